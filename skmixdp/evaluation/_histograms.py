@@ -28,7 +28,7 @@ def number_of_bins(n_bins: int | str, n_rows: int, budget: SumBudget, n_histogra
     if not isinstance(n_bins, str):
         return int(n_bins)
     signal = n_rows / (budget.event.noise_multiplier * sensitivity_of(n_histograms))
-    return min(max(1 << round(math.log2(2.2 * signal**0.4)), _FEWEST), _MOST)
+    return min(max(1 << max(0, round(math.log2(2.2 * signal**0.4))), _FEWEST), _MOST)
 
 
 def bins_of(values: FloatArray, low: float, high: float, n_bins: int) -> Bins:

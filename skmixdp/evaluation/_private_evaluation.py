@@ -14,7 +14,7 @@ from .._engine.noisy_sum import SumBudget
 from .._rows import Persons, check_groups
 from .._utils.validation import (
     CONVERSION_ERRORS,
-    POSITIVE,
+    Number,
     check,
     refusal_of,
     shown,
@@ -30,6 +30,9 @@ from ._residuals import FINENESS, ResidualEvaluation
 from ._scores import LARGEST_LOGIT, ScoreEvaluation
 
 Array = NDArray[Any]
+
+#: Squares of errors must stay floats.
+_LENGTH = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
 
 LAYOUTS = ("auto", "top", "one_vs_rest")
 
@@ -83,7 +86,7 @@ def private_evaluation(
         Number of cells for scores, residuals or targets. ``"auto"`` is 16 to 256, by the number of rows, or
         persons, and the noise.
     target_bounds : (low, high) or None, default=None
-        For a regression: bounds of the targets from prior knowledge, to which they are cut.
+        For a regression: bounds of the targets from prior knowledge, to which they are cut, up to 1e100.
     residual_bound : float or None, default=None
         Bound of the absolute residuals, to which they are cut; None is half of ``high - low``.
     neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
@@ -152,7 +155,20 @@ def _scores(
     estimator: Any, X: Any, y: Any, budget: SumBudget, layout: str, n_bins: int | str, groups: Any
 ) -> ScoreEvaluation | OneVsRestEvaluation:
     """The evaluation of a classifier."""
-    several = len(np.shape(y)) == 2 and np.shape(y)[1] > 1
+    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    if "ThresholdClassifier" in type(last).__name__:  # the one of this library, or one of scikit-learn
+        warnings.warn(
+            "the model has a threshold of its own, and the summary is at 0.5; pass the threshold to at(...).",
+            UserWarning,
+            stacklevel=3,
+        )
+    shape = _shape_of(y)
+    several = len(shape) == 2 and shape[1] > 1
+    if _has_several_labels(estimator) and not several:
+        raise ValueError(
+            f"the model was fitted to several labels per row, and y has shape {shape}; pass a table of 0 and "
+            "1 with a column for each label."
+        )
     P = _predicted(estimator, "predict_proba", X)
     if P.ndim != 2 or P.shape[1] < 2:
         raise ValueError(
@@ -201,7 +217,7 @@ def _residuals(
     """The evaluation of a regressor."""
     low, high = _check_bounds(bounds)
     bound = (high - low) / 2 if bound is None else bound
-    check("residual_bound", bound, None, POSITIVE)
+    check("residual_bound", bound, _LENGTH)
     predicted = _predicted(estimator, "predict", X)
     targets = check_targets(y, "y", len(predicted), "X")
     if targets.shape[1] > 1 or predicted.size != len(targets):
@@ -242,7 +258,7 @@ def _units(persons: Persons | None) -> str:
 def _passed(labels: str, persons: Persons | None) -> str:
     """Text for the report: which checks were treated as public."""
     checked = f"rows and {labels}" if persons is None else f"rows, {labels} and ids of persons"
-    return f"that {checked} passed validation and the model predicted for them"
+    return f"the types of the columns of X, that {checked} passed validation and the model predicted for them"
 
 
 def _predicted(estimator: Any, method: str, X: Any) -> Array:
@@ -261,6 +277,24 @@ def _predicted(estimator: Any, method: str, X: Any) -> Array:
     if len(predicted) == 0:
         raise ValueError("X has no rows; pass one at least.")
     return predicted
+
+
+def _shape_of(y: Any) -> tuple[int, ...]:
+    """The shape of labels."""
+    try:
+        return np.shape(y)
+    except CONVERSION_ERRORS:  # lists of different lengths
+        raise ValueError("y must hold one label per row, or as many labels in each row.") from None
+
+
+def _has_several_labels(model: Any) -> bool:
+    """Whether a model, a part of it that predicts, or its last step has several labels per row."""
+    while not getattr(model, "multilabel_", False):
+        inner = getattr(model, "best_estimator_", getattr(model, "estimator_", None))
+        model = model.steps[-1][1] if hasattr(model, "steps") else inner
+        if model is None:
+            return False
+    return True
 
 
 def _indicators(y: Any, n_rows: int, k: int) -> Array:
@@ -285,9 +319,9 @@ def _check_bounds(bounds: Any) -> tuple[float, float]:
         low, high = (float(end) for end in bounds)
     except (TypeError, ValueError):
         low, high = math.nan, math.nan
-    if not (math.isfinite(high - low) and low < high):
+    if not (max(-low, high) <= _LENGTH.high and low < high):
         raise ValueError(
-            f"target_bounds={shown(bounds)} must be two finite numbers (low, high) with low < high; choose "
-            "them from prior knowledge, never from the private targets."
+            f"target_bounds={shown(bounds)} must be two finite numbers (low, high) up to 1e100 with low < "
+            "high; choose them from prior knowledge, never from the private targets."
         )
     return low, high

@@ -295,7 +295,7 @@ class ScoreEvaluation(Evaluation):
         if self.question == "label":
             at = self.at(0.5)
             of_answers = {"share of class 1": self.share()}
-            of_answers |= {name: at[name] for name in ("accuracy", "precision", "recall", "f1")}
+            of_answers |= {f"{name} at 0.5": at[name] for name in ("accuracy", "precision", "recall", "f1")}
         return {
             **of_answers,
             "ROC AUC": self.roc_auc(),

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import train_test_split
@@ -13,13 +14,14 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._engine.noisy_sum import SumBudget
 from .._rows import Persons, check_groups
-from .._utils.validation import PROBABILITY, check, is_empty, refuse_arguments, shown
-from ..estimators._checks import check_labels
-from ..estimators._classifier import check_class_labels
+from .._utils.validation import PROBABILITY, check, check_finite, is_empty, refuse_arguments, shown
+from ..estimators._checks import check_labels, check_private_rows
+from ..estimators._classifier import check_class_labels, check_classes, encode_labels
 from ..model_selection import public_params
 from ..model_selection._public import take
 from ..model_selection._with_public import check_routing, delegated
 from ..preprocessing import check_pipeline
+from ..preprocessing._leaks._rules import kinds, states_budget
 from ..privacy import PrivacyReport
 from ..privacy.noise import noise_source
 from ._private_evaluation import private_evaluation
@@ -27,6 +29,12 @@ from ._scores import check_goal
 
 #: Number of seeds for the split.
 _SEEDS = 2**32
+
+#: Ends of names of steps that may take rows with gaps or text.
+_TAKES_MORE = ("Encoder", "Imputer", "ColumnTransformer", "FeatureUnion", "FunctionTransformer")
+
+#: Sources of noise, from the weakest on.
+_NOISES = ("seeded", "cryptographic", "discrete")
 
 
 @dataclass(eq=False, repr=False)
@@ -40,7 +48,8 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
     Parameters
     ----------
     estimator : classifier
-        A private classifier of this library, or a Pipeline that ends in one. A clone is fitted.
+        A private classifier of this library, or a Pipeline that ends in one and has no other budget. A clone
+        is fitted. Ensembles of private classifiers are refused, since their budgets add up.
     goal : {"f1", "precision", "recall", "cost"}, default="f1"
         What the threshold is chosen for, see :meth:`ScoreEvaluation.threshold`.
     value : float, pair of floats or None, default=None
@@ -149,7 +158,8 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
         Raises
         ------
         ValueError, TypeError
-            For bad input. The parameters of this class and the number of classes are checked before the fit.
+            For bad input, or an estimator with several budgets. These, the rows, and the labels if their
+            classes are declared or public, are checked before the fit.
         BudgetExceededError
             If a ledger does not allow the fit, or afterwards the histogram.
         """
@@ -158,7 +168,8 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
         SumBudget(**terms, random_state=self.random_state)  # checks them
         check_goal(self.goal, self.value)
         check("holdout", self.holdout, PROBABILITY, "prefit")
-        _check_two_classes(y)
+        _check_two_classes(y, X.shape[0] if hasattr(X, "shape") else len(X))
+        _check_budgets(self.estimator)
         _check_terms(self)
         passed = {}
         if not (is_empty(X_pub) and is_empty(y_pub)):
@@ -170,7 +181,9 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
             leaks: tuple[str, ...] = ()
             fitted = self.estimator
         else:
-            leaks = check_pipeline(self.estimator).in_words("leak")
+            leaks = check_pipeline(self.estimator).in_words("leak", "uncounted")
+            _check_rows(self.estimator, X)
+            _check_known_labels(self.estimator, y, y_pub)
             seed = int(noise_source("float", self.random_state).uniform((1,))[0] * _SEEDS)
             split = {"test_size": self.holdout, "random_state": seed}
             if persons is None:
@@ -180,11 +193,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
                 (X_fit, y_fit, own), (X, y, groups) = _split_persons(X, y, persons, split)
                 passed["groups"] = own
             fitted = clone(self.estimator).fit(X_fit, y_fit, **passed)
-        if len(fitted.classes_) != 2:
-            raise ValueError(
-                f"the estimator has {len(fitted.classes_)} classes; a threshold needs two, so list two in "
-                "classes."
-            )
+        _check_number(fitted.classes_)
         report = _report_of(fitted)
         unit = "row" if persons is None else persons.unit
         if report is not None and report.unit != unit:
@@ -192,6 +201,11 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
                 f"the fit protects {shown(report.unit)} and the threshold {shown(unit)}, which no report can "
                 "state in one; pass the same groups to both."
             )
+        if report is not None:
+            leaks = (*leaks, *report.leaks)
+        elif self.holdout != "prefit":
+            leaks = leaks or (f"{type(fitted).__name__}: a fit to private rows that has no report",)
+        leaks = tuple(dict.fromkeys(leaks))
         found = private_evaluation(fitted, X, y, groups=groups, **terms, random_state=self.random_state)
         self.evaluation_ = replace(found, privacy=replace(found.privacy, leaks=leaks))
         self.privacy_ = _weaker(self.evaluation_.privacy, report, self.holdout == "prefit")
@@ -218,6 +232,29 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
         tags.input_tags.sparse = get_tags(self.estimator).input_tags.sparse
         tags.non_deterministic = True
         return tags
+
+
+def _check_budgets(estimator: Any) -> None:
+    """Refuse an estimator with a budget that is not that of its last step, whose report does not count it."""
+    path, head = "", estimator
+    while "FrozenEstimator" not in kinds(head) and (
+        hasattr(head, "steps") or "WithPublicRows" in kinds(head)
+    ):
+        name, head = head.steps[-1] if hasattr(head, "steps") else ("estimator", head.estimator)
+        path += f"{name}__"
+    if "FrozenEstimator" in kinds(head):
+        raise TypeError(
+            "the estimator is frozen, and may have been fitted to the same rows; pass the fitted estimator "
+            "itself, with holdout='prefit'."
+        )
+    inside = path if states_budget(head) else None
+    for name, part in estimator.get_params().items():
+        own = inside is not None and (f"{name}__".startswith(inside) or inside.startswith(f"{name}__"))
+        if not own and (states_budget(part) or hasattr(part, "privacy_")):
+            raise TypeError(
+                f"{name} of the estimator has a budget that no report of a last step counts; pass a private "
+                "estimator of this library, or a Pipeline whose last step alone has a budget."
+            )
 
 
 def _check_terms(owner: PrivateThresholdClassifier) -> None:
@@ -266,15 +303,55 @@ def _weaker(own: PrivacyReport, fit: Any, prefit: bool) -> Any:
         first,
         n_private=own.n_private + fit.n_private,
         treated_as_public=tuple(dict.fromkeys((*fit.treated_as_public, *own.treated_as_public))),
-        warnings=(*first.warnings, f"this holds only if {part}" if prefit else part),
-        leaks=tuple(dict.fromkeys((*own.leaks, *fit.leaks))),
-        noise="seeded" if "seeded" in (own.noise, fit.noise) else first.noise,
+        warnings=(
+            *dict.fromkeys((*fit.warnings, *own.warnings)),
+            f"this holds only if {part}" if prefit else part,
+        ),
+        leaks=own.leaks,
+        noise=min(own.noise, fit.noise, key=_NOISES.index),
     )
 
 
-def _check_two_classes(y: Any) -> None:
+def _check_two_classes(y: Any, n_rows: int) -> None:
     """Refuse PRIVATE labels that are not those of at most two classes."""
-    labels = check_labels(y, "y", np.shape(y)[0] if np.ndim(y) else 0, "X")
+    labels = check_labels(y, "y", n_rows, "X")
     check_class_labels(labels, "y")
     if len(np.unique(labels)) > 2:
         raise ValueError("y has more than two classes, and a threshold needs two; leave the threshold out.")
+
+
+def _check_number(classes: Any) -> None:
+    """Refuse other than two classes."""
+    if len(classes) != 2:
+        raise ValueError(
+            f"the estimator has {len(classes)} classes; a threshold needs two, so list two in classes."
+        )
+
+
+def _check_known_labels(estimator: Any, y: Any, y_pub: Any) -> None:
+    """Refuse PRIVATE labels that are none of the declared or public classes, in either part."""
+    given = [*estimator.get_params().items(), ("y_pub", y_pub)]
+    known = {name.split("__")[-1]: value for name, value in given if not is_empty(value)}
+    if "classes" in known:
+        source, classes = "classes", check_classes(known["classes"])
+    elif "y_pub" in known:
+        source, parts = "y_pub", known["y_pub"]
+        parts = parts if isinstance(parts, tuple) else (parts,)
+        classes = np.unique(np.concatenate([np.ravel(part) for part in parts]))
+    else:
+        return
+    _check_number(classes)
+    encode_labels(np.ravel(y), classes, "y", private=True, source=source)
+
+
+def _check_rows(estimator: Any, X: Any) -> None:
+    """Refuse PRIVATE rows that the fitted estimator could not predict for, in either part.
+
+    What a Pipeline takes depends on its steps: finite numbers, if none of them encodes or imputes.
+    """
+    names = [type(part).__name__ for part in (estimator, *estimator.get_params().values())]
+    if not any(name.endswith("Pipeline") for name in names):
+        check_private_rows(clone(estimator), X)
+    elif not any(name.endswith(_TAKES_MORE) for name in names):
+        table = np.asarray(X.tocsr().data if sp.issparse(X) else X)  # type: ignore[attr-defined]
+        check_finite(table.dtype.kind != "f" or np.all(np.isfinite(table)), "X")

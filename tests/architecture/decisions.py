@@ -72,6 +72,8 @@ ALLOWED = {
     "evaluation/_private_evaluation.py::_scores": (1, "row"),
     "evaluation/_private_evaluation.py::_indicators": (1, "refusal"),
     "evaluation/_threshold.py::_check_two_classes": (1, "refusal"),
+    "evaluation/_threshold.py::_check_known_labels": (1, "public"),
+    "evaluation/_threshold.py::_check_rows": (3, "refusal"),
     "evaluation/_threshold.py::_split_persons": (2, "batch"),
     "_utils/validation.py::check_table": (1, "refusal"),
     "_utils/validation.py::_holds_text": (1, "refusal"),

@@ -1405,6 +1405,14 @@ SABOTAGES: tuple[Sabotage, ...] = (
         _THRESHOLD + "test_the_split_does_not_depend_on_the_rows",
     ),
     _sabotage(
+        "a threshold around several budgets",
+        "The report states the budget of the last step, and the others are not counted.",
+        "evaluation/_threshold.py",
+        "        _check_budgets(self.estimator)\n",
+        "",
+        _THRESHOLD + "test_budgets_that_the_report_would_not_count_are_refused[scaler-0.2]",
+    ),
+    _sabotage(
         "held-out rows that the fit has seen",
         "A row is in both parts, while its guarantee is said to be that of one.",
         "evaluation/_threshold.py",

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
@@ -160,6 +162,7 @@ def test_errors_of_a_model_quote_no_row(silent):
 
 
 LABELS = np.column_stack([Y, 1 - Y])
+SEVERAL = MixedDPLogisticRegression(epsilon=1.0).fit(X, LABELS)
 BAD = {
     "epsilon=None": {"epsilon": None},
     "epsilon=0": {"epsilon": 0},
@@ -187,6 +190,12 @@ BAD = {
     "target_bounds=.* low < high": {"estimator": REG, "y": X[:, 0], "target_bounds": (1, 1)},
     "residual_bound=-1": {"estimator": REG, "y": X[:, 0], "residual_bound": -1, **BOUNDS},
     "y has 2 targets": {"estimator": REG, "y": X[:, :2], **BOUNDS},
+    "residual_bound=1e\\+300": {"estimator": REG, "y": X[:, 0], "residual_bound": 1e300, **BOUNDS},
+    "target_bounds=.* up to 1e100": {"estimator": REG, "y": X[:, 0], "target_bounds": (-1e200, 1)},
+    "y must hold one label per row": {"y": [0] * 399 + [(1, 2)]},
+    "y has shape .400,.;": {"estimator": SEVERAL},
+    "y has shape .400, 1.;": {"estimator": make_pipeline(SEVERAL), "y": LABELS[:, :1]},
+    "several labels per row": {"estimator": OneVsRestClassifier(LogisticRegression()).fit(X, LABELS)},
     "y contains NaN or infinity": {"estimator": REG, "y": np.full(400, np.inf), **BOUNDS},
 }
 
@@ -199,6 +208,19 @@ def test_bad_input_is_refused_in_one_sentence_before_any_charge(match, silent):
     message = str(caught.value)
     assert "\n" not in message
     assert message.endswith(".") and message.count(". ") <= ("not fitted yet" in message)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_the_threshold_of_a_model_is_warned_of(wrapped):
+    model = FixedThresholdClassifier(CLF, threshold=0.1).fit(X, Y)
+    with pytest.warns(UserWarning, match="the summary is at 0.5"):
+        found = private_evaluation(make_pipeline(model) if wrapped else model, X, Y, epsilon=1.0)
+    assert found.summary()["recall at 0.5"] == found.at(0.5)["recall"]
+
+
+def test_types_of_columns_are_treated_as_public():
+    public = private_evaluation(CLF, X, Y, epsilon=1.0).privacy.treated_as_public
+    assert public[-1].startswith("the types of the columns of X")
 
 
 def test_a_large_delta_is_warned_of():

@@ -1,23 +1,28 @@
 """PrivateThresholdClassifier: how it splits, what it charges, and what it predicts."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import recall_score
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import MixedDPLogisticRegression, private_pipeline
 from skmixdp.evaluation import PrivateThresholdClassifier
 from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skmixdp.inspection import model_card
-from skmixdp.preprocessing import PublicOnly, RowNormalizer, check_pipeline
+from skmixdp.model_selection import PrivateSearchCV, WithPublicRows
+from skmixdp.preprocessing import NoisyScaler, PublicOnly, RowNormalizer, TableEncoder, check_pipeline
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 
 X, Y = make_classification(6000, 6, n_informative=4, n_redundant=0, weights=[0.9], random_state=0)
@@ -141,6 +146,125 @@ def test_a_leaking_estimator_is_named():
     assert len(check_pipeline(clf)) == 1
 
 
+HEADS = [("a", HEAD), ("b", HEAD)]
+
+
+def several_budgets():
+    """Estimators with a budget that the report of the last step does not count."""
+    return {
+        "scaler": private_pipeline(NoisyScaler(epsilon=1.0, bounds=(-5, 5)), clone(HEAD)),
+        "voting": VotingClassifier(HEADS, voting="soft"),
+        "bagging": BaggingClassifier(HEAD, n_estimators=2, bootstrap=False),
+        "stack": make_pipeline(RowNormalizer(), StackingClassifier(HEADS, final_estimator=HEAD)),
+        "calibrated": CalibratedClassifierCV(HEAD, cv=2),
+        "frozen": FrozenEstimator(HEAD),
+    }
+
+
+@pytest.mark.parametrize("holdout", [0.2, "prefit"])
+@pytest.mark.parametrize("kind", several_budgets())
+def test_budgets_that_the_report_would_not_count_are_refused(kind, holdout, monkeypatch):
+    monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
+    with pytest.raises(TypeError, match=r"has a budget that no report|is frozen") as caught:
+        PrivateThresholdClassifier(several_budgets()[kind], holdout=holdout).fit(X, Y)
+    assert str(caught.value).endswith(".")
+
+
+def test_the_members_of_a_fitted_ensemble_are_found_when_frozen():
+    voting = VotingClassifier([("a", FrozenEstimator(clone(HEAD).fit(X, Y)))], voting="soft").fit(X, Y)
+    with pytest.raises(TypeError, match="a of the estimator has a budget"):
+        PrivateThresholdClassifier(voting, holdout="prefit").fit(X, Y)
+
+
+@pytest.mark.filterwarnings("ignore:the model has a threshold")
+def test_estimators_with_one_budget_pass():
+    """A search, a threshold and an estimator with its public rows have one report for all that they fit."""
+    for estimator in (
+        PrivateThresholdClassifier(HEAD),
+        WithPublicRows(HEAD, X_TEST[:100], Y_TEST[:100]),
+    ):
+        fitted = PrivateThresholdClassifier(estimator, epsilon=0.1).fit(X, Y)
+        assert fitted.privacy_.epsilon == pytest.approx(3.0, rel=1e-3) and fitted.privacy_.private
+
+
+ODD_ROW = {
+    "label": (None, "holds a label that is not one of the classes"),
+    "label, public classes": (None, "holds a label that is not one of the classes"),
+    "label, carried classes": (None, "holds a label that is not one of the classes"),
+    "nan": (np.nan, "X contains NaN"),
+    "text": ("x", "X holds text"),
+    "nan in a pipeline": (np.inf, "X contains NaN"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_ROW)
+def test_an_odd_row_is_refused_before_the_fit_wherever_it_falls(kind):
+    entry = PrivacyLedger(":memory:").add_dataset("people", epsilon=99.0, delta=1e-3)
+    head = clone(HEAD).set_params(ledger=entry, classes=None if "," in kind else [0, 1])
+    known = (X_TEST[:100], Y_TEST[:100])
+    public = known if kind == "label, public classes" else (None, None)
+    estimator = WithPublicRows(head, *known) if "carried" in kind else head
+    estimator = make_pipeline(RowNormalizer(), head) if "pipeline" in kind else estimator
+    entry_, match = ODD_ROW[kind]
+    rows, labels = X.astype(object if kind == "text" else float), Y.copy()
+    if entry_ is None:
+        labels[:] = 0
+        labels[5] = 7
+    else:
+        rows[5, 0] = entry_
+    for _ in range(8):  # of which some hold out the row
+        with pytest.raises(ValueError, match=match):
+            PrivateThresholdClassifier(estimator, ledger=entry).fit(rows, labels, *public)
+    assert not entry.charges()
+
+
+def test_gaps_that_an_encoder_takes_are_no_odd_rows():
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame.loc[::7, "a"] = np.nan
+    model = private_pipeline(TableEncoder(dict.fromkeys(frame, (-5, 5))), clone(HEAD))
+    for estimator in (
+        model,
+        PrivateSearchCV(model, {"mixeddplogisticregression__learning_rate": [0.3, 1.0]}),
+    ):
+        assert PrivateThresholdClassifier(estimator).fit(frame, Y).privacy_.private
+
+
+def test_few_rows_and_a_small_budget_have_cells_too():
+    few = PrivateThresholdClassifier(HEAD, epsilon=0.005, delta=1e-5).fit(X[:60], Y[:60])
+    assert len(few.evaluation_.logits) == 17
+
+
+def test_a_fit_without_a_report_has_no_guarantee():
+    class Unreported(DummyClassifier):
+        def __init__(self, epsilon=1.0, delta=1e-5):
+            super().__init__()
+            self.epsilon, self.delta = epsilon, delta
+
+    clf = PrivateThresholdClassifier(Unreported()).fit(X, Y)
+    assert "a fit to private rows that has no report" in clf.privacy_.no_guarantee
+    public_model = PrivateThresholdClassifier(DummyClassifier().fit(X, Y), holdout="prefit").fit(X, Y)
+    assert public_model.privacy_.private
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_leaks_of_a_fit_are_those_of_its_evaluation():
+    pipe = make_pipeline(StandardScaler(), HEAD)
+    for clf in (
+        PrivateThresholdClassifier(pipe).fit(X, Y),
+        PrivateThresholdClassifier(pipe.fit(X, Y), holdout="prefit").fit(X_TEST, Y_TEST),
+    ):
+        assert clf.evaluation_.no_guarantee.startswith("NO GUARANTEE: StandardScaler")
+        assert clf.evaluation_.no_guarantee == clf.privacy_.no_guarantee
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 5.0])
+def test_the_report_states_the_weaker_noise_and_all_warnings(epsilon):
+    pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
+    clf = PrivateThresholdClassifier(HEAD, epsilon=epsilon, noise="discrete").fit(X, Y)
+    assert (clf.evaluation_.privacy.noise, clf.privacy_.noise) == ("discrete", "cryptographic")
+    assert {*clf.estimator_.privacy_.warnings, *clf.evaluation_.privacy.warnings} < {*clf.privacy_.warnings}
+
+
 BAD = {
     "goal='best'": {"goal": "best"},
     "value=None": {"goal": "recall"},
@@ -168,6 +292,7 @@ def test_bad_parameters_are_refused_before_the_fit(match, monkeypatch):
         (np.arange(4000), "y has more than two classes"),
         (X[:, 0], "continuous values"),
         (np.column_stack([Y, Y]), "1d array"),
+        ([0] * 3999 + [(1, 2)], "labels of one type"),
     ],
 )
 def test_other_labels_are_refused_before_the_fit(y, match, monkeypatch):
