@@ -35,8 +35,12 @@ from .row_map import RowMap
 from .source import BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, Table
 from .table import from_device
 
-#: Entries of the largest block, and its fewest and most rows.
-_BLOCK_ENTRIES, _FEWEST_ROWS, _MOST_ROWS = 2**18, 16, 4096
+#: Entries of the largest block, and its most rows.
+_BLOCK_ENTRIES, _MOST_ROWS = 2**18, 4096
+
+#: Blocks have a multiple of so many rows. They then begin at multiples of 64 bytes: libraries may add entries
+#: in an order that follows from where they begin.
+_UNIT = 16
 
 #: Persons in a lane, if there are so many, which makes lanes about as long as each other; and fewest lanes.
 _PER_LANE, _FEWEST_LANES = 8, 128
@@ -144,8 +148,9 @@ class Places:
 
     def __init__(self, codes: NDArray[np.intp], n_persons: int, n_features: int) -> None:
         self.n_persons = n_persons
-        self.largest_block = min(max(_BLOCK_ENTRIES // max(n_features, 1), _FEWEST_ROWS), _MOST_ROWS)
-        self._n_lanes = min(max(n_persons // _PER_LANE, _FEWEST_LANES), self.largest_block, n_persons)
+        self.largest_block = _whole(min(_BLOCK_ENTRIES // max(n_features, 1), _MOST_ROWS))
+        wanted = max(n_persons // _PER_LANE, _FEWEST_LANES)
+        self._n_lanes = min(_whole(min(wanted, n_persons + _UNIT - 1)), self.largest_block)
         self._own = min(_OWN, self.largest_block)
         rows = np.flatnonzero(codes >= 0)
         rows = rows[np.argsort(codes[rows], kind="stable")]
@@ -330,7 +335,8 @@ class PersonRows(PrivateRows):
             if 2 * m <= d_in:  # the products that are kept take no more memory than the rows
                 residuals = C[places]
                 products = np.matmul(residuals, residuals.swapaxes(1, 2))
-                squares = np.vecdot(products.reshape(-1, m * m), self._gram(index).reshape(-1, m * m))
+                products *= self._gram(index)
+                squares = products.reshape(-1, m * m).sum(axis=1)
                 lengths[persons] = np.sqrt(np.maximum(squares, 0)) / m
                 error[persons] = math.sqrt(2 * _ROUNDOFF * (d_in + k + m**2 + 8))
             else:
@@ -338,8 +344,14 @@ class PersonRows(PrivateRows):
                 for start in range(0, len(persons), step):
                     some = places[start : start + step]
                     rows = self._X[some].astype(np.float64)
-                    formed = np.matmul(C[some].swapaxes(1, 2), rows).reshape(len(some), -1)
-                    lengths[persons[start : start + step]] = np.sqrt(np.vecdot(formed, formed)) / m
+                    residuals = C[some]
+                    # Not as products with a vector, whose bits may follow from where it begins.
+                    formed = (
+                        (residuals * rows).sum(axis=1)
+                        if min(k, d_in) == 1
+                        else np.matmul(residuals.swapaxes(1, 2), rows).reshape(len(some), -1)
+                    )
+                    lengths[persons[start : start + step]] = np.sqrt((formed**2).sum(axis=1)) / m
                 error[persons] = 2 * _ROUNDOFF * (m + k * d_in + 8)
         return lengths + error * of_rows
 
@@ -366,6 +378,11 @@ class PersonRows(PrivateRows):
         longest = 1.0 if request.mean_clip is None else request.mean_clip.longest
         relative = 2 * 1.01 * _ROUNDOFF * (self._places.largest_block + 72) * self.n_rows * longest
         return SumError(relative, 0.0, self.n_rows)
+
+
+def _whole(n_rows: int) -> int:
+    """The largest multiple of the unit up to ``n_rows``; at least one unit."""
+    return max(n_rows // _UNIT, 1) * _UNIT
 
 
 def _in_columns(rows: NDArray[np.intp], column: NDArray[np.intp], n_columns: int) -> NDArray[np.intp]:
