@@ -11,6 +11,7 @@ The other cases are marked ``slow``, so `make test-all` runs the whole product.
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from heapq import heappop, heappush
 from itertools import groupby
 
 import pytest
@@ -25,20 +26,28 @@ def covering_set(cases: Sequence[Mapping[str, Hashable]], together: Sequence[Seq
     if unknown := {name for group in together for name in group} - names:
         raise ValueError(f"no case has the parameters {sorted(unknown)}")
     groups = [*((name,) for name in sorted(names)), *map(tuple, together)]
-    left = {
-        number: {(group, tuple(case[name] for name in group)) for group in groups if set(group) <= set(case)}
-        for number, case in enumerate(cases)
-    }
+    terms = [
+        {(group, tuple(case[name] for name in group)) for group in groups if set(group) <= set(case)}
+        for case in cases
+    ]
+    left = set().union(*terms)
     taken: Counter[tuple[str, Hashable]] = Counter()
     chosen = set()
-    while any(left.values()):
-        best = max(
-            left, key=lambda number: (len(left[number]), -sum(taken[t] for t in cases[number].items()))
-        )
-        chosen.add(best)
-        taken.update(cases[best].items())
-        added = left.pop(best)
-        left = {number: terms - added for number, terms in left.items()}
+
+    def rank(number: int) -> tuple[int, int, int]:
+        return -len(terms[number] & left), sum(taken[term] for term in cases[number].items()), number
+
+    # Ranks only get worse, so a case that stays first after it was ranked anew is the best of all.
+    waiting = sorted(map(rank, range(len(cases))))
+    while left:
+        first = rank(heappop(waiting)[-1])
+        if waiting and first > waiting[0]:
+            heappush(waiting, first)
+            continue
+        number = first[-1]
+        chosen.add(number)
+        taken.update(cases[number].items())
+        left -= terms[number]
     return chosen
 
 

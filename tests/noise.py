@@ -8,7 +8,9 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations, count
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -172,10 +174,17 @@ def watch(
             handed_out.append(Released(parts, tuple(given)))
         return handed_out
 
-    for name, module in list(sys.modules.items()):
-        if name.startswith("skmixdp") and vars(module).get(FUNCTION) is original:
+    for module in _callers(len(sys.modules)):
+        if vars(module)[FUNCTION] is original:
             monkeypatch.setattr(module, FUNCTION, watched)
     return log
+
+
+@lru_cache(maxsize=1)
+def _callers(n_modules: int) -> list[ModuleType]:
+    """Modules of the package that have the function, looked for anew whenever modules were imported."""
+    named = [module for name, module in sys.modules.items() if name.split(".")[0] == "skmixdp"]
+    return [module for module in named if FUNCTION in vars(module)]
 
 
 def by_run(releases: list[Release]) -> list[list[Release]]:

@@ -128,7 +128,7 @@ CASES = [
 ]
 
 
-@pytest.mark.covering
+@pytest.mark.covering("path", "neighbour")
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numbers beyond the range, in the neighbours
 @pytest.mark.parametrize(("path", "neighbour"), CASES)
 def test_a_release_shows_what_its_noise_pays_for(monkeypatch, path, neighbour):

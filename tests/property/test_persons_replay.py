@@ -135,7 +135,7 @@ CASES = [
 ]
 
 
-@pytest.mark.covering
+@pytest.mark.covering("path", "neighbour")
 @pytest.mark.parametrize(("path", "neighbour"), CASES)
 def test_a_fit_shows_what_its_noise_pays_for(monkeypatch, path, neighbour):
     one = Persons.drawn(targets=path.startswith("regression"))
