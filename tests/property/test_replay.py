@@ -159,6 +159,10 @@ ESTIMATORS = {
 }
 
 
+#: One object for each kind, by which a covering set tells values apart.
+KINDS = {kind: kind for kind in (*ESTIMATORS, "module")}
+
+
 @dataclass(frozen=True)
 class Option:
     """Parameters, how the rows are passed, and what accepts them."""
@@ -287,7 +291,7 @@ def with_states(cases):
 
 CASES = with_states(
     [
-        (what, name, neighbour)
+        (KINDS[what.split(",")[0]], what, name, neighbour)
         for (name, option), neighbour in product(OPTIONS.items(), NEIGHBOURS | REWEIGHTED)
         if accepted(option, neighbour)
         for what in option.only
@@ -295,11 +299,11 @@ CASES = with_states(
 )
 
 
-@pytest.mark.covering("what neighbour", "option state")
-@pytest.mark.parametrize(("what", "option", "neighbour", "state"), CASES)
-def test_a_fit_shows_what_its_noise_pays_for(monkeypatch, what, option, neighbour, state):
+@pytest.mark.covering("kind neighbour", "kind option", "what", "option state")
+@pytest.mark.parametrize(("kind", "what", "option", "neighbour", "state"), CASES)
+def test_a_fit_shows_what_its_noise_pays_for(monkeypatch, kind, what, option, neighbour, state):
     chosen = OPTIONS[option]
-    kinds = {"targets": what.startswith("ridge"), "labels": what.startswith("labels")}
+    kinds = {"targets": kind == "ridge", "labels": kind == "labels"}
     one = Private.drawn(chosen.n_rows, chosen.dtype, **kinds)
     check(monkeypatch, fit_path(what, chosen), one, neighbour, state, each_row=state == "warn")
 
