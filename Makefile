@@ -166,7 +166,9 @@ lint: .venv/.test
 # The code of the pages runs as printed. An example of the gallery runs again only after it has changed.
 # Pages of names that no longer exist would be warned of.
 docs: pages
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/docs/test_docs.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/docs/test_docs.py tests/docs/test_jobs.py tests/docs/test_peers.py \
+		tests/docs/test_site.py::test_first_steps_are_complete \
+		tests/unit/cli/test_output.py::test_the_documentation_is_true
 
 # The pages alone: `make test` runs the code of the documentation too.
 pages: .venv/.docs
