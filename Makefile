@@ -6,7 +6,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test cores test-all package oldest prerelease fuzz sabotage faults endurance coverage mutants lint docs pages benchmark diffprivlib scale utility clean
+.PHONY: help setup demo test cores test-all package oldest prerelease fuzz sabotage faults endurance coverage mutants lint docs pages benchmark diffprivlib peers scale utility clean
 
 help:
 	@echo "make demo       the main job on real data: a table and a picture in results/"
@@ -28,6 +28,7 @@ help:
 	@echo "make benchmark  speed as a ratio to plain matrix products"
 	@echo "make utility    accuracy under a budget: all methods, tables and figures in results/utility/"
 	@echo "make diffprivlib  the environment in which make benchmark measures diffprivlib, if it is there"
+	@echo "make peers      the code of other libraries on the page for those who come from them, where they install"
 	@echo "make scale      passes over 5,000,000 rows on disk (5 GB), and over rows on one and two workers"
 
 .venv/.demo: pyproject.toml constraints.txt
@@ -61,6 +62,16 @@ help:
 	@touch $@
 
 diffprivlib: .venv-diffprivlib/.done
+
+.venv-peers/.done: benchmarks/peers-requirements.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --requirement benchmarks/peers-requirements.txt
+	@touch $@
+
+# What does not install is skipped, and said.
+peers: .venv/.test
+	-$(MAKE) --keep-going .venv-diffprivlib/.done .venv-peers/.done
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -rs tests/docs/test_peers.py
 
 setup: .venv/.test
 
@@ -155,7 +166,9 @@ lint: .venv/.test
 # The code of the pages runs as printed. An example of the gallery runs again only after it has changed.
 # Pages of names that no longer exist would be warned of.
 docs: pages
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/docs/test_docs.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/docs/test_docs.py tests/docs/test_jobs.py tests/docs/test_peers.py \
+		tests/docs/test_site.py::test_first_steps_are_complete \
+		tests/unit/cli/test_output.py::test_the_documentation_is_true
 
 # The pages alone: `make test` runs the code of the documentation too.
 pages: .venv/.docs
@@ -177,4 +190,4 @@ scale: .venv/.bench
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.parquet --out results/scale
 
 clean:
-	rm -rf .venv .venv-diffprivlib .venv-oldest .venv-prerelease results docs/_build docs/api docs/gallery
+	rm -rf .venv .venv-diffprivlib .venv-oldest .venv-peers .venv-prerelease results docs/_build docs/api docs/gallery

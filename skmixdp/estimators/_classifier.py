@@ -207,7 +207,7 @@ def encode_labels(
         if source == "y_pub":
             raise ValueError(
                 f"{label} is not one of {known} of y_pub, so the public rows lack a class; list every class "
-                "in classes=[...]."
+                "in classes=[...], or spell both alike."
             )
         raise ValueError(f"{label} is not one of {known}; list every class in classes.")
     return index

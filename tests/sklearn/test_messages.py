@@ -69,6 +69,9 @@ class TestNamesOfArguments:
 
     def test_anything_else(self, rows, head):
         refused(lambda: head.fit(rows.X, rows.y, epochs=3), "does not accept epochs; leave it out", TypeError)
+        refused(
+            lambda: head.fit(rows.X, rows.y, public_X=rows.X), "pass it as one of X, y, X_pub, ", TypeError
+        )
 
     def test_suggestions(self):
         known = ["resnet50", "resnet51", "vit_base"]
