@@ -217,7 +217,7 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
         shares: tuple[tuple[str, float], ...] = (),
         unit: str = "row",
     ) -> PrivacyReport:
-        caveats = noise_caveats(noise, self.delta, n_private)
+        caveats = noise_caveats(noise, plan.epsilon, self.delta, n_private)
         if plan.epsilon_unamplified is not None:
             caveats = (*caveats, _AMPLIFICATION_WARNING)
         return PrivacyReport(
