@@ -137,8 +137,8 @@ class Budget:
             )
         if self.epsilon is not None and self.epsilon > LARGE_EPSILON:
             warnings.warn(
-                f"epsilon={self.epsilon:g} guarantees next to nothing, since a guess of whether a row took part "
-                "may nearly always be right; use a smaller epsilon, such as 1, or 8 at most.",
+                f"epsilon={self.epsilon:g} guarantees next to nothing, since a guess of whether a row took "
+                "part may nearly always be right; use a smaller epsilon, such as 1, or 8 at most.",
                 UserWarning,
                 stacklevel=6,
             )

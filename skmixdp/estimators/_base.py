@@ -25,7 +25,7 @@ from ..components import FullBatch, PoissonBatch
 from ..components.protocols import Sampling
 from ..privacy import LEDGER, Charge, NoiseSource, PrivacyReport, accountant_name
 from ..privacy.noise import check_noise, noise_caveats
-from ..privacy.notebook import GuaranteeBoxMixin
+from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin
 from ._checks import check_device
 from ._exports import save
@@ -51,7 +51,7 @@ _EQUIVALENTS = {
 _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
 
 
-class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of all estimators: subclasses define the queries of a fit, and this class runs it.
 
     A fit runs on a copy of the estimator (see :mod:`skmixdp.estimators._fit`). A fit that fails

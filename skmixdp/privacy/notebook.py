@@ -63,6 +63,28 @@ class GuaranteeBoxMixin:
         return html_line(first) + str(estimator_html_repr(self)) + guarantee_box(self)
 
 
+class CaptionMixin:
+    """Mixin that states the budget, or the guarantee, in the diagrams of whatever holds the estimator."""
+
+    def _sk_visual_block_(self: Any) -> Any:
+        # scikit-learn draws its own block if this raises, as with a version that has another class.
+        from sklearn.utils._repr_html.estimator import _VisualBlock
+
+        name = type(self).__name__
+        return _VisualBlock("single", self, names=name, name_details=str(self), name_caption=_caption(self))
+
+
+def _caption(estimator: Any) -> str:
+    """The budget of an unfitted estimator, whose surroundings may leak, or the guarantee of a fitted one."""
+    report = getattr(estimator, "privacy_", None)
+    if report is None:
+        params = estimator.get_params(deep=False)
+        return f"budget: epsilon {params['epsilon']}, delta {params['delta']}"
+    if not report.private:
+        return "NO GUARANTEE"
+    return f"({report.epsilon:.6g}, {report.delta:.6g})-differentially private"
+
+
 def guarantee_box(estimator: Any) -> str:
     """HTML with the report of a fitted estimator, or with the budget of the next fit."""
     report = getattr(estimator, "privacy_", None)
