@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.model_selection import train_test_split
 
 from .._utils.validation import POSITIVE, PROBABILITY, listed
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge, PrivatePipeline, private_pipeline
@@ -331,11 +332,8 @@ def _held_out(
         raise InputError(f"--hold-out-public {n} leaves none of {len(public.y)} public rows; hold out fewer.")
     if classes is None and not args.regression:
         classes = np.unique(public.y)
-    order = np.random.default_rng(args.seed).permutation(len(public.y))
-    kept, held = (
-        replace(public, X=take_rows(public.X, part), y=public.y[part])
-        for part in (np.sort(order[:left]), np.sort(order[left:]))
-    )
+    parts = train_test_split(np.arange(len(public.y)), test_size=n, random_state=args.seed)
+    kept, held = (replace(public, X=take_rows(public.X, part), y=public.y[part]) for part in parts)
     return kept, held, classes
 
 

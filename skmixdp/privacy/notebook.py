@@ -4,6 +4,7 @@ import html
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from sklearn.utils import estimator_html_repr
@@ -67,11 +68,15 @@ class CaptionMixin:
     """Mixin that states the budget, or the guarantee, in the diagrams of whatever holds the estimator."""
 
     def _sk_visual_block_(self: Any) -> Any:
-        # scikit-learn draws its own block if this raises, as with a version that has another class.
-        from sklearn.utils._repr_html.estimator import _VisualBlock
-
-        name = type(self).__name__
-        return _VisualBlock("single", self, names=name, name_details=str(self), name_caption=_caption(self))
+        # What scikit-learn reads of such a block; its class for them is private.
+        return SimpleNamespace(
+            kind="single",
+            estimators=self,
+            names=type(self).__name__,
+            name_details=str(self),
+            name_caption=_caption(self),
+            doc_link_label=None,
+        )
 
 
 def _caption(estimator: Any) -> str:
