@@ -3,6 +3,8 @@
 The estimators follow scikit-learn. Their attribute ``privacy_`` states the guarantee.
 """
 
+from ._utils import quiet_interrupts as quiet_interrupts  # isort: split
+
 from . import modelmix as modelmix
 from .estimators import (
     MixedDPLogisticRegression,

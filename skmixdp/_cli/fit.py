@@ -7,21 +7,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from sklearn.model_selection import train_test_split
+
 from .._utils.validation import POSITIVE, PROBABILITY, listed
-from ..estimators import MixedDPLogisticRegression, PrivatePipeline, private_pipeline
+from ..estimators import MixedDPLogisticRegression, MixedDPRidge, PrivatePipeline, private_pipeline
 from ..exceptions import BudgetExceededError, NotPrivateWarning
 from ..preprocessing import TableEncoder
 from ..privacy import NEIGHBORING, NOISE, LedgerDataset, PrivacyLedger, PrivacyReport
 from ..privacy.noise import warn_of_seed
 from .columns import told_columns
 from .files import is_table
-from .messages import EXIT_CODES, InputError, count, count_or_zero, in_flags, number_type, path_named
+from .messages import EXIT_CODES, InputError, bounds, count, count_or_zero, in_flags, number_type, path_named
 from .model_files import EncodedModel, save_model
 from .outputs import Writer, check_outputs, write_together
-from .rows import Rows, align, check_together, read_classes, read_labelled
+from .rows import Rows, align, check_together, read_classes, read_labelled, read_weights, take_rows
 
 _DESCRIPTION = """\
-Train a differentially private classifier and save it with its privacy report.
+Train a differentially private classifier, or a regression with --regression, and save it with its
+privacy report.
 
 Files: .csv, .csv.gz, .csv.xz (with a line of column names), .parquet, .arrow and
 .feather (need pyarrow), .npy (rows, with the labels in a file of their own), .npz (arrays X and y).
@@ -45,6 +49,8 @@ _FLAGS = {
     "neighboring": "--neighboring",
     "random_state": "--seed",
     "X_pub": "--public",
+    "class_weight": "--class-weight",
+    "target_scale and target_center": "--target-bounds",
 }
 
 
@@ -72,6 +78,13 @@ def add_to(commands: Any) -> None:
         metavar="A,B,...",
         help="all class labels; without it they are those of the public rows, and without public rows "
         "they are read from the private labels, which the guarantee does not cover",
+    )
+    rows.add_argument(
+        "--hold-out-public",
+        type=count,
+        metavar="N",
+        help="leave N public rows, drawn at random, out of the fit, and print the model's score on them, "
+        "which costs no budget",
     )
     rows.add_argument("--id", metavar="NAME", help="column of the tables that names rows, to leave aside")
     rows.add_argument(
@@ -116,6 +129,12 @@ def add_to(commands: Any) -> None:
         type=count_or_zero,
         help="make the run reproducible and NOT private: only for tests and demos",
     )
+    add_ledger_to(parser)
+    _add_model_to(parser)
+
+
+def add_ledger_to(parser: Any) -> None:
+    """Declare the arguments of a ledger."""
     ledger = parser.add_argument_group("ledger")
     ledger.add_argument(
         "--ledger", type=path_named, metavar="FILE", help="ledger to charge; made if missing (.sqlite)"
@@ -125,15 +144,33 @@ def add_to(commands: Any) -> None:
         "--ledger-epsilon", type=_positive, help="budget of the data set, if the ledger does not know it yet"
     )
     ledger.add_argument("--ledger-delta", type=_fraction, help="delta of that budget (default: --delta)")
+
+
+def _add_model_to(parser: Any) -> None:
+    """Declare the arguments of the model and of the output."""
     model = parser.add_argument_group("model")
+    model.add_argument(
+        "--regression", action="store_true", help="train MixedDPRidge: labels are numbers to predict"
+    )
+    model.add_argument(
+        "--target-bounds",
+        type=bounds,
+        metavar="LOW,HIGH",
+        help="of a regression without public rows: where most targets lie, from prior knowledge; they are "
+        "centred by the middle and scaled by a quarter of the distance",
+    )
+    model.add_argument(
+        "--class-weight",
+        metavar="balanced|A=1,B=5,...",
+        help="weights of classes, or balanced, which takes noisy counts of the classes from the budget",
+    )
     known = tuple(MixedDPLogisticRegression._algorithms)
     model.add_argument("--algorithm", choices=known, default="auto", help="default: %(default)s")
     model.add_argument("--no-center", action="store_true", help="do not subtract the mean of the public rows")
     model.add_argument(
         "--row-norm",
         choices=("auto", "unit", "clip", "none"),
-        default="auto",
-        help="how the lengths of rows are bounded (default: auto)",
+        help="how the lengths of rows are bounded (default: auto, or clip for a regression)",
     )
     model.add_argument("--no-intercept", action="store_true", help="train no intercept")
     output = parser.add_argument_group("output")
@@ -160,24 +197,41 @@ def run(args: argparse.Namespace) -> None:
         )
     if args.seed is not None and args.noise == "discrete":
         raise InputError(f"--seed {args.seed} cannot seed --noise discrete; leave one of them out.")
-    _check_ledger(args)
+    check_ledger(args)
+    for flag, given in (("--classes", args.classes), ("--class-weight", args.class_weight)):
+        if args.regression and given is not None:
+            raise InputError(f"{flag} {given} is for classes and --regression has none; drop one of them.")
+    if args.target_bounds is not None and not (args.regression and args.public is None):
+        raise InputError(
+            "--target-bounds is for --regression without --public, whose targets tell centre and scale; "
+            "leave it out."
+        )
+    if args.hold_out_public is not None and args.public is None:
+        raise InputError(f"--hold-out-public {args.hold_out_public} needs rows in --public; add them.")
     outputs = {"--out": args.out} | ({} if args.report is None else {"--report": args.report})
     inputs = [args.private, args.public, args.labels, args.public_labels]
     check_outputs(outputs, [path for path in inputs if path is not None], force=args.force)
     if args.report is not None and args.report.suffix.lower() not in (".json", ".html"):
         raise InputError(f"--report {args.report} must end in .json or .html, which is its form.")
     private, public, told = _read(args)
-    model = _train(args, private, public, told)
+    public, held_out, classes = _held_out(args, private, public)
+    model = _train(args, private, public, told, classes)
     saved = model if private.encoder is None else EncodedModel(model, {"images": private.encoder})
     writers: dict[Path, Writer] = {args.out: lambda file: save_model(saved, file, args.out.suffix)}
     if args.report is not None:
-        writers[args.report] = lambda file: file.write(_written(model.privacy_, args.report).encode())
+        writers[args.report] = lambda file: file.write(written(model.privacy_, args.report).encode())
     write_together(writers)
     if not args.quiet:
         sys.stdout.write(f"{model.privacy_}\n")
+        if held_out is not None:
+            name = "R2" if args.regression else "accuracy"
+            sys.stdout.write(
+                f"Held-out public score\n  {name} {model.score(held_out.X, held_out.y):.3f} on "
+                f"{len(held_out.y)} public rows that the fit has not seen, at no cost\n"
+            )
 
 
-def _written(report: PrivacyReport, path: Path) -> str:
+def written(report: PrivacyReport, path: Path) -> str:
     """The text of a report, as JSON or HTML by the ending of its file."""
     if path.suffix.lower() == ".json":
         return f"{report.to_json()}\n"
@@ -187,7 +241,8 @@ def _written(report: PrivacyReport, path: Path) -> str:
     )
 
 
-def _check_ledger(args: argparse.Namespace) -> None:
+def check_ledger(args: argparse.Namespace) -> None:
+    """Refuse arguments of a ledger that do not go together."""
     if (args.ledger is None) != (args.dataset is None):
         tables, missing = ("--dataset", "--ledger") if args.ledger is None else ("--ledger", "--dataset")
         raise InputError(f"{tables} was given without {missing}; give both, or neither.")
@@ -200,7 +255,7 @@ def _check_ledger(args: argparse.Namespace) -> None:
             raise InputError(f"--ledger {args.ledger} is new; give its data set a --ledger-epsilon.")
 
 
-def _data_set(args: argparse.Namespace) -> LedgerDataset | None:
+def data_set(args: argparse.Namespace) -> LedgerDataset | None:
     """The data set to charge, which is added to its ledger if a budget was given."""
     if args.ledger is None:
         return None
@@ -237,6 +292,7 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] |
         "id_column": args.id,
         "group_column": args.group_column,
         "raw": args.encode is not None,
+        "targets": args.regression,
     }
     public = None
     if args.public is not None:
@@ -244,7 +300,9 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] |
         public = read_labelled(args.public, "--public", args.label_column, *labels, **how)
     known = getattr(None if public is None else public.X, "columns", ())
     labels = args.labels, "--labels"
-    private = read_labelled(args.private, "--private", args.label_column, *labels, **how, public=known)
+    reference = public.where if public is not None and len(known) else ""
+    how |= {"public": known, "reference": reference}
+    private = read_labelled(args.private, "--private", args.label_column, *labels, **how)
     if args.group_column is not None and private.groups is None:
         raise InputError(
             f"--group-column {args.group_column!r} is no column of {private.where}; name the column of ids."
@@ -261,31 +319,60 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] |
     return private, public, told
 
 
-def _train(
-    args: argparse.Namespace, private: Rows, public: Rows | None, told: dict[str, Any] | None
-) -> MixedDPLogisticRegression | PrivatePipeline:
+def _held_out(
+    args: argparse.Namespace, private: Rows, public: Rows | None
+) -> tuple[Rows | None, Rows | None, Any]:
+    """Public rows for the fit, those held out (or None), and the classes that are declared or held out."""
     classes = None if args.classes is None else read_classes(args.classes, private.y)
-    check_together(private, public, classes)
+    check_together(private, public, classes, args.regression)
+    if public is None or args.hold_out_public is None:
+        return public, None, classes
+    n, left = args.hold_out_public, len(public.y) - args.hold_out_public
+    if left < 1:
+        raise InputError(f"--hold-out-public {n} leaves none of {len(public.y)} public rows; hold out fewer.")
+    if classes is None and not args.regression:
+        classes = np.unique(public.y)
+    parts = train_test_split(np.arange(len(public.y)), test_size=n, random_state=args.seed)
+    kept, held = (replace(public, X=take_rows(public.X, part), y=public.y[part]) for part in parts)
+    return kept, held, classes
+
+
+def _train(
+    args: argparse.Namespace,
+    private: Rows,
+    public: Rows | None,
+    told: dict[str, Any] | None,
+    classes: Any,
+) -> MixedDPLogisticRegression | MixedDPRidge | PrivatePipeline:
     both = args.n_steps is not None and args.noise_multiplier is not None
     public_rows = {} if public is None else {"X_pub": public.X, "y_pub": public.y}
-    model = MixedDPLogisticRegression(
+    own: dict[str, Any] = {} if args.row_norm is None else {"row_norm": args.row_norm}
+    if args.row_norm == "none":
+        own = {"row_norm": None}
+    if args.target_bounds is not None:
+        low, high = args.target_bounds
+        center = None if args.no_intercept else (low + high) / 2
+        own |= {"target_center": center, "target_scale": (high - low) / 4}
+    if not args.regression:
+        weights = None if args.class_weight is None else read_weights(args.class_weight, private.y)
+        own |= {"classes": classes, "class_weight": weights}
+    model = (MixedDPRidge if args.regression else MixedDPLogisticRegression)(
         args.algorithm,
         epsilon=1.0 if args.epsilon is None and not both else args.epsilon,
         delta=args.delta,
         n_steps=args.n_steps,
         noise_multiplier=args.noise_multiplier,
-        classes=classes,
         fit_intercept=not args.no_intercept,
         center=not args.no_center,
-        row_norm=None if args.row_norm == "none" else args.row_norm,
         neighboring=args.neighboring,
         noise=args.noise,
         random_state=args.seed,
         verbose=int(sys.stderr.isatty() and not args.quiet),
+        **own,
     )
     warn_of_seed(args.seed, name="--seed")
     try:
-        model.set_params(ledger=_data_set(args))
+        model.set_params(ledger=data_set(args))
         model = model if args.encode is None else private_pipeline(TableEncoder(told), model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotPrivateWarning)  # said above, by the name of the flag

@@ -1,7 +1,8 @@
-"""The command line: ``skmixdp extract | fit | predict | report``, or ``python -m skmixdp``."""
+"""The command line: ``skmixdp extract | fit | predict | evaluate | report``, or ``python -m skmixdp``."""
 
 import argparse
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from .. import __version__
 from .._rows.files import FileError
 from .._utils.progress import no_bars
 from .._utils.validation import suggestion
-from . import extract, fit, predict, report
+from . import evaluate, extract, fit, predict, report
 from .messages import EXIT_CODES, InputError, Parser, one_line, warnings_as_lines
 
 _DESCRIPTION = """\
@@ -27,7 +28,7 @@ def build_parser() -> Parser:
     parser = Parser(prog=prog, description=_DESCRIPTION, epilog=EXIT_CODES)
     parser.add_argument("--version", action="version", version=f"skmixdp {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (extract, fit, predict, report):
+    for command in (extract, fit, predict, evaluate, report):
         command.add_to(commands)
     for command_parser in commands.choices.values():
         command_parser.set_defaults(
@@ -49,6 +50,8 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return 0, 2 for bad input, 1 for other errors, or 130 if interrupted."""
     args = _parsed(argv)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # by quiet_interrupts, which is over
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         quiet = no_bars() if getattr(args, "quiet", False) else nullcontext()
         with quiet, warnings_as_lines(args.command, getattr(args, "flags", {})):

@@ -92,6 +92,17 @@ def number_type(rule: Number) -> Callable[[str], Any]:
     return parse
 
 
+def bounds(text: str) -> tuple[float, float]:
+    """A type for argparse that converts to two numbers, the lower one first."""
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        low = high = math.nan
+    if not -1e100 <= low < high <= 1e100:
+        raise argparse.ArgumentTypeError(f"{text!r} must be two numbers LOW,HIGH, the lower one first")
+    return low, high
+
+
 def path_named(text: str) -> Path:
     """A type for argparse that converts to paths."""
     if "\0" in text:

@@ -14,7 +14,7 @@ from .messages import EXIT_CODES, TRUST, InputError, path_named
 from .model_files import EncodedModel, load_model
 from .models import extracted, make_transformer
 from .outputs import check_outputs, write_together
-from .rows import Unlabelled, align, check_same_network, read_features
+from .rows import FIX, Unlabelled, align, check_same_network, read_features
 
 _DESCRIPTION = f"""\
 Predict the class of each row and print it as CSV, or write it to a file.
@@ -138,26 +138,30 @@ def _from_columns(args: argparse.Namespace, model: PrivatePipeline) -> Unlabelle
     """Rows of a raw table, with the columns of the training."""
     rows = read_features(args.rows, label_column=args.label_column, id_column=args.id, raw=True)
     names = [*model.feature_names_in_]
-    return Unlabelled(align(rows.X, names, f"ROWS {args.rows}", _trained(args), _FIX), rows.names)
+    return Unlabelled(align(rows.X, names, f"ROWS {args.rows}", trained(args), FIX), rows.names)
 
 
 def _from_features(args: argparse.Namespace, model: Any, encoder: dict[str, Any] | None) -> Unlabelled:
     """Rows of numbers, as the model was trained on."""
     names = getattr(model, "feature_names_in_", None)
     public = () if names is None else names
-    rows = read_features(args.rows, label_column=args.label_column, id_column=args.id, public=public)
+    rows = read_features(
+        args.rows,
+        label_column=args.label_column,
+        id_column=args.id,
+        public=public,
+        reference=trained(args) if len(public) else "",
+    )
     if encoder is not None and rows.report is not None:
         what = f"ROWS {args.rows} and the training rows of MODEL {args.model}"
         check_same_network(encoder["report"], rows.report, what)
     if names is None or not is_table(args.rows, f"ROWS {args.rows}"):
         return rows
-    return Unlabelled(align(rows.X, names.tolist(), f"ROWS {args.rows}", _trained(args), _FIX), rows.names)
+    return Unlabelled(align(rows.X, names.tolist(), f"ROWS {args.rows}", trained(args), FIX), rows.names)
 
 
-_FIX = ", and leave other columns aside with --label-column and --id"
-
-
-def _trained(args: argparse.Namespace) -> str:
+def trained(args: argparse.Namespace) -> str:
+    """What the rows of a model are called."""
     return f"the rows that {args.model} was trained on"
 
 

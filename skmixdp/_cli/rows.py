@@ -5,9 +5,11 @@ array elsewhere. Labels are a 1-D array of numbers, truth values or text.
 """
 
 import csv
+import io
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,9 @@ from .files import is_table, read_arrays, read_table
 from .messages import InputError
 
 Array = NDArray[Any]
+
+#: What else to do about columns that a model does not know.
+FIX = ", and leave other columns aside with --label-column and --id"
 
 
 @dataclass(frozen=True, repr=False)
@@ -57,10 +62,13 @@ def read_labelled(
     group_column: str | None = None,
     raw: bool = False,
     public: Collection[str] | None = None,
+    reference: str = "",
+    targets: bool = False,
 ) -> Rows:
     """Rows with their labels, from inside the file or from a label file; a ``raw`` table stays as it is.
 
-    Messages name the columns that are ``public``; None stands for all columns of the file.
+    Messages name the columns that are ``public``, which ``reference`` has; None stands for all columns of the
+    file. Labels are ``targets`` of a regression, or classes.
     """
     where = f"{flag} {path}"
     report = encoder = groups = None
@@ -73,12 +81,14 @@ def read_labelled(
         frame = read_table(path, where)
         if group_column is not None and group_column in frame.columns:
             groups, frame = frame[group_column], frame.drop(columns=group_column)
-        X, inside = _labelled_table(frame, where, label_column, id_column, raw, public)
+        names = frame.columns if public is None else public
+        read = None if raw else partial(_table_features, where=where, public=names, reference=reference)
+        X, inside = _labelled_table(frame, where, label_column, id_column, read, targets)
     else:
         if raw:
             raise InputError(f"--encode is for tables and {where} has no columns; leave it out.")
-        X, inside, report, encoder = _labelled_arrays(path, where)
-    y = read_labels(labels, labels_flag, where, inside)
+        X, inside, report, encoder = _labelled_arrays(path, where, targets)
+    y = read_labels(labels, labels_flag, where, inside, targets)
     if y is None:
         raise InputError(f"{where} holds no labels; give them in a .npy or .csv file with {labels_flag}.")
     if len(y) != len(X):
@@ -96,8 +106,12 @@ def read_features(
     id_column: str | None = None,
     raw: bool = False,
     public: Collection[str] = (),
+    reference: str = "",
 ) -> Unlabelled:
-    """Rows without labels; a label column or array y is left aside. Messages name ``public`` columns."""
+    """Rows without labels; a label column or array y is left aside.
+
+    Messages name columns that are ``public``, which ``reference`` has.
+    """
     where = f"ROWS {path}"
     if is_table(path, where):
         frame = read_table(path, where)
@@ -107,7 +121,7 @@ def read_features(
         if id_column is not None:
             frame, ids = _without_ids(frame, id_column, where)
             names = id_column, ids.tolist()
-        return Unlabelled(frame if raw else _table_features(frame, where, public), names)
+        return Unlabelled(frame if raw else _table_features(frame, where, public, reference), names)
     for given, column in (("--label-column", label_column), ("--id", id_column)):
         if column is not None:
             raise InputError(f"{given} {column!r} is for tables and {where} has no columns; drop it.")
@@ -128,7 +142,7 @@ def _without_ids(frame: pd.DataFrame, id_column: str, where: str) -> "tuple[pd.D
     return frame.drop(columns=id_column), frame[id_column]
 
 
-def align(X: Any, names: Sequence[str], where: str, reference: str, fix: str = "") -> Any:
+def align(X: Any, names: Collection[str], where: str, reference: str, fix: str = "") -> Any:
     """A data frame's columns in the order of ``names``, which are public; refused unless these are all."""
     missing = [name for name in names if name not in X.columns]
     others = len(set(X.columns) - set(names))
@@ -141,6 +155,11 @@ def align(X: Any, names: Sequence[str], where: str, reference: str, fix: str = "
             f"the names in its first line if it is a CSV file (their order may differ){fix}."
         )
     return X[list(names)]
+
+
+def take_rows(X: Any, places: Array) -> Any:
+    """Rows of a data frame or an array, by their places."""
+    return X.iloc[places] if hasattr(X, "iloc") else X[places]
 
 
 def _columns(names: Sequence[str]) -> str:
@@ -168,8 +187,24 @@ def read_classes(text: str, y: Array) -> Array:
         ) from None
 
 
-def check_together(private: Rows, public: Rows | None, classes: Array | None) -> None:
-    """Check that private rows, public rows and declared classes agree."""
+def read_weights(text: str, y: Array) -> Any:
+    """``--class-weight``: "balanced", or weights of classes of the type of the labels ``y``."""
+    if text == "balanced":
+        return text
+    cells = [cell.rpartition("=") for cell in next(csv.reader([text], skipinitialspace=True), [])]
+    try:
+        weights = [float(weight) for _, _, weight in cells]
+    except ValueError:
+        raise InputError(
+            f"--class-weight {text!r} must be balanced, or weights of classes like A=1,B=5."
+        ) from None
+    names = io.StringIO()
+    csv.writer(names).writerow(name for name, _, _ in cells)
+    return dict(zip(read_classes(names.getvalue().strip(), y).tolist(), weights, strict=True))
+
+
+def check_together(private: Rows, public: Rows | None, classes: Array | None, regression: bool) -> None:
+    """Check that private rows, public rows and declared classes agree; a ``regression`` has none."""
     if public is not None:
         if private.X.shape[1] != public.X.shape[1]:
             raise InputError(
@@ -183,6 +218,8 @@ def check_together(private: Rows, public: Rows | None, classes: Array | None) ->
                 f"the labels of {private.where} and of {public.where} differ in type; write them alike, all "
                 "as numbers or all as text."
             )
+    if regression:
+        return
     if classes is not None:
         known, source = classes, "--classes"
     elif public is not None:
@@ -223,31 +260,30 @@ def _labelled_table(
     where: str,
     label_column: str | None,
     id_column: str | None,
-    raw: bool,
-    public: Collection[str] | None,
+    read: Callable[[Any], Any] | None,
+    targets: bool,
 ) -> tuple[Any, Array | None]:
-    """Features and, if the table has a label column, labels."""
-    public = frame.columns if public is None else public
+    """Features, as ``read`` makes them, and, if the table has a label column, labels."""
     if id_column is not None:
         frame, _ = _without_ids(frame, id_column, where)
     if label_column is None:
-        return frame if raw else _table_features(frame, where, public), None
+        return frame if read is None else read(frame), None
     if label_column not in frame.columns:
         raise InputError(
             f"--label-column {label_column!r} is not a column of {where}; name one of its "
             f"{frame.shape[1]} columns, whose names must be in its first line if it is a CSV file."
         )
-    y = labels_of_column(frame[label_column], f"the label column {label_column!r} of {where}")
+    y = labels_of_column(frame[label_column], f"the label column {label_column!r} of {where}", targets)
     frame = frame.drop(columns=label_column)
-    return frame if raw else _table_features(frame, where, public), y
+    return frame if read is None else read(frame), y
 
 
 def _labelled_arrays(
-    path: Path, where: str
+    path: Path, where: str, targets: bool
 ) -> tuple[Array, Array | None, dict[str, Any] | None, dict[str, Any] | None]:
     """Features and, if the archive has them, labels and the report and flags of their extraction."""
     arrays = read_arrays(path, where, ("X", "y", "report", "encoder"))
-    y = labels_of_array(arrays["y"], f"array y of {where}") if "y" in arrays else None
+    y = labels_of_array(arrays["y"], f"array y of {where}", targets) if "y" in arrays else None
     report, encoder = (_json(arrays.get(name)) for name in ("report", "encoder"))
     return _array_features(arrays["X"], where), y, report, encoder
 
@@ -261,7 +297,9 @@ def _json(text: Array | None) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def read_labels(labels: Path | None, flag: str, where: str, inside: Array | None) -> Array | None:
+def read_labels(
+    labels: Path | None, flag: str, where: str, inside: Array | None, targets: bool = False
+) -> Array | None:
     """Labels from inside a file of rows, or from the file of labels that ``flag`` gave; None without both."""
     if labels is None:
         return inside
@@ -271,15 +309,15 @@ def read_labels(labels: Path | None, flag: str, where: str, inside: Array | None
     if labels.suffix.lower() == ".npz":
         raise InputError(f"{where} must be a .npy file or a table of one column; save the labels alone.")
     if not is_table(labels, where):
-        return labels_of_array(read_arrays(labels, where)["X"], where)
+        return labels_of_array(read_arrays(labels, where)["X"], where, targets)
     frame = read_table(labels, where)
     if frame.shape[1] != 1:
         raise InputError(f"{where} has {frame.shape[1]} columns; keep the label column alone.")
-    return labels_of_column(frame.iloc[:, 0], where)
+    return labels_of_column(frame.iloc[:, 0], where, targets)
 
 
-def _table_features(frame: pd.DataFrame, where: str, public: Collection[str]) -> Any:
-    """A data frame of finite floats; messages name columns that are ``public``."""
+def _table_features(frame: pd.DataFrame, where: str, public: Collection[str], reference: str) -> Any:
+    """A data frame of finite floats; messages name columns that are ``public``, which ``reference`` has."""
     numeric = pd.api.types.is_numeric_dtype
     text = [
         name
@@ -289,6 +327,8 @@ def _table_features(frame: pd.DataFrame, where: str, public: Collection[str]) ->
     if text:
         # By place where they may be private, since in a file without a header the names are entries of a row.
         named = all(name in public for name in text)
+        if reference and not named:
+            align(frame, public, where, reference, FIX)  # this says which public columns are missing
         places = [place for place, name in enumerate(frame.columns, start=1) if name in text]
         which = listed(text) if named else f"at the places {listed(places)}"
         raise InputError(
@@ -319,8 +359,8 @@ def _array_features(X: Array, where: str) -> Array:
     return X
 
 
-def labels_of_column(column: "pd.Series[Any]", where: str) -> Array:
-    """Labels of a table's column."""
+def labels_of_column(column: "pd.Series[Any]", where: str, targets: bool = False) -> Array:
+    """Labels, or ``targets``, of a table's column."""
     if column.isna().any():
         raise InputError(
             f"{where} has empty cells (text such as NA or None counts as empty); fill them or remove their "
@@ -329,13 +369,19 @@ def labels_of_column(column: "pd.Series[Any]", where: str) -> Array:
     values = column.tolist()
     if len({isinstance(value, str) for value in values}) > 1:
         raise InputError(f"{where} mixes text and numbers; write all labels in one way.")
-    return labels_of_array(np.asarray(values), where)
+    return labels_of_array(np.asarray(values), where, targets)
 
 
-def labels_of_array(y: Array, where: str) -> Array:
-    """A 1-D array of labels; a single column counts as one."""
+def labels_of_array(y: Array, where: str, targets: bool = False) -> Array:
+    """A 1-D array of labels, or of ``targets``; a single column counts as one."""
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
+    if targets:
+        if y.ndim != 1 or y.dtype.kind not in "iuf" or not np.isfinite(y).all():
+            raise InputError(
+                f"{where} has shape {y.shape} and type {y.dtype}; save targets as 1-D finite numbers."
+            )
+        return y.astype(np.float64)
     if y.ndim != 1 or y.dtype.kind not in "biufU":
         raise InputError(
             f"{where} has shape {y.shape} and type {y.dtype}; save labels as a 1-D array of whole "

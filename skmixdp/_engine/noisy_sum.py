@@ -149,7 +149,7 @@ def noisy_sums(
         n_public=0,
         treated_as_public=treated_as_public,
         noise=noise.kind,
-        warnings=noise_caveats(noise, budget.delta, source.n_rows),
+        warnings=noise_caveats(noise, budget.epsilon, budget.delta, source.n_rows),
         leaks=leaks,
         unit=unit,
         **as_reported(charge),

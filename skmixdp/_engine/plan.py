@@ -1,6 +1,7 @@
 """Budgets, recipes and plans: noise, steps and epsilon of a run."""
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,6 +37,7 @@ from ..privacy import (
     noise_multiplier_for,
     steps_for,
 )
+from ..privacy.noise import LARGE_EPSILON
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,13 @@ class Budget:
                 f"epsilon={self.epsilon!r}, noise_multiplier={self.noise_multiplier!r} and "
                 f"n_steps={self.n_steps!r} cannot all be given, since two of them determine the third; pass "
                 "epsilon=None to fix the other two."
+            )
+        if self.epsilon is not None and self.epsilon > LARGE_EPSILON:
+            warnings.warn(
+                f"epsilon={self.epsilon:g} guarantees next to nothing, since a guess of whether a row took "
+                "part may nearly always be right; use a smaller epsilon, such as 1, or 8 at most.",
+                UserWarning,
+                stacklevel=6,
             )
         if self.epsilon is None and open_terms:
             raise ValueError(

@@ -469,8 +469,15 @@ def n_distinct_rows(X: Array) -> int:
     """Number of distinct rows of an array (n, ...), by hashes of some 50 bits.
 
     Long rows are hashed one by one. The hash of a short one is the product of its words with fixed numbers
-    that have no pattern.
+    that have no pattern. If rows repeat and hold zeros and ones alone, all count: categories repeat anyway.
     """
+    n_distinct = _n_hashes(X)
+    repeats = n_distinct < _DISTINCT_SHARE * len(X)
+    return len(X) if repeats and np.all((X == 0) | (X == 1)) else n_distinct
+
+
+def _n_hashes(X: Array) -> int:
+    """Number of distinct hashes of the rows of an array (n, ...)."""
     rows = np.ascontiguousarray(X).reshape(len(X), -1)
     row_bytes = rows.shape[1] * rows.itemsize
     words = rows.view(f"u{next(size for size in (4, 2, 1) if row_bytes % size == 0)}")

@@ -25,7 +25,7 @@ from ..components import FullBatch, PoissonBatch
 from ..components.protocols import Sampling
 from ..privacy import LEDGER, Charge, NoiseSource, PrivacyReport, accountant_name
 from ..privacy.noise import check_noise, noise_caveats
-from ..privacy.notebook import GuaranteeBoxMixin
+from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin
 from ._checks import check_device
 from ._exports import save
@@ -51,7 +51,7 @@ _EQUIVALENTS = {
 _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
 
 
-class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
     """Base class of all estimators: subclasses define the queries of a fit, and this class runs it.
 
     A fit runs on a copy of the estimator (see :mod:`skmixdp.estimators._fit`). A fit that fails
@@ -217,7 +217,7 @@ class PrivateEstimator(PrivateCallbackMixin, GuaranteeBoxMixin, BaseEstimator): 
         shares: tuple[tuple[str, float], ...] = (),
         unit: str = "row",
     ) -> PrivacyReport:
-        caveats = noise_caveats(noise, self.delta, n_private)
+        caveats = noise_caveats(noise, plan.epsilon, self.delta, n_private)
         if plan.epsilon_unamplified is not None:
             caveats = (*caveats, _AMPLIFICATION_WARNING)
         return PrivacyReport(

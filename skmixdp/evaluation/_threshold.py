@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from .._engine.noisy_sum import SumBudget
 from .._rows import Persons, check_groups
 from .._utils.validation import PROBABILITY, check, check_finite, is_empty, refuse_arguments, shown
+from ..estimators._base import PrivateEstimator
 from ..estimators._checks import check_labels, check_private_rows
 from ..estimators._classifier import check_class_labels, check_classes, encode_labels
 from ..model_selection import public_params
@@ -161,11 +162,12 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
             For bad input, or an estimator with several budgets. These, the rows, and the labels if their
             classes are declared or public, are checked before the fit.
         BudgetExceededError
-            If a ledger does not allow the fit, or afterwards the histogram.
+            If a ledger does not allow the fit or the histogram. Nothing is charged if it does not allow the
+            histogram alone, or after a fit of the same data set whose budget is an epsilon.
         """
         refuse_arguments(self, unsupported, ("X", "y", "X_pub", "y_pub", "groups"), "pass public rows alone")
         terms = {name: getattr(self, name) for name in ("epsilon", "delta", "neighboring", "noise", "ledger")}
-        SumBudget(**terms, random_state=self.random_state)  # checks them
+        budget = SumBudget(**terms, random_state=self.random_state)  # checks them
         check_goal(self.goal, self.value)
         check("holdout", self.holdout, PROBABILITY, "prefit")
         _check_two_classes(y, X.shape[0] if hasattr(X, "shape") else len(X))
@@ -184,6 +186,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
             leaks = check_pipeline(self.estimator).in_words("leak", "uncounted")
             _check_rows(self.estimator, X)
             _check_known_labels(self.estimator, y, y_pub)
+            _check_ledger(budget, self.estimator, "row" if persons is None else persons.unit)
             seed = int(noise_source("float", self.random_state).uniform((1,))[0] * _SEEDS)
             split = {"test_size": self.holdout, "random_state": seed}
             if persons is None:
@@ -266,6 +269,31 @@ def _check_terms(owner: PrivateThresholdClassifier) -> None:
                 f"{name}={getattr(owner, name)!r} differs from {path}={value!r} of the estimator; pass the "
                 "same to both."
             )
+
+
+def _check_ledger(budget: SumBudget, estimator: Any, unit: str) -> None:
+    """Refuse a histogram that the ledger would refuse after the fit, as far as the fit's event is known."""
+    account = getattr(budget.ledger, "account", None)
+    if account is None:
+        return
+    while hasattr(estimator, "steps"):
+        estimator = estimator.steps[-1][1]
+    events = [budget.event]
+    if isinstance(estimator, PrivateEstimator) and _is_same(estimator.ledger, budget.ledger):
+        fit = estimator._check_parameters()
+        events += [fit.whole] if fit.is_divisible else []
+    for event in reversed(events):
+        # A little less, so that rounding refuses nothing that the ledger would admit.
+        event = replace(event, noise_multiplier=event.noise_multiplier * (1 + 1e-9))
+        account = account.after(event, budget.neighboring, unit=unit)
+
+
+def _is_same(entry: Any, other: Any) -> bool:
+    """Whether two data sets of ledgers are one, which may have been opened twice."""
+    if entry is None or entry is other:
+        return entry is other
+    path = getattr(getattr(entry, "ledger", None), "path", None)
+    return path is not None and repr(entry) == repr(other)
 
 
 def _split_persons(X: Any, y: Any, persons: Persons, split: dict[str, Any]) -> tuple[Any, Any]:

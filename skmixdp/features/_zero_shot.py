@@ -180,7 +180,7 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
         for name in names:
             if not isinstance(name, str) or not name:
                 raise TypeError(f"class_names holds {name!r}, which is not a name; pass texts (str).")
-        return names
+        return [str(name) for name in names]  # NumPy's have another repr
 
     def _matched(self, labels: list[Any]) -> list[int]:
         """Position in ``class_names`` of each label."""

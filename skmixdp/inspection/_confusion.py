@@ -164,6 +164,7 @@ class ConfusionDisplay:
         self.ax_.set_ylim(-0.6, k - 0.4)
         self.ax_.set_xlim(-2, 102)
         spread = ", 95% interval of the noise" if self.noise_scale else ""
+        self.ax_.set_ylabel("Class")
         self.ax_.set_xlabel(f"Share of the class's rows (%{spread})")
         self.ax_.grid(axis="both", color="0.92", linewidth=0.8)
         self.ax_.set_axisbelow(True)

@@ -23,7 +23,7 @@ from .._utils.validation import (
     warn_of_repeats,
 )
 from ..privacy.noise import warn_of_seed
-from ..privacy.notebook import GuaranteeBoxMixin
+from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ._leaks import warn_of_leaks
 
 Array = NDArray[np.floating[Any]]
@@ -36,7 +36,7 @@ _A = 1 - _B * (1 - _C) ** 2
 
 
 @dataclass(eq=False, repr=False)
-class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
+class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
     """Standardise columns by noisy means and deviations, within a privacy budget.
 
     Use it if there are no public rows, and if what follows does not scale columns by itself, as the default

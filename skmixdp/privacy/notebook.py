@@ -4,6 +4,7 @@ import html
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from sklearn.utils import estimator_html_repr
@@ -61,6 +62,32 @@ class GuaranteeBoxMixin:
         report = getattr(self, "privacy_", None)
         first = first_line(self._known_leaks()) if report is None else report.no_guarantee
         return html_line(first) + str(estimator_html_repr(self)) + guarantee_box(self)
+
+
+class CaptionMixin:
+    """Mixin that states the budget, or the guarantee, in the diagrams of whatever holds the estimator."""
+
+    def _sk_visual_block_(self: Any) -> Any:
+        # What scikit-learn reads of such a block; its class for them is private.
+        return SimpleNamespace(
+            kind="single",
+            estimators=self,
+            names=type(self).__name__,
+            name_details=str(self),
+            name_caption=_caption(self),
+            doc_link_label=None,
+        )
+
+
+def _caption(estimator: Any) -> str:
+    """The budget of an unfitted estimator, whose surroundings may leak, or the guarantee of a fitted one."""
+    report = getattr(estimator, "privacy_", None)
+    if report is None:
+        params = estimator.get_params(deep=False)
+        return f"budget: epsilon {params['epsilon']}, delta {params['delta']}"
+    if not report.private:
+        return "NO GUARANTEE"
+    return f"({report.epsilon:.6g}, {report.delta:.6g})-differentially private"
 
 
 def guarantee_box(estimator: Any) -> str:

@@ -5,6 +5,7 @@ Every refusal names the parameter, leaves no fitted attribute behind and shows n
 
 import math
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -165,6 +166,19 @@ class TestBudget:
         clf.set_params(noise_multiplier=enough).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
         assert clf.n_iter_ == 1 and clf.privacy_.epsilon <= 0.1
 
+    @pytest.mark.filterwarnings("default:epsilon=.* guarantees next to nothing:UserWarning")
+    def test_an_epsilon_that_guarantees_next_to_nothing(self, fit):
+        with pytest.warns(UserWarning, match=r"^epsilon=1000 guarantees next to nothing, .*; use a smaller"):
+            clf = fit({"epsilon": 1000})
+        assert any(warning.startswith("epsilon is above 20") for warning in clf.privacy_.warnings)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            fit({"epsilon": 20.0})
+
+    def test_an_epsilon_that_follows_is_in_the_report(self, fit):
+        clf = fit({"epsilon": None, "n_steps": 10, "noise_multiplier": 0.1})
+        assert any(warning.startswith("epsilon is above 20") for warning in clf.privacy_.warnings)
+
     def test_delta_not_below_one_over_n(self, fit):
         with pytest.warns(UserWarning, match=r"delta=0\.05 is not below 1/n .*smaller delta"):
             clf = fit({"delta": 0.05})
@@ -266,6 +280,16 @@ class TestRows:
         ) as caught:
             fit(X=rows.X[drawn], y=rows.y[drawn])
         assert ". " not in str(caught[0].message)
+
+    @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+    def test_categories_alone_repeat_by_themselves(self, fit, form):
+        """One-hot rows, and none that differs from them in one entry."""
+        drawn = np.random.default_rng(0).integers(3, size=60)
+        X, y = np.eye(3)[drawn], drawn % 2
+        known = {"y": y, "X_pub": None, "y_pub": None}
+        fit({"classes": [0, 1]}, X=form(X), **known)
+        with pytest.warns(UserWarning, match="private rows occur several times"):
+            fit({"classes": [0, 1]}, X=form(np.where(np.arange(60)[:, None] == 7, 0.5, X)), **known)
 
     def test_few_repeats_pass_in_silence(self, fit, rows):
         fit(X=np.concatenate([rows.X[:50], rows.X[:10]]))

@@ -73,6 +73,24 @@ def test_a_record_of_rows_is_said():
     )
 
 
+def captions(estimator):
+    return re.findall(r'<div class="caption">(.*?)</div>', estimator._repr_html_())
+
+
+def test_diagrams_of_scikit_learn_state_the_guarantee():
+    """A plain Pipeline has no box, and its diagram promises nothing of a fit around which others may leak."""
+    X, y = load_digits(return_X_y=True)
+    pipe = make_pipeline(NoisyScaler(0.5, bounds=(0, 16)), MixedDPLogisticRegression(classes=range(10)))
+    assert captions(pipe) == ["budget: epsilon 0.5, delta 1e-05", "budget: epsilon 1.0, delta 1e-05"]
+    assert captions(pipe.fit(X[:400], y[:400])) == [
+        "(0.5, 1e-05)-differentially private",
+        "(1, 1e-05)-differentially private",
+    ]
+    leaking = make_pipeline(StandardScaler(), MixedDPLogisticRegression(classes=range(10)))
+    assert captions(leaking.fit(X[:400], y[:400])) == ["NO GUARANTEE"]
+    assert captions(fitted(random_state=0)) == ["NO GUARANTEE"]
+
+
 def test_parameters_are_escaped():
     html = MixedDPLogisticRegression(epsilon="<b>", delta="<script>")._repr_html_()
     box = html.rsplit("<div style='border", 1)[1]

@@ -40,9 +40,8 @@ _SETTLED = 1e-3
 #: there, and sampling would save next to nothing.
 _LARGEST_RATE, _LEAST_NOISE, _MOST_NOISE = 1 - 1e-4, 0.1, 1e6
 
-#: More steps, and releases that cost more together, have grids that are too large for memory. They get the
-#: epsilon of their Renyi divergences.
-_MOST_STEPS, _LARGEST_MU = 10**7, 30.0
+#: More steps, and grids of more cells, which take too much memory, get the epsilon of Renyi divergences.
+_MOST_STEPS, _MOST_CELLS = 10**7, 2e7
 
 #: Error of a composed delta per step, by the rounding of Fourier transforms: 80 times the largest measured.
 _DELTA_ERROR = 1e-15
@@ -67,21 +66,28 @@ def epsilon_of(event: GaussianEvent, delta: float, neighboring: Neighboring) -> 
     full_batch = gaussian.epsilon_for(event.full_mu(neighboring), delta)
     if event.sampling_rate > _LARGEST_RATE or not _LEAST_NOISE <= event.noise_multiplier <= _MOST_NOISE:
         return full_batch
-    spent = math.inf
-    # The central limit of the composed steps (Bu, Dong, Long and Su 2020, Theorem 5).
-    mu = event.sampling_rate * math.sqrt(event.n_steps * math.expm1(event.noise_multiplier**-2))
-    if mu <= _LARGEST_MU and event.n_steps <= _MOST_STEPS:
+    spent, known = math.inf, full_batch
+    if known > _MOST_CELLS * _INTERVALS[0]:
+        known = min(known, _epsilon_of_renyi(event, delta, neighboring))
+    # Losses beyond epsilon are rare, so the grid has about epsilon over the interval cells.
+    if known <= _MOST_CELLS * _INTERVALS[0] and event.n_steps <= _MOST_STEPS:
         spent = _epsilon(event, delta, neighboring, _INTERVALS[0])
         for interval in _INTERVALS[1:]:
-            if interval * max(1.0, event.noise_multiplier**2) < _FINEST:
+            fine_enough = interval * max(1.0, event.noise_multiplier**2) < _FINEST
+            if fine_enough or min(spent, known) > _MOST_CELLS * interval:
                 break
             coarser, spent = spent, min(spent, _epsilon(event, delta, neighboring, interval))
             if coarser - spent <= _SETTLED * spent:
                 break
     if spent == math.inf:
-        orders = ORDERS[np.floor(ORDERS) == ORDERS]  # the series of others may diverge
-        spent = epsilon_of_rdp(renyi(event, orders, neighboring), delta, orders)
+        spent = _epsilon_of_renyi(event, delta, neighboring)
     return min(spent, full_batch)
+
+
+def _epsilon_of_renyi(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
+    """Epsilon by Renyi divergences of whole orders, since the series of others may diverge."""
+    orders = ORDERS[np.floor(ORDERS) == ORDERS]
+    return epsilon_of_rdp(renyi(event, orders, neighboring), delta, orders)
 
 
 @lru_cache(maxsize=1024)

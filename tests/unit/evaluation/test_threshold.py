@@ -93,12 +93,36 @@ def test_the_report_states_the_weaker_of_the_two(epsilon):
     assert not seeded.privacy_.private and seeded.evaluation_.privacy.private
 
 
-def test_a_budget_that_does_not_last_is_an_error():
+def test_a_budget_that_does_not_last_is_an_error(monkeypatch):
+    monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
     entry = PrivacyLedger(":memory:").add_dataset("people", epsilon=1.0, delta=1e-5)
     clf = PrivateThresholdClassifier(clone(HEAD).set_params(epsilon=0.5), epsilon=3.0, ledger=entry)
     with pytest.raises(BudgetExceededError):
         clf.fit(X, Y)
     assert not hasattr(clf, "threshold_") and not entry.charges()
+
+
+@pytest.mark.parametrize("piped", [False, True])
+def test_two_charges_that_do_not_last_together_are_refused_before_the_fit(piped, tmp_path, monkeypatch):
+    """Each of them alone would be admitted, and the ledger may be opened twice."""
+    PrivacyLedger(tmp_path / "l.sqlite").add_dataset("people", epsilon=1.0, delta=1e-5)
+    head = clone(HEAD).set_params(ledger=PrivacyLedger(tmp_path / "l.sqlite")["people"], epsilon=0.9)
+    entry = PrivacyLedger(tmp_path / "l.sqlite")["people"]
+    estimator = make_pipeline(RowNormalizer(), head) if piped else head
+    with monkeypatch.context() as patch:
+        patch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
+        with pytest.raises(BudgetExceededError):
+            PrivateThresholdClassifier(estimator, epsilon=0.9, ledger=entry).fit(X, Y)
+    assert not entry.charges()
+    PrivateThresholdClassifier(estimator, epsilon=0.2, ledger=entry).fit(X, Y)
+    assert len(entry.charges()) == 2
+
+
+def test_ledgers_in_memory_of_the_same_name_are_two():
+    one, two = (PrivacyLedger(":memory:").add_dataset("people", epsilon=1.0, delta=1e-5) for _ in "ab")
+    head = clone(HEAD).set_params(ledger=one, epsilon=0.9)
+    PrivateThresholdClassifier(head, epsilon=0.9, ledger=two).fit(X, Y)
+    assert len(one.charges()) == len(two.charges()) == 1
 
 
 def test_a_fitted_classifier_takes_all_rows(fitted):

@@ -64,6 +64,12 @@ def test_two_classes_have_one_output():
     assert_close(head, widen(3 * (table[1:] - table[:1])))
 
 
+def test_names_may_be_the_distinct_labels_of_an_array():
+    y = np.array(NAMES)[np.arange(9) % 3]
+    for names in (sorted(set(y)), np.unique(y)):
+        assert_close(ZeroShotHead(names, embeddings=np.eye(3)).directions(np.unique(y)), np.eye(3))
+
+
 def test_names_find_their_classes():
     table = np.eye(3)
     by_name = ZeroShotHead(["owl", "cat", "dog"], embeddings=table)

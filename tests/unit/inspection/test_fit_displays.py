@@ -140,6 +140,7 @@ class TestConfusion:
         assert [text.get_text() for text in display.labels_] == ["b", "a", "b"]
         assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["a", "b", "c"]
         assert not display.recalls_.has_xerr
+        assert display.ax_.get_ylabel() == "Class"
 
     def test_intervals_cover_what_noise_does(self):
         rng = np.random.default_rng(0)

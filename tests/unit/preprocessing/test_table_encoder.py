@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from skmixdp import MixedDPLogisticRegression, private_pipeline
 from skmixdp.preprocessing import TableEncoder, check_pipeline
 from skmixdp.preprocessing._cells import days_of, kind_of, number_of, text_of
 from tests.rounding import assert_close
@@ -240,6 +241,22 @@ def test_frames_of_polars():
     frame = polars.DataFrame({name: [None if pd.isna(c) else c for c in X[name].tolist()] for name in X})
     encoder = TableEncoder().fit(frame, X_pub=frame)
     np.testing.assert_array_equal(encoder.transform(frame), TableEncoder().fit(X, X_pub=X).transform(X))
+
+
+def test_frames_of_polars_reach_the_head():
+    """Its frames, labels and ids of persons give the model of pandas, with the name of the ids."""
+    polars = pytest.importorskip("polars")
+    X = people().drop(columns=["level", "note"])
+    frame = polars.DataFrame({name: [None if pd.isna(c) else c for c in X[name].tolist()] for name in X})
+    y, ids = np.arange(len(X)) % 2, np.arange(len(X)) // 2
+    model = private_pipeline(TableEncoder(), MixedDPLogisticRegression(delta=1e-4, random_state=0))
+    fits = [
+        clone(model).fit(rows, series("y", y), X_pub=rows[:20], y_pub=y[:20], groups=series("patient", ids))
+        for rows, series in ((X, lambda name, values: pd.Series(values, name=name)), (frame, polars.Series))
+    ]
+    np.testing.assert_array_equal(fits[0][-1].coef_, fits[1][-1].coef_)
+    assert [fit.privacy_.unit for fit in fits] == ["patient"] * 2
+    np.testing.assert_array_equal(fits[1].predict(frame), fits[0].predict(X))
 
 
 def test_tables_of_pyarrow():

@@ -39,7 +39,7 @@ def use(monkeypatch):
         monkeypatch.setattr(sampled, "_epsilon", curve)
         # What else bounds epsilon takes no part.
         monkeypatch.setattr(sampled.gaussian, "epsilon_for", lambda mu, delta: math.inf)
-        monkeypatch.setattr(sampled, "_LARGEST_MU", math.inf)
+        monkeypatch.setattr(sampled, "_MOST_CELLS", math.inf)
         return curve
 
     return use
@@ -214,3 +214,27 @@ def test_replacing_a_row_is_removing_one_and_adding_another():
     back = sampled.renyi(event, 2 * orders - 1, ADD)
     found = sampled.renyi(event, orders, "replace_one")
     assert_relative(found, (2 * orders - 1) / (2 * orders - 2) * out + back, 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "n_steps", "rate", "neighboring", "most"),
+    [(0.364, 5000, 0.02, ADD, 183), (0.364, 5000, 0.02, "replace_one", 224), (0.2, 1000, 0.01, ADD, 229)],
+)
+def test_little_noise_in_few_rows_costs_far_less_than_its_divergences(
+    sigma, n_steps, rate, neighboring, most
+):
+    """Far from the central limit, a grid is smaller than the variance of the loss makes believe."""
+    found = epsilon_of(sigma, n_steps, delta=1e-5, sampling_rate=rate, neighboring=neighboring)
+    event = GaussianEvent(sigma, n_steps, rate)
+    finer = sampled._epsilon(event, 1e-5, neighboring, 1e-3)
+    assert finer <= found * (1 + 1e-9) and found < most
+
+
+@pytest.mark.untraced
+def test_the_rounding_of_large_grids_does_not_lower_an_epsilon():
+    """A grid of ten million cells, in batches that leave out one row in a million."""
+    event = GaussianEvent(1.0, 100_000, 1 - 1e-6)
+    for delta in (1e-5, 1e-9, 3e-10):
+        exact = epsilon_of(1.0, 100_000, delta=delta)
+        assert exact > 0.5 * sampled._MOST_CELLS * sampled._INTERVALS[0]
+        assert sampled._epsilon(event, delta, ADD, sampled._INTERVALS[0]) >= exact * (1 - 1e-6)

@@ -1,0 +1,172 @@
+"""``evaluate``: a model and private rows in, noisy metrics and their privacy report out."""
+
+import argparse
+import html
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from .._utils.validation import POSITIVE, PROBABILITY
+from ..estimators import PrivatePipeline
+from ..evaluation import private_evaluation
+from ..exceptions import BudgetExceededError, NotPrivateWarning
+from ..privacy import NEIGHBORING, NOISE
+from ..privacy.noise import warn_of_seed
+from .fit import add_ledger_to, check_ledger, data_set, written
+from .messages import EXIT_CODES, TRUST, InputError, bounds, count_or_zero, in_flags, number_type, path_named
+from .model_files import EncodedModel, load_model
+from .outputs import check_outputs, write_together
+from .predict import trained
+from .rows import FIX, align, check_same_network, read_labelled
+
+_DESCRIPTION = f"""\
+Evaluate a saved model on private rows by one noisy histogram, which has a budget of its own.
+
+The rows should not have trained the model. For a classifier, it prints accuracy, ROC area, log-loss and
+calibration error, all with 95% intervals, and for a regression errors and R2.
+
+{TRUST}"""
+
+#: Parameters that messages name, and their flags.
+_FLAGS = {
+    "target_bounds": "--target-bounds",
+    "neighboring": "--neighboring",
+    "noise": "--noise",
+    "random_state": "--seed",
+}
+
+_positive, _fraction = number_type(POSITIVE), number_type(PROBABILITY)
+
+
+def add_to(commands: Any) -> None:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "evaluate",
+        help="evaluate a saved model on private rows with noise (load only models you trust)",
+        description=_DESCRIPTION,
+        epilog=EXIT_CODES,
+    )
+    parser.set_defaults(run=run, flags=_FLAGS)
+    parser.add_argument("model", type=path_named, metavar="MODEL", help="file that `fit --out` wrote")
+    rows = parser.add_argument_group("rows")
+    rows.add_argument("--private", type=path_named, required=True, metavar="FILE", help="private rows")
+    rows.add_argument("--label-column", metavar="NAME", help="label column of the table")
+    rows.add_argument("--labels", type=path_named, metavar="FILE", help="labels of the rows (.npy, .csv)")
+    rows.add_argument("--id", metavar="NAME", help="column of the table that names rows, to leave aside")
+    rows.add_argument(
+        "--group-column",
+        metavar="NAME",
+        help="column with ids of persons, all of whose rows are then protected together",
+    )
+    rows.add_argument(
+        "--target-bounds",
+        type=bounds,
+        metavar="LOW,HIGH",
+        help="for a regression: bounds of the targets from prior knowledge, to which they are cut",
+    )
+    budget = parser.add_argument_group("budget")
+    budget.add_argument(
+        "--epsilon", type=_positive, required=True, help="privacy budget, in addition to that of the fit"
+    )
+    budget.add_argument(
+        "--delta", type=_fraction, default=1e-5, help="well below 1 / private rows (default: %(default)s)"
+    )
+    budget.add_argument(
+        "--neighboring",
+        choices=NEIGHBORING,
+        default="add_or_remove_one",
+        help="which data sets count as neighbours (default: %(default)s)",
+    )
+    budget.add_argument("--noise", choices=NOISE, default="float", help="as for fit (default: %(default)s)")
+    budget.add_argument(
+        "--seed",
+        type=count_or_zero,
+        help="make the run reproducible and NOT private: only for tests and demos",
+    )
+    add_ledger_to(parser)
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--report", type=path_named, metavar="FILE", help="metrics and privacy report (.json or .html)"
+    )
+    output.add_argument("--force", action="store_true", help="replace a report that exists")
+    output.add_argument("--quiet", action="store_true", help="print nothing; needs --report")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Check everything, charge the ledger, evaluate, write and print."""
+    if args.seed is not None and args.noise == "discrete":
+        raise InputError(f"--seed {args.seed} cannot seed --noise discrete; leave one of them out.")
+    if args.quiet and args.report is None:
+        raise InputError("--quiet without --report would throw the evaluation away; give one --report.")
+    check_ledger(args)
+    if args.report is not None:
+        inputs = [path for path in (args.model, args.private, args.labels) if path is not None]
+        check_outputs({"--report": args.report}, inputs, force=args.force)
+        if args.report.suffix.lower() not in (".json", ".html"):
+            raise InputError(f"--report {args.report} must end in .json or .html, which is its form.")
+    model, X, y, groups = _read(args)
+    warn_of_seed(args.seed, name="--seed")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotPrivateWarning)  # said above, by the name of the flag
+            found = private_evaluation(
+                model,
+                X,
+                y,
+                epsilon=args.epsilon,
+                delta=args.delta,
+                groups=groups,
+                target_bounds=args.target_bounds,
+                neighboring=args.neighboring,
+                noise=args.noise,
+                ledger=data_set(args),
+                random_state=args.seed,
+            )
+    # ImportError: discrete noise needs a package of its own. OSError: the ledger's file.
+    except (ValueError, TypeError, ImportError, OSError, BudgetExceededError) as error:
+        raise InputError(in_flags(error, _FLAGS)) from error
+    if args.report is not None:
+        write_together({args.report: lambda file: file.write(_written(found, args.report).encode())})
+    if not args.quiet:
+        sys.stdout.write(f"{found}\n{found.privacy}\n")
+
+
+def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
+    """The model, and private rows, labels and ids of persons that fit it."""
+    loaded = load_model(args.model)
+    model = loaded.head if isinstance(loaded, EncodedModel) else loaded
+    names = getattr(model, "feature_names_in_", ())
+    reference = trained(args) if len(names) else ""
+    rows = read_labelled(
+        args.private,
+        "--private",
+        args.label_column,
+        args.labels,
+        "--labels",
+        id_column=args.id,
+        group_column=args.group_column,
+        raw=isinstance(model, PrivatePipeline),
+        public=names,
+        reference=reference,
+        targets=not hasattr(model, "classes_"),
+    )
+    if args.group_column is not None and rows.groups is None:
+        raise InputError(
+            f"--group-column {args.group_column!r} is no column of {rows.where}; name the column of ids."
+        )
+    if isinstance(loaded, EncodedModel) and rows.report is not None:
+        what = f"{rows.where} and the training rows of MODEL {args.model}"
+        check_same_network(loaded.encoder["images"]["report"], rows.report, what)
+    if reference and hasattr(rows.X, "columns"):
+        return model, align(rows.X, names, rows.where, reference, FIX), rows.y, rows.groups
+    return model, rows.X, rows.y, rows.groups
+
+
+def _written(found: Any, path: Path) -> str:
+    """The metrics and the report of their guarantee, as JSON or HTML by the ending of the file."""
+    if path.suffix.lower() == ".json":
+        metrics = {name: estimate._asdict() for name, estimate in found.summary().items()}
+        return f"{json.dumps({'metrics': metrics, 'privacy': found.privacy.to_dict()}, indent=2)}\n"
+    return written(found.privacy, path).replace("<body>", f"<body><pre>{html.escape(str(found))}</pre>", 1)

@@ -1,0 +1,207 @@
+"""Regression, class weights, held-out public rows and private evaluation at the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import train_test_split
+
+from skmixdp import MixedDPRidge
+from skmixdp._cli.model_files import load_model
+from skmixdp.evaluation import private_evaluation
+from skmixdp.privacy import PrivacyLedger
+from tests.unit.cli.conftest import SEED, WORDS, assert_same, refuse, run, save_npz, save_tables, table, twin
+
+ENDS = ("--seed", SEED, "--out", "m", "--quiet")
+
+
+@pytest.fixture
+def targets(folder):
+    """Private and public tables with a number to predict, in the column ``kind``; the arrays."""
+    rng = np.random.default_rng(0)
+    arrays = []
+    for name, n in (("priv", 900), ("pub", 60)):
+        X = rng.standard_normal((n, 4)).round(3)
+        y = (50 + 10 * X @ [1.0, -1.0, 0.5, 0.0] + rng.standard_normal(n)).round(3)
+        table(X, y).to_csv(f"{name}.csv", index=False)
+        arrays += [pd.DataFrame(X, columns=list("abcd")), y]
+    return arrays
+
+
+PRIVATE = ("--private", "priv.csv", "--label-column", "kind")
+PUBLIC = (*PRIVATE, "--public", "pub.csv")
+
+
+def test_a_regression_is_the_one_that_python_trains(targets, capsys):
+    X, y, X_pub, y_pub = targets
+    assert run("fit", *PUBLIC, "--regression", *ENDS) == 0
+    other = MixedDPRidge(random_state=int(SEED)).fit(X, y, X_pub=X_pub, y_pub=y_pub)
+    model = joblib.load("m")
+    np.testing.assert_allclose(model.coef_, other.coef_, rtol=0, atol=1e-9)
+    assert model.privacy_ == other.privacy_
+    assert run("predict", "m", "priv.csv", "--label-column", "kind", "--out", "p.csv") == 0
+    predicted = pd.read_csv("p.csv")["prediction"]
+    np.testing.assert_allclose(predicted, other.predict(X), rtol=0, atol=1e-6)
+
+
+def test_a_regression_without_public_rows_takes_bounds_of_its_targets(targets, capsys):
+    X, y = targets[:2]
+    assert run("fit", *PRIVATE, "--regression", "--target-bounds", "10,90", *ENDS) == 0
+    other = MixedDPRidge(target_center=50.0, target_scale=20.0, random_state=int(SEED)).fit(X, y)
+    np.testing.assert_allclose(joblib.load("m").coef_, other.coef_, rtol=0, atol=1e-9)
+    capsys.readouterr()
+    assert run("fit", *PRIVATE, "--regression", "--out", "n", "--quiet") == 0
+    assert "pass --target-bounds from prior knowledge" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "weights"),
+    [("balanced", "balanced"), ('eel=2.5,"cat"=1', {"eel": 2.5, "cat": 1.0})],
+)
+def test_class_weights_reach_the_estimator(text, weights, data, folder):
+    assert run("fit", *save_tables(data), "--epsilon", 15, "--class-weight", text, *ENDS) == 0
+    terms = {"names": list("abcd"), "epsilon": 15.0, "class_weight": weights}
+    assert_same(joblib.load("m"), twin(data, lambda y: WORDS[y], **terms))
+
+
+@pytest.mark.parametrize("encode", [(), ("--encode", "public")])
+def test_public_rows_are_held_out_and_scored_at_no_cost(encode, data, folder, capsys):
+    rows = save_tables(data)
+    assert run("fit", *rows, *encode, "--hold-out-public", 5, *ENDS[:-1]) == 0
+    model, said = joblib.load("m"), capsys.readouterr().out
+    assert model.privacy_.n_public == 10 and model.privacy_.epsilon == pytest.approx(1.0, rel=1e-3)
+    _, held = train_test_split(np.arange(15), test_size=5, random_state=int(SEED))
+    public = pd.read_csv("pub.csv").iloc[held]
+    score = model.score(public[list("abcd")], public["kind"])
+    assert said.endswith(
+        f"Held-out public score\n  accuracy {score:.3f} on 5 public rows that the fit has not seen, at no "
+        "cost\n"
+    )
+
+
+def test_a_regression_is_scored_on_held_out_rows_too(targets, capsys):
+    assert run("fit", *PUBLIC, "--regression", "--hold-out-public", 20, *ENDS[:-1]) == 0
+    assert "Held-out public score\n  R2 0." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("encode", [(), ("--encode", "public")])
+def test_an_evaluation_is_that_of_python_and_charges_the_same_ledger(encode, data, folder, capsys):
+    rows = save_tables(data)
+    ledger = ("--ledger", "l.sqlite", "--dataset", "d")
+    assert run("fit", *rows, *encode, *ledger, "--ledger-epsilon", 9, "--out", "m", "--quiet") == 0
+    told = (*rows[:2], *rows[4:], "--epsilon", 2, "--seed", SEED)
+    capsys.readouterr()
+    assert run("evaluate", "m", *told, *ledger, "--report", "r.json") == 0
+    frame, model = pd.read_csv("priv.csv"), joblib.load("m")
+    X, y = frame[list("abcd")], frame["kind"]
+    found = private_evaluation(model, X, y, epsilon=2, random_state=int(SEED))
+    said = json.loads(Path("r.json").read_text())
+    assert said["metrics"]["accuracy"]["value"] == found.share().value
+    assert said["privacy"]["epsilon"] == found.privacy.epsilon and not said["privacy"]["private"]
+    assert capsys.readouterr().out.startswith(str(found).split("\n  epsilon")[0])
+    charges = PrivacyLedger("l.sqlite")["d"].charges()
+    assert [charge.description.split(",")[0] for charge in charges] == [
+        "MixedDPLogisticRegression",
+        "private_evaluation",
+    ]
+    assert run("evaluate", "m", *told, "--report", "r.html", "--quiet") == 0
+    page = Path("r.html").read_text()
+    assert "<pre>" in page and "accuracy" in page and found.privacy._repr_html_() in page
+    assert run("evaluate", "m", *told, *ledger, "--epsilon", 9) == 2
+    assert len(PrivacyLedger("l.sqlite")["d"].charges()) == 2
+
+
+def test_a_regression_and_persons_are_evaluated(targets, capsys):
+    assert run("fit", *PUBLIC, "--regression", *ENDS) == 0
+    pd.read_csv("priv.csv").assign(who=np.arange(900) // 3).to_csv("visits.csv", index=False)
+    rows = ("--private", "visits.csv", "--label-column", "kind", "--group-column", "who", "--epsilon", 3)
+    assert run("evaluate", "m", *rows, "--target-bounds", "10,90") == 0
+    said = capsys.readouterr().out
+    assert ("R2 " in said and "300 persons of who" in said) or "300 persons" in said
+    assert "--target-bounds None must be two" in refuse(capsys, Path(), "evaluate", "m", *rows)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("--regression", "--classes", "a,b"), "--classes a,b is for classes and --regression has none"),
+        (("--regression", "--class-weight", "balanced"), "--class-weight balanced is for classes"),
+        (("--target-bounds", "0,1"), "--target-bounds is for --regression without --public"),
+        (("--regression", "--target-bounds", "1,0"), "must be two numbers LOW,HIGH, the lower one first"),
+        (("--class-weight", "cat"), "--class-weight 'cat' must be balanced, or weights of classes like A=1"),
+        (("--class-weight", "cow=1"), "which is not one of the classes"),
+        (("--hold-out-public", "15"), "--hold-out-public 15 leaves none of 15 public rows; hold out fewer"),
+        (("--regression",), "the label column 'kind' of --public pub.csv has shape (15,) and type <U3; save"),
+    ],
+)
+def test_fit_refuses(argv, message, data, folder, no_noise, capsys):
+    assert message in refuse(capsys, folder, "fit", *save_tables(data), *argv, "--out", "m")
+
+
+def test_held_out_rows_need_public_ones(data, folder, no_noise, capsys):
+    rows = save_npz(data)[:2]
+    error = refuse(capsys, folder, "fit", *rows, "--hold-out-public", 3, "--out", "m")
+    assert "--hold-out-public 3 needs rows in --public; add them." in error
+
+
+def test_evaluate_refuses(model, capsys):
+    argv = ("--private", "priv.csv", "--label-column", "kind", "--epsilon", 1)
+    for more, message in (
+        (("--quiet",), "--quiet without --report would throw the evaluation away"),
+        (("--report", "r.txt"), "--report r.txt must end in .json or .html"),
+        (("--seed", 1, "--noise", "discrete"), "--seed 1 cannot seed --noise discrete"),
+        (("--group-column", "who"), "--group-column 'who' is no column of --private priv.csv"),
+        (("--target-bounds", "0,1"), "--target-bounds (0.0, 1.0) must be"),
+    ):
+        assert message in refuse(capsys, Path(), "evaluate", "m.joblib", *argv, *more)
+
+
+def test_a_message_names_the_public_columns_that_are_missing(data, folder, no_noise, capsys):
+    """Names of the private file alone may be entries of a row, and are not named."""
+    rows = save_tables(data)
+    secret = pd.read_csv("priv.csv").rename(columns={"c": "SECRET"}).assign(SECRET="text")
+    secret.to_csv("priv.csv", index=False)
+    error = refuse(capsys, folder, "fit", *rows, "--out", "m")
+    assert "lacks column 'c' and has 1 other column besides" in error and "SECRET" not in error
+
+
+def test_prediction_names_the_columns_of_the_training_that_are_missing(model, capsys):
+    frame = pd.read_csv("pub.csv").drop(columns="c")
+    frame.to_csv("new.csv", index=False)
+    error = refuse(capsys, Path(), "predict", "m.joblib", "new.csv")
+    assert "lacks column 'c' and has 1 other column besides" in error
+    argv = ("--private", "new.csv", "--label-column", "kind", "--epsilon", 1)
+    assert "lacks column 'c'; give it" in refuse(capsys, Path(), "evaluate", "m.joblib", *argv)
+
+
+@pytest.mark.parametrize("how", ["module", "script"])
+def test_an_interrupt_during_the_start_is_no_traceback(how, folder):
+    """Ctrl-C as soon as scikit-learn is looked for, which is long before any command runs."""
+    Path("sitecustomize.py").write_text(
+        "import os, signal, sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(name, path, target=None):\n"
+        "        if name == 'sklearn':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Interrupt)\n"
+    )
+    Path("skmixdp").write_text("from skmixdp._cli.main import main\nmain()\n")
+    root = str(Path(load_model.__code__.co_filename).parents[2])
+    called = ["-m", "skmixdp"] if how == "module" else ["./skmixdp"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), root])}
+    done = subprocess.run(
+        [sys.executable, *called, "--version"],
+        capture_output=True,
+        text=True,
+        env=env,
+        check=False,
+        cwd="/" if how == "module" else folder,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
