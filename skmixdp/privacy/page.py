@@ -23,9 +23,9 @@ figure { margin: 2.6em 0 1em }
 .bar { position: relative; height: .8em; border-radius: .4em; border: 1px solid #888;
   background: linear-gradient(90deg, #009e73, #e69f00, #d55e00); print-color-adjust: exact;
   -webkit-print-color-adjust: exact }
-.bar b { position: absolute; bottom: -.35em; transform: translateX(-50%); white-space: nowrap;
-  border-bottom: 1.5em solid; border-image: linear-gradient(90deg, transparent 44%, currentColor 44% 56%,
-  transparent 56%) 1 }
+.bar * { position: absolute; transform: translateX(-50%) }
+.bar i { top: -.35em; bottom: -.35em; border-left: .25em solid }
+.bar b { bottom: 1.1em; white-space: nowrap }
 figcaption { display: flex; justify-content: space-between; gap: 1em; font-size: .9em; margin-top: .5em }
 @media (max-width: 30rem) { th, td { display: block; width: auto; padding-right: 0 }
   td { border-top: 0; padding-top: 0 } }
@@ -87,10 +87,11 @@ def attack(success: float, words: str, when: str = "") -> str:
 
     Without ``words``, nothing is claimed. ``when`` begins the sentence.
     """
-    place = f"clamp(1.2em, {200 * success - 100:.1f}%, 100% - 1.2em)"
+    place = f"{200 * success - 100:.1f}%"
+    label = f"<b style='left:clamp(1.4em, {place}, 100% - 1.4em)'>{percent(success)}</b>"
     said = f"{when} an attacker {words}. {_TERMS}" if words else ""
     return (
-        f"<figure><div class='bar'><b style='left:{place}'>{percent(success)}</b></div>"
+        f"<figure><div class='bar'><i style='left:{place}'></i>{label}</div>"
         "<figcaption><span>50%: a coin toss</span><span>100%: no protection</span></figcaption></figure>\n"
         + paragraph(sentence(said.strip()))
     )
