@@ -14,7 +14,7 @@ from ..preprocessing import PipelineReport, check_pipeline
 from ..privacy import Neighboring, PrivacyReport
 from ..privacy.accounting import gaussian
 from ..privacy.accounting.events import relation_name
-from ..privacy.report import Document
+from ..privacy.report import Document, relation_words
 
 _Report = TypeVar("_Report", bound=Any)
 
@@ -60,7 +60,7 @@ class EnsembleReport(Document):
         verdict = f"({self.epsilon:.6g}, {self.delta:.3g})-differential privacy of all members together"
         return [
             ("guarantee", verdict if self.private else f"NO GUARANTEE; without the leaks: {verdict}"),
-            *self._meaning,
+            ("neighbours", relation_words(self.neighboring, self.unit)),
             *((where, f"epsilon {epsilon:.6g}, delta {delta:.3g}") for where, epsilon, delta in self.members),
             *((where, "no guarantee") for where in self.unprotected),
             *(("warning", warning) for warning in self.warnings),

@@ -36,7 +36,7 @@ _ASSUMPTIONS = (
 
 _PREDICTIONS = "Predictions protect the rows that the model was trained on, not the rows that are predicted."
 
-#: The row of a report that says what an attacker may guess.
+#: The row of a card that says what an attacker may guess.
 _WORDS = "an attacker"
 #: The rows on the data.
 _DATA: tuple[str, ...] = ("rows", "persons", "public rows", "ledger")
@@ -227,6 +227,8 @@ def model_card(
         counted = "private rows" if of_rows else "persons"
         assumptions = (*assumptions, f"The number of {counted}, {report.n_private}, is public.")
     lines = dict(row for row in report._rows() if row[0] not in ("warning", "treated as public"))
+    if report._attack:
+        lines[_WORDS] = report._attack
     return ModelCard(
         no_guarantee=report.no_guarantee,
         title=type(estimator).__name__ if title is None else title,

@@ -102,12 +102,9 @@ class Document(ABC):
         return attack_success(self.epsilon, self.delta, getattr(self, "mu", None)) if self.private else 1.0
 
     @property
-    def _meaning(self) -> list[tuple[str, str]]:
-        """Rows of the table on what the guarantee means; nothing is claimed with a known leak."""
-        known = [("neighbours", relation_words(self.neighboring, self.unit))]
-        if self.private:
-            known.append(("an attacker", attack_words(self.attack_success, self.neighboring, self.unit)))
-        return known
+    def _attack(self) -> str:
+        """What :attr:`attack_success` means in words; nothing is claimed with a known leak."""
+        return attack_words(self.attack_success, self.neighboring, self.unit) if self.private else ""
 
     @property
     def no_guarantee(self) -> str:
@@ -267,7 +264,7 @@ class PrivacyReport(Statement):
     def _rows(self) -> list[tuple[str, str]]:
         rows = [
             ("guarantee", self._verdict),
-            *self._meaning,
+            ("neighbours", relation_words(self.neighboring, self.unit)),
             ("mu (Gaussian DP)", "not exact for this mechanism" if self.mu is None else f"{self.mu:.6g}"),
             ("noise multiplier", f"{self.noise_multiplier:.6g}"),
             ("steps", str(self.n_steps)),
@@ -354,7 +351,7 @@ class SearchReport(Statement):
             scored = f"private rows, by a noisy score (standard deviation {self.score_noise:.2g})"
         return [
             ("guarantee", self._verdict + " of the whole search"),
-            *self._meaning,
+            ("neighbours", relation_words(self.neighboring, self.unit)),
             (
                 "naive claim",
                 f"epsilon {self.fit_epsilon:.6g}: that of one fit, as if nothing had been chosen",

@@ -776,11 +776,11 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "privacy/accounting/composition.py",
         "        return n\n",
         "        return n + 1\n",
-        "tests/unit/privacy/test_fits_left.py::test_estimators_can_be_fitted_so_often",
+        "tests/unit/privacy/test_fits_left.py::test_parts_of_a_budget_are_all_admitted",
     ),
     _sabotage(
         "an attacker who guesses with half of mu",
-        "Reports and pages say that attackers succeed less often than they can.",
+        "Cards and pages say that attackers succeed less often than they can.",
         "privacy/report.py",
         "ndtr(mu / 2)",
         "ndtr(mu / 4)",

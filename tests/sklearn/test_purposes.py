@@ -170,4 +170,4 @@ def test_members_that_protect_rows_and_persons_do_not_add_up():
         ensemble_report([of_persons, of_rows])
     report = ensemble_report([of_persons, of_persons])
     assert report.unit == of_persons.privacy_.unit != "row"
-    assert "whether one given person" in str(report)
+    assert "all rows of one person" in str(report)

@@ -135,7 +135,7 @@ def test_a_report_uses_its_mu_where_it_has_one():
     exact, sampled = head(), head(batch_size=50, n_steps=5)
     assert exact.privacy_.attack_success == norm.cdf(exact.privacy_.mu / 2)
     assert sampled.privacy_.attack_success == attack_success(sampled.privacy_.epsilon, 1e-3)
-    assert "an attacker" in str(exact.privacy_) and "at most 58% of the time" in str(exact.privacy_)
+    assert "at most 58% of the time" in model_card(exact).guarantee["an attacker"]
 
 
 def test_a_page_of_a_fit_says_what_it_is_and_what_it_is_not():
