@@ -14,7 +14,8 @@ from ..evaluation import private_evaluation
 from ..exceptions import BudgetExceededError, NotPrivateWarning
 from ..privacy import NEIGHBORING, NOISE
 from ..privacy.noise import warn_of_seed
-from .fit import add_ledger_to, check_ledger, data_set, written
+from ..privacy.page import attack, page
+from .fit import add_ledger_to, check_ledger, data_set
 from .messages import EXIT_CODES, TRUST, InputError, bounds, count_or_zero, in_flags, number_type, path_named
 from .model_files import EncodedModel, load_model
 from .outputs import check_outputs, write_together
@@ -169,4 +170,7 @@ def _written(found: Any, path: Path) -> str:
     if path.suffix.lower() == ".json":
         metrics = {name: estimate._asdict() for name, estimate in found.summary().items()}
         return f"{json.dumps({'metrics': metrics, 'privacy': found.privacy.to_dict()}, indent=2)}\n"
-    return written(found.privacy, path).replace("<body>", f"<body><pre>{html.escape(str(found))}</pre>", 1)
+    report = found.privacy
+    metrics = f"<pre>{html.escape(str(found))}</pre>"
+    bound = attack(report.attack_success, report._attack)
+    return page("Private evaluation", report.no_guarantee, bound, metrics, report._repr_html_())

@@ -14,12 +14,13 @@ from .._utils.validation import POSITIVE, PROBABILITY, listed
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge, PrivatePipeline, private_pipeline
 from ..exceptions import BudgetExceededError, NotPrivateWarning
 from ..preprocessing import TableEncoder
-from ..privacy import NEIGHBORING, NOISE, LedgerDataset, PrivacyLedger, PrivacyReport
+from ..privacy import NEIGHBORING, NOISE, LedgerDataset, PrivacyLedger
+from ..privacy.ledger._account import PURPOSE
 from ..privacy.noise import warn_of_seed
 from .columns import told_columns
 from .files import is_table
 from .messages import EXIT_CODES, InputError, bounds, count, count_or_zero, in_flags, number_type, path_named
-from .model_files import EncodedModel, save_model
+from .model_files import EncodedModel, page_of, save_model
 from .outputs import Writer, check_outputs, write_together
 from .rows import Rows, align, check_together, read_classes, read_labelled, read_weights, take_rows
 
@@ -55,6 +56,13 @@ _FLAGS = {
 
 
 _positive, _fraction = number_type(POSITIVE), number_type(PROBABILITY)
+
+
+def _purpose(text: str) -> str:
+    """A type for argparse that takes purposes of charges."""
+    if not PURPOSE.admits(text):
+        raise argparse.ArgumentTypeError(f"{text!r} must be {PURPOSE.text}")
+    return text
 
 
 def add_to(commands: Any) -> None:
@@ -140,6 +148,7 @@ def add_ledger_to(parser: Any) -> None:
         "--ledger", type=path_named, metavar="FILE", help="ledger to charge; made if missing (.sqlite)"
     )
     ledger.add_argument("--dataset", metavar="NAME", help="the ledger's name of the private rows' data set")
+    ledger.add_argument("--purpose", type=_purpose, metavar="TEXT", help="what the charge is for")
     ledger.add_argument(
         "--ledger-epsilon", type=_positive, help="budget of the data set, if the ledger does not know it yet"
     )
@@ -219,7 +228,7 @@ def run(args: argparse.Namespace) -> None:
     saved = model if private.encoder is None else EncodedModel(model, {"images": private.encoder})
     writers: dict[Path, Writer] = {args.out: lambda file: save_model(saved, file, args.out.suffix)}
     if args.report is not None:
-        writers[args.report] = lambda file: file.write(written(model.privacy_, args.report).encode())
+        writers[args.report] = lambda file: file.write(_written(saved, args.report).encode())
     write_together(writers)
     if not args.quiet:
         sys.stdout.write(f"{model.privacy_}\n")
@@ -231,14 +240,9 @@ def run(args: argparse.Namespace) -> None:
             )
 
 
-def written(report: PrivacyReport, path: Path) -> str:
-    """The text of a report, as JSON or HTML by the ending of its file."""
-    if path.suffix.lower() == ".json":
-        return f"{report.to_json()}\n"
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Privacy report</title></head>\n'
-        f"<body>{report._repr_html_()}</body></html>\n"
-    )
+def _written(model: Any, path: Path) -> str:
+    """The text of a model's report, as JSON or HTML by the ending of its file."""
+    return f"{model.privacy_.to_json()}\n" if path.suffix.lower() == ".json" else page_of(model)
 
 
 def check_ledger(args: argparse.Namespace) -> None:
@@ -248,6 +252,8 @@ def check_ledger(args: argparse.Namespace) -> None:
         raise InputError(f"{tables} was given without {missing}; give both, or neither.")
     if args.ledger is None and (args.ledger_epsilon is not None or args.ledger_delta is not None):
         raise InputError("--ledger-epsilon and --ledger-delta are the budget in a --ledger; name one.")
+    if args.ledger is None and args.purpose is not None:
+        raise InputError(f"--purpose {args.purpose!r} is recorded in a ledger; give --ledger and --dataset.")
     if args.ledger is not None and args.ledger_epsilon is None:
         if args.ledger_delta is not None:
             raise InputError(f"--ledger-delta {args.ledger_delta:g} needs --ledger-epsilon; give both.")
@@ -263,8 +269,9 @@ def data_set(args: argparse.Namespace) -> LedgerDataset | None:
     if args.ledger_epsilon is not None:
         delta = args.delta if args.ledger_delta is None else args.ledger_delta
         unit = "row" if args.group_column is None else args.group_column
-        return ledger.add_dataset(args.dataset, epsilon=args.ledger_epsilon, delta=delta, unit=unit)
-    return ledger[args.dataset]
+        ledger.add_dataset(args.dataset, epsilon=args.ledger_epsilon, delta=delta, unit=unit)
+    dataset = ledger[args.dataset]
+    return dataset if args.purpose is None else dataset.for_purpose(args.purpose)
 
 
 def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] | None]:

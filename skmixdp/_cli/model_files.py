@@ -69,3 +69,12 @@ def load_model(path: Path) -> Any:
                 f"{where} is not a model saved by `fit` or with joblib ({type(error).__name__}); give the "
                 "file that `fit --out` wrote, or fit again."
             ) from None  # what it says may quote the file, which may be one of private rows
+
+
+def page_of(model: Any) -> str:
+    """The HTML page on a model: its card."""
+    from ..inspection import model_card  # late: a few commands need it
+
+    if isinstance(model, EncodedModel):
+        return model_card(model.head, description="Its rows are features of images, by `extract`.").to_html()
+    return model_card(model).to_html()

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from ..privacy import PrivacyLedger
 from .messages import EXIT_CODES, TRUST, InputError, path_named
-from .model_files import load_model
+from .model_files import load_model, page_of
 
 
 def add_to(commands: Any) -> None:
@@ -24,37 +24,36 @@ def add_to(commands: Any) -> None:
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON")
-    form.add_argument("--html", action="store_true", help="as an HTML table")
+    form.add_argument("--html", action="store_true", help="as a page for any reader")
 
 
 def run(args: argparse.Namespace) -> None:
     """Load a model or a ledger, and print its report."""
-    if args.model.suffix == ".sqlite":
-        privacy = _ledger_report(args.model, listed="all" if args.json else "failed")
+    is_ledger = args.model.suffix == ".sqlite"
+    if is_ledger:
+        found = _ledger_report(args.model, listed="all" if args.json or args.html else "failed")
     else:
-        privacy = _model_report(args.model)
-    if args.json:
-        text = privacy.to_json()
-    elif args.html:
-        text = privacy._repr_html_()
+        found = _model(args.model)
+    if args.html:
+        text = found.to_html() if is_ledger else page_of(found)
     else:
-        text = str(privacy)
+        privacy = found if is_ledger else found.privacy_
+        text = privacy.to_json() if args.json else str(privacy)
     sys.stdout.write(f"{text}\n")
 
 
-def _model_report(path: Path) -> Any:
+def _model(path: Path) -> Any:
     model = load_model(path)
-    privacy = getattr(model, "privacy_", None)
-    if privacy is None:
+    if getattr(model, "privacy_", None) is None:
         raise InputError(
             f"MODEL {path} holds a {type(model).__name__} without a privacy report; give a model "
             "that `fit --out` wrote."
         )
-    return privacy
+    return model
 
 
 def _ledger_report(path: Path, listed: Literal["all", "failed"]) -> Any:
-    """The report of a ledger. Only JSON lists all charges, so the other forms do not read them."""
+    """The report of a ledger. The printed table does not list all charges, so it does not read them."""
     if not path.exists():  # opening a ledger would make it
         raise InputError(f"the ledger {path} is not there; check the path.")
     try:

@@ -280,4 +280,5 @@ def as_reported(charge: Charge | None) -> dict[str, Any]:
         "dataset_epsilon": charge.budget,
         "dataset_delta": charge.delta,
         "dataset_spent": charge.spent,
+        "dataset_purpose": charge.purpose,
     }

@@ -327,8 +327,12 @@ def _weaker(own: PrivacyReport, fit: Any, prefit: bool) -> Any:
         f"no {one} is in both the fit, of epsilon {fit.epsilon:.6g}, and the threshold, of epsilon "
         f"{own.epsilon:.6g}"
     )
+    # A release without an exact mu may be further from private than the mu of the other says.
+    exact = own.mu is not None and getattr(fit, "mu", None) is not None
+    inexact = {} if exact or not hasattr(first, "mu") else {"mu": None}
     return replace(
         first,
+        **inexact,
         n_private=own.n_private + fit.n_private,
         treated_as_public=tuple(dict.fromkeys((*fit.treated_as_public, *own.treated_as_public))),
         warnings=(

@@ -14,7 +14,7 @@ from ..preprocessing import PipelineReport, check_pipeline
 from ..privacy import Neighboring, PrivacyReport
 from ..privacy.accounting import gaussian
 from ..privacy.accounting.events import relation_name
-from ..privacy.report import Document
+from ..privacy.report import Document, relation_words
 
 _Report = TypeVar("_Report", bound=Any)
 
@@ -34,6 +34,8 @@ class EnsembleReport(Document):
         Which data sets count as neighbours.
     members : tuple of (str, float, float)
         Where each private member is, and its own epsilon and delta.
+    unit : str
+        What the guarantees protect: "row", or all rows of one person, by the name of the column of persons.
     unprotected : tuple of str
         Where predictors without a report are. They may have been fitted to private rows.
     leaks : tuple of str
@@ -49,6 +51,7 @@ class EnsembleReport(Document):
     delta: float
     neighboring: Neighboring
     members: tuple[tuple[str, float, float], ...]
+    unit: str = "row"
     unprotected: tuple[str, ...] = ()
     leaks: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -57,6 +60,7 @@ class EnsembleReport(Document):
         verdict = f"({self.epsilon:.6g}, {self.delta:.3g})-differential privacy of all members together"
         return [
             ("guarantee", verdict if self.private else f"NO GUARANTEE; without the leaks: {verdict}"),
+            ("neighbours", relation_words(self.neighboring, self.unit)),
             *((where, f"epsilon {epsilon:.6g}, delta {delta:.3g}") for where, epsilon, delta in self.members),
             *((where, "no guarantee") for where in self.unprotected),
             *(("warning", warning) for warning in self.warnings),
@@ -86,7 +90,8 @@ def ensemble_report(ensemble: Any, *, delta: float | None = None) -> EnsembleRep
     Raises
     ------
     ValueError
-        If there is no private member, if members differ in ``neighboring``, or if ``delta`` is too small.
+        If there is no private member, if members differ in ``neighboring`` or in what they protect, or if
+        ``delta`` is too small.
 
     Notes
     -----
@@ -126,12 +131,19 @@ def ensemble_report(ensemble: Any, *, delta: float | None = None) -> EnsembleRep
             f"the members have neighboring={' and '.join(sorted(map(repr, relations)))}, and guarantees for "
             "different neighbours do not add up; fit all members with the same one."
         )
+    units = sorted({report.unit for _, report in reports})
+    if len(units) > 1:
+        raise ValueError(
+            f"the members protect {' and '.join(map(repr, units))}, and guarantees for different units do "
+            "not add up; fit all members with the same groups, or all without."
+        )
     epsilon, delta = _composed([report for _, report in reports], delta)
     report = EnsembleReport(
         epsilon=epsilon,
         delta=delta,
         neighboring=reports[0][1].neighboring,
         members=tuple((where, report.epsilon, report.delta) for where, report in reports),
+        unit=units[0],
         unprotected=unprotected,
         leaks=tuple(_leaks(reports, unprotected)),
     )

@@ -4,6 +4,7 @@ import html
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from importlib import import_module
 from numbers import Real
 from typing import Any
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._utils.validation import Kind, as_float, check, printable, shown
 from ..privacy import PrivacyReport
+from ..privacy.page import attack, bullets, page, paragraph, section, table
 from ._ensembles import checked, ensemble_report
 
 _TEXT = Kind("a string", lambda value: isinstance(value, str))
@@ -32,10 +34,26 @@ _ASSUMPTIONS = (
     "Earlier training on the same people, such as of the network that made the features, has its own cost.",
 )
 
+_PREDICTIONS = "Predictions protect the rows that the model was trained on, not the rows that are predicted."
+
+#: The row of a card that says what an attacker may guess.
+_WORDS = "an attacker"
+#: The rows on the data.
+_DATA: tuple[str, ...] = ("rows", "persons", "public rows", "ledger")
+
+#: What a model does to rows, by the attribute of its row map, in this order.
+_PREPARED = {
+    "columns": "standardises columns",
+    "unit_first": "scales rows to unit length",
+    "mean": "subtracts a centre",
+    "whitening": "shrinks directions within classes",
+    "normalize": "bounds the lengths of rows",
+}
+
 
 @dataclass(frozen=True)
 class ModelCard:
-    """Model card of a fitted estimator; it prints as Markdown.
+    """Model card of a fitted estimator; it prints as Markdown and converts to an HTML page.
 
     Attributes
     ----------
@@ -48,10 +66,14 @@ class ModelCard:
         What it does.
     intended_use : str
         What it is for, and what not.
+    date : str
+        Day on which the card was written, in UTC.
     private : bool
         Whether the guarantee holds.
+    attack_success : float
+        Largest probability with which an attacker guesses right, as in the report; 1 with a known leak.
     model : dict of str to str
-        Facts on the model: class, algorithm, sizes.
+        Facts on the model: class, algorithm, preprocessing, sizes.
     guarantee : dict of str to str
         The privacy report, line by line.
     treated_as_public : tuple of str
@@ -68,7 +90,9 @@ class ModelCard:
     title: str
     description: str
     intended_use: str
+    date: str
     private: bool
+    attack_success: float
     model: dict[str, str]
     guarantee: dict[str, str]
     treated_as_public: tuple[str, ...]
@@ -85,7 +109,8 @@ class ModelCard:
         parts = [] if self.private else [f"**{_plain(self.no_guarantee)}**"]
         parts.append(f"# {_plain(self.title)}")
         parts += [_plain(text) for text in (self.description,) if text]
-        parts += ["## Model", _table(self.model), "## Privacy guarantee", _table(self.guarantee)]
+        parts += [f"Written on {self.date}.", "## Model", _table(self.model)]
+        parts += ["## Privacy guarantee", _table(self.guarantee)]
         parts += _section("Treated as public", self.treated_as_public)
         parts += _section("Assumptions", self.assumptions)
         parts += ["## Metrics"]
@@ -97,10 +122,31 @@ class ModelCard:
         parts += _section("Warnings", self.warnings)
         parts += ["## Use"]
         parts += [_plain(text) for text in (self.intended_use,) if text]
-        parts.append(
-            "Predictions protect the rows that the model was trained on, not the rows that are predicted."
-        )
+        parts.append(_PREDICTIONS)
         return "\n\n".join(parts) + "\n"
+
+    def to_html(self) -> str:
+        """The card as a page in plain words, as one file without scripts or links, for screens and print."""
+        metrics = {
+            f"{entry['name']} ({entry['rows']} rows)": f"{entry['value']:.4g}" for entry in self.metrics
+        }
+        lines = {name: line for name, line in self.guarantee.items() if name != _WORDS}
+        data = {name: lines.pop(name) for name in _DATA if name in lines}
+        return page(
+            self.title,
+            self.no_guarantee,
+            paragraph(self.description),
+            paragraph(f"Written on {self.date}."),
+            attack(self.attack_success, self.guarantee.get(_WORDS, "")),
+            section("Model", table(self.model)),
+            section("Data", table(data)),
+            section("Guarantee", table(lines)),
+            section("Public: anyone may learn this from the model", bullets(self.treated_as_public)),
+            section("Not covered, and assumed", bullets((*self.assumptions, _PREDICTIONS))),
+            section("Warnings", bullets(self.warnings)),
+            section("Scores", table(metrics)),
+            section("Use", paragraph(self.intended_use)),
+        )
 
     def __str__(self) -> str:
         return self.to_markdown()
@@ -181,11 +227,15 @@ def model_card(
         counted = "private rows" if of_rows else "persons"
         assumptions = (*assumptions, f"The number of {counted}, {report.n_private}, is public.")
     lines = dict(row for row in report._rows() if row[0] not in ("warning", "treated as public"))
+    if report._attack:
+        lines[_WORDS] = report._attack
     return ModelCard(
         no_guarantee=report.no_guarantee,
         title=type(estimator).__name__ if title is None else title,
         description=description,
         intended_use=intended_use,
+        date=datetime.now(UTC).date().isoformat(),
+        attack_success=report.attack_success,
         private=report.private,
         model=_facts(estimator),
         guarantee=lines,
@@ -201,8 +251,14 @@ def _facts(estimator: Any) -> dict[str, str]:
     for name, words in (("algorithm", "algorithm"), ("best_params_", "chosen parameters")):
         if hasattr(estimator, name):
             facts[words] = str(getattr(estimator, name))
-    if hasattr(estimator, "steps"):
-        facts["steps"] = ", ".join(type(step).__name__ for _, step in estimator.steps)
+    head = getattr(estimator, "best_estimator_", estimator)
+    before = []
+    while hasattr(head, "steps"):
+        before += [type(step).__name__ for _, step in head.steps[:-1]]
+        head = head.steps[-1][1]
+    row_map = getattr(head, "_row_map", None)
+    done = [words for name, words in _PREPARED.items() if not _left_out(row_map, name)]
+    facts["preprocessing"] = ", ".join([*before, *done]) or "none"
     if hasattr(estimator, "n_features_in_"):
         facts["features"] = str(estimator.n_features_in_)
     if hasattr(estimator, "classes_"):
@@ -211,6 +267,12 @@ def _facts(estimator: Any) -> dict[str, str]:
     version = import_module("skmixdp").__version__
     facts["made with"] = f"skmixdp {version}, scikit-learn {sklearn.__version__}"
     return facts
+
+
+def _left_out(row_map: Any, name: str) -> bool:
+    """Whether a row map leaves out a step. Its values may be arrays, which have no truth value."""
+    value = getattr(row_map, name, None)
+    return value is None or value is False
 
 
 def _metrics(

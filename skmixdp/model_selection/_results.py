@@ -85,6 +85,7 @@ def report_of(
         dataset_epsilon=None if charge is None else charge.budget,
         dataset_delta=None if charge is None else charge.delta,
         dataset_spent=None if charge is None else charge.spent,
+        dataset_purpose=None if charge is None else charge.purpose,
     )
     part = f"one fit of a search; what was released is ({report.epsilon:.6g}, {search.delta:g})-private"
     head.privacy_ = replace(inner, warnings=(*inner.warnings, part), leaks=report.leaks)

@@ -2,12 +2,14 @@
 
 import html
 import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import expit, ndtr
 
 from .._utils.validation import printable
 from .accounting.events import Neighboring
@@ -41,6 +43,37 @@ def _person(unit: str, word: str = "person") -> str:
     return word if unit == "person" else f"{word} (column {printable(unit)!r})"
 
 
+def attack_success(epsilon: float, delta: float, mu: float | None = None) -> float:
+    """Largest probability of guessing from a release which of two neighbouring data sets it was made of.
+
+    A fair coin chooses the data set. The attacker knows both, everything public, and the release. The bound
+    of ``mu``-Gaussian DP is that of its trade-off curve, ``Phi(mu / 2)``. That of (epsilon, delta) is
+    ``(e**epsilon + delta) / (1 + e**epsilon)``.
+
+    Source: Dong, Roth and Su 2022, "Gaussian differential privacy", Section 2; for (epsilon, delta) the two
+    error rates of Kairouz, Oh and Viswanath 2015, "The composition theorem for differential privacy",
+    Section 2, of which the attacker minimises the mean.
+    """
+    return float(expit(epsilon) + delta * expit(-epsilon) if mu is None else ndtr(mu / 2))
+
+
+def percent(probability: float) -> str:
+    """A bound in percent, rounded up."""
+    return f"{math.ceil(100 * probability)}%"
+
+
+def attack_words(success: float, neighboring: str, unit: str = "row") -> str:
+    """What an attacker does by the bound of :func:`attack_success`, for rows or persons (``unit``)."""
+    one, several = ("row", "rows") if unit == "row" else (_person(unit), _person(unit, "persons"))
+    which = f"whether one given {one} is"
+    if neighboring == "replace_one":
+        which = f"which of two given {several} is"
+    return (
+        f"guesses right at most {percent(success)} of the time {which} in the data; "
+        "a coin toss is right 50% of the time"
+    )
+
+
 def first_line(leaks: Iterable[str]) -> str:
     """The first line of a document with known leaks, which it names; empty without any."""
     listed = "; and ".join(dict.fromkeys(leaks))
@@ -54,6 +87,24 @@ class Document(ABC):
     title: ClassVar[str]
 
     leaks: tuple[str, ...]
+    epsilon: float
+    delta: float
+    neighboring: Neighboring
+    unit: str
+
+    @property
+    def attack_success(self) -> float:
+        """Largest probability with which an attacker guesses a row or person right; 1 with a known leak.
+
+        The guess is whether the row or person is in the data, or which of two is. A fair coin decided it.
+        The attacker knows all others, everything public, and what was released.
+        """
+        return attack_success(self.epsilon, self.delta, getattr(self, "mu", None)) if self.private else 1.0
+
+    @property
+    def _attack(self) -> str:
+        """What :attr:`attack_success` means in words; nothing is claimed with a known leak."""
+        return attack_words(self.attack_success, self.neighboring, self.unit) if self.private else ""
 
     @property
     def no_guarantee(self) -> str:
@@ -118,6 +169,7 @@ class Statement(Document):
     dataset_epsilon: float | None = None
     dataset_delta: float | None = None
     dataset_spent: float | None = None
+    dataset_purpose: str | None = None
     unit: str = "row"
 
     @property
@@ -144,7 +196,9 @@ class Statement(Document):
         if self.dataset is None:
             return rows
         budget = f"({self.dataset_epsilon:.6g}, {self.dataset_delta:.3g})"
-        return [("ledger", f"{self.dataset}: epsilon {self.dataset_spent:.6g} of {budget} is spent"), *rows]
+        purpose = f", for {self.dataset_purpose!r}" if self.dataset_purpose else ""
+        spent = f"{self.dataset}{purpose}: epsilon {self.dataset_spent:.6g} of {budget} is spent"
+        return [("ledger", spent), *rows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,6 +244,8 @@ class PrivacyReport(Statement):
         Data set of the ledger to which the fit was charged; None without a ledger.
     dataset_epsilon, dataset_delta, dataset_spent : float or None
         Budget of that data set, and its spent epsilon, including this fit.
+    dataset_purpose : str or None
+        Purpose of the charge; empty if nothing was said, None without a ledger.
     unit : str
         What the guarantee protects: "row", or all rows of one person, by the name of the column of persons.
     """
@@ -265,7 +321,7 @@ class SearchReport(Statement):
         Number of public rows held out for scoring.
     n_private, n_public, treated_as_public, noise, warnings, leaks
         As in :class:`PrivacyReport`, for the search.
-    dataset, dataset_epsilon, dataset_delta, dataset_spent, unit
+    dataset, dataset_epsilon, dataset_delta, dataset_spent, dataset_purpose, unit
         As in :class:`PrivacyReport`, for the search.
     """
 

@@ -312,7 +312,7 @@ JSON = (
     *(
         {"scalar": "x", "dtype": "int8"},
         {"scalar": 300, "dtype": "uint8"},
-        {"ledger": "/nope/l.sqlite", "dataset": "d"},
+        {"ledger": "/nope/l.sqlite", "dataset": "d", "purpose": "\n"},
     ),
     *(
         {"class": "RowMap", "values": {}},

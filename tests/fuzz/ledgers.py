@@ -203,7 +203,7 @@ class _Text(HTMLParser):
         self.inside = False
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.inside = tag == "td"
+        self.inside = tag in ("td", "h2")
         if self.inside:
             self.cells.append("")
 
@@ -212,7 +212,7 @@ class _Text(HTMLParser):
             self.cells[-1] += data
 
     def handle_endtag(self, tag: str) -> None:
-        self.inside = False if tag == "td" else self.inside
+        self.inside = False if tag in ("td", "h2") else self.inside
 
 
 def check_text(text: str, n_lines: int | None = None) -> None:

@@ -59,6 +59,7 @@ _DATASET: dict[str, tuple[Allowed, ...]] = {
     "dataset_epsilon": (POSITIVE,),
     "dataset_delta": (PROBABILITY,),
     "dataset_spent": (_SUM,),
+    "dataset_purpose": (_TEXT,),
 }
 _NO_DATASET: dict[str, tuple[Allowed, ...]] = dict.fromkeys(_DATASET, (None,))
 

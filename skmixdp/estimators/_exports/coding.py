@@ -186,7 +186,7 @@ class Encoder:
         path = dataset.ledger.path
         if path is None:
             raise NotEncodableError(f"{where} is in memory")
-        return {"ledger": str(path), "dataset": dataset.name}
+        return {"ledger": str(path), "dataset": dataset.name, "purpose": dataset.purpose}
 
     def _object(self, value: Any, where: str) -> Any:
         if not is_known(value, CLASSES):
@@ -232,7 +232,7 @@ class Decoder:
             frozenset({"path"}): lambda value: Path(_text(value["path"])),
             frozenset({"array", "transposed"}): self._array,
             frozenset({"labels", "dtype"}): self._labels,
-            frozenset({"ledger", "dataset"}): _ledger,
+            frozenset({"ledger", "dataset", "purpose"}): _ledger,
             frozenset({"class", "values"}): self._object,
             frozenset({"fitted", "parameters", "attributes"}): self._fitted,
             frozenset({"slice"}): lambda value: slice(*self._list(value["slice"])),
@@ -346,4 +346,5 @@ def _ledger(value: Any) -> LedgerDataset:
     """A data set of a ledger, whose file is opened only by a charge and never created."""
     ledger = PrivacyLedger.__new__(PrivacyLedger)
     ledger.__setstate__({"path": Path(_text(value["ledger"]))})
-    return LedgerDataset(ledger, _text(value["dataset"]))
+    dataset, purpose = LedgerDataset(ledger, _text(value["dataset"])), _text(value["purpose"])
+    return dataset.for_purpose(purpose) if purpose else dataset

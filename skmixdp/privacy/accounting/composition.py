@@ -182,9 +182,35 @@ class PrivacyFilter:
         A first event may also be admitted by its own accountant: if the sum has no room for it, no second
         event will fit, and the composition is not adaptive.
         """
-        if spent + self.cost(event) <= self.limit * (1 + _SLACK):
+        if spent + self.cost(event) <= self.most:
             return True
         return spent == 0 and epsilon_of_event(event, self.delta, self.neighboring) <= self.epsilon
+
+    @property
+    def most(self) -> float:
+        """The largest sum that is admitted."""
+        return self.limit * (1 + _SLACK)
+
+    def after(self, spent: float, event: object) -> float:
+        """The sum after ``event``, rounded up, so that no number of small events is lost."""
+        return math.nextafter(spent + self.cost(event), math.inf)
+
+    def repetitions(self, spent: float, event: object) -> int:
+        """How many events like this fit one after another in addition to the sum ``spent``, exactly.
+
+        It takes a few steps for each power of two that the sum passes, however many events fit.
+        """
+        n = 0
+        while self.admits(spent, event):
+            n, before, spent = n + 1, spent, self.after(spent, event)
+            exponent = math.frexp(spent)[1]
+            if spent < self.most and exponent == math.frexp(before)[1]:
+                # Floats between two powers of two are equally far apart. So all steps there add the same,
+                # without rounding, except perhaps the first. One step fewer makes up for the division.
+                step, end = self.after(spent, event) - spent, min(self.most, math.ldexp(1.0, exponent))
+                more = max(0, int((end - spent) / step) - 1)
+                n, spent = n + more, spent + more * step
+        return n
 
 
 def rdp_limits(epsilon: float, delta: float, orders: FloatArray) -> FloatArray:

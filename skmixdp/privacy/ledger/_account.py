@@ -9,7 +9,7 @@ import numpy as np
 from ..._utils.validation import POSITIVE, PROBABILITY, Kind, check, number
 from ...exceptions import BudgetExceededError
 from ..accounting import gaussian
-from ..accounting.calibrate import epsilon_of_event
+from ..accounting.calibrate import epsilon_of_event, noise_multiplier_for
 from ..accounting.composition import (
     COMPOSITION,
     ORDERS,
@@ -19,7 +19,8 @@ from ..accounting.composition import (
     epsilon_of_rdp,
     mu_of_event,
 )
-from ..accounting.events import NEIGHBORING, Neighboring, relation_name
+from ..accounting.events import NEIGHBORING, GaussianEvent, Neighboring, relation_name
+from ..report import attack_success
 
 _SUM = number(0, closed="both")
 
@@ -28,6 +29,12 @@ _AGREEMENT = 1e-6
 
 TEXT = Kind("a string of valid Unicode", lambda value: isinstance(value, str) and _is_unicode(value))
 NAME = Kind("a string that is not empty", lambda value: TEXT.admits(value) and value != "")
+PURPOSE = Kind(
+    "a text of 1 to 120 printable characters in one line",
+    lambda value: (
+        isinstance(value, str) and value.isprintable() and 0 < len(value.strip()) <= len(value) <= 120
+    ),
+)
 
 
 def _is_unicode(text: str) -> bool:
@@ -107,7 +114,6 @@ class Account:
         self, event: object, neighboring: Neighboring, private: bool = True, unit: str = "row"
     ) -> "Account":
         """The account after charging ``event``; an error if it does not fit into the budget."""
-        neighboring = relation_name(neighboring)
         if unit != self.unit:
             remedy = (
                 f"add a data set with unit={unit!r}"
@@ -118,22 +124,16 @@ class Account:
                 f"unit={unit!r} is not what dataset={self.dataset!r} protects, whose budget is that of one "
                 f"{self.unit!r}; {remedy}."
             )
+        neighboring = relation_name(neighboring)
         if self.neighboring not in (None, neighboring):
             raise ValueError(
                 f"neighboring={neighboring!r} is not the relation of dataset={self.dataset!r}, whose charges "
                 f"are accounted for under {self.neighboring!r}; use that one."
             )
-        rule = self._filter(neighboring) or PrivacyFilter.for_first(
-            event,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            neighboring=neighboring,
-            composition=self.composition,
-        )
+        rule = self._rule(event, neighboring)
         if not rule.admits(self.total, event):
             raise BudgetExceededError(self._refusal(event, rule))
-        # Sums are rounded up, so that no number of small charges is lost.
-        total = math.nextafter(self.total + rule.cost(event), math.inf)
+        total = rule.after(self.total, event)
         divergences: tuple[float, ...] = ()
         if rule.composition == "gaussian":
             spent = gaussian.epsilon_for(math.sqrt(total), self.delta)
@@ -155,6 +155,30 @@ class Account:
             private=self.private and private,
         )
 
+    def fits_left(self, epsilon: float, delta: float) -> int:
+        """How many full-batch fits of this budget fit one after another."""
+        relation = self.neighboring or NEIGHBORING[0]
+        return self.repetitions(
+            GaussianEvent(noise_multiplier_for(epsilon, delta, n_steps=1, neighboring=relation), 1)
+        )
+
+    def repetitions(self, event: object) -> int:
+        """How many charges of ``event`` fit one after another, under the relation of the data set."""
+        return self._rule(event, self.neighboring or NEIGHBORING[0]).repetitions(self.total, event)
+
+    @property
+    def attack_success(self) -> float:
+        """Bound on the success of a guess after all charges that the budget admits; 1 with a known leak.
+
+        See :func:`~skmixdp.privacy.report.attack_success`. Charges that are summed as Gaussian DP are so
+        together, unless the first one was admitted by its own accountant.
+        """
+        if not self.private:
+            return 1.0
+        rule = None if self.neighboring is None else self._filter(self.neighboring)
+        summed = rule is not None and rule.order is None and self.total <= rule.most
+        return attack_success(self.epsilon, self.delta, math.sqrt(rule.most) if rule and summed else None)
+
     @property
     def remaining(self) -> float:
         """Epsilon of the largest full-batch Gaussian charge that still fits."""
@@ -165,6 +189,16 @@ class Account:
         if rule.order is not None:
             mu_squared *= 2 / rule.order
         return 0.0 if mu_squared <= 0 else gaussian.epsilon_for(math.sqrt(mu_squared), self.delta)
+
+    def _rule(self, event: object, neighboring: Neighboring) -> PrivacyFilter:
+        """The filter that decides on ``event``, which may be the first charge."""
+        return self._filter(neighboring) or PrivacyFilter.for_first(
+            event,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            neighboring=neighboring,
+            composition=self.composition,
+        )
 
     def _filter(self, neighboring: Neighboring) -> PrivacyFilter | None:
         """The filter of the data set; None before its first charge."""

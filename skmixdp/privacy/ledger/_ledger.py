@@ -11,10 +11,10 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any, Literal, Self
 
-from ..._utils.validation import POSITIVE, PROBABILITY, Kind, check
+from ..._utils.validation import POSITIVE, PROBABILITY, Kind, check, shown
 from ..accounting.composition import Composition
 from ..accounting.events import NEIGHBORING, Neighboring
-from ._account import NAME, TEXT, Account
+from ._account import NAME, PURPOSE, TEXT, Account
 from ._records import event_from_json, event_to_json
 from ._report import Charge, LedgerReport
 from ._sql import (
@@ -259,6 +259,8 @@ class LedgerDataset(_Shared):
         The ledger that contains the data set.
     name : str
         Name of the data set.
+    purpose : str
+        What its charges are for, as :meth:`for_purpose` sets it; empty if nothing was said.
 
     Notes
     -----
@@ -267,6 +269,35 @@ class LedgerDataset(_Shared):
 
     ledger: PrivacyLedger
     name: str
+    purpose: str = ""
+
+    def for_purpose(self, purpose: str) -> Self:
+        """The same data set and budget, with a purpose that is recorded with each charge.
+
+        Parameters
+        ----------
+        purpose : str
+            What the charges are for, in one line of at most 120 characters. Reports of the ledger show it.
+
+        Returns
+        -------
+        LedgerDataset
+            The data set, as estimators accept it for ``ledger``.
+
+        Raises
+        ------
+        ValueError
+            If ``purpose`` is not such a text.
+
+        Examples
+        --------
+        >>> from skmixdp.privacy import PrivacyLedger
+        >>> patients = PrivacyLedger(":memory:").add_dataset("patients", epsilon=3.0, delta=1e-5)
+        >>> patients.for_purpose("churn model, Q3")
+        PrivacyLedger(':memory:')['patients'].for_purpose('churn model, Q3')
+        """
+        check("purpose", purpose, PURPOSE)
+        return replace(self, purpose=purpose)
 
     def charge(
         self,
@@ -325,7 +356,16 @@ class LedgerDataset(_Shared):
         def work(connection: Connection) -> Charge:
             account = self.ledger._account(connection, self.name).after(event, neighboring, private, unit)
             write_account(connection, account)
-            return add_charge(connection, account, event, datetime.now(UTC), description, private, _user())
+            return add_charge(
+                connection,
+                account,
+                event,
+                time=datetime.now(UTC),
+                description=description,
+                private=private,
+                user=_user(),
+                purpose=self.purpose,
+            )
 
         return self.ledger._store.transact(work, write=True)
 
@@ -381,6 +421,54 @@ class LedgerDataset(_Shared):
         """Epsilon, at the data set's delta, of the largest full-batch fit that the budget still covers."""
         return self.account.remaining
 
+    def fits_left(
+        self, epsilon: float | None = None, *, delta: float | None = None, event: object = None
+    ) -> int:
+        """How many more fits the budget covers, by the sum that decides whether a charge is refused.
+
+        Parameters
+        ----------
+        epsilon : float or None, default=None
+            Epsilon of each fit, at full batch with continuous noise.
+        delta : float or None, default=None
+            Delta of each fit. None is the delta of the data set.
+        event : event or None, default=None
+            What each fit charges, in place of ``epsilon`` and ``delta``. Pass the ``event`` of an earlier
+            charge for fits like it: with sampled batches, discrete noise or ``ModelMix``.
+
+        Returns
+        -------
+        int
+            So many such fits are admitted one after another, if nothing else is charged. One more is refused.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If not exactly one of ``epsilon`` and ``event`` is given, or for a number outside its range or an
+            event that no accountant knows.
+
+        Notes
+        -----
+        *Guarantee*: nothing is charged. The relation is that of the data set, or "add_or_remove_one" if its
+        first charge is to decide.
+
+        Examples
+        --------
+        >>> from skmixdp.privacy import PrivacyLedger
+        >>> patients = PrivacyLedger(":memory:").add_dataset("patients", epsilon=3.0, delta=1e-5)
+        >>> patients.fits_left(epsilon=1), patients.fits_left(epsilon=0.5)
+        (7, 25)
+        """
+        account = self.account
+        if (epsilon is None) == (event is None) or (event is not None and delta is not None):
+            raise ValueError(
+                f"epsilon={shown(epsilon)}, delta={shown(delta)} and event={shown(event)} do not describe "
+                "one kind of fit; pass epsilon and perhaps delta, or event alone."
+            )
+        if epsilon is not None:
+            return account.fits_left(epsilon, account.delta if delta is None else delta)
+        return account.repetitions(event_from_json(event_to_json(event)))
+
     def charges(self) -> list[Charge]:
         """All charges to the data set, in their order."""
         return list(self.report().charges)
@@ -396,7 +484,8 @@ class LedgerDataset(_Shared):
         )
 
     def __repr__(self) -> str:
-        return f"{self.ledger!r}[{self.name!r}]"
+        purpose = f".for_purpose({self.purpose!r})" if self.purpose else ""
+        return f"{self.ledger!r}[{self.name!r}]{purpose}"
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from datetime import datetime
 from typing import Any
 
 from ..._utils.validation import printable
-from ..report import first_line, html_line
+from ..page import attack, bullets, page, paragraph, section, table
+from ..report import attack_words, first_line, html_line, relation_words
 from ._account import Account
 from ._records import event_to_json
 
@@ -19,8 +20,8 @@ _LEFT = "'text-align:left'"
 
 #: Columns of the exported charges.
 _COLUMNS = (
-    *("id", "dataset", "time", "user", "description", "event", "outcome", "private", "spent", "budget"),
-    "delta",
+    *("id", "dataset", "time", "user", "purpose", "description", "event", "outcome", "private"),
+    *("spent", "budget", "delta"),
 )
 
 #: What is reported of an account.
@@ -54,6 +55,8 @@ class Charge:
         Budget of the data set: epsilon and delta.
     user : str
         Login name of whoever made the charge; empty if it is unknown.
+    purpose : str
+        What the charge is for, as :meth:`LedgerDataset.for_purpose` says; empty if nothing was said.
     outcome : str
         "finished"; "failed: " and the type of the error; or "open" if nothing was recorded. A charge is open
         while its fit is running, if the process died, and if it was made by hand. A charge counts in full
@@ -70,7 +73,13 @@ class Charge:
     budget: float
     delta: float
     user: str = ""
+    purpose: str = ""
     outcome: str = "open"
+
+    @property
+    def _what(self) -> str:
+        """What was charged, and what for."""
+        return f"{self.description}, for {self.purpose!r}" if self.purpose else self.description
 
 
 @dataclass(frozen=True)
@@ -112,27 +121,23 @@ class LedgerReport:
     def to_csv(self) -> str:
         """All charges as CSV text: who charged what and when, and the epsilon spent after each charge.
 
-        Columns are ``id``, ``dataset``, ``time`` (UTC), ``user``, ``description``, ``event`` (JSON),
-        ``outcome``, ``private``, ``spent``, ``budget`` and ``delta``. ``spent`` is the epsilon after
+        Columns are ``id``, ``dataset``, ``time`` (UTC), ``user``, ``purpose``, ``description``, ``event``
+        (JSON), ``outcome``, ``private``, ``spent``, ``budget`` and ``delta``. ``spent`` is the epsilon after
         composition with all earlier charges to the data set, as :attr:`Charge.spent`. A text that a
         spreadsheet would take for a formula gets an apostrophe in front.
         """
         return "".join(map(_csv_line, [_COLUMNS, *map(_values, self.charges)]))
 
     def to_html(self) -> str:
-        """An HTML page with the budgets of the data sets and all charges."""
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in _COLUMNS)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(value))}</td>" for value in _values(charge)) + "</tr>\n"
-            for charge in self.charges
-        )
-        return (
-            "<!DOCTYPE html>\n<html lang='en'>\n<head><meta charset='utf-8'><title>Privacy ledger</title>\n"
-            "<style>body{font-family:sans-serif} table{border-collapse:collapse;margin-bottom:2em} "
-            "th,td{border:1px solid #ccc;padding:.2em .5em;text-align:left}</style></head>\n<body>\n"
-            f"{self._repr_html_()}\n"
-            f"<table><caption>Charges</caption>\n<tr>{head}</tr>\n{body}</table>\n</body>\n</html>\n"
-        )
+        """A page in plain words on the budgets and all charges, as one file without scripts or links.
+
+        It says for each data set how often an attacker guesses right at most, whatever is still charged.
+        """
+        charges: dict[str, list[Charge]] = {account.dataset: [] for account in self.accounts}
+        for charge in self.charges:
+            charges[charge.dataset].append(charge)
+        parts = [_part(account, charges[account.dataset]) for account in self.accounts]
+        return page("Privacy ledger", self.no_guarantee, *parts)
 
     @property
     def failed(self) -> tuple[Charge, ...]:
@@ -141,8 +146,7 @@ class LedgerReport:
 
     def _failures(self) -> list[str]:
         return [
-            f"charge {charge.id} to {charge.dataset!r} ({charge.description}) {charge.outcome}; "
-            "it counts in full"
+            f"charge {charge.id} to {charge.dataset!r} ({charge._what}) {charge.outcome}; it counts in full"
             for charge in self.failed
         ]
 
@@ -176,6 +180,41 @@ class LedgerReport:
         failures = "".join(f"<p>{html.escape(line)}</p>" for line in self._failures())
         first = html_line(self.no_guarantee)
         return f"{first}<table><caption>Privacy ledger</caption><tr>{head}</tr>{body}</table>{failures}"
+
+
+def _part(account: Account, charges: list[Charge]) -> str:
+    """The part of a page on one data set."""
+    budget = f"(epsilon {account.epsilon:g}, delta {account.delta:g})-differential privacy of all charges"
+    rows = {
+        "budget": f"{'' if account.private else 'NO GUARANTEE; without the leaks: '}{budget} together",
+        "protected": "by the first charge",
+        "spent": f"epsilon {account.spent:.3g} (charges: {account.n_charges})",
+        "left": "nothing",
+    }
+    if account.remaining > 0:
+        fits = account.fits_left(1.0, account.delta)
+        rows["left"] = f"one full-batch fit with epsilon of about {account.remaining:.3g}"
+        rows["left"] += f", or {fits} with epsilon 1" if fits else ""
+    success = ""
+    if account.neighboring is not None:
+        rows["protected"] = relation_words(account.neighboring, account.unit)
+        words = attack_words(account.attack_success, account.neighboring, account.unit)
+        when = "whatever is still charged to this budget,"
+        success = attack(account.attack_success, words if account.private else "", when)
+    title = "Charges" if len(charges) == account.n_charges else "Charges that failed or have no guarantee"
+    listed = bullets(map(_in_words, charges)) or paragraph("None.")
+    return section(account.dataset, success, table(rows), section(title, listed, level=3))
+
+
+def _in_words(charge: Charge) -> str:
+    """A charge as sentences."""
+    user = f" by {charge.user}" if charge.user else ""
+    ended = f"It is {charge.outcome}." if charge.outcome in ("open", "finished") else f"It {charge.outcome}."
+    return (
+        f"{charge.time:%Y-%m-%d %H:%M} UTC{user}: {charge._what}. "
+        f"{ended if charge.private else f'{ended} NO GUARANTEE.'} "
+        f"Epsilon {charge.spent:.3g} of {charge.budget:g} was spent then."
+    )
 
 
 def _values(charge: Charge) -> list[Any]:

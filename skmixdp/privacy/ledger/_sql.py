@@ -37,6 +37,7 @@ CREATE TABLE charges (
     private INTEGER NOT NULL,
     spent REAL NOT NULL,
     user TEXT NOT NULL,
+    purpose TEXT NOT NULL,
     outcome TEXT NOT NULL
 );
 CREATE INDEX charges_of_dataset ON charges (dataset, id);
@@ -45,7 +46,9 @@ CREATE INDEX charges_without_guarantee ON charges (private) WHERE private = 0;
 """
 
 _CHARGES = """
-SELECT id, dataset, time, event, description, private, charges.spent, epsilon AS budget, delta, user, outcome
+SELECT
+    id, dataset, time, event, description, private, charges.spent, epsilon AS budget, delta, user, purpose,
+    outcome
 FROM charges JOIN (SELECT dataset, epsilon, delta FROM accounts) USING (dataset)
 """
 
@@ -102,10 +105,12 @@ def add_charge(
     connection: Connection,
     account: Account,
     event: object,
+    *,
     time: datetime,
     description: str,
     private: bool,
     user: str,
+    purpose: str,
 ) -> Charge:
     """Record a charge and return it; ``account`` is the account after the charge."""
     values = {
@@ -116,6 +121,7 @@ def add_charge(
         "private": private,
         "spent": account.spent,
         "user": user,
+        "purpose": purpose,
         "outcome": OPEN,
     }
     number = connection.execute(
@@ -159,7 +165,7 @@ def _account_of(row: Row) -> Account:
 
 #: Types of a charge's entries, as SQLite returns them.
 _ENTRIES: dict[str, type] = {
-    **dict.fromkeys(("dataset", "time", "event", "description", "user", "outcome"), str),
+    **dict.fromkeys(("dataset", "time", "event", "description", "user", "purpose", "outcome"), str),
     **dict.fromkeys(("spent", "budget", "delta"), float),
 }
 

@@ -51,7 +51,7 @@ def test_report(rows, capsys):
     assert run("fit", *rows, *LEDGER, "--ledger-epsilon", "2", "--out", "m", "--quiet") == 0
     capsys.readouterr()
     report = PrivacyLedger("l.sqlite").report()
-    for flag, text in ([], str(report)), (["--json"], report.to_json()), (["--html"], report._repr_html_()):
+    for flag, text in ([], str(report)), (["--json"], report.to_json()), (["--html"], report.to_html()):
         assert run("report", "l.sqlite", *flag) == 0
         assert capsys.readouterr().out == f"{text}\n"
     assert json.loads(report.to_json())["datasets"][0]["dataset"] == "patients"

@@ -20,6 +20,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._cli import outputs
+from skmixdp.inspection import model_card
 from tests.rounding import assert_close
 from tests.unit.cli.conftest import SEED, WORDS, contents, refuse, run, save_npz, save_tables, twin
 
@@ -75,7 +76,7 @@ def test_report_forms(model, capsys):
     for form, text in (
         ([], str(model.privacy_)),
         (["--json"], model.privacy_.to_json()),
-        (["--html"], model.privacy_._repr_html_()),
+        (["--html"], model_card(model).to_html()),
     ):
         assert run("report", "m.joblib", *form) == 0
         assert capsys.readouterr() == (f"{text}\n", "")

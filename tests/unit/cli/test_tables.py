@@ -11,6 +11,7 @@ from skmixdp._cli.columns import told_columns
 from skmixdp._cli.files import read_table
 from skmixdp._cli.messages import InputError, in_flags
 from skmixdp._cli.model_files import load_model
+from skmixdp.inspection import model_card
 from skmixdp.preprocessing import TableEncoder
 from tests.unit.cli.conftest import SEED, refuse, run
 
@@ -294,7 +295,7 @@ def test_names_of_rows_without_an_encoder(tables, capsys):
 def test_a_report_in_html(tables):
     assert run("fit", *PUBLIC, "--encode", "public", *ENDS, "--report", "r.HTML") == 0
     text = Path("r.HTML").read_text()
-    assert text.startswith("<!DOCTYPE html>") and load_model(Path("m.joblib")).privacy_._repr_html_() in text
+    assert text.startswith("<!DOCTYPE html>") and model_card(load_model(Path("m.joblib"))).to_html() == text
 
 
 def test_messages_name_flags():

@@ -69,6 +69,15 @@ def test_the_split_does_not_depend_on_the_rows():
     assert sorted(seen[0].tolist()) != list(range(160))
 
 
+def test_a_mu_is_that_of_both_releases():
+    """A release without an exact mu is not bounded by that of the other, whose epsilon is larger."""
+    sampled = clone(HEAD).set_params(algorithm="noisy-gd", batch_size=100, n_steps=3, epsilon=0.1)
+    for head, epsilon in ((sampled, 2.0), (clone(HEAD).set_params(epsilon=2.0), 0.1)):
+        report = PrivateThresholdClassifier(head, epsilon=epsilon).fit(X, Y).privacy_
+        assert report.epsilon == pytest.approx(2.0)
+        assert report.mu is None if head is sampled else report.mu > 0.3
+
+
 def test_both_releases_are_charged():
     entry = PrivacyLedger(":memory:").add_dataset("people", epsilon=9.0, delta=1e-5)
     head = clone(HEAD).set_params(ledger=entry, epsilon=1.0)

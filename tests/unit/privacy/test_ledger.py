@@ -371,7 +371,7 @@ def test_an_error_within_a_transaction_leaves_nothing_behind(ledger, monkeypatch
     before = ledger.report()
     for where in ("write_account", "add_charge"):
         with monkeypatch.context() as broken:
-            broken.setattr(f"skmixdp.privacy.ledger._ledger.{where}", lambda *args: 1 / 0)
+            broken.setattr(f"skmixdp.privacy.ledger._ledger.{where}", lambda *args, **named: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 charge(ledger)
         assert ledger.report() == before
@@ -417,7 +417,7 @@ def test_a_ledger_of_another_version_is_refused(path):
     other.execute("PRAGMA user_version = 7")
     other.close()
     for use in (lambda: PrivacyLedger(path), lambda: charge(ledger)):
-        with pytest.raises(ValueError, match="of version 7 and this skmixdp knows version 2"):
+        with pytest.raises(ValueError, match="of version 7 and this skmixdp knows version 3"):
             use()
 
 
@@ -603,7 +603,7 @@ def test_exports_escape_names(ledger, name, monkeypatch):
     page = report.to_html()
     assert page.count(html.escape(name)) >= 3
     assert "<script" not in page
-    ElementTree.fromstring(page.split("\n", 1)[1].replace("<meta charset='utf-8'>", ""))  # well formed
+    ElementTree.fromstring(page.split("\n", 1)[1])  # well formed
 
 
 def test_the_csv_has_who_when_what_and_what_is_spent(ledger):

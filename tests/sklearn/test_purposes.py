@@ -1,0 +1,173 @@
+"""Whatever accepts a data set of a ledger accepts it with a purpose, which the charge then has."""
+
+import copy
+import csv
+import io
+import json
+import pickle
+import threading
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+
+import skmixdp
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
+from skmixdp._cli.main import main
+from skmixdp.evaluation import PrivateThresholdClassifier, private_evaluation
+from skmixdp.inspection import ConfusionDisplay, ensemble_report
+from skmixdp.model_selection import PrivateSearchCV, WithPublicRows
+from skmixdp.preprocessing import NoisyScaler
+from skmixdp.privacy import GaussianEvent, PrivacyLedger
+
+pytestmark = pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
+
+X, Y = load_iris(return_X_y=True)
+TWO = (Y > 0).astype(int)
+WORDS, NEAR = "churn model, Q3", {"delta": 1e-3}
+
+
+@pytest.fixture
+def people(tmp_path):
+    ledger = PrivacyLedger(tmp_path / "l.sqlite")
+    return ledger.add_dataset("people", epsilon=50.0, delta=1e-3)
+
+
+def head(ledger=None, classes=(0, 1, 2), **terms):
+    return MixedDPLogisticRegression("noisy-gd", ledger=ledger, classes=list(classes), **(NEAR | terms))
+
+
+def searched(ledger):
+    search = PrivateSearchCV(
+        head(), {"l2": [0.0, 0.1]}, epsilon=1.0, scoring="private", ledger=ledger, **NEAR
+    )
+    return search.fit(X, Y)
+
+
+USES = {
+    "fit": lambda ledger: head(ledger).fit(X, Y),
+    "regression": lambda ledger: MixedDPRidge(
+        "noisy-gd", target_center=5.0, target_scale=1.0, ledger=ledger, **NEAR
+    ).fit(X, X[:, 0]),
+    "losses": lambda ledger: ZerothOrderDPClassifier(
+        "dpzero", n_steps=5, classes=[0, 1, 2], ledger=ledger, **NEAR
+    ).fit(X, Y),
+    "scaler": lambda ledger: NoisyScaler(1.0, 1e-3, bounds=(0.0, 9.0), ledger=ledger).fit(X),
+    "many": lambda ledger: fit_many([head(ledger)], X, Y)[0],
+    "score": lambda ledger: head().fit(X, Y).set_params(ledger=ledger).private_score(X, Y, epsilon=1.0),
+    "confusion": lambda ledger: ConfusionDisplay.from_estimator(
+        head().fit(X, Y).set_params(ledger=ledger), X, Y, noise_multiplier=10.0
+    ),
+    "evaluation": lambda ledger: private_evaluation(
+        head(classes=(0, 1)).fit(X, TWO), X, TWO, epsilon=1.0, ledger=ledger, **NEAR
+    ),
+    "threshold": lambda ledger: PrivateThresholdClassifier(
+        head(classes=(0, 1)), epsilon=1.0, goal="precision", value=0.5, ledger=ledger, **NEAR
+    ).fit(X, TWO),
+    "search": searched,
+    "clone": lambda ledger: clone(clone(head(ledger))).fit(X, Y),
+    "copy": lambda ledger: copy.deepcopy(head(ledger)).fit(X, Y),
+    "pickle": lambda ledger: pickle.loads(pickle.dumps(head(ledger))).fit(X, Y),
+    "pipeline": lambda ledger: make_pipeline(head(ledger)).fit(X, Y),
+    "wrapper": lambda ledger: WithPublicRows(head(ledger), X[::5], Y[::5]).fit(X, Y),
+    "processes": lambda ledger: joblib.Parallel(n_jobs=2)([joblib.delayed(head(ledger).fit)(X, Y)]),
+    "threads": lambda ledger: threaded(lambda: head(ledger).fit(X, Y)),
+    "folds": lambda ledger: cross_val_score(head(ledger), X, Y, cv=2, error_score="raise"),
+}
+
+
+def threaded(work):
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.parametrize("use", USES)
+def test_each_charge_has_its_purpose(use, people):
+    USES[use](people.for_purpose(WORDS))
+    assert {charge.purpose for charge in people.charges()} == {WORDS}
+    assert {charge.outcome for charge in people.charges()} == {"finished"}
+    assert people.spent == people.for_purpose("another").spent > 0  # one budget
+
+
+@pytest.mark.parametrize("make", [lambda ledger: head(ledger).fit(X, Y), searched])
+def test_reports_say_the_purpose(make, people):
+    report = make(people.for_purpose(WORDS)).privacy_
+    assert report.dataset_purpose == WORDS
+    assert f"people, for '{WORDS}': epsilon " in str(report)
+    assert make(people).privacy_.dataset_purpose == "" and make(None).privacy_.dataset_purpose is None
+
+
+def test_a_saved_model_keeps_the_purpose(people, tmp_path):
+    for ledger in (people, people.for_purpose(WORDS)):
+        fitted = head(ledger).fit(X, Y)
+        fitted.save(tmp_path / "m.safetensors")
+        loaded = skmixdp.load(tmp_path / "m.safetensors")
+        assert loaded.ledger.purpose == ledger.purpose == loaded.privacy_.dataset_purpose
+        assert loaded.privacy_ == fitted.privacy_
+        loaded.fit(X, Y)
+    assert [charge.purpose for charge in people.charges()] == ["", "", WORDS, WORDS]
+
+
+def test_a_purpose_is_the_same_data_set_in_other_words(people):
+    told = people.for_purpose(WORDS)
+    assert repr(told) == f"{people!r}.for_purpose({WORDS!r})"
+    assert copy.copy(told) is clone(told, safe=False) is copy.deepcopy(told) is told != people
+    assert told.for_purpose("second").purpose == "second" and people.purpose == ""
+    made = told.charge(GaussianEvent(20.0, 1), neighboring="zero_out", description="a fit")
+    people.record_outcome(made, "failed: ValueError")
+    assert told.report() == people.report() and told.holds(made) and told.account == people.account
+    report = people.report()
+    assert f"(a fit, for '{WORDS}') failed: ValueError" in str(report)
+    assert (
+        f"for &#x27;{WORDS}&#x27;" in report._repr_html_() and f"for &#x27;{WORDS}&#x27;" in report.to_html()
+    )
+    assert report.to_dict()["charges"][0]["purpose"] == WORDS
+    assert next(csv.DictReader(io.StringIO(report.to_csv())))["purpose"] == WORDS
+
+
+@pytest.mark.parametrize("bad", ["", "  ", "two\nlines", "a" * 121, "\x1b[31m", "\ud800", None, 3, b"bytes"])
+def test_what_is_no_short_text_is_refused(bad, people):
+    with pytest.raises(
+        ValueError, match=r"purpose=.* must be a text of 1 to 120 printable characters"
+    ) as error:
+        people.for_purpose(bad)
+    assert "\n" not in str(error.value)
+
+
+def test_the_command_line(people, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("rows.npz", X=X, y=Y)
+    fit = ["fit", "--private", "rows.npz", "--classes", "0,1,2", "--delta", "1e-3", "--quiet", "--out", "m"]
+    charged = [*fit, "--ledger", "l.sqlite", "--dataset", "people"]
+    assert main([*charged, "--purpose", WORDS, "--report", "r.html"]) == 0
+    assert [charge.purpose for charge in people.charges()] == [WORDS]
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert f"people, for &#x27;{WORDS}&#x27;: epsilon" in page
+    assert main(["report", "m", "--html"]) == 0 and capsys.readouterr().out == f"{page}\n"
+    assert main(["report", "l.sqlite", "--html"]) == 0
+    assert capsys.readouterr().out == f"{people.report().to_html()}\n"
+    with pytest.raises(SystemExit):
+        main([*charged, "--force", "--purpose", "two\nlines"])
+    assert "--purpose: 'two\\nlines' must be a text of 1 to 120" in capsys.readouterr().err
+    assert main([*fit, "--force", "--purpose", WORDS]) == 2
+    assert f"--purpose '{WORDS}' is recorded in a ledger; give --ledger" in capsys.readouterr().err
+    assert len(people.charges()) == 1
+    assert json.loads(people.report().to_json())["charges"][0]["purpose"] == WORDS
+
+
+def test_members_that_protect_rows_and_persons_do_not_add_up():
+    ids = np.arange(len(Y)) // 2
+    with sklearn.config_context(enable_metadata_routing=True):
+        of_persons, of_rows = head().fit(X, Y, groups=ids), head().fit(X, Y)
+    with pytest.raises(ValueError, match="guarantees for different units do not add up"):
+        ensemble_report([of_persons, of_rows])
+    report = ensemble_report([of_persons, of_persons])
+    assert report.unit == of_persons.privacy_.unit != "row"
+    assert "all rows of one person" in str(report)
