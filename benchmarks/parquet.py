@@ -2,6 +2,7 @@
 
 The rows are made row group by row group and written to files in ``--out``, which are removed afterwards. With
 ``--repeat``, one file stands for several of the same name, so that 100,000,000 rows need the disk of fewer.
+Decoded and preprocessed rows take 164 bytes a row of the system's temporary folder meanwhile.
 Writes ``parquet.md``: time and memory of a pass, which is the private part of one step.
 """
 

@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+#: About the bytes of a piece of a row group, which is decoded at a time, and the least and most of its rows.
+_PIECE_BYTES, _PIECE_ROWS = 2**22, (2**10, 2**16)
+
 
 class FileError(ValueError):
     """A file that cannot be read: one sentence that names it and the remedy."""
@@ -149,19 +152,19 @@ class ArrowFile(TableFile):
     def _frame(self) -> pd.DataFrame:
         return pd.read_feather(self.path)
 
-    def part(self, i: int, columns: list[str]) -> Any:
-        """Columns of a part, a ``pyarrow.Table``."""
+    def pieces(self, i: int, columns: list[str]) -> Iterator[Any]:
+        """Columns of a part, as one ``pyarrow.Table`` after the other."""
         with reading(self.part_where(i)):
-            return self._part(i, columns)
+            yield from self._pieces(i, columns)
 
     def part_where(self, i: int) -> str:
         """The name of a part in messages."""
         return f"{self.where} ({self.part_name} {i})"
 
-    def _part(self, i: int, columns: list[str]) -> Any:
+    def _pieces(self, i: int, columns: list[str]) -> Iterator[Any]:
         import pyarrow as pa
 
-        return pa.table(self._file.get_batch(i)).select(columns)
+        yield pa.table(self._file.get_batch(i)).select(columns)
 
 
 class ParquetFile(ArrowFile):
@@ -180,8 +183,12 @@ class ParquetFile(ArrowFile):
     def _frame(self) -> pd.DataFrame:
         return pd.read_parquet(self.path, engine="pyarrow")
 
-    def _part(self, i: int, columns: list[str]) -> Any:
-        return self._file.read_row_group(i, columns=columns, use_threads=False)
+    def _pieces(self, i: int, columns: list[str]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        n_rows = min(max(_PIECE_BYTES // (8 * len(columns)), _PIECE_ROWS[0]), _PIECE_ROWS[1])
+        for batch in self._file.iter_batches(n_rows, row_groups=[i], columns=columns, use_threads=False):
+            yield pa.table(batch)
 
 
 #: Ending of a name -> class that reads the file, for formats that can be read in parts.

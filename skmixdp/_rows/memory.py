@@ -1,7 +1,7 @@
 """Private rows in one array."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -63,6 +63,9 @@ _PASSING_BYTES = 2**21
 #: Products of more bytes than this are not kept from one step to the next.
 _KEPT_BYTES = 2**28
 
+#: Makes an array for rows, as :func:`~skmixdp._linear.row_memory` does.
+RowMemory = Callable[[int, int, Any], FloatArray]
+
 
 class InMemoryRows(PrivateRows):
     """Private rows in one array (n_rows, d_in), after the :class:`~skmixdp._rows.RowMap`.
@@ -71,6 +74,7 @@ class InMemoryRows(PrivateRows):
     are kept in float64, rounded to a grid so coarse that sums over all of them are computed without rounding.
     ``norms`` (n_rows,) are the L2 norms if they are known. ``appended`` is a constant entry that each row has
     after those in ``X``, included in the norms. Rows so long that products could overflow are a ValueError.
+    Rows that are mapped further and need other memory get it from ``memory``.
 
     Blocks of ``block_bytes`` are so large that their fixed cost is small, and so small that some caches still
     hold a block when it is needed again. A block has at least 512 rows: adding up (k, d_in) sums then costs
@@ -86,6 +90,7 @@ class InMemoryRows(PrivateRows):
         block_bytes: int = 2**22,
         norms: FloatArray | None = None,
         appended: float | None = None,
+        memory: RowMemory = row_memory,
     ) -> None:
         self.grid = grid_of_rows(len(X)) if exact else None
         if self.grid is not None:
@@ -94,6 +99,7 @@ class InMemoryRows(PrivateRows):
         self._X = np.asfortranarray(X) if self._narrow else X
         self._y = y
         self._appended = appended
+        self._memory = memory
         self._norms = row_norms(X) if norms is None else norms
         check_lengths(self._norms, X.dtype)
         self.n_rows = len(X)
@@ -103,13 +109,20 @@ class InMemoryRows(PrivateRows):
 
     @classmethod
     def mapped(
-        cls, X: FloatArray, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, out: FloatArray | None = None
+        cls,
+        X: FloatArray,
+        y: Labels,
+        row_map: RowMap,
+        dtype: np.dtype[Any],
+        *,
+        out: FloatArray | None = None,
+        memory: RowMemory = row_memory,
     ) -> "InMemoryRows":
-        """Rows after a map of features (n_rows, n_features); ``out`` may hold wide ones."""
+        """Rows after a map of features (n_rows, n_features), in ``memory``; ``out`` may hold wide ones."""
         if is_narrow(*X.shape):
-            narrow, norms = row_map.measured(X, dtype)
-            return cls(narrow, y, norms=norms)
-        rows = row_memory(len(X), X.shape[1], dtype) if out is None else out
+            narrow = memory(len(X), row_map.width(X.shape[1]), dtype)
+            return cls(narrow, y, norms=row_map.measured(X, dtype, narrow)[1], memory=memory)
+        rows = memory(len(X), X.shape[1], dtype) if out is None else out
         norms, value = np.empty(len(X)), row_map.intercept_value
         row_map.write(X, rows, norms)
         return cls(rows, y, norms=norms if value is None else np.hypot(norms, value), appended=value)
@@ -117,7 +130,8 @@ class InMemoryRows(PrivateRows):
     def remapped(self, row_map: RowMap) -> PrivateRows | None:
         if self.grid is not None or self._appended is not None:
             return None
-        return InMemoryRows.mapped(self._X, self._y, row_map, self._X.dtype, out=self._X)
+        X = self._X
+        return InMemoryRows.mapped(X, self._y, row_map, X.dtype, out=X, memory=self._memory)
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         gathered = n_lanes((request.rate for request in requests), self.n_rows) > 0

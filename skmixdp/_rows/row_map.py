@@ -174,21 +174,23 @@ class RowMap:
             rows[:, n_features] = self.intercept_value
         return rows
 
-    def measured(self, X: FloatArray, dtype: DTypeLike) -> tuple[FloatArray, FloatArray]:
+    def measured(
+        self, X: FloatArray, dtype: DTypeLike, out: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """Mapped rows (n, d_in) of an array (n, n_features), and upper bounds (n,) on their lengths.
 
-        The bounds are those of :meth:`write`, with the intercept.
+        The rows are in ``out`` if it is given. The bounds are those of :meth:`write`, with the intercept.
         """
         n_rows, n_features = X.shape
         shape = n_rows, self.width(n_features)
-        rows = np.empty(shape, dtype, order="F" if is_narrow(*shape) else "C")
+        rows = np.empty(shape, dtype, order="F" if is_narrow(*shape) else "C") if out is None else out
         norms = np.empty(n_rows)
         self.write(X, rows[:, :n_features], norms)
         if self.intercept_value is None:
             return rows, norms
         rows[:, n_features] = self.intercept_value
         # The constant as it is rounded in the rows.
-        return rows, np.hypot(norms, float(np.asarray(self.intercept_value, rows.dtype)))
+        return rows, np.hypot(norms, float(np.asarray(self.intercept_value, rows.dtype)), out=norms)
 
     def write(self, X: FloatArray, out: FloatArray, norms: FloatArray | None = None) -> None:
         """Write mapped rows (n, n_features), without the intercept, to ``out``, in its dtype.

@@ -1,20 +1,20 @@
 """Rows on disk, shard by shard.
 
-A shard is a part of the rows that is read at once: a memory-mapped ``.npy`` file (of which the system
-reads the pages that are needed), an ``.npz`` archive, a row group of a Parquet file, a record batch of
-an Arrow file. Messages about rows name the file alone, since the part and the row depend on private values.
+A shard is a part of the rows: a memory-mapped ``.npy`` file (of which the system reads the pages that are
+needed), an ``.npz`` archive, a row group of a Parquet file, a record batch of an Arrow file. Messages about
+rows name the file alone, since the part and the row depend on private values.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import NARROW
-from .files import IN_PARTS, ArrayFile, ArrowFile, format_of
+from .files import IN_PARTS, ArrayFile, ArrowFile, NpyFile, format_of
 
 Array = NDArray[Any]
 
@@ -23,8 +23,9 @@ Array = NDArray[Any]
 class Shard:
     """A part of the rows, named ``where`` in messages; messages about rows name its ``file`` alone.
 
-    ``rows`` reads the features (n_rows, n_features), and ``labels`` the labels (n_rows,); ValueErrors name
-    the shard. ``labels`` and the ``names`` of features may be None.
+    ``rows`` reads the features (n_rows, n_features) piece by piece, and ``labels`` the labels (n_rows,);
+    ValueErrors name the shard. If ``is_mapped``, the one piece is an array that nothing decodes. ``labels``
+    and the ``names`` of features may be None.
     """
 
     where: str
@@ -32,8 +33,9 @@ class Shard:
     n_rows: int
     n_features: int
     dtype: np.dtype[Any]
-    rows: Callable[[], Array]
+    rows: Callable[[], Iterator[Array]]
     labels: Callable[[], Array] | None = None
+    is_mapped: bool = False
     names: tuple[str, ...] | None = None
 
 
@@ -42,6 +44,8 @@ def array_shard(
     header: tuple[tuple[int, ...], np.dtype[Any]],
     rows: Callable[[], Array],
     labels: Callable[[], Array] | None = None,
+    *,
+    is_mapped: bool = True,
 ) -> Shard:
     """A shard of rows that are one array, of the shape and dtype in ``header``."""
     shape, dtype = header
@@ -50,7 +54,7 @@ def array_shard(
             f"{where} holds rows of shape {shape} and type {dtype}; save a 2-D array of real numbers, one "
             "row per sample."
         )
-    return Shard(where, where, shape[0], shape[1], dtype, rows, labels)
+    return Shard(where, where, shape[0], shape[1], dtype, lambda: iter([rows()]), labels, is_mapped)
 
 
 def file_shards(path: Path, label: str | None) -> list[Shard]:
@@ -65,7 +69,9 @@ def file_shards(path: Path, label: str | None) -> list[Shard]:
             f"label={label!r} is no array of {file.where}; name the array of labels, or pass y to fit."
         )
     read_labels = (lambda: file.read(labels)) if labels in file.headers else None
-    return [array_shard(file.where, file.headers["X"], lambda: file.read("X", mapped=True), read_labels)]
+    mapped = isinstance(file, NpyFile)
+    read = partial(file.read, "X", mapped=mapped)
+    return [array_shard(file.where, file.headers["X"], read, read_labels, is_mapped=mapped)]
 
 
 def _table_shards(file: ArrowFile, label: str | None) -> list[Shard]:
@@ -83,9 +89,9 @@ def _table_shards(file: ArrowFile, label: str | None) -> list[Shard]:
             file.sizes[i],
             layout.n_features,
             layout.dtype,
-            lambda: layout.rows(file.part(i, layout.columns), file.where),
-            None if label is None else lambda: _labels(file.part(i, [label])[label], file.where),
-            names,
+            lambda: (layout.rows(piece, file.where) for piece in file.pieces(i, layout.columns)),
+            None if label is None else lambda: _labels(file.pieces(i, [label]), file.where),
+            names=names,
         )
 
     return [shard(i) for i in range(len(file.sizes)) if file.sizes[i]]
@@ -131,9 +137,7 @@ class _Layout:
             if len(flat) != len(table) * self.n_features or flat.null_count:
                 raise ValueError(f"{where} has lists with empty values; drop their rows or fill them.")
             return np.asarray(flat, dtype=self.dtype).reshape(len(table), self.n_features)
-        # Column by column, as in the file and as narrow rows are mapped.
-        order: Any = "F" if self.n_features <= NARROW else "C"
-        rows = np.empty((len(table), self.n_features), dtype=self.dtype, order=order)
+        rows = np.empty((len(table), self.n_features), dtype=self.dtype)
         for j, column in enumerate(table.columns):
             rows[:, j] = column.to_numpy()
         return rows
@@ -173,7 +177,11 @@ def read_labels(shards: Sequence[Shard]) -> Array | None:
     return np.concatenate(parts)
 
 
-def _labels(column: Any, where: str) -> Array:
+def _labels(pieces: Iterable[Any], where: str) -> Array:
+    """The labels (n_rows,) in tables of one column."""
+    import pyarrow as pa
+
+    column = pa.concat_tables(pieces).column(0)
     if column.null_count:
         raise ValueError(f"{where} has rows without a label; drop them.")
     return np.asarray(column.to_pandas().to_numpy())

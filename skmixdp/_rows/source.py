@@ -281,7 +281,8 @@ class Table(Protocol):
     count: "row", or a column of persons, whose number then is ``n_rows``. ``counts_repeats`` tells
     whether :meth:`n_distinct` counts, which takes too much memory for some rows. If ``is_movable``,
     :meth:`on_device` can hold the private rows on another ``device``. If ``can_be_observed``, rows are
-    visited in this process, so that ``Request.observe`` is called.
+    visited in this process, so that ``Request.observe`` is called. If ``is_shared``, threads share the passes
+    over the private rows.
     """
 
     shape: tuple[int, int]
@@ -291,6 +292,7 @@ class Table(Protocol):
     is_movable: bool = False
     device: str = "cpu"
     can_be_observed: bool = True
+    is_shared: bool = False
 
     def check(self, name: str) -> None:
         """Refuse what cannot be rows, without reading all of them."""

@@ -2,11 +2,13 @@
 
 import mmap
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +38,11 @@ from .answering import (
 )
 from .blockmap import BlockMap, finite_rows
 from .files import IN_PARTS
-from .memory import check_lengths, grid_of_rows
+from .memory import InMemoryRows, PassingRows, check_lengths, grid_of_rows
 from .row_map import RowMap
 from .shards import Shard, check_alike, file_shards, read_labels
 from .source import Block, Labels, PrivateRows, Request, Sums, Table
+from .temporary import temporary_memory
 from .whitening import Whitening
 
 Array = NDArray[Any]
@@ -54,8 +57,9 @@ _AHEAD = 2**26
 class ShardedRows(PrivateRows):
     """Base class of private rows in shards, which are read block by block in every pass.
 
-    ``dtype`` is that of the products, and ``y`` (n_rows,) are class indices or targets. A subclass maps a
-    block in :meth:`_visit`, and sets its memory ``_out`` and the rows of a block ``_block_rows``.
+    The shards are mapped. ``dtype`` is that of the products; ``y`` (n_rows,) are class indices or targets. A
+    subclass maps a block in :meth:`_visit`, and sets its memory ``_out`` and the rows of a block
+    ``_block_rows``.
     """
 
     #: Whitening that rows lack when they are visited.
@@ -87,7 +91,7 @@ class ShardedRows(PrivateRows):
             end = first + shard.n_rows
             parts = [request.part(first, end) for request in requests]
             if any(request.members is None or request.members.any() for request in parts):
-                X = shard.rows()
+                (X,) = shard.rows()
                 for rows in selections(parts, shard.n_rows, self._block_rows):
                     raw = _take(X, rows)
                     if isinstance(rows, slice):
@@ -103,7 +107,7 @@ class ShardedRows(PrivateRows):
         """Numbers and features of the rows of all blocks; refuses features that are not finite."""
         first = 0
         for shard in self._shards:
-            X = shard.rows()
+            (X,) = shard.rows()
             for start in range(0, shard.n_rows, self._block_rows):
                 rows = slice(start, min(start + self._block_rows, shard.n_rows))
                 raw = _take(X, rows)
@@ -245,34 +249,73 @@ def _largest(X: FloatArray, value: float) -> FloatArray:
 
 
 class StreamedTable(Table):
-    """Shards that a user passed."""
+    """Shards that a user passed.
+
+    Rows that must be decoded are decoded once, into a temporary map that is freed with the table. Narrow ones
+    are then mapped like rows in memory, into another one. So a fit computes what it computes for a frame.
+    """
 
     def __init__(self, shards: Sequence[Shard]) -> None:
         check_alike(shards)
         self._shards = list(shards)
         self.shape: tuple[int, int] = (sum(s.n_rows for s in shards), shards[0].n_features)
         self.names: list[str] | None = None if shards[0].names is None else list(shards[0].names)
+        # Half precision is widened by StreamedRows in a fraction of the time.
+        self._is_narrow = self.shape[1] <= NARROW and shards[0].dtype != np.float16
+        self._is_mapped = all(shard.is_mapped for shard in shards)
+        self.is_shared = self._is_narrow and not self._is_mapped
 
-    @cached_property
+    @property
     def labels(self) -> Labels | None:
-        """Labels of all rows, read when asked for."""
+        """Labels of all rows, read whenever they are asked for."""
         return read_labels(self._shards)
 
     def check(self, name: str) -> None:
         """Shapes and types were checked when the shards were opened."""
 
+    @cached_property
+    def _decoded(self) -> Array:
+        """All features (n_rows, n_features), decoded into a temporary map."""
+        X = temporary_memory(*self.shape, self._shards[0].dtype, order="C")
+        first = 0
+        for shard in self._shards:
+            for piece in shard.rows():
+                check_finite(finite_rows(piece).all(), shard.file)
+                X[first : first + len(piece)] = piece
+                first += len(piece)
+        return X
+
+    def _mapped(self) -> list[Shard]:
+        """The shards, all of them mapped."""
+        if self._is_mapped:
+            return self._shards
+        X = self._decoded
+        ends = accumulate(shard.n_rows for shard in self._shards)
+        return [
+            replace(shard, rows=partial(iter, [X[end - shard.n_rows : end]]), is_mapped=True)
+            for shard, end in zip(self._shards, ends, strict=True)
+        ]
+
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
-        # Half precision is widened by StreamedRows in a fraction of the time.
-        if self.shape[1] <= NARROW and not exact and self._shards[0].dtype != np.float16:
+        if not self._is_narrow or exact:
+            return StreamedRows(self._mapped(), y, row_map, dtype, exact=exact)
+        if self._is_mapped:
             return NarrowStreamedRows(self._shards, y, row_map, dtype)
-        return StreamedRows(self._shards, y, row_map, dtype, exact=exact)
+        return InMemoryRows.mapped(self._decoded, y, row_map, dtype, memory=temporary_memory)
+
+    def passing_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
+        if not self._is_narrow or self._is_mapped:
+            return self.private_rows(y, row_map, dtype, exact=False)
+        # Rows that are mapped later need this, and a full disk is refused before a charge.
+        temporary_memory(self.shape[0], self.shape[1] + 1, dtype)
+        return PassingRows(self._decoded, y, row_map, dtype)
 
     def blocks(self) -> Iterator[Array]:
         rows = max(512, _BLOCK_BYTES // (8 * max(self.shape[1], 1)))
         for shard in self._shards:
-            X = shard.rows()
-            for start in range(0, shard.n_rows, rows):
-                yield np.asarray(X[start : start + rows])
+            for piece in shard.rows():
+                for start in range(0, len(piece), rows):
+                    yield np.asarray(piece[start : start + rows])
 
 
 class RowFiles(StreamedTable):
@@ -288,8 +331,18 @@ class RowFiles(StreamedTable):
     names : list of str or None
         Names of the features, where the files have them.
     labels : array of shape (n_rows,) or None
-        Labels in the files, read when asked for.
+        Labels in the files, read whenever they are asked for.
     """
+
+    _in_fit: Callable[[], StreamedTable | None] = staticmethod(lambda: None)
+
+    def for_fit(self) -> StreamedTable:
+        """A table for one fit, which frees what is decoded; fits at the same time share it."""
+        table = self._in_fit()
+        if table is None:
+            table = StreamedTable(self._shards)
+            self._in_fit = ref(table)
+        return table
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -324,8 +377,9 @@ def open_rows(paths: Any, *, label: str | None = None) -> RowFiles:
 
     Notes
     -----
-    *Guarantee*: that of the fit. Private rows stay in the files, which must not change while a fit
-    runs. Messages name files, and neither a row nor a value in it.
+    *Guarantee*: that of the fit. The files must not change while a fit runs. Rows of archives and tables
+    also lie, unencrypted, in a temporary file without a name while it runs; ``TMPDIR`` sets its folder.
+    Messages name files, and neither a row nor a value in it.
 
     Examples
     --------

@@ -22,6 +22,7 @@ class ArrayTable(Table):
 
     counts_repeats = True
     is_movable = True
+    is_shared = True
 
     def __init__(self, X: FloatArray) -> None:
         self._X = X
@@ -55,7 +56,7 @@ class ArrayTable(Table):
 def special_table(X: Any) -> Table | None:
     """The table of sparse, memory-mapped, stored or Dask rows and tensors; None for other dense ones."""
     if isinstance(X, RowFiles):
-        return X
+        return X.for_fit()
     if sp.issparse(X):
         return SparseTable(X)
     if isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "biuf":

@@ -277,7 +277,7 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
         _refuse_ahead(head, without, alone.mapped, _unused(spent | first.most) | checking | alone.most)
     event = inputs.budget.whole if planned is None else planned.run.plan.event
     work = None
-    if isinstance(inputs.table, ArrayTable):
+    if inputs.table.is_shared:
         work = work_of_pass(len(inputs.y), inputs.n_features, inputs.loss.n_outputs)
     private = inputs.noise.kind != "seeded"
     charge = yield Start(head, rows, event, inputs.n_rows, private, inputs.table.unit, work)

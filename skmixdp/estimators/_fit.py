@@ -52,7 +52,7 @@ class Start:
 
     ``estimator`` is the copy that receives the results, ``private`` says whether the noise is secret,
     ``n_rows`` counts rows or what else the ``unit`` of the guarantee is, and ``work`` counts the
-    multiplications in a pass over rows in memory (None for other rows).
+    multiplications in a pass that threads may share (None for other rows).
     """
 
     estimator: Any
