@@ -27,7 +27,7 @@ _BOX = (
 def documentation() -> str | None:
     """Address of the documentation, with a slash at the end; None if the installed package declares none.
 
-    It is the project URL "Documentation". A folder of this machine would not exist for all who read a notebook.
+    It is the project URL "Documentation". A folder of this machine would not exist for other readers.
     """
     try:
         urls = metadata("skmixdp").get_all("Project-URL") or []
