@@ -170,10 +170,11 @@ docs: pages
 		tests/docs/test_site.py::test_first_steps_are_complete \
 		tests/unit/cli/test_output.py::test_the_documentation_is_true
 
-# The pages alone: `make test` runs the code of the documentation too.
+# The pages alone, whose links must lead somewhere: `make test` runs the code of the documentation too.
 pages: .venv/.docs
 	rm -rf docs/api
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -j 2 -b html docs docs/_build/html
+	$(BIN)/python -m tests.docs.built
 
 benchmark: .venv/.bench
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.run

@@ -9,9 +9,12 @@ from typing import Any
 import matplotlib
 from sphinx.util.inspect import stringify_signature
 
+import skmixdp
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 project = "skmixdp"
+version = release = skmixdp.__version__
 author = "The skmixdp developers"
 copyright = author
 extensions = [
@@ -34,6 +37,8 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
+# The contents at the right say "fit()", not the name of the class before each method.
+toc_object_entries_show_parents = "hide"
 # The sections of docstrings say more than annotations such as Any.
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
@@ -52,6 +57,11 @@ sphinx_gallery_conf = {
     "doc_module": ("skmixdp",),
     "backreferences_dir": "gallery/backreferences",
     "reference_url": {"skmixdp": None},
+    "image_scrapers": ("gallery_setup.figures",),
+    "nested_sections": False,
+    "subsection_order": [
+        f"../examples/gallery/{group}" for group in ("data", "budget", "models", "evidence")
+    ],
     "reset_modules": ("matplotlib", "gallery_setup.around_example"),
     "reset_modules_order": "both",
     "within_subsection_order": "ExampleTitleSortKey",
@@ -68,12 +78,31 @@ sphinx_gallery_conf = {
 # -- reference -------------------------------------------------------------------------------
 
 
+def is_own(member: Any) -> bool:
+    """Whether the code of a member of a class is this package's. ``score`` is shown, whoever wrote it."""
+    code = getattr(member, "fget", None) or getattr(member, "func", None)
+    code = code or getattr(member, "__func__", member)
+    written_here = str(getattr(code, "__module__", "")).startswith("skmixdp")
+    return written_here or getattr(code, "__name__", "") == "score"
+
+
 def skip_foreign(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
     """Leave out of a class what it inherits from another library, and what has no code."""
-    code = getattr(obj, "fget", None) or getattr(obj, "func", None) or getattr(obj, "__func__", obj)
-    if what == "class" and not str(getattr(code, "__module__", "")).startswith("skmixdp"):
-        return True
-    return None
+    return True if what == "class" and not is_own(obj) else None
+
+
+def list_methods(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Add a table of the methods of a class, with the first sentence of each, at the end of its docstring."""
+    if what not in ("class", "exception"):
+        return
+    methods = [
+        method
+        for method, member in inspect.getmembers(obj, inspect.isroutine)
+        if method[0] != "_" and is_own(member) and inspect.getdoc(member)
+    ]
+    if methods:
+        lines += ["", ".. rubric:: Methods", "", ".. autosummary::", "   :nosignatures:", ""]
+        lines += [f"   ~{obj.__name__}.{method}" for method in methods] + [""]
 
 
 def own_signature(
@@ -96,5 +125,6 @@ def fold_navigation(app: Any, page: str, template: str, context: dict[str, Any],
 def setup(app: Any) -> None:
     """Called by Sphinx."""
     app.connect("html-page-context", fold_navigation, priority=100)  # before the theme's own
+    app.connect("autodoc-process-docstring", list_methods, priority=600)  # after numpydoc's own
     app.connect("autodoc-process-signature", own_signature)
     app.connect("autodoc-skip-member", skip_foreign)

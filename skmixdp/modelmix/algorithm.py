@@ -41,9 +41,9 @@ class ModelMix(Algorithm):
     -----
     *Guarantee*: the smaller of two epsilons. Without amplification, the mixing is post-processing of the
     base's releases. With amplification, the mixing hides each release. This bound rests on numerical tests
-    of two properties, not on a proof (``docs/guarantee.md``). The report states both. The noise is not
-    projected on the sum-to-zero subspace. Discrete noise is refused. The amplified bound supports replace-one
-    neighbours at the full batch only.
+    of two properties, not on a proof (user guide, *What is guaranteed*). The report states both. The noise
+    is not projected on the sum-to-zero subspace. Discrete noise is refused. The amplified bound supports
+    replace-one neighbours at the full batch only.
 
     The mixing is itself noise, about that of a Gaussian with the variance of its uniform numbers. In all
     cases tried, plain Gaussian noise of the same total variance gave a smaller epsilon, at the full batch

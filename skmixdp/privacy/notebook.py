@@ -3,7 +3,6 @@
 import html
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +10,7 @@ from sklearn.utils import estimator_html_repr
 
 from .report import RELATION_WORDS, first_line, html_line
 
-#: Pages that the box names: title and file without ending.
+#: Pages that the box names: title, or its first words, and file without ending.
 _PAGES = (
     ("What is guaranteed", "guarantee"),
     ("What leaks", "what_leaks"),
@@ -26,20 +25,16 @@ _BOX = (
 
 @cache
 def documentation() -> str | None:
-    """Address of the documentation, with a slash at the end; None if there is none.
+    """Address of the documentation, with a slash at the end; None if the installed package declares none.
 
-    It is the project URL "Documentation" of the installed package, or else the folder that ``make docs``
-    built in a checkout.
+    It is the project URL "Documentation". A folder of this machine would not exist for other readers.
     """
     try:
         urls = metadata("skmixdp").get_all("Project-URL") or []
     except PackageNotFoundError:
         urls = []
     declared: dict[str, str] = dict(url.split(", ", 1) for url in urls if ", " in url)
-    if "Documentation" in declared:
-        return declared["Documentation"].rstrip("/") + "/"
-    built = Path(__file__).parents[2] / "docs" / "_build" / "html"
-    return f"{built.as_uri()}/" if (built / "index.html").exists() else None
+    return declared["Documentation"].rstrip("/") + "/" if "Documentation" in declared else None
 
 
 class GuaranteeBoxMixin:
@@ -123,10 +118,10 @@ def _promise(estimator: Any) -> str:
 
 
 def _links() -> str:
-    """Links to pages of the documentation, or their names if it has no address."""
+    """Links to pages of the documentation, or their titles if it has no address."""
     base = documentation()
     if base is None:
-        return ", ".join(f"{title} (<code>docs/{page}.md</code>)" for title, page in _PAGES)
+        return "in the user guide, " + ", ".join(f"<i>{title}</i>" for title, _ in _PAGES)
     return ", ".join(
         f"<a href='{html.escape(base, quote=True)}{page}.html' target='_blank' rel='noreferrer'>{title}</a>"
         for title, page in _PAGES

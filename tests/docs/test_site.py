@@ -13,6 +13,7 @@ import sklearn
 import skmixdp
 from skmixdp._cli.main import main
 from skmixdp.privacy import notebook
+from tests.docs import built
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -76,6 +77,7 @@ def reference():
 
 def test_every_public_name_is_in_the_reference():
     listed = {f"skmixdp.{name}" for name in reference()}
+    assert len(listed) == len(reference()), "a name has two pages"
     assert public_names() - listed == set()
     protocols = {
         name for name in listed if name.startswith(("skmixdp.components.protocols.", "skmixdp.public."))
@@ -158,9 +160,9 @@ def broken(page):
             continue
         target, _, anchor = link.partition("#")
         file = (page.parent / target).resolve() if target else page
-        if file.parent == DOCS / "gallery":  # made from the examples
-            made_from = "README.rst" if file.name == "index.rst" else file.with_suffix(".py").name
-            file = GALLERY / made_from
+        if file.is_relative_to(DOCS / "gallery"):  # made from the examples
+            made_from = "README.rst" if file.name == "index.rst" else file.with_suffix(".py")
+            file = GALLERY / file.relative_to(DOCS / "gallery").with_name(Path(made_from).name)
         if not file.exists() or (anchor and anchor not in anchors(file)):
             found.append(link)
     return found
@@ -179,6 +181,17 @@ def test_broken_links_are_found(tmp_path):
     assert broken(page) == ["page.md#none", "no.md"]
 
 
+def test_links_of_a_built_site_that_lead_nowhere_are_found(tmp_path):
+    (tmp_path / "page.html").write_text('<a href="two.html#there"><a href="two.html#not"><img src="no.png">')
+    (tmp_path / "two.html").write_text('<a href="https://e.org"><a href="file:///home"><p id="there">')
+    found = [(file.name, link) for file, link in built.broken(tmp_path)]
+    assert sorted(found) == [
+        ("page.html", "no.png"),
+        ("page.html", "two.html#not"),
+        ("two.html", "file:///home"),
+    ]
+
+
 def test_external_links_are_those_that_are_listed():
     """A new address is a decision; docs/external_links.txt lists them all."""
     addresses = {link for page in LINKING for link in links(page) if link.startswith("http")}
@@ -186,6 +199,35 @@ def test_external_links_are_those_that_are_listed():
 
 
 # -- pages -----------------------------------------------------------------------------------
+
+
+def entries(page):
+    """Pages in the tables of contents of a page, as files, without those that a build makes."""
+    trees = re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    named = [line for tree in trees for line in tree.splitlines() if line and line[0] != ":"]
+    return [(page.parent / f"{name}.md").resolve() for name in named if name != "gallery/index"]
+
+
+def test_every_page_is_in_one_group_of_the_sidebar():
+    pages = [page for page in LINKING if page.is_relative_to(DOCS)]
+    found = sorted(entry for page in pages for entry in entries(page))
+    assert found == sorted(set(pages) - {DOCS / "index.md"})
+
+
+def test_the_sidebar_is_short():
+    assert len(entries(DOCS / "index.md")) <= 20
+    for group in ("data", "budget", "models", "serving", "evidence"):
+        assert DOCS / f"{group}.md" in entries(DOCS / "index.md")
+        assert len(entries(DOCS / f"{group}.md")) >= 3
+
+
+def test_the_first_page_shows_the_example_of_the_readme_and_its_output():
+    """The README's is run, and its output compared, in test_docs.py."""
+    first, readme = ((ROOT / name).read_text(encoding="utf-8") for name in ("docs/index.md", "README.md"))
+    for language in ("python", "text"):
+        (shown,) = re.findall(rf"^```{language}\n.*?^```", first, flags=re.M | re.S)
+        assert shown in readme
+    assert re.search(r"It prints a test accuracy of .* runs\)", first)[0] in readme
 
 
 def test_first_steps_are_complete(tmp_path, monkeypatch):
@@ -207,8 +249,13 @@ def test_first_steps_are_complete(tmp_path, monkeypatch):
 
 
 def test_the_gallery_has_an_example_of_each_task():
-    examples = sorted(GALLERY.glob("plot_*.py"))
+    examples = sorted(GALLERY.glob("*/plot_*.py"))
     assert len(examples) >= 9
+    assert examples == sorted(GALLERY.rglob("plot_*.py"))
+    groups = {example.parent for example in examples}
+    ordered = re.search(r"for group in \((.*?)\)", (DOCS / "conf.py").read_text(encoding="utf-8"))[1]
+    assert {group.name for group in groups} == set(re.findall(r"\w+", ordered))
+    assert all((group / "README.rst").exists() for group in groups)
     for example in examples:
         text = example.read_text(encoding="utf-8")
         title, underline = text.split("\n")[1:3]

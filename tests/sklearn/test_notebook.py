@@ -105,12 +105,12 @@ def test_the_html_of_scikit_learn_is_kept_and_can_be_turned_off():
         assert not hasattr(MixedDPLogisticRegression(), "_repr_html_")
 
 
-def test_without_an_address_the_files_are_named(monkeypatch):
+def test_without_an_address_the_pages_are_named_by_their_titles(monkeypatch):
+    """A wheel has no docs folder, so no file of it is named."""
     monkeypatch.setattr(notebook, "documentation", lambda: None)
     text = text_of(MixedDPLogisticRegression())
-    for page in re.findall(r"docs/\w+\.md", text):
-        assert (ROOT / page).exists()
-    assert text.count(".md") == 3
+    assert "Read on: in the user guide, What is guaranteed , What leaks , Budgets across projects" in text
+    assert "docs/" not in text and ".md" not in text
     assert MixedDPLogisticRegression()._get_doc_link() == ""
 
 
@@ -137,10 +137,9 @@ def test_the_address_is_the_one_that_the_package_declares(monkeypatch):
     assert notebook.documentation.__wrapped__() == "https://example.org/docs/"
 
 
-def test_a_checkout_that_is_not_installed_has_the_address_of_what_it_built(monkeypatch):
+def test_nothing_declared_is_no_address(monkeypatch):
     def absent(name):
         raise PackageNotFoundError(name)
 
     monkeypatch.setattr(notebook, "metadata", absent)
-    address = notebook.documentation.__wrapped__()
-    assert address is None or address.endswith("docs/_build/html/")
+    assert notebook.documentation.__wrapped__() is None
