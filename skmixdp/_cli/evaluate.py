@@ -171,6 +171,6 @@ def _written(found: Any, path: Path) -> str:
         metrics = {name: estimate._asdict() for name, estimate in found.summary().items()}
         return f"{json.dumps({'metrics': metrics, 'privacy': found.privacy.to_dict()}, indent=2)}\n"
     report = found.privacy
-    metrics = f"<pre>{html.escape(str(found))}</pre>"
+    listing = f"<pre>{html.escape(str(found))}</pre>"
     bound = attack(report.attack_success, report._attack)
-    return page("Private evaluation", report.no_guarantee, bound, metrics, report._repr_html_())
+    return page("Private evaluation", report.no_guarantee, bound, listing, report._repr_html_())
