@@ -1178,7 +1178,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "columns of public rows and of private ones",
         "The spreads by which a fit standardises columns follow from its private rows, without noise.",
         "estimators/_course.py",
-        "    known = inputs.X_pub if inputs.X_scale is None else inputs.X_scale\n",
+        "    known = inputs.X_known if inputs.X_scale is None else inputs.X_scale\n",
         "    known = np.concatenate([np.asarray(inputs.X_pub), *inputs.table.blocks()])\n",
         _REPLAY + "test_a_fit_shows_what_its_noise_pays_for[logistic-few-none-geometry-huge-warn]",
     ),
