@@ -94,7 +94,7 @@ class FitInputs:
     ``y`` and ``y_pub`` hold class indices or scaled targets, and ``members`` (n_rows,) masks the private rows
     to fit to; None is all. ``passed`` are the objects that the user passed, which determine ``y`` together
     with the public values in ``labels``. ``X_scale`` has public rows that only tell the scale of the columns;
-    None stands for ``X_pub``. Noisy counts of ``n_counted`` classes balance the weights, which multiply
+    None stands for ``X_known``. Noisy counts of ``n_counted`` classes balance the weights, which multiply
     ``sample_weight``; 0 counts none. ``label_share`` is the share of the squared budget for the logits (k,)
     at which labels start, ``label_logits`` once they are released; 0 releases none. ``X_unlabeled`` are
     public rows without labels; None stands for none.
