@@ -28,6 +28,7 @@ from .._learning.geometry import (
     noisy_mean,
     noisy_second_moment,
     second_moment_share,
+    warn_of_few_columns,
 )
 from .._learning.label_shares import noisy_logits
 from .._learning.targets import FEWEST, start_predicts
@@ -42,7 +43,6 @@ from .._rows import (
     Table,
     Whitening,
     columns_of,
-    effective_columns,
     n_groups,
 )
 from .._utils.validation import shown
@@ -56,12 +56,6 @@ Array = NDArray[Any]
 
 #: Public rows tell the mean well enough unless the variance of their mean is this many times as large.
 _TIMES_AS_GOOD = 2.0
-
-#: Part of the squared length of unit rows that a few columns must make up for a warning.
-_MOST_OF_A_ROW = 0.5
-
-#: The effective number of columns that is few, and the least number of columns that is many more.
-_FEW_COLUMNS, _MANY_COLUMNS = 3.0, 9
 
 #: Entries beyond this, whose squares could overflow, are cut where their rows could not be refused.
 _LARGEST_ENTRY = 1e150
@@ -527,14 +521,14 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
 
     mean = yield from of_rows(rows, noisy_mean(learner, inputs.n_features, multipliers["mean"]))
     stage_ended(head)
-    _warn_of_few_columns(mean.energies)
+    warn_of_few_columns(mean.energies)
     row_map = replace(mapped.row_map, mean=_centre(mean, mapped.row_map, inputs))
     largest: float | None = None
     if "directions" in shares:
         asked = leading_directions(learner, inputs.n_features, multipliers["directions"])
         directions = yield from of_rows(HeadRows(inputs, row_map), asked)
         stage_ended(head)
-        _warn_of_few_columns(directions.energies)
+        warn_of_few_columns(directions.energies)
         lasting, factors = directions.shortened()
         whitening = Whitening(lasting, factors) if head.whiten is not False and len(factors) else None
         largest = directions.largest_second_moment(None if whitening is None else factors)
@@ -560,18 +554,6 @@ def _variance_of_mean(unit_pub: Array) -> float:
     """Estimated squared length of the error of the mean of unit rows (n, d); infinite for one row."""
     mean = unit_pub.mean(axis=0)
     return (1 - float(mean @ mean)) / (len(unit_pub) - 1) if len(unit_pub) > 1 else math.inf
-
-
-def _warn_of_few_columns(energies: Array) -> None:
-    """Warn if released mean squares of unit rows say that a few columns make up most of their length."""
-    most = len(energies) >= _MANY_COLUMNS and float(energies.sum()) > _MOST_OF_A_ROW
-    if most and effective_columns(energies) < _FEW_COLUMNS:
-        warnings.warn(
-            "a few columns of X make up nearly all of the length of its rows, so the others hardly count; "
-            "scale the columns by public rows (pass X_pub), by known ranges, or by NoisyScaler.",
-            UserWarning,
-            stacklevel=2,
-        )
 
 
 # -- the start -------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ FitCourse = Generator[Start | Ask, Any, None]
 
 def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
     """Fit an estimator, or refuse ``unsupported`` arguments. If the fit fails, the estimator is unchanged."""
-    known = ("X", "y", "X_pub", "y_pub", "sample_weight", "groups")
+    known: tuple[str, ...] = ("X", "y", "X_pub", "y_pub", "sample_weight", "groups")
     known += ("X_unlabeled",) if has_fit_parameter(estimator, "X_unlabeled") else ()
     refuse_arguments(estimator, unsupported, known, f"leave it out, or pass it as one of {', '.join(known)}")
     if (watched := have_callbacks([estimator])) and not hasattr(estimator, "_callback_fit_ctx"):
