@@ -8,6 +8,7 @@ learned from the noisy answers. Full-batch Gaussian releases compose exactly: th
 """
 
 import math
+import warnings
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import Asked, GaussianMechanism, Released
-from .._rows import Block, Contribution
+from .._rows import Block, Contribution, effective_columns
 from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..components.queries import clip_rows
@@ -288,6 +289,25 @@ def _second_moments(Z: FloatArray, block: Block) -> Contribution:
     """The products of each row with the directions, weighted such that ``(Q x) x^T`` has length at most 1."""
     clip_rows(Z, block, _CLIP)
     return Z, None
+
+
+#: Part of the squared length of unit rows that a few columns must make up for a warning.
+_MOST_OF_A_ROW = 0.5
+
+#: The effective number of columns that is few, and the least number of columns that is many more.
+_FEW_COLUMNS, _MANY_COLUMNS = 3.0, 9
+
+
+def warn_of_few_columns(energies: FloatArray) -> None:
+    """Warn if released mean squares of unit rows say that a few columns make up most of their length."""
+    most = len(energies) >= _MANY_COLUMNS and float(energies.sum()) > _MOST_OF_A_ROW
+    if most and effective_columns(energies) < _FEW_COLUMNS:
+        warnings.warn(
+            "a few columns of X make up nearly all of the length of its rows, so the others hardly count; "
+            "scale the columns by public rows (pass X_pub), by known ranges, or by NoisyScaler.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 #: Share of mu squared for a second moment, and the largest noise in it, as a part of the mean eigenvalue that

@@ -87,11 +87,13 @@ class RowMap:
         *,
         clip: bool = False,
         columns: Columns | None = None,
+        shrinkage: float | None = None,
     ) -> "RowMap":
         """The map that public rows (n, n_features) suggest; n may be 0.
 
-        With their class indices ``y`` it whitens. With ``clip`` it keeps the lengths of most rows. It begins
-        with ``columns``. Rows so long that their mean overflows are a ValueError.
+        With class indices ``y`` of the first rows, it whitens with this ``shrinkage``. With ``clip`` it keeps
+        the lengths of most rows. It begins with ``columns``. Rows so long that their mean overflows are a
+        ValueError.
         """
         first = cls(None, normalize, None, columns=columns)
         if center and len(X):
@@ -99,10 +101,12 @@ class RowMap:
             with np.errstate(over="ignore"):
                 mean = scaled.mean(axis=0, dtype=np.float64)
             if not np.all(np.isfinite(mean)):
-                raise ValueError("X_pub has entries so large that their mean overflows; scale the features.")
+                raise ValueError(
+                    "public rows have entries so large that their mean overflows; scale the features."
+                )
             first = replace(first, mean=mean)
         if y is not None:
-            first = replace(first, whitening=Whitening.of(first(X, np.float64), y))
+            first = replace(first, whitening=Whitening.of(first(X[: len(y)], np.float64), y, shrinkage))
         if clip and columns is not None and len(X) < _FEWEST_LENGTHS:
             first = replace(first, bound=_SPREADS * math.sqrt(X.shape[1]))
         elif clip and len(X):

@@ -62,7 +62,9 @@ class Whitening:
         object.__setattr__(self, "directions", np.ascontiguousarray(self.directions))
 
     @classmethod
-    def of(cls, X: FloatArray, y: NDArray[np.integer[Any]]) -> "Whitening | None":
+    def of(
+        cls, X: FloatArray, y: NDArray[np.integer[Any]], shrinkage: float | None = None
+    ) -> "Whitening | None":
         """The whitening of rows (n, n_features) with classes (n,) or labels (n, k); None if no rows differ.
 
         With the scatter within classes ``S = 1 / (n - classes) sum_i d_i d_i^T``, ``d_i`` being rows less the
@@ -75,7 +77,7 @@ class Whitening:
 
         A single group has no differences between classes that could be lost. There s is the share that
         Ledoit and Wolf 2004, "A well-conditioned estimator for large-dimensional covariance matrices",
-        estimate from the rows, and at least 0.5 and ``d / (d + n)``.
+        estimate from the rows, and at least 0.5 and ``d / (d + n)``. A ``shrinkage`` takes the place of s.
         """
         count = n_groups(y)
         n_free = len(X) - count
@@ -98,7 +100,9 @@ class Whitening:
             strongest_first = directions[::-1]
             lower = np.linalg.cholesky(strongest_first @ strongest_first.T)
             directions = solve_triangular(lower, strongest_first, lower=True)[::-1]
-        s = _SHRINKAGE if count > 1 else _shrinkage(rows, scatter)
+        s = shrinkage
+        if s is None:
+            s = _SHRINKAGE if count > 1 else _shrinkage(rows, scatter)
         sphere = s * scatter.sum() / X.shape[1]
         return cls(directions, np.sqrt(sphere / ((1 - s) * scatter + sphere)))
 

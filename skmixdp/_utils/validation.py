@@ -378,12 +378,12 @@ def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, 
     return sources, labels
 
 
-def check_column_names(source: Any, names: Any) -> None:
+def check_column_names(source: Any, names: Any, name: str = "X_pub") -> None:
     """Refuse a data frame of public rows whose columns are not the ``names`` of the private ones, if any."""
     columns = getattr(source, "columns", None)
     if names is not None and columns is not None and list(columns) != list(names):
         raise ValueError(
-            f"X_pub has the columns {listed(columns)} and X has {listed(names)}; pass the same "
+            f"{name} has the columns {listed(columns)} and X has {listed(names)}; pass the same "
             "columns in the same order."
         )
 

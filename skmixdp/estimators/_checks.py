@@ -178,25 +178,38 @@ def collect_public(
     sources, labels = public_sources(X, y)
     rows, targets = [], []
     for source, label in zip(sources, labels, strict=True):
-        check_column_names(source, names)
-        # Public rows are few, so they are held as one dense array.
-        held: Any = from_device(source)
-        if isinstance(source, RowFiles):
-            held = np.concatenate(list(source.blocks()))
-        if sp.issparse(source):
-            check_indices(held, "X_pub")
-            held = held.toarray()
-        part = check_table(held, "X_pub", minimum=1)
-        if part.shape[1] != n_features:
-            raise ValueError(
-                f"X_pub has {part.shape[1]} features and X has {n_features}; pass public rows "
-                "through the same feature extraction as the private ones."
-            )
+        part = _public_rows(source, "X_pub", names, n_features)
         rows.append(part)
         targets.append(check_target(from_device(label), "y_pub", len(part), "X_pub"))
         if targets[-1].shape[1:] != targets[0].shape[1:]:
             raise ValueError("the sources of y_pub differ in their number of targets; pass the same ones.")
     return np.concatenate(rows), np.concatenate(targets)
+
+
+def collect_unlabeled(X: Any, names: Any, n_features: int) -> Array | None:
+    """Public rows without labels (n, n_features) of one array or of a tuple of sources; None without rows."""
+    if is_empty(X):
+        return None
+    sources = X if isinstance(X, tuple) else (X,)
+    return np.concatenate([_public_rows(source, "X_unlabeled", names, n_features) for source in sources])
+
+
+def _public_rows(source: Any, name: str, names: Any, n_features: int) -> Array:
+    """Public rows (n, n_features) of one source as a dense array; they are few."""
+    check_column_names(source, names, name)
+    held: Any = from_device(source)
+    if isinstance(source, RowFiles):
+        held = np.concatenate(list(source.blocks()))
+    if sp.issparse(source):
+        check_indices(held, name)
+        held = held.toarray()
+    part: Array = check_table(held, name, minimum=1)
+    if part.shape[1] != n_features:
+        raise ValueError(
+            f"{name} has {part.shape[1]} features and X has {n_features}; pass public rows "
+            "through the same feature extraction as the private ones."
+        )
+    return part
 
 
 def check_sample_weight(sample_weight: Any, n_rows: int) -> Array | None:

@@ -28,6 +28,7 @@ from .._learning.geometry import (
     noisy_mean,
     noisy_second_moment,
     second_moment_share,
+    warn_of_few_columns,
 )
 from .._learning.label_shares import noisy_logits
 from .._learning.targets import FEWEST, start_predicts
@@ -42,7 +43,6 @@ from .._rows import (
     Table,
     Whitening,
     columns_of,
-    effective_columns,
     n_groups,
 )
 from .._utils.validation import shown
@@ -57,12 +57,6 @@ Array = NDArray[Any]
 #: Public rows tell the mean well enough unless the variance of their mean is this many times as large.
 _TIMES_AS_GOOD = 2.0
 
-#: Part of the squared length of unit rows that a few columns must make up for a warning.
-_MOST_OF_A_ROW = 0.5
-
-#: The effective number of columns that is few, and the least number of columns that is many more.
-_FEW_COLUMNS, _MANY_COLUMNS = 3.0, 9
-
 #: Entries beyond this, whose squares could overflow, are cut where their rows could not be refused.
 _LARGEST_ENTRY = 1e150
 
@@ -71,6 +65,10 @@ _FEWEST_KNOWN = 10
 
 #: Public rows within classes must have so many degrees of freedom for whitening.
 _FEWEST_FREE = 20
+
+#: Whitening by rows of unknown classes: the largest weight of their scatter, and the weight times the number
+#: of outputs. The more classes there are, the more of that scatter separates them.
+_MOST_WEIGHT, _WEIGHT_OF_ALL = 0.1, 0.5
 
 #: Private directions are worth their noise if this part of the rows' variance can be told from it.
 _LARGEST_FLOOR = 0.25
@@ -90,9 +88,10 @@ class FitInputs:
     ``y`` and ``y_pub`` hold class indices or scaled targets, and ``members`` (n_rows,) masks the private rows
     to fit to; None is all. ``passed`` are the objects that the user passed, which determine ``y`` together
     with the public values in ``labels``. ``X_scale`` has public rows that only tell the scale of the columns;
-    None stands for ``X_pub``. Noisy counts of ``n_counted`` classes balance the weights, which multiply
+    None stands for ``X_known``. Noisy counts of ``n_counted`` classes balance the weights, which multiply
     ``sample_weight``; 0 counts none. ``label_share`` is the share of the squared budget for the logits (k,)
-    at which labels start, ``label_logits`` once they are released; 0 releases none.
+    at which labels start, ``label_logits`` once they are released; 0 releases none. ``X_unlabeled`` are
+    public rows without labels; None stands for none.
     """
 
     budget: Budget
@@ -114,11 +113,29 @@ class FitInputs:
     sample_weight: Array | None = None
     label_share: float = 0.0
     label_logits: Array | None = None
+    X_unlabeled: Array | None = None
+
+    @cached_property
+    def X_known(self) -> Array:
+        """Public rows (n_known, n_features), first those with labels: they tell the map of the rows."""
+        return self.X_pub if self.X_unlabeled is None else np.concatenate([self.X_pub, self.X_unlabeled])
+
+    @cached_property
+    def groups(self) -> Array:
+        """Group of each of the first known rows for whitening: class or labels.
+
+        All known rows are one group for a regression, and if few of them have labels.
+        """
+        few = len(self.y_pub) - n_groups(self.y_pub) < _FEWEST_FREE
+        one = self.loss.quadratic or (few and self.X_unlabeled is not None)
+        return np.zeros(len(self.X_known), dtype=np.intp) if one else self.y_pub
 
     @property
-    def groups(self) -> Array:
-        """Group of each public row for whitening: class or labels; all rows of a regression are one group."""
-        return np.zeros(len(self.y_pub), dtype=np.intp) if self.loss.quadratic else self.y_pub
+    def shrinkage(self) -> float | None:
+        """Share of the sphere for whitening by these groups; None is the usual one."""
+        if self.loss.quadratic or self.groups is self.y_pub:
+            return None
+        return 1 - min(_MOST_WEIGHT, _WEIGHT_OF_ALL / self.loss.n_outputs)
 
     @property
     def is_default(self) -> bool:
@@ -148,7 +165,8 @@ class FitInputs:
 
     def without_public_rows(self) -> "FitInputs":
         """The inputs if public rows tell nothing but the scale of the columns."""
-        return replace(self, X_pub=self.X_pub[:0], y_pub=self.y_pub[:0], X_scale=self.X_pub)
+        X_pub, y_pub = self.X_pub[:0], self.y_pub[:0]
+        return replace(self, X_pub=X_pub, y_pub=y_pub, X_scale=self.X_known, X_unlabeled=None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -367,24 +385,24 @@ def balanced_by_counts(inputs: FitInputs, learner: Learner, share: float) -> Cou
 
 def needs_private_rows(inputs: FitInputs) -> bool:
     """Whether private rows tell the centre of unit rows much better than the public ones; public facts."""
-    if not len(inputs.X_pub):
+    if not len(inputs.X_known):
         return True
-    unit_pub = RowMap(None, True, None)(inputs.X_pub, np.float64)
+    unit_pub = RowMap(None, True, None)(inputs.X_known, np.float64)
     public = _variance_of_mean(unit_pub)
     private = inputs.n_features / (inputs.n_rows * inputs.budget.mu) ** 2 / inputs.geometry_shares.mean
     return public > _TIMES_AS_GOOD * private
 
 
 def groups_for_whitening(inputs: FitInputs) -> Array | None:
-    """Groups (n_pub,) of public rows that whiten; None if private directions whiten better. Public facts."""
-    n_free = len(inputs.X_pub) - n_groups(inputs.groups)
+    """Groups of the public rows that whiten; None if private directions whiten better. Public facts."""
+    n_free = len(inputs.groups) - n_groups(inputs.groups)
     few = n_free < _FEWEST_FREE and inputs.geometry_shares.floor < _LARGEST_FLOOR
-    return None if len(inputs.X_pub) == 0 or few else inputs.groups
+    return None if len(inputs.groups) == 0 or few else inputs.groups
 
 
 def first_stage(head: Any, inputs: FitInputs) -> MapStage:
     """The first release that learns the map, if there is any, from public facts."""
-    known = inputs.X_pub if inputs.X_scale is None else inputs.X_scale
+    known = inputs.X_known if inputs.X_scale is None else inputs.X_scale
     columns = columns_of(known, centred=head._centres_columns(inputs)) if head._scales() else None
     stage = _stage_with(head, inputs, columns)
     # Few public rows tell the spread of columns badly.
@@ -403,7 +421,7 @@ def _stage_with(head: Any, inputs: FitInputs, columns: Columns | None) -> MapSta
     shares = map_shares(head, inputs, columns)
     if "mean" in shares:
         row_map = RowMap(None, True, None, unit_first=True, columns=columns)
-    elif head.whiten != "auto" and head.whiten and len(inputs.X_pub) == 0:
+    elif head.whiten != "auto" and head.whiten and len(inputs.X_known) == 0:
         raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
     elif "length of the rows" in shares:
         # Rows of any length are measured: to refuse one would tell that it exists. They have no intercept,
@@ -414,14 +432,18 @@ def _stage_with(head: Any, inputs: FitInputs, columns: Columns | None) -> MapSta
     else:
         whiten = _whitens(inputs) if head.whiten == "auto" else bool(head.whiten)
         row_map = RowMap.of(
-            inputs.X_pub,
+            inputs.X_known,
             head.center and not (columns is not None and columns.center.any()),
             head.row_norm is not None,
             head.fit_intercept,
-            inputs.groups if whiten and len(inputs.X_pub) else None,
+            inputs.groups if whiten and len(inputs.groups) else None,
             clip=head._clips(columns),
             columns=columns,
+            shrinkage=inputs.shrinkage,
         )
+        centred_units = row_map.mean is not None and row_map.normalize and row_map.bound is None
+        if inputs.X_unlabeled is not None and centred_units and head.fit_intercept:
+            row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))
     return MapStage(
         HeadRows(inputs, row_map, once="mean" in shares), _mapped(row_map, inputs), shares, shares
     )
@@ -438,7 +460,7 @@ def map_shares(head: Any, inputs: FitInputs, columns: Columns | None) -> dict[st
     if columns is not None and head._clips(columns) and head._preconditions(inputs):
         share = second_moment_share(inputs.budget.mu, inputs.n_rows, inputs.n_features)
         return {"second moment": share} if share else {}
-    needed = head.row_norm == "clip" and len(inputs.X_pub) == 0 and columns is None
+    needed = head.row_norm == "clip" and len(inputs.X_known) == 0 and columns is None
     possible = head._divides(inputs) and not inputs.noise.needs_grid
     share = length_share(inputs.budget.mu, inputs.n_rows) if needed and possible else 0.0
     return {"length of the rows": share} if share else {}
@@ -446,7 +468,7 @@ def map_shares(head: Any, inputs: FitInputs, columns: Columns | None) -> dict[st
 
 def _whitens(inputs: FitInputs) -> bool:
     """Whether ``whiten="auto"`` whitens by public rows. A regression needs enough of them."""
-    return inputs.is_default and (not inputs.loss.quadratic or len(inputs.X_pub) > _FEWEST_FREE)
+    return inputs.is_default and (not inputs.loss.quadratic or len(inputs.X_known) > _FEWEST_FREE)
 
 
 def _mapped(row_map: RowMap, inputs: FitInputs, second_moment: float | None = None) -> Mapped:
@@ -499,20 +521,21 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
 
     mean = yield from of_rows(rows, noisy_mean(learner, inputs.n_features, multipliers["mean"]))
     stage_ended(head)
-    _warn_of_few_columns(mean.energies)
+    warn_of_few_columns(mean.energies)
     row_map = replace(mapped.row_map, mean=_centre(mean, mapped.row_map, inputs))
     largest: float | None = None
     if "directions" in shares:
         asked = leading_directions(learner, inputs.n_features, multipliers["directions"])
         directions = yield from of_rows(HeadRows(inputs, row_map), asked)
         stage_ended(head)
-        _warn_of_few_columns(directions.energies)
+        warn_of_few_columns(directions.energies)
         lasting, factors = directions.shortened()
         whitening = Whitening(lasting, factors) if head.whiten is not False and len(factors) else None
         largest = directions.largest_second_moment(None if whitening is None else factors)
         row_map = replace(row_map, whitening=whitening)
     elif head.whiten is not False:
-        whitening = Whitening.of(row_map(inputs.X_pub, np.float64), inputs.groups)
+        known = row_map(inputs.X_known[: len(inputs.groups)], np.float64)
+        whitening = Whitening.of(known, inputs.groups, inputs.shrinkage)
         row_map = replace(row_map, whitening=whitening)
     if head.fit_intercept:
         row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))
@@ -521,7 +544,7 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
 
 def _centre(found: NoisyMean, row_map: RowMap, inputs: FitInputs) -> Array:
     """The centre of unit rows: that of private rows, and of public rows where there are any."""
-    unit_pub = RowMap(None, True, None, columns=row_map.columns)(inputs.X_pub, np.float64)
+    unit_pub = RowMap(None, True, None, columns=row_map.columns)(inputs.X_known, np.float64)
     if len(unit_pub) < 2:  # one row tells no variance
         return found.shrunk()
     return found.combined(unit_pub.mean(axis=0), _variance_of_mean(unit_pub))
@@ -531,18 +554,6 @@ def _variance_of_mean(unit_pub: Array) -> float:
     """Estimated squared length of the error of the mean of unit rows (n, d); infinite for one row."""
     mean = unit_pub.mean(axis=0)
     return (1 - float(mean @ mean)) / (len(unit_pub) - 1) if len(unit_pub) > 1 else math.inf
-
-
-def _warn_of_few_columns(energies: Array) -> None:
-    """Warn if released mean squares of unit rows say that a few columns make up most of their length."""
-    most = len(energies) >= _MANY_COLUMNS and float(energies.sum()) > _MOST_OF_A_ROW
-    if most and effective_columns(energies) < _FEW_COLUMNS:
-        warnings.warn(
-            "a few columns of X make up nearly all of the length of its rows, so the others hardly count; "
-            "scale the columns by public rows (pass X_pub), by known ranges, or by NoisyScaler.",
-            UserWarning,
-            stacklevel=2,
-        )
 
 
 # -- the start -------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import has_fit_parameter
 
 from .._engine import Ask, Course, RowsKey, Sources, charge_event, drive
 from .._linear import one_thread, worker_session
@@ -35,6 +36,7 @@ class FitData:
     """The rows of one fit as they were passed; ``rows`` names and selects rows of ``X``, None all.
 
     ``groups`` are ids of the persons whose rows these are; None if each row is protected by itself.
+    ``X_unlabeled`` are public rows without labels.
     """
 
     X: Any
@@ -44,6 +46,7 @@ class FitData:
     sample_weight: Any = None
     groups: Any = None
     rows: tuple[str, Any] | None = None
+    X_unlabeled: Any = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,7 +73,8 @@ FitCourse = Generator[Start | Ask, Any, None]
 
 def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
     """Fit an estimator, or refuse ``unsupported`` arguments. If the fit fails, the estimator is unchanged."""
-    known = ("X", "y", "X_pub", "y_pub", "sample_weight", "groups")
+    known: tuple[str, ...] = ("X", "y", "X_pub", "y_pub", "sample_weight", "groups")
+    known += ("X_unlabeled",) if has_fit_parameter(estimator, "X_unlabeled") else ()
     refuse_arguments(estimator, unsupported, known, f"leave it out, or pass it as one of {', '.join(known)}")
     if (watched := have_callbacks([estimator])) and not hasattr(estimator, "_callback_fit_ctx"):
         managed(watched, partial(fit_one, estimator, data, ()))
@@ -93,6 +97,7 @@ def fit_many(
     rows: Sequence[Any] | None = None,
     sample_weight: Any = None,
     groups: Any = None,
+    X_unlabeled: Any = None,
 ) -> list[Any]:
     """Fit several estimators to the same rows, in shared passes over the data.
 
@@ -116,6 +121,8 @@ def fit_many(
         Weights of the private rows, for all estimators. See ``fit`` of the estimators.
     groups : array-like of shape (n_samples,) or None, default=None
         Ids of the persons whose rows these are, for all estimators. See ``fit`` of the estimators.
+    X_unlabeled : array-like of shape (n_unlabeled, n_features), tuple of such, or None, default=None
+        Public rows without labels, for all estimators. See ``fit`` of the estimators.
 
     Returns
     -------
@@ -169,7 +176,9 @@ def fit_many(
                 "them; fit it separately."
             )
     if (watched := have_callbacks(estimators)) and not hasattr(watched[0], "_callback_fit_ctx"):
-        again = partial(fit_many, rows=rows, sample_weight=sample_weight, groups=groups)
+        again = partial(
+            fit_many, rows=rows, sample_weight=sample_weight, groups=groups, X_unlabeled=X_unlabeled
+        )
         return managed(watched, partial(again, estimators, X, y, X_pub, y_pub))  # type: ignore[no-any-return]
     rows = [None] * len(estimators) if rows is None else list(rows)
     if len(rows) != len(estimators):
@@ -186,7 +195,9 @@ def fit_many(
         warn_of_seed(*(estimator.random_state for estimator in estimators))
         run_fits(
             [
-                copied._course(budget, FitData(X, y, X_pub, y_pub, sample_weight, groups, selection))
+                copied._course(
+                    budget, FitData(X, y, X_pub, y_pub, sample_weight, groups, selection, X_unlabeled)
+                )
                 for copied, budget, selection in zip(fitted, budgets, selections, strict=True)
             ]
         )

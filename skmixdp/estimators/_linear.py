@@ -36,6 +36,7 @@ from ._checks import (
     check_device,
     check_private_rows,
     collect_public,
+    collect_unlabeled,
     given_labels,
 )
 from ._course import FitInputs, Mapped, PlannedHead, needs_private_rows
@@ -86,6 +87,9 @@ class LinearHead(PrivateEstimator):
         *("coef_", "intercept_", "n_features_in_", "feature_names_in_", "_row_map"),
         *PrivateEstimator._saved,
     )
+
+    # Routed by default, as other public rows are.
+    __metadata_request__fit: ClassVar = {"X_unlabeled": True}
 
     algorithm: Any = "auto"
     _: KW_ONLY
@@ -140,6 +144,7 @@ class LinearHead(PrivateEstimator):
                 )
         n_rows, n_features = table.shape
         check_public_rows(n_rows, data.X_pub)
+        check_public_rows(n_rows, data.X_unlabeled, "X_unlabeled")
         y = check_target(labels, "y", n_rows, "X")
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(data.X_pub, data.y_pub, names, n_features, check_target)
@@ -177,8 +182,15 @@ class LinearHead(PrivateEstimator):
         labels: tuple[Any, ...],
     ) -> FitInputs:
         """The inputs of a fit. Rows have been checked, labels encoded and targets scaled."""
+        names, n_features = getattr(self, "feature_names_in_", None), table.shape[1]
+        X_unlabeled = collect_unlabeled(data.X_unlabeled, names, n_features)
+        if X_unlabeled is not None:
+            stated = f"{len(X_unlabeled)} rows known to be public without labels"
+            treated_as_public = (*treated_as_public, stated)
         if self.row_norm is None:
-            check_lengths(row_norms(X_pub), self._products_dtype(), "X_pub")
+            for name, rows in (("X_pub", X_pub), ("X_unlabeled", X_unlabeled)):
+                if rows is not None:
+                    check_lengths(row_norms(rows), self._products_dtype(), name)
         device, selected = check_device(self.device), None if table.unit == "row" else data.rows
         return FitInputs(
             budget=budget,
@@ -195,6 +207,7 @@ class LinearHead(PrivateEstimator):
             passed=(data.X, data.y, data.sample_weight, data.groups, selected),
             labels=labels,
             record=self._record(table),
+            X_unlabeled=X_unlabeled,
         )
 
     def _record(self, table: Table) -> PerInstanceRecord | None:
@@ -220,7 +233,7 @@ class LinearHead(PrivateEstimator):
 
     def _with_intercept(self, row_map: RowMap, inputs: FitInputs) -> RowMap:
         """A map with an intercept column, if the head has intercepts."""
-        return row_map.with_intercept_for(inputs.X_pub) if self.fit_intercept else row_map
+        return row_map.with_intercept_for(inputs.X_known) if self.fit_intercept else row_map
 
     def _planned(
         self, inputs: FitInputs, mapped: Mapped, spent: dict[str, float], *, ahead: bool = False
@@ -315,7 +328,7 @@ class LinearHead(PrivateEstimator):
 
     def _whitens_alone(self, inputs: FitInputs) -> bool:
         """Whether rows are whitened without public rows, by directions of private rows of unit length."""
-        return self.whiten != "auto" and bool(self.whiten) and len(inputs.X_pub) == 0
+        return self.whiten != "auto" and bool(self.whiten) and len(inputs.X_known) == 0
 
     def _preconditions(self, inputs: FitInputs) -> bool:
         """Whether a part of the budget can be spent on what the default algorithm can use."""

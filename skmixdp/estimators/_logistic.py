@@ -219,6 +219,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         *,
         sample_weight: Any = None,
         groups: Any = None,
+        X_unlabeled: Any = None,
         **unsupported: Any,
     ) -> "MixedDPLogisticRegression":
         """Fit the model to private rows and, if there are any, public rows.
@@ -244,6 +245,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             Ids of the persons whose rows these are: integers, strings, or a pandas column, whose name the
             report and the ledger use. The guarantee is then for all rows of one person, and the number of
             rows is not public. The mapped rows must fit into memory.
+        X_unlabeled : array-like of shape (n_unlabeled, n_features), tuple of such, or None
+            Public rows without labels. They tell centre, scale and directions of the rows together with
+            ``X_pub``, so that fewer releases are needed.
 
         Returns
         -------
@@ -257,7 +261,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         BudgetExceededError
             If the ledger does not allow the fit; nothing is released or charged.
         """
-        fit_one(self, FitData(X, y, X_pub, y_pub, sample_weight, groups), unsupported)
+        fit_one(
+            self, FitData(X, y, X_pub, y_pub, sample_weight, groups, X_unlabeled=X_unlabeled), unsupported
+        )
         return self
 
     def _course(self, budget: Budget, data: FitData) -> FitCourse:

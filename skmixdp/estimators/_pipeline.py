@@ -66,21 +66,22 @@ def private_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> 
         with sklearn.config_context(enable_metadata_routing=True):
             steps[-1].set_fit_request(sample_weight=True)
     named = make_pipeline(*steps).steps
-    return PrivatePipeline(named, transform_input=["X_pub"], memory=memory, verbose=verbose)
+    return PrivatePipeline(named, transform_input=["X_pub", "X_unlabeled"], memory=memory, verbose=verbose)
 
 
 class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
     """A scikit-learn pipeline that ends in a private head; :func:`private_pipeline` makes it.
 
     ``fit`` passes ``X_pub`` and ``y_pub`` to all steps that take them, and transforms ``X_pub`` like ``X``.
-    It does so with metadata routing switched on or off, in searches and cross-validation too.
+    It transforms ``X_unlabeled`` too, which the head takes. It does so with metadata routing switched on or
+    off, in searches and cross-validation too.
 
     Parameters
     ----------
     steps : list of (str, estimator)
         Names and steps. The last one is a private estimator.
     transform_input : list of str or None, default=None
-        ``["X_pub"]`` transforms the public rows before they reach a step.
+        ``["X_pub", "X_unlabeled"]`` transforms the public rows before they reach a step.
     memory : str, object or None, default=None
         As in scikit-learn's ``Pipeline``.
     verbose : bool, default=False
@@ -113,7 +114,7 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         y : array-like of shape (n_samples,)
             Their labels or targets.
         **params : dict
-            ``X_pub``, ``y_pub`` and other arguments of the head's ``fit``.
+            ``X_pub``, ``y_pub``, ``X_unlabeled`` and other arguments of the head's ``fit``.
 
         Returns
         -------

@@ -162,6 +162,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         *,
         sample_weight: Any = None,
         groups: Any = None,
+        X_unlabeled: Any = None,
         **unsupported: Any,
     ) -> "MixedDPRidge":
         """Fit the model to private rows and, if there are any, public rows.
@@ -176,7 +177,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
             Public rows, as for :meth:`MixedDPLogisticRegression.fit`.
         y_pub : array-like of shape (n_pub,) or (n_pub, k), tuple of such, or None
             Targets of the public rows.
-        sample_weight, groups
+        sample_weight, groups, X_unlabeled
             As for :meth:`MixedDPLogisticRegression.fit`.
 
         Returns
@@ -191,7 +192,9 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         BudgetExceededError
             If the ledger does not allow the fit; nothing is released or charged.
         """
-        fit_one(self, FitData(X, y, X_pub, y_pub, sample_weight, groups), unsupported)
+        fit_one(
+            self, FitData(X, y, X_pub, y_pub, sample_weight, groups, X_unlabeled=X_unlabeled), unsupported
+        )
         self._warn_of_other_units(X_pub, y_pub)
         return self
 

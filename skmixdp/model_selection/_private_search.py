@@ -141,7 +141,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
     """
 
     # Routed to fit by default, without set_fit_request, as for the estimators.
-    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True, "groups": True}
+    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True, "groups": True, "X_unlabeled": True}
 
     estimator: Any
     param_grid: Any
@@ -168,6 +168,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         X_pub: Any = None,
         y_pub: Any = None,
         groups: Any = None,
+        X_unlabeled: Any = None,
         **unsupported: Any,
     ) -> "PrivateSearchCV":
         """Run the search, and keep the best estimator.
@@ -185,6 +186,8 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         groups : array-like of shape (n_samples,) or None, default=None
             Ids of the persons whose rows these are. All fits and noisy scores, and so the guarantee, are then
             for all rows of one person.
+        X_unlabeled : array-like of shape (n_unlabeled, n_features), tuple of such, or None, default=None
+            Public rows without labels, for all fits of a head that takes them.
 
         Returns
         -------
@@ -201,7 +204,8 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
             If the random number of trials was 0, or every trial of a random search failed. The budget is
             then spent. Also if another process runs the same search.
         """
-        refuse_arguments(self, unsupported, ("X", "y", "X_pub", "y_pub", "groups"), "pass public rows alone")
+        known = ("X", "y", "X_pub", "y_pub", "groups", "X_unlabeled")
+        refuse_arguments(self, unsupported, known, "pass public rows alone")
         check_parameters(self)
         candidates = Candidates(self.param_grid)
         prefix, head = head_of(self.estimator)
@@ -209,10 +213,12 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
             check_routing(self.estimator)
         if groups is not None:
             check_routing(self.estimator, "groups")
+        if X_unlabeled is not None:
+            check_routing(self.estimator, "X_unlabeled")
         check_head(head, prefix, candidates.names, self.scoring)
         warn_of_seed(self.random_state, head.random_state)
         scorer = check_scoring(self.estimator, scoring=metric_of(self.scoring))
-        rows, everything = rows_of(self, X, y, X_pub, y_pub, groups, head)
+        rows, everything = rows_of(self, X, y, X_pub, y_pub, groups, X_unlabeled, head)
         share = self.score_share if rows.scorer is None else 0.0
         plan = make_plan(
             candidates,
@@ -224,8 +230,11 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
             unit=unit_of(groups),
         )
         rows = replace(rows, score_multiplier=plan.terms.score_multiplier(plan.fit_epsilon))
+        passed: tuple[Any, ...] = (X, y, X_pub, y_pub, groups)
+        if X_unlabeled is not None:  # else the key is that of earlier versions
+            passed = (*passed, X_unlabeled)
         with (
-            progress_of(self.memory, self._key(X, y, X_pub, y_pub, groups)) as progress,
+            progress_of(self.memory, self._key(*passed)) as progress,
             ExitStack() as outcomes,
         ):
             shown: list[Warning] = []

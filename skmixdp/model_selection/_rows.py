@@ -16,6 +16,7 @@ class Rows:
 
     Without a scorer, a noisy sum of noise multiplier ``score_multiplier`` scores private rows. ``groups`` are
     ids of their persons, if any. ``fitted`` says that estimators have been fitted already, side by side.
+    ``X_unlabeled`` are public rows without labels.
     """
 
     X: Any
@@ -25,6 +26,7 @@ class Rows:
     score_multiplier: float | None
     groups: Any = None
     fitted: bool = False
+    X_unlabeled: Any = None
 
     def fit(self, estimator: Any) -> Any:
         """Fit an estimator on the rows, unless that is done."""
@@ -37,7 +39,8 @@ class Rows:
     @property
     def _passed(self) -> dict[str, Any]:
         passed = {} if self.public is None else public_params(*self.public)
-        return passed if self.groups is None else {**passed, "groups": self.groups}
+        more = {"groups": self.groups, "X_unlabeled": self.X_unlabeled}
+        return passed | {name: value for name, value in more.items() if value is not None}
 
     def score(self, estimator: Any) -> float:
         """Score a fitted estimator."""
@@ -66,13 +69,15 @@ def metric_of(scoring: Any) -> Any:
     return None if isinstance(scoring, str) and scoring in ("public", "private") else scoring
 
 
-def rows_of(search: Any, X: Any, y: Any, X_pub: Any, y_pub: Any, groups: Any, head: Any) -> tuple[Rows, Rows]:
+def rows_of(
+    search: Any, X: Any, y: Any, X_pub: Any, y_pub: Any, groups: Any, X_unlabeled: Any, head: Any
+) -> tuple[Rows, Rows]:
     """The rows of the trials, and those of a last fit on all public rows."""
     public = None
     if not (is_empty(X_pub) and is_empty(y_pub)):
         joined = public_score(X_pub, y_pub)
         public = joined.X, joined.y
-    everything = Rows(X, y, public, None, None, groups)
+    everything = Rows(X, y, public, None, None, groups, X_unlabeled=X_unlabeled)
     scoring = search.scoring
     if isinstance(scoring, str) and scoring == "private":
         if not hasattr(head, "private_score"):

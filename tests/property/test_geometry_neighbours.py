@@ -42,6 +42,12 @@ FITS = {
     "useless public rows": lambda rows: MixedDPLogisticRegression(classes=range(K), **TERMS).fit(
         rows, Y, X_pub=X[1:61], y_pub=(Y[1:61] + 1) % K
     ),
+    "unlabelled rows": lambda rows: MixedDPLogisticRegression(classes=range(K), **TERMS).fit(
+        rows, Y, X_unlabeled=X[1:40]
+    ),
+    "unlabelled and public rows": lambda rows: MixedDPLogisticRegression(classes=range(K), **TERMS).fit(
+        rows, Y, X_pub=X[1:9], y_pub=Y[1:9], X_unlabeled=X[9:40]
+    ),
     "regression": lambda rows: MixedDPRidge(target_scale=1.0, **TERMS).fit(rows, np.arange(N) % 5 - 2.0),
 }
 
@@ -69,3 +75,9 @@ def test_no_release_moves_by_more_than_its_sensitivity(monkeypatch, name, row, h
     for one, other in zip(full, without, strict=True):
         assert one.sensitivity == other.sensitivity
         assert np.linalg.norm(one.exact - other.exact) <= one.sensitivity
+
+
+@pytest.mark.parametrize("name", ["unlabelled rows", "unlabelled and public rows"])
+def test_nothing_of_public_rows_is_in_a_private_sum(monkeypatch, name):
+    for release in released(monkeypatch, FITS[name], X, np.ones(N, bool)):
+        np.testing.assert_array_equal(release.exact, 0)

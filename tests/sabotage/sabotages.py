@@ -67,6 +67,7 @@ _NOISE_OF_TABLES = "tests/statistical/test_noise_of_tables.py::test_each_stage_h
 _PERSONS = "tests/property/test_persons_replay.py::"
 _OF_PERSONS = "tests/unit/rows/test_persons.py::"
 _GROUPS = "tests/unit/estimators/test_groups.py::"
+_UNLABELED = "tests/unit/estimators/test_unlabeled.py::"
 _FRAMES = "tests/property/test_encoded_frames.py::"
 _ENCODER = "tests/unit/preprocessing/test_table_encoder.py::"
 _DOCUMENTS = "tests/unit/test_documents.py::test_the_first_line_says_no_guarantee_and_names_the_leak"
@@ -1234,9 +1235,25 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "columns of public rows and of private ones",
         "The spreads by which a fit standardises columns follow from its private rows, without noise.",
         "estimators/_course.py",
-        "    known = inputs.X_pub if inputs.X_scale is None else inputs.X_scale\n",
+        "    known = inputs.X_known if inputs.X_scale is None else inputs.X_scale\n",
         "    known = np.concatenate([np.asarray(inputs.X_pub), *inputs.table.blocks()])\n",
         _REPLAY + "test_a_fit_shows_what_its_noise_pays_for[logistic-few-none-geometry-huge-warn]",
+    ),
+    _sabotage(
+        "a map of private rows instead of unlabelled ones",
+        "Centre, spreads and directions are those of the private rows, without noise.",
+        "estimators/_course.py",
+        "np.concatenate([self.X_pub, self.X_unlabeled])",
+        "np.concatenate([self.X_pub, *self.table.blocks()])",
+        _UNLABELED + "test_the_map_is_that_of_known_rows_whatever_the_private_ones_are[alike-0]",
+    ),
+    _sabotage(
+        "unlabelled rows that are not reported",
+        "Rows are used as public ones, and the report does not say so.",
+        "estimators/_linear.py",
+        "            treated_as_public = (*treated_as_public, stated)\n",
+        "",
+        _UNLABELED + "TestReport::test_report_and_card_list_them",
     ),
     _sabotage(
         "a scale that exact private columns decide on",

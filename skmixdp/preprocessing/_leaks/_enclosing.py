@@ -75,7 +75,7 @@ def warn_of_leaks(*, public_rows: bool) -> tuple[str, ...]:
     return report.in_words("leak")
 
 
-def check_public_rows(n_rows: int, X_pub: Any) -> None:
+def check_public_rows(n_rows: int, X_pub: Any, name: str = "X_pub") -> None:
     """Refuse public rows that an enclosing wrapper misuses, and warn if it cut them to a fold."""
     if X_pub is None:
         return
@@ -89,9 +89,12 @@ def check_public_rows(n_rows: int, X_pub: Any) -> None:
     if refusal is not None:
         raise ValueError(refusal)
     if cut:
+        cut_rows, remedy = "X_pub and y_pub", "skmixdp.model_selection.public_params(X_pub, y_pub)"
+        if name != "X_pub":
+            cut_rows, remedy = name, f"the tuple ({name},)"
         warnings.warn(
-            "scikit-learn cut X_pub and y_pub to the rows of a training fold, since they are as long as X; "
-            "pass skmixdp.model_selection.public_params(X_pub, y_pub), which is passed on whole.",
+            f"scikit-learn cut {cut_rows} to the rows of a training fold, since they are as long as X; "
+            f"pass {remedy}, which is passed on whole.",
             UserWarning,
             stacklevel=2 + next((i for i, f in enumerate(frames) if not _is_machinery(_module(f))), 0),
         )

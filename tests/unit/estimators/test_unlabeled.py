@@ -1,0 +1,259 @@
+"""Public rows without labels: what they replace, what is refused, and how they reach fit."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import sklearn
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many, load, private_pipeline
+from skmixdp.inspection import model_card
+from skmixdp.model_selection import PrivateSearchCV, public_params
+from skmixdp.preprocessing import PublicOnly
+from skmixdp.privacy import PrivacyLedger
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+N, D, K = 1500, 12, 3
+rng = np.random.default_rng(0)
+ALIKE = rng.normal(size=(K, D))[np.arange(N) % K] * 2 + rng.normal(size=(N, D)) * np.linspace(1, 3, D)
+Y = np.arange(N) % K
+#: Columns in their own units.
+TABLE = ALIKE * np.where(np.arange(D) < 2, 1e3, 1.0) + np.where(np.arange(D) < 1, 5e3, 0.0)
+OTHERS = slice(1000, 1300)
+STATED = "300 rows known to be public without labels"
+
+
+def head(**parameters):
+    return MixedDPLogisticRegression(**{"epsilon": 3.0, "classes": range(K), "random_state": 0} | parameters)
+
+
+def fitted(X=ALIKE, n_pub=0, estimator=None, y=Y, **told):
+    public = {"X_pub": X[1300 : 1300 + n_pub], "y_pub": y[1300 : 1300 + n_pub]} if n_pub else {}
+    return (estimator or head()).fit(X[:1000], y[:1000], **public, **told)
+
+
+def same(one, other):
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    np.testing.assert_array_equal(one.intercept_, other.intercept_)
+
+
+class TestReleases:
+    def test_a_centre_and_directions_cost_no_budget(self):
+        spent, saved = (dict(fitted(**told).privacy_.shares) for told in ({}, {"X_unlabeled": ALIKE[OTHERS]}))
+        assert {"mean", "directions"} <= set(spent)
+        assert set(saved) == set(spent) - {"mean", "directions", "columns"}
+        assert saved["training"] > spent["training"]
+
+    @pytest.mark.parametrize("n_pub", [0, 6])
+    def test_the_scale_of_columns_costs_no_budget(self, n_pub):
+        spent, saved = (
+            dict(fitted(TABLE, n_pub, **told).privacy_.shares)
+            for told in ({}, {"X_unlabeled": TABLE[OTHERS]})
+        )
+        assert "columns" in spent and "columns" not in saved
+
+    def test_the_length_of_rows_costs_no_budget(self):
+        wide = np.random.default_rng(1).normal(size=(N, 40))
+        ridge = MixedDPRidge(epsilon=3.0, target_scale=1.0, random_state=0)
+        spent, saved = (
+            [name for name, _ in fitted(wide, estimator=ridge, y=wide[:, 0], **told).privacy_.shares]
+            for told in ({}, {"X_unlabeled": wide[OTHERS]})
+        )
+        assert "length of the rows" in spent and "length of the rows" not in saved
+
+    def test_few_rows_replace_nothing(self):
+        few = fitted(TABLE, X_unlabeled=TABLE[1000:1005])
+        assert "columns" in dict(few.privacy_.shares)
+
+    def test_the_guarantee_is_as_it_was(self):
+        one, other = fitted().privacy_, fitted(X_unlabeled=ALIKE[OTHERS]).privacy_
+        assert one.epsilon == pytest.approx(other.epsilon, abs=1e-9) and one.delta == other.delta
+
+    def test_useless_public_rows_take_them_along(self):
+        wrong = (Y + 1) % K
+        clf = head().fit(ALIKE[:1000], Y[:1000], ALIKE[1300:], wrong[1300:], X_unlabeled=ALIKE[OTHERS])
+        assert clf.privacy_.n_public == 0 and "mean" in dict(clf.privacy_.shares)
+
+
+@pytest.mark.parametrize("n_pub", [0, 60])
+@pytest.mark.parametrize("X", [ALIKE, TABLE], ids=["alike", "table"])
+def test_the_map_is_that_of_known_rows_whatever_the_private_ones_are(X, n_pub):
+    other = X[:1000][::-1] * 3.0 + 1.0
+    one = fitted(X, n_pub, X_unlabeled=X[OTHERS])
+    public = (X[1300 : 1300 + n_pub], Y[1300 : 1300 + n_pub]) if n_pub else ()
+    with_others = head().fit(other, Y[:1000], *public, X_unlabeled=X[OTHERS])
+    assert one._row_map.same_as(with_others._row_map)
+
+
+def test_all_known_rows_tell_the_map():
+    row_map = fitted(TABLE, 30, X_unlabeled=TABLE[OTHERS])._row_map
+    known = np.concatenate([TABLE[1300:1330], TABLE[OTHERS]])
+    np.testing.assert_allclose(row_map.columns.center, known.mean(axis=0), atol=1e-9)
+
+
+@pytest.mark.parametrize(("n_pub", "by_labels"), [(6, False), (60, True)])
+def test_labels_of_few_public_rows_do_not_whiten_but_all_known_rows_do(n_pub, by_labels):
+    public = slice(1300, 1300 + n_pub)
+    found = [
+        head(algorithm="adamix", whiten=True).fit(
+            ALIKE[:1000], Y[:1000], ALIKE[public], labels, X_unlabeled=ALIKE[OTHERS]
+        )
+        for labels in (Y[public], rng.permutation(Y[public]))
+    ]
+    one, other = (clf._row_map.whitening.factors for clf in found)
+    assert (not np.array_equal(one, other)) == by_labels
+
+
+class TestReport:
+    def test_report_and_card_list_them(self):
+        clf = fitted(X_unlabeled=ALIKE[OTHERS])
+        assert STATED in clf.privacy_.treated_as_public and clf.privacy_.n_public == 0
+        assert STATED in str(clf.privacy_) and STATED in str(model_card(clf))
+        assert STATED not in str(fitted().privacy_)
+
+    @pytest.mark.parametrize("none", [None, (), np.empty((0, D)), []], ids=["None", "()", "no rows", "[]"])
+    def test_no_rows_are_as_none(self, none):
+        one, other = fitted(n_pub=30), fitted(n_pub=30, X_unlabeled=none)
+        same(one, other)
+        assert one.privacy_ == other.privacy_
+
+    def test_it_is_saved(self, tmp_path):
+        clf = fitted(X_unlabeled=ALIKE[OTHERS])
+        clf.save(tmp_path / "head.safetensors")
+        again = load(tmp_path / "head.safetensors")
+        np.testing.assert_array_equal(again.predict(ALIKE), clf.predict(ALIKE))
+        assert again.privacy_ == clf.privacy_
+
+
+class TestForms:
+    def test_several_sources_frames_and_sparse_rows(self):
+        plain = fitted(X_unlabeled=ALIKE[OTHERS])
+        same(plain, fitted(X_unlabeled=(ALIKE[1000:1100], ALIKE[1100:1300])))
+        same(plain, fitted(X_unlabeled=sp.csr_array(ALIKE[OTHERS])))
+        frame = pd.DataFrame(ALIKE, columns=[f"c{j}" for j in range(D)])
+        same(plain, head().fit(frame[:1000], Y[:1000], X_unlabeled=frame[1000:1300]))
+
+    def test_sparse_private_rows(self):
+        clf = head().fit(sp.csr_array(ALIKE[:1000]), Y[:1000], X_unlabeled=ALIKE[OTHERS])
+        assert "mean" not in dict(clf.privacy_.shares)
+
+    def test_persons(self):
+        groups = np.arange(1000) // 2
+        clf = fitted(X_unlabeled=ALIKE[OTHERS], groups=groups)
+        assert STATED in clf.privacy_.treated_as_public and "mean" not in dict(clf.privacy_.shares)
+
+    def test_several_labels(self):
+        labels = (ALIKE[:, :2] > 0).astype(int)
+        clf = MixedDPLogisticRegression(epsilon=3.0, random_state=0)
+        clf.fit(ALIKE[:1000], labels[:1000], X_unlabeled=ALIKE[OTHERS])
+        assert "mean" not in dict(clf.privacy_.shares)
+
+    @pytest.mark.parametrize(
+        "parameters",
+        [
+            {"algorithm": "adamix"},
+            {"algorithm": "noisy-gd", "whiten": True},
+            {"row_norm": "clip"},
+            {"row_norm": None, "learning_rate": 0.1},
+            {"scale": False},
+            {"geometry": True},
+            {"geometry": False},
+            {"center": False},
+            {"fit_intercept": False},
+            {"epsilon": None, "n_steps": 20, "noise_multiplier": 5.0},
+            {"batch_size": 100},
+        ],
+        ids=str,
+    )
+    @pytest.mark.parametrize("n_pub", [0, 30])
+    def test_every_option(self, parameters, n_pub):
+        clf = fitted(ALIKE, n_pub, head(**parameters), X_unlabeled=ALIKE[OTHERS])
+        assert np.all(np.isfinite(clf.coef_))
+
+    def test_fit_many_equals_fit(self):
+        heads = [head(epsilon=epsilon, random_state=epsilon) for epsilon in (1, 3)]
+        fit_many(heads, ALIKE[:1000], Y[:1000], X_unlabeled=ALIKE[OTHERS])
+        for one in heads:
+            alone = fitted(estimator=sklearn.clone(one), X_unlabeled=ALIKE[OTHERS])
+            np.testing.assert_allclose(one.coef_, alone.coef_, atol=1e-4)
+            assert one.privacy_ == alone.privacy_
+
+    def test_a_regression(self):
+        y = TABLE[:, 3] + TABLE[:, 5]
+        ridge = MixedDPRidge(epsilon=1.0, target_scale=4.0, random_state=0)
+        assert fitted(TABLE, 0, ridge, y, X_unlabeled=TABLE[OTHERS]).score(TABLE[1300:], y[1300:]) > 0.5
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("bad", "message"),
+        [
+            (ALIKE[OTHERS, :3], "X_unlabeled has 3 features and X has 12"),
+            (np.full((5, D), np.nan), "X_unlabeled contains NaN"),
+            (np.zeros(D), "X_unlabeled"),
+            (np.full((5, D), "text"), "X_unlabeled"),
+            (np.full((5, D), 1e308), "public rows have entries so large"),
+        ],
+        ids=["width", "NaN", "flat", "text", "huge"],
+    )
+    def test_bad_rows_are_refused_before_the_charge(self, bad, message):
+        ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=4.0, delta=1e-4)
+        with pytest.raises(ValueError, match=message):
+            fitted(estimator=head(ledger=ledger, scale=False), X_unlabeled=bad)
+        assert ledger.spent == 0
+
+    def test_names_of_columns(self):
+        frame = pd.DataFrame(ALIKE, columns=[f"c{j}" for j in range(D)])
+        with pytest.raises(ValueError, match="X_unlabeled has the columns"):
+            head().fit(frame[:1000], Y[:1000], X_unlabeled=frame[1000:][frame.columns[::-1]])
+
+    def test_rows_too_long_for_products(self):
+        clf = head(row_norm=None, learning_rate=0.1)
+        with pytest.raises(ValueError, match="X_unlabeled holds a row that is too large"):
+            fitted(estimator=clf, X_unlabeled=np.full((5, D), 1e200))
+
+
+class TestRouting:
+    def test_a_private_pipeline_transforms_them(self):
+        half = FunctionTransformer(lambda X: X / 2)
+        pipe = private_pipeline(half, head()).fit(ALIKE[:1000], Y[:1000], X_unlabeled=ALIKE[OTHERS])
+        same(pipe[-1], fitted(ALIKE / 2, X_unlabeled=ALIKE[OTHERS] / 2))
+
+    def test_pipelines_and_searches_pass_them_on_whole(self):
+        told = public_params(ALIKE[1300:], Y[1300:]) | {"X_unlabeled": (ALIKE[OTHERS],)}
+        seen = []
+
+        class Spy(MixedDPLogisticRegression):
+            def fit(self, X, y, X_pub=None, y_pub=None, X_unlabeled=None):
+                seen.append(sum(len(part) for part in X_unlabeled))
+                return super().fit(X, y, X_pub=X_pub, y_pub=y_pub, X_unlabeled=X_unlabeled)
+
+        spy = Spy(epsilon=3.0, classes=range(K), random_state=0)
+        with sklearn.config_context(enable_metadata_routing=True):
+            steps = PublicOnly(StandardScaler()), spy
+            pipe = make_pipeline(*steps, transform_input=["X_pub", "X_unlabeled"])
+            cross_val_score(pipe, ALIKE[:900], Y[:900], cv=3, params=told)
+            grid = GridSearchCV(spy, {"epsilon": [1.0, 3.0]}, cv=KFold(2))
+            grid.fit(ALIKE[:900], Y[:900], **told)
+        assert seen == [300] * (3 + 2 * 2 + 1)
+
+    def test_rows_cut_to_a_fold_are_said_to_be(self):
+        with (
+            sklearn.config_context(enable_metadata_routing=True),
+            pytest.warns(UserWarning, match=r"cut X_unlabeled to .*the tuple \(X_unlabeled,\)"),
+        ):
+            cross_val_score(
+                head(), ALIKE[:300], Y[:300], cv=2, params={"X_unlabeled": ALIKE[OTHERS]}, error_score="raise"
+            )
+
+    def test_a_private_search(self):
+        search = PrivateSearchCV(
+            head(random_state=None), {"l2": [0.0, 0.1]}, epsilon=3.0, strategy="grid", random_state=0
+        )
+        search.fit(ALIKE[:1000], Y[:1000], X_unlabeled=ALIKE[OTHERS])
+        assert STATED in search.best_estimator_.privacy_.treated_as_public
+        assert STATED in search.privacy_.treated_as_public
