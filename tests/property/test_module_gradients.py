@@ -12,10 +12,20 @@ from hypothesis.extra import numpy as hnp
 from skmixdp._engine import Run
 from skmixdp._rows import Batch, Request
 from skmixdp.algorithms import AdaMix, CosinePDADPMD, Coupling, NoisyGD
-from skmixdp.components import FullBatch, PoissonBatch
+from skmixdp.components import FullBatch, L2Clip, PoissonBatch
+from skmixdp.components.queries import clipped_residuals
 from skmixdp.modelmix import ModelMix
 from tests.conftest import Watched, train
-from tests.module_problems import GradientRows, LabelledRows, all_of, cross_entropy, gradient_problem, torch
+from tests.module_problems import (
+    GradientRows,
+    LabelledRows,
+    ModuleLoss,
+    all_of,
+    cross_entropy,
+    flat,
+    gradient_problem,
+    torch,
+)
 from tests.module_zoo import HONEST
 
 ALGORITHMS = {
@@ -91,7 +101,7 @@ ROWS = hnp.arrays(np.float64, 9, elements=EXTREME)
 
 
 @pytest.mark.parametrize(
-    ("name", "module"), [*((name, "perceptron") for name in ALGORITHMS), *(("noisy-gd", m) for m in MODULES)]
+    ("name", "module"), [*((name, "perceptron") for name in ALGORITHMS), ("noisy-gd", "steep"), ("noisy-gd", "steep, float64")]
 )
 @given(row=ROWS, other=ROWS, label=st.integers(0, 3), expected=st.sampled_from([None, 20]))
 def test_no_row_moves_a_step_by_more_than_its_sensitivity(name, module, row, other, label, expected):
@@ -143,9 +153,6 @@ class Contributions:
         self.before = self.of(self.X, self.y)
 
     def of(self, X, y, batch=None):
-        from skmixdp.components import L2Clip
-        from skmixdp.estimators._modules import ModuleLoss, flat
-
         found = {}
 
         def observe(rows, block, Z, parts):
@@ -158,19 +165,13 @@ class Contributions:
         clip, loss = L2Clip(0.5), ModuleLoss(cross_entropy, 3)
         request = Request(
             flat(self.W.tensors),
-            lambda Z, block: residuals(Z, block, loss, clip),
+            lambda Z, block: clipped_residuals(Z, block, loss, clip),
             batch=batch,
             observe=observe,
         )
         ((total, _),) = source.private_sums([request])
-        assert np.isfinite(total).all()
+        assert 0 < np.abs(total).max() < np.inf
         return found
-
-
-def residuals(Z, block, loss, clip):
-    from skmixdp.components.queries import clipped_residuals
-
-    return clipped_residuals(Z, block, loss, clip)
 
 
 @cache

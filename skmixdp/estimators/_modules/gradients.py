@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ..._linear import SumError, add_products, row_norm_bounds
 from ..._rows import Block, Request, Sums, Visit, answer, stated_error
@@ -36,7 +37,8 @@ def row_gradients(parameters: ModuleParameters, loss: PerSampleLoss) -> Losses:
     of_rows = torch.func.vmap(torch.func.grad(loss_of_row), in_dims=(None, 0, 0))
 
     def gradients(x: Tensor, y: Tensor) -> Tensor:
-        with torch.no_grad():
+        # The kernels of attention that are usually chosen know no vmap.
+        with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
             found = of_rows(values, x, y)
         return torch.cat([found[name].flatten(1) for name in parameters.names], dim=1)
 
