@@ -101,7 +101,8 @@ ROWS = hnp.arrays(np.float64, 9, elements=EXTREME)
 
 
 @pytest.mark.parametrize(
-    ("name", "module"), [*((name, "perceptron") for name in ALGORITHMS), ("noisy-gd", "steep"), ("noisy-gd", "steep, float64")]
+    ("name", "module"),
+    [*((name, "perceptron") for name in ALGORITHMS), ("noisy-gd", "steep"), ("noisy-gd", "steep, float64")],
 )
 @given(row=ROWS, other=ROWS, label=st.integers(0, 3), expected=st.sampled_from([None, 20]))
 def test_no_row_moves_a_step_by_more_than_its_sensitivity(name, module, row, other, label, expected):

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from skmixdp import (
+    FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
     ZerothOrderDPClassifier,
@@ -37,6 +38,11 @@ def fit_head(estimator):
 def fit_trained_module(rows, **given):
     module = make_module(rows)
     clf = ZerothOrderDPModuleClassifier(module, "dpzero", n_steps=2, delta=DELTA, **given)
+    return clf.fit(rows.X.astype(np.float32), rows.y, rows.X_pub.astype(np.float32), rows.y_pub)
+
+
+def fit_module_on_gradients(rows, **given):
+    clf = FirstOrderDPModuleClassifier(make_module(rows), n_steps=2, learning_rate=0.1, delta=DELTA, **given)
     return clf.fit(rows.X.astype(np.float32), rows.y, rows.X_pub.astype(np.float32), rows.y_pub)
 
 
