@@ -73,6 +73,7 @@ FITS = {
     "regressor": fit_head(MixedDPRidge(delta=DELTA)),
     "zeroth order": fit_head(ZerothOrderDPClassifier(delta=DELTA)),
     "module": fit_trained_module,
+    "gradients of a module": fit_module_on_gradients,
     "fit_many": fit_side_by_side,
     "search": search,
     "search of seeded heads": search_of_seeded_heads,
