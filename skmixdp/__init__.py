@@ -7,6 +7,7 @@ from ._utils import quiet_interrupts as quiet_interrupts  # isort: split
 
 from . import modelmix as modelmix
 from .estimators import (
+    FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
     PrivatePipeline,
@@ -20,6 +21,7 @@ from .estimators import (
 __version__ = "0.2.0.dev0"
 
 __all__ = [
+    "FirstOrderDPModuleClassifier",
     "MixedDPLogisticRegression",
     "MixedDPRidge",
     "PrivatePipeline",

@@ -13,6 +13,8 @@ torch = pytest.importorskip("torch", reason="needs torch; install skmixdp[featur
 
 from skmixdp.estimators._modules import (  # noqa: E402
     Direction,
+    GradientData,
+    GradientRows,
     LabelledRows,
     ModuleData,
     ModuleLoss,
@@ -20,13 +22,16 @@ from skmixdp.estimators._modules import (  # noqa: E402
     ModuleRows,
     Seeded,
     cross_entropy,
+    flat,
 )
 
 __all__ = [
     "Direction",
+    "GradientRows",
     "LabelledRows",
     "Seeded",
     "all_of",
+    "gradient_problem",
     "linear_module",
     "module_info",
     "module_problem",
@@ -75,3 +80,18 @@ def module_problem(module: Any = None, **sizes) -> Problem:
     """A problem whose info is a module's."""
     problem = make_problem(**sizes)
     return replace(problem, info=module_info(problem, module))
+
+
+def gradient_problem(module: Any = None, loss=cross_entropy, chunk_size: int = 64, **sizes):
+    """A problem whose info is a module's, for steps of first order, and what makes a source of rows."""
+    problem = make_problem(**sizes)
+    public = problem.info.view.data
+    W = all_of(linear_module(problem.info.view.W) if module is None else module)
+    rows = LabelledRows(public.X, public.y, chunk_size)
+    data = GradientData(rows, ModuleLoss(loss, len(problem.info.view.W)), 3, W)
+    info = replace(problem.info, view=data.view(flat(W.tensors)), row_norm_bound=np.inf)
+
+    def source(X: Any, y: Any) -> GradientRows:
+        return GradientRows(LabelledRows(X, y, chunk_size), loss, W)
+
+    return replace(problem, info=info), source

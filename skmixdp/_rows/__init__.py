@@ -1,6 +1,6 @@
 """Sources of private rows, what all of them promise, and the maps from features to rows."""
 
-from .answering import n_lanes, rounds
+from .answering import Visit, answer, n_lanes, rounds, stated_error
 from .blockmap import BlockMap, finite_rows, widen
 from .columns import IQR, Columns, columns_of, effective_columns, worth_scaling
 from .implicit import (

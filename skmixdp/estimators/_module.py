@@ -1,11 +1,12 @@
-"""The classifier that trains a torch module by forward passes."""
+"""What classifiers that train a torch module share."""
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._engine import Budget, OpenRows, Run, make_plan, of_rows, training
 from .._rows import PrivateRows
 from .._utils.validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
-from ..algorithms import Algorithm
-from ..components.protocols import PublicInfo
+from ..components.protocols import PublicInfo, PublicView
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import Charge, Noise
 from ..privacy.noise import noise_source
@@ -24,7 +24,6 @@ from ._callbacks import FitTasks
 from ._checks import check_labels, refuse_sample_weight
 from ._classifier import Classifier
 from ._fit import FitCourse, FitData, Start, fit_one
-from ._zeroth_order import ZEROTH_ORDER, zeroth_order_algorithm
 
 Array = NDArray[Any]
 
@@ -32,7 +31,7 @@ Array = NDArray[Any]
 def module_course(
     head: Any,
     run: Run,
-    source: PrivateRows,
+    source: Any,
     worker: Any,
     report: Callable[[Charge | None, str], Any],
     n_threads: int,
@@ -52,7 +51,7 @@ def module_course(
             "the module on public rows, and on another device. What was charged stays charged."
         )
     # A module may store its inputs, so take only the trained parameters from the copy that saw rows.
-    head.module_ = modules.trained_module(head.module, head.device, W)
+    head.module_ = modules.trained_module(head.module, head.device, source.at(W))
     head.learning_rate_ = run.plan.step_size(1)
     head.privacy_ = report(charge, str(next(worker.parameters()).device))
     head.n_iter_ = tasks.n_done  # fewer than planned if a callback has stopped it
@@ -60,87 +59,8 @@ def module_course(
 
 
 @dataclass(eq=False, repr=False)
-class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
-    """Differentially private classifier that trains a torch module on losses of private rows.
-
-    It trains any :class:`torch.nn.Module` on rows of any shape, and needs only forward passes of private
-    rows.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-        The module to train. It maps rows (n, ...) to one output per class, (n, n_classes), in the order of
-        ``classes_``, and must process each row separately. ``fit`` trains a copy in evaluation mode, without
-        dropout and with fixed running statistics in batch normalisation.
-    algorithm : {"auto", "pazo-m", "pazo-p", "pazo-s", "dpzero"} or object, default="auto"
-        As in :class:`ZerothOrderDPClassifier`.
-    trainable : list of str, callable or None, default=None
-        Parameters to train: names of parameters or submodules, or a function of a name. None trains all
-        parameters that require gradients.
-    loss : callable or None, default=None
-        ``loss(outputs, y)`` returns the loss of each row (n,); ``y`` holds class indices. None is the
-        cross-entropy of logits.
-    chunk_size : int, default=1024
-        Number of rows that pass through the module at a time. It bounds the memory of a pass.
-    epsilon, delta, n_steps, noise_multiplier
-        As in :class:`MixedDPLogisticRegression`.
-    learning_rate : float or "auto", default="auto"
-        Step size for the mean objective. ``"auto"`` needs public rows and the default loss.
-    classes, batch_size
-        As in :class:`MixedDPLogisticRegression`.
-    init : {"public", "module"}, default="public"
-        ``"public"`` first trains the module on public rows by backpropagation with Adam. A fifth of these
-        rows is held out to choose the learning rate and the length. ``"module"`` uses the module as passed.
-    neighboring, noise, ledger
-        As in :class:`MixedDPLogisticRegression`.
-    device : "auto" or torch device, default="auto"
-        The device that runs the module. ``"auto"`` leaves it where it is. Rows move there in chunks.
-    random_state, verbose
-        As in :class:`MixedDPLogisticRegression`.
-
-    Attributes
-    ----------
-    module_ : torch.nn.Module
-        The trained copy of ``module``, in evaluation mode.
-    classes_, privacy_, n_iter_, learning_rate_
-        As in :class:`MixedDPLogisticRegression`.
-    n_features_in_, feature_names_in_
-        As in :class:`MixedDPLogisticRegression`, for data frames only.
-
-    Notes
-    -----
-    *Guarantee*: the fitted module is (epsilon, delta)-differentially private in the rows of ``X, y``. Each
-    step is one Gaussian release of a few numbers. Each row contributes clipped losses, or clipped
-    differences of losses, to them. The guarantee does not protect public rows, the number of private rows,
-    the fact that validation passed, or anything else that ``privacy_`` lists as public. The initial
-    parameters and buffers of the module count as public. A module that was already trained on the private
-    rows is not made private by this fit.
-
-    Before the first release, all private rows pass through the module once. A fit is refused there if the
-    module or the loss fails on a row. If it fails on a row later, at other parameters, that row contributes
-    a difference of 0, or the largest loss where candidates are compared, and no other row changes. Errors
-    that stop a device, such as failed assertions in CUDA, end the fit at a step that may tell of a row.
-
-    The clip bounds the contribution of a row only if the loss of a row depends on that row alone. Before
-    the first release, ``fit`` tests this with full passes of public and made-up rows, including extreme
-    values. The test finds batch statistics, expert capacities, scales of a whole batch, memory and
-    randomness. It cannot prove the property, and a module can be written to recognise the test and pass.
-
-    Private rows pass through the module under ``torch.no_grad``. A direction is stored as a seed, and its
-    entries are drawn again each time the parameters move along it, in place, as in MeZO. In addition to
-    the module and the forward pass, "dpzero" needs the memory of the largest parameter tensor. The other
-    algorithms need the memory of the public gradients that they hold. Moving back and forth leaves rounding
-    errors: a relative 1e-6 of float32 parameters after hundreds of steps. These errors depend only on seeds
-    and released numbers. For eight or more directions, small modules use ``torch.func`` instead, and
-    evaluate all directions at once.
-
-    References
-    ----------
-    Gong and Li 2025, "Private Zeroth-Order Optimization with Public Data" (PAZO); Zhang et al.
-    2024 (DPZero); Malladi et al. 2023 (MeZO).
-    """
-
-    _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = ZEROTH_ORDER
+class ModuleClassifier(Classifier, PrivateEstimator):
+    """Base class of classifiers that train a torch module; a subclass says what is asked of private rows."""
 
     _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         **PrivateEstimator._allowed,
@@ -174,9 +94,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
     random_state: Any = None
     verbose: int = 0
 
-    def fit(
-        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any
-    ) -> "ZerothOrderDPModuleClassifier":
+    def fit(self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any) -> Self:
         """Train a copy of the module on private rows and, if there are any, public rows.
 
         Parameters
@@ -192,7 +110,7 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
 
         Returns
         -------
-        self : ZerothOrderDPModuleClassifier
+        self : object
             Fitted estimator.
 
         Raises
@@ -224,8 +142,13 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
             )
         return budget
 
-    def _chosen_algorithm(self) -> Algorithm:
-        return zeroth_order_algorithm(self.algorithm)
+    @abstractmethod
+    def _source(self, private: Any, loss: Any, W: Any, exact: bool) -> PrivateRows:
+        """The source of private rows, for sums on a grid if ``exact``."""
+
+    @abstractmethod
+    def _public_view(self, public: Any, loss: Any, seed: int, W: Any) -> PublicView:
+        """The public rows at the start of a fit."""
 
     def _course(self, budget: Budget, data: FitData) -> FitCourse:
         refuse_sample_weight(self, data.sample_weight)
@@ -247,17 +170,17 @@ class ZerothOrderDPModuleClassifier(Classifier, PrivateEstimator):
         options = self._options(n_rows, noise, "auto")
         rate = options.sampling.rate(n_rows)
         private = torch_side.LabelledRows(X, y, self.chunk_size)
-        source = torch_side.ModuleRows(private, loss, exact=noise.needs_grid)
+        source: Any = self._source(private, loss, W, noise.needs_grid)
         size = source.rows_in_pass(rate)
         n_threads = torch_side.threads_for(W, X, size)
         dtype = np.dtype("float64")
         with torch_side.limited_threads(n_threads):
-            torch_side.check_forward(W, loss, public, n_classes, X, size, self.module)
+            torch_side.check_forward(W, loss, public, n_classes, X, size, self.module, source.gradients)
             if self.init == "public" and len(public):
                 torch_side.warm_start(W, public, loss, noise)
             seed = int(noise.uniform((1,))[0] * 2**53)
-            seen = torch_side.ModuleData(public, torch_side.ModuleLoss(loss, n_classes), seed)
-            info = PublicInfo(seen.view(W), budget.mu, n_rows, rate * n_rows, math.inf)
+            view = self._public_view(public, torch_side.ModuleLoss(loss, n_classes), seed, W)
+            info = PublicInfo(view, budget.mu, n_rows, rate * n_rows, math.inf)
             recipe = self._chosen_algorithm().recipe(info, options)
             plan = make_plan(budget, recipe, info, dtype)
             source.check(W)

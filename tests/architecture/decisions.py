@@ -178,7 +178,7 @@ ALLOWED = {
     "estimators/_ridge.py::_refuse_constant": (4, "public"),
     "estimators/_linear.py::LinearHead._clips": (1, "released"),
     "estimators/_linear.py::LinearHead._learns_geometry": (2, "public"),
-    "estimators/_module.py::ZerothOrderDPModuleClassifier._outputs": (1, "predicted"),
+    "estimators/_module.py::ModuleClassifier._outputs": (1, "predicted"),
     "estimators/_modules/checks.py::refuse_quantised": (1, "public"),
     "estimators/_modules/checks.py::select_parameters": (1, "public"),
     "estimators/_modules/checks.py::_selected": (3, "public"),

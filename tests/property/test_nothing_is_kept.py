@@ -71,13 +71,13 @@ def searched(ledger):
     return search.fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB)
 
 
-def modules(ledger):
+def modules(ledger, kind="ZerothOrderDPModuleClassifier", algorithm="pazo-m"):
     torch = pytest.importorskip("torch", reason="needs skmixdp[features]")
-    from skmixdp import ZerothOrderDPModuleClassifier
+    import skmixdp
 
     torch.manual_seed(0)
-    head = ZerothOrderDPModuleClassifier(
-        torch.nn.Linear(D, K), "pazo-m", classes=range(K), n_steps=5, learning_rate=1e-3, **TERMS
+    head = getattr(skmixdp, kind)(
+        torch.nn.Linear(D, K), algorithm, classes=range(K), n_steps=5, learning_rate=1e-3, **TERMS
     )
     return head.fit(X.astype(np.float32), Y, X_PUB.astype(np.float32), Y_PUB)
 
@@ -108,6 +108,7 @@ PATHS = {
     "scaler": lambda ledger: NoisyScaler(1.0, 1e-4, bounds=(-20.0, 20.0), ledger=ledger).fit(X),
     "search": searched,
     "modules": modules,
+    "gradients": lambda ledger: modules(ledger, "FirstOrderDPModuleClassifier", "adamix"),
     "folds": folds,
     "ensemble": voters,
 }

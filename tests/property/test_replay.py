@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from skmixdp import (
+    FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
     ZerothOrderDPClassifier,
@@ -147,7 +148,8 @@ DESCENT = ("noisy-gd", "adamix", "coupling", "pda-dpmd", "dope-sgd", "gep", "mod
 LOGISTIC = [f"logistic, {name}" for name in ("auto", *DESCENT)]
 RIDGE = [f"ridge, {name}" for name in ("auto", "noisy-gd", "gep")]
 ZEROTH = [f"zeroth, {name}" for name in ("dpzero", "pazo-m", "pazo-p", "pazo-s")]
-MODULES = [f"module, {name}" for name in ("dpzero", "pazo-m", "pazo-p", "pazo-s")]
+GRADIENTS = [f"gradients, {name}" for name in ("noisy-gd", "adamix", "modelmix")]
+MODULES = [*(f"module, {name}" for name in ("dpzero", "pazo-m", "pazo-p", "pazo-s")), *GRADIENTS]
 SEVERAL = ["labels, auto", "labels, adamix"]
 LINEAR = [*LOGISTIC, *SEVERAL, *RIDGE, *ZEROTH]
 ALL = [*LINEAR, *MODULES]
@@ -157,6 +159,7 @@ ESTIMATORS = {
     "ridge": MixedDPRidge,
     "zeroth": ZerothOrderDPClassifier,
 }
+MODULE_KINDS = {"module": ZerothOrderDPModuleClassifier, "gradients": FirstOrderDPModuleClassifier}
 
 
 #: One object for each kind, by which a covering set tells values apart.
@@ -210,7 +213,9 @@ OPTIONS = {
     "chunks": Option({"chunk_size": 16}, MODULES),
     "replace one": Option({"neighboring": "replace_one"}),
     "zero out": Option({"neighboring": "zero_out"}),
-    "discrete": Option({"noise": "discrete", "n_steps": 2}, among(ALL, "dope", "gep", "modelmix")),
+    "discrete": Option(
+        {"noise": "discrete", "n_steps": 2}, among(ALL, "dope", "gep", "modelmix", "gradients")
+    ),
     "float64": Option({"dtype": "float64"}, LINEAR, dtype="f8"),
     "rows in float64": Option(dtype="f8"),
     "weights": Option({}, [*LOGISTIC, *SEVERAL, *RIDGE], weights=True),
@@ -255,15 +260,15 @@ def fit_path(what, option, hold=as_it_is):
         parameters["target_scale"] = 2.0
     elif kind != "ridge":
         parameters["classes"] = range(K)
-    if kind == "module":
+    if kind in MODULE_KINDS:
         parameters = {"init": "module", "learning_rate": 1e-3, **parameters}
 
     def path(private: Private, calls: Calls) -> Any:
         entry, own = None, dict(parameters)
         if own.get("ledger"):
             entry = own["ledger"] = PrivacyLedger(":memory:").add_dataset("rows", epsilon=50, delta=1e-3)
-        if kind == "module":
-            head = ZerothOrderDPModuleClassifier(module(), algorithm, **own)
+        if kind in MODULE_KINDS:
+            head = MODULE_KINDS[kind](module(), algorithm, **own)
         else:
             head = ESTIMATORS[kind](algorithm, **own)
         weights = {"sample_weight": private.weights} if option.weights else {}

@@ -57,6 +57,7 @@ _ROUNDING = "tests/unit/rows/test_stated_rounding.py::"
 _GEOMETRY = "tests/statistical/test_geometry_noise.py::test_each_stage_asks_for_the_noise_of_its_share"
 _TARGETS = "tests/unit/learning/test_targets.py::"
 _RELEASE = "tests/unit/engine/test_release.py::"
+_GRADIENTS = "tests/property/test_module_gradients.py::"
 _RECORD = "tests/property/test_per_instance.py::"
 _COMPILED = "skmixdp/_linear/compiled.py"
 _FIT_MANY = "tests/sklearn/test_fit_many.py::"
@@ -463,9 +464,69 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a module's batch gathered without places",
         "Rows of a random batch pass through a module in another place if another row is in the batch.",
         "estimators/_modules/rows.py",
-        "index = np.concatenate(list(rounds(taking_part, size)))",
-        "index = np.flatnonzero(taking_part)",
+        "return np.concatenate(list(rounds(taking_part, size)))",
+        "return np.flatnonzero(taking_part)",
         "tests/unit/estimators/modules/test_failing_rows.py::test_a_row_has_its_place_whatever_else_is_in_a_batch",
+    ),
+    _sabotage(
+        "gradients of a module clipped by their mean norm",
+        "A row with a long gradient is clipped as a usual one, and moves a sum by more than is stated.",
+        "estimators/_modules/gradients.py",
+        "norms = row_norm_bounds(G)",
+        "norms = np.full(len(G), row_norm_bounds(G).mean())",
+        f"{_GRADIENTS}test_no_row_moves_a_step_by_more_than_its_sensitivity[noisy-gd-perceptron]",
+    ),
+    _sabotage(
+        "gradients of a module measured without the last parameter",
+        "Norms are too small by the gradient of one bias, and clipped gradients longer than the clip.",
+        "estimators/_modules/gradients.py",
+        "norms = row_norm_bounds(G)",
+        "norms = row_norm_bounds(G[:, :-1])",
+        f"{_GRADIENTS}test_no_row_moves_a_step_by_more_than_its_sensitivity[noisy-gd-perceptron]",
+    ),
+    _sabotage(
+        "gradients of a module taken of the mean of a chunk",
+        "Each row contributes the mean gradient of its chunk, which one row can turn.",
+        "estimators/_modules/gradients.py",
+        "for name in parameters.names], dim=1)",
+        "for name in parameters.names], dim=1).mean(0).expand(len(x), -1)",
+        f"{_GRADIENTS}test_other_rows_contribute_the_same_bits[perceptron]",
+    ),
+    _sabotage(
+        "gradients of a module that are not finite are kept",
+        "One row makes a sum infinite or NaN, whatever the noise.",
+        "estimators/_modules/gradients.py",
+        "        G[~finite] = 0\n",
+        "",
+        f"{_GRADIENTS}test_no_row_moves_a_step_by_more_than_its_sensitivity[noisy-gd-steep]",
+        "tests/unit/estimators/modules/test_first_order.py::test_gradients_that_are_not_finite_are_zero",
+    ),
+    _sabotage(
+        "gradients of rows outside of a batch",
+        "Rows that were not drawn take part in a step, and amplification by sampling is claimed for nothing.",
+        "estimators/_modules/gradients.py",
+        "yield _visit(rows, G,",
+        "rows = rows if request.batch is None else np.full_like(rows, np.argmax(request.batch.taken))\n"
+        "            yield _visit(rows, G,",
+        "tests/unit/estimators/modules/test_first_order.py::"
+        "test_a_linear_module_is_trained_as_the_head_that_it_is",
+    ),
+    _sabotage(
+        "gradients of a module without a trial",
+        "A module whose backward pass mixes the rows of a chunk is trained, and no clip bounds one row.",
+        "estimators/_modules/probe.py",
+        "    if gradients is not None:\n",
+        "    if gradients is None:\n",
+        "tests/unit/estimators/modules/test_first_order.py::"
+        "test_a_module_that_mixes_gradients_alone_is_refused",
+    ),
+    _sabotage(
+        "no rounding stated for sums of a module's gradients",
+        "Rounding moves a sum by more than its stated sensitivity.",
+        "estimators/_modules/gradients.py",
+        "return stated_error(request, self.n_rows, np.float64, block_rows=self.rows_in_pass(request.rate))",
+        "return super().sum_error(request)",
+        "tests/unit/estimators/modules/test_first_order.py::test_the_rounding_of_sums_is_stated",
     ),
     _sabotage(
         "a module that fails on a row ends the fit",

@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 
 from skmixdp import (
+    FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
     ZerothOrderDPModuleClassifier,
@@ -199,12 +200,13 @@ def test_clones_and_searches_of_scikit_learn_keep_callbacks(digits):
     assert len(history.steps) == 2
 
 
-def test_modules_have_steps_without_heads(digits):
+@pytest.mark.parametrize("kind", [ZerothOrderDPModuleClassifier, FirstOrderDPModuleClassifier])
+def test_modules_have_steps_without_heads(digits, kind):
     torch = pytest.importorskip("torch")
     spy = Spy()
     X, y, X_pub, y_pub = (np.asarray(part, np.float32 if part.ndim == 2 else None) for part in digits)
     module = torch.nn.Linear(64, 10)
-    fit(ZerothOrderDPModuleClassifier(module, n_steps=2).set_callbacks(spy), (X, y, X_pub, y_pub))
+    fit(kind(module, n_steps=2).set_callbacks(spy), (X, y, X_pub, y_pub))
     assert [step["step"] for step in spy.steps] == [1, 2] and spy.heads == [None, None]
 
 

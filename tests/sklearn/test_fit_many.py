@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
 from skmixdp import (
+    FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
     ZerothOrderDPClassifier,
@@ -240,9 +241,12 @@ def test_rows_that_are_none_are_refused_before_any_charge(tmp_path, rows, messag
     assert heads[0].fit(X, y, **PUBLIC).privacy_.n_private == 810  # no fold is left behind
 
 
-def test_a_module_is_fitted_next_to_heads():
+@pytest.mark.parametrize(
+    ("kind", "algorithm"), [(ZerothOrderDPModuleClassifier, "dpzero"), (FirstOrderDPModuleClassifier, "auto")]
+)
+def test_a_module_is_fitted_next_to_heads(kind, algorithm):
     torch = pytest.importorskip("torch")
-    clf = ZerothOrderDPModuleClassifier(torch.nn.Linear(6, 3), "dpzero", n_steps=2)
+    clf = kind(torch.nn.Linear(6, 3), algorithm, n_steps=2)
     head = MixedDPLogisticRegression(n_steps=2)
     X32, public = X.astype(np.float32), PUBLIC | {"X_pub": PUBLIC["X_pub"].astype(np.float32)}
     fit_many([clf, head], X32, y, **public)

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from skmixdp import (
+    FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
     ZerothOrderDPClassifier,
@@ -40,6 +41,11 @@ def fit_trained_module(rows, **given):
     return clf.fit(rows.X.astype(np.float32), rows.y, rows.X_pub.astype(np.float32), rows.y_pub)
 
 
+def fit_module_on_gradients(rows, **given):
+    clf = FirstOrderDPModuleClassifier(make_module(rows), n_steps=2, learning_rate=0.1, delta=DELTA, **given)
+    return clf.fit(rows.X.astype(np.float32), rows.y, rows.X_pub.astype(np.float32), rows.y_pub)
+
+
 def fit_side_by_side(rows, **given):
     heads = [MixedDPLogisticRegression(delta=DELTA, **given) for _ in range(3)]
     return fit_many(heads, rows.X, rows.y, rows.X_pub, rows.y_pub)[0]
@@ -67,6 +73,7 @@ FITS = {
     "regressor": fit_head(MixedDPRidge(delta=DELTA)),
     "zeroth order": fit_head(ZerothOrderDPClassifier(delta=DELTA)),
     "module": fit_trained_module,
+    "gradients of a module": fit_module_on_gradients,
     "fit_many": fit_side_by_side,
     "search": search,
     "search of seeded heads": search_of_seeded_heads,

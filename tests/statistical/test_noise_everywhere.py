@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 
 from skmixdp import (
+    FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
     ZerothOrderDPClassifier,
     ZerothOrderDPModuleClassifier,
     fit_many,
 )
-from skmixdp.algorithms import DOPE, GEP, PAZO, AdaMix, DPZero
+from skmixdp.algorithms import DOPE, GEP, PAZO, AdaMix, DPZero, NoisyGD
 from skmixdp.evaluation import private_evaluation
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler
@@ -70,6 +71,13 @@ def module(name="dpzero", n_steps=80, **parameters):
     return ZerothOrderDPModuleClassifier(
         network, algorithm, init="module", learning_rate=1e-3, n_steps=n_steps, **{**TERMS, **parameters}
     )
+
+
+def gradients(n_steps=20, **parameters):
+    torch = pytest.importorskip("torch", reason="needs torch; install skmixdp[features]")
+    network = torch.nn.Sequential(torch.nn.Linear(D, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
+    start = {"init": "module", "learning_rate": 1e-3, "n_steps": n_steps}
+    return FirstOrderDPModuleClassifier(network, NoisyGD(), **start, **{**TERMS, **parameters})
 
 
 def regression(**parameters):
@@ -161,6 +169,8 @@ PATHS = {
     "module": lambda: fitted(module()),
     "module, Poisson": lambda: fitted(module(batch_size=60)),
     "module, pazo-s": lambda: fitted(module("pazo-s", n_steps=160)),
+    "gradients": lambda: fitted(gradients()),
+    "gradients, Poisson": lambda: fitted(gradients(batch_size=60)),
     "counts": counts,
     "evaluation": evaluations,
     "scaler": scalers,

@@ -42,6 +42,7 @@ CLASSES: Mapping[str, str] = {
 
 #: The heads that a file may hold, all of them public names of :mod:`skmixdp`.
 HEADS = (
+    "FirstOrderDPModuleClassifier",
     "MixedDPLogisticRegression",
     "MixedDPRidge",
     "ZerothOrderDPClassifier",

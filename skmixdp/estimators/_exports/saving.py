@@ -93,8 +93,8 @@ def load(path: str | PathLike[str], *, module: Any = None) -> Any:
     path : str or path
         The file.
     module : torch.nn.Module or None, default=None
-        For :class:`ZerothOrderDPModuleClassifier` only, which needs it: a module of the architecture that
-        was trained. The file holds the trained parameters and buffers.
+        For classifiers with a module only, which need it: a module of the architecture that was trained. The
+        file holds the trained parameters and buffers.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def load(path: str | PathLike[str], *, module: Any = None) -> Any:
 def load_with_note(path: Path, module: Any = None) -> tuple[Any, Any]:
     """As :func:`load`, with the note that :func:`model_bytes` was given."""
     name, parameters, attributes, note = _read(path)
-    if (name == "ZerothOrderDPModuleClassifier") != (module is not None):
+    if (name.endswith("DPModuleClassifier")) != (module is not None):
         raise ValueError(
             f"{path} holds a {name}; pass module=, a module of the architecture that was trained."
             if module is None

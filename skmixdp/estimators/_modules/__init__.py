@@ -1,4 +1,4 @@
-"""Torch modules as models: forward passes on private rows, gradients on public rows only.
+"""Torch modules as models: losses of private rows or their gradients, row by row, and of public rows.
 
 A fit with a module imports this package on demand.
 """
@@ -12,7 +12,8 @@ from .checks import (
     working_copy,
 )
 from .directions import Direction, Seeded
-from .forward import LabelledRows, ModuleParameters, cross_entropy, outputs_of
+from .forward import LabelledRows, ModuleParameters, cross_entropy, flat, outputs_of
+from .gradients import GradientData, GradientRows
 from .inputs import as_array, as_labels, check_rows, collect_public
 from .probe import check_forward
 from .public import ModuleData, ModuleLoss, ModuleView
@@ -23,6 +24,8 @@ from .threads import limited_threads, threads_for
 
 __all__ = [
     "Direction",
+    "GradientData",
+    "GradientRows",
     "LabelledRows",
     "LossesAt",
     "ModuleData",
@@ -37,6 +40,7 @@ __all__ = [
     "check_rows",
     "collect_public",
     "cross_entropy",
+    "flat",
     "is_module",
     "limited_threads",
     "outputs_of",

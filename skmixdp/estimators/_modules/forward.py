@@ -79,11 +79,21 @@ class ModuleParameters:
         with torch.no_grad():
             direction.add_to(self.tensors, step)
 
+    def place(self, W: NDArray[np.float64]) -> None:
+        """Set the parameters, in place, to those of a head (1, p)."""
+        parts = torch.split(torch.from_numpy(W[0]), [tensor.numel() for tensor in self.tensors])
+        self.assign([part.view_as(tensor) for part, tensor in zip(parts, self.tensors, strict=True)])
+
     def assign(self, values: Sequence[Tensor]) -> None:
         """Set the values of the parameters, in place."""
         with torch.no_grad():
             for tensor, value in zip(self.tensors, values, strict=True):
                 tensor.copy_(value)
+
+
+def flat(tensors: Sequence[Tensor]) -> NDArray[np.float64]:
+    """All entries of some tensors as a head (1, p), float64."""
+    return torch.cat([tensor.double().cpu().flatten() for tensor in tensors]).numpy()[np.newaxis]
 
 
 class LabelledRows:

@@ -84,6 +84,7 @@ def check_forward(
     private: Array | Tensor,
     size: int,
     start: nn.Module,
+    gradients: Losses | None = None,
 ) -> None:
     """Refuse a module or loss if the loss of a row is found to depend on anything but that row.
 
@@ -91,7 +92,8 @@ def check_forward(
     tiny, zero and alternating entries, and with another label. Other passes replace every second row, use
     equal rows, reverse the order, or use a part of the rows. Rows that are not replaced must keep their loss:
     bit by bit on a CPU, to 64 units of the precision on other devices. Another place or another number of
-    rows may change it by more rounding. The same is tried after two moves of the parameters.
+    rows may change it by more rounding. The same is tried after two moves of the parameters, and
+    for the ``gradients`` of rows, if there are any.
 
     *Guarantee*: the test uses no private rows and costs no budget; of ``private`` only shape and dtype are
     read. It can show that a module mixes rows, but not that it does not, which the guarantee of the fit
@@ -100,13 +102,17 @@ def check_forward(
     size = max(size, _FIRST)
     x, y = _ordinary_rows(parameters, loss, rows, n_classes, private, size)
     buffers = [buffer.clone() for buffer in parameters.module.buffers()]
-    trial = _Trial(lambda x, y: _losses(parameters, loss, x, y, n_classes), n_classes, parameters)
+    trials = [_Trial(lambda x, y: _losses(parameters, loss, x, y, n_classes), n_classes, parameters)]
+    if gradients is not None:
+        trials.append(_Trial(lambda x, y: _gradients(gradients, x, y), n_classes, parameters))
     try:
-        trial.run(x, y, thorough=True)
+        for trial in trials:
+            trial.run(x, y, thorough=True)
         generator = torch.Generator(parameters.device).manual_seed(_SEED)
         for relative, absolute in _MOVES:
             _move(parameters, relative, absolute, generator)
-            trial.run(x, y, thorough=False)
+            for trial in trials:
+                trial.run(x, y, thorough=False)
     finally:
         values = dict(start.named_parameters())
         parameters.assign([values[name] for name in parameters.names])
@@ -115,7 +121,7 @@ def check_forward(
             "module changes its buffers in evaluation mode, and would keep what private rows left there; "
             "remove what updates them."
         )
-    parameters.stackable = _is_stackable(parameters, loss, x, y, n_classes)
+    parameters.stackable = gradients is None and _is_stackable(parameters, loss, x, y, n_classes)
 
 
 class _Trial:
@@ -259,6 +265,17 @@ def _losses(
             f"shape ({len(y)},), such as with reduction='none'."
         )
     return losses.detach().double().cpu()
+
+
+def _gradients(gradients: Losses, x: Tensor, y: Tensor) -> Tensor:
+    """Gradient of each row, (n, p), float64 in main memory."""
+    try:
+        return gradients(x, y).double().cpu()
+    except Exception as error:
+        raise ValueError(
+            f"module or loss has no gradient for single rows by torch.func.vmap ({error}); train it with "
+            "ZerothOrderDPModuleClassifier."
+        ) from error
 
 
 def _move(parameters: ModuleParameters, relative: float, absolute: float, generator: torch.Generator) -> None:

@@ -57,6 +57,22 @@ def largest_second_moment(parameters: ModuleParameters, x: Tensor, seed: int) ->
     return value
 
 
+def mean_gradient(
+    parameters: ModuleParameters, loss: PerSampleLoss, rows: LabelledRows, batch: NDArray[np.intp]
+) -> list[Tensor]:
+    """Mean gradient over a batch of PUBLIC rows; zeros for an empty one."""
+    total = [torch.zeros_like(tensor) for tensor in parameters.tensors]
+    for x, y in rows.pieces(batch, parameters):
+        outputs = differentiable_outputs(parameters, x)
+        with torch.enable_grad():
+            mean = loss(outputs, y).sum() / len(batch)
+        gradients = torch.autograd.grad(mean, parameters.leaves, allow_unused=True)
+        for part, gradient in zip(total, gradients, strict=True):
+            if gradient is not None:
+                part.add_(gradient)
+    return total
+
+
 def _pull(parameters: ModuleParameters, outputs: Tensor, weights: Tensor) -> list[Tensor]:
     """``J^T weights``, summed over rows."""
     gradients = torch.autograd.grad(outputs, parameters.leaves, weights, allow_unused=True)
@@ -86,6 +102,12 @@ class ModuleLoss:
     curvature: float = 0.5
     noise_per_output: float = 0.75
     quadratic: bool = False
+    sum_to_zero: bool = False
+    lipschitz: float = math.inf
+
+    def residuals(self, Z: FloatArray, y: NDArray[Any]) -> FloatArray:
+        """The residual 1 (n, 1) of each row, since a row of first order is the gradient of its own loss."""
+        return np.ones_like(Z)
 
     def values(self, Z: FloatArray, y: NDArray[Any]) -> FloatArray:
         """Loss of each row, shape (n,)."""
@@ -191,7 +213,8 @@ class ModuleView:
 
     def batch_gradients(self, batches: Sequence[NDArray[np.intp]]) -> list[Direction]:
         """Mean gradient over each batch of public rows."""
-        return [Direction.dense(self._gradient(batch)) for batch in batches]
+        data = self.data
+        return [Direction.dense(mean_gradient(self.W, data.function, data.rows, batch)) for batch in batches]
 
     def orthonormal(self, directions: Sequence[Direction]) -> list[Direction]:
         """Orthonormal directions of the same span, fewer if they are linearly dependent."""
@@ -209,17 +232,3 @@ class ModuleView:
         """The parameters plus ``step`` times a direction: the same object, moved in place."""
         self.W.move(direction, step)
         return self.W
-
-    def _gradient(self, batch: NDArray[np.intp]) -> list[Tensor]:
-        W = self.W
-        total = [torch.zeros_like(tensor) for tensor in W.tensors]
-        for x, y in self.data.rows.pieces(batch, W):
-            outputs = differentiable_outputs(W, x)
-            with torch.enable_grad():
-                loss = self.data.function(outputs, y).sum() / len(batch)
-            for part, gradient in zip(
-                total, torch.autograd.grad(loss, W.leaves, allow_unused=True), strict=True
-            ):
-                if gradient is not None:
-                    part.add_(gradient)
-        return total

@@ -1,4 +1,4 @@
-"""The row source for modules: private rows answer with losses, and their gradients are never computed.
+"""The row source for modules: private rows answer with losses, and no gradient of theirs is computed.
 
 The computed contribution of a row depends on that row alone, and the sensitivity includes rounding:
 
@@ -27,6 +27,7 @@ from .forward import (
     STACKED_ROWS,
     STACKED_SIZE,
     LabelledRows,
+    Losses,
     ModuleParameters,
     PerSampleLoss,
     losses_of,
@@ -60,11 +61,19 @@ class ModuleRows(PrivateRows):
     at most B, rounding included. Sums on a grid are ``exact``; :func:`_rounded_sums` computes others.
     """
 
+    #: The function that computes gradients of rows, if these are asked for.
+    gradients: Losses | None = None
+
     def __init__(self, rows: LabelledRows, loss: PerSampleLoss, *, exact: bool = False) -> None:
         self._rows = rows
         self._loss = loss
         self.n_rows = len(rows)
         self.grid = 1.0 if exact else None
+
+    def at(self, W: Any) -> ModuleParameters:
+        """The parameters at the point ``W`` of a fit, here the parameters themselves."""
+        parameters: ModuleParameters = W
+        return parameters
 
     def check(self, parameters: ModuleParameters) -> None:
         """Pass all rows through the module once, before the charge; that none fails counts as public."""
@@ -88,6 +97,13 @@ class ModuleRows(PrivateRows):
         size = min(self._rows.chunk_size, self.n_rows)
         return min(n_lanes([rate], self.n_rows, _LANES), STACKED_ROWS, size) or size
 
+    def order(self, request: Request) -> NDArray[np.intp] | None:
+        """Rows in the order in which they pass, :meth:`rows_in_pass` at a time; None is all, as they are."""
+        taking_part, size = request.taking_part, self.rows_in_pass(request.rate)
+        if taking_part is None or not n_lanes([request.rate], self.n_rows, _LANES):
+            return None
+        return np.concatenate(list(rounds(taking_part, size)))
+
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         return [self._sums(request) for request in requests]
 
@@ -95,10 +111,7 @@ class ModuleRows(PrivateRows):
         return EXACT  # or made up for, by :func:`_rounded_sums`
 
     def _sums(self, request: Request) -> Sums:
-        index: NDArray[np.intp] | None = None
-        taking_part, size = request.taking_part, self.rows_in_pass(request.rate)
-        if taking_part is not None and n_lanes([request.rate], self.n_rows, _LANES):
-            index = np.concatenate(list(rounds(taking_part, size)))
+        index, taking_part, size = self.order(request), request.taking_part, self.rows_in_pass(request.rate)
         y = self._rows.y if index is None else self._rows.y[index]
         # No feature of a row bounds what it contributes.
         block = Block(np.empty((len(y), 0)), y, np.full(len(y), math.inf))

@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 
 import skmixdp
 from skmixdp import (
+    FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
     ZerothOrderDPClassifier,
@@ -109,10 +110,11 @@ def test_what_persons_exclude_is_refused(parameters, match):
         head(**{"random_state": None, **parameters}).fit(X, Y, groups=GROUPS)
 
 
-def test_modules_refuse_persons():
+@pytest.mark.parametrize("kind", [ZerothOrderDPModuleClassifier, FirstOrderDPModuleClassifier])
+def test_modules_refuse_persons(kind):
     torch = pytest.importorskip("torch")
     with pytest.raises(TypeError, match="groups"):
-        ZerothOrderDPModuleClassifier(torch.nn.Linear(6, 3)).fit(X, Y, groups=GROUPS)
+        kind(torch.nn.Linear(6, 3)).fit(X, Y, groups=GROUPS)
 
 
 def sources(tmp_path):

@@ -1,0 +1,140 @@
+"""The classifier that trains a torch module on clipped gradients of private rows."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+from .._engine import Budget
+from .._rows import PrivateRows
+from .._utils.validation import Kind, check
+from ..algorithms import AdaMix, Algorithm, CosinePDADPMD, Coupling, NoisyGD
+from ..components.protocols import PublicView
+from ..modelmix import ModelMix
+from ._module import ModuleClassifier, load_modules
+
+#: The algorithm for each name that ``algorithm`` accepts.
+FIRST_ORDER: dict[str, Callable[[], Algorithm]] = {
+    "auto": AdaMix,
+    "noisy-gd": NoisyGD,
+    "adamix": AdaMix,
+    "coupling": Coupling,
+    "pda-dpmd": CosinePDADPMD,
+    "modelmix": ModelMix,
+}
+
+
+def _asks_for_gradients(algorithm: Any) -> bool:
+    """Whether an algorithm asks for clipped sums of gradients, and nothing that only linear heads have."""
+    if isinstance(algorithm, ModelMix):
+        return algorithm.base is None or _asks_for_gradients(algorithm.base)
+    known = isinstance(algorithm, (NoisyGD, AdaMix, Coupling, CosinePDADPMD))
+    return known and getattr(algorithm, "n_components", None) is None
+
+
+_OBJECT = Kind(
+    "an object: NoisyGD, AdaMix without n_components, Coupling, CosinePDADPMD, or ModelMix of one of these",
+    _asks_for_gradients,
+)
+
+
+@dataclass(eq=False, repr=False)
+class FirstOrderDPModuleClassifier(ModuleClassifier):
+    """Differentially private classifier that trains a torch module on clipped gradients of private rows.
+
+    It trains any :class:`torch.nn.Module` that :mod:`torch.func` can differentiate row by row, with the
+    algorithms of linear heads. It is made for small modules, or for a few layers of a larger one.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        As in :class:`ZerothOrderDPModuleClassifier`.
+    algorithm : {"auto", "noisy-gd", "adamix", "coupling", "pda-dpmd", "modelmix"} or object, default="auto"
+        A name selects an algorithm with its default settings; "auto" stands for "adamix", and "pda-dpmd" for
+        :class:`~skmixdp.algorithms.CosinePDADPMD`. An object holds its own settings. Algorithms that need
+        products with rows are refused: DOPE, GEP, mirror descent with an exact step, and AdaMix's subspace.
+    trainable, loss
+        As in :class:`ZerothOrderDPModuleClassifier`.
+    chunk_size : int, default=128
+        Number of rows whose gradients are computed at a time. Each takes the memory of three float64 copies
+        of the trained parameters, in addition to its pass.
+    epsilon, delta, n_steps, noise_multiplier
+        As in :class:`MixedDPLogisticRegression`.
+    learning_rate : float or "auto", default="auto"
+        Step size for the mean objective. ``"auto"`` needs public rows and the default loss.
+    classes, batch_size
+        As in :class:`MixedDPLogisticRegression`.
+    init : {"public", "module"}, default="public"
+        As in :class:`ZerothOrderDPModuleClassifier`.
+    neighboring, ledger
+        As in :class:`MixedDPLogisticRegression`.
+    noise : {"float"}, default="float"
+        Discrete noise is refused, since gradients of a module are on no grid.
+    device, random_state, verbose
+        As in :class:`ZerothOrderDPModuleClassifier`.
+
+    Attributes
+    ----------
+    module_, classes_, privacy_, n_iter_, learning_rate_, n_features_in_, feature_names_in_
+        As in :class:`ZerothOrderDPModuleClassifier`.
+
+    Notes
+    -----
+    *Guarantee*: the fitted module is (epsilon, delta)-differentially private in the rows of ``X, y``. Each
+    step is one Gaussian release of a sum of gradients, one for each row, each clipped before it is added. The
+    guarantee does not protect public rows, the number of private rows, the fact that validation passed, or
+    anything else that ``privacy_`` lists as public. The initial parameters and buffers of the module count as
+    public. A module that was already trained on the private rows is not made private by this fit.
+
+    The gradient of a row is that of a pass of this row alone, mapped over a chunk by ``torch.func.vmap``, and
+    converted to float64. The clip uses an upper bound on its norm that includes rounding, and the sensitivity
+    includes the rounding of the sum. A gradient that is not finite, or that cannot be computed, is zero, and
+    no other row changes. Before the first release, all private rows pass forward once, and a fit is refused
+    there if the module or the loss fails on a row.
+
+    As for :class:`ZerothOrderDPModuleClassifier`, ``fit`` first tests whether the loss of a row depends on
+    that row alone. The same test is made of the gradients. It cannot prove the property, and a module can be
+    written to recognise the test and pass.
+
+    The trained parameters are held as one float64 vector. Each pass rounds them to the module's precision.
+
+    References
+    ----------
+    Abadi et al. 2016, "Deep Learning with Differential Privacy"; the algorithms name their own papers.
+    """
+
+    _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = FIRST_ORDER
+
+    _: KW_ONLY
+    chunk_size: int = 128
+
+    def _check_parameters(self) -> Budget:
+        budget = super()._check_parameters()
+        if self.noise == "discrete":
+            raise ValueError(
+                "noise='discrete' needs sums on a grid, and gradients of a module are on none; pass "
+                "noise='float', or use ZerothOrderDPModuleClassifier."
+            )
+        return budget
+
+    def _chosen_algorithm(self) -> Algorithm:
+        check(
+            "algorithm",
+            self.algorithm,
+            *FIRST_ORDER,
+            _OBJECT,
+            remedy="the others need products with rows or a convex public loss, and work with "
+            "MixedDPLogisticRegression",
+        )
+        found: Algorithm = (
+            FIRST_ORDER[self.algorithm]() if isinstance(self.algorithm, str) else self.algorithm
+        )
+        return found
+
+    def _source(self, private: Any, loss: Any, W: Any, exact: bool) -> PrivateRows:
+        source: PrivateRows = load_modules().GradientRows(private, loss, W)
+        return source
+
+    def _public_view(self, public: Any, loss: Any, seed: int, W: Any) -> PublicView:
+        torch_side = load_modules()
+        view: PublicView = torch_side.GradientData(public, loss, seed, W).view(torch_side.flat(W.tensors))
+        return view
