@@ -20,7 +20,7 @@ from skmixdp._rows import (
 )
 from skmixdp._rows.persons import Places
 from skmixdp.components import AutomaticClip, L2Clip
-from skmixdp.components.queries import bounded_residuals, clipped_residuals
+from skmixdp.components.queries import clipped_residuals, residuals_as_they_are
 from skmixdp.modelmix.clipping import L2LinfClip
 
 AS_THEY_ARE = RowMap(None, False, None)
@@ -45,11 +45,11 @@ def rows_of(X, y, codes, n_persons, dtype="f4"):
     return table.private_rows(y, AS_THEY_ARE, np.dtype(dtype), exact=False)
 
 
-def clipped(W, clip, loss=LOSS, longest=1024.0, **parameters):
+def clipped(W, clip, loss=LOSS, **parameters):
     """A request for the sum of persons' clipped mean gradients."""
-    within = partial(bounded_residuals, loss=loss, longest=longest * clip.sensitivity(np.dtype("f8")))
+    within = partial(residuals_as_they_are, loss=loss)
     contribute = partial(clipped_residuals, loss=loss, clip=clip)
-    return Request(W, contribute, mean_clip=MeanClip(within, clip, longest * (1 + 1e-6)), **parameters)
+    return Request(W, contribute, mean_clip=MeanClip(within, clip), **parameters)
 
 
 def mean_gradients(X, y, codes, n_persons, W, loss=LOSS):
@@ -80,12 +80,9 @@ def test_each_row_has_one_place_which_other_persons_do_not_change(sizes, seed, d
     other = Places(grown, len(sizes), d)
 
     def where(one):
-        found = {}
-        for block in one.blocks():
-            for place, row in enumerate(one.row[block]):
-                if row >= 0:
-                    found[int(row)] = (block.stop - block.start, place)
-        return found
+        assert len(one.row) % one.part_rows == 0 and one.part_rows % one.n_lanes == 0
+        shape = one.n_lanes, one.part_rows
+        return {int(row): (place % one.n_lanes, shape) for place, row in enumerate(one.row) if row >= 0}
 
     first, second = where(places), where(other)
     assert first.keys() == set(places.row[places.taken].tolist())
