@@ -36,6 +36,7 @@ from .._utils.validation import CONVERSION_ERRORS, check_finite, unit_of
 from .memory import check_lengths
 from .row_map import RowMap
 from .source import BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, Table
+from .streamed import RowFiles
 from .table import from_device
 
 #: Entries that are visited together, at most, and rows.
@@ -64,6 +65,16 @@ class Persons(NamedTuple):
     codes: NDArray[np.intp]
     n_persons: int
     unit: str
+
+
+def given_groups(X: Any, groups: Any) -> Any:
+    """The ids of persons that were passed, or those in the files of ``X``; None without any."""
+    own = X.groups if isinstance(X, RowFiles) else None
+    if own is not None and groups is not None and groups is not own:
+        raise ValueError(
+            f"X was opened with group={own.name!r}, so its files have the groups; leave one of them out."
+        )
+    return groups if own is None else own
 
 
 def check_groups(groups: Any, n_rows: int, noise: Any, own: NDArray[np.bool_] | None = None) -> Persons:
@@ -164,10 +175,11 @@ class Places:
         block = np.empty(len(rows), np.intp)
         block[order] = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         self.place = block * self.n_lanes + lane
-        self.row = np.full(-(-int(counts.max()) // blocks) * self.part_rows, -1)
+        self.row = np.full(max(-(-int(counts.max()) // blocks), 1) * self.part_rows, -1)
         self.row[self.place] = rows
         self.taken = self.row >= 0
-        self.person = np.where(self.taken, codes[self.row], n_persons)
+        self.person = np.full(len(self.row), n_persons)
+        self.person[self.place] = codes[rows]
         self.weight = np.where(self.taken, 1 / np.append(self.sizes, 1)[self.person], 0.0)
 
     def parts(self) -> Iterator[slice]:
@@ -246,12 +258,21 @@ class PersonRows(PrivateRows):
         self._grams: dict[int, FloatArray] = {}
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        return [self._sums(request) for request in requests]
+        return [self._taking_part(request)._sums(request) for request in requests]
+
+    def _taking_part(self, request: Request) -> "PersonRows":
+        """The rows of persons that take part, as if there were no others, whose rows then move no sum."""
+        taking_part = request.taking_part
+        if taking_part is None:
+            return self
+        place = self._places.place
+        codes = self._places.person[place]
+        places = Places(np.where(taking_part[codes], codes, -1), self.n_rows, self._X.shape[1])
+        held = place[places.row]
+        return PersonRows(places, (self._X[held], self._norms[held]), self._y[place])
 
     def _sums(self, request: Request) -> Sums:
         weights = self._places.weight
-        if request.taking_part is not None:
-            weights = np.where(np.append(request.taking_part, False)[self._places.person], weights, 0.0)
         mean_clip = request.mean_clip
         contribute, unit, longest = request.contribute, 1.0, math.inf
         if mean_clip is not None:

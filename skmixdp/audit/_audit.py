@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_random_state
 
+from .._rows import check_groups
 from .._utils.progress import progress_bar
 from .._utils.validation import PROBABILITY, check
 from ..privacy import epsilon_of
@@ -40,6 +41,7 @@ def audit_epsilon(
     *,
     X_pub: Any = None,
     y_pub: Any = None,
+    groups: Any = None,
     canaries: tuple[Any, Any] | None = None,
     n_canaries: int | None = None,
     n_fits: int = 1,
@@ -66,6 +68,9 @@ def audit_epsilon(
         Their labels or targets.
     X_pub, y_pub : array-like or None, default=None
         Public rows, passed to ``fit``.
+    groups : array-like of shape (n_samples,) or None, default=None
+        Ids of the persons of the private rows, passed to ``fit``. A canary is then a person with ten rows
+        that are alike.
     canaries : tuple (X, y) or None, default=None
         The canaries and their labels. None generates them: far from the rows in random directions, with
         random labels or far targets. A trial fit without any of them selects those that contribute most.
@@ -146,6 +151,7 @@ def audit_epsilon(
     check("view", view, "released", "model")
     check_fits(n_fits)
     known = check_rows(X, y, "X", "y", 2)
+    persons = None if groups is None else check_groups(groups, len(known), None)
     user_canaries = None if canaries is None else check_canaries(canaries, known)
     n_canaries = check_count(n_canaries, n_fits, user_canaries, known)
     guesses = check_guesses(n_guesses, n_canaries, n_fits)
@@ -154,7 +160,7 @@ def audit_epsilon(
         check_visible(estimator)
     rng = check_random_state(random_state)
 
-    fits = Fits(factory, known, X_pub, y_pub)
+    fits = Fits(factory, known, X_pub, y_pub, persons)
     chosen = user_canaries
     if chosen is None:
         chosen = _make_canaries(fits, known, n_canaries, estimator, rng)

@@ -1538,8 +1538,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "batches of rows instead of persons",
         "A random batch takes some rows of a person, whose guarantee is that of rows drawn several times.",
         "_rows/persons.py",
-        "np.append(request.taking_part, False)[self._places.person]",
-        "np.resize(request.taking_part, len(self._places.person))",
+        "np.where(taking_part[codes], codes, -1)",
+        "np.where(np.resize(taking_part, len(codes)), codes, -1)",
         _OF_PERSONS + "test_persons_that_take_no_part_add_nothing",
     ),
     _sabotage(
