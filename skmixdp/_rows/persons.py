@@ -12,6 +12,7 @@ hold. What a row contributes is therefore the same, bit for bit. Sums over rows 
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,11 +101,16 @@ def check_groups(groups: Any, n_rows: int, noise: Any, own: NDArray[np.bool_] | 
         raise ValueError(
             f"groups has shape {ids.shape} and X {n_rows} rows; pass a flat array of one id for each row."
         )
-    infinite = ids.dtype.kind == "f" and np.isinf(ids).any()
+    types = set(map(type, ids)) if ids.dtype == object else {ids.dtype.type}
+    floats = any(issubclass(t, float | np.floating) for t in types)
+    infinite = floats and bool(((ids == np.inf) | (ids == -np.inf)).any())
     if np.ma.is_masked(groups) or pd.isna(ids).any() or infinite:
         raise ValueError("groups has missing ids; drop the rows of unknown persons, or give each its own id.")
-    if ids.dtype == bool:
+    if any(issubclass(t, bool | np.bool_) for t in types):
         raise ValueError("groups holds bools, which are no ids; pass one id for each row.")
+    # The same person may be 1 in one row and "1" in another.
+    if len(types) > 1 and not any(all(issubclass(t, kind) for t in types) for kind in (str, Real)):
+        raise ValueError("groups must hold ids of one type; pass integers or strings.")
     chosen = np.ones(n_rows, bool) if own is None else own
     codes = np.full(n_rows, -1)
     try:
@@ -167,6 +173,7 @@ class Places:
         self.part_rows = blocks * self.n_lanes
         rows = np.flatnonzero(codes >= 0)
         rows = rows[np.argsort(codes[rows], kind="stable")]
+        self.codes = codes[rows]
         self.sizes = np.bincount(codes[rows], minlength=n_persons)
         self.first = np.append(0, np.cumsum(self.sizes))
         lane = (codes[rows] + np.arange(len(rows)) - self.first[codes[rows]]) % self.n_lanes
@@ -179,7 +186,7 @@ class Places:
         self.row[self.place] = rows
         self.taken = self.row >= 0
         self.person = np.full(len(self.row), n_persons)
-        self.person[self.place] = codes[rows]
+        self.person[self.place] = self.codes
         self.weight = np.where(self.taken, 1 / np.append(self.sizes, 1)[self.person], 0.0)
 
     def parts(self) -> Iterator[slice]:
@@ -200,8 +207,13 @@ class Places:
             yield persons, np.where(number < self.sizes[persons, np.newaxis], places, len(self.row))
 
     def mean(self, values: FloatArray) -> FloatArray:
-        """Means (n_persons,) of values (n_places,) over the rows of each person."""
-        return np.asarray(np.bincount(self.person, self.weight * values, self.n_persons + 1)[:-1], np.float64)
+        """Means (n_persons, ...) of values (n_places, ...) over the rows of each person, in their order."""
+        weighted = (self.weight * values.T).T[self.place]
+        if weighted.ndim == 1:
+            return np.asarray(np.bincount(self.codes, weighted, self.n_persons), np.float64)
+        means = np.zeros((self.n_persons, weighted.shape[1]))
+        np.add.at(means, self.codes, weighted)
+        return means
 
     def _dense(self, parts: Iterable[Any]) -> Iterator[NDArray[Any]]:
         """The parts as dense arrays. Sparse rows are made dense a block at a time."""
@@ -266,7 +278,7 @@ class PersonRows(PrivateRows):
         if taking_part is None:
             return self
         place = self._places.place
-        codes = self._places.person[place]
+        codes = self._places.codes
         places = Places(np.where(taking_part[codes], codes, -1), self.n_rows, self._X.shape[1])
         held = place[places.row]
         return PersonRows(places, (self._X[held], self._norms[held]), self._y[place])
@@ -281,7 +293,7 @@ class PersonRows(PrivateRows):
             unit, longest = 2.0 ** math.floor(math.log2(bound)), _LONGEST * bound
         points = laid_out(request.points, self._X.dtype)
         C: Any = None
-        statistics, means, compiled = Cascade(), None, None
+        statistics, shown, compiled = Cascade(), [], None
         terms = np.zeros(len(self._norms))
         for rows in self._places.parts():
             X, norms = self._X[rows], self._norms[rows]
@@ -301,9 +313,7 @@ class PersonRows(PrivateRows):
             if S is not None:
                 statistics.add(_weighted_sums(S, weights[rows]))
             if request.observe is not None and S is not None:
-                formed = np.asarray(S)
-                means = np.zeros((self.n_rows + 1, formed.shape[1])) if means is None else means
-                np.add.at(means, self._places.person[rows], weights[rows, np.newaxis] * formed)
+                shown.append(np.asarray(S))
         lengths: FloatArray | None = None
         if C is not None:
             lengths = of_rows = self._places.mean(terms)
@@ -320,7 +330,7 @@ class PersonRows(PrivateRows):
                 weights = weights * np.append(factors, 0.0)[self._places.person]
                 lengths = unit * factors * found
         if request.observe is not None:
-            self._show(request, lengths, means)
+            self._show(request, lengths, self._places.mean(np.concatenate(shown)) if shown else None)
         return self._total(C, unit * weights), statistics.value
 
     def _products(self, X: FloatArray, points: FloatArray) -> FloatArray:
@@ -350,7 +360,7 @@ class PersonRows(PrivateRows):
         nowhere = np.full((self.n_rows, len(request.points)), np.inf)  # products of a mean gradient's rows
         shown = (
             None if lengths is None else lengths[:, np.newaxis],
-            None if means is None else means[:-1],
+            means,
         )
         request.observe(slice(0, self.n_rows), Block(None, self._y[:0], np.ones(self.n_rows)), nowhere, shown)
 
