@@ -91,8 +91,8 @@ def _table_shards(file: ArrowFile, label: str | None, group: str | None) -> list
         )
     if group is not None and (group == label or group not in file.schema.names):
         raise ValueError(
-            f"group={group!r} is no column of {file.where} beside the labels; name the column that holds the "
-            "ids of persons."
+            f"group={group!r} is no column of {file.where} other than the labels; name the column that "
+            "holds the ids of persons."
         )
     layout = _Layout.of(file.schema, {label, group}, file.where)
     names = None if layout.listed else tuple(layout.columns)

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_random_state
 
-from .._rows import check_groups
 from .._utils.progress import progress_bar
 from .._utils.validation import PROBABILITY, check
 from ..privacy import epsilon_of
@@ -26,7 +25,7 @@ from ._checks import Rows, check_canaries, check_count, check_fits, check_guesse
 from ._fits import Fits, check_factory
 from ._membership import losses_of
 from ._result import AuditResult, Claim, View, claim_of
-from ._white_box import check_visible, evidence_of, strengths_of
+from ._white_box import check_visible, evidence_of, persons_of, strengths_of
 
 FloatArray = NDArray[np.float64]
 
@@ -151,7 +150,7 @@ def audit_epsilon(
     check("view", view, "released", "model")
     check_fits(n_fits)
     known = check_rows(X, y, "X", "y", 2)
-    persons = None if groups is None else check_groups(groups, len(known), None)
+    persons = persons_of(groups, len(known))
     user_canaries = None if canaries is None else check_canaries(canaries, known)
     n_canaries = check_count(n_canaries, n_fits, user_canaries, known)
     guesses = check_guesses(n_guesses, n_canaries, n_fits)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine.release import RecordedRelease, recorded_releases
-from .._rows import Persons
 from ._checks import Rows
 from ._result import steps_of
 
@@ -33,7 +32,7 @@ class Fits:
     The guarantee's neighbours have one row *zeroed out*: it adds zero to every sum, and the public number of
     rows stays. No row of numbers does that, so an excluded canary is zeroed out where sums are released. In
     ``X`` the mean of two known rows replaces it, so that no other step of a pipeline sees it. With
-    ``persons`` of the known rows, each canary is a person with several rows, which are copies.
+    the ``persons`` of the known rows, each canary is a person with several rows, which are copies.
     """
 
     def __init__(
@@ -42,7 +41,7 @@ class Fits:
         known: Rows,
         X_pub: Any,
         y_pub: Any,
-        persons: Persons | None = None,
+        persons: tuple[NDArray[np.intp], int, str] | None = None,
     ) -> None:
         self._factory = factory
         self._known = known

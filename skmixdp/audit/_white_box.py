@@ -8,7 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine.release import RecordedRelease
-from .._rows import ArrayTable, InMemoryRows, PersonTable, PrivateRows, Request, RowMap
+from .._rows import (
+    ArrayTable,
+    InMemoryRows,
+    Persons,
+    PersonTable,
+    PrivateRows,
+    Request,
+    RowMap,
+    check_groups,
+)
 from ._checks import Rows
 from ._fits import ROWS_OF_PERSON, Fitted
 from ._result import trained_step
@@ -73,6 +82,11 @@ def strengths_of(fitted: Fitted, canaries: Rows) -> FloatArray:
         for _, contributions in _contributions(alone, release):
             squares += np.sum(contributions**2, axis=1)
     return np.sqrt(squares)
+
+
+def persons_of(groups: Any, n_rows: int) -> Persons | None:
+    """The persons of the known rows, if there are ids."""
+    return None if groups is None else check_groups(groups, n_rows, None)
 
 
 def check_visible(estimator: Any) -> None:

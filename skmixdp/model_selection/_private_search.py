@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._rows import given_groups
 from .._utils.progress import progress_bar
 from .._utils.validation import is_empty, refuse_arguments, unit_of
 from ..preprocessing import check_pipeline
@@ -208,7 +207,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         prefix, head = head_of(self.estimator)
         if not is_empty(X_pub):
             check_routing(self.estimator)
-        if (groups := given_groups(X, groups)) is not None:
+        if groups is not None:
             check_routing(self.estimator, "groups")
         check_head(head, prefix, candidates.names, self.scoring)
         warn_of_seed(self.random_state, head.random_state)
