@@ -8,6 +8,7 @@ what NumPy adds up, and differs by rounding.
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
+from itertools import pairwise
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -23,8 +24,17 @@ from .sums import PANEL_ROWS, dot_error
 #: of class 1 of two. Terms are added as :func:`~skmixdp._linear.sums.sum_error` says of one block.
 ClippedSums = Callable[[FloatArray, NDArray[np.int8], FloatArray, FloatArray, float, slice], FloatArray]
 
+#: ``(X, C^T, place, first)``: lengths (n_persons,) of the mean of ``c_i x_i^T`` over the rows of a person.
+#: The rows of person p are at ``place[first[p]:first[p + 1]]`` of ``X`` (n_rows, d_in), float32, and ``C^T``
+#: (m, n_rows), float64. They are off by less than ``2 u (n + m d_in)`` mean lengths of n rows' terms, ``u``
+#: being the roundoff of float64.
+MeanLengths = Callable[[FloatArray, FloatArray, NDArray[np.intp], NDArray[np.intp]], FloatArray]
+
 #: Rows, or work of a pass, from which it is worth importing numba.
 _MANY_ROWS, _FEWEST = 1_000_000, 200_000_000
+
+#: The same for the work of one row of each person.
+_FEWEST_OF_PERSONS = 2_000_000
 
 #: The work on an output of a row takes as long as so many multiplications.
 _WORK_ON_OUTPUT = 48
@@ -43,9 +53,20 @@ def work_of_pass(n_rows: int, d_in: int, m: int) -> int:
 
 def clipped_sums(n_rows: int, d_in: int, m: int, dtype: DTypeLike) -> ClippedSums | None:
     """The function that sums clipped residuals of ``m`` outputs times rows; None where NumPy is faster."""
-    few = 0 < d_in <= _MOST_FEATURES and 0 < m <= _MOST_OUTPUTS and np.dtype(dtype) == np.float32
+    few = _are_few(d_in, m, dtype)
     many = n_rows >= _MANY_ROWS or work_of_pass(n_rows, d_in, m) >= _FEWEST
     return compiled() if few and many else None
+
+
+def mean_lengths(n_persons: int, d_in: int, m: int, dtype: DTypeLike) -> MeanLengths | None:
+    """The function for lengths of persons' means with ``m`` outputs; None where NumPy is faster."""
+    many = work_of_pass(n_persons, d_in, m) >= _FEWEST_OF_PERSONS
+    return compiled_lengths() if _are_few(d_in, m, dtype) and many else None
+
+
+def _are_few(d_in: int, m: int, dtype: DTypeLike) -> bool:
+    """Whether loops are faster than BLAS for so many features and outputs, in single precision."""
+    return 0 < d_in <= _MOST_FEATURES and 0 < m <= _MOST_OUTPUTS and np.dtype(dtype) == np.float32
 
 
 def may_be_compiled(n_rows: int, d_in: int) -> bool:
@@ -90,6 +111,30 @@ def compiled() -> ClippedSums | None:
     # NumPy can always replace the loops, and a fit may have been charged already.
     except Exception:
         return None
+
+
+@cache
+def compiled_lengths() -> MeanLengths | None:
+    """The compiled loop for lengths; None without numba, or if compiling or a check fails."""
+    try:
+        from . import loops
+
+        # There are no signatures if numba is told not to compile.
+        usable = getattr(loops.mean_lengths, "signatures", ()) and lengths_are_right(loops.mean_lengths)
+        return loops.mean_lengths if usable else None
+    # NumPy can always replace the loop, and a fit may have been charged already.
+    except Exception:
+        return None
+
+
+def lengths_are_right(lengths: MeanLengths) -> bool:
+    """Whether a few lengths are right: those of persons with no to nine rows."""
+    X, C = np.cos(np.arange(225)).reshape(45, 5).astype(np.float32), np.sin(np.arange(90.0)).reshape(2, 45)
+    place, first = np.arange(45)[::-1].copy(), np.cumsum(np.arange(11)) - np.arange(11)
+    exact = [
+        np.linalg.norm(C[:, place[i:j]] @ X[place[i:j]]) / max(j - i, 1) for i, j in pairwise(first.tolist())
+    ]
+    return np.allclose(lengths(X, C, place, first), exact, rtol=0, atol=1e-12)
 
 
 def is_right(sums: ClippedSums) -> bool:

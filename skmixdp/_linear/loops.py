@@ -235,3 +235,37 @@ def clipped_sums(memory, stride, d_in, y, lengths, W, within, start, stop, panel
         for p in range(0, n, panel):
             _add_panel(memory, stride, d_in, Z, sums, first, p, min(p + panel, n))
     return sums
+
+
+@njit(
+    float64[::1](_read_only(float32, 2), _read_only(float64, 2), _read_only(int64), _read_only(int64)),
+    cache=True,
+    **_ANY_ORDER,
+)
+def mean_lengths(X, C, place, first):
+    """Lengths (n_persons,) of ``1/m sum_i c_i x_i^T`` over the m rows of each person, formed in float64.
+
+    ``C`` (k, n_rows) holds residuals. The rows of person p are at ``place[first[p]:first[p + 1]]``. A length
+    depends on those rows alone.
+    """
+    k, d_in = len(C), X.shape[1]
+    lengths, formed = np.zeros(len(first) - 1), np.empty((k, d_in))
+    for p in range(len(lengths)):
+        formed[:] = 0.0
+        last = first[p + 1] - 1
+        for t in range(first[p], last + 1, 4):
+            # Four rows at a time; the last one stands in, with residuals of 0, where there are fewer.
+            a, b, c, d = place[t], place[min(t + 1, last)], place[min(t + 2, last)], place[min(t + 3, last)]
+            for j in range(k):
+                r, s = C[j, a], C[j, b] if t + 1 <= last else 0.0
+                u, v = C[j, c] if t + 2 <= last else 0.0, C[j, d] if t + 3 <= last else 0.0
+                for f in range(d_in):
+                    first_two = r * float64(X[a, f]) + s * float64(X[b, f])
+                    formed[j, f] += first_two + u * float64(X[c, f]) + v * float64(X[d, f])
+        squares = 0.0
+        for j in range(k):
+            for f in range(d_in):
+                squares += formed[j, f] * formed[j, f]
+        if last >= first[p]:
+            lengths[p] = np.sqrt(squares) / (last + 1 - first[p])
+    return lengths

@@ -12,6 +12,7 @@ hold. What a row contributes is therefore the same, bit for bit. Sums over rows 
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,36 +21,38 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._linear import (
+    NARROW,
     Cascade,
     FloatArray,
+    MeanLengths,
     SumError,
     add_products,
     laid_out,
     largest_entries,
+    mean_lengths,
     row_norms,
-    row_products,
+    row_slices,
 )
 from .._utils.validation import CONVERSION_ERRORS, check_finite, unit_of
 from .memory import check_lengths
 from .row_map import RowMap
 from .source import BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, Table
+from .streamed import RowFiles
 from .table import from_device
 
-#: Entries of the largest block, and its most rows.
-_BLOCK_ENTRIES, _MOST_ROWS = 2**18, 4096
+#: Entries that are visited together, at most, and rows.
+_PART_ENTRIES, _MOST_ROWS = 2**18, 4096
 
 #: Blocks have a multiple of so many rows. They then begin at multiples of 64 bytes: libraries may add entries
 #: in an order that follows from where they begin.
 _UNIT = 16
 
-#: Persons in a lane, if there are so many, which makes lanes about as long as each other; and fewest lanes.
-_PER_LANE, _FEWEST_LANES = 8, 128
+#: Fewest and most rows of a block, if persons are that many. The larger the block, the more places are empty.
+_FEWEST_LANES, _MOST_LANES = 64, 512
 
-#: Rows of the blocks of persons with many rows, at most. Those are more than half of it.
-_OWN = 128
-
-#: Entries that are formed at once where lengths of mean gradients are computed.
-_FORMED_ENTRIES = 2**22
+#: The gradient of a person's row is clipped at so many times the bound on the person's mean, so that the
+#: rounding of sums has a bound.
+_LONGEST = 1024.0
 
 _ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 
@@ -63,6 +66,16 @@ class Persons(NamedTuple):
     codes: NDArray[np.intp]
     n_persons: int
     unit: str
+
+
+def given_groups(X: Any, groups: Any) -> Any:
+    """The ids of persons that were passed, or those in the files of ``X``; None without any."""
+    own = X.groups if isinstance(X, RowFiles) else None
+    if own is not None and groups is not None and groups is not own:
+        raise ValueError(
+            f"X was opened with group={own.name!r}, so its files have the groups; leave one of them out."
+        )
+    return groups if own is None else own
 
 
 def check_groups(groups: Any, n_rows: int, noise: Any, own: NDArray[np.bool_] | None = None) -> Persons:
@@ -88,11 +101,16 @@ def check_groups(groups: Any, n_rows: int, noise: Any, own: NDArray[np.bool_] | 
         raise ValueError(
             f"groups has shape {ids.shape} and X {n_rows} rows; pass a flat array of one id for each row."
         )
-    infinite = ids.dtype.kind == "f" and np.isinf(ids).any()
+    types = set(map(type, ids)) if ids.dtype == object else {ids.dtype.type}
+    floats = any(issubclass(t, float | np.floating) for t in types)
+    infinite = floats and bool(((ids == np.inf) | (ids == -np.inf)).any())
     if np.ma.is_masked(groups) or pd.isna(ids).any() or infinite:
         raise ValueError("groups has missing ids; drop the rows of unknown persons, or give each its own id.")
-    if ids.dtype == bool:
+    if any(issubclass(t, bool | np.bool_) for t in types):
         raise ValueError("groups holds bools, which are no ids; pass one id for each row.")
+    # The same person may be 1 in one row and "1" in another.
+    if len(types) > 1 and not any(all(issubclass(t, kind) for t in types) for kind in (str, Real)):
+        raise ValueError("groups must hold ids of one type; pass integers or strings.")
     chosen = np.ones(n_rows, bool) if own is None else own
     codes = np.full(n_rows, -1)
     try:
@@ -140,53 +158,62 @@ class PersonTable(Table):
 class Places:
     """The places of rows in blocks whose products are computed together.
 
-    Person ``p`` with few rows has lane ``p % n_lanes``: place ``t n_lanes + l`` of the first blocks is in
-    lane l of block t. Rows follow those of earlier persons in their lane. A person with many rows has blocks
-    of its own. ``row`` and ``person`` (n_places,) are what each place holds; -1 and ``n_persons`` where it is
-    empty. ``weight`` is 1/m for rows of a person with m of them, and 0 at empty places.
+    Row ``t`` of person ``p`` has lane ``(p + t) % n_lanes``, which makes lanes about as long as each other.
+    Rows in a lane follow those of earlier persons: place ``b n_lanes + l`` is in lane l of block b. ``row``
+    and ``person`` (n_places,) are what each place holds; -1 and ``n_persons`` where it is empty. ``weight``
+    is 1/m for rows of a person with m of them, and 0 at empty places.
     """
 
     def __init__(self, codes: NDArray[np.intp], n_persons: int, n_features: int) -> None:
         self.n_persons = n_persons
-        self.largest_block = _whole(min(_BLOCK_ENTRIES // max(n_features, 1), _MOST_ROWS))
-        wanted = max(n_persons // _PER_LANE, _FEWEST_LANES)
-        self._n_lanes = min(_whole(min(wanted, n_persons + _UNIT - 1)), self.largest_block)
-        self._own = min(_OWN, self.largest_block)
+        most = _whole(min(_PART_ENTRIES // max(n_features, 1), _MOST_ROWS))
+        self.n_lanes = min(_whole(min(max(math.isqrt(n_persons), _FEWEST_LANES), _MOST_LANES)), most)
+        blocks = max(min(most, n_persons) // self.n_lanes, 1)
+        #: Rows of all parts of a pass, which are some blocks.
+        self.part_rows = blocks * self.n_lanes
         rows = np.flatnonzero(codes >= 0)
         rows = rows[np.argsort(codes[rows], kind="stable")]
-        sizes = np.bincount(codes[rows], minlength=n_persons)
-        many = sizes[codes[rows]] > self._own // 2
-        lanes = _in_columns(rows[~many], codes[rows[~many]] % self._n_lanes, self._n_lanes)
-        self._in_lanes = lanes.size
-        # Each person with many rows fills whole blocks, one row after the other.
-        number = np.arange(len(rows)) - (np.cumsum(sizes) - sizes)[codes[rows]]
-        blocks = np.where(sizes > self._own // 2, -(-sizes // self._own), 0)
-        first = (np.cumsum(blocks) - blocks) * self._own
-        own = np.full(int(blocks.sum()) * self._own, -1)
-        own[(first[codes[rows]] + number)[many]] = rows[many]
-        self.row = np.concatenate([lanes.ravel(), own])
+        self.codes = codes[rows]
+        self.sizes = np.bincount(codes[rows], minlength=n_persons)
+        self.first = np.append(0, np.cumsum(self.sizes))
+        lane = (codes[rows] + np.arange(len(rows)) - self.first[codes[rows]]) % self.n_lanes
+        order = np.argsort(lane, kind="stable")
+        counts = np.bincount(lane, minlength=self.n_lanes)
+        block = np.empty(len(rows), np.intp)
+        block[order] = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        self.place = block * self.n_lanes + lane
+        self.row = np.full(max(-(-int(counts.max()) // blocks), 1) * self.part_rows, -1)
+        self.row[self.place] = rows
         self.taken = self.row >= 0
-        self.person = np.where(self.taken, codes[self.row], n_persons)
-        self.weight = np.where(self.taken, 1 / np.append(sizes, 1)[self.person], 0.0)
+        self.person = np.full(len(self.row), n_persons)
+        self.person[self.place] = self.codes
+        self.weight = np.where(self.taken, 1 / np.append(self.sizes, 1)[self.person], 0.0)
 
-    def blocks(self) -> Iterator[slice]:
-        """The places of each block."""
-        for start in range(0, self._in_lanes, self._n_lanes):
-            yield slice(start, start + self._n_lanes)
-        for start in range(self._in_lanes, len(self.row), self._own):
-            yield slice(start, start + self._own)
+    def parts(self) -> Iterator[slice]:
+        """The places of each part of a pass."""
+        return row_slices(len(self.row), self.part_rows)
 
     def by_size(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Persons (p,) of each size m, and the places (p, m) of their rows."""
-        places = np.argsort(self.person, kind="stable")[: int(self.taken.sum())]
-        persons, first, sizes = np.unique(self.person[places], return_index=True, return_counts=True)
-        for m in np.unique(sizes).tolist():
-            same = np.flatnonzero(sizes == m)
-            yield persons[same], places[first[same, np.newaxis] + np.arange(m)]
+        """Persons (p,) with two rows or more, by about the same size, and the places (p, m) of their rows.
+
+        The last ones are ``n_places`` if a person has less than m rows: up to a fifth of them.
+        """
+        unit = 2 ** np.maximum(np.frexp(self.sizes)[1] - 3, 0)
+        widths = np.where(self.sizes > 1, -(-self.sizes // unit) * unit, 0)
+        for m in np.unique(widths[widths > 0]).tolist():
+            persons = np.flatnonzero(widths == m)
+            number = np.arange(m)
+            places = self.place.take(self.first[persons, np.newaxis] + number, mode="clip")
+            yield persons, np.where(number < self.sizes[persons, np.newaxis], places, len(self.row))
 
     def mean(self, values: FloatArray) -> FloatArray:
-        """Means (n_persons,) of values (n_places,) over the rows of each person."""
-        return np.asarray(np.bincount(self.person, self.weight * values, self.n_persons + 1)[:-1], np.float64)
+        """Means (n_persons, ...) of values (n_places, ...) over the rows of each person, in their order."""
+        weighted = (self.weight * values.T).T[self.place]
+        if weighted.ndim == 1:
+            return np.asarray(np.bincount(self.codes, weighted, self.n_persons), np.float64)
+        means = np.zeros((self.n_persons, weighted.shape[1]))
+        np.add.at(means, self.codes, weighted)
+        return means
 
     def _dense(self, parts: Iterable[Any]) -> Iterator[NDArray[Any]]:
         """The parts as dense arrays. Sparse rows are made dense a block at a time."""
@@ -195,8 +222,8 @@ class Places:
                 yield np.asarray(part)
                 continue
             held: Any = part
-            for start in range(0, held.shape[0], self.largest_block):
-                yield held[start : start + self.largest_block].toarray()
+            for start in range(0, held.shape[0], self.part_rows):
+                yield held[start : start + self.part_rows].toarray()
 
     def mapped(
         self, parts: Iterable[Any], row_map: RowMap, dtype: np.dtype[Any]
@@ -218,7 +245,7 @@ class Places:
             features[at[at >= 0]] = rows[: len(at)][at >= 0]
             first += len(rows)
         X, norms = np.empty((len(features), row_map.width(features.shape[1])), dtype), np.empty(len(features))
-        for block in self.blocks():
+        for block in row_slices(len(features), self.n_lanes):
             X[block], norms[block] = row_map.measured(features[block], dtype)
         return X, norms
 
@@ -243,66 +270,88 @@ class PersonRows(PrivateRows):
         self._grams: dict[int, FloatArray] = {}
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        return [self._sums(request) for request in requests]
+        return [self._taking_part(request)._sums(request) for request in requests]
+
+    def _taking_part(self, request: Request) -> "PersonRows":
+        """The rows of persons that take part, as if there were no others, whose rows then move no sum."""
+        taking_part = request.taking_part
+        if taking_part is None:
+            return self
+        place = self._places.place
+        codes = self._places.codes
+        places = Places(np.where(taking_part[codes], codes, -1), self.n_rows, self._X.shape[1])
+        held = place[places.row]
+        return PersonRows(places, (self._X[held], self._norms[held]), self._y[place])
 
     def _sums(self, request: Request) -> Sums:
-        taking_part = np.ones(self.n_rows + 1, bool)
-        if not request.takes_all:
-            taking_part[:-1] = request.taking_part
-        weights = np.where(taking_part[self._places.person], self._places.weight, 0.0)
+        weights = self._places.weight
         mean_clip = request.mean_clip
-        contribute = request.contribute if mean_clip is None else mean_clip.contribute
-        points = laid_out(request.points, self._X.dtype)
-        buffer = np.empty((self._places.largest_block, len(points)), self._X.dtype)
-        C: Any = None
-        unit, statistics, means = 1.0, Cascade(), None
+        contribute, unit, longest = request.contribute, 1.0, math.inf
         if mean_clip is not None:
+            contribute, bound = mean_clip.contribute, mean_clip.clip.sensitivity(np.dtype(np.float64))
             # A power of two near the bound, in units of which no square underflows.
-            unit = 2.0 ** math.floor(math.log2(mean_clip.clip.sensitivity(np.dtype(np.float64))))
+            unit, longest = 2.0 ** math.floor(math.log2(bound)), _LONGEST * bound
+        points = laid_out(request.points, self._X.dtype)
+        C: Any = None
+        statistics, shown, compiled = Cascade(), [], None
         terms = np.zeros(len(self._norms))
-        for rows in self._places.blocks():
-            X = self._X[rows]
-            Z = row_products(X, points, buffer[: len(X)])
-            block = Block(X, self._y[rows], self._norms[rows])
-            residuals, S = contribute(Z, block)
+        for rows in self._places.parts():
+            X, norms = self._X[rows], self._norms[rows]
+            block = Block(X, self._y[rows], norms)
+            residuals, S = contribute(self._products(X, points), block)
             if residuals is not None:
                 if C is None:
-                    C = np.zeros((len(self._norms), residuals.shape[1]))
-                C[rows] = np.where(self._places.taken[rows, np.newaxis], residuals, 0.0)
-                C[rows] /= unit
-                # Of blocks, whose shapes are fixed: of all rows, their number would decide how.
-                terms[rows] = row_norms(C[rows]) * self._norms[rows]
+                    k = residuals.shape[1]
+                    compiled = mean_lengths(self.n_rows, X.shape[1], k, X.dtype)
+                    shape = len(self._norms) + 1, k  # and one for no row
+                    C = np.zeros(shape, order="C" if compiled is None else "F")
+                held = C[rows]
+                held[:] = residuals
+                terms[rows] = row_norms(held) * norms
+                if mean_clip is not None:
+                    _shorten(held, terms[rows], longest, unit)
             if S is not None:
                 statistics.add(_weighted_sums(S, weights[rows]))
             if request.observe is not None and S is not None:
-                formed = np.asarray(S)
-                means = np.zeros((self.n_rows + 1, formed.shape[1])) if means is None else means
-                np.add.at(means, self._places.person[rows], weights[rows, np.newaxis] * formed)
+                shown.append(np.asarray(S))
         lengths: FloatArray | None = None
         if C is not None:
             lengths = of_rows = self._places.mean(terms)
             if mean_clip is not None:
-                found = self._lengths_of_means(C, of_rows)
-                entries = self._places.mean(largest_entries(C) * largest_entries(self._X)) * _UP
-                factors = mean_clip.clip.weights(unit * found, lambda: unit * entries)
+                found = self._lengths_of_means(C, of_rows, compiled)
+                factors = mean_clip.clip.weights(
+                    unit * found,
+                    lambda: (
+                        unit * _UP * self._places.mean(largest_entries(C[:-1]) * largest_entries(self._X))
+                    ),
+                )
                 # A factor above 1 must not make the rows' own terms longer than is stated.
-                longest = mean_clip.longest * mean_clip.clip.sensitivity(np.dtype(np.float64)) / unit
-                factors = np.minimum(factors, longest / np.maximum(of_rows, 1.0))
+                factors = np.minimum(factors, longest / unit / np.maximum(of_rows, 1.0))
                 weights = weights * np.append(factors, 0.0)[self._places.person]
                 lengths = unit * factors * found
         if request.observe is not None:
-            self._show(request, lengths, means)
+            self._show(request, lengths, self._places.mean(np.concatenate(shown)) if shown else None)
         return self._total(C, unit * weights), statistics.value
+
+    def _products(self, X: FloatArray, points: FloatArray) -> FloatArray:
+        """``X points^T`` (rows, m) of a part, block by block; column by column if they are few."""
+        m = len(points)
+        n_lanes = self._places.n_lanes
+        blocks = X.reshape(len(X) // n_lanes, n_lanes, X.shape[1])
+        products = np.matmul(blocks, points.T).reshape(len(X), m)
+        return np.asfortranarray(products) if m < NARROW else products
 
     def _total(self, C: Any, weights: FloatArray) -> FloatArray | None:
         """``sum_i w_i c_i x_i^T`` (k, d_in) over all rows, in double precision; None without residuals."""
         if C is None:
             return None
         total = Cascade()
-        for rows in self._places.blocks():
+        wide = np.empty((self._places.part_rows, self._X.shape[1]))
+        for rows in self._places.parts():
             weighted = weights[rows, np.newaxis] * C[rows]
             weighted[weights[rows] == 0] = 0.0  # even of NaN
-            add_products(total, weighted, self._X[rows])
+            wide[:] = self._X[rows]
+            add_products(total, weighted, wide)
         return np.asarray(total.value)
 
     def _show(self, request: Request, lengths: FloatArray | None, means: FloatArray | None) -> None:
@@ -311,13 +360,15 @@ class PersonRows(PrivateRows):
         nowhere = np.full((self.n_rows, len(request.points)), np.inf)  # products of a mean gradient's rows
         shown = (
             None if lengths is None else lengths[:, np.newaxis],
-            None if means is None else means[:-1],
+            means,
         )
         request.observe(slice(0, self.n_rows), Block(None, self._y[:0], np.ones(self.n_rows)), nowhere, shown)
 
     # -- lengths of a person's mean ----------------------------------------------------------
 
-    def _lengths_of_means(self, C: FloatArray, of_rows: FloatArray) -> FloatArray:
+    def _lengths_of_means(
+        self, C: FloatArray, of_rows: FloatArray, compiled: MeanLengths | None
+    ) -> FloatArray:
         """Upper bounds (n_persons,) on the lengths of ``1/m sum_i c_i x_i^T``, with mean lengths of terms.
 
         They are ``sqrt(sum_ij (c_i c_j)(x_i x_j)) / m`` in double precision, or measured where the mean is
@@ -326,34 +377,47 @@ class PersonRows(PrivateRows):
         have as many rows changes no bit.
         """
         k, d_in = C.shape[1], self._X.shape[1]
-        lengths: FloatArray = of_rows.copy()
+        if compiled is not None:
+            lengths: FloatArray = compiled(self._X, C.T, self._places.place, self._places.first)
+            roundings = self._places.sizes + 8.0 + k * d_in
+            return np.asarray(lengths + 2 * _ROUNDOFF * roundings * of_rows)
+        lengths = of_rows.copy()
         error = np.zeros(self.n_rows)
         for index, (persons, places) in enumerate(self._by_size):
             m = places.shape[1]
-            if m == 1:
-                continue
-            if 2 * m <= d_in:  # the products that are kept take no more memory than the rows
-                residuals = C[places]
-                products = np.matmul(residuals, residuals.swapaxes(1, 2))
-                products *= self._gram(index)
-                squares = products.reshape(-1, m * m).sum(axis=1)
-                lengths[persons] = np.sqrt(np.maximum(squares, 0)) / m
-                error[persons] = math.sqrt(2 * _ROUNDOFF * (d_in + k + m**2 + 8))
-            else:
-                step = max(_FORMED_ENTRIES // (m * d_in + k * d_in), 1)
-                for start in range(0, len(persons), step):
-                    some = places[start : start + step]
-                    rows = self._X[some].astype(np.float64)
-                    residuals = C[some]
-                    # Not as products with a vector, whose bits may follow from where it begins.
-                    formed = (
-                        (residuals * rows).sum(axis=1)
-                        if min(k, d_in) == 1
-                        else np.matmul(residuals.swapaxes(1, 2), rows).reshape(len(some), -1)
-                    )
-                    lengths[persons[start : start + step]] = np.sqrt((formed**2).sum(axis=1)) / m
-                error[persons] = 2 * _ROUNDOFF * (m + k * d_in + 8)
+            by_products = (
+                2 * m <= d_in
+            )  # the products that are kept take about the memory of the rows, at most
+            squares = np.empty(len(persons))
+            for some in row_slices(
+                len(persons), max(_PART_ENTRIES // (m * (k + (m if by_products else d_in))), 1)
+            ):
+                if by_products:
+                    residuals = C[places[some]]
+                    products = np.matmul(residuals, residuals.swapaxes(1, 2))
+                    products *= self._gram(index)[some]
+                else:
+                    products = self._formed(C, places[some]) ** 2
+                squares[some] = products.reshape(len(products), -1).sum(axis=1)
+            lengths[persons] = np.sqrt(np.maximum(squares, 0)) / self._places.sizes[persons]
+            roundings = 2 * _ROUNDOFF * (m + 8 + k * d_in)
+            if by_products:
+                roundings = math.sqrt(2 * _ROUNDOFF * (d_in + k + m**2 + 8))
+            error[persons] = roundings
         return lengths + error * of_rows
+
+    def _formed(self, C: FloatArray, places: NDArray[np.intp]) -> FloatArray:
+        """``sum_i c_i x_i^T`` (p, k, d_in) of each person, in double precision, from parts of their rows."""
+        formed = np.zeros((len(places), C.shape[1], self._X.shape[1]))
+        for part in row_slices(places.shape[1], max(_PART_ENTRIES // self._X.shape[1], 1)):
+            residuals = C[places[:, part]]
+            rows = self._X.take(places[:, part], axis=0, mode="clip").astype(np.float64, copy=False)
+            # Not as products with a vector, whose bits may follow from where it begins.
+            if min(formed.shape[1:]) == 1:
+                formed += (residuals * rows).sum(axis=1).reshape(formed.shape)
+            else:
+                formed += np.matmul(residuals.swapaxes(1, 2), rows)
+        return formed
 
     def _gram(self, index: int) -> FloatArray:
         """Products (p, m, m) of the rows of each person of one size, in double precision."""
@@ -361,10 +425,9 @@ class PersonRows(PrivateRows):
             places = self._by_size[index][1]
             m, d_in = places.shape[1], self._X.shape[1]
             products = np.empty((len(places), m, m))
-            step = max(_FORMED_ENTRIES // (m * d_in), 1)
-            for start in range(0, len(places), step):
-                rows = self._X[places[start : start + step]].astype(np.float64)
-                np.matmul(rows, rows.swapaxes(1, 2), out=products[start : start + step])
+            for some in row_slices(len(places), max(_PART_ENTRIES // (m * d_in), 1)):
+                rows = self._X.take(places[some], axis=0, mode="clip").astype(np.float64, copy=False)
+                np.matmul(rows, rows.swapaxes(1, 2), out=products[some])
             self._grams[index] = products
         return self._grams[index]
 
@@ -375,8 +438,8 @@ class PersonRows(PrivateRows):
         in double precision, those of a block in any order and then by a cascade. The terms of a person
         together are at most ``longest`` times as long as its contribution may be.
         """
-        longest = 1.0 if request.mean_clip is None else request.mean_clip.longest
-        relative = 2 * 1.01 * _ROUNDOFF * (self._places.largest_block + 72) * self.n_rows * longest
+        longest = 1.0 if request.mean_clip is None else _LONGEST
+        relative = 2 * 1.01 * _ROUNDOFF * (self._places.part_rows + 72) * self.n_rows * longest
         return SumError(relative, 0.0, self.n_rows)
 
 
@@ -385,14 +448,16 @@ def _whole(n_rows: int) -> int:
     return max(n_rows // _UNIT, 1) * _UNIT
 
 
-def _in_columns(rows: NDArray[np.intp], column: NDArray[np.intp], n_columns: int) -> NDArray[np.intp]:
-    """A table (t, n_columns) in which rows (n,) follow each other in their column (n,); -1 where none is."""
-    order = np.argsort(column, kind="stable")
-    counts = np.bincount(column, minlength=n_columns)
-    number = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    table = np.full((int(counts.max()), n_columns), -1)
-    table[number, column[order]] = rows[order]
-    return table
+def _shorten(C: FloatArray, terms: FloatArray, longest: float, unit: float) -> None:
+    """Scale residuals (rows, k), in place, such that no term is longer than ``longest``, and to other units.
+
+    ``terms`` (rows,) are the lengths of ``c_i x_i^T``, before and after. Those that are not finite become 0.
+    """
+    finite = terms < np.inf
+    with np.errstate(invalid="ignore"):
+        C *= (np.where(finite, longest / np.maximum(terms, longest), 0.0) / unit)[:, np.newaxis]
+    C[~finite] = 0.0  # multiplication would keep a NaN
+    terms[:] = np.where(finite, np.minimum(terms, longest) / unit, 0.0)
 
 
 def _weighted_sums(S: Any, weights: FloatArray) -> FloatArray:

@@ -6,12 +6,13 @@ rows name the file alone, since the part and the row depend on private values.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from .files import IN_PARTS, ArrayFile, ArrowFile, NpyFile, format_of
@@ -23,9 +24,9 @@ Array = NDArray[Any]
 class Shard:
     """A part of the rows, named ``where`` in messages; messages about rows name its ``file`` alone.
 
-    ``rows`` reads the features (n_rows, n_features) piece by piece, and ``labels`` the labels (n_rows,);
-    ValueErrors name the shard. If ``is_mapped``, the one piece is an array that nothing decodes. ``labels``
-    and the ``names`` of features may be None.
+    ``rows`` reads the features (n_rows, n_features) piece by piece, ``labels`` the labels (n_rows,), and
+    ``ids`` those of persons (n_rows,); ValueErrors name the shard. If ``is_mapped``, the one piece is an array
+    that nothing decodes. ``labels``, ``ids`` and the ``names`` of features may be None.
     """
 
     where: str
@@ -37,6 +38,7 @@ class Shard:
     labels: Callable[[], Array] | None = None
     is_mapped: bool = False
     names: tuple[str, ...] | None = None
+    ids: "Callable[[], pd.Series[Any]] | None" = None
 
 
 def array_shard(
@@ -57,11 +59,11 @@ def array_shard(
     return Shard(where, where, shape[0], shape[1], dtype, lambda: iter([rows()]), labels, is_mapped)
 
 
-def file_shards(path: Path, label: str | None) -> list[Shard]:
-    """The parts of a file, whose labels are in the column or array called ``label``."""
+def file_shards(path: Path, label: str | None, group: str | None) -> list[Shard]:
+    """The parts of a file, with labels in the column or array ``label`` and ids of persons in ``group``."""
     file = format_of(path, path.name, IN_PARTS)(path, path.name)
     if isinstance(file, ArrowFile):
-        return _table_shards(file, label)
+        return _table_shards(file, label, group)
     assert isinstance(file, ArrayFile)
     labels = label or "y"
     if label is not None and label not in file.headers:
@@ -71,15 +73,28 @@ def file_shards(path: Path, label: str | None) -> list[Shard]:
     read_labels = (lambda: file.read(labels)) if labels in file.headers else None
     mapped = isinstance(file, NpyFile)
     read = partial(file.read, "X", mapped=mapped)
-    return [array_shard(file.where, file.headers["X"], read, read_labels, is_mapped=mapped)]
+    shard = array_shard(file.where, file.headers["X"], read, read_labels, is_mapped=mapped)
+    if group is None:
+        return [shard]
+    if file.headers.get(group, ((), None))[0] != (shard.n_rows,):
+        raise ValueError(
+            f"group={group!r} is no flat array of {shard.n_rows} ids in {file.where}; name the array of ids, "
+            "or pass groups to fit."
+        )
+    return [replace(shard, ids=lambda: pd.Series(file.read(group)))]
 
 
-def _table_shards(file: ArrowFile, label: str | None) -> list[Shard]:
+def _table_shards(file: ArrowFile, label: str | None, group: str | None) -> list[Shard]:
     if label is not None and label not in file.schema.names:
         raise ValueError(
             f"label={label!r} is no column of {file.where}; name the column that holds the labels."
         )
-    layout = _Layout.of(file.schema, label, file.where)
+    if group is not None and (group == label or group not in file.schema.names):
+        raise ValueError(
+            f"group={group!r} is no column of {file.where} other than the labels; name the column that "
+            "holds the ids of persons."
+        )
+    layout = _Layout.of(file.schema, {label, group}, file.where)
     names = None if layout.listed else tuple(layout.columns)
 
     def shard(i: int) -> Shard:
@@ -92,6 +107,7 @@ def _table_shards(file: ArrowFile, label: str | None) -> list[Shard]:
             lambda: (layout.rows(piece, file.where) for piece in file.pieces(i, layout.columns)),
             None if label is None else lambda: _labels(file.pieces(i, [label]), file.where),
             names=names,
+            ids=None if group is None else lambda: _ids(file.pieces(i, [group])),
         )
 
     return [shard(i) for i in range(len(file.sizes)) if file.sizes[i]]
@@ -107,10 +123,10 @@ class _Layout:
     listed: bool
 
     @classmethod
-    def of(cls, schema: Any, label: str | None, where: str) -> "_Layout":
+    def of(cls, schema: Any, others: set[str | None], where: str) -> "_Layout":
         import pyarrow as pa
 
-        fields = [field for field in schema if field.name != label]
+        fields = [field for field in schema if field.name not in others]
         if len(fields) == 1 and pa.types.is_fixed_size_list(fields[0].type):
             inner, width, listed = [fields[0].type.value_type], fields[0].type.list_size, True
         else:
@@ -123,7 +139,7 @@ class _Layout:
         if text or not fields:
             raise ValueError(
                 f"{where} has the column {text[0] if text else None!r}, which does not hold numbers; pass "
-                "the label column as label, and leave out what is no feature."
+                "the label column as label, that of persons as group, and leave out what is no feature."
             )
         dtypes = [np.dtype(np.uint8 if pa.types.is_boolean(t) else t.to_pandas_dtype()) for t in inner]
         dtype = np.result_type(*dtypes)
@@ -185,3 +201,11 @@ def _labels(pieces: Iterable[Any], where: str) -> Array:
     if column.null_count:
         raise ValueError(f"{where} has rows without a label; drop them.")
     return np.asarray(column.to_pandas().to_numpy())
+
+
+def _ids(pieces: Iterable[Any]) -> "pd.Series[Any]":
+    """The ids (n_rows,) of persons in tables of one column."""
+    import pyarrow as pa
+
+    ids: pd.Series[Any] = pa.concat_tables(pieces).column(0).to_pandas()
+    return ids

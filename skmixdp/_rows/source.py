@@ -165,14 +165,12 @@ class Batch:
 class MeanClip:
     """How the mean of what several rows of one person contribute to ``C^T X`` is clipped.
 
-    ``contribute`` is as in :class:`Request`, but gives residuals that no clip has shortened, except that no
-    ``c_i x_i^T`` is longer than ``longest`` times the largest length that ``clip`` leaves. The clip's
+    ``contribute`` is as in :class:`Request`, but gives residuals that no clip has shortened. The clip's
     ``weights(lengths, largest)`` are factors of the means.
     """
 
     contribute: Contribute
     clip: Any
-    longest: float
 
 
 @dataclass(frozen=True)

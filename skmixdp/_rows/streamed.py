@@ -11,6 +11,7 @@ from typing import Any
 from weakref import ref
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from .._linear import (
@@ -332,9 +333,22 @@ class RowFiles(StreamedTable):
         Names of the features, where the files have them.
     labels : array of shape (n_rows,) or None
         Labels in the files, read whenever they are asked for.
+    groups : Series of shape (n_rows,) or None
+        Ids of persons in the files, by the name of their column. They are read once, and kept.
     """
 
     _in_fit: Callable[[], StreamedTable | None] = staticmethod(lambda: None)
+
+    def __init__(self, shards: Sequence[Shard], group: str | None = None) -> None:
+        super().__init__(shards)
+        self._group = group
+
+    @cached_property
+    def groups(self) -> "pd.Series[Any] | None":
+        """Ids of all persons, read when asked for."""
+        parts = [shard.ids() for shard in self._shards if shard.ids is not None]
+        # Of several types they become objects, which are refused: text and numbers are never made alike.
+        return pd.concat(parts, ignore_index=True).rename(self._group) if parts else None
 
     def for_fit(self) -> StreamedTable:
         """A table for one fit, which frees what is decoded; fits at the same time share it."""
@@ -351,7 +365,7 @@ class RowFiles(StreamedTable):
         return f"<RowFiles: {self.shape[0]} rows of {self.shape[1]} features in {len(self._shards)} shards>"
 
 
-def open_rows(paths: Any, *, label: str | None = None) -> RowFiles:
+def open_rows(paths: Any, *, label: str | None = None, group: str | None = None) -> RowFiles:
     """Open files of rows that need not fit in memory; only headers are read.
 
     Parameters
@@ -364,6 +378,9 @@ def open_rows(paths: Any, *, label: str | None = None) -> RowFiles:
     label : str or None, default=None
         Column, or array of an archive, that holds the labels. None takes ``y`` of archives;
         otherwise labels are passed to ``fit``.
+    group : str or None, default=None
+        Column, or array of an archive, that holds the ids of persons. It is no feature, and takes the place
+        of ``groups`` in ``fit`` and in noisy scores: the guarantee is then for all rows of one person.
 
     Returns
     -------
@@ -373,7 +390,8 @@ def open_rows(paths: Any, *, label: str | None = None) -> RowFiles:
     Raises
     ------
     ValueError
-        If a file is damaged, or files differ in width, dtype or columns; it names the file.
+        If a file is damaged, lacks the labels or ids, or files differ in width, dtype or columns; it names
+        the file.
 
     Notes
     -----
@@ -390,10 +408,10 @@ def open_rows(paths: Any, *, label: str | None = None) -> RowFiles:
     >>> open_rows(folder)
     <RowFiles: 15 rows of 2 features in 3 shards>
     """
-    shards = [shard for path in _files(paths) for shard in file_shards(path, label)]
+    shards = [shard for path in _files(paths) for shard in file_shards(path, label, group)]
     if not shards:
         raise ValueError(f"paths={str(paths)!r} hold no rows; name files that do.")
-    return RowFiles(shards)
+    return RowFiles(shards, group)
 
 
 def _files(paths: Any) -> list[Path]:

@@ -25,7 +25,7 @@ from ._checks import Rows, check_canaries, check_count, check_fits, check_guesse
 from ._fits import Fits, check_factory
 from ._membership import losses_of
 from ._result import AuditResult, Claim, View, claim_of
-from ._white_box import check_visible, evidence_of, strengths_of
+from ._white_box import check_visible, evidence_of, persons_of, strengths_of
 
 FloatArray = NDArray[np.float64]
 
@@ -40,6 +40,7 @@ def audit_epsilon(
     *,
     X_pub: Any = None,
     y_pub: Any = None,
+    groups: Any = None,
     canaries: tuple[Any, Any] | None = None,
     n_canaries: int | None = None,
     n_fits: int = 1,
@@ -66,6 +67,9 @@ def audit_epsilon(
         Their labels or targets.
     X_pub, y_pub : array-like or None, default=None
         Public rows, passed to ``fit``.
+    groups : array-like of shape (n_samples,) or None, default=None
+        Ids of the persons of the private rows, passed to ``fit``. A canary is then a person with ten rows
+        that are alike.
     canaries : tuple (X, y) or None, default=None
         The canaries and their labels. None generates them: far from the rows in random directions, with
         random labels or far targets. A trial fit without any of them selects those that contribute most.
@@ -146,6 +150,7 @@ def audit_epsilon(
     check("view", view, "released", "model")
     check_fits(n_fits)
     known = check_rows(X, y, "X", "y", 2)
+    persons = persons_of(groups, len(known))
     user_canaries = None if canaries is None else check_canaries(canaries, known)
     n_canaries = check_count(n_canaries, n_fits, user_canaries, known)
     guesses = check_guesses(n_guesses, n_canaries, n_fits)
@@ -154,7 +159,7 @@ def audit_epsilon(
         check_visible(estimator)
     rng = check_random_state(random_state)
 
-    fits = Fits(factory, known, X_pub, y_pub)
+    fits = Fits(factory, known, X_pub, y_pub, persons)
     chosen = user_canaries
     if chosen is None:
         chosen = _make_canaries(fits, known, n_canaries, estimator, rng)

@@ -13,13 +13,17 @@ from ._result import steps_of
 
 Array = NDArray[Any]
 
+#: Rows of a canary that is a person.
+ROWS_OF_PERSON = 10
+
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted estimator and its recorded releases."""
+    """A fitted estimator, its recorded releases, and the numbers of the known rows' persons, if any."""
 
     estimator: Any
     releases: list[RecordedRelease]
+    codes: NDArray[np.intp] | None = None
 
 
 class Fits:
@@ -27,12 +31,21 @@ class Fits:
 
     The guarantee's neighbours have one row *zeroed out*: it adds zero to every sum, and the public number of
     rows stays. No row of numbers does that, so an excluded canary is zeroed out where sums are released. In
-    ``X`` the mean of two known rows replaces it, so that no other step of a pipeline sees it.
+    ``X`` the mean of two known rows replaces it, so that no other step of a pipeline sees it. With
+    the ``persons`` of the known rows, each canary is a person with several rows, which are copies.
     """
 
-    def __init__(self, factory: Callable[[], Any], known: Rows, X_pub: Any, y_pub: Any) -> None:
+    def __init__(
+        self,
+        factory: Callable[[], Any],
+        known: Rows,
+        X_pub: Any,
+        y_pub: Any,
+        persons: tuple[NDArray[np.intp], int, str] | None = None,
+    ) -> None:
         self._factory = factory
         self._known = known
+        self._persons = persons
         self._public = {} if X_pub is None and y_pub is None else {"X_pub": X_pub, "y_pub": y_pub}
 
     def __call__(self, canaries: Rows, included: NDArray[np.bool_]) -> Fitted:
@@ -43,17 +56,23 @@ class Fits:
         X, y = (known.X[i % n] + known.X[(i + 1 + i // n) % n]) / 2, known.y[i % n]
         pool = Rows(np.concatenate([X, canaries.X]), np.concatenate([y, canaries.y]))
         added = pool[i + m * included]
+        n_units, passed, codes = n, self._public, None
+        if self._persons is not None:
+            codes, n_units, _ = self._persons
+            of_canaries = np.repeat(i, ROWS_OF_PERSON)
+            added = added[of_canaries]
+            passed = {**passed, "groups": np.concatenate([codes, n_units + of_canaries])}
         X, y = np.concatenate([known.X, added.X]), np.concatenate([known.y, added.y])
-        taking_part = np.concatenate([np.ones(len(known), dtype=bool), included])
+        taking_part = np.concatenate([np.ones(n_units, dtype=bool), included])
         estimator = self._factory()
         with recorded_releases(None if taking_part.all() else ~taking_part) as releases:
-            estimator.fit(X, y, **self._public)
+            estimator.fit(X, y, **passed)
         if not releases or not any(hasattr(step, "privacy_") for step in steps_of(estimator)):
             raise ValueError(
                 f"factory returns {type(estimator).__name__}, which released nothing through skmixdp; pass a "
                 "factory of this library's estimators, or of pipelines that end in one."
             )
-        return Fitted(estimator, releases)
+        return Fitted(estimator, releases, codes)
 
 
 def check_factory(factory: Any) -> Any:

@@ -39,10 +39,6 @@ from .protocols import (
     term_lengths,
 )
 
-#: Gradients of a person's rows are clipped at so many times the bound on their mean, so that the rounding of
-#: sums has a bound.
-_LONGEST = 1024.0
-
 
 @dataclass(frozen=True)
 class GradientQuery:
@@ -88,7 +84,6 @@ class GradientQuery:
         # The row source may do plain L2 clipping of plain losses in compiled loops (_linear/loops.py).
         threshold = clip.l2_threshold if type(ctx.loss) in (SoftmaxLoss, LogisticLoss) else None
         least = _least_threshold(ctx.loss.n_outputs, np.dtype(np.float32))
-        longest = _LONGEST * clip.sensitivity(np.dtype(np.float64))
         (released,) = yield PrivateQuery(
             points=ctx.W,
             contribute=partial(clipped_residuals, loss=ctx.loss, clip=clip),
@@ -98,9 +93,7 @@ class GradientQuery:
             assemble=lambda sums: tuple(map(space.encode, present_sums(sums))),
             takes_tensors=clip.takes_tensors,
             clip_threshold=threshold if threshold is not None and least <= threshold <= FARTHEST else None,
-            mean_clip=MeanClip(
-                partial(bounded_residuals, loss=ctx.loss, longest=longest), clip, _LONGEST * (1 + 1e-6)
-            ),
+            mean_clip=MeanClip(partial(residuals_as_they_are, loss=ctx.loss), clip),
             lengths=lengths,
         )
         total = space.decode(released)
@@ -123,15 +116,9 @@ def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contrib
     return R, None
 
 
-def bounded_residuals(Z: FloatArray, block: Block, loss: Loss, longest: float) -> Contribution:
-    """Residuals (rows, k) of a block, such that no row's gradient is longer than ``longest``; no statistics.
-
-    ``Z`` (rows, k) holds outputs of the head, and is overwritten.
-    """
-    R = loss.residuals(Z, block.y)
-    norms = row_norm_bounds(R) * block.norms
-    scale_rows(R, np.where(norms < np.inf, longest / norms.clip(longest, np.inf), 0.0))
-    return R, None
+def residuals_as_they_are(Z: FloatArray, block: Block, loss: Loss) -> Contribution:
+    """Residuals (rows, k) of a block, of any length; no statistics. ``Z`` is overwritten."""
+    return loss.residuals(Z, block.y), None
 
 
 def clip_rows(R: Array, block: Block, clip: Clip) -> None:

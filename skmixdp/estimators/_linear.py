@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._engine import Budget, Closing, Plan, Run, make_plan
 from .._learning.class_shares import LogitAdjustment
 from .._linear import Loss, row_norms
-from .._rows import Columns, PersonTable, RowMap, Table, check_groups, check_lengths
+from .._rows import Columns, PersonTable, RowMap, Table, check_groups, check_lengths, given_groups
 from .._utils.validation import (
     CONVERSION_ERRORS,
     FLAG,
@@ -149,8 +149,8 @@ class LinearHead(PrivateEstimator):
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(data.X_pub, data.y_pub, names, n_features, check_target)
         own = members(data.rows, n_rows)
-        if data.groups is not None:
-            table, own = self._persons(table, data.groups, own), None
+        if (groups := given_groups(data.X, data.groups)) is not None:
+            table, own = self._persons(table, groups, own), None
         else:
             warn_of_repeats(table.n_distinct(), n_rows)
         warn_of_delta(self.delta, table.shape[0] if own is None else int(own.sum()))

@@ -12,7 +12,7 @@ from .._engine import OpenRows, charge_event, drive, of_rows
 from .._learning.comparison import all_right, is_correct
 from .._learning.geometry import Learner, noisy_counts
 from .._linear import predicted_classes
-from .._rows import Block, PersonTable, check_groups
+from .._rows import Block, PersonTable, check_groups, given_groups
 from .._utils.validation import POSITIVE, PROBABILITY, check
 from ..privacy import GaussianEvent, NoiseSource, noise_multiplier_for, recorded_outcome
 from ..privacy.noise import noise_source, seed_of, warn_of_seed
@@ -49,7 +49,7 @@ class PrivateSumsMixin:
         y = given_labels(X, y)
         table = check_private_rows(self, X, minimum=1, reset=False)
         targets = self._scored_targets(y, table.shape[0])
-        if groups is not None:
+        if (groups := given_groups(X, groups)) is not None:
             table = PersonTable(table, *check_groups(groups, table.shape[0], self.noise))
         n_rows = table.shape[0]
         head = self._scored_head()

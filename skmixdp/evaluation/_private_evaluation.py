@@ -11,7 +11,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine.noisy_sum import SumBudget
-from .._rows import Persons, check_groups
+from .._rows import Persons, check_groups, given_groups
 from .._utils.validation import (
     CONVERSION_ERRORS,
     Number,
@@ -137,6 +137,7 @@ def private_evaluation(
     check("layout", layout, *LAYOUTS)
     check("n_bins", n_bins, "auto", whole_from(4))
     check_is_fitted(estimator)
+    groups = given_groups(X, groups)
     if y is None:
         raise ValueError("y=None leaves nothing to evaluate by; pass the labels or targets of the rows.")
     warn_of_seed(random_state)

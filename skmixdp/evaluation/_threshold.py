@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._engine.noisy_sum import SumBudget
-from .._rows import Persons, check_groups
+from .._rows import Persons, check_groups, given_groups
 from .._utils.validation import PROBABILITY, check, check_finite, is_empty, refuse_arguments, shown
 from ..estimators._base import PrivateEstimator
 from ..estimators._checks import check_labels, check_private_rows
@@ -177,6 +177,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
         if not (is_empty(X_pub) and is_empty(y_pub)):
             check_routing(self.estimator)
             passed = public_params(X_pub, y_pub)
+        groups = given_groups(X, groups)
         persons = None if groups is None else check_groups(groups, len(y), self.noise)
         if self.holdout == "prefit":
             check_is_fitted(self.estimator)

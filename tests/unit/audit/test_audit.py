@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, ZerothOrderDPModuleClassifier
+from skmixdp._rows.persons import Places
 from skmixdp.audit import audit_epsilon
 from skmixdp.audit._checks import Rows
 from skmixdp.audit._fits import Fits
@@ -363,3 +364,32 @@ def test_an_array_without_noise_is_left_out(monkeypatch):
     first = [replace(release, scales=(0.0, release.scales[1])) for release in fitted.releases]
     without = strengths_of(replace(fitted, releases=first), canaries)
     assert np.all(np.isfinite(without)) and np.all(without < strengths)
+
+
+def persons_clipped(monkeypatch, averaged=True):
+    """The audit of a head for persons, of whom each canary has ten rows."""
+    if not averaged:
+        made = Places.__init__
+
+        def summed(self, *arguments):
+            made(self, *arguments)
+            self.weight = self.taken * 1.0
+
+        monkeypatch.setattr(Places, "__init__", summed)
+    data = draw(n=400, d=64)
+    groups = np.arange(400) // 4
+
+    def make():
+        return MixedDPLogisticRegression("noisy-gd", epsilon=1.0, delta=1e-5, n_steps=3)
+
+    terms = {"n_canaries": 100, "confidence": 0.999, "random_state": 0}
+    return audit_epsilon(make, **{**data, "groups": groups}, **terms)
+
+
+def test_an_audit_of_persons_does_not_refute_the_claim(monkeypatch):
+    result = persons_clipped(monkeypatch)
+    assert not result.exceeds_claim and result.n_canaries == 100
+
+
+def test_an_audit_of_persons_finds_rows_that_are_not_averaged(monkeypatch):
+    assert persons_clipped(monkeypatch, averaged=False).exceeds_claim

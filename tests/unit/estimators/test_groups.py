@@ -1,6 +1,6 @@
 """Fits whose rows belong to persons: ids, sources, reports, ledgers and folds."""
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -85,6 +85,9 @@ def test_the_order_of_rows_does_not_matter():
         ([f"p{g}" if g != 3 else float("nan") for g in GROUPS], "missing ids"),
         (np.ma.array(GROUPS, mask=GROUPS == 3), "missing ids"),
         (GROUPS > 30, "bools"),
+        ((GROUPS > 30).tolist(), "bools"),
+        ([str(g) if i % 2 else g for i, g in enumerate(GROUPS.tolist())], "one type"),
+        ([float("inf") if g == 3 else g for g in GROUPS.tolist()], "missing ids"),
         (np.zeros(len(Y)), r"1 person\(s\)"),
         (5, "one id for each row"),
     ],
@@ -140,6 +143,41 @@ def sources(tmp_path):
 def test_rows_of_any_source_give_the_same_head(tmp_path):
     for name, held in sources(tmp_path):
         np.testing.assert_allclose(coefficients(X=held), whole(), atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.feather", "rows.npz"])
+def test_files_hold_the_ids_of_persons(tmp_path, name):
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(6)]).assign(label=Y, patient=GROUPS)
+    if name == "rows.npz":
+        np.savez(tmp_path / name, X=X, y=Y, patient=GROUPS)
+    elif name == "rows.feather":
+        frame.to_feather(tmp_path / name, chunksize=50)
+    else:
+        frame.to_parquet(tmp_path / name, row_group_size=50)
+    label = None if name == "rows.npz" else "label"
+    files = open_rows(tmp_path / name, label=label, group="patient")
+    assert files.shape == X.shape and files.groups.tolist() == GROUPS.tolist()
+    dataset = PrivacyLedger(":memory:").add_dataset("rows", epsilon=100, delta=1e-2, unit="patient")
+    fitted = head().fit(files, None, X_PUB, Y_PUB)
+    np.testing.assert_array_equal(fitted.coef_, coefficients()[:, :-1])
+    assert fitted.privacy_.unit == "patient" and fitted.privacy_.n_private == 60
+    assert "patient" in str(model_card(fitted))
+    charged = head(ledger=dataset, random_state=None).fit(files, None, X_PUB, Y_PUB)
+    charged.private_score(files, None, epsilon=1.0)
+    assert ["column 'patient'" in charge.description for charge in dataset.charges()] == [True, True]
+    for refused in (head().fit, partial(fitted.private_score, epsilon=1.0)):
+        with pytest.raises(ValueError, match="group='patient'"):
+            refused(files, None, groups=GROUPS)
+    with pytest.raises(ValueError, match="group='doctor' is no"):
+        open_rows(tmp_path / name, label=label, group="doctor")
+
+
+def test_ids_of_files_are_never_made_alike(tmp_path):
+    ids = pd.Series(GROUPS)
+    for part, column in enumerate((ids, ids.astype(str))):
+        pd.DataFrame({"a": X[:, 0], "person": column}).to_parquet(tmp_path / f"{part}.parquet")
+    with pytest.raises(ValueError, match="one type"):
+        head().fit(open_rows(tmp_path, group="person"), np.tile(Y, 2))
 
 
 def test_float16_and_integers_are_taken_as_they_are():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skmixdp._linear import SoftmaxLoss, SquaredLoss
+from skmixdp._linear import SoftmaxLoss, SquaredLoss, compiled
 from skmixdp._rows import (
     ArrayTable,
     Batch,
@@ -20,7 +20,7 @@ from skmixdp._rows import (
 )
 from skmixdp._rows.persons import Places
 from skmixdp.components import AutomaticClip, L2Clip
-from skmixdp.components.queries import bounded_residuals, clipped_residuals
+from skmixdp.components.queries import clipped_residuals, residuals_as_they_are
 from skmixdp.modelmix.clipping import L2LinfClip
 
 AS_THEY_ARE = RowMap(None, False, None)
@@ -45,11 +45,11 @@ def rows_of(X, y, codes, n_persons, dtype="f4"):
     return table.private_rows(y, AS_THEY_ARE, np.dtype(dtype), exact=False)
 
 
-def clipped(W, clip, loss=LOSS, longest=1024.0, **parameters):
+def clipped(W, clip, loss=LOSS, **parameters):
     """A request for the sum of persons' clipped mean gradients."""
-    within = partial(bounded_residuals, loss=loss, longest=longest * clip.sensitivity(np.dtype("f8")))
+    within = partial(residuals_as_they_are, loss=loss)
     contribute = partial(clipped_residuals, loss=loss, clip=clip)
-    return Request(W, contribute, mean_clip=MeanClip(within, clip, longest * (1 + 1e-6)), **parameters)
+    return Request(W, contribute, mean_clip=MeanClip(within, clip), **parameters)
 
 
 def mean_gradients(X, y, codes, n_persons, W, loss=LOSS):
@@ -80,12 +80,9 @@ def test_each_row_has_one_place_which_other_persons_do_not_change(sizes, seed, d
     other = Places(grown, len(sizes), d)
 
     def where(one):
-        found = {}
-        for block in one.blocks():
-            for place, row in enumerate(one.row[block]):
-                if row >= 0:
-                    found[int(row)] = (block.stop - block.start, place)
-        return found
+        assert len(one.row) % one.part_rows == 0 and one.part_rows % one.n_lanes == 0
+        shape = one.n_lanes, one.part_rows
+        return {int(row): (place % one.n_lanes, shape) for place, row in enumerate(one.row) if row >= 0}
 
     first, second = where(places), where(other)
     assert first.keys() == set(places.row[places.taken].tolist())
@@ -300,6 +297,40 @@ def test_the_lengths_of_others_keep_their_bits(n_persons, m, grown, d, k):
         y = np.append(np.zeros(size), np.arange(len(rest)) % k).astype(np.int8)
         found.append(lengths_found(X, y, codes, n_persons, W, loss))
     assert np.array_equal(found[0][1:], found[1][1:])
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_lengths_by_the_compiled_loop_are_those_of_numpy(monkeypatch, k):
+    pytest.importorskip("numba")
+    sizes = [1, 2, 3, 0, 5, 9, 400, 1]
+    X, y, codes, W = drawn(sizes, k=max(k, 2), d=20)
+    y = X[:, :1].copy() if k == 1 else y
+    loss, W = (SquaredLoss(1), W[:1]) if k == 1 else (SoftmaxLoss(k), W)
+    found = [lengths_found(X, y, codes, len(sizes), W, loss)]
+    assert compiled.compiled_lengths() is not None  # it can be compiled here, and measures right
+    monkeypatch.setattr(compiled, "_FEWEST_OF_PERSONS", 0)
+    found.append(lengths_found(X, y, codes, len(sizes), W, loss))
+    # NumPy's have a larger bound on rounding added.
+    np.testing.assert_allclose(found[1], found[0], rtol=3e-6, atol=1e-12)
+    # Rows that another person has move no bit of it.
+    grown = np.append(codes, np.zeros(77, int))
+    X, y = np.vstack([X, X[:77]]), np.concatenate([y, y[:77]])
+    assert np.array_equal(lengths_found(X, y, grown, len(sizes), W, loss)[1:], found[1][1:])
+
+
+def test_a_person_with_nearly_all_rows_moves_the_others_by_rounding_alone():
+    sizes = np.append(20_000, np.full(99, 3))
+    X, y, codes, W = drawn(sizes, d=20)
+    source, request = rows_of(X, y, codes, 100), clipped(W, L2Clip(0.3))
+    few = np.delete(np.arange(len(X)), np.flatnonzero(codes == 0)[2:])
+    other = rows_of(X[few], y[few], codes[few], 100)
+    stated = L2Clip(0.3).sensitivity(np.dtype("f4"))
+    sums = [each.private_sums([request])[0][0] for each in (source, other)]
+    assert np.linalg.norm(sums[0] - sums[1]) <= 2 * stated + source.sum_error(request).of(stated)
+    # Where it takes no part, it moves not a bit.
+    batch = Batch(np.arange(100) > 0, 0.5)
+    sums = [each.private_sums([clipped(W, L2Clip(0.3), batch=batch)])[0][0] for each in (source, other)]
+    assert sums[0].tobytes() == sums[1].tobytes()
 
 
 @pytest.mark.parametrize(
