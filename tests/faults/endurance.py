@@ -110,7 +110,16 @@ def charged(path: Path, n_charges: int) -> Any:
         for number in range(n_charges):
             event = events[number % 3]
             account = account.after(event, RELATION)
-            add_charge(connection, account, event, datetime.now(UTC), "a fit", True, "someone")
+            add_charge(
+                connection,
+                account,
+                event,
+                time=datetime.now(UTC),
+                description="a fit",
+                private=True,
+                user="someone",
+                purpose="",
+            )
         write_account(connection, account)
 
     ledger._store.transact(work, write=True)

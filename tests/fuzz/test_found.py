@@ -301,7 +301,9 @@ def test_public_rows_whose_mean_overflows():
     ledger = PrivacyLedger(":memory:")
     data = ledger.add_dataset("a", epsilon=5, delta=1e-5)
     clf = MixedDPLogisticRegression(classes=[0, 1], ledger=data)
-    with pytest.raises(ValueError, match="X_pub has entries so large that their mean overflows; scale"):
+    with pytest.raises(
+        ValueError, match="public rows have entries so large that their mean overflows; scale"
+    ):
         clf.fit(rng.normal(size=(12, 3)), [0, 1] * 6, X_pub=np.full((6, 3), 1.7e308), y_pub=[0, 1] * 3)
     assert ledger.report().charges == ()
 

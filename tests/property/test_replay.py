@@ -163,7 +163,7 @@ MODULE_KINDS = {"module": ZerothOrderDPModuleClassifier, "gradients": FirstOrder
 
 
 #: One object for each kind, by which a covering set tells values apart.
-KINDS = {kind: kind for kind in (*ESTIMATORS, "module")}
+KINDS = {kind: kind for kind in (*ESTIMATORS, *MODULE_KINDS)}
 
 
 @dataclass(frozen=True)
