@@ -25,8 +25,8 @@ class Shard:
     """A part of the rows, named ``where`` in messages; messages about rows name its ``file`` alone.
 
     ``rows`` reads the features (n_rows, n_features) piece by piece, ``labels`` the labels (n_rows,), and
-    ``ids`` those of persons (n_rows,); ValueErrors name the shard. If ``is_mapped``, the one piece is an array
-    that nothing decodes. ``labels``, ``ids`` and the ``names`` of features may be None.
+    ``ids`` those of persons (n_rows,); ValueErrors name the shard. If ``is_mapped``, the one piece is an
+    array that nothing decodes. ``labels``, ``ids`` and the ``names`` of features may be None.
     """
 
     where: str
