@@ -31,10 +31,10 @@ class Size:
     """How much is run."""
 
     seeds: tuple[int, ...] = (0, 1, 2)
-    quantiles: tuple[float, ...] = (0.25, 0.5, 0.75, 0.9, 0.98)
-    noises: tuple[float, ...] = (5.0, 10.0, 20.0, 40.0)
+    quantiles: tuple[float, ...] = (0.5, 0.75, 0.9, 0.98)
+    noises: tuple[float, ...] = (5.0, 10.0, 20.0)
     #: Learning rates times the number of steps.
-    totals: tuple[float, ...] = (30.0, 100.0, 300.0, 1000.0)
+    totals: tuple[float, ...] = (100.0, 300.0, 1000.0)
     n_private: int | None = None
 
 
