@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.inspection import model_card
-from skmixdp.privacy import GaussianEvent, PrivacyLedger, epsilon_of
+from skmixdp.privacy import GaussianEvent, PrivacyLedger, epsilon_of, noise_multiplier_for
 from skmixdp.privacy.page import attack, bullets, paragraph, section, table
 from skmixdp.privacy.report import attack_success, attack_words
 
@@ -61,6 +61,17 @@ def test_words_are_rounded_up_and_name_what_is_protected():
 
 def people(epsilon=3.0, **terms):
     return PrivacyLedger(":memory:").add_dataset("people", epsilon=epsilon, **({"delta": 1e-5} | terms))
+
+
+def test_a_spent_budget_leaves_nothing():
+    dataset = people(epsilon=1.0)
+    multiplier = noise_multiplier_for(1.0, 1e-5, n_steps=1)
+    dataset.charge(GaussianEvent(multiplier, 1), neighboring=ADD)
+    # Rounding may leave a little.
+    while (left := dataset.remaining) > 0:
+        dataset.charge(GaussianEvent(noise_multiplier_for(left, 1e-5, n_steps=1), 1), neighboring=ADD)
+    assert dataset.fits_left(epsilon=1e-3) == 0
+    assert re.search("<th[^>]*>left</th><td[^>]*>nothing</td>", dataset.report().to_html())
 
 
 def test_a_data_set_claims_what_all_charges_together_may_tell():
