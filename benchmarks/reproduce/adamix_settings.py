@@ -34,7 +34,7 @@ class Size:
     quantiles: tuple[float, ...] = (0.5, 0.75, 0.9, 0.98)
     noises: tuple[float, ...] = (5.0, 10.0, 20.0)
     #: Learning rates times the number of steps.
-    totals: tuple[float, ...] = (100.0, 300.0, 1000.0)
+    totals: tuple[float, ...] = (300.0, 1e3, 3e3, 1e4, 3e4, 1e5)
     n_private: int | None = None
 
 
