@@ -8,19 +8,17 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from .._utils.validation import POSITIVE, PROBABILITY
 from ..estimators import PrivatePipeline
 from ..evaluation import private_evaluation
 from ..exceptions import BudgetExceededError, NotPrivateWarning
-from ..privacy import NEIGHBORING, NOISE
 from ..privacy.noise import warn_of_seed
 from ..privacy.page import attack, page
-from .fit import add_ledger_to, check_ledger, data_set
-from .messages import EXIT_CODES, TRUST, InputError, bounds, count_or_zero, in_flags, number_type, path_named
+from .messages import EXIT_CODES, TRUST, InputError, bounds, in_flags, path_named
 from .model_files import EncodedModel, load_model
 from .outputs import check_outputs, write_together
 from .predict import trained
 from .rows import FIX, align, check_same_network, read_labelled
+from .terms import add_terms_to, charged_data_set, check_terms, fraction, positive
 
 _DESCRIPTION = f"""\
 Evaluate a saved model on private rows by one noisy histogram, which has a budget of its own.
@@ -37,8 +35,6 @@ _FLAGS = {
     "noise": "--noise",
     "random_state": "--seed",
 }
-
-_positive, _fraction = number_type(POSITIVE), number_type(PROBABILITY)
 
 
 def add_to(commands: Any) -> None:
@@ -69,24 +65,12 @@ def add_to(commands: Any) -> None:
     )
     budget = parser.add_argument_group("budget")
     budget.add_argument(
-        "--epsilon", type=_positive, required=True, help="privacy budget, in addition to that of the fit"
+        "--epsilon", type=positive, required=True, help="privacy budget, in addition to that of the fit"
     )
     budget.add_argument(
-        "--delta", type=_fraction, default=1e-5, help="well below 1 / private rows (default: %(default)s)"
+        "--delta", type=fraction, default=1e-5, help="well below 1 / private rows (default: %(default)s)"
     )
-    budget.add_argument(
-        "--neighboring",
-        choices=NEIGHBORING,
-        default="add_or_remove_one",
-        help="which data sets count as neighbours (default: %(default)s)",
-    )
-    budget.add_argument("--noise", choices=NOISE, default="float", help="as for fit (default: %(default)s)")
-    budget.add_argument(
-        "--seed",
-        type=count_or_zero,
-        help="make the run reproducible and NOT private: only for tests and demos",
-    )
-    add_ledger_to(parser)
+    add_terms_to(parser, budget, "as for fit (default: %(default)s)")
     output = parser.add_argument_group("output")
     output.add_argument(
         "--report", type=path_named, metavar="FILE", help="metrics and privacy report (.json or .html)"
@@ -97,16 +81,12 @@ def add_to(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Check everything, charge the ledger, evaluate, write and print."""
-    if args.seed is not None and args.noise == "discrete":
-        raise InputError(f"--seed {args.seed} cannot seed --noise discrete; leave one of them out.")
+    check_terms(args)
     if args.quiet and args.report is None:
         raise InputError("--quiet without --report would throw the evaluation away; give one --report.")
-    check_ledger(args)
     if args.report is not None:
         inputs = [path for path in (args.model, args.private, args.labels) if path is not None]
         check_outputs({"--report": args.report}, inputs, force=args.force)
-        if args.report.suffix.lower() not in (".json", ".html"):
-            raise InputError(f"--report {args.report} must end in .json or .html, which is its form.")
     model, X, y, groups = _read(args)
     warn_of_seed(args.seed, name="--seed")
     try:
@@ -122,7 +102,7 @@ def run(args: argparse.Namespace) -> None:
                 target_bounds=args.target_bounds,
                 neighboring=args.neighboring,
                 noise=args.noise,
-                ledger=data_set(args),
+                ledger=charged_data_set(args),
                 random_state=args.seed,
             )
     # ImportError: discrete noise needs a package of its own. OSError: the ledger's file.
@@ -153,10 +133,6 @@ def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
         reference=reference,
         targets=not hasattr(model, "classes_"),
     )
-    if args.group_column is not None and rows.groups is None:
-        raise InputError(
-            f"--group-column {args.group_column!r} is no column of {rows.where}; name the column of ids."
-        )
     if isinstance(loaded, EncodedModel) and rows.report is not None:
         what = f"{rows.where} and the training rows of MODEL {args.model}"
         check_same_network(loaded.encoder["images"]["report"], rows.report, what)

@@ -10,19 +10,18 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from .._utils.validation import POSITIVE, PROBABILITY, listed
+from .._utils.validation import listed
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge, PrivatePipeline, private_pipeline
 from ..exceptions import BudgetExceededError, NotPrivateWarning
 from ..preprocessing import TableEncoder
-from ..privacy import NEIGHBORING, NOISE, LedgerDataset, PrivacyLedger
-from ..privacy.ledger._account import PURPOSE
 from ..privacy.noise import warn_of_seed
 from .columns import told_columns
 from .files import is_table
-from .messages import EXIT_CODES, InputError, bounds, count, count_or_zero, in_flags, number_type, path_named
+from .messages import EXIT_CODES, InputError, bounds, count, in_flags, path_named
 from .model_files import EncodedModel, page_of, save_model
 from .outputs import Writer, check_outputs, write_together
 from .rows import Rows, align, check_together, read_classes, read_labelled, read_weights, take_rows
+from .terms import add_terms_to, charged_data_set, check_terms, fraction, positive
 
 _DESCRIPTION = """\
 Train a differentially private classifier, or a regression with --regression, and save it with its
@@ -53,16 +52,6 @@ _FLAGS = {
     "class_weight": "--class-weight",
     "target_scale and target_center": "--target-bounds",
 }
-
-
-_positive, _fraction = number_type(POSITIVE), number_type(PROBABILITY)
-
-
-def _purpose(text: str) -> str:
-    """A type for argparse that takes purposes of charges."""
-    if not PURPOSE.admits(text):
-        raise argparse.ArgumentTypeError(f"{text!r} must be {PURPOSE.text}")
-    return text
 
 
 def add_to(commands: Any) -> None:
@@ -109,50 +98,23 @@ def add_to(commands: Any) -> None:
     budget = parser.add_argument_group("budget")
     budget.add_argument(
         "--epsilon",
-        type=_positive,
+        type=positive,
         help="privacy budget (default: 1, or what --n-steps and --noise-multiplier cost together)",
     )
     budget.add_argument(
-        "--delta", type=_fraction, default=1e-5, help="well below 1 / private rows (default: %(default)s)"
+        "--delta", type=fraction, default=1e-5, help="well below 1 / private rows (default: %(default)s)"
     )
     budget.add_argument("--n-steps", type=count, help="number of steps (default: the algorithm's rule)")
     budget.add_argument(
-        "--noise-multiplier", type=_positive, help="noise over sensitivity (default: what the budget allows)"
+        "--noise-multiplier", type=positive, help="noise over sensitivity (default: what the budget allows)"
     )
-    budget.add_argument(
-        "--neighboring",
-        choices=NEIGHBORING,
-        default="add_or_remove_one",
-        help="which data sets count as neighbours (default: %(default)s)",
-    )
-    budget.add_argument(
-        "--noise",
-        choices=NOISE,
-        default="float",
-        help="discrete noise leaves no low-order bits to attack, is slower, and needs opendp "
+    add_terms_to(
+        parser,
+        budget,
+        "discrete noise leaves no low-order bits to attack, is slower, and needs opendp "
         "(default: %(default)s)",
     )
-    budget.add_argument(
-        "--seed",
-        type=count_or_zero,
-        help="make the run reproducible and NOT private: only for tests and demos",
-    )
-    add_ledger_to(parser)
     _add_model_to(parser)
-
-
-def add_ledger_to(parser: Any) -> None:
-    """Declare the arguments of a ledger."""
-    ledger = parser.add_argument_group("ledger")
-    ledger.add_argument(
-        "--ledger", type=path_named, metavar="FILE", help="ledger to charge; made if missing (.sqlite)"
-    )
-    ledger.add_argument("--dataset", metavar="NAME", help="the ledger's name of the private rows' data set")
-    ledger.add_argument("--purpose", type=_purpose, metavar="TEXT", help="what the charge is for")
-    ledger.add_argument(
-        "--ledger-epsilon", type=_positive, help="budget of the data set, if the ledger does not know it yet"
-    )
-    ledger.add_argument("--ledger-delta", type=_fraction, help="delta of that budget (default: --delta)")
 
 
 def _add_model_to(parser: Any) -> None:
@@ -204,9 +166,7 @@ def run(args: argparse.Namespace) -> None:
             f"--epsilon {args.epsilon:g}, --n-steps {args.n_steps} and --noise-multiplier "
             f"{args.noise_multiplier:g} cannot all be given, since two determine the third; leave one out."
         )
-    if args.seed is not None and args.noise == "discrete":
-        raise InputError(f"--seed {args.seed} cannot seed --noise discrete; leave one of them out.")
-    check_ledger(args)
+    check_terms(args)
     for flag, given in (("--classes", args.classes), ("--class-weight", args.class_weight)):
         if args.regression and given is not None:
             raise InputError(f"{flag} {given} is for classes and --regression has none; drop one of them.")
@@ -220,8 +180,6 @@ def run(args: argparse.Namespace) -> None:
     outputs = {"--out": args.out} | ({} if args.report is None else {"--report": args.report})
     inputs = [args.private, args.public, args.labels, args.public_labels]
     check_outputs(outputs, [path for path in inputs if path is not None], force=args.force)
-    if args.report is not None and args.report.suffix.lower() not in (".json", ".html"):
-        raise InputError(f"--report {args.report} must end in .json or .html, which is its form.")
     private, public, told = _read(args)
     public, held_out, classes = _held_out(args, private, public)
     model = _train(args, private, public, told, classes)
@@ -243,35 +201,6 @@ def run(args: argparse.Namespace) -> None:
 def _written(model: Any, path: Path) -> str:
     """The text of a model's report, as JSON or HTML by the ending of its file."""
     return f"{model.privacy_.to_json()}\n" if path.suffix.lower() == ".json" else page_of(model)
-
-
-def check_ledger(args: argparse.Namespace) -> None:
-    """Refuse arguments of a ledger that do not go together."""
-    if (args.ledger is None) != (args.dataset is None):
-        tables, missing = ("--dataset", "--ledger") if args.ledger is None else ("--ledger", "--dataset")
-        raise InputError(f"{tables} was given without {missing}; give both, or neither.")
-    if args.ledger is None and (args.ledger_epsilon is not None or args.ledger_delta is not None):
-        raise InputError("--ledger-epsilon and --ledger-delta are the budget in a --ledger; name one.")
-    if args.ledger is None and args.purpose is not None:
-        raise InputError(f"--purpose {args.purpose!r} is recorded in a ledger; give --ledger and --dataset.")
-    if args.ledger is not None and args.ledger_epsilon is None:
-        if args.ledger_delta is not None:
-            raise InputError(f"--ledger-delta {args.ledger_delta:g} needs --ledger-epsilon; give both.")
-        if not args.ledger.exists():
-            raise InputError(f"--ledger {args.ledger} is new; give its data set a --ledger-epsilon.")
-
-
-def data_set(args: argparse.Namespace) -> LedgerDataset | None:
-    """The data set to charge, which is added to its ledger if a budget was given."""
-    if args.ledger is None:
-        return None
-    ledger = PrivacyLedger(args.ledger)
-    if args.ledger_epsilon is not None:
-        delta = args.delta if args.ledger_delta is None else args.ledger_delta
-        unit = "row" if args.group_column is None else args.group_column
-        ledger.add_dataset(args.dataset, epsilon=args.ledger_epsilon, delta=delta, unit=unit)
-    dataset = ledger[args.dataset]
-    return dataset if args.purpose is None else dataset.for_purpose(args.purpose)
 
 
 def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] | None]:
@@ -310,10 +239,6 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] |
     reference = public.where if public is not None and len(known) else ""
     how |= {"public": known, "reference": reference}
     private = read_labelled(args.private, "--private", args.label_column, *labels, **how)
-    if args.group_column is not None and private.groups is None:
-        raise InputError(
-            f"--group-column {args.group_column!r} is no column of {private.where}; name the column of ids."
-        )
     told = None if args.encode in (None, "public") else told_columns(Path(args.encode))
     if public is None:
         if told is not None:
@@ -379,7 +304,7 @@ def _train(
     )
     warn_of_seed(args.seed, name="--seed")
     try:
-        model.set_params(ledger=data_set(args))
+        model.set_params(ledger=charged_data_set(args))
         model = model if args.encode is None else private_pipeline(TableEncoder(told), model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotPrivateWarning)  # said above, by the name of the flag

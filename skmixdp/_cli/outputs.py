@@ -42,6 +42,9 @@ def check_outputs(outputs: Mapping[str, Path], inputs: Sequence[Path], *, force:
         for j in range(i):
             if _same(path, paths[j]):
                 raise InputError(f"{flags[j]} and {flags[i]} are both {path}; choose two names.")
+    report = outputs.get("--report")
+    if report is not None and report.suffix.lower() not in (".json", ".html"):
+        raise InputError(f"--report {report} must end in .json or .html, which is its form.")
 
 
 def write_together(outputs: Mapping[Path, Writer]) -> None:

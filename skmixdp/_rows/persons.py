@@ -385,9 +385,8 @@ class PersonRows(PrivateRows):
         error = np.zeros(self.n_rows)
         for index, (persons, places) in enumerate(self._by_size):
             m = places.shape[1]
-            by_products = (
-                2 * m <= d_in
-            )  # the products that are kept take about the memory of the rows, at most
+            # The products that are kept take about the memory of the rows, at most.
+            by_products = 2 * m <= d_in
             squares = np.empty(len(persons))
             for some in row_slices(
                 len(persons), max(_PART_ENTRIES // (m * (k + (m if by_products else d_in))), 1)

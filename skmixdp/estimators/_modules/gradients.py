@@ -21,7 +21,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from ..._linear import SumError, add_products, row_norm_bounds
 from ..._rows import Block, Request, Sums, Visit, answer, stated_error
 from .forward import LabelledRows, Losses, ModuleParameters, PerSampleLoss, flat, separately
-from .public import ModuleData, ModuleLoss, mean_gradient
+from .public import ModuleData, ModuleLoss, View, mean_gradient
 from .rows import ModuleRows
 
 FloatArray = NDArray[np.float64]
@@ -127,22 +127,11 @@ class GradientData(ModuleData):
         )
 
 
-class GradientView:
+class GradientView(View):
     """Public rows at the parameters ``W`` (1, p) of a module, for steps of first order."""
 
-    def __init__(self, data: GradientData, W: FloatArray) -> None:
-        self.data = data
-        self.W = W
-
-    @property
-    def n_rows(self) -> int:
-        """Number of public rows."""
-        return self.data.n_rows
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of trained parameters."""
-        return self.W.size
+    data: GradientData
+    W: FloatArray
 
     @cached_property
     def gradient(self) -> FloatArray:

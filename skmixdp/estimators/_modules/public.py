@@ -171,22 +171,30 @@ class ModuleData:
     held_out_losses = solution
 
 
-class ModuleView:
-    """Public rows at a module's parameters, for zeroth-order steps; directions are :class:`Direction`."""
+class View:
+    """Public rows at a module's parameters."""
 
-    def __init__(self, data: ModuleData, W: ModuleParameters) -> None:
+    def __init__(self, data: Any, W: Any) -> None:
         self.data = data
         self.W = W
 
     @property
     def n_rows(self) -> int:
         """Number of public rows."""
-        return self.data.n_rows
+        return len(self.data.rows)
 
     @property
     def n_parameters(self) -> int:
         """Number of trained parameters."""
-        return self.W.size
+        size: int = self.W.size
+        return size
+
+
+class ModuleView(View):
+    """Public rows at a module's parameters, for zeroth-order steps; directions are :class:`Direction`."""
+
+    data: ModuleData
+    W: ModuleParameters
 
     @cached_property
     def gradient(self) -> Direction:
