@@ -62,11 +62,12 @@ class Columns:
         return np.asarray(self(np.zeros((1, len(self.center))))[0])
 
 
-def columns_of(X: FloatArray, *, centred: bool = True) -> Columns | None:
+def columns_of(X: FloatArray, *, centred: bool = True, balanced: bool = False) -> Columns | None:
     """The columns of public rows (n, n_features) at spread 1, or None if they can do without.
 
     The spread is the standard deviation, or the interquartile range divided by that of a normal distribution
-    if it is larger. Columns that are constant keep their unit. Without ``centred``, the centre is 0.
+    if it is larger. Columns that are constant keep their unit. Without ``centred``, the centre is 0. With
+    ``balanced``, the spread of two values is at least half their distance, as if they were equally frequent.
     """
     if len(X) < 2:
         return None
@@ -81,6 +82,10 @@ def columns_of(X: FloatArray, *, centred: bool = True) -> Columns | None:
     center *= size
     if not worth_scaling(center if centred else np.zeros_like(center), spread * size):
         return None
+    if balanced:
+        low, high = unit.min(axis=0), unit.max(axis=0)
+        two_valued = ((unit == low) | (unit == high)).all(axis=0)
+        spread = np.where(two_valued, np.maximum(spread, (high - low) / 2), spread)
     with np.errstate(divide="ignore", over="ignore"):
         factor = np.where(spread > 0, 1 / spread / size, 1.0)
     factor[~np.isfinite(factor)] = 1.0

@@ -403,7 +403,11 @@ def groups_for_whitening(inputs: FitInputs) -> Array | None:
 def first_stage(head: Any, inputs: FitInputs) -> MapStage:
     """The first release that learns the map, if there is any, from public facts."""
     known = inputs.X_known if inputs.X_scale is None else inputs.X_scale
-    columns = columns_of(known, centred=head._centres_columns(inputs)) if head._scales() else None
+    columns = None
+    if head._scales():
+        # Unlabelled rows hold rare values. Scaled to spread 1, each would be a long entry of few rows.
+        rare = inputs.X_unlabeled is not None
+        columns = columns_of(known, centred=head._centres_columns(inputs), balanced=rare)
     stage = _stage_with(head, inputs, columns)
     # Few public rows tell the spread of columns badly.
     learned = len(known) < _FEWEST_KNOWN and head._learns_columns(inputs)

@@ -95,6 +95,13 @@ def test_all_known_rows_tell_the_map():
     np.testing.assert_allclose(row_map.columns.center, known.mean(axis=0), atol=1e-9)
 
 
+@pytest.mark.parametrize("n_pub", [0, 60])
+def test_a_rare_flag_is_not_scaled_to_spread_1(n_pub):
+    X = np.column_stack([TABLE, 3.0 * (np.arange(N) % 100 == 0)])
+    row_map = fitted(X, n_pub, X_unlabeled=X[OTHERS])._row_map
+    np.testing.assert_allclose(row_map.columns.factor[-1], 2 / 3, atol=1e-12)
+
+
 @pytest.mark.parametrize(("n_pub", "by_labels"), [(6, False), (60, True)])
 def test_labels_of_few_public_rows_do_not_whiten_but_all_known_rows_do(n_pub, by_labels):
     public = slice(1300, 1300 + n_pub)

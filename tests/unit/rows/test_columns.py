@@ -145,6 +145,18 @@ class TestOfPublicRows:
         assert found.factor[0] == 1 and found.factor[1] == pytest.approx(1, rel=0.5)
         assert found.center[0] == pytest.approx(level, rel=1e-12)
 
+    @pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+    def test_two_values_are_at_least_as_far_from_the_centre_as_balanced_ones(self, unit):
+        X = np.column_stack([np.arange(100.0) == 7, np.arange(100) % 4 == 0, np.arange(100), np.ones(100)])
+        X = unit * (2 * X - 1)
+        plain, balanced = columns_of(X), columns_of(X, balanced=True)
+        assert_close(unit * balanced.factor[0], 1.0)
+        assert unit * plain.factor[0] > 5
+        # Quartiles of a quarter of ones, and columns of more values or of one, decide as before.
+        np.testing.assert_array_equal(balanced.factor[2:], plain.factor[2:])
+        assert balanced.factor[1] == min(plain.factor[1], balanced.factor[0])
+        np.testing.assert_array_equal(balanced.center, plain.center)
+
     def test_one_row_and_constant_rows_tell_nothing(self):
         assert columns_of(self.X[:1]) is None and columns_of(self.X[:0]) is None
         assert columns_of(np.repeat(self.X[:1], 9, axis=0)) is None
