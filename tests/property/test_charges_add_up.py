@@ -73,9 +73,7 @@ def needs_opendp(relation):
         pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
 
 
-@pytest.mark.covering(
-    "start class_weight geometry", "start class_weight logit_adjustment", "start relation", "algorithm start"
-)
+@pytest.mark.covering("start class_weight", "start relation", "algorithm start")
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 0.5, 1: 1.0, 2: 1.0, 3: 2.0}], ids=str)
 @pytest.mark.parametrize("logit_adjustment", ["auto", 0.7])
@@ -198,7 +196,7 @@ def test_losses_instead_of_gradients(monkeypatch, algorithm, public, relation):
     assert_adds_up(log, head.privacy_)
 
 
-@pytest.mark.covering("algorithm relation")
+@pytest.mark.covering
 @pytest.mark.parametrize("algorithm", ["dpzero", "pazo-m", "pazo-s", "adamix", "coupling"])
 @pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
 def test_modules(monkeypatch, algorithm, relation):

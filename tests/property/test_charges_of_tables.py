@@ -50,9 +50,7 @@ def names_of(estimator):
     return {name for name, _ in estimator.privacy_.shares}
 
 
-@pytest.mark.covering(
-    "table public geometry", "table public row_norm", "table class_weight", "table relation"
-)
+@pytest.mark.covering("table public", "public row_norm", "public relation")
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("public", N_PUBLIC)
 @pytest.mark.parametrize("geometry", ["auto", True, False])

@@ -304,7 +304,7 @@ CASES = with_states(
 )
 
 
-@pytest.mark.covering("kind neighbour", "kind option", "what", "option state")
+@pytest.mark.covering("kind neighbour", "what", "option", "neighbour state")
 @pytest.mark.parametrize(("kind", "what", "option", "neighbour", "state"), CASES)
 def test_a_fit_shows_what_its_noise_pays_for(monkeypatch, kind, what, option, neighbour, state):
     chosen = OPTIONS[option]
@@ -373,7 +373,7 @@ HELD_CASES = [
 ]
 
 
-@pytest.mark.covering("kind state", "option state")
+@pytest.mark.covering("kind", "what option", "neighbour state")
 @pytest.mark.parametrize(("kind", "what", "option", "neighbour", "state"), HELD_CASES)
 def test_a_fit_to_rows_of_any_source_shows_what_its_noise_pays_for(
     monkeypatch, tmp_path, kind, what, option, neighbour, state
@@ -491,7 +491,7 @@ def applies(name, neighbour):
     return neighbour != "huge" or "as they are" not in name
 
 
-@pytest.mark.covering("name state")
+@pytest.mark.covering("name", "neighbour state")
 @pytest.mark.parametrize(
     ("name", "neighbour", "state"),
     with_states([pair for pair in product(PATHS, NEIGHBOURS | REWEIGHTED) if applies(*pair)]),

@@ -98,9 +98,7 @@ CASES = with_states(
 )
 
 
-@pytest.mark.covering(
-    "kind table public", "table public neighbour", "option public", "option neighbour", "option state"
-)
+@pytest.mark.covering("kind table public", "kind option", "neighbour state")
 @pytest.mark.parametrize(("kind", "table", "public", "option", "neighbour", "state"), CASES)
 def test_a_fit_shows_what_its_noise_pays_for(monkeypatch, kind, table, public, option, neighbour, state):
     one = Private.drawn(SMALL, targets=kind == "ridge")
@@ -162,7 +160,7 @@ PATHS = {
 }
 
 
-@pytest.mark.covering("name state")
+@pytest.mark.covering("name", "neighbour state")
 @pytest.mark.parametrize(("name", "neighbour", "state"), with_states(list(product(PATHS, NEIGHBOURS))))
 def test_folds_and_scalers_show_what_their_noise_pays_for(monkeypatch, name, neighbour, state):
     most = 0.0 if "without the row" in name else None
