@@ -92,7 +92,7 @@ cores: .venv/.test
 	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -q -r fE -m "not slow" tests/unit/linear tests/unit/estimators/test_estimator.py \
 		tests/unit/rows/test_mapped_rows.py tests/unit/rows/test_sources.py
 
-# New examples each time, ten times as many.
+# New examples each time, many times as many.
 test-all: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile=full
 

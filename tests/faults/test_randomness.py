@@ -206,6 +206,7 @@ def test_global_seeds_decide_nothing(rows):
 # -- no copies, and no keys in what is shown or kept ---------------------------------------
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "copied", [copy.copy, copy.deepcopy, pickle.dumps, cloudpickle.dumps], ids=lambda f: f"{f.__module__}"
 )

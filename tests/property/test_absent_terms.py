@@ -41,6 +41,7 @@ def contribute(Z, block):
     return np.where(kept, C, 0).astype(Z.dtype), np.where(kept, 1.0 + block.y[:, np.newaxis], 0.0)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("members", MEMBERS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("row_map", MAPS)

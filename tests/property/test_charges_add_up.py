@@ -113,6 +113,7 @@ def test_stages_of_a_classifier(
         assert geometry is not True or {"mean", "unused mean"} <= names
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
 @pytest.mark.parametrize("start", ["public", "left out", "none", "weights"])
 @pytest.mark.parametrize("geometry", ["auto", False])
@@ -133,6 +134,7 @@ def test_stages_of_several_labels(monkeypatch, start, geometry, relation):
     assert head.privacy_.n_public == (40 if start == "public" else 0)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("geometry", [True, False])
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 def test_a_start_that_is_left_out_is_paid_for(monkeypatch, class_weight, geometry):
@@ -147,6 +149,7 @@ def test_a_start_that_is_left_out_is_paid_for(monkeypatch, class_weight, geometr
     assert unused - {"unused second moment"} == ({"unused mean"} if geometry else set())
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("left_out", [False, True])
 @pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
 def test_checks_of_a_regression(monkeypatch, left_out, relation):

@@ -82,6 +82,7 @@ def test_stages_of_a_classifier(monkeypatch, table, public, geometry, row_norm, 
     assert not ({"mean", "directions"} & names and scaled)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("public", N_PUBLIC)
 @pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
@@ -108,6 +109,7 @@ def test_columns_that_are_not_used_are_paid_for_and_geometry_follows(monkeypatch
     assert names == {"columns", "training", "temperature"} | after
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("estimator", [MixedDPLogisticRegression, MixedDPRidge])
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("public", ["two", "some"])

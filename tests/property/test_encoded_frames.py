@@ -155,6 +155,7 @@ def with_row(frame, cells):
     return changed.infer_objects()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("public", ["none", "some"])
 @pytest.mark.parametrize("odd", sorted(ODD))
 def test_a_fit_to_a_neighbouring_frame_shows_nothing_else(monkeypatch, odd, public):

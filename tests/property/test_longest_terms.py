@@ -74,6 +74,7 @@ def test_terms_are_much_longer_than_what_is_released_of_them(algorithm):
     assert lengths.max() > 20 * part.sensitivity
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("row_norm_bound", [1.0, np.inf])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("algorithm", MADE)

@@ -225,6 +225,7 @@ def test_a_hash_is_no_number():
     assert Needles([SUM], N).in_bytes(b"5f7521737458e8423ab") == []
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f4", ">f4"])
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("offset", [0, 1, 3, 6])

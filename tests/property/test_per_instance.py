@@ -137,6 +137,7 @@ HELD = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("held", HELD)
 @pytest.mark.parametrize("name", ["adamix", "dope", "gep"])

@@ -10,7 +10,7 @@ from tests.property.test_per_instance import passes, squared_losses
 
 __all__ = ["passes"]  # a fixture
 
-P, D, K = 20, 4, 3
+P, D, K = 12, 4, 3
 rng = np.random.default_rng(0)
 GROUPS = np.concatenate([np.repeat(np.arange(P), rng.integers(1, 5, P)), np.full(90, 7)])
 Y = np.where(GROUPS % 2, rng.integers(0, K, len(GROUPS)), 0)

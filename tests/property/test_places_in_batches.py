@@ -72,6 +72,7 @@ def test_lanes_follow_from_public_facts():
     assert n_lanes([0.001, 0.003], 10**6) == 64 * 8
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", MAPS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kind", KINDS)

@@ -131,6 +131,7 @@ def with_changed_row(problem, kind):
     return X, y
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("of", ["two classes", "four classes", "several labels"])
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(of, name):

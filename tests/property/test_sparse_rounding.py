@@ -83,6 +83,7 @@ def roundings(seed, n, *, whitened):
     return max(moved), stated, length(error)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("whitened", [False, True])
 @pytest.mark.parametrize("n", [2, 5, 12, 40])
 def test_no_row_moves_the_rounding_by_more_than_is_stated(n, whitened):

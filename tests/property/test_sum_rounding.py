@@ -146,6 +146,7 @@ def test_blocks_that_are_added_in_single_precision_would_be_found():
     assert worst > 1.02 * stated
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("algorithm", ["dope-sgd", "gep"])
 @pytest.mark.parametrize(
     ("n", "length"),

@@ -84,6 +84,7 @@ def test_the_bound_is_met_and_a_clip_that_forgets_lengths_would_be_caught(name):
         assert (lengths(short) * lengths(X)).max() > 1.5 * bound
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("name", ["l2", "l2 and linf", "automatic, small gamma"])
 def test_a_row_whose_outputs_are_not_finite_contributes_nothing_that_is_not(name, kind):

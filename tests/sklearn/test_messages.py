@@ -43,6 +43,7 @@ def refused(action, message, error=ValueError):
 
 
 class TestNamesOfArguments:
+    @pytest.mark.covering
     @pytest.mark.parametrize(
         ("given", "meant"),
         [("Xpub", "X_pub"), ("x_pub", "X_pub"), ("ypub", "y_pub"), ("y_public", "y_pub")],

@@ -309,6 +309,7 @@ def test_rows_alone(entry):
         assert not heard.secrets(), (bad, heard.everything)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "bad", ["text", "bytes", "text array", "NaN next to it", "None next to it", "dict", "complex"]
 )
@@ -426,6 +427,7 @@ def save(path, rows, labels):
     return path
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet", ".arrow"])
 @pytest.mark.parametrize("bad", ["NaN", "empty", "text", "label", "no label", "damaged"])
 def test_files(tmp_path, suffix, bad):
@@ -599,6 +601,7 @@ def command(folder, *args):
     return heard
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "options", [("--public", "pub.csv"), ("--classes", "ant,bee,cat")], ids=["public", "classes"]
 )

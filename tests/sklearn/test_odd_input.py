@@ -11,6 +11,7 @@ def public(request):
     return request.param == "public"
 
 
+@pytest.mark.covering
 @pytest.mark.filterwarnings("ignore:many private rows occur several times")
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e-200, 1e200])
 @pytest.mark.parametrize("algorithm", ["adamix", "noisy-gd", AdaMix(n_components=2)], ids=repr)
@@ -23,6 +24,7 @@ def test_all_rows_alike(fit, rows, public, value, algorithm, fit_intercept):
     assert np.all(np.isfinite(clf.coef_)) and np.all(np.isfinite(clf.predict_proba(X)))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e30, 1e200])
 def test_tiny_and_huge_rows(fit, rows, public, scale):
     X = scale * rows.X

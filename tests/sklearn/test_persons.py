@@ -264,6 +264,7 @@ BAD = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("call", CALLS)
 def test_bad_ids_are_refused_before_the_charge(call, bad):

@@ -50,6 +50,7 @@ def test_no_row_counts_for_more_than_one_or_less_than_nothing():
     assert model.private_score(X, model.predict(X), noise_multiplier=1e-6) == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])
 @pytest.mark.parametrize("kind", ["classes", "targets", "confusion"])
 def test_a_budget_is_charged_as_stated(kind, neighboring):

@@ -136,6 +136,7 @@ class TestHoldOut:
 
 
 class TestPrivateScore:
+    @pytest.mark.covering
     @pytest.mark.parametrize("noise", ["float", "discrete"])
     @pytest.mark.parametrize("n_classes", [2, 3])
     @pytest.mark.parametrize("fit_intercept", [True, False])

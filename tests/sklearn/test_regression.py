@@ -122,6 +122,7 @@ class TestUnits:
         reg.fit(X_PRIV, scale * Y_PRIV[:, 0], X_pub=X_PUB, y_pub=scale * Y_PUB[:, 0])
         assert_close(reg.predict(X_TEST) / scale, fitted(0, epsilon=3.0).predict(X_TEST), 1e-4)
 
+    @pytest.mark.covering
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     @pytest.mark.parametrize("far", [1e12, -1e40, 1e300])
     def test_a_private_target_however_far_out_moves_little(self, dtype, far):

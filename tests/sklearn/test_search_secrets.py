@@ -59,6 +59,7 @@ SEEDED_CANDIDATES = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("strategy", ["grid", "random"])
 @pytest.mark.parametrize("case", SEEDED_CANDIDATES)
 def test_a_candidate_with_a_seed_is_refused_whatever_is_drawn(routing, rows, n_trials, case, strategy):
@@ -85,6 +86,7 @@ def test_a_mix_of_seeds_and_none_is_refused(routing, rows, strategy):
         run(rows, {"clf": [seeded(8), HEAD]}, head, strategy=strategy)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("strategy", ["grid", "random"])
 @pytest.mark.parametrize("where", ["search", "estimator", "both", "search and a candidate"])
 def test_a_seed_of_all_trials_is_reported_and_recorded(routing, rows, where, strategy):

@@ -43,6 +43,7 @@ def ridge(**parameters):
 class TestTargetsOfDifferentUnits:
     """The released head and public rows tell it, so no private value is looked at."""
 
+    @pytest.mark.covering
     @pytest.mark.parametrize(
         "change",
         [lambda y: (y - y.mean()) / y.std(), np.log, lambda y: 1000 * y, lambda y: y / 10],
@@ -55,6 +56,7 @@ class TestTargetsOfDifferentUnits:
             ridge(algorithm=algorithm).fit(X_PRIV, change(y), X_pub=X_PUB, y_pub=y_pub)
         assert caught[-1].filename == __file__
 
+    @pytest.mark.covering
     @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0])
     @pytest.mark.parametrize("algorithm", ["auto", "noisy-gd", "coupling", "pda-dpmd"])
     def test_noise_alone_is_no_reason(self, algorithm, epsilon):
@@ -275,6 +277,7 @@ class TestEnsembles:
         leaks = [str(w.message) for w in caught if w.category is PrivacyLeakWarning]
         assert any("learn from private rows without a budget" in leak for leak in leaks)
 
+    @pytest.mark.covering
     @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")  # of OneVsOneClassifier
     @pytest.mark.parametrize("n_jobs", [1, 2])
     @pytest.mark.parametrize(
@@ -313,6 +316,7 @@ CUT = "scikit-learn cut X_pub and y_pub .*pass skmixdp.model_selection.public_pa
 class TestPublicRowsThatAreCut:
     """There are as many public as private rows."""
 
+    @pytest.mark.covering
     @pytest.mark.parametrize("n_jobs", [1, 2])
     @pytest.mark.parametrize("tool", [cross_val_score, cross_val_predict, permutation_test_score])
     def test_tools_that_split(self, rows, tool, n_jobs):

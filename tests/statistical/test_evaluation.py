@@ -50,6 +50,7 @@ def draws(layout, noise, neighboring, factor=1.0):
     return np.concatenate(found) / (factor * multiplier * math.sqrt(n_histograms))
 
 
+@pytest.mark.covering
 @pytest.mark.filterwarnings("ignore:random_state", "ignore:delta")
 @pytest.mark.parametrize("noise", ["float", "discrete"])
 @pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])

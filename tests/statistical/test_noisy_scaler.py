@@ -15,6 +15,7 @@ X = np.random.default_rng(0).uniform(-0.8, 0.8, size=(N, D))
 LOW, HIGH = np.linspace(-3, -1, D), np.linspace(1, 2, D)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("noise", ["float", "discrete"])
 @pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])
 @pytest.mark.parametrize("with_std", [True, False])

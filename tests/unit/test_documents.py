@@ -322,6 +322,7 @@ def made(tmp_path_factory):
     return fit
 
 
+@pytest.mark.covering("leak", "document")
 @pytest.mark.parametrize(
     ("leak", "document"),
     [(leak, one) for leak in LEAKS for one in (OF_THE_WHOLE if LEAKS[leak][1] is None else DOCUMENTS)],
@@ -347,6 +348,7 @@ FIRST = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("document", DOCUMENTS)
 @pytest.mark.parametrize("name", SOUND)
 def test_without_a_known_leak_documents_are_as_they_were(name, document, made, tmp_path, capsys):

@@ -45,6 +45,7 @@ def trained(problem, algorithm, *, n_steps=12, l2=0.01, rate=0.7, noise=None, ep
     return train([run], InMemoryRows(problem.X, problem.y))[0]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("center", ["zero", "public"])
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 @pytest.mark.parametrize(
@@ -108,6 +109,7 @@ def test_the_clip_is_a_quantile_of_public_norms_above_its_floor():
     assert bare.recipe(AdaMix(clip_floor=0.4)).query.sensitivity(bare.info.view, FLOAT) == pytest.approx(0.4)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ALGORITHMS)
 @pytest.mark.parametrize("n_pub", [24, 0])
 def test_every_algorithm_trains_with_and_without_public_rows(name, n_pub):

@@ -21,6 +21,7 @@ def trained(problem, algorithm, *, n_steps=10, l2=0.01, rate=0.7, noise=None):
     return train([run], InMemoryRows(problem.X, problem.y))[0], plan
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 @pytest.mark.parametrize("gamma", [0.01, 1.0])
 def test_without_noise_it_is_descent_on_rescaled_gradients(problem, gamma, momentum):
@@ -63,6 +64,7 @@ def test_steps_at_weight_one_are_skipped_and_the_others_are_not(problem):
     assert len(noise.sums) == 3
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("make", [NoisyGD, AdaMix, Coupling])
 @pytest.mark.parametrize("rule", ["sample", "coupling", "convex", "cosine", 0, 0.5, 1, CosineWeight(7)])
 def test_every_rule_works_with_every_algorithm(problem, make, rule):

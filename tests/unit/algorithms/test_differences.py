@@ -83,6 +83,7 @@ def test_dope_clips_differences_and_adds_the_centre_to_the_mean(problem, mask):
     np.testing.assert_allclose(W, expected, atol=1e-9)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_components", [None, 5])
 def test_gep_clips_coordinates_and_residuals_apart(problem, mask, n_components):
     algorithm = GEP(n_components, clip=0.3, residual_clip=0.25, momentum=0.0)

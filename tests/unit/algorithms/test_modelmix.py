@@ -63,6 +63,7 @@ def trained(problem, algorithm, noise, n_steps, *, l2=0.01, rate=0.7, weight=Non
     return heads
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("width", [0.01, 40.0, 4000.0])
 def test_the_recursion_equals_its_formula_with_known_alpha(n_classes, width):

@@ -70,6 +70,7 @@ def dense_mirror_step(data, W, dual, l2):
     return W
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("l2", [0.0, 0.02])
 def test_logistic_losses_without_noise_are_mirror_descent(problem, l2):
     data, W = problem.info.view.data, problem.info.view.W

@@ -128,6 +128,7 @@ def test_a_damaged_file_without_pickle_is_refused(tables, capsys):
     assert "MODEL m.safetensors" in refuse(capsys, tables, "report", "m.safetensors")
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("odd", ["x", "1.5", "", "1e400", "TRUE", "9007199254740993"])
 @pytest.mark.parametrize("kind", [["1", "2", "3", "True", "False"], "number", "date", "boolean", "text"])
 def test_an_odd_row_does_not_change_how_others_are_read(folder, odd, kind):

@@ -283,6 +283,7 @@ def test_rows_of_any_size_are_clipped_as_by_the_rule_s_own_weights(dtype, thresh
     assert lengths.max() > 0.99 * threshold or threshold == 1e20
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("k", [1, 3, 1000])
 @pytest.mark.parametrize("threshold", [1e-20, 1e-15, 1e-12, 1e-7])
 def test_small_thresholds_hold_for_long_rows_whose_residuals_underflow(threshold, k):

@@ -224,6 +224,7 @@ def rows_on_disk(folder):
     return open_rows(folder / "rows.npy")
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "held",
     [torch_rows, dask_rows, rows_on_disk, lambda folder: sp.csr_array(X)],

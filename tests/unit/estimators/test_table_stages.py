@@ -82,6 +82,7 @@ def test_whitening_without_public_rows_learns_the_geometry_of_tables_too(table):
     assert {"columns", "mean", "directions"} <= dict(head.privacy_.shares).keys()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("kind", ["classes", "ridge"])
 @pytest.mark.parametrize("public", [0, 6, 60])
 def test_the_unit_of_columns_makes_no_difference(kind, public):
@@ -97,6 +98,7 @@ def test_the_unit_of_columns_makes_no_difference(kind, public):
     assert np.std(one - other) <= (1e-4 if public == 60 else 0.2) * np.std(one)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("row_norm", ["auto", "unit", "clip"])
 @pytest.mark.parametrize("n_public", [0, 5])
 def test_no_sparse_row_is_refused_after_the_charge(tmp_path, row_norm, n_public):

@@ -79,6 +79,7 @@ class TestReleases:
         assert clf.privacy_.n_public == 0 and "mean" in dict(clf.privacy_.shares)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_pub", [0, 60])
 @pytest.mark.parametrize("X", [ALIKE, TABLE], ids=["alike", "table"])
 def test_the_map_is_that_of_known_rows_whatever_the_private_ones_are(X, n_pub):
@@ -159,6 +160,7 @@ class TestForms:
         clf.fit(ALIKE[:1000], labels[:1000], X_unlabeled=ALIKE[OTHERS])
         assert "mean" not in dict(clf.privacy_.shares)
 
+    @pytest.mark.covering
     @pytest.mark.parametrize(
         "parameters",
         [

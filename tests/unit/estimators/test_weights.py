@@ -62,6 +62,7 @@ def test_the_report_says_that_weights_were_checked(kind):
         assert ("weights" in checks) == expected
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("public", [{}, {"X_pub": X_PUB, "y_pub": Y_PUB}])
 @pytest.mark.parametrize(
     "algorithm", ["auto", "adamix", "coupling", "pda-dpmd", "dope-sgd", "gep", "modelmix"]

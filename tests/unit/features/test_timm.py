@@ -106,6 +106,7 @@ def test_rows_do_not_influence_each_other(features, tmp_path):
         np.testing.assert_allclose(found, reference[order], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("interpolation", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("shape", [(20, 20), (50, 80), (70, 40)])
 def test_pixels_and_files_are_prepared_alike_up_to_one_grey_level(interpolation, shape, tmp_path):

@@ -84,6 +84,7 @@ def test_clones_and_pickles_carry_parameters_and_no_network(pixels):
     np.testing.assert_array_equal(clone(features).transform(pixels), rows)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [

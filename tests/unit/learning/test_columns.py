@@ -46,6 +46,7 @@ def multiplier_for(epsilon, n_rows, n_features, delta=1e-5):
 
 
 class TestGenerousBudget:
+    @pytest.mark.covering
     @pytest.mark.parametrize("shift", [0.0, 10.0, -10.0])
     @pytest.mark.parametrize("unit", [1e-6, 1e-3, 1.0, 1e3, 1e6])
     def test_centre_and_spread_of_all_kinds_of_columns_in_any_unit(self, unit, shift):
@@ -123,6 +124,7 @@ class TestSmallBudget:
             assert np.all((found.spread > 0.5) & (found.spread < 2)), (seed, found.spread)
             assert np.all(np.abs(found.center) < 1)
 
+    @pytest.mark.covering
     @pytest.mark.parametrize("shift", [0.0, 10.0])
     @pytest.mark.parametrize("part", [0.003, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.2, 1.0])
     def test_a_spread_is_about_right_or_there_is_none(self, part, shift):

@@ -47,6 +47,7 @@ def scaled(W, X, y, noise=0.0):
     return ended.value.value
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("factor", [1 / 8, 0.3, 1.0, 4.0, 16.0])
 @pytest.mark.parametrize("k", [1, 2, 3, 10])
 def test_a_head_that_is_too_sure_or_not_sure_enough_is_calibrated(k, factor):
@@ -120,6 +121,7 @@ def asked_of_labels(W):
     return next(rounds), rounds
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("factor", [1 / 8, 1.0, 4.0])
 @pytest.mark.parametrize("k", [2, 7])
 def test_a_head_of_several_labels_is_calibrated(k, factor):

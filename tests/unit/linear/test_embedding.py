@@ -17,6 +17,7 @@ def dense(X, R):
     return (R[:, :, None] * X[:, None, :]).reshape(len(X), -1)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e40])
 @pytest.mark.parametrize("n_components", [None, 1, 4, 50])
 def test_it_spans_the_leading_directions_of_the_gradients(n_components, scale):

@@ -251,6 +251,7 @@ class TestScaledRows:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("shape", [(0, 3), (1, 3), (700, 3), (700, 1), (50, 40)])
 class TestShortenedRows:
+    @pytest.mark.covering
     def test_long_rows_are_scaled_to_the_bound_and_short_ones_stay(self, shape, dtype, order):
         C = np.asarray(rng.normal(size=shape), dtype=dtype, order=order)
         lengths = rng.uniform(0.1, 2, size=len(C)).astype(dtype)
@@ -266,6 +267,7 @@ class TestShortenedRows:
         if len(C) > 1:
             assert 0 < np.mean(before > longest) < 1
 
+    @pytest.mark.covering
     def test_what_is_out_of_reach_is_left_and_changes_no_other_row(self, shape, dtype, order):
         if shape[0] < 50:
             return
@@ -295,6 +297,7 @@ def test_squares_are_added_in_double_precision_block_by_block(shape, order):
         assert np.abs(row_dots(X, X, np.float32) / exact - 1).max() > 1e-9
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("k", [2, 3, 10, 11])
 @pytest.mark.parametrize("n", [0, 1, 500, 5000])
@@ -320,6 +323,7 @@ MEAN = np.full(40, 0.1)
 WHITENING = Whitening(np.linalg.qr(rng.normal(size=(40, 3)))[0].T, np.array([0.9, 0.3, 0.01]))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     "row_map",

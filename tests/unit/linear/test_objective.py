@@ -51,6 +51,7 @@ def test_output_hessians_are_the_derivatives_of_the_residuals(name):
     np.testing.assert_allclose(loss.hessian_diagonal(Z), np.stack(units, axis=1), atol=1e-14)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("n", [3, 6, 40])
 def test_the_gradient_is_that_of_the_formula(name, n):
@@ -60,6 +61,7 @@ def test_the_gradient_is_that_of_the_formula(name, n):
     np.testing.assert_allclose(psi.gradient(W), expected, atol=1e-13)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("n", [0, 3, 6, 40])
 def test_heads_are_found_by_their_gradient(name, n):

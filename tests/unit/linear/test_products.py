@@ -20,6 +20,7 @@ from skmixdp._linear import (
 rng = np.random.default_rng(0)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize(
@@ -94,6 +95,7 @@ def test_lengths_that_are_not_finite_are_not():
     assert bounds[2] == pytest.approx(5)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("shape", [(3, 8), (8, 3), (0, 3), (1, 1)])
 @pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200, 0.0])
 def test_the_largest_singular_value(shape, scale):

@@ -115,6 +115,7 @@ def additions(tree, rounded=()):
     yield from additions(right, (precision, *rounded))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [1, 2, 5, 6, 7, 15, 16, 17, 96, 256, 5000])
 def test_few_additions_lie_between_a_term_and_the_sum(dtype, n):

@@ -55,6 +55,7 @@ def test_tasks_run_in_other_threads_and_come_back_in_their_order(two_threads):
     assert n_parts() == 1 and in_parallel([threading.get_ident]) == [threading.get_ident()]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("failing", [0, 1, 4])
 @pytest.mark.parametrize("error", [KeyError, IndexError, KeyboardInterrupt])
 def test_an_error_of_a_task_is_raised_and_sets_the_threads_back(two_threads, failing, error):
@@ -123,6 +124,7 @@ def requests(n, d_in, k):
     return [[Request(W, query)], [Request(W, query, mask), Request(W, counted, mask)], [Request(W, counted)]]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("n", "d_in", "k"), [(20_000, 100, 10), (150_000, 8, 3), (150_000, 8, 2), (0, 5, 3)])
 @pytest.mark.parametrize("kind", ["held", "mapped in passing"])
 def test_parts_of_the_rows_give_the_same_sums(two_threads, n, d_in, k, kind):
@@ -220,6 +222,7 @@ def largest_part(n_rows, count, block_rows):
     return np.diff(ends).max() * count / n_rows
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("n_rows", [10_000, 50_000, 200_000, 1_000_000])
 @pytest.mark.parametrize("most", [512, 8192, 64_512])
 def test_parts_of_a_pass_are_as_large_as_each_other(n_rows, most):

@@ -211,6 +211,7 @@ def test_numbers_have_the_same_bits_whatever_else_is_in_their_column():
         np.testing.assert_array_equal(encoded(pd.DataFrame({"a": column}), {"a": "number"})[:4], rows)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("other", [1j, 1 + 2j, complex(np.nan, 1), np.complex64(1j)])
 @pytest.mark.parametrize("told", ["number", "boolean", (0, 9), ["1", "2.5"], "text"])
 def test_a_complex_number_changes_no_other_row_of_its_column(told, other):

@@ -47,6 +47,7 @@ def test_a_good_fit_is_charged(tmp_path):
     assert len(ledger.charges()) == 1
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet", ".arrow"])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -46,6 +46,7 @@ def with_intercept(rows, value):
     return rows if value is None else np.column_stack([rows, np.full(len(rows), value, rows.dtype)])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("source", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("row_map", MAPS, ids=str)

@@ -302,6 +302,7 @@ def test_rows_that_cannot_be_written_to_are_sent_without_a_warning(on_tensors):
     np.testing.assert_array_equal(frozen, X)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "device",
     ["abacus", "meta", 3.5, pytest.param("cuda", marks=pytest.mark.skipif(HAS_CUDA, reason="is there"))],

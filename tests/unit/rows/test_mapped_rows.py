@@ -45,6 +45,7 @@ def assert_same_sums(found, wanted, X, row_map, dtype):
         assert_close(one, other, 16 * np.finfo(dtype).eps, terms=terms)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", WIDTHS)
 def test_an_appended_constant_is_a_column(d, dtype):
@@ -54,6 +55,7 @@ def test_an_appended_constant_is_a_column(d, dtype):
     assert_same_sums(everything(source, d + 1), everything(expected, d + 1), X, row_map, dtype)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("intercept", [None, 0.1, 1 / 3, 1e-20, 1e9])
 @pytest.mark.parametrize("d", [1, *WIDTHS])
@@ -81,6 +83,7 @@ def test_no_row_is_longer_than_it_is_said_to_be(d, intercept, dtype):
         assert np.all(norms <= lengths * (1 + 1e-6) + 1e-37)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", WIDTHS)
 def test_rows_that_are_mapped_in_every_pass_are_the_same(d, dtype):
@@ -93,6 +96,7 @@ def test_rows_that_are_mapped_in_every_pass_are_the_same(d, dtype):
     assert passing.sum_error(request) == held.sum_error(request)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("d", WIDTHS)
 def test_mapping_further_is_mapping_at_once(d, dtype):

@@ -89,6 +89,7 @@ def test_each_row_has_one_place_which_other_persons_do_not_change(sizes, seed, d
     assert all(first[row] == second[row] for row in first if codes[row] != 0)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("k", [1, 3, 12])
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("threshold", [0.03, 0.3, 100.0])
@@ -205,6 +206,7 @@ def test_no_person_adds_more_than_the_clip(m, kind, scale, dtype, threshold):
     assert np.linalg.norm(total) <= stated + source.sum_error(request).of(stated)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("spread", [1e-3, 4e-3])
 @pytest.mark.parametrize("d", [64, 400])
 def test_rows_that_nearly_cancel_do_not_hide_a_long_mean(d, spread):

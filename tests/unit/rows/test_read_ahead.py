@@ -86,6 +86,7 @@ def test_no_value_raises_a_warning(value):
         read_ahead(X)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("chosen", ["all", "half", "every third"])
 @pytest.mark.parametrize("d_in", [100, 512, 700])
 def test_sums_are_the_same_to_the_last_bit(d_in, chosen, monkeypatch):

@@ -40,6 +40,7 @@ def requests_of(loss, scale=1.0):
     ]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("scale", [1.0, 100.0], ids=["moderate", "large outputs"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", LOSSES)

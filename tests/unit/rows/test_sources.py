@@ -111,6 +111,7 @@ def test_products_come_in_the_dtype_that_was_asked_for(holder, dtype):
     assert seen == {np.dtype(dtype)}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ["all", "whitened, all"])
 def test_requests_with_batches_of_their_own_are_answered_in_one_pass(holder, name):
     row_map = MAPS[name]
@@ -140,6 +141,7 @@ def test_a_request_may_ask_for_one_kind_of_sum(holder):
     np.testing.assert_allclose(vector, (rows @ A.T).sum(axis=0), atol=1e-8)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ["all", "whitened, all"])
 def test_norms_and_entries_are_never_understated(holder, name):
     source = holder.source(X, np.arange(N), MAPS[name], "float64")
@@ -164,6 +166,7 @@ def test_norms_and_entries_are_never_understated(holder, name):
     assert sorted(seen) == list(range(N))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "row_map",
     [MAPS["unit length"], MAPS["all"], MAPS["whitened, all"]],

@@ -67,6 +67,7 @@ def test_long_sums_in_single_precision_would_be_found():
     assert np.cumsum(values[: EXACT_UP_TO - 32])[-1] == values[: EXACT_UP_TO - 32].sum(dtype=np.float64)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_no_source_states_less_than_its_precision_loses(holder, dtype, wide):
@@ -80,6 +81,7 @@ def test_no_source_states_less_than_its_precision_loses(holder, dtype, wide):
     assert stated.n_rows == 1500
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [50, 1500])
 def test_short_panels_lose_no_more_than_is_stated(holder, dtype, n):

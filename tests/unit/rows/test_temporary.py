@@ -89,6 +89,7 @@ def test_narrow_files_give_the_head_of_a_frame_to_the_last_bit(suffix, tmp_path)
     np.testing.assert_array_equal(*learned)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("suffix", DECODED)
 def test_wide_files_give_the_sums_of_decoding_in_every_pass(suffix, exact, tmp_path):
@@ -133,6 +134,7 @@ def test_no_map_is_made_for_files_that_need_no_decoding(tmp_path, monkeypatch):
     head().fit(open_rows(in_files(tmp_path, X, y, ".npy")), y)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("reserving", [True, False], ids=["reserved", "free space looked up"])
 @pytest.mark.parametrize(("d", "room"), [(7, 0), (7, 1), (90, 0)])
 def test_a_disk_that_is_too_full_is_refused_before_the_charge(

@@ -25,6 +25,7 @@ def clipped(Z, block):
     return Z * np.minimum(1, 0.5 / (np.linalg.norm(Z, axis=1) * block.max_abs))[:, None], block.norms[:, None]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["where they lie", "sent block by block"])
 @pytest.mark.parametrize("mask", [None, rng.random(3000) < 0.3], ids=["all rows", "a batch"])
@@ -60,6 +61,7 @@ def fitted(kind, rows, targets, **parameters):
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("as_on_a_device", [False, True])
 @pytest.mark.parametrize("algorithm", ["adamix", "dope-sgd", "gep", "modelmix"])
 def test_a_classifier_learns_the_same_from_tensors(monkeypatch, algorithm, as_on_a_device):

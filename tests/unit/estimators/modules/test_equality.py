@@ -56,6 +56,7 @@ def options(sampling=None):
     return Options(0.7, "auto", sampling or FullBatch(), False)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("weight", [0.0, 0.3])
 @pytest.mark.parametrize("q", [1, 3])
 @pytest.mark.parametrize("sampling", [None, PoissonBatch(40)], ids=["full", "poisson"])

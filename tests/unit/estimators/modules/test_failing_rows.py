@@ -61,6 +61,7 @@ def test_a_row_on_which_the_module_fails_is_refused_before_the_charge(tmp_path):
     assert len(ledger.charges()) == 1
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("batch_size", [None, 30])
 @pytest.mark.parametrize("algorithm", ["dpzero", DPZero(8), PAZO("m"), PAZO("s")], ids=str)
 def test_a_row_that_fails_at_a_later_step_ends_nothing(algorithm, batch_size):

@@ -52,6 +52,7 @@ def options(sampling):
     return Options(0.7, "auto", sampling, False)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("sampling", [FullBatch(), PoissonBatch(40)], ids=["full", "poisson"])
 @pytest.mark.parametrize(
     "algorithm",

@@ -42,6 +42,7 @@ def tried(module, loss=cross_entropy, *, public=40, size=200, private=None, **ki
     return parameters
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", MIXING)
 @pytest.mark.parametrize("public", [0, 40])
 def test_modules_that_mix_rows_are_refused(name, public):
