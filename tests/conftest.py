@@ -1,6 +1,7 @@
 """What several test modules share."""
 
 import gc
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.privacy import NoiseSource
 from skmixdp.public import PublicData
-from tests.covering import mark_the_rest_slow
+from tests.covering import leave_out_the_rest, mark_the_rest_slow
 
 # The numbers of examples stand here and nowhere else. `make test` tries the same few on every machine;
 # `make test-all` draws new ones each time. A busy machine fails no test.
@@ -207,9 +208,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
+    """`make test` makes no cases that it would leave out."""
+    yield
+    if metafunc.config.option.markexpr.startswith("not slow"):
+        leave_out_the_rest(metafunc)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave scripts of benchmarks, and of products of parameters what is redundant, to `make test-all`."""
     for item in items:
         if _tests_benchmarks(item.path):
             item.add_marker(pytest.mark.slow)
-    mark_the_rest_slow(items)
+    if not config.option.markexpr.startswith("not slow"):
+        mark_the_rest_slow(items)

@@ -10,9 +10,10 @@ The other cases are marked ``slow``, so `make test-all` runs the whole product.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import groupby
+from typing import Any
 
 import pytest
 
@@ -51,6 +52,39 @@ def covering_set(cases: Sequence[Mapping[str, Hashable]], together: Sequence[Seq
     return chosen
 
 
+def redundant(test: Any, given: Sequence[Any], params: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Those of the given cases, with these parameters, that the covering set of a test leaves out."""
+    together = [names.split() for names in test.get_closest_marker("covering").args]
+    named = {name for group in together for name in group}
+    # Parameters of one list of values are one parameter, unless the mark names them.
+    for names, *_ in (mark.args for mark in test.iter_markers("parametrize")):
+        group = names.replace(",", " ").split() if isinstance(names, str) else names
+        if named.isdisjoint(group):
+            together.append(group)
+    # Cases of one value hold the same object, which need not be hashable.
+    chosen = covering_set([{name: id(value) for name, value in case.items()} for case in params], together)
+    return [case for number, case in enumerate(given) if number not in chosen]
+
+
+def leave_out_the_rest(metafunc: pytest.Metafunc) -> None:
+    """Do not even make the cases of a test that are redundant, which takes longer than to choose them.
+
+    What pytest makes cases of has no public name.
+    """
+    if not metafunc.definition.get_closest_marker("covering") or _excepted(
+        metafunc.definition.iter_markers()
+    ):
+        return
+    given = [call for call in metafunc._calls if not _excepted(call.marks)]
+    left_out = {id(call) for call in redundant(metafunc.definition, given, [call.params for call in given])}
+    metafunc._calls = [call for call in metafunc._calls if id(call) not in left_out]
+
+
+def _excepted(marks: Iterable[pytest.Mark]) -> bool:
+    """Whether a case covers nothing, and stays as it is: it may skip, or is slow already."""
+    return any(mark.name in ("skip", "skipif", "slow") for mark in marks)
+
+
 def mark_the_rest_slow(items: Sequence[pytest.Item]) -> None:
     """Mark as slow what is not in the covering set of each test that has the mark.
 
@@ -58,24 +92,6 @@ def mark_the_rest_slow(items: Sequence[pytest.Item]) -> None:
     """
     marked = [item for item in items if item.get_closest_marker("covering")]
     for _, group in groupby(marked, key=lambda item: item.nodeid.split("[")[0]):
-        cases = [
-            item
-            for item in group
-            if not any(item.get_closest_marker(name) for name in ("skip", "skipif", "slow"))
-        ]
-        if not cases:
-            continue
-        mark = cases[0].get_closest_marker("covering")
-        together = [names.split() for names in mark.args]
-        named = {name for group in together for name in group}
-        # Parameters of one list of values are one parameter, unless the mark names them.
-        for names, *_ in (given.args for given in cases[0].iter_markers("parametrize")):
-            group = names.replace(",", " ").split() if isinstance(names, str) else names
-            if named.isdisjoint(group):
-                together.append(group)
-        # Cases of one value hold the same object, which need not be hashable.
-        values = [{name: id(value) for name, value in case.callspec.params.items()} for case in cases]
-        chosen = covering_set(values, together)
-        for number, case in enumerate(cases):
-            if number not in chosen:
-                case.add_marker(pytest.mark.slow)
+        cases = [item for item in group if not _excepted(item.iter_markers())]
+        for case in redundant(cases[0], cases, [case.callspec.params for case in cases]) if cases else ():
+            case.add_marker(pytest.mark.slow)
