@@ -96,7 +96,8 @@ def read_labelled(
             f"{where} has {len(X)} rows and {len(y)} labels; give one label for each row (a CSV "
             "file starts with a line of names)."
         )
-    if flag == "--private" and group_column is not None and groups is None:
+    # The file whose columns are public may have no ids.
+    if public is not None and group_column is not None and groups is None:
         raise InputError(f"--group-column {group_column!r} is no column of {where}; name the column of ids.")
     return Rows(X, y, where, report, encoder, groups)
 
