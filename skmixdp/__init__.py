@@ -16,6 +16,7 @@ from .estimators import (
     fit_many,
     load,
     private_pipeline,
+    resumable,
 )
 
 __version__ = "0.2.0.dev0"
@@ -30,4 +31,5 @@ __all__ = [
     "fit_many",
     "load",
     "private_pipeline",
+    "resumable",
 ]

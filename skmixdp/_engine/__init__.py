@@ -5,6 +5,7 @@ from .loop import (
     Ask,
     Asked,
     Course,
+    LostReleaseError,
     OpenRows,
     RowsKey,
     Run,

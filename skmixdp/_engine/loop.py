@@ -69,16 +69,24 @@ class Ask:
 Course = Generator[Ask, Released, _Result]
 
 
+class LostReleaseError(RuntimeError):
+    """Raised in a course whose question has an answer that was lost, and that may not be released again."""
+
+
 def of_rows(rows: RowsKey, asked: Generator[Asked, Released, _Result]) -> Course[_Result]:
     """The queries of a generator, asked of some rows; returns what it returns."""
+    go_on: Callable[[Any], Asked] = asked.send
     answer: Any = None
-    try:
-        while True:
-            mechanism, query = asked.send(answer)
-            answer = yield Ask(rows, mechanism, query)
-    except StopIteration as end:
-        result: _Result = end.value
-        return result
+    while True:
+        try:
+            mechanism, query = go_on(answer)
+        except StopIteration as end:
+            result: _Result = end.value
+            return result
+        try:
+            go_on, answer = asked.send, (yield Ask(rows, mechanism, query))
+        except LostReleaseError as error:
+            go_on, answer = asked.throw, error
 
 
 class Sources:
@@ -200,7 +208,10 @@ def training(run: Run) -> Generator[Asked, Any, FloatArray]:
             dtype=run.dtype,
             noise=run.noise,
         )
-        direction = yield from _asked(mechanism, recipe.query.step(ctx), ctx.released)
+        try:
+            direction = yield from _asked(mechanism, recipe.query.step(ctx), ctx.released)
+        except LostReleaseError:
+            continue
         W, state = recipe.update.step(ctx, direction, state)
         if run.callback is not None and run.callback(ctx, W) is True:
             break

@@ -88,6 +88,9 @@ class Recipe:
 
     ``closing`` returns the head in place of the update's ``result``. ``corrections`` then change it, one
     after the other. A budget that cannot be divided has neither.
+
+    ``draws`` says whether steps depend on random numbers besides the batches and the noise, so that released
+    numbers alone do not tell how a fit went.
     """
 
     sampling: Sampling
@@ -100,6 +103,7 @@ class Recipe:
     event: EventFamily = GaussianEvent
     closing: Closing | None = None
     corrections: tuple[Closing, ...] = ()
+    draws: bool = False
 
     @property
     def closings(self) -> tuple[Closing, ...]:

@@ -29,12 +29,13 @@ class GaussianMechanism:
     """Adds noise to the answers of one run's queries, within the run's plan of ``n_steps`` steps.
 
     ``noise_multiplier`` is the noise's standard deviation in a step, in units of its sensitivity. A run that
-    asks for more than the plan accounts for gets a RuntimeError from any method.
+    asks for more than the plan accounts for gets a RuntimeError from any method. ``step`` counts the steps
+    that have begun.
     """
 
     def __init__(self, noise_multiplier: float, n_steps: int, noise: NoiseSource) -> None:
         self._noise_multiplier = noise_multiplier
-        self._steps_left = n_steps
+        self.step, self._n_steps = 0, n_steps
         self._noise = noise
         self._share_left = 0.0
         self._members: NDArray[np.bool_] | None = None
@@ -42,9 +43,9 @@ class GaussianMechanism:
 
     def begin_step(self, members: NDArray[np.bool_] | None, batch: Batch | None = None) -> None:
         """Start a step on some of the rows or on a batch of these; unused shares of the last one are lost."""
-        if self._steps_left < 1:
+        if self.step >= self._n_steps:
             raise RuntimeError("every step that was accounted for has been taken.")
-        self._steps_left -= 1
+        self.step += 1
         self._share_left = 1.0
         self._members, self._batch = members, batch
 

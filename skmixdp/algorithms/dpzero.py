@@ -43,6 +43,7 @@ def zeroth_order_descent(
         update=Descent(),
         l2=l2,
         anchor=np.zeros(()),  # the origin, for parameters of any shape
+        draws=True,
     )
 
 

@@ -5,6 +5,7 @@ from ._first_order import FirstOrderDPModuleClassifier
 from ._fit import fit_many
 from ._logistic import MixedDPLogisticRegression
 from ._pipeline import PrivatePipeline, private_pipeline
+from ._resume import resumable
 from ._ridge import MixedDPRidge
 from ._zeroth_order import ZerothOrderDPClassifier, ZerothOrderDPModuleClassifier
 
@@ -18,4 +19,5 @@ __all__ = [
     "fit_many",
     "load",
     "private_pipeline",
+    "resumable",
 ]

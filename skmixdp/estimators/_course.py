@@ -286,9 +286,9 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     checking = {"check of the start": check} if check else {}
     rows, mapped, planned = first.rows, first.mapped, None
     if first.shares:
-        _refuse_ahead(head, balanced, mapped, spent | first.most | checking)
+        ahead = _refuse_ahead(head, balanced, mapped, spent | first.most | checking)
     else:
-        planned = head._planned(balanced, mapped, spent | checking)
+        ahead = planned = head._planned(balanced, mapped, spent | checking)
     if check:
         without = balanced.without_public_rows()
         alone = first_stage(head, without)
@@ -298,7 +298,10 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     if inputs.table.is_shared:
         work = work_of_pass(len(inputs.y), inputs.n_features, inputs.loss.n_outputs)
     private = inputs.noise.kind != "seeded"
-    charge = yield Start(head, rows, event, inputs.n_rows, private, inputs.table.unit, work)
+    public = None
+    if inputs.record is None and not ahead.run.recipe.draws:
+        public = (inputs.X_pub, inputs.y_pub, inputs.X_unlabeled, inputs.labels)
+    charge = yield Start(head, rows, event, inputs.n_rows, private, inputs.table.unit, work, public)
 
     if inputs.n_counted:
         balanced = yield from balanced_by_counts(inputs, learner, spent["class counts"])
@@ -333,9 +336,10 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     del head._leaks  # the report has them
 
 
-def _refuse_ahead(head: Any, inputs: FitInputs, mapped: Mapped, spent: dict[str, float]) -> None:
+def _refuse_ahead(head: Any, inputs: FitInputs, mapped: Mapped, spent: dict[str, float]) -> PlannedHead:
     """Plan with a stand-in map and the least budget that may be left: what must fail then costs nothing."""
-    head._planned(inputs, replace(mapped, second_moment=1.0), spent, ahead=True)
+    planned: PlannedHead = head._planned(inputs, replace(mapped, second_moment=1.0), spent, ahead=True)
+    return planned
 
 
 def _unused(spent: dict[str, float]) -> dict[str, float]:

@@ -24,6 +24,7 @@ from ..privacy import Charge, Event, recorded_outcome
 from ..privacy.noise import warn_of_seed
 from ..privacy.report import counted
 from ._callbacks import have_callbacks, managed
+from ._resume import resumed
 
 Array = NDArray[Any]
 
@@ -55,7 +56,9 @@ class Start:
 
     ``estimator`` is the copy that receives the results, ``private`` says whether the noise is secret,
     ``n_rows`` counts rows or what else the ``unit`` of the guarantee is, and ``work`` counts the
-    multiplications in a pass that threads may share (None for other rows).
+    multiplications in a pass that threads may share (None for other rows). ``public`` are the facts that
+    determine, with the estimator's parameters and with released numbers, what the fit asks; None if nothing
+    does. ``charge`` is that of the interrupted fit that this one continues; None charges a new fit.
     """
 
     estimator: Any
@@ -65,6 +68,8 @@ class Start:
     private: bool
     unit: str = "row"
     work: int | None = None
+    public: tuple[Any, ...] | None = None
+    charge: Charge | None = None
 
 
 #: All that a fit asks: a Start, whose answer is the charge, and then queries. It sets the results by itself.
@@ -208,6 +213,7 @@ def fit_many(
 
 def run_fits(courses: Sequence[FitCourse]) -> None:
     """Check all fits and read their rows, then charge all fits, then run them."""
+    courses = resumed(courses)
     starts: list[Any] = [next(course) for course in courses]
     sources = Sources()
     with ExitStack() as outcomes:
@@ -224,7 +230,7 @@ def run_fits(courses: Sequence[FitCourse]) -> None:
 def _charged(start: Start, outcomes: ExitStack) -> Charge | None:
     """Charge a fit to its ledger, which learns how the fit ends."""
     ledger = start.estimator.ledger
-    charge = charge_event(
+    charge = start.charge or charge_event(
         ledger,
         start.event,
         neighboring=start.estimator.neighboring,

@@ -94,6 +94,7 @@ class ModelMix(Algorithm):
             update=mixed_update(recipe.update, width),
             steps=mixed_steps(recipe.steps),
             event=event,
+            draws=True,
         )
 
     def _width(self, info: PublicInfo, options: Options) -> Width:

@@ -24,8 +24,10 @@ from ._sql import (
     read_accounts,
     read_charge,
     read_charges,
+    read_steps,
     write_account,
     write_outcome,
+    write_step,
 )
 from ._store import FileStore, MemoryStore, Result, Work
 
@@ -393,6 +395,33 @@ class LedgerDataset(_Shared):
                 f"charge {charge.id} to {charge.dataset!r} is not in {self.ledger!r}; pass a charge of this "
                 "ledger."
             )
+
+    def record_step(self, charge: Charge, step: int) -> None:
+        """Record that a step of a charged fit is about to be released. Each step can be recorded once.
+
+        Fits within :func:`~skmixdp.resumable` do so by themselves.
+
+        Parameters
+        ----------
+        charge : Charge
+            What :meth:`charge` returned.
+        step : int
+            Number of the step, from 1 on without gaps.
+
+        Raises
+        ------
+        RuntimeError
+            If the step was recorded before, or an earlier one was not. Nothing may be released then.
+        """
+        if not self.ledger._store.transact(partial(write_step, charge=charge, step=step), write=True):
+            raise RuntimeError(
+                f"step {step} of charge {charge.id} to {charge.dataset!r} is not the next one in "
+                f"{self.ledger!r}: another process goes on with this fit, or the ledger's file was replaced."
+            )
+
+    def last_step(self, charge: Charge) -> int:
+        """The last step that was recorded for a charge; 0 if there is none."""
+        return self.ledger._read(partial(read_steps, charge=charge))
 
     def holds(self, charge: Charge) -> bool:
         """Whether what :meth:`charge` returned is in the ledger, with any outcome.

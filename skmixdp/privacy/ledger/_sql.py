@@ -38,7 +38,8 @@ CREATE TABLE charges (
     spent REAL NOT NULL,
     user TEXT NOT NULL,
     purpose TEXT NOT NULL,
-    outcome TEXT NOT NULL
+    outcome TEXT NOT NULL,
+    steps INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX charges_of_dataset ON charges (dataset, id);
 CREATE INDEX charges_by_outcome ON charges (outcome);
@@ -141,6 +142,21 @@ def write_outcome(connection: Connection, charge: Charge, outcome: str) -> bool:
         (outcome, charge.id, charge.dataset),
     )
     return changed.rowcount == 1
+
+
+def write_step(connection: Connection, charge: Charge, step: int) -> bool:
+    """Record that a step of a charged fit begins. False unless it is the one after the last."""
+    changed = connection.execute(
+        "UPDATE charges SET steps = ? WHERE id = ? AND dataset = ? AND steps = ?",
+        (step, charge.id, charge.dataset, step - 1),
+    )
+    return changed.rowcount == 1
+
+
+def read_steps(connection: Connection, charge: Charge) -> int:
+    """Number of the last step of a charged fit that was recorded."""
+    row = connection.execute("SELECT steps FROM charges WHERE id = ?", (charge.id,)).fetchone()
+    return 0 if row is None else int(row[0])
 
 
 #: What a row with entries of wrong types or with missing columns may raise.

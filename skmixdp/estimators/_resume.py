@@ -1,0 +1,348 @@
+"""Resume an interrupted fit from its released numbers, without a second charge.
+
+What a fit asks of private rows follows from public facts and from the numbers released so far. A fit that
+gets the released numbers of an interrupted one therefore comes, without a pass over the rows, to where that
+one stopped. A file keeps these numbers: no sum without noise, and no state of the noise.
+
+No release may be drawn twice for one charge, since the mean of two has less noise. So the ledger records each
+step right before its noise is added, once. A step that it records and the file does not hold is lost: its
+budget is spent, and the fit goes on without it.
+"""
+
+import io
+import math
+import sqlite3
+import warnings
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
+from dataclasses import astuple, replace
+from functools import partial
+from importlib.metadata import version
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import joblib
+import numpy as np
+
+from .._engine import Ask, GaussianMechanism, LostReleaseError, Released
+from .._utils.validation import one_line, shown
+from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
+from ..privacy import Charge
+
+#: Marks a file as a checkpoint.
+_APPLICATION = 0x736B6370
+
+_TABLES = """
+CREATE TABLE fit (key TEXT NOT NULL, charge INTEGER NOT NULL);
+CREATE TABLE released (step INTEGER NOT NULL, noise_multiplier REAL NOT NULL, numbers BLOB NOT NULL);
+"""
+
+#: Parameters that do not change what a fit asks.
+_FREE = frozenset({"ledger", "verbose", "device"})
+
+_UNIT = ReleasedArray(1.0)
+
+
+@contextmanager
+def resumable(path: str | PathLike[str]) -> Iterator[None]:
+    """Context manager that keeps the released numbers of one fit in a file, so that it can be resumed.
+
+    If the fit is interrupted, run the same block again. The fit goes on with the step that it was at, without
+    a second charge. The file is removed when the block ends without an error, so save the model in it.
+
+    Parameters
+    ----------
+    path : str or path
+        The checkpoint, on a local disk. It is created if it is missing.
+
+    Raises
+    ------
+    ValueError
+        If the file is no checkpoint or that of another fit, for a fit that cannot be resumed, and for a
+        second fit in the block. Nothing is charged then.
+    RuntimeError
+        If another process uses the file, or a release was lost that the fit cannot do without.
+
+    Warns
+    -----
+    UserWarning
+        If the block ends and no fit has run in it in this process.
+
+    Notes
+    -----
+    Linear heads can be resumed, alone, in a pipeline or as a part of one, if they have a ledger. They cannot
+    with zeroth-order algorithms, ``ModelMix``, ``record_per_instance`` or ``random_state``, or by
+    :func:`fit_many` and searches (see ``memory=`` there). Private rows must be those of the interrupted fit,
+    in the same number. Public rows and parameters must be the same.
+
+    A transformer that is fitted to private rows in the block, such as ``NoisyScaler``, is fitted and charged
+    again. Fit it before the block.
+
+    *Guarantee*: that of the fit. The ledger records each step before its noise is added, and refuses to
+    record it again. So no step is released twice, not even with copies of the file. A step that was recorded
+    and whose numbers were lost is left out: ``n_iter_`` is then smaller. The file holds released numbers
+    alone, which the guarantee covers, also if the fit never ends.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_digits
+    >>> from skmixdp import MixedDPLogisticRegression, resumable
+    >>> from skmixdp.privacy import PrivacyLedger
+    >>> X, y = load_digits(return_X_y=True)
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> digits = PrivacyLedger(folder / "ledger.sqlite").add_dataset("digits", epsilon=3.0, delta=1e-5)
+    >>> head = MixedDPLogisticRegression(epsilon=1.0, ledger=digits)
+    >>> with resumable(folder / "fit.checkpoint"):
+    ...     head = head.fit(X[100:], y[100:], X_pub=X[:100], y_pub=y[:100])
+    ...     head.save(folder / "head.safetensors")
+    >>> (folder / "fit.checkpoint").exists()
+    False
+    """
+    if _current.get() is not None:
+        raise ValueError(f"resumable({fspath(path)!r}) is within another one; use one block for each fit.")
+    with closing(Checkpoint(Path(path).absolute())) as checkpoint:
+        token = _current.set(checkpoint)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+        checkpoint.finish()
+
+
+def resumed(courses: Sequence[Any]) -> Sequence[Any]:
+    """The courses of fits, which go on from a checkpoint within :func:`resumable`."""
+    checkpoint = _current.get()
+    if checkpoint is None:
+        return courses
+    if len(courses) != 1:
+        raise ValueError(
+            f"resumable() is for one fit, and this call has {len(courses)}; call fit for each, in a block of "
+            "its own."
+        )
+    return [checkpoint.followed(courses[0])]
+
+
+class Checkpoint:
+    """The released numbers of one fit, in an SQLite file that is locked until it is closed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+        self._charge: Charge | None = None
+        self._new: str | None = None  # the key of a fit that is not charged yet
+
+    def followed(self, course: Any) -> Generator[Any, Any, None]:
+        """The course of a fit. Numbers in the file answer what it asks first, and it keeps the others."""
+        with closing(course):
+            start = next(course)
+            kept, n_recorded = self._begin(start)
+            charge = yield start if self._charge is None else replace(start, charge=self._charge)
+            self._keep_charge(charge)
+            record = partial(start.estimator.ledger.record_step, charge)
+            step, begun = 0, None
+            go_on, answer = course.send, charge
+            while True:
+                try:
+                    ask: Ask = go_on(answer)
+                except StopIteration:
+                    return
+                mechanism: Any = ask.mechanism
+                if begun != (mechanism, mechanism.step):  # a step may ask several times
+                    begun, step = (mechanism, mechanism.step), step + 1
+                    rounds = iter(kept.get(step, ()))
+                    if step > n_recorded:
+                        mechanism = _Recorded(mechanism, partial(record, step))
+                multiplier = ask.mechanism.noise_scale(_UNIT)
+                known = next(rounds, None)
+                if known is not None:
+                    self._check(multiplier, known[0])
+                    go_on, answer = course.send, known[1]
+                elif step <= n_recorded:
+                    go_on, answer = course.throw, self._lost()
+                else:
+                    try:
+                        go_on, answer = course.send, (yield replace(ask, mechanism=mechanism))
+                    except Exception as error:
+                        go_on, answer = course.throw, error
+                    else:
+                        values = (step, multiplier, _to_bytes(answer))
+                        self._execute("INSERT INTO released VALUES (?, ?, ?)", values)
+
+    def _begin(self, start: Any) -> tuple[dict[int, list[tuple[float, Released]]], int]:
+        """The numbers released so far, by step, and the number of steps that the ledger has recorded."""
+        ledger = start.estimator.ledger
+        if self._connection is not None:
+            raise ValueError("resumable() is for one fit, and this is the second; use a block for each fit.")
+        if not hasattr(ledger, "record_step"):
+            raise ValueError(
+                f"resumable() needs ledger= (now {shown(ledger)}), which records each step; pass a data set "
+                "of a PrivacyLedger."
+            )
+        if start.public is None or not start.private:
+            raise ValueError(
+                "resumable() is for linear heads without zeroth-order algorithms, ModelMix, "
+                "record_per_instance and random_state, since released numbers alone do not tell how such a "
+                "fit went; leave them out, or resumable()."
+            )
+        key = _key(start)
+        self._open()
+        begun = self._execute("SELECT key, charge FROM fit")
+        if not begun:
+            self._new = key
+            return {}, 0
+        ((known, number),) = begun
+        if known != key:
+            raise ValueError(
+                f"{self._path} is the checkpoint of a fit with other parameters, other public rows or "
+                "another number of private rows; pass the same, or remove the file to begin a new fit with a "
+                "charge of its own."
+            )
+        self._charge = next((charge for charge in ledger.charges() if charge.id == number), None)
+        n_recorded = 0 if self._charge is None else ledger.last_step(self._charge)
+        kept: dict[int, list[tuple[float, Released]]] = {}
+        for step, multiplier, numbers in self._execute("SELECT * FROM released ORDER BY rowid"):
+            try:
+                kept.setdefault(step, []).append((multiplier, _from_bytes(numbers)))
+            except (ValueError, OSError, TypeError, BadZipFile):
+                raise self._foreign() from None
+        if self._charge is None or self._charge.event != start.event or n_recorded < max(kept, default=0):
+            raise ValueError(
+                f"the ledger {ledger!r} does not hold charge {number} of {self._path} with all its steps; "
+                "pass the ledger of the interrupted fit, or remove the file to begin a new fit."
+            )
+        if n_recorded > max(kept, default=0) + 1:
+            raise ValueError(
+                f"{self._path} has {max(kept, default=0)} steps of charge {number}, whose fit went on to "
+                f"step {n_recorded}; pass its latest checkpoint, or remove the file to begin a new fit."
+            )
+        return kept, n_recorded
+
+    def _keep_charge(self, charge: Charge) -> None:
+        """Keep the number of a new charge."""
+        if self._new is not None:
+            self._execute("INSERT INTO fit VALUES (?, ?)", (self._new, charge.id))
+            self._new = None
+
+    def _check(self, asked: float, kept: float) -> None:
+        """Refuse numbers that were released with another noise than the fit asks for."""
+        if not math.isclose(asked, kept, rel_tol=1e-6):
+            raise ValueError(
+                f"{self._path} holds numbers with other noise than this fit would add; remove the file to "
+                "begin a new fit with a charge of its own."
+            )
+
+    def _lost(self) -> LostReleaseError:
+        return LostReleaseError(
+            "the fit was interrupted just when a number was released that it cannot do without, and that may "
+            f"not be released again for the same charge; remove {self._path} to begin a new fit."
+        )
+
+    # -- the file --------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        with self._errors_named():
+            self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
+        # In this mode, SQLite holds the lock of a write until the connection is closed, or the process ends.
+        self._execute("PRAGMA locking_mode = EXCLUSIVE")
+        self._execute("PRAGMA synchronous = FULL")
+        self._execute("BEGIN EXCLUSIVE")
+        if self._execute("SELECT count(*) FROM sqlite_master") == [(0,)]:
+            for statement in _TABLES.split(";"):
+                self._execute(statement)
+            self._execute(f"PRAGMA application_id = {_APPLICATION}")
+        known = self._execute("PRAGMA application_id") == [(_APPLICATION,)]
+        self._execute("COMMIT")
+        if not known:
+            raise self._foreign()
+
+    def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        assert self._connection is not None
+        with self._errors_named():
+            return self._connection.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _errors_named(self) -> Iterator[None]:
+        """Convert errors of SQLite into one sentence each."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise RuntimeError(
+                    f"another process is at the fit of {self._path}; wait for it, or pass another file."
+                ) from None
+            message = f"{self._path} cannot be used ({one_line(str(error))}); check its folder and disk."
+            raise OSError(message) from None
+        except sqlite3.DatabaseError:
+            raise self._foreign() from None
+
+    def _foreign(self) -> ValueError:
+        return ValueError(f"{self._path} is no checkpoint of a fit, or is damaged; pass another file.")
+
+    def finish(self) -> None:
+        """Remove the file, now that the block has done what it wanted with the fit."""
+        if self._connection is not None:
+            self._path.unlink(missing_ok=True)
+            return
+        warnings.warn(
+            f"no fit has run within resumable({str(self._path)!r}) in this process, so nothing was kept; "
+            "call fit in the block.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+    def close(self) -> None:
+        """Let other processes use the file. It does not stay if nothing was charged."""
+        if self._connection is not None:
+            if self._new is not None:
+                self._path.unlink(missing_ok=True)
+            self._connection.close()
+
+
+class _Recorded:
+    """A mechanism that records a step right before it adds the first noise of the step."""
+
+    def __init__(self, mechanism: GaussianMechanism, record: Callable[[], None]) -> None:
+        self.admit, self.noise_scale = mechanism.admit, mechanism.noise_scale
+        self._mechanism, self._record = mechanism, record
+
+    def add_noise(self, query: PrivateQuery, arrays: Sequence[FloatArray], grid: float | None) -> Any:
+        """Add noise to each array, as the mechanism does."""
+        self._record()
+        return self._mechanism.add_noise(query, arrays, grid)
+
+
+def _key(start: Any) -> str:
+    """A hash of all public facts that determine, with released numbers, what a fit asks."""
+    estimator = start.estimator
+    parameters = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _FREE}
+    facts = (type(estimator).__name__, parameters, start.public, start.n_rows, start.unit, version("skmixdp"))
+    try:
+        found: str = joblib.hash(facts)
+    except Exception as error:
+        raise ValueError(
+            f"resumable() compares parameters by their pickles, and {shown(estimator)} has one that cannot "
+            f"be pickled ({one_line(str(error))}); pass another, or leave resumable() out."
+        ) from None
+    return found
+
+
+def _to_bytes(answer: Released) -> bytes:
+    file = io.BytesIO()
+    stated = np.array([astuple(part) for part in answer.stated], dtype=float)  # None is NaN
+    np.savez(file, stated, *answer.arrays)
+    return file.getvalue()
+
+
+def _from_bytes(numbers: bytes) -> Released:
+    with np.load(io.BytesIO(numbers), allow_pickle=False) as file:
+        stated, *arrays = (file[name] for name in file.files)
+    parts: list[Any] = [[None if math.isnan(value) else value for value in part] for part in stated.tolist()]
+    return Released(tuple(ReleasedArray(*part) for part in parts), tuple(arrays))
+
+
+_current: ContextVar[Checkpoint | None] = ContextVar("_current", default=None)

@@ -1,0 +1,560 @@
+"""A resumed fit releases nothing twice, is charged once, and gives the head of an uninterrupted one."""
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skmixdp import (
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    ZerothOrderDPClassifier,
+    ZerothOrderDPModuleClassifier,
+    fit_many,
+    resumable,
+)
+from skmixdp._engine.release import GaussianMechanism, recorded_releases
+from skmixdp.algorithms import NoisyGD
+from skmixdp.estimators import _resume
+from skmixdp.exceptions import BudgetExceededError
+from skmixdp.inspection import StepHistory
+from skmixdp.model_selection import PrivateSearchCV
+from skmixdp.modelmix import ModelMix
+from skmixdp.privacy import NoiseSource, PrivacyLedger
+
+DELTA = 1e-4
+rng = np.random.default_rng(0)
+N, D = 400, 12
+CENTRES = rng.normal(size=(3, D)) * 1.5
+y = rng.integers(0, 3, N)
+X = CENTRES[y] + rng.normal(size=(N, D))
+y_pub = np.repeat(np.arange(3), 8)
+X_pub = CENTRES[y_pub] + rng.normal(size=(24, D))
+PUBLIC = {"X_pub": X_pub, "y_pub": y_pub}
+LABELS = np.stack([y > 0, X[:, 0] > 0], axis=1).astype(int)
+TARGET = X @ rng.normal(size=D) + y
+
+#: Fits of all stages and algorithms: estimator, rows, labels and further arguments.
+FITS = {
+    "default": (MixedDPLogisticRegression(), X, y, PUBLIC),
+    "no public rows": (MixedDPLogisticRegression(classes=[0, 1, 2]), X, y, {}),
+    "directions": (MixedDPLogisticRegression(classes=[0, 1, 2], geometry=True, epsilon=5.0), X, y, {}),
+    "columns": (MixedDPLogisticRegression(classes=[0, 1, 2], scale=True, geometry=False), X * 100, y, {}),
+    "balanced": (MixedDPLogisticRegression(class_weight="balanced"), X, y, PUBLIC),
+    "noisy-gd": (MixedDPLogisticRegression("noisy-gd"), X, y, PUBLIC),
+    "gep": (MixedDPLogisticRegression("gep"), X, y, PUBLIC),
+    "dope": (MixedDPLogisticRegression("dope-sgd"), X, y, PUBLIC),
+    "pda-dpmd": (MixedDPLogisticRegression("pda-dpmd"), X, y, PUBLIC),
+    "sparse": (MixedDPLogisticRegression("adamix"), sparse.csr_matrix(X), y, PUBLIC),
+    "persons": (MixedDPLogisticRegression(), X, y, {**PUBLIC, "groups": np.arange(N) // 4}),
+    "labels": (MixedDPLogisticRegression(), X, LABELS, {}),
+    "ridge": (MixedDPRidge(target_scale=10.0), X, TARGET, {}),
+    "ridge with public rows": (MixedDPRidge(), X, TARGET, {"X_pub": X[:40], "y_pub": TARGET[:40]}),
+}
+
+
+class Cut(KeyboardInterrupt):
+    """An interruption of a fit."""
+
+
+@pytest.fixture
+def people(tmp_path):
+    return PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("people", epsilon=30.0, delta=DELTA)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "fit.checkpoint"
+
+
+@pytest.fixture
+def silent(monkeypatch):
+    """No noise, and the same start of the power method, so that fits can be compared."""
+    monkeypatch.setattr(NoiseSource, "normal", lambda self, shape: np.random.default_rng(0).normal(size=shape))
+    monkeypatch.setattr(NoiseSource, "add_noise", lambda self, array, scale, grid: array)
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """Interrupts the release of a number, before its noise is drawn or, if ``lost``, after."""
+    original = GaussianMechanism.add_noise
+
+    def at(number, *, lost=False, error=Cut):
+        calls = []
+
+        def add_noise(self, *arguments):
+            calls.append(1)
+            if len(calls) == number and not lost:
+                raise error
+            noisy = original(self, *arguments)
+            if len(calls) == number:
+                raise error
+            return noisy
+
+        monkeypatch.setattr(GaussianMechanism, "add_noise", add_noise)
+        return calls
+
+    return at
+
+
+def fitted(head, rows, labels, arguments, ledger):
+    return type(head)(**{**head.get_params(deep=False), "ledger": ledger, "delta": DELTA}).fit(
+        rows, labels, **arguments
+    )
+
+
+def count(fit, ledger):
+    with recorded_releases() as released:
+        head = fitted(*fit, ledger)
+    return head, len(released)
+
+
+# -- the same head ---------------------------------------------------------------------------
+
+
+def interrupted():
+    raise Cut
+
+
+def in_passes(monkeypatch, number):
+    """Interrupts the pass over the rows with this number."""
+    original, calls = GaussianMechanism.admit, []
+
+    def admit(self, *arguments):
+        calls.append(1)
+        if len(calls) == number:
+            raise Cut
+        return original(self, *arguments)
+
+    monkeypatch.setattr(GaussianMechanism, "admit", admit)
+    return calls
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_a_resumed_fit_gives_the_head_of_one_that_was_not_interrupted(
+    name, people, path, silent, monkeypatch
+):
+    whole, n_released = count(FITS[name], None)
+    fractions = [1, 2, 3, n_released // 2, n_released]
+    for number in sorted({one for one in fractions if 1 <= one <= n_released}):
+        with monkeypatch.context() as patched:
+            in_passes(patched, number)
+            with pytest.raises(Cut), resumable(path):
+                fitted(*FITS[name], people)
+        assert path.exists()
+        with monkeypatch.context() as patched:
+            passes = in_passes(patched, None)
+            with recorded_releases() as released, resumable(path):
+                head = fitted(*FITS[name], people)
+                assert path.exists()
+        assert not path.exists()
+        assert len(passes) == len(released) == n_released - number + 1
+        np.testing.assert_allclose(head.coef_, whole.coef_, atol=1e-7)
+        np.testing.assert_allclose(head.intercept_, whole.intercept_, atol=1e-7)
+        assert (head.n_iter_, head.privacy_.shares) == (whole.n_iter_, whole.privacy_.shares)
+        assert people.charges()[-1].outcome == "finished"
+        assert head.privacy_.dataset_spent == people.charges()[-1].spent
+    assert len(people.charges()) == len({one for one in fractions if 1 <= one <= n_released})
+
+
+def test_a_fit_may_be_interrupted_in_every_pass(people, path, silent, monkeypatch):
+    fit = FITS["no public rows"]
+    whole, n_released = count(fit, None)
+    for _ in range(n_released):
+        with monkeypatch.context() as patched:
+            in_passes(patched, 2)
+            with pytest.raises(Cut), resumable(path):
+                _ = fitted(*fit, people), interrupted()  # after the fit, the last time
+    with resumable(path):
+        head = fitted(*fit, people)
+    np.testing.assert_allclose(head.coef_, whole.coef_, atol=1e-7)
+    (charge,) = people.charges()
+    assert people.last_step(charge) == n_released
+
+
+@pytest.mark.parametrize("noise", ["float", "discrete"])
+def test_what_was_released_with_noise_is_used_again(noise, people, path, monkeypatch):
+    if noise == "discrete":
+        pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
+    head = MixedDPLogisticRegression("adamix", noise=noise, batch_size=40 if noise == "float" else None)
+    fit = head, X, y, PUBLIC
+    with monkeypatch.context() as patched:
+        in_passes(patched, 4)
+        with recorded_releases() as first, pytest.raises(Cut), resumable(path):
+            fitted(*fit, people)
+    with closing(sqlite3.connect(path)) as connection:
+        kept = [_resume._from_bytes(row[0]) for row in connection.execute("SELECT numbers FROM released")]
+    assert len(kept) == len(first) == 3
+    for one, other in zip(kept, first, strict=True):
+        assert one.stated == other.query.releases
+        for found, wanted in zip(one.arrays, other.arrays, strict=True):
+            np.testing.assert_array_equal(found, wanted)
+    with recorded_releases() as second, resumable(path):
+        done = fitted(*fit, people)
+    assert len(second) == done.n_iter_ - 3
+    np.testing.assert_array_equal(second[0].query.points.shape, first[0].query.points.shape)
+
+
+# -- what is lost ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_step_that_was_drawn_and_not_kept_is_left_out(times, people, path, interrupt, monkeypatch):
+    fit = MixedDPLogisticRegression("adamix", n_steps=10), X, y, PUBLIC
+    for _ in range(times):
+        with monkeypatch.context():
+            interrupt(2, lost=True)
+            with pytest.raises(Cut), resumable(path):
+                fitted(*fit, people)
+        monkeypatch.undo()
+    (charge,) = people.charges()
+    assert people.last_step(charge) == 2 * times
+    with recorded_releases() as released, resumable(path):
+        head = fitted(*fit, people)
+    assert head.n_iter_ == 10 - times and len(released) == 10 - 2 * times
+    assert people.last_step(charge) == 10 and len(people.charges()) == 1
+
+
+def test_a_number_that_a_fit_cannot_do_without_ends_it(people, path, interrupt, monkeypatch):
+    fit = FITS["directions"]
+    interrupt(2, lost=True)
+    with pytest.raises(Cut), resumable(path):
+        fitted(*fit, people)
+    monkeypatch.undo()
+    for _ in range(2):
+        with (
+            recorded_releases() as released,
+            pytest.raises(RuntimeError, match=r"cannot do without.*remove .* to begin a new fit"),
+            resumable(path),
+        ):
+            fitted(*fit, people)
+        assert released == []
+    assert len(people.charges()) == 1 and people.charges()[0].outcome == "failed: LostReleaseError"
+
+
+def test_an_error_of_a_pass_loses_no_step(people, path, silent, interrupt, monkeypatch):
+    whole, _ = count(FITS["default"], None)
+    with monkeypatch.context() as patched:
+
+        def fails(*arguments):
+            raise OSError("the disk is gone")
+
+        patched.setattr(GaussianMechanism, "admit", fails)
+        with pytest.raises(OSError, match="gone"), resumable(path):
+            fitted(*FITS["default"], people)
+    with resumable(path):
+        head = fitted(*FITS["default"], people)
+    np.testing.assert_allclose(head.coef_, whole.coef_, atol=1e-7)
+
+
+def test_callbacks_see_a_head_after_its_numbers_are_kept(people, path):
+    seen = []
+
+    class Reader(StepHistory):
+        def on_fit_task_end(self, estimator, context, *, metadata):
+            if "step" in (metadata or {}):
+                with closing(sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)) as connection:
+                    seen.append(connection.execute("SELECT max(step) FROM released").fetchone()[0])
+
+    pytest.importorskip("sklearn.callback", reason="needs scikit-learn 1.9")
+    head = MixedDPLogisticRegression("adamix", n_steps=5, ledger=people, delta=DELTA).set_callbacks(Reader())
+    with resumable(path):
+        head.fit(X, y, **PUBLIC)
+    assert seen == [1, 2, 3, 4, 5]
+
+
+# -- nothing is released twice ---------------------------------------------------------------
+
+
+def begun(people, path, monkeypatch, n_passes=4, fit=FITS["noisy-gd"]):
+    with monkeypatch.context() as patched:
+        in_passes(patched, n_passes)
+        with pytest.raises(Cut), resumable(path):
+            fitted(*fit, people)
+    return fit
+
+
+def test_a_copy_of_a_checkpoint_serves_no_second_time(people, path, tmp_path, monkeypatch):
+    fit = begun(people, path, monkeypatch)
+    copied = shutil.copy(path, tmp_path / "copy")
+    with resumable(path):
+        fitted(*fit, people)
+    with (
+        recorded_releases() as released,
+        pytest.raises(
+            ValueError, match=r"3 steps of charge 1, whose fit went on to step \d+; pass its latest"
+        ),
+        resumable(copied),
+    ):
+        fitted(*fit, people)
+    assert released == []
+
+
+def test_two_fits_from_copies_release_each_step_once(people, path, tmp_path, monkeypatch):
+    fit = begun(people, path, monkeypatch)
+    copied, inside = shutil.copy(path, tmp_path / "copy"), []
+    original = GaussianMechanism.add_noise
+
+    def add_noise(self, *arguments):
+        if not inside:  # the other fit overtakes this one
+            inside.append(1)
+            token = _resume._current.set(None)
+            with recorded_releases() as released, resumable(copied):
+                fitted(*fit, people)
+            _resume._current.reset(token)
+            inside.append(len(released))
+        return original(self, *arguments)
+
+    monkeypatch.setattr(GaussianMechanism, "add_noise", add_noise)
+    monkeypatch.setattr(
+        _resume._Recorded, "add_noise", _overtaken(_resume._Recorded.add_noise, inside, fit, people, copied)
+    )
+    with pytest.raises(RuntimeError, match="is not the next one"), resumable(path):
+        fitted(*fit, people)
+
+
+def _overtaken(original, inside, fit, people, copied):
+    def add_noise(self, *arguments):
+        if not inside:
+            inside.append(1)
+            token = _resume._current.set(None)
+            with resumable(copied):
+                fitted(*fit, people)
+            _resume._current.reset(token)
+        return original(self, *arguments)
+
+    return add_noise
+
+
+def test_a_checkpoint_is_used_by_one_process(people, path, monkeypatch):
+    fit = begun(people, path, monkeypatch)
+    with closing(_resume.Checkpoint(path)) as other:
+        other._open()
+        with pytest.raises(RuntimeError, match="another process is at the fit"), resumable(path):
+            fitted(*fit, people)
+    with resumable(path):
+        fitted(*fit, people)
+    assert len(people.charges()) == 1
+
+
+def test_a_ledger_of_an_earlier_copy_is_refused(people, path, tmp_path, monkeypatch):
+    empty = PrivacyLedger(tmp_path / "other.sqlite").add_dataset("people", epsilon=30.0, delta=DELTA)
+    fit = begun(people, path, monkeypatch)
+    with pytest.raises(ValueError, match="does not hold charge 1"), resumable(path):
+        fitted(*fit, empty)
+    with closing(sqlite3.connect(people.ledger.path)) as connection, connection:
+        connection.execute("UPDATE charges SET steps = 1")
+    with pytest.raises(ValueError, match=r"does not hold charge 1 .* with all its steps"), resumable(path):
+        fitted(*fit, people)
+    assert empty.charges() == []
+
+
+def test_a_ledger_records_steps_in_their_order(people):
+    head = fitted(MixedDPRidge(target_scale=10.0), X, TARGET, {}, people)
+    assert head.privacy_.dataset == "people"
+    (charge,) = people.charges()
+    assert people.last_step(charge) == 0
+    for step, allowed in ((2, False), (1, True), (1, False), (0, False), (3, False), (2, True)):
+        if allowed:
+            people.record_step(charge, step)
+        else:
+            with pytest.raises(
+                RuntimeError, match=f"step {step} of charge 1 to 'people' is not the next one"
+            ):
+                people.record_step(charge, step)
+    assert people.last_step(charge) == 2
+
+
+# -- refusals --------------------------------------------------------------------------------
+
+CHANGES = {
+    "a parameter": ({"l2": 0.5}, {}),
+    "an algorithm": ({"algorithm": "adamix"}, {}),
+    "the budget": ({"epsilon": 2.0}, {}),
+    "public rows": ({}, {"X_pub": X_pub + 1e-9}),
+    "public labels": ({}, {"y_pub": y_pub[::-1].copy()}),
+    "unlabelled rows": ({}, {"X_unlabeled": X_pub}),
+    "the number of rows": ({}, {"rows": slice(0, -1)}),
+    "persons": ({}, {"groups": np.arange(N)}),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_another_fit_is_refused(what, people, path, monkeypatch):
+    head, rows, labels, public = begun(people, path, monkeypatch)
+    parameters, arguments = CHANGES[what]
+    changed = {**public, **arguments}
+    chosen = changed.pop("rows", slice(None))
+    other = type(head)(**{**head.get_params(deep=False), **parameters})
+    with (
+        recorded_releases() as released,
+        pytest.raises(
+            ValueError, match="with other parameters, other public rows or another number of private"
+        ),
+        resumable(path),
+    ):
+        fitted(other, rows[chosen], labels[chosen], changed, people)
+    assert released == [] and len(people.charges()) == 1
+    with resumable(path):
+        fitted(head, rows, labels, public, people)
+
+
+def test_what_cannot_be_resumed_is_refused_before_the_charge(people, path):
+    torch = pytest.importorskip("torch")
+    linear = "resumable\\(\\) is for linear heads"
+    refused = [
+        (MixedDPLogisticRegression(ModelMix(NoisyGD(momentum=0.0))), linear),
+        (ZerothOrderDPClassifier("dpzero"), linear),
+        (MixedDPLogisticRegression(record_per_instance=True), linear),
+        (ZerothOrderDPModuleClassifier(torch.nn.Linear(D, 3)), linear),
+    ]
+    for head, message in refused:
+        with pytest.raises(ValueError, match=message), resumable(path):
+            fitted(head, X, y, PUBLIC, people)
+        assert not path.exists()
+    with pytest.warns(UserWarning, match="seed|random_state"), pytest.raises(ValueError, match=linear):  # noqa: SIM117
+        with resumable(path):
+            fitted(MixedDPLogisticRegression(random_state=0), X, y, PUBLIC, people)
+    with pytest.raises(ValueError, match=r"needs ledger= .now None."), resumable(path):
+        fitted(MixedDPLogisticRegression(), X, y, PUBLIC, None)
+    heads = [MixedDPLogisticRegression(ledger=people) for _ in range(2)]
+    with pytest.raises(ValueError, match="is for one fit, and this call has 2"), resumable(path):
+        fit_many(heads, X, y, **PUBLIC)
+    search = PrivateSearchCV(MixedDPLogisticRegression(), {"l2": [0.1, 1.0]}, ledger=people, delta=DELTA)
+    with pytest.raises(ValueError, match="resumable"), resumable(path):
+        search.fit(X, y, **PUBLIC)
+    with pytest.raises(ValueError, match="is within another one"), resumable(path), resumable(path):
+        pass
+    assert not path.exists()
+    assert len(people.charges()) <= 1  # that of the search, which releases nothing
+
+
+def test_a_second_fit_in_a_block_is_refused(people, path):
+    with pytest.raises(ValueError, match="this is the second"), resumable(path):
+        _ = [fitted(*FITS["default"], people) for _ in range(2)]
+    assert len(people.charges()) == 1
+    with resumable(path):  # what the first has released is there
+        fitted(*FITS["default"], people)
+    assert len(people.charges()) == 1
+
+
+def test_a_block_without_a_fit_warns(path):
+    with pytest.warns(UserWarning, match="no fit has run within"), resumable(path):
+        pass
+
+
+def test_an_exceeded_budget_leaves_no_checkpoint(tmp_path, path):
+    small = PrivacyLedger(tmp_path / "small.sqlite").add_dataset("people", epsilon=0.5, delta=DELTA)
+    with pytest.raises(BudgetExceededError), resumable(path):
+        fitted(*FITS["default"], small)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("content", [b"text", b"SQLite format 3\0" + bytes(200), None])
+def test_other_files_are_refused_and_stay(content, people, path, tmp_path):
+    if content is None:
+        path = tmp_path / "ledger.sqlite"
+        size = None
+    else:
+        path.write_bytes(content)
+        size = len(content)
+    with (
+        pytest.raises((ValueError, RuntimeError), match=r"no checkpoint of a fit|another process"),
+        resumable(path),
+    ):
+        fitted(*FITS["default"], people)
+    assert size is None or path.read_bytes() == content
+    assert people.charges() == []
+
+
+def test_damaged_numbers_are_refused(people, path, monkeypatch):
+    fit = begun(people, path, monkeypatch)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE released SET numbers = x'00'")
+    with pytest.raises(ValueError, match="is damaged"), resumable(path):
+        fitted(*fit, people)
+
+
+def test_a_folder_that_is_missing_is_named(people, tmp_path):
+    with (
+        pytest.raises(OSError, match=r"cannot be used .* check its folder"),
+        resumable(tmp_path / "no" / "file"),
+    ):
+        fitted(*FITS["default"], people)
+    assert people.charges() == []
+
+
+def test_parameters_that_have_no_pickle_are_refused(people, path):
+    class Local:
+        def __reduce__(self):
+            raise TypeError("no pickle")
+
+        def at(self, *_):
+            raise AssertionError
+
+    head = MixedDPLogisticRegression("noisy-gd")
+    start = type("Start", (), {"public": (Local(),), "estimator": head, "n_rows": 3, "unit": "row"})
+    with pytest.raises(ValueError, match=r"cannot be pickled \(no pickle\)"):
+        _resume._key(start)
+
+
+# -- where it is used ------------------------------------------------------------------------
+
+
+def test_in_a_pipeline(people, path, silent, monkeypatch):
+    def fit():
+        head = MixedDPLogisticRegression("noisy-gd", ledger=people, delta=DELTA, classes=[0, 1, 2])
+        return make_pipeline(FunctionTransformer(), head).fit(X, y)
+
+    with monkeypatch.context() as patched:
+        in_passes(patched, 5)
+        with pytest.raises(Cut), resumable(path):
+            fit()
+    with resumable(path):
+        model = fit()
+    assert model[-1].n_iter_ > 5 and len(people.charges()) == 1
+
+
+KILLED = """
+import os, sys
+import numpy as np
+from skmixdp import MixedDPLogisticRegression, resumable
+from skmixdp._engine import GaussianMechanism
+from skmixdp.privacy import PrivacyLedger
+
+folder = sys.argv[1]
+people = PrivacyLedger(f"{folder}/ledger.sqlite").add_dataset("people", epsilon=30.0, delta=1e-4)
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(300, 5)), rng.integers(0, 2, 300)
+original, calls = GaussianMechanism.admit, []
+def admit(self, *arguments):
+    calls.append(1)
+    if len(calls) == 4:
+        os._exit(9)
+    return original(self, *arguments)
+GaussianMechanism.admit = admit
+head = MixedDPLogisticRegression("noisy-gd", n_steps=8, ledger=people, delta=1e-4, classes=[0, 1])
+with resumable(f"{folder}/fit.checkpoint"):
+    head.fit(X, y)
+print(head.n_iter_)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed(tmp_path):
+    codes = []
+    for _ in range(4):
+        done = subprocess.run(
+            [sys.executable, "-c", KILLED, str(tmp_path)], capture_output=True, text=True, check=False
+        )
+        codes.append(done.returncode)
+    assert codes[:2] == [9, 9] and codes[2] == 0, done.stderr
+    people = PrivacyLedger(tmp_path / "ledger.sqlite")["people"]
+    assert [charge.outcome for charge in people.charges()] == ["finished", "open"]
