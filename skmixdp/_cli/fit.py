@@ -3,6 +3,7 @@
 import argparse
 import sys
 import warnings
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,13 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from .._utils.validation import listed
-from ..estimators import MixedDPLogisticRegression, MixedDPRidge, PrivatePipeline, private_pipeline
+from ..estimators import (
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    PrivatePipeline,
+    private_pipeline,
+    resumable,
+)
 from ..exceptions import BudgetExceededError, NotPrivateWarning
 from ..preprocessing import TableEncoder
 from ..privacy.noise import warn_of_seed
@@ -20,7 +27,17 @@ from .files import is_table
 from .messages import EXIT_CODES, InputError, bounds, count, in_flags, path_named
 from .model_files import EncodedModel, page_of, save_model
 from .outputs import Writer, check_outputs, write_together
-from .rows import Rows, align, check_together, read_classes, read_labelled, read_weights, take_rows
+from .rows import (
+    Rows,
+    align,
+    check_same_network,
+    check_together,
+    read_classes,
+    read_labelled,
+    read_unlabeled,
+    read_weights,
+    take_rows,
+)
 from .terms import add_terms_to, charged_data_set, check_terms, fraction, positive
 
 _DESCRIPTION = """\
@@ -49,6 +66,7 @@ _FLAGS = {
     "neighboring": "--neighboring",
     "random_state": "--seed",
     "X_pub": "--public",
+    "X_unlabeled": "--unlabeled",
     "class_weight": "--class-weight",
     "target_scale and target_center": "--target-bounds",
 }
@@ -63,6 +81,12 @@ def add_to(commands: Any) -> None:
     rows = parser.add_argument_group("rows")
     rows.add_argument("--private", type=path_named, required=True, metavar="FILE", help="private rows")
     rows.add_argument("--public", type=path_named, metavar="FILE", help="public rows, with the same features")
+    rows.add_argument(
+        "--unlabeled",
+        type=path_named,
+        metavar="FILE",
+        help="public rows without labels, of the same features",
+    )
     rows.add_argument("--label-column", metavar="NAME", help="label column of the tables")
     rows.add_argument(
         "--labels", type=path_named, metavar="FILE", help="labels of the private rows (.npy, .csv)"
@@ -115,10 +139,11 @@ def add_to(commands: Any) -> None:
         "(default: %(default)s)",
     )
     _add_model_to(parser)
+    _add_output_to(parser)
 
 
 def _add_model_to(parser: Any) -> None:
-    """Declare the arguments of the model and of the output."""
+    """Declare the arguments of the model."""
     model = parser.add_argument_group("model")
     model.add_argument(
         "--regression", action="store_true", help="train MixedDPRidge: labels are numbers to predict"
@@ -144,6 +169,10 @@ def _add_model_to(parser: Any) -> None:
         help="how the lengths of rows are bounded (default: auto, or clip for a regression)",
     )
     model.add_argument("--no-intercept", action="store_true", help="train no intercept")
+
+
+def _add_output_to(parser: Any) -> None:
+    """Declare the arguments of the output."""
     output = parser.add_argument_group("output")
     output.add_argument(
         "--out",
@@ -154,6 +183,13 @@ def _add_model_to(parser: Any) -> None:
     )
     output.add_argument(
         "--report", type=path_named, metavar="FILE", help="the privacy report (.json or .html)"
+    )
+    output.add_argument(
+        "--checkpoint",
+        type=path_named,
+        metavar="FILE",
+        help="keep released numbers there: after an interruption, the same command goes on without a second "
+        "charge to its --ledger; removed at the end",
     )
     output.add_argument("--force", action="store_true", help="replace outputs that exist")
     output.add_argument("--quiet", action="store_true", help="show no progress bar and no report")
@@ -177,17 +213,30 @@ def run(args: argparse.Namespace) -> None:
         )
     if args.hold_out_public is not None and args.public is None:
         raise InputError(f"--hold-out-public {args.hold_out_public} needs rows in --public; add them.")
+    if args.checkpoint is not None:
+        for flag, value in (("--hold-out-public", args.hold_out_public), ("--seed", args.seed)):
+            if value is not None:
+                raise InputError(
+                    f"{flag} {value} draws anew each time, so --checkpoint {args.checkpoint} cannot tell how "
+                    "the fit went; drop one of them."
+                )
+        if args.ledger is None:
+            raise InputError(
+                f"--checkpoint {args.checkpoint} needs a --ledger, which records each step; add it."
+            )
     outputs = {"--out": args.out} | ({} if args.report is None else {"--report": args.report})
-    inputs = [args.private, args.public, args.labels, args.public_labels]
+    inputs = [args.private, args.public, args.labels, args.public_labels, args.unlabeled]
     check_outputs(outputs, [path for path in inputs if path is not None], force=args.force)
     private, public, told = _read(args)
+    unlabeled = _read_unlabeled(args, private)
     public, held_out, classes = _held_out(args, private, public)
-    model = _train(args, private, public, told, classes)
-    saved = model if private.encoder is None else EncodedModel(model, {"images": private.encoder})
-    writers: dict[Path, Writer] = {args.out: lambda file: save_model(saved, file, args.out.suffix)}
-    if args.report is not None:
-        writers[args.report] = lambda file: file.write(_written(saved, args.report).encode())
-    write_together(writers)
+    with nullcontext() if args.checkpoint is None else resumable(args.checkpoint):
+        model = _train(args, private, public, told, classes, unlabeled)
+        saved = model if private.encoder is None else EncodedModel(model, {"images": private.encoder})
+        writers: dict[Path, Writer] = {args.out: lambda file: save_model(saved, file, args.out.suffix)}
+        if args.report is not None:
+            writers[args.report] = lambda file: file.write(_written(saved, args.report).encode())
+        write_together(writers)
     if not args.quiet:
         sys.stdout.write(f"{model.privacy_}\n")
         if held_out is not None:
@@ -251,6 +300,27 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] |
     return private, public, told
 
 
+def _read_unlabeled(args: argparse.Namespace, private: Rows) -> Any:
+    """Public rows without labels, with columns in the order of the private rows; None if there are none."""
+    if args.unlabeled is None:
+        return None
+    where = f"--unlabeled {args.unlabeled}"
+    if args.unlabeled.resolve() == args.private.resolve():
+        raise InputError(
+            f"{where} is the file of --private, and public rows are not protected; give public rows of their "
+            "own, or leave --unlabeled out."
+        )
+    left_aside = [args.label_column, args.id, args.group_column]
+    rows = read_unlabeled(args.unlabeled, where, left_aside, raw=args.encode is not None)
+    if private.report is not None and rows.report is not None:
+        check_same_network(private.report, rows.report, f"{where} and {private.where}")
+    X = rows.X
+    if hasattr(X, "columns") and hasattr(private.X, "columns"):
+        align(private.X, [*X.columns], private.where, where)
+        X = X[[*private.X.columns]]
+    return X
+
+
 def _held_out(
     args: argparse.Namespace, private: Rows, public: Rows | None
 ) -> tuple[Rows | None, Rows | None, Any]:
@@ -275,9 +345,12 @@ def _train(
     public: Rows | None,
     told: dict[str, Any] | None,
     classes: Any,
+    unlabeled: Any,
 ) -> MixedDPLogisticRegression | MixedDPRidge | PrivatePipeline:
     both = args.n_steps is not None and args.noise_multiplier is not None
     public_rows = {} if public is None else {"X_pub": public.X, "y_pub": public.y}
+    if unlabeled is not None:
+        public_rows["X_unlabeled"] = unlabeled
     own: dict[str, Any] = {} if args.row_norm is None else {"row_norm": args.row_norm}
     if args.row_norm == "none":
         own = {"row_norm": None}
@@ -309,6 +382,7 @@ def _train(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotPrivateWarning)  # said above, by the name of the flag
             return model.fit(private.X, private.y, **public_rows, groups=private.groups)
-    # ImportError: discrete noise needs a package of its own. OSError: the ledger's file.
-    except (ValueError, TypeError, ImportError, OSError, BudgetExceededError) as error:
+    # ImportError: discrete noise needs a package of its own. OSError: the ledger's file. RuntimeError: a
+    # checkpoint that another process uses, or that lacks a number.
+    except (ValueError, TypeError, ImportError, OSError, RuntimeError, BudgetExceededError) as error:
         raise InputError(in_flags(error, _FLAGS)) from error

@@ -44,7 +44,7 @@ class Rows:
 
 @dataclass(frozen=True, repr=False)
 class Unlabelled:
-    """Rows to predict; ``names`` has the name of the column of row names, and these names."""
+    """Rows without labels; ``names`` has the name of the column of row names, and these names."""
 
     X: Any
     names: tuple[str, list[Any]] | None
@@ -134,6 +134,18 @@ def read_features(
     files = arrays.get("files")
     names = None if files is None or len(files) != len(arrays["X"]) else ("file", files.tolist())
     return Unlabelled(_array_features(arrays["X"], where), names, _json(arrays.get("report")))
+
+
+def read_unlabeled(path: Path, where: str, left_aside: Sequence[str | None], *, raw: bool) -> Unlabelled:
+    """Public rows without labels; some columns are left aside if they are there."""
+    if not is_table(path, where):
+        if raw:
+            raise InputError(f"--encode is for tables and {where} has no columns; leave it out.")
+        arrays = read_arrays(path, where, ("X", "report"))
+        return Unlabelled(_array_features(arrays["X"], where), None, _json(arrays.get("report")))
+    frame = read_table(path, where)
+    frame = frame.drop(columns=[name for name in left_aside if name in frame.columns])
+    return Unlabelled(frame if raw else _table_features(frame, where, [*frame.columns], ""), None)
 
 
 def _without_ids(frame: pd.DataFrame, id_column: str, where: str) -> "tuple[pd.DataFrame, pd.Series[Any]]":

@@ -9,7 +9,7 @@ Gaussian release of the plan's noise multiplier, and the plan allows ``n_steps``
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -30,12 +30,13 @@ class GaussianMechanism:
 
     ``noise_multiplier`` is the noise's standard deviation in a step, in units of its sensitivity. A run that
     asks for more than the plan accounts for gets a RuntimeError from any method. ``step`` counts the steps
-    that have begun.
+    that have begun. ``before_noise`` is called once, before the next noise is drawn.
     """
 
     def __init__(self, noise_multiplier: float, n_steps: int, noise: NoiseSource) -> None:
         self._noise_multiplier = noise_multiplier
         self.step, self._n_steps = 0, n_steps
+        self.before_noise: Callable[[], None] | None = None
         self._noise = noise
         self._share_left = 0.0
         self._members: NDArray[np.bool_] | None = None
@@ -83,6 +84,9 @@ class GaussianMechanism:
         """Add noise to each array; discrete noise needs multiples of ``grid``."""
         if len(arrays) != len(query.releases):
             raise RuntimeError("a query must describe each array that it releases.")
+        if self.before_noise is not None:
+            self.before_noise()
+            self.before_noise = None
         noisy = []
         for part, array in zip(query.releases, arrays, strict=True):
             noisy.append(self._noise.add_noise(array, self.noise_scale(part), grid))

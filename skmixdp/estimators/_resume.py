@@ -13,7 +13,7 @@ import io
 import math
 import sqlite3
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import astuple, replace
@@ -27,9 +27,9 @@ from zipfile import BadZipFile
 import joblib
 import numpy as np
 
-from .._engine import Ask, GaussianMechanism, LostReleaseError, Released
+from .._engine import Ask, LostReleaseError, Released
 from .._utils.validation import one_line, shown
-from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
+from ..components.protocols import ReleasedArray
 from ..privacy import Charge
 
 #: Marks a file as a checkpoint.
@@ -151,13 +151,13 @@ class Checkpoint:
                     ask: Ask = go_on(answer)
                 except StopIteration:
                     return
-                mechanism: Any = ask.mechanism
+                mechanism = ask.mechanism
                 if begun != (mechanism, mechanism.step):  # a step may ask several times
                     begun, step = (mechanism, mechanism.step), step + 1
                     rounds = iter(kept.get(step, ()))
                     if step > n_recorded:
-                        mechanism = _Recorded(mechanism, partial(record, step))
-                multiplier = ask.mechanism.noise_scale(_UNIT)
+                        mechanism.before_noise = partial(record, step)
+                multiplier = mechanism.noise_scale(_UNIT)
                 known = next(rounds, None)
                 if known is not None:
                     self._check(multiplier, known[0])
@@ -166,7 +166,7 @@ class Checkpoint:
                     go_on, answer = course.throw, self._lost()
                 else:
                     try:
-                        go_on, answer = course.send, (yield replace(ask, mechanism=mechanism))
+                        go_on, answer = course.send, (yield ask)
                     except Exception as error:
                         go_on, answer = course.throw, error
                     else:
@@ -301,19 +301,6 @@ class Checkpoint:
             if self._new is not None:
                 self._path.unlink(missing_ok=True)
             self._connection.close()
-
-
-class _Recorded:
-    """A mechanism that records a step right before it adds the first noise of the step."""
-
-    def __init__(self, mechanism: GaussianMechanism, record: Callable[[], None]) -> None:
-        self.admit, self.noise_scale = mechanism.admit, mechanism.noise_scale
-        self._mechanism, self._record = mechanism, record
-
-    def add_noise(self, query: PrivateQuery, arrays: Sequence[FloatArray], grid: float | None) -> Any:
-        """Add noise to each array, as the mechanism does."""
-        self._record()
-        return self._mechanism.add_noise(query, arrays, grid)
 
 
 def _key(start: Any) -> str:

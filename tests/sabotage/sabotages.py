@@ -56,6 +56,7 @@ _LEDGER = "tests/unit/privacy/test_ledger.py::"
 _ROUNDING = "tests/unit/rows/test_stated_rounding.py::"
 _GEOMETRY = "tests/statistical/test_geometry_noise.py::test_each_stage_asks_for_the_noise_of_its_share"
 _TARGETS = "tests/unit/learning/test_targets.py::"
+_RESUMED = "tests/unit/estimators/test_resumable.py::"
 _RELEASE = "tests/unit/engine/test_release.py::"
 _GRADIENTS = "tests/property/test_module_gradients.py::"
 _RECORD = "tests/property/test_per_instance.py::"
@@ -765,7 +766,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "more steps than are accounted for",
         "A run may go on after its last step.",
         "_engine/release.py",
-        "if self._steps_left < 1:",
+        "if self.step >= self._n_steps:",
         "if False:",
         _RELEASE + "test_no_step_beyond_those_that_were_paid_for",
     ),
@@ -816,6 +817,40 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "np.abs(gap) < least, np.where",
         "np.abs(gap) < least / 2, 0.5 * np.where",
         "tests/unit/algorithms/test_modelmix.py::test_the_gap_becomes_the_old_one_and_the_threshold",
+    ),
+    # -- fits that are resumed --------------------------------------------------------------
+    _sabotage(
+        "a release that is not recorded",
+        "A copy of a checkpoint draws the noise of the same steps again.",
+        "_engine/release.py",
+        "self.before_noise()\n",
+        "pass\n",
+        _RESUMED + "test_a_step_that_was_drawn_and_not_kept_is_left_out",
+    ),
+    _sabotage(
+        "a lost release that is drawn again",
+        "Whoever interrupts fits gets the numbers of a step with two draws of noise.",
+        "estimators/_resume.py",
+        "elif step <= n_recorded:",
+        "elif False:",
+        _RESUMED + "test_a_step_that_was_drawn_and_not_kept_is_left_out",
+        _RESUMED + "test_a_number_that_a_fit_cannot_do_without_ends_it",
+    ),
+    _sabotage(
+        "a step that is recorded twice",
+        "Two fits from copies of a checkpoint release the same steps.",
+        "privacy/ledger/_sql.py",
+        "AND dataset = ? AND steps = ?",
+        "AND dataset = ? AND steps >= ?",
+        _RESUMED + "test_a_ledger_records_steps_in_their_order",
+    ),
+    _sabotage(
+        "a checkpoint that serves any fit",
+        "A fit of 30 steps goes on from one of 20, and together they spend more than was charged.",
+        "estimators/_resume.py",
+        "if known != key:",
+        "if False:",
+        _RESUMED + "test_another_fit_is_refused",
     ),
     # -- ledger and report ------------------------------------------------------------------
     Sabotage(

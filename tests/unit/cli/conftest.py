@@ -112,13 +112,15 @@ def save_npy(data, label_ending=".npy"):
     ]
 
 
-def twin(data, labels=lambda y: y, names=None, **params):
+def twin(data, labels=lambda y: y, names=None, X_unlabeled=None, **params):
     """The estimator that the command line should have trained."""
     X, y, X_pub, y_pub = data
     if names is not None:
         X, X_pub = pd.DataFrame(X, columns=names), pd.DataFrame(X_pub, columns=names)
     params = {"random_state": int(SEED), **params}
-    return MixedDPLogisticRegression(**params).fit(X, labels(y), X_pub=X_pub, y_pub=labels(y_pub))
+    return MixedDPLogisticRegression(**params).fit(
+        X, labels(y), X_pub=X_pub, y_pub=labels(y_pub), X_unlabeled=X_unlabeled
+    )
 
 
 def assert_same(model, other):

@@ -15,6 +15,7 @@ from sklearn.model_selection import train_test_split
 
 from skmixdp import MixedDPRidge
 from skmixdp._cli.model_files import load_model
+from skmixdp._engine import GaussianMechanism
 from skmixdp.evaluation import private_evaluation
 from skmixdp.privacy import PrivacyLedger
 from tests.unit.cli.conftest import SEED, WORDS, assert_same, refuse, run, save_npz, save_tables, table, twin
@@ -205,3 +206,91 @@ def test_an_interrupt_during_the_start_is_no_traceback(how, folder):
         cwd="/" if how == "module" else folder,
     )
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+# -- rows without labels ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", [".csv", ".npz", "encoded"])
+def test_rows_without_labels_reach_the_estimator(ending, data, folder):
+    X_pub = data[2]
+    more = np.vstack([X_pub + 0.25, X_pub - 0.25, X_pub])
+    if ending == ".npz":
+        np.savez("more.npz", X=more)
+        rows, names = save_npz(data), None
+    else:
+        names = ["a", "b", "c", "d"]
+        # Another order of columns, and labels that are left aside.
+        table(more, np.zeros(len(more))).iloc[:, ::-1].to_csv("more.csv", index=False)
+        rows = save_tables(data, ".csv")
+    options = ["--encode", "public"] if ending == "encoded" else []
+    file = f"more{'.npz' if ending == '.npz' else '.csv'}"
+    assert run("fit", *rows, "--unlabeled", file, *options, *ENDS) == 0
+    model = joblib.load("m")
+    assert "45 rows known to be public without labels" in str(getattr(model, "privacy_", ""))
+    if ending != "encoded":
+        unlabeled = more if names is None else pd.DataFrame(more, columns=names)
+        other = twin(
+            data, (lambda y: y) if names is None else (lambda y: WORDS[y]), names=names, X_unlabeled=unlabeled
+        )
+        assert_same(model, other)
+
+
+def test_bad_rows_without_labels_are_refused(data, folder, no_noise, capsys):
+    rows = save_tables(data, ".csv")
+    table(data[2], data[3]).rename(columns={"a": "z"}).to_csv("more.csv", index=False)
+    Path("text.csv").write_text("a,b,c,d\n1,2,3,x\n")
+    np.savez("wide.npz", X=np.zeros((5, 9)))
+    for file, message in (
+        ("priv.csv", "is the file of --private, and public rows are not protected"),
+        ("more.csv", "compared with --unlabeled more.csv, lacks column 'z'"),
+        ("text.csv", "--unlabeled text.csv has feature columns that are not numbers, ['d']"),
+        ("wide.npz", "--unlabeled"),
+        ("none.csv", "--unlabeled none.csv"),
+    ):
+        assert run("fit", *rows, "--unlabeled", file, "--out", "m", "--quiet") != 0
+        assert message in capsys.readouterr().err
+    assert not Path("m").exists()
+
+
+# -- fits that are resumed -------------------------------------------------------------------
+
+CHARGED = ("--ledger", "l.sqlite", "--dataset", "people", "--ledger-epsilon", 3)
+
+
+@pytest.mark.parametrize("options", [(), ("--encode", "public")])
+def test_an_interrupted_command_goes_on_without_a_second_charge(options, data, folder, monkeypatch):
+    rows = save_tables(data, ".csv")
+    command = ("fit", *rows, *CHARGED, *options, "--checkpoint", "c", "--out", "m", "--quiet")
+    original, passes = GaussianMechanism.admit, []
+
+    def admit(self, *arguments):
+        passes.append(1)
+        if len(passes) == 4:
+            raise KeyboardInterrupt
+        return original(self, *arguments)
+
+    monkeypatch.setattr(GaussianMechanism, "admit", admit)
+    assert run(*command) == 130
+    assert Path("c").exists() and not Path("m").exists()
+    assert run(*command) == 0
+    assert Path("m").exists() and not Path("c").exists()
+    (charge,) = PrivacyLedger("l.sqlite")["people"].charges()
+    assert charge.outcome == "finished"
+    assert (
+        len(passes) == PrivacyLedger("l.sqlite")["people"].last_step(charge) + 1
+    )  # the interrupted one twice
+
+
+def test_checkpoints_that_are_of_no_use_are_refused(data, folder, no_noise, capsys):
+    rows = save_tables(data, ".csv")
+    Path("text").write_text("no checkpoint")
+    for options, message in (
+        (("--checkpoint", "c"), "--checkpoint c needs a --ledger, which records each step"),
+        ((*CHARGED, "--checkpoint", "c", "--seed", 1), "--seed 1 draws anew each time"),
+        ((*CHARGED, "--checkpoint", "c", "--hold-out-public", 5), "--hold-out-public 5 draws anew each time"),
+        ((*CHARGED, "--checkpoint", "text"), "text is no checkpoint of a fit"),
+    ):
+        assert run("fit", *rows, *options, "--out", "m", "--quiet") != 0
+        assert message in capsys.readouterr().err
+    assert Path("text").read_text() == "no checkpoint" and not Path("c").exists()
