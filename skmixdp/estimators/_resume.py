@@ -28,7 +28,7 @@ import joblib
 import numpy as np
 
 from .._engine import Ask, LostReleaseError, Released
-from .._utils.validation import one_line, shown
+from .._utils.validation import Kind, check, one_line, shown
 from ..components.protocols import ReleasedArray
 from ..privacy import Charge
 
@@ -42,6 +42,8 @@ CREATE TABLE released (step INTEGER NOT NULL, noise_multiplier REAL NOT NULL, nu
 
 #: Parameters that do not change what a fit asks.
 _FREE = frozenset({"ledger", "verbose", "device"})
+
+_PATH = Kind("a path of a file", lambda value: isinstance(value, (str, PathLike)) and fspath(value) != "")
 
 _UNIT = ReleasedArray(1.0)
 
@@ -103,6 +105,7 @@ def resumable(path: str | PathLike[str]) -> Iterator[None]:
     >>> (folder / "fit.checkpoint").exists()
     False
     """
+    check("path", path, _PATH)
     if _current.get() is not None:
         raise ValueError(f"resumable({fspath(path)!r}) is within another one; use one block for each fit.")
     with closing(Checkpoint(Path(path).absolute())) as checkpoint:

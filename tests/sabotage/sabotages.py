@@ -842,7 +842,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "privacy/ledger/_sql.py",
         "AND dataset = ? AND steps = ?",
         "AND dataset = ? AND steps >= ?",
-        _RESUMED + "test_a_ledger_records_steps_in_their_order",
+        "tests/unit/privacy/test_ledger.py::test_a_ledger_records_steps_in_their_order_and_once",
     ),
     _sabotage(
         "a checkpoint that serves any fit",

@@ -108,6 +108,27 @@ def test_no_step_beyond_those_that_were_paid_for():
         mechanism.begin_step(None)
 
 
+def test_a_step_is_told_of_once_and_before_its_noise():
+    told, noise = [], Watched()
+    mechanism = GaussianMechanism(1.0, 2, noise)
+    mechanism.begin_step(None)
+    mechanism.before_noise = lambda: told.append(len(noise.sums))
+    half = query(ReleasedArray(1.0, 0.25), ReleasedArray(1.0, 0.25))
+    release(ROWS, [(mechanism, half)])
+    release(ROWS, [(mechanism, half)])
+    assert told == [0] and mechanism.step == 1
+
+    def refuses():
+        raise RuntimeError("released before")
+
+    mechanism.begin_step(None)
+    mechanism.before_noise = refuses
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="released before"):
+            release(ROWS, [(mechanism, half)])
+    assert len(noise.sums) == 4
+
+
 @pytest.mark.parametrize(
     "part",
     [

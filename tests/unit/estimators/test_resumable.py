@@ -349,22 +349,6 @@ def test_a_ledger_of_an_earlier_copy_is_refused(people, path, tmp_path, monkeypa
     assert empty.charges() == []
 
 
-def test_a_ledger_records_steps_in_their_order(people):
-    head = fitted(MixedDPRidge(target_scale=10.0), X, TARGET, {}, people)
-    assert head.privacy_.dataset == "people"
-    (charge,) = people.charges()
-    assert people.last_step(charge) == 0
-    for step, allowed in ((2, False), (1, True), (1, False), (0, False), (3, False), (2, True)):
-        if allowed:
-            people.record_step(charge, step)
-        else:
-            with pytest.raises(
-                RuntimeError, match=f"step {step} of charge 1 to 'people' is not the next one"
-            ):
-                people.record_step(charge, step)
-    assert people.last_step(charge) == 2
-
-
 # -- refusals --------------------------------------------------------------------------------
 
 CHANGES = {
@@ -436,6 +420,12 @@ def test_a_second_fit_in_a_block_is_refused(people, path):
     with resumable(path):  # what the first has released is there
         fitted(*FITS["default"], people)
     assert len(people.charges()) == 1
+
+
+@pytest.mark.parametrize("bad", [3, "", None])
+def test_what_is_no_path_is_refused(bad):
+    with pytest.raises((ValueError, TypeError), match=r"path=.* must be a path of a file"), resumable(bad):
+        pass
 
 
 def test_a_block_without_a_fit_warns(path):

@@ -620,3 +620,22 @@ def test_the_csv_has_who_when_what_and_what_is_spent(ledger):
     assert datetime.fromisoformat(rows[1]["time"]) == made.time
     assert [float(row["budget"]) for row in rows] == [3.0, 3.0]
     assert len(ledger["b"].report().to_csv().splitlines()) == 2
+
+
+def test_a_ledger_records_steps_in_their_order_and_once(tmp_path):
+    people = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("people", epsilon=3.0, delta=1e-5)
+    first, second = (people.charge(GaussianEvent(20, 5), neighboring="zero_out") for _ in range(2))
+    assert people.last_step(first) == 0
+    for step, allowed in ((2, False), (1, True), (1, False), (0, False), (3, False), (2, True)):
+        if allowed:
+            people.record_step(first, step)
+        else:
+            with pytest.raises(
+                RuntimeError, match=f"step {step} of charge 1 to 'people' is not the next one"
+            ):
+                people.record_step(first, step)
+    assert (people.last_step(first), people.last_step(second)) == (2, 0)
+    other = PrivacyLedger(":memory:").add_dataset("people", epsilon=3.0, delta=1e-5)
+    assert other.last_step(first) == 0
+    with pytest.raises(RuntimeError, match="another process goes on with this fit"):
+        other.record_step(first, 1)
