@@ -11,6 +11,9 @@ from torch import Tensor
 from .hub import reachable_hub
 from .weights import check_row_wise, weights_hash
 
+#: Name of the number of tokens of each text, where texts are not masked.
+_LENGTHS = "lengths"
+
 
 def load(model: str | os.PathLike[str], normalize: bool, prompt: str | None) -> "SentenceEncoder":
     """The encoder that these parameters of ``SentenceFeatures`` describe."""
@@ -34,7 +37,7 @@ class SentenceEncoder:
 
     def __init__(self, module: Any, name: str, normalize: bool, prompt: str | None) -> None:
         self.module = module
-        self.preparation = TextPreparation(module.tokenize, prompt or "")
+        self.preparation = TextPreparation(module.preprocess, prompt or "")
         self._normalize = normalize
         with torch.inference_mode():
             self.n_outputs = int(self.forward(self.preparation.stack(["a"])).shape[1])
@@ -48,20 +51,41 @@ class SentenceEncoder:
         }
 
     def forward(self, batch: Any) -> Tensor:
-        rows: Tensor = self.module(dict(batch))["sentence_embedding"]
+        inputs = dict(batch)
+        if _LENGTHS in inputs:
+            inputs = _unpadded(**inputs)
+        rows: Tensor = self.module(inputs)["sentence_embedding"]
         return torch.nn.functional.normalize(rows, dim=1) if self._normalize else rows
 
 
 class TextPreparation:
     """The model's own tokenizer; texts of a batch are padded to its longest, and masked."""
 
-    def __init__(self, tokenize: Any, prompt: str) -> None:
-        self._tokenize = tokenize
+    def __init__(self, preprocess: Any, prompt: str) -> None:
+        self._preprocess = preprocess
         self._prompt = prompt
 
     def one(self, item: Any) -> Any:
         return self._prompt + item
 
     def stack(self, prepared: Sequence[Any]) -> Any:
-        batch = self._tokenize(list(prepared))
+        batch = self._preprocess(list(prepared))
+        if "offsets" in batch:
+            return _padded(batch["input_ids"], batch["offsets"])
         return {name: value for name, value in batch.items() if isinstance(value, Tensor)}
+
+
+def _padded(input_ids: Tensor, offsets: Tensor) -> dict[str, Tensor]:
+    """The tokens of static embeddings, which follow each other, as one row for each text.
+
+    Only rows can be split into smaller batches.
+    """
+    texts = torch.tensor_split(input_ids, offsets[1:])
+    lengths = torch.tensor([len(text) for text in texts])
+    return {"input_ids": torch.nn.utils.rnn.pad_sequence(texts, batch_first=True), _LENGTHS: lengths}
+
+
+def _unpadded(input_ids: Tensor, lengths: Tensor) -> dict[str, Tensor]:
+    """The inverse of :func:`_padded`, for some of its rows."""
+    kept = torch.arange(input_ids.shape[1], device=input_ids.device) < lengths[:, None]
+    return {"input_ids": input_ids[kept], "offsets": lengths.cumsum(0) - lengths}

@@ -9,6 +9,7 @@ from sklearn.utils import estimator_checks
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.features import SentenceFeatures, ZeroShotHead
+from skmixdp.features._loading import load_backend
 from tests.unit.features.test_transformer import CHECKS
 
 # The library takes seconds to import.
@@ -16,6 +17,8 @@ pytestmark = pytest.mark.slow
 
 if find_spec("sentence_transformers") is None:
     pytest.skip("needs sentence-transformers; install skmixdp[text]", allow_module_level=True)
+# Its module loads torchvision first, whose build may not be that of PyTorch.
+load_backend("sentences", "text")
 
 WORDS = ["card", "cash", "lost", "top", "up", "my", "the", "transfer", "has", "failed", "a", "not", "?"]
 TEXTS = ["my card", "top up cash ?", "the transfer has not failed", "lost", "a card has failed my transfer"]
@@ -89,6 +92,22 @@ def test_lists_arrays_and_columns(model):
 def test_a_prompt_stands_before_each_text(model):
     rows = features_of(model, prompt="the ").transform(["card"])
     np.testing.assert_allclose(rows, features_of(model).transform(["the card"]), atol=1e-6)
+
+
+@pytest.mark.parametrize("batch_size", [2, 64])
+def test_static_embeddings_whose_tokens_follow_each_other(tmp_path, batch_size):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    network = SentenceTransformer(modules=[StaticEmbedding(tokenizer, embedding_dim=16)], device="cpu")
+    network.save(str(tmp_path))
+    texts = [*TEXTS, "", "card"] * 20  # 140, more than one batch, and of all lengths
+    expected = network.encode(texts)
+    rows = features_of(tmp_path, normalize=False, batch_size=batch_size).transform(texts)
+    np.testing.assert_allclose(rows, expected, atol=1e-6)
 
 
 def test_the_cache_keeps_rows(model, tmp_path):
