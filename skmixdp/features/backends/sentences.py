@@ -80,7 +80,7 @@ def _padded(input_ids: Tensor, offsets: Tensor) -> dict[str, Tensor]:
 
     Only rows can be split into smaller batches.
     """
-    texts = torch.tensor_split(input_ids, offsets[1:])
+    texts = list(torch.tensor_split(input_ids, offsets[1:]))
     lengths = torch.tensor([len(text) for text in texts])
     return {"input_ids": torch.nn.utils.rnn.pad_sequence(texts, batch_first=True), _LENGTHS: lengths}
 
