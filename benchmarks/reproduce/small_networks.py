@@ -41,7 +41,7 @@ Array = NDArray[Any]
 DELTA = 1e-5
 N_ROWS, N_VALIDATION = 12_000, 2_000
 CLIP = 1.0
-RATES = (0.5, 2.0)
+RATES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 ALGORITHMS: dict[str, Algorithm] = {
     "DP-SGD": NoisyGD(CLIP, momentum=0.0, public_weight=0.0),
@@ -99,7 +99,7 @@ class Size:
     n_rows: int = N_ROWS
     n_validation: int = N_VALIDATION
     batch_size: int = 256
-    n_steps: int = 60
+    n_steps: int = 120
     rates: tuple[float, ...] = RATES
 
 

@@ -33,6 +33,7 @@ def is_there(peer):
     return bool(find_spec(peer)) if python == Path(sys.executable) else (python.parents[1] / ".done").exists()
 
 
+@pytest.mark.slow  # `make peers` runs it
 @pytest.mark.parametrize("peer", PYTHON)
 def test_code_of_a_peer_runs_as_printed(peer, tmp_path):
     if not is_there(peer):

@@ -17,11 +17,15 @@ pytestmark = pytest.mark.slow
 
 if find_spec("sentence_transformers") is None:
     pytest.skip("needs sentence-transformers; install skmixdp[text]", allow_module_level=True)
-# Its module loads torchvision first, whose build may not be that of PyTorch.
-load_backend("sentences", "text")
 
 WORDS = ["card", "cash", "lost", "top", "up", "my", "the", "transfer", "has", "failed", "a", "not", "?"]
 TEXTS = ["my card", "top up cash ?", "the transfer has not failed", "lost", "a card has failed my transfer"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library():
+    """The library, imported as the package does: torchvision, whose build may not be that of PyTorch, first."""
+    load_backend("sentences", "text")
 
 
 @pytest.fixture(scope="module")

@@ -53,7 +53,7 @@ def path(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("n_processes", "n_charges"), [(3, 200), pytest.param(8, 1000, marks=pytest.mark.slow)]
+    ("n_processes", "n_charges"), [(3, 100), pytest.param(8, 1000, marks=pytest.mark.slow)]
 )
 def test_nothing_is_lost_or_spent_twice_when_processes_race_and_one_is_killed(path, n_processes, n_charges):
     workers = [Worker(ledger_worker.until_refused, path, n_charges) for _ in range(n_processes)]
