@@ -24,7 +24,7 @@ TEXTS = ["my card", "top up cash ?", "the transfer has not failed", "lost", "a c
 
 @pytest.fixture(scope="module", autouse=True)
 def library():
-    """The library, imported as the package does: torchvision, whose build may not be that of PyTorch, first."""
+    """The library, imported as the package does: first torchvision, whose build may not be PyTorch's."""
     load_backend("sentences", "text")
 
 
