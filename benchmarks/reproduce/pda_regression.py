@@ -1,6 +1,6 @@
 """PDA-DPMD, section 3: linear regression whose error should not grow with the dimension.
 
-Run ``python -m benchmarks.reproduce.pda_regression [--out results/reproduce] [--quick]``.
+Run ``python -m benchmarks.reproduce.pda_regression``, with ``--quick``, ``--large`` or ``--spectra``.
 
 Data as in the paper: the true model is drawn from N(0, I); in each row 40 of the first p/5 and
 80 of the last 4p/5 features are 0.05 and the rest 0; targets have variance 0.01 about their
@@ -10,11 +10,14 @@ grid is searched on draws of the data of its own, and its choice is then run on 
 No budget accounts for that selection, in the paper or here.
 
 All configurations of a draw are trained side by side, in one pass over the rows per step.
+
+``--large`` runs p = 4,000 and 6,000, with one draw for the search and three fresh ones. ``--spectra``
+measures the eigenvalues of the public Hessian at every p, and trains nothing.
 """
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse import csr_array
+from scipy.sparse.linalg import LinearOperator, eigsh
 from tqdm.auto import tqdm
 
 from skmixdp._engine import Budget, OpenRows, Options, Run, drive, make_plan, of_rows, training
@@ -60,6 +66,13 @@ STYLES = {
 }
 STEPS = {COLD: (200, 400), WARM: (100, 200, 400), MIRROR: (6, 12, 25, 50)}
 
+#: Rates, clips and steps above p = 2,000, where fewer steps are best.
+LARGE_GRIDS = {
+    COLD: ((20.0, 40.0), (0.1, 0.2), (200, 400)),
+    WARM: ((40.0, 80.0, 160.0), (0.025, 0.05), (25, 50, 100)),
+    MIRROR: ((16e3, 32e3, 64e3, 128e3), (0.0125, 0.025, 0.05), (3, 6, 12)),
+}
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -71,6 +84,7 @@ class Setting:
     n_runs: int = 20
 
 
+LARGE = Setting(dimensions=(4000, 6000), n_pilots=1, n_runs=3)
 QUICK = Setting(dimensions=(60, 120), n_private=1500, n_pilots=1, n_runs=2)
 
 
@@ -125,8 +139,17 @@ class Draw:
 
     def optimum(self) -> float:
         """Least mean squared error on the private rows."""
-        moment = self.X.T @ self.X + 1e-9 * np.eye(self.X.shape[1])
+        moment = second_moment(self.X) + 1e-9 * np.eye(self.X.shape[1])
         return self.loss(np.linalg.solve(moment, self.X.T @ self.y).T)
+
+    def spectrum(self) -> dict[str, float]:
+        """The least, second least and largest eigenvalue of the Hessian X'X of the public rows."""
+        H = second_moment(self.public.X)
+        factor = cho_factor(H + PENALTY * np.eye(len(H)))
+        inverse = LinearOperator(H.shape, matvec=lambda v: cho_solve(factor, v), dtype=H.dtype)
+        least, second = np.sort(1 / eigsh(inverse, 2, return_eigenvectors=False) - PENALTY)
+        largest = eigsh(H, 1, which="LA", return_eigenvectors=False)[0]
+        return {"least": least, "second": second, "largest": largest}
 
     def losses(self, choices: Sequence[Choice], seed: int) -> list[float]:
         """Loss of each choice's head, trained side by side."""
@@ -148,9 +171,16 @@ class Draw:
         return [self.loss(W) for W in heads]
 
 
-def grid(method: str) -> list[Choice]:
+def second_moment(X: Array) -> Array:
+    """``X'X`` (p, p) of rows (n, p) with few entries."""
+    rows = csr_array(X)
+    return np.asarray((rows.T @ rows).todense())
+
+
+def grid(method: str, p: int) -> list[Choice]:
     """All points of a method's grid."""
-    return [Choice(method, *point) for point in product(RATES[method], CLIPS[method], STEPS[method])]
+    axes = LARGE_GRIDS[method] if p > 2000 else (RATES[method], CLIPS[method], STEPS[method])
+    return [Choice(method, *point) for point in product(*axes)]
 
 
 def run(setting: Setting) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -159,7 +189,7 @@ def run(setting: Setting) -> tuple[pd.DataFrame, pd.DataFrame]:
     total = len(setting.dimensions) * (setting.n_pilots + setting.n_runs)
     with tqdm(total=total, desc="pda_regression", unit="draw") as bar:
         for p in setting.dimensions:
-            points = [choice for method in METHODS for choice in grid(method)]
+            points = [choice for method in METHODS for choice in grid(method, p)]
             pilots = []
             for pilot in range(setting.n_pilots):
                 draw = Draw.make(p, setting.n_private, 10_000 + pilot)
@@ -210,6 +240,36 @@ def summary(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def spectra(setting: Setting) -> pd.DataFrame:
+    """One line per dimension and draw: eigenvalues of the Hessian of the public rows."""
+    draws = [(p, seed) for p in setting.dimensions for seed in range(setting.n_runs)]
+    lines = [
+        {"p": p, "run": seed, **Draw.make(p, setting.n_private, seed).spectrum()}
+        for p, seed in tqdm(draws, unit="draw")
+    ]
+    return pd.DataFrame(lines)
+
+
+def spectra_summary(found: pd.DataFrame) -> str:
+    """Markdown: means over the draws of the eigenvalues, and ranges of two ratios."""
+    ratios = {
+        "largest / second least": found["largest"] / found["second"],
+        f"the same, {PENALTY:g} added to each": (found["largest"] + PENALTY) / (found["second"] + PENALTY),
+    }
+    lines = [
+        f"| p | least | second least | largest | {' | '.join(ratios)} |",
+        "| ---: " * (4 + len(ratios)) + "|",
+    ]
+    for p, own in found.groupby("p"):
+        means = own[["least", "second", "largest"]].mean()
+        cells = [f"{means['least']:.0e}", f"{means['second']:.4f}", f"{means['largest']:.2f}"]
+        for values in ratios.values():
+            part = values[own.index]
+            cells.append(f"{part.mean():,.0f} ({part.min():,.0f} to {part.max():,.0f})")
+        lines.append(f"| {p} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def picture(table: pd.DataFrame, path: Path) -> None:
     """The paper's Figure 1: cold against warm start, and warm start against PDA-DPMD."""
     figure = Figure(figsize=(10, 4), layout="constrained")
@@ -231,12 +291,21 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Figure 1 of PDA-DPMD.")
     parser.add_argument("--out", type=Path, default=Path("results/reproduce"), help="folder to write to")
     parser.add_argument("--quick", action="store_true", help="small dimensions, two runs")
+    parser.add_argument("--large", action="store_true", help="p = 4,000 and 6,000, three runs")
+    parser.add_argument("--spectra", action="store_true", help="eigenvalues of the Hessian alone")
     options = parser.parse_args(argv)
     options.out.mkdir(parents=True, exist_ok=True)
-    table, searched = run(QUICK if options.quick else Setting())
-    table.to_csv(options.out / "pda_regression.csv", index=False)
-    searched.to_csv(options.out / "pda_regression_grid.csv", index=False)
-    picture(table, options.out / "pda_regression.png")
+    if options.spectra:
+        every = replace(LARGE, dimensions=Setting().dimensions + LARGE.dimensions)
+        found = spectra(QUICK if options.quick else every)
+        found.to_csv(options.out / "pda_spectra.csv", index=False)
+        print(spectra_summary(found))
+        return
+    name = "pda_regression_large" if options.large else "pda_regression"
+    table, searched = run(QUICK if options.quick else LARGE if options.large else Setting())
+    table.to_csv(options.out / f"{name}.csv", index=False)
+    searched.to_csv(options.out / f"{name}_grid.csv", index=False)
+    picture(table, options.out / f"{name}.png")
     print(summary(table))
 
 

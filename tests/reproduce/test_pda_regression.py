@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.reproduce.pda_regression import COLD, METHODS, MIRROR, WARM, Draw, main
+from benchmarks.reproduce.pda_regression import COLD, METHODS, MIRROR, QUICK, WARM, Draw, main
 
 
 @pytest.mark.slow
@@ -30,3 +30,13 @@ def test_the_data_are_the_papers():
     assert draw.public.n_rows == 750
     again = Draw.make(500, 400, 0)
     np.testing.assert_array_equal(draw.X, again.X)
+
+
+def test_one_direction_of_the_public_hessian_has_no_curvature(tmp_path, capsys):
+    main(["--quick", "--spectra", "--out", str(tmp_path)])
+    found = pd.read_csv(tmp_path / "pda_spectra.csv")
+    np.testing.assert_allclose(found["least"], 0, atol=1e-9)
+    draw = Draw.make(60, QUICK.n_private, 0)
+    exact = np.linalg.eigvalsh(draw.public.X.T @ draw.public.X)
+    np.testing.assert_allclose(found.loc[0, ["second", "largest"]].astype(float), exact[[1, -1]], atol=1e-9)
+    assert "| 120 |" in capsys.readouterr().out
