@@ -1,7 +1,7 @@
 """PAZO's settings on a small head: directions, public rows, hyper-parameters and the length of the run.
 
-Digits, 50 public rows, epsilon 1, delta 1e-5, seeds 0, 1, 2, 400 test rows. Each fit is repeated with permuted
-private labels, as in :mod:`~benchmarks.reproduce.pazo_control`. Parts:
+Digits, 50 public rows, epsilon 1, delta 1e-5, seeds 0, 1, 2, 400 test rows. Each fit is repeated with
+permuted private labels, as in :mod:`~benchmarks.reproduce.pazo_control`. Parts:
 
 - ``directions``: Table 11, 1 or 5 directions;
 - ``public``: Table 7, public rows of which all classes have as many, or five classes have few;
@@ -185,7 +185,7 @@ def run(cells: Sequence[Cell], seeds: Sequence[int], rates: Sequence[float], pat
 
 
 def report(found: pd.DataFrame) -> str:
-    """Accuracy with true and permuted labels at the best rate, and of public rows alone: means over the seeds."""
+    """Accuracy with true and permuted labels at the best rate, and of public rows alone: means of seeds."""
     means = found.groupby(["line", "column", "rate"], sort=False)[["true", "permuted", "public"]].mean()
     lines = []
     for (line, column), own in means.groupby(level=["line", "column"], sort=False):
