@@ -43,7 +43,6 @@ Array = NDArray[Any]
 Setting = dict[str, Any]
 
 DELTA = 1e-5
-BATCH = 1000
 
 ZEROTH_ORDER: dict[str, tuple[type[Algorithm], Setting]] = {
     "PAZO-M": (PAZO, {"variant": "m"}),
@@ -69,6 +68,7 @@ class Size:
     shots: int = 100
     epsilons: tuple[float, ...] = (0.1, 0.5, 1.0, 3.0)
     n_steps: int = 200
+    batch_size: int = 1000
     n_private: int = 20_000
     grid: bool = True
 
@@ -206,8 +206,9 @@ def first_order(method: str, rate: float, clip: float, task: Task) -> nn.Module:
     nothing = [torch.zeros_like(weight) for weight in weights]
     for t in range(task.n_steps):
         drawn = torch.rand(len(task.private), generator=generator) < task.batch_size / len(task.private)
-        mean = clipped_sum(weights, *public, np.inf, nothing)
-        mean = [part / len(task.public) for part in mean]
+        mean = nothing
+        if method != "DP-SGD":
+            mean = [part / len(task.public) for part in clipped_sum(weights, *public, np.inf, nothing)]
         about = mean if method == "DOPE-SGD" else nothing
         direction = [
             (part + clip * task.sigma * torch.randn(part.shape, generator=generator)) / task.batch_size
@@ -254,9 +255,9 @@ def run(size: Size) -> pd.DataFrame:
             found.append({**line, "method": "only public", "accuracy": accuracy(start, test)})
             for epsilon in size.epsilons:
                 sigma = noise_multiplier_for(
-                    epsilon, DELTA, n_steps=size.n_steps, sampling_rate=BATCH / len(private)
+                    epsilon, DELTA, n_steps=size.n_steps, sampling_rate=size.batch_size / len(private)
                 )
-                task = Task(start, private, public, sigma, BATCH, size.n_steps, seed)
+                task = Task(start, private, public, sigma, size.batch_size, size.n_steps, seed)
                 # The noise of a mean over b rows is sigma / b: as much here as in the private run.
                 n = len(own_private)
                 trial = replace(
@@ -264,7 +265,7 @@ def run(size: Size) -> pd.DataFrame:
                     start=own_start,
                     private=own_private,
                     public=own_public,
-                    sigma=sigma * n / BATCH,
+                    sigma=sigma * n / size.batch_size,
                     batch_size=n,
                 )
                 for method in GRIDS:
@@ -338,9 +339,15 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=Size.seeds, help="splits")
     parser.add_argument("--epsilons", type=float, nargs="+", default=Size.epsilons, help="budgets")
     parser.add_argument("--steps", type=int, default=Size.n_steps, help="number of steps")
+    parser.add_argument("--batch", type=int, default=Size.batch_size, help="expected rows of a batch")
     parser.add_argument("--quick", action="store_true", help="one split, one budget, few rows and steps")
     options = parser.parse_args(argv)
-    wanted = Size(seeds=tuple(options.seeds), epsilons=tuple(options.epsilons), n_steps=options.steps)
+    wanted = Size(
+        tuple(options.seeds),
+        epsilons=tuple(options.epsilons),
+        n_steps=options.steps,
+        batch_size=options.batch,
+    )
     size = QUICK if options.quick else wanted
     if options.shots is not None:
         size = replace(size, shots=options.shots)
@@ -351,7 +358,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     torch.set_num_threads(1)
     results = run(size)
     options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out / f"pazo_fashion_{size.shots}_{size.n_steps}.csv"
+    path = options.out / f"pazo_fashion_{size.shots}_{size.n_steps}_{size.batch_size}.csv"
     if path.exists() and not options.quick:
         results = pd.concat([pd.read_csv(path), results]).drop_duplicates(
             ["seed", "epsilon", "method"], keep="last"

@@ -15,7 +15,7 @@ def test_the_quick_path_compares_every_method_and_checks_the_claims(tmp_path, ca
     if not (data_folder() / "fashion_mnist").is_dir():
         pytest.skip("needs fashion_mnist; set SKMIXDP_DATA to the folder that holds it.")
     pazo_fashion.main(["--quick", "--out", str(tmp_path)])
-    found = pd.read_csv(tmp_path / "pazo_fashion_5_5.csv")
+    found = pd.read_csv(tmp_path / "pazo_fashion_5_5_1000.csv")
     assert set(found["method"]) == {*pazo_fashion.GRIDS, "only public"}
     fits = found[found["method"] != "only public"]
     assert fits[["accuracy", "control"]].stack().between(0.03, 0.9).all()
