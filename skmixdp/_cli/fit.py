@@ -254,9 +254,9 @@ def _written(model: Any, path: Path) -> str:
 
 def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] | None]:
     """Private rows, public rows (or None) with columns in the same order, and what is told of columns."""
-    if args.encode == "public" and args.public is None:
+    if args.encode == "public" and args.public is None and args.unlabeled is None:
         raise InputError(
-            "--encode public takes its facts from public rows and --public is not given; add it, or declare "
+            "--encode public takes its facts from public rows; add --public or --unlabeled, or declare "
             "bounds and categories with --encode FILE.json."
         )
     if args.encode not in (None, "public") and not args.encode.lower().endswith(".json"):

@@ -108,7 +108,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     # Routed to fit by default, without set_fit_request, as for the estimators.
-    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
+    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True, "X_unlabeled": True}
 
     columns: Mapping[str, Any] | None = None
     _: KW_ONLY
@@ -116,7 +116,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     max_categories: int = 50
     n_hashed: int = 32
 
-    def fit(self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None) -> "TableEncoder":
+    def fit(
+        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, X_unlabeled: Any = None
+    ) -> "TableEncoder":
         """Learn kinds, categories, means and indicators from public rows.
 
         Parameters
@@ -129,6 +131,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Public rows: one table, or a tuple of several sources.
         y_pub : array-like, default=None
             Ignored.
+        X_unlabeled : data frame or array of shape (n_unlabeled, n_features), tuple of such, or None
+            Public rows without labels. They count like those of ``X_pub``.
 
         Returns
         -------
@@ -144,15 +148,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         parameters = check_params(self, _ALLOWED)
         names = _table(X, "X")[1]
         told = self._told(names)
-        sources = () if is_empty(X_pub) else X_pub if isinstance(X_pub, tuple) else (X_pub,)
+        public_rows = {"X_pub": _sources(X_pub), "X_unlabeled": _sources(X_unlabeled)}
+        sources = (*public_rows["X_pub"], *public_rows["X_unlabeled"])
         if len(told) < len(names) and not sources:
             # As in _cells, the names of others are left out.
             raise ValueError(
                 f"columns={shown(self.columns)} does not tell what is in {len(names) - len(told)} of the "
-                f"{len(names)} columns of X, and there are no public rows; pass X_pub, or "
+                f"{len(names)} columns of X, and there are no public rows; pass X_pub or X_unlabeled, or "
                 'columns={"age": "number", ...} for all columns.'
             )
-        public = [_cells(source, names, "X_pub", "X") for source in sources]
+        public = [_cells(source, names, what, "X") for what, each in public_rows.items() for source in each]
         where = self.indicators if isinstance(self.indicators, (list, tuple)) else None
         if where is not None and (absent := sorted(set(where) - set(names))):
             raise ValueError(f"indicators names {listed(absent)}, which X does not have; name its columns.")
@@ -255,7 +260,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return column
         if told and any(column.read(cells)[1][[not is_missing(cell) for cell in cells]]):
             what = "number" if kind == "number" else "truth value" if kind == "boolean" else "ISO 8601 date"
-            raise ValueError(f"X_pub has cells in the column {name!r} that are no {what}; tell another kind.")
+            raise ValueError(
+                f"public rows have cells in the column {name!r} that are no {what}; tell another kind."
+            )
         if kind in ("number", "date", "datetime") and column.cut == FARTHEST and cells:
             return _scaled(column, cells, name)
         if kind in ("category", "text") and not column.categories:
@@ -312,7 +319,7 @@ def _scaled(column: TableColumn, cells: list[Any], name: str) -> TableColumn:
     values = values_of(column.kind, cells)
     values = values[~np.isnan(values)]
     if np.any(np.isinf(values)):
-        raise ValueError(f"X_pub has infinite numbers in the column {name!r}; remove their rows.")
+        raise ValueError(f"public rows have infinite numbers in the column {name!r}; remove their rows.")
     if len(values) == 0:
         return column
     values = np.clip(values, -column.cut, column.cut)
@@ -321,6 +328,11 @@ def _scaled(column: TableColumn, cells: list[Any], name: str) -> TableColumn:
         return replace(column, center=center)
     constant = scale <= _ROUNDING * np.abs(values).max()
     return replace(column, center=center, scale=1.0 if constant else scale, cut=_FAR)
+
+
+def _sources(rows: Any) -> tuple[Any, ...]:
+    """Public rows as a tuple of tables."""
+    return () if is_empty(rows) else rows if isinstance(rows, tuple) else (rows,)
 
 
 def _is_declared(sources: Sequence[Any], name: str) -> bool:

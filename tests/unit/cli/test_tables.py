@@ -198,7 +198,7 @@ class TestDeclarations:
         ),
         (
             (*PRIVATE, "--encode", "public"),
-            "--encode public takes its facts from public rows and --public is",
+            "--encode public takes its facts from public rows; add --public or --unlabeled",
         ),
         ((*PUBLIC, "--encode", "declared"), "--encode declared must be public, or the name of a .json file"),
         ((*PUBLIC, "--encode", "none.json"), "--encode none.json cannot be read (No such file or directory)"),
@@ -210,11 +210,11 @@ class TestDeclarations:
         ),
         (
             (*PUBLIC[:6], "--public", "infinite.csv", "--encode", "public"),
-            "--public has infinite numbers in the column 'score'",
+            "public rows have infinite numbers in the column 'score'",
         ),
         (
             (*PUBLIC[:6], "--public", "texts.csv", "--encode", "declared.json"),
-            "--public has cells in the column 'age' that are no number",
+            "public rows have cells in the column 'age' that are no number",
         ),
         (
             (*PUBLIC[:6], "--public", "short.csv", "--encode", "public"),
@@ -271,6 +271,17 @@ def test_public_rows_and_a_file_tell_together(tables, capsys):
     columns = load_model(Path("m.joblib"))[0].columns_
     assert (columns["age"].center, columns["age"].cut, columns["age"].indicator) == (50, 1, True)
     assert columns["grade"].categories == ("1", "2", "3") and columns["city"].categories == ("Bonn", "Ulm")
+
+
+def test_rows_without_labels_tell_columns(tables, capsys):
+    pd.read_csv("public.csv").drop(columns="outcome").to_csv("unlabeled.csv", index=False)
+    private = ("--private", "private.csv", "--label-column", "outcome", "--id", "name")
+    classes = ",".join(sorted(map(str, pd.read_csv("private.csv")["outcome"].unique())))
+    rows = (*private, "--classes", classes, "--unlabeled", "unlabeled.csv", "--encode", "public")
+    assert run("fit", *rows, *ENDS) == 0
+    told = load_model(Path("m.joblib"))[0].columns_
+    assert run("fit", *PUBLIC, "--encode", "public", *ENDS, "--force") == 0
+    assert told == load_model(Path("m.joblib"))[0].columns_
 
 
 def test_odd_cells_are_predicted_as_missing_ones(tables, capsys):

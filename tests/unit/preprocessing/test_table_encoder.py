@@ -275,6 +275,28 @@ def test_several_sources_count_as_one():
     assert one.columns_ == two.columns_
 
 
+def test_rows_without_labels_count_like_those_with_labels():
+    X = people().drop(columns="note")
+    both = TableEncoder().fit(Unread(*X.columns), X_pub=X[:20], X_unlabeled=X[20:])
+    assert both.columns_ == TableEncoder().fit(Unread(*X.columns), X_pub=X).columns_
+    alone = TableEncoder().fit(Unread(*X.columns), X_unlabeled=(X[:20], X[20:]))
+    assert alone.columns_ == both.columns_
+    with pytest.raises(ValueError, match="X_unlabeled has 1 column"):
+        TableEncoder().fit(X, X_unlabeled=X.assign(more=1))
+
+
+def test_a_pipeline_learns_a_table_from_rows_without_labels():
+    X = people(200)
+    y = (X["city"] == "Ulm").to_numpy()
+    model = private_pipeline(
+        TableEncoder({"note": "drop"}), MixedDPLogisticRegression(delta=1e-4, classes=[False, True])
+    )
+    model.fit(X[50:], y[50:], X_unlabeled=X[:50])
+    assert model[0].columns_["city"].categories == ("Bonn", "Ulm")
+    assert model.privacy_.n_public == 0
+    assert "50 rows known to be public without labels" in str(model.privacy_)
+
+
 def test_columns_in_any_order_and_clones_and_pickles():
     X = people().drop(columns="note")
     encoder = TableEncoder().fit(X, X_pub=X)
@@ -341,8 +363,8 @@ def test_columns_is_a_dict():
     [
         (lambda X: X.drop(columns="age"), r"X_pub lacks 1 column\(s\) of X; pass the same columns"),
         (lambda X: X.assign(more=1, other=2), r"X_pub has 2 column\(s\) that X has not; pass the same"),
-        (lambda X: X.assign(age=np.inf), "X_pub has infinite numbers in the column 'age'"),
-        (lambda X: X.assign(city="x"), "X_pub has cells in the column 'city' that are no truth value"),
+        (lambda X: X.assign(age=np.inf), "public rows have infinite numbers in the column 'age'"),
+        (lambda X: X.assign(city="x"), "public rows have cells in the column 'city' that are no truth value"),
         (lambda X: X.set_axis(["age", "age"], axis=1), "X_pub has columns of the same name"),
         (lambda X: X["age"], "X_pub has 1 dimensions and is no table"),
     ],
