@@ -1766,7 +1766,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "categories that private rows have",
         "The kinds, categories and means of an encoder are those of public and private rows together.",
         "preprocessing/_table_encoder.py",
-        'public = [_cells(source, names, "X_pub", "X") for source in sources]',
+        'public = [_cells(source, names, what, "X") for what, each in public_rows.items() for source in each]',
         'public = [_cells(source, names, "X_pub", "X") for source in (*sources, X) if sources]',
         _FRAMES + "test_nothing_is_learned_from_private_rows",
         _FRAMES + "test_a_fit_to_a_neighbouring_frame_shows_nothing_else[another-some]",

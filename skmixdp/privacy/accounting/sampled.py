@@ -5,6 +5,7 @@ which gets tighter as the interval shrinks. Releases that are chosen adaptively 
 (Mironov, Talwar and Zhang 2019). Sampling never costs privacy, so the full batch gives a third bound.
 """
 
+import logging
 import math
 from functools import lru_cache
 
@@ -126,7 +127,12 @@ def renyi(event: GaussianEvent, orders: FloatArray, neighboring: Neighboring) ->
 def _renyi_of_zeroing(event: GaussianEvent, orders: FloatArray) -> FloatArray:
     accountant = rdp_privacy_accountant.RdpAccountant(orders)
     release = dp_event.GaussianDpEvent(event.noise_multiplier)
-    accountant.compose(dp_event.PoissonSampledDpEvent(event.sampling_rate, release), event.n_steps)
+    log, converged = logging.getLogger("absl"), lambda record: "failed to converge" not in record.getMessage()
+    log.addFilter(converged)  # an order whose series does not converge is infinite, which is an upper bound
+    try:
+        accountant.compose(dp_event.PoissonSampledDpEvent(event.sampling_rate, release), event.n_steps)
+    finally:
+        log.removeFilter(converged)
     # Rounding can make a very small divergence 0 or negative.
     rounding = _ROUNDING * event.n_steps / (orders - 1)
     return np.asarray(np.maximum(accountant.rdp, 0.0) * (1 + _ROUNDING) + rounding)

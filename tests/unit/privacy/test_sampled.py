@@ -4,6 +4,7 @@ For the first two, the accountant is replaced by a curve whose discretisation er
 calibration comes to the budget is in ``test_calibrate.py``.
 """
 
+import logging
 import math
 
 import mpmath
@@ -174,6 +175,13 @@ def test_no_divergence_is_too_low(rate):
         for order, divergence in zip(orders, found, strict=True):
             exact = exact_divergence(int(order), rate, sigma)
             assert exact <= divergence <= exact * (1 + 1e-6) + 1e-11
+
+
+def test_an_order_whose_series_does_not_converge_is_infinite_and_writes_no_log(capfd):
+    found = sampled.renyi(GaussianEvent(2.0, 1, 1 / 3), np.array([1.1, 2.0]), ADD)
+    assert found[0] == math.inf > found[1]
+    assert capfd.readouterr() == ("", "")
+    assert not logging.getLogger("absl").filters
 
 
 @pytest.mark.parametrize("sigma", [1e-120, 0.09, 2e6, 1e120])
