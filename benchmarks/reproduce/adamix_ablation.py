@@ -135,7 +135,7 @@ def reconstruction(
     data = PublicData(clf._row_map(split.X_pub, np.float64), split.y_pub, _loss_of(clf))
     X = clf._row_map(split.X_priv, np.float64)
     found = []
-    for moment, W in (("start", clf._start(clf._row_map, data)), ("end", trained_head(clf))):
+    for moment, W in (("start", clf._start(clf._row_map, None, data)), ("end", trained_head(clf))):
         view: PublicView = data.view(W)
         R = data.loss.residuals(X @ W.T, split.y_priv)
         gradient, energy = R.T @ X, row_norms(R) ** 2
@@ -201,7 +201,7 @@ def run(size: Size) -> tuple[pd.DataFrame, pd.DataFrame]:
 def _public_accuracy(clf: MixedDPLogisticRegression, split: Split) -> float:
     """Accuracy of the start."""
     data = PublicData(clf._row_map(split.X_pub, np.float64), split.y_pub, _loss_of(clf))
-    outputs = clf._row_map(split.X_test, np.float64) @ clf._start(clf._row_map, data).T
+    outputs = clf._row_map(split.X_test, np.float64) @ data.solution.T
     return float(np.mean(clf.classes_[outputs.argmax(axis=1)] == split.y_test))
 
 

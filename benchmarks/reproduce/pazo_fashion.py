@@ -21,7 +21,7 @@ Run ``python -m benchmarks.reproduce.pazo_fashion [--shots 100] [--seeds 0 1] [-
 
 import argparse
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -241,9 +241,8 @@ def settings(method: str, whole: bool) -> list[Setting]:
     return points if whole else points[:2]
 
 
-def run(size: Size) -> pd.DataFrame:
-    """Choose, train and score everything."""
-    found: list[dict[str, Any]] = []
+def run(size: Size) -> Iterator[dict[str, Any]]:
+    """Choose, train and score everything: one line of results after another."""
     with tqdm(total=len(size.seeds) * len(size.epsilons) * len(GRIDS), unit="method") as bar:
         for seed in size.seeds:
             public, private, test = make_split(seed, size.shots, size.n_private)
@@ -252,7 +251,7 @@ def run(size: Size) -> pd.DataFrame:
             own_public, own_private, scored = rehearsal(public, size.shots)
             own_start = public_start(own_public, seed)
             line = {"shots": size.shots, "seed": seed}
-            found.append({**line, "method": "only public", "accuracy": accuracy(start, test)})
+            yield {**line, "method": "only public", "accuracy": accuracy(start, test)}
             for epsilon in size.epsilons:
                 sigma = noise_multiplier_for(
                     epsilon, DELTA, n_steps=size.n_steps, sampling_rate=size.batch_size / len(private)
@@ -273,18 +272,15 @@ def run(size: Size) -> pd.DataFrame:
                     losses = [mean_loss(train(method, point, trial), scored) for point in points]
                     best = points[int(np.argmin(losses))]
                     hidden = replace(task, private=Rows(private.X, permuted))
-                    found.append(
-                        {
-                            **line,
-                            "epsilon": epsilon,
-                            "method": method,
-                            "accuracy": accuracy(train(method, best, task), test),
-                            "control": accuracy(train(method, best, hidden), test),
-                            "setting": ", ".join(f"{name} {value}" for name, value in best.items()),
-                        }
-                    )
+                    yield {
+                        **line,
+                        "epsilon": epsilon,
+                        "method": method,
+                        "accuracy": accuracy(train(method, best, task), test),
+                        "control": accuracy(train(method, best, hidden), test),
+                        "setting": ", ".join(f"{name} {value}" for name, value in best.items()),
+                    }
                     bar.update()
-    return pd.DataFrame(found)
 
 
 def accuracy_table(results: pd.DataFrame, column: str = "accuracy") -> str:
@@ -356,14 +352,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not (data_folder() / "fashion_mnist").is_dir():
         parser.error(f"no fashion_mnist in {data_folder()}; set SKMIXDP_DATA to the folder that holds it.")
     torch.set_num_threads(1)
-    results = run(size)
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / f"pazo_fashion_{size.shots}_{size.n_steps}_{size.batch_size}.csv"
-    if path.exists() and not options.quick:
-        results = pd.concat([pd.read_csv(path), results]).drop_duplicates(
-            ["seed", "epsilon", "method"], keep="last"
-        )
-    results.to_csv(path, index=False)
+    results = pd.read_csv(path) if path.exists() and not options.quick else pd.DataFrame()
+    for line in run(size):
+        results = pd.concat([results, pd.DataFrame([line])], ignore_index=True)
+        if "epsilon" in results:
+            results = results.drop_duplicates(["seed", "epsilon", "method"], keep="last")
+        results.to_csv(path, index=False)
     print(f"\n{accuracy_table(results)}\n\nPrivate labels permuted:\n")
     print(f"{accuracy_table(results, 'control')}\n\n{claims(results)}")
 
