@@ -359,6 +359,11 @@ def _is_plain(X: Any) -> bool:
     return type(X) is np.ndarray and X.dtype in _FLOATS
 
 
+def sources_of(rows: Any) -> tuple[Any, ...]:
+    """Rows or labels of one source, or of a tuple of several, as a tuple."""
+    return rows if isinstance(rows, tuple) else (rows,)
+
+
 def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The sources of public rows and of their labels, as two tuples of the same length, at least 1."""
     for name, value in (("X_pub", X_pub), ("y_pub", y_pub)):
@@ -366,8 +371,7 @@ def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, 
             raise ValueError(f"{name}=None must be given too; public rows need both X_pub and y_pub.")
     if isinstance(X_pub, list) and X_pub and getattr(X_pub[0], "ndim", 1) == 2:
         raise ValueError("X_pub is a list of tables; pass several sources as a tuple, and y_pub too.")
-    sources = X_pub if isinstance(X_pub, tuple) else (X_pub,)
-    labels = y_pub if isinstance(y_pub, tuple) else (y_pub,)
+    sources, labels = sources_of(X_pub), sources_of(y_pub)
     if len(sources) != len(labels):
         raise ValueError(
             f"X_pub has {len(sources)} sources and y_pub {len(labels)}; pass as many label arrays as row "
@@ -404,7 +408,7 @@ def join_rows(X: Any, X_pub: Any) -> Any:
             f"sklearn.set_config(enable_metadata_routing=True), {_WHOLE_COLUMNS}, or use NoisyScaler or "
             "RowNormalizer, which need none."
         )
-    sources = X_pub if isinstance(X_pub, tuple) else (X_pub,)
+    sources = sources_of(X_pub)
     width, names = _columns(X)
     for source in sources:
         public_width, public_names = _columns(source)

@@ -20,6 +20,7 @@ from .._utils.validation import (
     listed,
     public_sources,
     shown,
+    sources_of,
 )
 
 Array = NDArray[Any]
@@ -190,8 +191,9 @@ def collect_unlabeled(X: Any, names: Any, n_features: int) -> Array | None:
     """Public rows without labels (n, n_features) of one array or of a tuple of sources; None without rows."""
     if is_empty(X):
         return None
-    sources = X if isinstance(X, tuple) else (X,)
-    return np.concatenate([_public_rows(source, "X_unlabeled", names, n_features) for source in sources])
+    return np.concatenate(
+        [_public_rows(source, "X_unlabeled", names, n_features) for source in sources_of(X)]
+    )
 
 
 def _public_rows(source: Any, name: str, names: Any, n_features: int) -> Array:

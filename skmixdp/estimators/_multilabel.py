@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._utils.validation import CONVERSION_ERRORS, listed, shown
+from .._utils.validation import CONVERSION_ERRORS, listed, shown, sources_of
 from ._checks import has_missing
 
 Array = NDArray[Any]
@@ -49,7 +49,7 @@ def check_indicator(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
 
 def names_of_labels(declared: Any, y: Any, y_pub: Any, n_labels: int) -> tuple[Array, str]:
     """Names (k,) of the columns of labels, in their order, and their origin for the report."""
-    sources = (y, *(y_pub if isinstance(y_pub, tuple) else (y_pub,)))
+    sources = (y, *sources_of(y_pub))
     columns = [list(source.columns) for source in sources if hasattr(source, "columns")]
     if any(other != columns[0] for other in columns):
         raise ValueError(

@@ -14,7 +14,15 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._engine.noisy_sum import SumBudget
 from .._rows import Persons, check_groups, given_groups
-from .._utils.validation import PROBABILITY, check, check_finite, is_empty, refuse_arguments, shown
+from .._utils.validation import (
+    PROBABILITY,
+    check,
+    check_finite,
+    is_empty,
+    refuse_arguments,
+    shown,
+    sources_of,
+)
 from ..estimators._base import PrivateEstimator
 from ..estimators._checks import check_labels, check_private_rows
 from ..estimators._classifier import check_class_labels, check_classes, encode_labels
@@ -368,8 +376,7 @@ def _check_known_labels(estimator: Any, y: Any, y_pub: Any) -> None:
     if "classes" in known:
         source, classes = "classes", check_classes(known["classes"])
     elif "y_pub" in known:
-        source, parts = "y_pub", known["y_pub"]
-        parts = parts if isinstance(parts, tuple) else (parts,)
+        source, parts = "y_pub", sources_of(known["y_pub"])
         classes = np.unique(np.concatenate([np.ravel(part) for part in parts]))
     else:
         return

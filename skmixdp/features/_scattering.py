@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.validation import COUNT, Allowed, Kind, check_params, whole_from
+from .._utils.validation import COUNT, Allowed, Kind, check_params, sources_of, whole_from
 from ._base import FrozenFeatures
 from ._protocols import Encoder
 
@@ -117,9 +117,8 @@ class ScatteringFeatures(FrozenFeatures):
                     "normalization='batch' takes its statistics from public images, but X_pub is None; pass "
                     "X_pub to fit, or normalization='group'."
                 )
-            sources = X_pub if isinstance(X_pub, tuple) else (X_pub,)
             rows = np.concatenate(
-                [super(ScatteringFeatures, self).extract(part).features for part in sources]
+                [super(ScatteringFeatures, self).extract(part).features for part in sources_of(X_pub)]
             )
             values = self._by_channel(rows).astype(np.float64)
             self.channel_mean_ = values.mean(axis=(0, 2))

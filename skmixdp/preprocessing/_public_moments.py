@@ -14,7 +14,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .._utils.validation import COUNT, FRACTION, check_params, join_rows, rows_to_transform
+from .._utils.validation import COUNT, FRACTION, check_params, join_rows, rows_to_transform, sources_of
 
 Array = NDArray[np.floating[Any]]
 
@@ -262,7 +262,7 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
 def _public_table(X: Any, X_pub: Any, minimum: int) -> Array:
     """Public rows as one dense, finite table (n_pub, n_features), float32 or float64."""
-    if any(sp.issparse(source) for source in (X_pub if isinstance(X_pub, tuple) else (X_pub,))):
+    if any(sp.issparse(source) for source in sources_of(X_pub)):
         raise TypeError(
             "X_pub is sparse, and rows from which a mean is subtracted are not; pass X_pub.toarray(), or use "
             "RowNormalizer."

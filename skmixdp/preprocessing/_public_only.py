@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from .._utils.validation import join_rows, refusal_of
+from .._utils.validation import join_rows, refusal_of, sources_of
 
 
 def _inner_has(name: str) -> Callable[[Any], Any]:
@@ -105,8 +105,7 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         rows = join_rows(X, X_pub)
         transformer = clone(self.transformer)
         if y_pub is not None and has_fit_parameter(transformer, "y"):
-            labels = y_pub if isinstance(y_pub, tuple) else (y_pub,)
-            transformer.fit(rows, np.concatenate([np.asarray(label) for label in labels]))
+            transformer.fit(rows, np.concatenate([np.asarray(labels) for labels in sources_of(y_pub)]))
         elif get_tags(transformer).target_tags.required:
             raise ValueError(
                 f"y_pub=None does not do for {type(transformer).__name__}, which is fitted on labels; "

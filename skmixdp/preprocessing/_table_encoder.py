@@ -23,6 +23,7 @@ from .._utils.validation import (
     is_empty,
     listed,
     shown,
+    sources_of,
     suggestion,
 )
 from ._cells import FARTHEST, TableColumn, days_of, is_missing, kind_of, text_of, values_of
@@ -148,8 +149,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         parameters = check_params(self, _ALLOWED)
         names = _table(X, "X")[1]
         told = self._told(names)
-        public_rows = {"X_pub": _sources(X_pub), "X_unlabeled": _sources(X_unlabeled)}
-        sources = (*public_rows["X_pub"], *public_rows["X_unlabeled"])
+        public_rows = {"X_pub": X_pub, "X_unlabeled": X_unlabeled}
+        named = [
+            (what, source)
+            for what, rows in public_rows.items()
+            if not is_empty(rows)
+            for source in sources_of(rows)
+        ]
+        sources = [source for _, source in named]
         if len(told) < len(names) and not sources:
             # As in _cells, the names of others are left out.
             raise ValueError(
@@ -157,7 +164,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"{len(names)} columns of X, and there are no public rows; pass X_pub or X_unlabeled, or "
                 'columns={"age": "number", ...} for all columns.'
             )
-        public = [_cells(source, names, what, "X") for what, each in public_rows.items() for source in each]
+        public = [_cells(source, names, what, "X") for what, source in named]
         where = self.indicators if isinstance(self.indicators, (list, tuple)) else None
         if where is not None and (absent := sorted(set(where) - set(names))):
             raise ValueError(f"indicators names {listed(absent)}, which X does not have; name its columns.")
@@ -328,11 +335,6 @@ def _scaled(column: TableColumn, cells: list[Any], name: str) -> TableColumn:
         return replace(column, center=center)
     constant = scale <= _ROUNDING * np.abs(values).max()
     return replace(column, center=center, scale=1.0 if constant else scale, cut=_FAR)
-
-
-def _sources(rows: Any) -> tuple[Any, ...]:
-    """Public rows as a tuple of tables."""
-    return () if is_empty(rows) else rows if isinstance(rows, tuple) else (rows,)
 
 
 def _is_declared(sources: Sequence[Any], name: str) -> bool:
