@@ -193,13 +193,13 @@ def run(size: Size) -> tuple[pd.DataFrame, pd.DataFrame]:
                 rng = np.random.default_rng(seed)
                 errors += [{**setting, **row} for row in reconstruction(adamix, split, size.dimensions, rng)]
                 accuracies.append(
-                    {**setting, "method": "Only-Public", "accuracy": _public_accuracy(adamix, split)}
+                    {**setting, "method": "Only-Public", "accuracy": public_accuracy(adamix, split)}
                 )
     return pd.DataFrame(accuracies), pd.DataFrame(errors)
 
 
-def _public_accuracy(clf: MixedDPLogisticRegression, split: Split) -> float:
-    """Accuracy of the start."""
+def public_accuracy(clf: MixedDPLogisticRegression, split: Split) -> float:
+    """Accuracy of the public fit on the test rows of a split: that of the start of ``clf``."""
     data = PublicData(clf._row_map(split.X_pub, np.float64), split.y_pub, _loss_of(clf))
     outputs = clf._row_map(split.X_test, np.float64) @ data.solution.T
     return float(np.mean(clf.classes_[outputs.argmax(axis=1)] == split.y_test))
@@ -219,6 +219,12 @@ def markdown(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """A Markdown table."""
     rule = ["---"] * len(header)
     return "\n".join("| " + " | ".join(line) + " |" for line in [header, rule, *lines])
+
+
+def ranged(values: pd.Series) -> str:
+    """The mean, and the range where there are several values."""
+    mean = f"{values.mean():.1f}"
+    return f"{mean} ({values.min():.1f} to {values.max():.1f})" if len(values) > 1 else mean
 
 
 def accuracy_table(accuracies: pd.DataFrame) -> str:

@@ -12,6 +12,7 @@ Run ``python -m benchmarks.reproduce.coupling_heads``.
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ from skmixdp.components import (
 )
 from skmixdp.components.protocols import PublicInfo
 
-from .adamix_ablation import DELTA, data_folder, markdown
+from .adamix_ablation import DELTA, data_folder, markdown, ranged
 from .coupling_weights import N_TEST
 
 Array = NDArray[Any]
@@ -68,7 +69,6 @@ class Mixed(Algorithm):
 class Point:
     """A configuration, of which the rate is still to be chosen."""
 
-    part: str
     line: str
     method: str
     algorithm: Algorithm
@@ -81,30 +81,29 @@ class Point:
     rows: str = "split"
 
 
-def split(point: Point, seed: int) -> tuple[Array, ...]:
+@lru_cache(maxsize=len(SEEDS))  # points that follow one another have the same rows
+def split(data: str, share: float, dimension: int | None, rows: str, seed: int) -> tuple[Array, ...]:
     """Private, public and test rows of a seed, each with labels."""
-    if point.data == "digits":
+    if data == "digits":
         X, y = load_digits(return_X_y=True)
         X, X_test, y, y_test = train_test_split(X, y, test_size=N_TEST, random_state=seed, stratify=y)
     else:
         with np.load(data_folder() / "banking77" / "minilm.npz") as file:
             X, y, X_test, y_test = (file[key] for key in ("X_train", "y_train", "X_test", "y_test"))
         width = X.shape[1]
-        basis = np.random.default_rng(seed).normal(size=(width, point.dimension or width))
+        basis = np.random.default_rng(seed).normal(size=(width, dimension or width))
         X, X_test = (part.astype(np.float32) @ basis.astype(np.float32) for part in (X, X_test))
-    X_priv, X_pub, y_priv, y_pub = train_test_split(
-        X, y, test_size=point.share, random_state=seed, stratify=y
-    )
-    if point.rows == "all private":
+    X_priv, X_pub, y_priv, y_pub = train_test_split(X, y, test_size=share, random_state=seed, stratify=y)
+    if rows == "all private":
         X_priv, y_priv = X, y
-    if point.rows == "all public":
+    if rows == "all public":
         X_pub, y_pub = X, y
     return X_priv, y_priv, X_pub, y_pub, X_test, y_test
 
 
 def accuracy(point: Point, rate: float, seed: int) -> float:
     """Test accuracy of one fit."""
-    X, y, X_pub, y_pub, X_test, y_test = split(point, seed)
+    X, y, X_pub, y_pub, X_test, y_test = split(point.data, point.share, point.dimension, point.rows, seed)
     clf = MixedDPLogisticRegression(
         point.algorithm,
         epsilon=EPSILON,
@@ -126,10 +125,10 @@ def weighted(base: Point) -> Iterator[Point]:
     yield replace(base, method="rule", algorithm=Mixed(CouplingWeight()))
 
 
-def dimensions(values: Sequence[int] = DIMENSIONS) -> Iterator[Point]:
+def dimensions() -> Iterator[Point]:
     """Figure 3, dimension."""
-    for d in values:
-        base = Point("dimension", f"d = {d}", "", Mixed(None), "banking77", dimension=d, n_steps=30)
+    for d in DIMENSIONS:
+        base = Point(f"d = {d}", "", Mixed(None), "banking77", dimension=d, n_steps=30)
         yield from weighted(base)
 
 
@@ -137,14 +136,14 @@ def lengths() -> Iterator[Point]:
     """Figure 3, epochs and batches."""
     for batch, steps in LENGTHS:
         line = f"batches of {batch}, {steps} steps"
-        yield from weighted(Point("length", line, "", Mixed(None), batch_size=batch, n_steps=steps))
+        yield from weighted(Point(line, "", Mixed(None), batch_size=batch, n_steps=steps))
 
 
 def table_3() -> Iterator[Point]:
     """Table 3: methods without and with mixing."""
     private, public = Mixed(ConstantWeight(0.0)), Mixed(ConstantWeight(1.0))
     for share in (0.05, 0.2):
-        base = Point("table 3", f"share {share:g}", "", private, share=share)
+        base = Point(f"share {share:g}", "", private, share=share)
         yield replace(base, method="FullPriv", rows="all private")
         yield replace(base, method="NonPriv", algorithm=public, rows="all public")
         yield replace(base, method="OnlyPub", algorithm=public)
@@ -162,7 +161,7 @@ def figure_4() -> Iterator[Point]:
     """Figure 4: Coupling with a warm start, adaptive clips and projections."""
     for weight in WEIGHTS[:-1]:
         rule = ConstantWeight(weight)
-        base = Point("figure 4", "share 0.2", "Coupling", Mixed(rule))
+        base = Point("share 0.2", "Coupling", Mixed(rule))
         yield base
         yield replace(base, method="warm start", init="public")
         yield replace(base, method="adaptive clip", algorithm=Mixed(rule, adaptive=True))
@@ -189,7 +188,7 @@ def table(found: pd.DataFrame) -> str:
         for method in methods:
             runs = own[own["method"] == method].groupby(["number", "rate"])["accuracy"]
             best = 100 * runs.get_group(runs.mean().idxmax())
-            cells.append(f"{best.mean():.1f} ({best.min():.1f} to {best.max():.1f})")
+            cells.append(ranged(best))
         lines.append(cells)
     return markdown(["", *methods], lines)
 

@@ -20,11 +20,9 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from tqdm.auto import tqdm
 
-from benchmarks.reproduce.adamix_ablation import data_folder, markdown
+from benchmarks.reproduce.adamix_ablation import Split, data_folder, markdown, public_accuracy
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._linear import classification_loss
 from skmixdp.features import FrozenFeatures, ScatteringFeatures, TimmFeatures
-from skmixdp.public import PublicData
 
 Array = NDArray[Any]
 
@@ -94,15 +92,16 @@ def fits(rows: Rows, seed: int, size: Size) -> Iterator[dict[str, Any]]:
     order = np.random.default_rng(seed).permutation(len(rows.X))
     public = np.concatenate([order[rows.y[order] == label][:N_PUBLIC_PER_CLASS] for label in CLASSES])
     private = np.setdiff1d(order, public)
-    X_pub, y_pub = rows.X[public], rows.y[public]
-    yield {"method": NON_PRIVATE, "accuracy": _non_private(rows, X_pub.mean(axis=0))}
+    shown, hidden = (rows.X[public], rows.y[public]), (rows.X[private], rows.y[private])
+    split = Split(*shown, *hidden, rows.X_test, rows.y_test)
+    yield {"method": NON_PRIVATE, "accuracy": _non_private(rows, split.X_pub.mean(axis=0))}
     for epsilon in size.epsilons:
         clf = MixedDPLogisticRegression(
             epsilon=epsilon, delta=DELTA, classes=CLASSES, n_steps=size.n_steps, random_state=seed
         )
-        clf.fit(rows.X[private], rows.y[private], X_pub=X_pub, y_pub=y_pub)
+        clf.fit(split.X_priv, split.y_priv, X_pub=split.X_pub, y_pub=split.y_pub)
         if epsilon == size.epsilons[0]:
-            yield {"method": ONLY_PUBLIC, "accuracy": _only_public(clf, X_pub, y_pub, rows)}
+            yield {"method": ONLY_PUBLIC, "accuracy": public_accuracy(clf, split)}
         yield {"method": ADAMIX, "epsilon": epsilon, "n_steps": clf.n_iter_, "accuracy": _score(clf, rows)}
         clf.set_params(algorithm="noisy-gd", init="zeros").fit(rows.X, rows.y)
         yield {
@@ -115,13 +114,6 @@ def fits(rows: Rows, seed: int, size: Size) -> Iterator[dict[str, Any]]:
 
 def _score(clf: MixedDPLogisticRegression, rows: Rows) -> float:
     return float(clf.score(rows.X_test, rows.y_test))
-
-
-def _only_public(clf: MixedDPLogisticRegression, X_pub: Array, y_pub: Array, rows: Rows) -> float:
-    """The public fit, from which the private one started."""
-    data = PublicData(clf._row_map(X_pub, np.float64), y_pub, classification_loss(len(CLASSES)))
-    outputs = clf._row_map(rows.X_test, np.float64) @ data.solution.T
-    return float(np.mean(outputs.argmax(axis=1) == rows.y_test))
 
 
 def _non_private(rows: Rows, mean: Array) -> float:

@@ -27,7 +27,7 @@ from skmixdp.features import ScatteringFeatures
 from skmixdp.modelmix import ModelMix, modelmix_epsilon
 from skmixdp.privacy import epsilon_of, noise_multiplier_for
 
-from .adamix_ablation import data_folder, markdown
+from .adamix_ablation import data_folder, markdown, ranged
 from .modelmix_fig3 import DELTA, HEAD_BATCH, HEAD_CLIP, HEAD_FACTOR, HEAD_N
 from .scattering import damped
 
@@ -135,11 +135,11 @@ def table(found: pd.DataFrame) -> str:
     """Percent: the mean over the seeds, and their range."""
     lines = []
     for name, own in found.groupby("method", sort=False):
-        first, scores = own.iloc[0], 100 * own["accuracy"]
+        first = own.iloc[0]
         numbers = [f"{first['epsilon']:.4g}", f"{first['n_steps']}", f"{first['noise_multiplier']:.3f}"]
         width = first["width"] if isinstance(first["width"], str) else f"{first['width']:.1f}"
-        result = f"{scores.mean():.1f} ({scores.min():.1f} to {scores.max():.1f})"
-        lines.append([str(name), *numbers, width, f"{first['rate']:g}", result])
+        rate, result = f"{first['rate']:g}", ranged(100 * own["accuracy"])
+        lines.append([str(name), *numbers, width, rate, result])
     return markdown(["method", "epsilon", "steps", "noise", "width", "rate", "accuracy"], lines)
 
 

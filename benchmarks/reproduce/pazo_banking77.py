@@ -35,7 +35,7 @@ from skmixdp.algorithms import DOPE, PAZO, PDADPMD, Algorithm, DPZero, NoisyGD
 from skmixdp.inspection._style import curve_style, reference_style
 from skmixdp.privacy import noise_multiplier_for
 
-from .adamix_ablation import Split, data_folder, make_split, markdown
+from .adamix_ablation import Split, data_folder, make_split, markdown, ranged
 
 Array = NDArray[Any]
 Setting = dict[str, Any]
@@ -179,17 +179,11 @@ def accuracy_table(results: pd.DataFrame, column: str = "accuracy") -> str:
     lines = []
     for method in GRIDS:
         own = fits[fits["method"] == method]
-        cells = [_spread(100 * own.loc[own["epsilon"] == e, column]) for e in sorted(own["epsilon"].unique())]
+        cells = [ranged(100 * own.loc[own["epsilon"] == e, column]) for e in sorted(own["epsilon"].unique())]
         lines.append([method, *cells])
     own = results[results["method"] == "only public"]
-    lines.append(["only public", *[_spread(100 * own["accuracy"])] * (len(lines[0]) - 1)])
+    lines.append(["only public", *[ranged(100 * own["accuracy"])] * (len(lines[0]) - 1)])
     return markdown(["method", *(f"epsilon {e:g}" for e in sorted(fits["epsilon"].unique()))], lines)
-
-
-def _spread(values: pd.Series) -> str:
-    if len(values) == 1:
-        return f"{values.mean():.1f}"
-    return f"{values.mean():.1f} ({values.min():.1f} to {values.max():.1f})"
 
 
 def claims(results: pd.DataFrame) -> list[tuple[str, str]]:

@@ -37,7 +37,7 @@ from skmixdp import ZerothOrderDPModuleClassifier
 from skmixdp.algorithms import PAZO, Algorithm, DPZero
 from skmixdp.privacy import noise_multiplier_for
 
-from .adamix_ablation import data_folder, markdown
+from .adamix_ablation import data_folder, markdown, ranged
 
 Array = NDArray[Any]
 Setting = dict[str, Any]
@@ -251,7 +251,7 @@ def run(size: Size) -> Iterator[dict[str, Any]]:
             own_public, own_private, scored = rehearsal(public, size.shots)
             own_start = public_start(own_public, seed)
             line = {"shots": size.shots, "seed": seed}
-            yield {**line, "method": "only public", "accuracy": accuracy(start, test)}
+            yield {**line, "epsilon": np.nan, "method": "only public", "accuracy": accuracy(start, test)}
             for epsilon in size.epsilons:
                 sigma = noise_multiplier_for(
                     epsilon, DELTA, n_steps=size.n_steps, sampling_rate=size.batch_size / len(private)
@@ -290,16 +290,10 @@ def accuracy_table(results: pd.DataFrame, column: str = "accuracy") -> str:
     lines = []
     for method in GRIDS:
         own = 100 * fits[fits["method"] == method].set_index("epsilon")[column]
-        lines.append([method, *(_spread(own[[epsilon]]) for epsilon in epsilons)])
+        lines.append([method, *(ranged(own[[epsilon]]) for epsilon in epsilons)])
     public = 100 * results.loc[results["method"] == "only public", "accuracy"]
-    lines.append(["only public", *[_spread(public)] * len(epsilons)])
+    lines.append(["only public", *[ranged(public)] * len(epsilons)])
     return markdown(["method", *(f"epsilon {epsilon:g}" for epsilon in epsilons)], lines)
-
-
-def _spread(values: pd.Series) -> str:
-    if len(values) == 1:
-        return f"{values.iloc[0]:.1f}"
-    return f"{values.mean():.1f} ({values.min():.1f} to {values.max():.1f})"
 
 
 def claims(results: pd.DataFrame) -> str:
@@ -357,8 +351,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     results = pd.read_csv(path) if path.exists() and not options.quick else pd.DataFrame()
     for line in run(size):
         results = pd.concat([results, pd.DataFrame([line])], ignore_index=True)
-        if "epsilon" in results:
-            results = results.drop_duplicates(["seed", "epsilon", "method"], keep="last")
+        results = results.drop_duplicates(["seed", "epsilon", "method"], keep="last")
         results.to_csv(path, index=False)
     print(f"\n{accuracy_table(results)}\n\nPrivate labels permuted:\n")
     print(f"{accuracy_table(results, 'control')}\n\n{claims(results)}")

@@ -18,6 +18,7 @@ import argparse
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from tqdm.auto import tqdm
 from skmixdp import MixedDPLogisticRegression, ZerothOrderDPClassifier
 from skmixdp.algorithms import GEP, PAZO, Algorithm, DPZero, NoisyGD
 
-from .adamix_ablation import DELTA, markdown
+from .adamix_ablation import DELTA, markdown, ranged
 
 N_PUBLIC, N_TEST, EPSILON = 50, 400, 1.0
 SEEDS, RATES = (0, 1, 2), (0.25, 1.0, 4.0)
@@ -129,7 +130,8 @@ class Split:
     y_test: Any
 
 
-def make_split(counts: Sequence[int], seed: int) -> Split:
+@lru_cache
+def make_split(counts: tuple[int, ...], seed: int) -> Split:
     """Rows of a seed, with so many public rows of each class."""
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=N_TEST, random_state=seed, stratify=y)
@@ -155,8 +157,10 @@ def score(cell: Cell, split: Split, rate: float, seed: int, *, permuted: bool) -
     return 100 * float(automatic.score(split.X_test, split.y_test))
 
 
-def alone(split: Split) -> float:
-    """Test accuracy of the public rows alone."""
+@lru_cache
+def alone(counts: tuple[int, ...], seed: int) -> float:
+    """Test accuracy of the public rows of a split alone."""
+    split = make_split(counts, seed)
     start = MixedDPLogisticRegression(NoisyGD(public_weight=1.0), n_steps=1, learning_rate=1e-9)
     start.fit(split.X, split.y, X_pub=split.X_pub, y_pub=split.y_pub)
     return 100 * float(start.score(split.X_test, split.y_test))
@@ -178,7 +182,7 @@ def run(cells: Sequence[Cell], seeds: Sequence[int], rates: Sequence[float], pat
                 if tuple(key.values()) in done:
                     continue
                 true, permuted = (score(cell, split, rate, seed, permuted=p) for p in (False, True))
-                row = {**key, "true": true, "permuted": permuted, "public": alone(split)}
+                row = {**key, "true": true, "permuted": permuted, "public": alone(cell.counts, seed)}
                 found = pd.concat([found, pd.DataFrame([row])], ignore_index=True)
                 found.to_csv(path, index=False)
     return found
@@ -192,8 +196,9 @@ def report(found: pd.DataFrame) -> str:
         rate = own["true"].idxmax()[2]
         best = own.loc[(line, column, rate)]
         seeds = found[(found["line"] == line) & (found["column"] == column) & (found["rate"] == rate)]["true"]
-        spread = f"{best['true']:.1f} ({seeds.min():.1f} to {seeds.max():.1f})"
-        lines.append([line, column, f"{rate:g}", spread, f"{best['permuted']:.1f}", f"{best['public']:.1f}"])
+        lines.append(
+            [line, column, f"{rate:g}", ranged(seeds), f"{best['permuted']:.1f}", f"{best['public']:.1f}"]
+        )
     return markdown(["method", "setting", "rate", "true labels", "permuted", "public alone"], lines)
 
 

@@ -50,27 +50,24 @@ FLOAT = np.dtype("float32")
 #: "A small constant times the identity" (Appendix E), on the scale of the sum of the losses.
 PENALTY = 0.01
 
-#: Grids; learning rates are those of half the squared error, that of PDA-DPMD in its normalised
+#: Rates, clips and steps. Rates are those of half the squared error, that of PDA-DPMD in its normalised
 #: geometry (Appendix E). Coarser and wider searches led here.
-RATES = {
-    COLD: (10.0, 20.0, 40.0),
-    WARM: (20.0, 40.0, 80.0),
-    MIRROR: (8e3, 16e3, 32e3, 64e3),
+GRIDS = {
+    COLD: ((10.0, 20.0, 40.0), (0.1, 0.2), (200, 400)),
+    WARM: ((20.0, 40.0, 80.0), (0.025, 0.05), (100, 200, 400)),
+    MIRROR: ((8e3, 16e3, 32e3, 64e3), (0.025, 0.05), (6, 12, 25, 50)),
 }
-CLIPS = {COLD: (0.1, 0.2), WARM: (0.025, 0.05), MIRROR: (0.025, 0.05)}
+#: Above p = 2,000 fewer steps are best.
+LARGE_GRIDS = {
+    COLD: ((20.0, 40.0), (0.1, 0.2), (200, 400)),
+    WARM: ((40.0, 80.0, 160.0), (0.025, 0.05), (25, 50, 100)),
+    MIRROR: ((16e3, 32e3, 64e3, 128e3), (0.0125, 0.025, 0.05), (3, 6, 12)),
+}
 #: Okabe-Ito colours and different markers, the same in both panels.
 STYLES = {
     COLD: {"color": "#009E73", "marker": "^", "linestyle": "-."},
     WARM: {"color": "#D55E00", "marker": "s", "linestyle": "--"},
     MIRROR: {"color": "#0072B2", "marker": "o", "linestyle": "-"},
-}
-STEPS = {COLD: (200, 400), WARM: (100, 200, 400), MIRROR: (6, 12, 25, 50)}
-
-#: Rates, clips and steps above p = 2,000, where fewer steps are best.
-LARGE_GRIDS = {
-    COLD: ((20.0, 40.0), (0.1, 0.2), (200, 400)),
-    WARM: ((40.0, 80.0, 160.0), (0.025, 0.05), (25, 50, 100)),
-    MIRROR: ((16e3, 32e3, 64e3, 128e3), (0.0125, 0.025, 0.05), (3, 6, 12)),
 }
 
 
@@ -177,19 +174,14 @@ def second_moment(X: Array) -> Array:
     return np.asarray((rows.T @ rows).todense())
 
 
-def grid(method: str, p: int) -> list[Choice]:
-    """All points of a method's grid."""
-    axes = LARGE_GRIDS[method] if p > 2000 else (RATES[method], CLIPS[method], STEPS[method])
-    return [Choice(method, *point) for point in product(*axes)]
-
-
 def run(setting: Setting) -> tuple[pd.DataFrame, pd.DataFrame]:
     """One line per run and method; and the mean loss of every grid point on the pilot draws."""
     lines, searched = [], []
     total = len(setting.dimensions) * (setting.n_pilots + setting.n_runs)
     with tqdm(total=total, desc="pda_regression", unit="draw") as bar:
         for p in setting.dimensions:
-            points = [choice for method in METHODS for choice in grid(method, p)]
+            grids = LARGE_GRIDS if p > 2000 else GRIDS
+            points = [Choice(method, *point) for method in METHODS for point in product(*grids[method])]
             pilots = []
             for pilot in range(setting.n_pilots):
                 draw = Draw.make(p, setting.n_private, 10_000 + pilot)

@@ -34,7 +34,7 @@ from skmixdp import FirstOrderDPModuleClassifier, ZerothOrderDPModuleClassifier
 from skmixdp.algorithms import Algorithm, CosinePDADPMD, Coupling, NoisyGD
 from skmixdp.modelmix import ModelMix
 
-from .adamix_ablation import data_folder, markdown
+from .adamix_ablation import data_folder, markdown, ranged
 
 Array = NDArray[Any]
 
@@ -274,14 +274,13 @@ def report(fits: Sequence[Fit], size: Size, table: Table) -> str:
         rate = table.best_rate(fit, first) if fit.algorithm else 0.0
         own = table.of(fit)
         own = own[own["rate"] == rate]
-        accuracy = own["accuracy"]
         lines.append(
             [
                 fit.name,
                 f"{fit.epsilon:g}",
                 f"{fit.share:g}",
                 f"{rate:g}" if rate else "",
-                f"{accuracy.mean():.1f} ({accuracy.min():.1f} to {accuracy.max():.1f})",
+                ranged(own["accuracy"]),
                 f"{own['loss'].mean():.3f}",
             ]
         )

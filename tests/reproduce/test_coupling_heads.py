@@ -15,8 +15,7 @@ def test_the_quick_path_runs_every_part_on_the_digits(tmp_path, capsys):
 
 
 def test_a_split_gives_private_and_public_rows_that_share_none():
-    (point, *_) = coupling_heads.figure_4()
-    X, y, X_pub, y_pub, X_test, _ = coupling_heads.split(point, 0)
+    X, y, X_pub, y_pub, X_test, _ = coupling_heads.split("digits", 0.2, None, "split", 0)
     assert len(X) + len(X_pub) + len(X_test) == 1797 and len(y) == len(X) and len(y_pub) == len(X_pub)
     rows = {row.tobytes() for row in X} & {row.tobytes() for row in X_pub}
     assert not rows

@@ -10,8 +10,9 @@ pytest.importorskip("kymatio", reason="needs kymatio; install skmixdp[features]"
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (data_folder() / "fashion_mnist").is_dir(), reason="needs Fashion-MNIST")
 def test_the_quick_path_compares_all_methods(tmp_path, capsys):
+    if not (data_folder() / "fashion_mnist").is_dir():
+        pytest.skip("needs fashion_mnist; set SKMIXDP_DATA to the folder that holds it.")
     modelmix_head.main(["--quick", "--out", str(tmp_path), "--cache", str(tmp_path / "features")])
     found = pd.read_csv(tmp_path / "modelmix_head.csv")
     names = [method.name for method in modelmix_head.methods()]
