@@ -30,5 +30,5 @@ from .source import (
 )
 from .sparse import SparseRows, check_indices
 from .streamed import RowFiles, StreamedRows, open_rows
-from .table import ArrayTable, from_device, is_dask, special_table
+from .table import ArrayTable, check_private_rows, from_device, header, is_dask, special_table
 from .whitening import Whitening, n_groups

@@ -18,8 +18,8 @@ from .._linear import (
     scale_rows,
 )
 from .._rows import Block, Contribution, OuterStatistics
-from ..public import PublicView
 from .protocols import Clip, Clipper, Lengths, PrivateQuery, ReleasedArray, Rounds, StepContext
+from .public import PublicView
 
 #: Bound on the length of a gradient plus its part on the directions, in units of the longest gradient.
 _TOGETHER = 2.25

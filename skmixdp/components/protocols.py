@@ -17,8 +17,8 @@ from .._linear import PANEL_ROWS, Array, SumError, row_norms
 from .._linear import FloatArray as FloatArray
 from .._linear import Loss as Loss
 from .._rows import BinCounts, Block, Contribute, MeanClip, Sums
-from ..public import PublicData, RandomSource
-from ..public import PublicView as PublicView
+from .public import PublicData, RandomSource
+from .public import PublicView as PublicView
 
 
 @dataclass(frozen=True)

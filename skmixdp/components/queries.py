@@ -25,7 +25,6 @@ from .._linear import (
     shorten_rows,
 )
 from .._rows import LONGEST_ROW, Block, Contribution, MeanClip
-from ..public import PublicView
 from .protocols import (
     Clip,
     Clipper,
@@ -38,6 +37,7 @@ from .protocols import (
     present_sums,
     term_lengths,
 )
+from .public import PublicView
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 from .._engine import Budget
 from .._rows import PrivateRows
 from .._utils.validation import Kind, check
-from ..algorithms import AdaMix, Algorithm, CosinePDADPMD, Coupling, NoisyGD
+from ..algorithms import AdaMix, Algorithm, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from ..components.protocols import PublicView
-from ..modelmix import ModelMix
 from ._module import ModuleClassifier, load_modules
 
 #: The algorithm for each name that ``algorithm`` accepts.

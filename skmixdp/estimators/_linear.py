@@ -13,7 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 from .._engine import Budget, Closing, Plan, Run, make_plan
 from .._learning.class_shares import LogitAdjustment
 from .._linear import Loss, row_norms
-from .._rows import Columns, PersonTable, RowMap, Table, check_groups, check_lengths, given_groups
+from .._rows import (
+    Columns,
+    PersonTable,
+    RowMap,
+    Table,
+    check_groups,
+    check_lengths,
+    check_private_rows,
+    given_groups,
+)
+from .._rows.labels import given_labels
 from .._utils.validation import (
     CONVERSION_ERRORS,
     FLAG,
@@ -26,18 +36,16 @@ from .._utils.validation import (
 )
 from ..algorithms import BY_NAME, Algorithm
 from ..components.protocols import PublicInfo
+from ..components.public import PublicData
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import LedgerDataset, Neighboring, Noise, PerInstanceRecord
 from ..privacy.noise import noise_source
-from ..public import PublicData
 from ._base import PrivateEstimator
 from ._checks import (
     CheckTarget,
     check_device,
-    check_private_rows,
     collect_public,
     collect_unlabeled,
-    given_labels,
 )
 from ._course import FitInputs, Mapped, PlannedHead, needs_private_rows
 from ._exports import to_onnx

@@ -9,9 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._rows import RowMap, finite_rows, implicit_products, implicit_rows, scaled_first, special_table
+from .._rows import RowMap, finite_rows, header, implicit_products, implicit_rows, scaled_first, special_table
 from .._utils.validation import rows_to_transform
-from ._checks import header
 
 Array = NDArray[Any]
 

@@ -12,12 +12,12 @@ from .._engine import OpenRows, charge_event, drive, of_rows
 from .._learning.comparison import all_right, is_correct
 from .._learning.geometry import Learner, noisy_counts
 from .._linear import predicted_classes
-from .._rows import Block, PersonTable, check_groups, given_groups
+from .._rows import Block, PersonTable, check_groups, check_private_rows, given_groups
+from .._rows.labels import check_targets, given_labels
 from .._utils.validation import POSITIVE, PROBABILITY, check
 from ..privacy import GaussianEvent, NoiseSource, noise_multiplier_for, recorded_outcome
 from ..privacy.noise import noise_source, seed_of, warn_of_seed
 from ..privacy.report import counted
-from ._checks import check_private_rows, check_targets, given_labels
 
 Array = NDArray[Any]
 

@@ -10,8 +10,8 @@ from skmixdp._linear import SoftmaxLoss
 from skmixdp.algorithms import AdaMix, Auto, NoisyGD, TheoreticalAdaMix
 from skmixdp.components import BalancedSteps
 from skmixdp.components.protocols import ReleaseFacts
+from skmixdp.components.public import PublicData
 from skmixdp.privacy import GaussianEvent, epsilon_of, noise_multiplier_for, steps_for
-from skmixdp.public import PublicData
 from tests.conftest import make_problem, make_regression_problem
 
 PROBLEM = make_problem()

@@ -13,8 +13,8 @@ from skmixdp._linear import WeightedLoss, with_weights
 from skmixdp._rows import Columns, InMemoryRows, RowMap, special_table
 from skmixdp.algorithms import Auto
 from skmixdp.components import SGD, Preconditioned, TailAverage
+from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
-from skmixdp.public import PublicData
 from tests.conftest import Silent, learned, make_problem, train
 from tests.rounding import assert_close
 

@@ -20,8 +20,8 @@ from skmixdp._rows import (
 )
 from skmixdp._rows.persons import Places
 from skmixdp.components import AutomaticClip, L2Clip
+from skmixdp.components.clipping import L2LinfClip
 from skmixdp.components.queries import clipped_residuals, residuals_as_they_are
-from skmixdp.modelmix.clipping import L2LinfClip
 
 AS_THEY_ARE = RowMap(None, False, None)
 LOSS = SoftmaxLoss(3)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from ._linear import (
+from .._linear import (
     Cascade,
     FloatArray,
     GradientEmbedding,
