@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from .._engine.noisy_sum import SumBudget, noisy_sums
 from .._rows import (
     IQR,
     ArrayTable,
@@ -31,6 +30,7 @@ from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport
 from .comparison import sensitivity_of
 from .geometry import Learner, Learning
+from .noisy_sum import SumBudget, noisy_sums
 
 #: Magnitudes are powers of two, up to this exponent on both sides of 1.
 _EXPONENT = 50

@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine.noisy_sum import SumBudget, noisy_sums
 from .._rows import ArrayTable, BinCounts, InMemoryRows, Persons, PersonTable, PrivateRows
 from ..components.protocols import PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport
 from .comparison import sensitivity_of
 from .geometry import Learner, Learning
+from .noisy_sum import SumBudget, noisy_sums
 
 
 def noisy_histograms(

@@ -10,9 +10,9 @@ from scipy.special import logit
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine.noisy_sum import SumBudget
 from .._learning.comparison import sensitivity_of
 from .._learning.histograms import noisy_histograms
+from .._learning.noisy_sum import SumBudget
 from .._rows import Persons, check_groups, given_groups
 from .._rows.labels import check_indicator, check_labels, check_targets, encode_labels
 from .._utils.validation import (

@@ -12,7 +12,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._engine.noisy_sum import SumBudget
+from .._learning.noisy_sum import SumBudget
 from .._rows import Persons, check_groups, check_private_rows, given_groups
 from .._rows.labels import check_class_labels, check_classes, check_labels, encode_labels
 from .._utils.validation import (

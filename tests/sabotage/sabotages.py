@@ -169,7 +169,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "exact sums in a report",
         "A hidden attribute of a scaler's report, which pickles keep, holds the sums before their noise.",
-        "_engine/noisy_sum.py",
+        "_learning/noisy_sum.py",
         "    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n",
         "    made = noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n"
         '    object.__setattr__(made[1], "_sums", values.sum(axis=0))\n    return made\n',
@@ -1738,7 +1738,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a scaler that counts rows for persons",
         "A person with many rows moves noisy means and deviations by one unit for each of them.",
-        "_engine/noisy_sum.py",
+        "_learning/noisy_sum.py",
         "if persons is None:",
         "if len(values):",
         _BESIDE_FITS + "test_a_scaler_has_the_mean_and_deviation_over_persons",
