@@ -21,7 +21,7 @@ def noisy_histograms(
     """Histograms (h, n_bins) of PRIVATE rows, the standard deviation of their noise, and the report.
 
     ``bins`` (n_rows, h) are the cells to which a row adds 1. With ``persons``, each of them adds 1 to each
-    histogram, in cells as their rows are.
+    histogram, divided among the cells as their rows are.
 
     *Guarantee*: one Gaussian release of the budget, of sensitivity ``sqrt(h)``.
     """

@@ -113,7 +113,7 @@ def noisy_sums(
     leaks: tuple[str, ...] = (),
     unit: str = "row",
 ) -> tuple[_Result, PrivacyReport]:
-    """What ``asked`` makes of noisy sums over PRIVATE rows, and the report.
+    """The result of ``asked``, which queries PRIVATE rows for noisy sums, and the report.
 
     ``rows(exact)`` opens the rows. ``asked(multiplier, noise)`` yields queries that are together as private
     as one Gaussian release of this multiplier. ``treated_as_public`` and ``leaks`` are for the report and the

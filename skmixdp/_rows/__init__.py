@@ -1,4 +1,4 @@
-"""Sources of private rows, what all of them promise, and the maps from features to rows."""
+"""Sources of private rows and their interface, the maps from features to rows, and checks of labels."""
 
 from .answering import Visit, answer, n_lanes, rounds, stated_error
 from .blockmap import BlockMap, finite_rows, widen

@@ -1,8 +1,8 @@
 """Private rows in a Dask array: workers answer for their chunks, and the sums are added in a tree.
 
 Chunks are mapped once and stay on the workers, about as many rows on each. In each pass the queries go
-out to them, without what belongs to the run that asks; the noise is added where the fit runs, to the sum of
-all chunks. A chunk that is lost with its worker is made again from the array's graph.
+out to them, without the noise source of the run; the noise is added where the fit runs, to the sum of all
+chunks. A chunk that is lost with its worker is made again from the array's graph.
 """
 
 from collections.abc import Callable, Iterator, Sequence

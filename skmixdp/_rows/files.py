@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-#: About the bytes of a piece of a row group, which is decoded at a time, and the least and most of its rows.
+#: About the bytes of a row group that are decoded at a time, and the least and most rows of such a piece.
 _PIECE_BYTES, _PIECE_ROWS = 2**22, (2**10, 2**16)
 
 
@@ -218,7 +218,7 @@ def reading(where: str) -> Iterator[None]:
         yield
     except FileError:
         raise
-    except Exception as error:  # of a damaged file, which may be of any kind
+    except Exception as error:  # damaged files raise errors of any kind
         if any(sign in str(error) for sign in ("allow_pickle=False", "Python objects")):
             raise FileError(
                 f"{where} holds Python objects, which are not opened because they could run code, or is "

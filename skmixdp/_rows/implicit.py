@@ -5,8 +5,8 @@ sees ``x' = (s (x - m), v)``, which is dense. Neither its products nor its lengt
 ``p^T x' = s (x^T p - m^T p) + v p_b``, and ``|x - m|^2`` is the sum over ``S`` of ``(x_j - m_j)^2`` plus the
 part of ``|m|^2`` outside ``S``. All of it is computed in float64.
 
-A whitening ``M`` would leave no zeros: ``x' = (s M (x - m), v)``. It is left to whoever multiplies, who
-applies it to points before their products and to sums after them, since ``p^T M (x - m) = (M p)^T (x - m)``;
+A whitening ``M`` would leave no zeros: ``x' = (s M (x - m), v)``. It is applied to points before
+their products and to sums after them, since ``p^T M (x - m) = (M p)^T (x - m)``;
 here it enters ``s`` and the lengths alone, by the few products of ``x - m`` with its directions.
 """
 

@@ -61,15 +61,15 @@ def check_targets(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
     if y is None:
         raise ValueError(f"fit requires {name} to be passed, but the target {name} is None.")
     try:
-        given = np.asarray(y)
+        values = np.asarray(y)
     except CONVERSION_ERRORS:  # targets of different lengths
         raise ValueError(
             f"{name} must hold the same number of targets in each row; pass a table of real numbers."
         ) from None
-    if given.dtype.kind not in "biufO":
+    if values.dtype.kind not in "biufO":
         raise ValueError(f"{name} must hold real numbers; encode text, dates and complex numbers first.")
     try:
-        targets = given.astype(np.float64)
+        targets = values.astype(np.float64)
     except CONVERSION_ERRORS:  # the original message would quote the entry
         raise ValueError(f"{name} must hold real numbers; encode everything else first.") from None
     if targets.ndim not in (1, 2) or targets.shape[1:] == (0,):
@@ -170,14 +170,14 @@ def check_indicator(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
         raise ValueError(
             f"{name} has one label per row and y has several; pass zeros and ones, one column for each label."
         )
-    given = np.asarray(y)
+    values = np.asarray(y)
     try:
-        table = given.astype(np.float64)
+        table = values.astype(np.float64)
     except CONVERSION_ERRORS:  # the original message would quote the entry
-        table = np.full(given.shape, np.nan)
+        table = np.full(values.shape, np.nan)
     if table.ndim != 2 or not np.all((table == 0) | (table == 1)):
         raise ValueError(
-            f"{name} should be a 1d array of labels, got an array of shape {given.shape} with other values "
+            f"{name} should be a 1d array of labels, got an array of shape {values.shape} with other values "
             "than zeros and ones; pass one label per row, or zeros and ones, one column for each label."
         )
     if len(table) != n_rows:

@@ -204,7 +204,7 @@ class RowMap:
         row is mapped depends on that row and on its number alone.
         """
         n_rows, n_features = X.shape
-        # Single precision is enough for rows that come and go in it.
+        # Single precision is enough if rows are read and written in it.
         largest = 0.0 if self.mean is None else float(np.abs(self.mean).max(initial=0.0))
         precise = self.whitening is None or self.normalize
         single = (
@@ -225,7 +225,7 @@ class RowMap:
     def _write_chunk(
         self, X: FloatArray, out: FloatArray, norms: FloatArray, dtype: np.dtype[Any], step: int
     ) -> None:
-        """:meth:`write`, for rows whose whitening is one product, and other work is for ``step`` of them."""
+        """:meth:`write` for a chunk: one product whitens it, and all else takes ``step`` rows at a time."""
         parts = list(row_slices(len(X), step))
         # New memory for each part would take as long as the work on it.
         in_cache, wide = np.empty_like(out[:step], dtype), np.empty_like(out[:step], np.float64)
@@ -412,5 +412,5 @@ class TargetMap:
         return np.clip(unit, -_FARTHEST_TARGET, _FARTHEST_TARGET).astype(dtype)
 
     def to_units(self, coef: FloatArray, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """A head (k, d), (k,) for targets of unit scale, for targets in the user's units."""
+        """Convert a head (k, d), (k,) for targets of unit scale to the user's units."""
         return coef * self.scale[:, np.newaxis], intercept * self.scale + self.center

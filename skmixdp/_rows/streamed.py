@@ -351,7 +351,7 @@ class RowFiles(StreamedTable):
         return pd.concat(parts, ignore_index=True).rename(self._group) if parts else None
 
     def for_fit(self) -> StreamedTable:
-        """A table for one fit, which frees what is decoded; fits at the same time share it."""
+        """A table that frees decoded rows after the fit; simultaneous fits share it."""
         table = self._in_fit()
         if table is None:
             table = StreamedTable(self._shards)

@@ -278,7 +278,7 @@ def mapped(X: torch.Tensor, row_map: RowMap, dtype: torch.dtype, device: torch.d
 
 
 def device_name(device: Any) -> str:
-    """The name of what torch takes for a device, ``"cpu"`` for the processor.
+    """The name of a torch device, ``"cpu"`` for the processor.
 
     A ValueError tells that there is none, or none that knows float64.
     """

@@ -27,8 +27,8 @@ _TOGETHER = 2.25
 #: Margin for the rounding of a row's factor.
 _MARGIN = 1.01
 
-#: The rounding of a projection may add the first number, relatively, to the sensitivity of a sum over the
-#: second number of rows.
+#: The rounding of a projection may raise the sensitivity of a sum by the first number, relatively, if the sum
+#: is over the second number of rows.
 _ADDED, _MANY_ROWS = 0.01, 10**6
 
 

@@ -134,7 +134,7 @@ class BalancedSteps:
 
 
 def _typical_curvature(info: PublicInfo) -> float:
-    """Typical Hessian eigenvalue of the mean loss; infinite without a start that could lose by noise."""
+    """Typical Hessian eigenvalue of the mean loss; infinite if the start has nothing to lose by noise."""
     if info.start is None or info.view.n_rows == 0 or info.loss.quadratic or not info.view.W.any():
         return math.inf
     return min(info.loss.curvature, 1 / info.loss.n_outputs) * info.view.data.typical_second_moment

@@ -53,10 +53,10 @@ def passed(table: Table, *, lengths: bool, labels: bool, weights: bool) -> str:
 def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | None) -> TargetMap:
     """Centre and scale of the targets: declared, else from the public targets, else 0 and 1."""
     known = TargetMap.of(public) if public is not None else TargetMap(np.zeros(n_targets), np.ones(n_targets))
-    found = []
+    values = []
     for name, value, default in (("center", center, known.center), ("scale", scale, known.scale)):
         if value is None:
-            found.append(default)
+            values.append(default)
             continue
         try:
             array = np.asarray(value, dtype=np.float64)
@@ -68,8 +68,8 @@ def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | No
                 f"target_{name}={shown(value)} must be None, a {'positive ' if name == 'scale' else ''}"
                 f"finite number, or an array of {n_targets} of them, one for each target."
             )
-        found.append(np.broadcast_to(array, (n_targets,)).copy())
-    return TargetMap(*found)
+        values.append(np.broadcast_to(array, (n_targets,)).copy())
+    return TargetMap(*values)
 
 
 def collect_public(

@@ -124,10 +124,10 @@ class FirstOrderDPModuleClassifier(ModuleClassifier):
             remedy="the others need products with rows or a convex public loss, and work with "
             "MixedDPLogisticRegression",
         )
-        found: Algorithm = (
+        chosen: Algorithm = (
             FIRST_ORDER[self.algorithm]() if isinstance(self.algorithm, str) else self.algorithm
         )
-        return found
+        return chosen
 
     def _source(self, private: Any, loss: Any, W: Any, exact: bool) -> PrivateRows:
         source: PrivateRows = load_modules().GradientRows(private, loss, W)

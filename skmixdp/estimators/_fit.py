@@ -28,7 +28,7 @@ from ._resume import resumed
 
 Array = NDArray[Any]
 
-#: Multiplications in a pass that takes longer than threads need to share it.
+#: Multiplications of a pass from which threads that share it save time.
 _MANY = 70_000_000
 
 
@@ -55,7 +55,7 @@ class Start:
     """First request of a course: the rows to open, and the event to charge.
 
     ``estimator`` is the copy that receives the results, ``private`` says whether the noise is secret,
-    ``n_rows`` counts rows or what else the ``unit`` of the guarantee is, and ``work`` counts the
+    ``n_rows`` counts units of the guarantee (rows or persons, see ``unit``), and ``work`` counts the
     multiplications in a pass that threads may share (None for other rows). ``public`` are the facts that
     determine, with the estimator's parameters and with released numbers, what the fit asks; None if nothing
     does. ``charge`` is that of the interrupted fit that this one continues; None charges a new fit.
@@ -194,7 +194,7 @@ def fit_many(
     if len({id(estimator) for estimator in estimators}) < len(estimators):
         raise ValueError("fit_many got the same estimator twice; pass a clone of it.")
     fitted = [copy.copy(estimator) for estimator in estimators]
-    selections = [None if own is None else (f"rows[{i}]", own) for i, own in enumerate(rows)]
+    selections = [None if chosen is None else (f"rows[{i}]", chosen) for i, chosen in enumerate(rows)]
     with np.errstate(all="ignore"):  # the user's own state could tell of tiny or huge rows
         budgets = [copied._check_parameters() for copied in fitted]
         warn_of_seed(*(estimator.random_state for estimator in estimators))

@@ -57,7 +57,7 @@ Array = NDArray[Any]
 #: Times the number of public rows, and in squares, it must stay a float.
 _PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
 
-#: Rows of fewer columns lose too much by unit length.
+#: With fewer columns, rows of unit length lose too much of their information.
 _FEWEST_AT_UNIT_LENGTH = 4
 
 
@@ -156,18 +156,18 @@ class LinearHead(PrivateEstimator):
         y = check_target(labels, "y", n_rows, "X")
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(data.X_pub, data.y_pub, names, n_features, check_target)
-        own = members(data.rows, n_rows)
+        mask = members(data.rows, n_rows)
         if (groups := given_groups(data.X, data.groups)) is not None:
-            table, own = self._persons(table, groups, own), None
+            table, mask = self._persons(table, groups, mask), None
         else:
             warn_of_repeats(table.n_distinct(), n_rows)
-        warn_of_delta(self.delta, table.shape[0] if own is None else int(own.sum()))
+        warn_of_delta(self.delta, table.shape[0] if mask is None else int(mask.sum()))
         X_pub, y_pub = (np.empty((0, n_features)), None) if public is None else public
-        return table, y, X_pub, y_pub, own
+        return table, y, X_pub, y_pub, mask
 
-    def _persons(self, table: Table, groups: Any, own: Array | None) -> PersonTable:
-        """The rows to fit to as those of persons."""
-        persons = check_groups(groups, table.shape[0], self.noise, own)
+    def _persons(self, table: Table, groups: Any, mask: Array | None) -> PersonTable:
+        """The rows to fit to, grouped by persons."""
+        persons = check_groups(groups, table.shape[0], self.noise, mask)
         if check_device(self.device) not in (None, "cpu"):
             raise ValueError(
                 f"device={shown(self.device)} cannot be combined with groups, whose rows are held on the "
@@ -254,7 +254,7 @@ class LinearHead(PrivateEstimator):
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(inputs.X_pub)
         data = PublicData(mapped.X_pub, inputs.y_pub, inputs.loss, l2, inputs.dtype)
         start = partial(self._start, mapped.row_map, inputs.label_logits)
-        # Ahead of the map, a start by name is left unknown: the public head takes long to find.
+        # Ahead of the map, a start by name is left unknown: fitting the public head takes long.
         unknown = ahead and isinstance(self.init, str)
         info = PublicInfo(
             view=data.view(np.zeros((inputs.loss.n_outputs, data.X.shape[1])) if unknown else start(data)),
@@ -406,7 +406,7 @@ class LinearHead(PrivateEstimator):
         return W
 
     def _given_start(self) -> Array:
-        """The coefficients in ``init``, for targets as they are in training."""
+        """The coefficients in ``init``, in the units of training."""
         try:
             return np.asarray(self.init, dtype=np.float64)
         except CONVERSION_ERRORS:

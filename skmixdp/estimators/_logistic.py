@@ -334,7 +334,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
                 )
 
     def _starts_from_shares(self, inputs: FitInputs) -> bool:
-        """Whether noisy shares of the labels may be the start: that of the default without public rows."""
+        """Whether noisy label shares are the start, as in the default without public rows."""
         by_default = isinstance(self.init, str) and self.init == "public" and self.fit_intercept
         return by_default and not len(inputs.X_pub) and inputs.is_default and self._divides(inputs)
 

@@ -29,7 +29,7 @@ _CUT = 2.0
 
 
 class PrivateSumsMixin:
-    """Mixin that releases noisy sums of what private rows score with a linear head."""
+    """Mixin that releases noisy sums of the scores of private rows under a linear head."""
 
     def _noisy_sums(
         self: Any,
@@ -265,7 +265,7 @@ class PrivateErrorMixin(PrivateSumsMixin):
 
 
 def multiplier_of(estimator: Any, noise_multiplier: Any, epsilon: Any, delta: Any) -> float:
-    """The noise multiplier of a release, given as it is or by its budget."""
+    """The noise multiplier of a release, which may be passed as a budget."""
     if (noise_multiplier is None) == (epsilon is None):
         raise ValueError(
             f"noise_multiplier={noise_multiplier!r} and epsilon={epsilon!r} must be one number and one None; "
@@ -291,7 +291,7 @@ def _in_cell(Z: Array, block: Block, n_classes: int) -> Array:
 
 
 def _closeness(Z: Array, block: Block) -> Array:
-    """Scores (rows, 1) in [0, 1] of scaled predictions ``Z`` (rows, k); 0 for errors that are no numbers."""
+    """Scores (rows, 1) in [0, 1] of scaled predictions ``Z`` (rows, k); 0 for NaN."""
     errors = np.abs(np.asarray(Z, dtype=np.float64) - np.asarray(block.y, dtype=np.float64)) / _CUT
     # Unlike np.clip, this leaves no NaN.
     return np.asarray(1 - np.fmin(errors, 1.0).mean(axis=1, keepdims=True))

@@ -1323,8 +1323,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "The spreads by which columns are standardised are those of the private rows, without noise.",
         "_learning/columns.py",
         "    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n",
-        "    found, report = noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n"
-        "    return FoundColumns(found.center, X.std(axis=0)), report\n",
+        "    columns, report = noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n"
+        "    return NoisyColumns(columns.center, X.std(axis=0)), report\n",
         "tests/sklearn/test_scaler_without_bounds.py::test_a_seed_is_reproducible_and_said_to_be_not_private",
     ),
     _sabotage(
