@@ -1026,7 +1026,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "an error that quotes a label",
         "An error message contains a private label, and so does the log that it ends in.",
-        "estimators/_classifier.py",
+        "_rows/labels.py",
         "; list every class in classes.",
         ", as {y.tolist()[row]!r} is; list every class in classes.",
         "tests/unit/utils/test_validation.py::test_a_private_label_that_is_no_class_is_not_quoted",
