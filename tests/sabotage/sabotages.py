@@ -1026,7 +1026,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "an error that quotes a label",
         "An error message contains a private label, and so does the log that it ends in.",
-        "estimators/_classifier.py",
+        "_rows/labels.py",
         "; list every class in classes.",
         ", as {y.tolist()[row]!r} is; list every class in classes.",
         "tests/unit/utils/test_validation.py::test_a_private_label_that_is_no_class_is_not_quoted",
@@ -1526,7 +1526,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "classes one by one with a sensitivity of 1",
         "A row adds to a cell of each class, and the noise is that of one cell.",
-        "model_selection/_histograms.py",
+        "_learning/histograms.py",
         "releases=(ReleasedArray(sensitivity_of(n_histograms)),),",
         "releases=(ReleasedArray(1.0),),",
         _EVALUATED + "test_several_classes[one_vs_rest-3]",
@@ -1534,7 +1534,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "an evaluation with two thirds of its noise",
         "The histogram costs more than is stated.",
-        "model_selection/_histograms.py",
+        "_learning/histograms.py",
         "learner.ask(learner.mechanism(multiplier), query)",
         "learner.ask(learner.mechanism(0.66 * multiplier), query)",
         "tests/statistical/test_evaluation.py::"
