@@ -27,7 +27,7 @@ from .comparison import counts_query, share_for
 
 _Learned = TypeVar("_Learned")
 
-#: Yields queries with their mechanisms, receives noisy answers, and returns what they tell.
+#: Yields queries with their mechanisms, receives noisy answers, and returns what it learned.
 Learning = Generator[Asked, Released, _Learned]
 
 #: Target for the length of the noise in the mean, for unit rows.
@@ -149,7 +149,7 @@ def noisy_mean(learner: Learner, n_features: int, multiplier: float) -> Learning
 
     def contribute(Z: FloatArray, block: Block) -> Contribution:
         weights = _CLIP.weights(block.norms, lambda: block.max_abs)
-        # In double precision, the sum would convert all rows to it.
+        # Weights in double precision would make the sum convert all rows.
         return weights.astype(Z.dtype)[:, None], None
 
     query = PrivateQuery(

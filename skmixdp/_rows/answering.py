@@ -43,7 +43,7 @@ _LANES, _PER_ROOT = 64, 8
 #: Rows of a source, by number.
 Selection = slice | NDArray[np.intp]
 _Rows = TypeVar("_Rows", slice, Selection)
-#: The points to multiply for a request, and a function that completes their products to all of its products.
+#: The points to multiply for a request, and a function that adds kept products to theirs; None keeps none.
 Products = tuple[FloatArray, Callable[[Selection, Array], Array] | None]
 
 

@@ -135,7 +135,7 @@ class BlockMap:
         return Measured(factors, norms, np.maximum(entries, abs(self._value or 0.0)))
 
     def __call__(self, X: FloatArray, factors: FloatArray, out: FloatArray) -> FloatArray:
-        """Mapped rows (n, d_in), but for what is :attr:`appended`; in ``out`` where that is float32.
+        """Mapped rows (n, d_in) without the constant :attr:`appended`; in ``out`` if they are ``single``.
 
         ``factors`` (n,) are those that were :meth:`measured`.
         """
@@ -177,7 +177,7 @@ class BlockMap:
         return norms if self.appended is None else np.hypot(norms, self.appended)
 
     def _centred(self, X: FloatArray, out: FloatArray) -> FloatArray:
-        """Rows less the mean, in the first rows of ``out`` and in this map's unit.
+        """Rows minus the mean, in the first rows of ``out`` and in this map's unit.
 
         With ``unit_first``, a row whose length has no float32 inverse comes out infinite or NaN.
         """
@@ -193,7 +193,7 @@ class BlockMap:
 
 
 def _mild(whitening: Whitening | None) -> bool:
-    """Whether rows before whitening are short enough for the rounding of their sums not to matter."""
+    """Whether a whitening shortens rows so little that sums of unwhitened rows are precise enough."""
     return whitening is not None and float(whitening.factors.min(initial=1.0)) >= _MILD
 
 

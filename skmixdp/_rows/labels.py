@@ -87,7 +87,7 @@ def check_targets(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
 
 
 def check_classes(classes: Any) -> Array:
-    """Sorted declared classes."""
+    """The declared classes, checked and sorted."""
     labels = np.asarray(classes)
     mixed = len({type(label) for label in labels.ravel().tolist()}) > 1
     if labels.ndim != 1 or len(labels) == 0 or mixed or has_missing(labels):

@@ -60,7 +60,7 @@ class Block:
 
     @cached_property
     def rounding_scale(self) -> Array:
-        """Lengths (rows,) to which the rounding of products is in proportion: the norms, or more.
+        """Lengths (rows,) to which the rounding of products is proportional: the norms, or more.
 
         They are more if a row is a difference that is never formed, as are its products.
         """

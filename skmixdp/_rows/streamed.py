@@ -287,7 +287,7 @@ class StreamedTable(Table):
         return X
 
     def _mapped(self) -> list[Shard]:
-        """The shards, all of them mapped."""
+        """The shards, all of them memory-mapped, if need be after decoding."""
         if self._is_mapped:
             return self._shards
         X = self._decoded

@@ -52,7 +52,7 @@ class L2Clip(Clip):
         factors = threshold / norms.clip(
             threshold, math.inf
         )  # with only one bound it takes three times as long
-        # NaN and infinite norms get factor 0. Looking at all rows only tells whether there are any.
+        # NaN and infinite norms get factor 0. The maximum only decides whether any row needs it.
         finite = len(norms) == 0 or bool(norms.max() < math.inf)
         return factors if finite else namespace_of(norms).where(norms < math.inf, factors, 0.0)
 

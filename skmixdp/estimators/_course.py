@@ -117,7 +117,7 @@ class FitInputs:
 
     @cached_property
     def X_known(self) -> Array:
-        """Public rows (n_known, n_features), first those with labels: they tell the map of the rows."""
+        """Public rows (n_known, n_features), first those with labels, from which the map is computed."""
         return self.X_pub if self.X_unlabeled is None else np.concatenate([self.X_pub, self.X_unlabeled])
 
     @cached_property
@@ -388,7 +388,7 @@ def balanced_by_counts(inputs: FitInputs, learner: Learner, share: float) -> Cou
 
 
 def needs_private_rows(inputs: FitInputs) -> bool:
-    """Whether private rows tell the centre of unit rows much better than the public ones; public facts."""
+    """Whether private rows give a much better centre of unit rows than public ones, by public facts."""
     if not len(inputs.X_known):
         return True
     unit_pub = RowMap(None, True, None)(inputs.X_known, np.float64)
@@ -398,7 +398,7 @@ def needs_private_rows(inputs: FitInputs) -> bool:
 
 
 def groups_for_whitening(inputs: FitInputs) -> Array | None:
-    """Groups of the public rows that whiten; None if private directions whiten better. Public facts."""
+    """Groups of the public rows that whiten; None if private directions are better, by public facts."""
     n_free = len(inputs.groups) - n_groups(inputs.groups)
     few = n_free < _FEWEST_FREE and inputs.geometry_shares.floor < _LARGEST_FLOOR
     return None if len(inputs.groups) == 0 or few else inputs.groups
@@ -413,7 +413,7 @@ def first_stage(head: Any, inputs: FitInputs) -> MapStage:
         rare = inputs.X_unlabeled is not None
         columns = columns_of(known, centred=head._centres_columns(inputs), balanced=rare)
     stage = _stage_with(head, inputs, columns)
-    # Few public rows tell the spread of columns badly.
+    # A few public rows give a poor estimate of the spread of columns.
     learned = len(known) < _FEWEST_KNOWN and head._learns_columns(inputs)
     share = columns_share(inputs.budget.mu, inputs.n_rows, inputs.n_features) if learned else 0.0
     if not share:
@@ -553,7 +553,7 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
 def _centre(private: NoisyMean, row_map: RowMap, inputs: FitInputs) -> Array:
     """The centre of unit rows: that of private rows, and of public rows where there are any."""
     unit_pub = RowMap(None, True, None, columns=row_map.columns)(inputs.X_known, np.float64)
-    if len(unit_pub) < 2:  # one row tells no variance
+    if len(unit_pub) < 2:  # one row gives no variance
         return private.shrunk()
     return private.combined(unit_pub.mean(axis=0), _variance_of_mean(unit_pub))
 
@@ -568,7 +568,7 @@ def _variance_of_mean(unit_pub: Array) -> float:
 
 
 def check_share(head: Any, inputs: FitInputs) -> float:
-    """Share of the squared budget for checking the start on private rows; 0 if no check is of use."""
+    """Share of the squared budget for checking the start on private rows; 0 if a check is useless."""
     enough = len(inputs.X_pub) >= (2 if inputs.loss.has_classes else FEWEST)
     public = isinstance(head.init, str) and head.init == "public" and enough
     if not (inputs.is_default and public and head._divides(inputs)) or head._needs_public(inputs):

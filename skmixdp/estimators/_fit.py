@@ -34,7 +34,7 @@ _MANY = 70_000_000
 
 @dataclass(frozen=True, repr=False)
 class FitData:
-    """The rows of one fit as they were passed; ``rows`` names and selects rows of ``X``, None all.
+    """The rows of one fit as they were passed; ``rows`` is a name and a selection of rows of ``X``, None all.
 
     ``groups`` are ids of the persons whose rows these are; None if each row is protected by itself.
     ``X_unlabeled`` are public rows without labels.
@@ -85,7 +85,7 @@ def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
         managed(watched, partial(fit_one, estimator, data, ()))
         return
     fitted = copy.copy(estimator)
-    with np.errstate(all="ignore"):  # the user's own state could tell of tiny or huge rows
+    with np.errstate(all="ignore"):  # NumPy errors that the user turned on could reveal rows
         budget = fitted._check_parameters()
         warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=4)
         run_fits([fitted._course(budget, data)])
@@ -195,7 +195,7 @@ def fit_many(
         raise ValueError("fit_many got the same estimator twice; pass a clone of it.")
     fitted = [copy.copy(estimator) for estimator in estimators]
     selections = [None if chosen is None else (f"rows[{i}]", chosen) for i, chosen in enumerate(rows)]
-    with np.errstate(all="ignore"):  # the user's own state could tell of tiny or huge rows
+    with np.errstate(all="ignore"):  # NumPy errors that the user turned on could reveal rows
         budgets = [copied._check_parameters() for copied in fitted]
         warn_of_seed(*(estimator.random_state for estimator in estimators))
         run_fits(
@@ -228,7 +228,7 @@ def run_fits(courses: Sequence[FitCourse]) -> None:
 
 
 def _charged(start: Start, outcomes: ExitStack) -> Charge | None:
-    """Charge a fit to its ledger, which learns how the fit ends."""
+    """Charge a fit to its ledger, and let the ledger record how the fit ends."""
     ledger = start.estimator.ledger
     charge = start.charge or charge_event(
         ledger,

@@ -313,11 +313,11 @@ class LinearHead(PrivateEstimator):
         return False
 
     def _adjustment(self, inputs: FitInputs, row_map: RowMap, info: PublicInfo) -> LogitAdjustment | None:
-        """A correction for class shares at the end of the fit, if there are classes."""
+        """A correction of the logits for class shares at the end of the fit, if there are classes."""
         return None
 
     def _temperature(self, inputs: FitInputs, info: PublicInfo) -> Closing | None:
-        """A correction of the probabilities at the end of the fit, if there are any."""
+        """A closing that calibrates the probabilities, if the model has any."""
         return None
 
     def _scales(self) -> bool:
@@ -339,7 +339,7 @@ class LinearHead(PrivateEstimator):
         return self.whiten != "auto" and bool(self.whiten) and len(inputs.X_known) == 0
 
     def _preconditions(self, inputs: FitInputs) -> bool:
-        """Whether a part of the budget can be spent on what the default algorithm can use."""
+        """Whether the default algorithm may spend budget on noisy columns or a second moment."""
         return self._divides(inputs) and inputs.is_default and self.row_norm is not None
 
     def _divides(self, inputs: FitInputs) -> bool:

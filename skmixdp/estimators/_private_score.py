@@ -58,7 +58,7 @@ class PrivateSumsMixin:
         if noise.kind == "seeded":
             noise = NoiseSource(_SEEDS_OF_COUNTS + (seed_of(self.random_state) or 0))
         # This reads and checks rows that are not in memory, so do it before the charge.
-        with np.errstate(all="ignore"):  # the user's own state could tell of tiny or huge rows
+        with np.errstate(all="ignore"):  # NumPy errors that the user turned on could reveal rows
             rows = table.private_rows(targets, self._row_map, self._products_dtype(), exact=noise.needs_grid)
         event = GaussianEvent(multiplier, 1, noise=self.noise)
         charge = charge_event(

@@ -37,7 +37,7 @@ Array = NDArray[Any]
 #: 7 at epsilon 1.
 _WORST_FIT = 1.5
 
-#: Public targets that vary less, relative to their scale, count as constant and tell nothing.
+#: Public targets that vary less, relative to their scale, count as constant.
 _CONSTANT = 1e-12
 
 

@@ -1261,8 +1261,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "counts on private rows under the user's own state of NumPy",
         "A warning or error of NumPy tells that there is a tiny row.",
         "estimators/_private_score.py",
-        'with np.errstate(all="ignore"):  # the user',
-        "with np.errstate():  # the user",
+        'with np.errstate(all="ignore"):  # NumPy errors',
+        "with np.errstate():  # NumPy errors",
         "tests/property/test_replay.py::test_counts_are_silent_on_rows_of_any_size[private_score-raise]",
     ),
     Sabotage(
