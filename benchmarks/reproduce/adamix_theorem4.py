@@ -10,8 +10,8 @@ distance to the optimum of the population, which is known here.
 ``mean`` is the mean of points of length 1 with half the squared distance as loss (c = 1, L = 2).
 ``logistic`` is the logistic regression of rows of unit length, with labels drawn from a model (L = 1, and c
 is the smallest curvature in the ball). One of d, N, N_pub and rho changes at a time, by factors of four.
-``path`` has N proportional to ``N_pub ** 1.5``, so that the share of public rows falls. The bound of Theorem 3
-for the distance that the first phase leaves, and that of Corollary 17 for this distance, are in the CSV.
+``path`` has N proportional to ``N_pub ** 1.5``, so that the share of public rows falls. The bound of Theorem
+3 for the distance that the first phase leaves, and that of Corollary 17 for this distance, are in the CSV.
 
 Run ``python -m benchmarks.reproduce.adamix_theorem4``, with ``--quick``.
 """
