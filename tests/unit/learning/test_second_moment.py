@@ -108,6 +108,11 @@ class TestPreconditioner:
         true = np.linalg.eigvalsh(root.T @ clipped_moment(ROWS) @ root).max()
         assert true <= bound * (1 + 1e-6) and bound < 2 * true
 
+    def test_half_of_the_noise_raises_the_eigenvalues(self):
+        matrix, bound = SecondMoment(np.array([3.0, 1.0]), np.eye(2), 2.0).preconditioner(None)
+        assert matrix[1, 1] / matrix[0, 0] == pytest.approx((3 + 1) / (1 + 1))
+        assert bound == pytest.approx(matrix[1, 1] * (1 + 2))  # the true eigenvalue may be larger by all of it
+
     def test_noise_alone_leaves_directions_alone(self):
         """Where noise hides all, the matrix is nearly the identity."""
         hidden = SecondMoment(np.full(D, 1e-3), np.eye(D), 10.0)
