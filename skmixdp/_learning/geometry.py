@@ -313,10 +313,10 @@ def warn_of_few_columns(energies: FloatArray) -> None:
 
 #: Share of mu squared for a second moment, and the largest noise in it, as a part of the mean eigenvalue that
 #: rows of half the largest length have.
-_MOMENT_SHARE, _MOST_NOISE = 0.03, 0.35
+_MOMENT_SHARE, _MOST_NOISE = 0.03, 0.6
 
-#: Eigenvalues are raised by the noise, or by this part of their mean if that is more.
-_RAISED = 0.05
+#: Eigenvalues are raised by this part of the noise, or by this part of their mean if that is more.
+_RAISED_BY_NOISE, _RAISED = 0.5, 0.05
 
 
 def second_moment_share(mu: float, n_rows: int, n_features: int) -> float:
@@ -342,7 +342,7 @@ class SecondMoment:
         It is ``a (M + r I)^-1`` with the second moment M. The factor ``a`` keeps the mean square of the
         outputs of noise as without the matrix.
         """
-        added = max(self.noise, _RAISED * float(self.values.mean()))
+        added = max(_RAISED_BY_NOISE * self.noise, _RAISED * float(self.values.mean()))
         values = self.values if intercept is None else np.append(self.values, intercept**2)
         factors = 1 / (values + added)
         outputs = float(np.sum(values * factors**2))
