@@ -309,7 +309,7 @@ def test_lengths_by_the_compiled_loop_are_those_of_numpy(monkeypatch, k):
     y = X[:, :1].copy() if k == 1 else y
     loss, W = (SquaredLoss(1), W[:1]) if k == 1 else (SoftmaxLoss(k), W)
     found = [lengths_found(X, y, codes, len(sizes), W, loss)]
-    assert compiled.compiled_lengths() is not None  # it can be compiled here, and measures right
+    assert compiled.compiled_gradients() is not None  # it can be compiled here, and measures right
     monkeypatch.setattr(compiled, "_FEWEST_OF_PERSONS", 0)
     found.append(lengths_found(X, y, codes, len(sizes), W, loss))
     # NumPy's have a larger bound on rounding added.
