@@ -28,12 +28,13 @@ ClippedSums = Callable[[FloatArray, NDArray[np.int8], FloatArray, FloatArray, fl
 
 
 class MeanGradients(NamedTuple):
-    """Compiled loops over rows ``X`` (n_rows, d_in) of persons and residuals ``C^T`` (m, n_rows), float32.
+    """Compiled loops over rows ``X`` (n_rows, d_in) by person, and residuals ``C^T`` (m, n_places), float32.
 
-    ``factors(C^T, norms, longest)`` (n_rows,) make no term ``c_i x_i^T`` longer than ``longest``. With
+    ``factors(C^T, norms, longest)`` (n_places,) make no term ``c_i x_i^T`` longer than ``longest``. With
     lengths that are not finite they are 0. ``write(X, C^T, weights, place, first, out)`` forms ``sum_i w_i
     c_i x_i^T`` of each person, (n_persons, m, d_in), in float64 and returns their lengths (n_persons,). The
-    rows of person p are at ``place[first[p]:first[p + 1]]``, and alone decide what is written.
+    rows of person p are ``X[first[p]:first[p + 1]]``, their residuals and weights are at the ``place`` of
+    each, and these alone decide what is written.
     """
 
     factors: Callable[[FloatArray, FloatArray, float], FloatArray]
@@ -147,7 +148,7 @@ def gradients_are_right(loops: MeanGradients) -> bool:
     norms, found = np.sqrt(np.sum(X.astype(np.float64) ** 2, axis=1)), np.empty((10, 2, 5))
     factors = loops.factors(C, norms, 0.3)
     terms = np.sqrt(np.sum(C.astype(np.float64) ** 2, axis=0)) * norms
-    lengths = loops.write(X, C, factors, place, first, found)
+    lengths = loops.write(X[place], C, factors, place, first, found)
     weighted = C * (0.3 / np.maximum(terms, 0.3))
     exact = np.array([weighted[:, place[i:j]] @ X[place[i:j]] for i, j in pairwise(first.tolist())])
     right = np.allclose(found, exact, rtol=0, atol=1e-12)

@@ -266,8 +266,9 @@ def shortening(C, norms, longest):
 def mean_gradients(X, C, weights, place, first, out):
     """Write ``sum_i w_i c_i x_i^T`` of each person to ``out`` (n_persons, k, d_in); their lengths.
 
-    ``C`` (k, n_rows) holds residuals. The rows of person p are at ``place[first[p]:first[p + 1]]``. Their sum
-    is formed in float64, one after the other, and depends on those rows alone.
+    The rows of person p are ``X[first[p]:first[p + 1]]``. Those of residuals ``C`` (k, n_places) and weights
+    are at the places of the same numbers. A sum is formed in float64, row by row, and depends on those rows
+    alone.
     """
     k, d_in = len(C), X.shape[1]
     lengths = np.empty(len(first) - 1)
@@ -277,9 +278,10 @@ def mean_gradients(X, C, weights, place, first, out):
         for t in range(first[p], first[p + 1]):
             i = place[t]
             for j in range(k):
-                c = weights[i] * float64(C[j, i]) if weights[i] > 0.0 else 0.0  # even of NaN
+                # A NaN has weight 0.
+                c = weights[i] * float64(C[j, i]) if weights[i] > 0.0 else 0.0
                 for f in range(d_in):
-                    total[j, f] += c * float64(X[i, f])
+                    total[j, f] += c * float64(X[t, f])
         squares = 0.0
         for j in range(k):
             for f in range(d_in):

@@ -12,6 +12,7 @@ hold. What a row contributes is therefore the same, bit for bit. Sums over rows 
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -346,6 +347,11 @@ class PersonRows(PrivateRows):
             self._show(request, lengths, self._places.mean(np.concatenate(shown)) if shown else None)
         return total, statistics.value
 
+    @cached_property
+    def _by_person(self) -> FloatArray:
+        """The rows of each person together, from which compiled loops read faster than from places."""
+        return self._X[self._places.place]
+
     def _products(self, X: FloatArray, points: FloatArray) -> FloatArray:
         """``X points^T`` (rows, m) of a part, block by block; column by column if they are few."""
         m = len(points)
@@ -387,7 +393,7 @@ class PersonRows(PrivateRows):
             first = places.first[persons.start : persons.stop + 1]
             means = formed[: len(first) - 1]
             # With more than the squares that may have underflowed.
-            found = _UP * compiled.write(self._X, C, weights, places.place, first, means) + _UNDERFLOWED
+            found = _UP * compiled.write(self._by_person, C, weights, places.place, first, means) + _UNDERFLOWED
             factors = clip.weights(unit * found, lambda persons=persons: largest()[persons])
             total.add(unit * factors @ means.reshape(len(means), -1))
             lengths[persons] = unit * factors * found
