@@ -26,7 +26,6 @@ from .sums import PANEL_ROWS, dot_error
 ClippedSums = Callable[[FloatArray, NDArray[np.int8], FloatArray, FloatArray, float, slice], FloatArray]
 
 
-
 class MeanGradients(NamedTuple):
     """Compiled loops over rows ``X`` (n_rows, d_in) by person, and residuals ``C^T`` (m, n_places), float32.
 

@@ -240,7 +240,7 @@ def clipped_sums(memory, stride, d_in, y, lengths, W, within, start, stop, panel
 
 @njit(float64[::1](_read_only(float32, 2), _VECTOR_OF_DOUBLES, float64), cache=True, **_AS_WRITTEN)
 def shortening(C, norms, longest):
-    """Factors (n_rows,) that make no term ``c_i x_i^T`` longer than ``longest``; 0 if its length is not finite.
+    """Factors (n_rows,) that make no term ``c_i x_i^T`` longer than ``longest``; 0 for lengths not finite.
 
     ``C`` (k, n_rows) holds residuals of rows of lengths ``norms``.
     """

@@ -12,7 +12,7 @@ hold. What a row contributes is therefore the same, bit for bit. Sums over rows 
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -273,7 +273,6 @@ class PersonRows(PrivateRows):
         self._X, self._norms = rows
         check_lengths(self._norms[places.taken], self._X.dtype)
         self._y = y[np.where(places.taken, places.row, 0)]
-        self._by_size = list(places.by_size())
         self._grams: dict[int, FloatArray] = {}
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
@@ -311,10 +310,10 @@ class PersonRows(PrivateRows):
                     k = residuals.shape[1]
                     if mean_clip is not None:
                         compiled = mean_gradients(self.n_rows, X.shape[1], k, X.dtype)
-                    n = len(self._norms)
-                    C = np.zeros((n + 1, k))  # and one for no row
-                    if compiled is not None:
-                        C = np.empty((n, k), X.dtype, order="F")
+                    if compiled is None:
+                        C = np.zeros((len(self._norms) + 1, k))  # and one for no row
+                    else:
+                        C = np.empty((len(self._norms), k), X.dtype, order="F")
                 held = C[rows]
                 held[:] = residuals
                 if compiled is None:
@@ -326,7 +325,7 @@ class PersonRows(PrivateRows):
             if request.observe is not None and S is not None:
                 shown.append(np.asarray(S))
         total = lengths = None
-        if compiled is not None:
+        if mean_clip is not None and compiled is not None:
             total, lengths = self._formed_sum(C.T, mean_clip.clip, compiled, longest, unit)
         elif C is not None:
             lengths = of_rows = self._places.mean(terms)
@@ -348,9 +347,13 @@ class PersonRows(PrivateRows):
         return total, statistics.value
 
     @cached_property
+    def _by_size(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        return list(self._places.by_size())
+
+    @cached_property
     def _by_person(self) -> FloatArray:
         """The rows of each person together, from which compiled loops read faster than from places."""
-        return self._X[self._places.place]
+        return np.asarray(self._X[self._places.place])
 
     def _products(self, X: FloatArray, points: FloatArray) -> FloatArray:
         """``X points^T`` (rows, m) of a part, block by block; column by column if they are few."""
@@ -374,10 +377,10 @@ class PersonRows(PrivateRows):
     def _formed_sum(
         self, C: FloatArray, clip: Any, compiled: MeanGradients, longest: float, unit: float
     ) -> tuple[FloatArray, FloatArray]:
-        """The sum (k, d_in) of clipped mean gradients, and their lengths (n_persons,); ``C`` is (k, n_places).
+        """The sum (k, d_in) of clipped mean gradients, and their lengths (n_persons,), by compiled loops.
 
-        Each person's mean is formed alone, in double precision and other units, and measured as it is. A
-        fixed number of persons are then added in any order.
+        ``C`` (k, n_places) are residuals. Each person's mean is formed in double precision, and measured as
+        it is. Then a fixed number of persons are added in any order.
         """
         k, d_in = len(C), self._X.shape[1]
         places = self._places
@@ -385,6 +388,7 @@ class PersonRows(PrivateRows):
         weights = compiled.factors(C, self._norms, longest) * (places.weight / unit)
         total, lengths, formed = Cascade(), np.empty(self.n_rows), np.empty((step, k, d_in))
 
+        @cache
         def largest() -> FloatArray:
             entries = largest_entries(np.where(weights > 0, C, 0.0).T) * largest_entries(self._X)
             return unit * _UP * np.bincount(places.codes, (weights * entries)[places.place], self.n_rows)
@@ -393,7 +397,9 @@ class PersonRows(PrivateRows):
             first = places.first[persons.start : persons.stop + 1]
             means = formed[: len(first) - 1]
             # With more than the squares that may have underflowed.
-            found = _UP * compiled.write(self._by_person, C, weights, places.place, first, means) + _UNDERFLOWED
+            found = (
+                _UP * compiled.write(self._by_person, C, weights, places.place, first, means) + _UNDERFLOWED
+            )
             factors = clip.weights(unit * found, lambda persons=persons: largest()[persons])
             total.add(unit * factors @ means.reshape(len(means), -1))
             lengths[persons] = unit * factors * found
