@@ -12,7 +12,7 @@ from .arrays import (
     row_dots,
     row_slices,
 )
-from .compiled import ClippedSums, MeanLengths, clipped_sums, mean_lengths, work_of_pass
+from .compiled import ClippedSums, MeanGradients, clipped_sums, mean_gradients, work_of_pass
 from .embedding import GradientEmbedding
 from .gradients import (
     FARTHEST,

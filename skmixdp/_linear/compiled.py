@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -24,11 +25,20 @@ from .sums import PANEL_ROWS, dot_error
 #: of class 1 of two. Terms are added as :func:`~skmixdp._linear.sums.sum_error` says of one block.
 ClippedSums = Callable[[FloatArray, NDArray[np.int8], FloatArray, FloatArray, float, slice], FloatArray]
 
-#: ``(X, C^T, place, first)``: lengths (n_persons,) of the mean of ``c_i x_i^T`` over the rows of a person.
-#: The rows of person p are at ``place[first[p]:first[p + 1]]`` of ``X`` (n_rows, d_in), float32, and ``C^T``
-#: (m, n_rows), float64. They are off by less than ``2 u (n + m d_in)`` mean lengths of n rows' terms, ``u``
-#: being the roundoff of float64.
-MeanLengths = Callable[[FloatArray, FloatArray, NDArray[np.intp], NDArray[np.intp]], FloatArray]
+
+class MeanGradients(NamedTuple):
+    """Compiled loops over rows ``X`` (n_rows, d_in) by person, and residuals ``C^T`` (m, n_places), float32.
+
+    ``factors(C^T, norms, longest)`` (n_places,) make no term ``c_i x_i^T`` longer than ``longest``. With
+    lengths that are not finite they are 0. ``write(X, C^T, weights, place, first, out)`` forms ``sum_i w_i
+    c_i x_i^T`` of each person, (n_persons, m, d_in), in float64 and returns their lengths (n_persons,). The
+    rows of person p are ``X[first[p]:first[p + 1]]``, their residuals and weights are at the ``place`` of
+    each, and these alone decide what is written.
+    """
+
+    factors: Callable[[FloatArray, FloatArray, float], FloatArray]
+    write: Callable[..., FloatArray]
+
 
 #: Rows, or work of a pass, from which it is worth importing numba.
 _MANY_ROWS, _FEWEST = 1_000_000, 200_000_000
@@ -58,10 +68,10 @@ def clipped_sums(n_rows: int, d_in: int, m: int, dtype: DTypeLike) -> ClippedSum
     return compiled() if few and many else None
 
 
-def mean_lengths(n_persons: int, d_in: int, m: int, dtype: DTypeLike) -> MeanLengths | None:
-    """The function for lengths of persons' means with ``m`` outputs; None where NumPy is faster."""
+def mean_gradients(n_persons: int, d_in: int, m: int, dtype: DTypeLike) -> MeanGradients | None:
+    """The loops that form persons' mean gradients with ``m`` outputs; None where NumPy is faster."""
     many = work_of_pass(n_persons, d_in, m) >= _FEWEST_OF_PERSONS
-    return compiled_lengths() if _are_few(d_in, m, dtype) and many else None
+    return compiled_gradients() if _are_few(d_in, m, dtype) and many else None
 
 
 def _are_few(d_in: int, m: int, dtype: DTypeLike) -> bool:
@@ -114,27 +124,34 @@ def compiled() -> ClippedSums | None:
 
 
 @cache
-def compiled_lengths() -> MeanLengths | None:
-    """The compiled loop for lengths; None without numba, or if compiling or a check fails."""
+def compiled_gradients() -> MeanGradients | None:
+    """The compiled loops for persons; None without numba, or if compiling or a check fails."""
     try:
         from . import loops
 
         # There are no signatures if numba is told not to compile.
-        usable = getattr(loops.mean_lengths, "signatures", ()) and lengths_are_right(loops.mean_lengths)
-        return loops.mean_lengths if usable else None
-    # NumPy can always replace the loop, and a fit may have been charged already.
+        if not getattr(loops.mean_gradients, "signatures", ()):
+            return None
+        found = MeanGradients(loops.shortening, loops.mean_gradients)
+        return found if gradients_are_right(found) else None
+    # NumPy can always replace the loops, and a fit may have been charged already.
     except Exception:
         return None
 
 
-def lengths_are_right(lengths: MeanLengths) -> bool:
-    """Whether a few lengths are right: those of persons with no to nine rows."""
-    X, C = np.cos(np.arange(225)).reshape(45, 5).astype(np.float32), np.sin(np.arange(90.0)).reshape(2, 45)
+def gradients_are_right(loops: MeanGradients) -> bool:
+    """Whether a few gradients are right: those of persons with no to nine rows."""
+    X, C = np.cos(np.arange(225)).reshape(45, 5), np.sin(np.arange(90)).reshape(2, 45)
+    X, C = X.astype(np.float32), C.astype(np.float32)
     place, first = np.arange(45)[::-1].copy(), np.cumsum(np.arange(11)) - np.arange(11)
-    exact = [
-        np.linalg.norm(C[:, place[i:j]] @ X[place[i:j]]) / max(j - i, 1) for i, j in pairwise(first.tolist())
-    ]
-    return np.allclose(lengths(X, C, place, first), exact, rtol=0, atol=1e-12)
+    norms, found = np.sqrt(np.sum(X.astype(np.float64) ** 2, axis=1)), np.empty((10, 2, 5))
+    factors = loops.factors(C, norms, 0.3)
+    terms = np.sqrt(np.sum(C.astype(np.float64) ** 2, axis=0)) * norms
+    lengths = loops.write(X[place], C, factors, place, first, found)
+    weighted = C * (0.3 / np.maximum(terms, 0.3))
+    exact = np.array([weighted[:, place[i:j]] @ X[place[i:j]] for i, j in pairwise(first.tolist())])
+    right = np.allclose(found, exact, rtol=0, atol=1e-12)
+    return bool(right and np.allclose(lengths, np.linalg.norm(exact, axis=(1, 2)), rtol=0, atol=1e-12))
 
 
 def is_right(sums: ClippedSums) -> bool:

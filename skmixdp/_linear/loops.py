@@ -198,6 +198,7 @@ def _read_only(entry, n_dimensions=1):
 
 
 _VECTOR, _MATRIX = _read_only(float32), _read_only(float32, 2)
+_VECTOR_OF_DOUBLES = _read_only(float64)
 
 
 @njit(
@@ -237,35 +238,53 @@ def clipped_sums(memory, stride, d_in, y, lengths, W, within, start, stop, panel
     return sums
 
 
+@njit(float64[::1](_read_only(float32, 2), _VECTOR_OF_DOUBLES, float64), cache=True, **_AS_WRITTEN)
+def shortening(C, norms, longest):
+    """Factors (n_rows,) that make no term ``c_i x_i^T`` longer than ``longest``; 0 for lengths not finite.
+
+    ``C`` (k, n_rows) holds residuals of rows of lengths ``norms``.
+    """
+    k, n = C.shape
+    factors = np.zeros(n)
+    for j in range(k):
+        for i in range(n):
+            factors[i] += float64(C[j, i]) * float64(C[j, i])
+    for i in range(n):
+        term = np.sqrt(factors[i]) * norms[i]
+        factors[i] = longest / (term if term > longest else longest) if term < np.inf else 0.0
+    return factors
+
+
 @njit(
-    float64[::1](_read_only(float32, 2), _read_only(float64, 2), _read_only(int64), _read_only(int64)),
+    float64[::1](
+        *(_read_only(float32, 2), _read_only(float32, 2), _VECTOR_OF_DOUBLES),
+        *(_read_only(int64), _read_only(int64), types.Array(float64, 3, "C")),
+    ),
     cache=True,
     **_ANY_ORDER,
 )
-def mean_lengths(X, C, place, first):
-    """Lengths (n_persons,) of ``1/m sum_i c_i x_i^T`` over the m rows of each person, formed in float64.
+def mean_gradients(X, C, weights, place, first, out):
+    """Write ``sum_i w_i c_i x_i^T`` of each person to ``out`` (n_persons, k, d_in); their lengths.
 
-    ``C`` (k, n_rows) holds residuals. The rows of person p are at ``place[first[p]:first[p + 1]]``. A length
-    depends on those rows alone.
+    The rows of person p are ``X[first[p]:first[p + 1]]``. Those of residuals ``C`` (k, n_places) and weights
+    are at the places of the same numbers. A sum is formed in float64, row by row, and depends on those rows
+    alone.
     """
     k, d_in = len(C), X.shape[1]
-    lengths, formed = np.zeros(len(first) - 1), np.empty((k, d_in))
+    lengths = np.empty(len(first) - 1)
     for p in range(len(lengths)):
-        formed[:] = 0.0
-        last = first[p + 1] - 1
-        for t in range(first[p], last + 1, 4):
-            # Four rows at a time; the last one stands in, with residuals of 0, where there are fewer.
-            a, b, c, d = place[t], place[min(t + 1, last)], place[min(t + 2, last)], place[min(t + 3, last)]
+        total = out[p]
+        total[:] = 0.0
+        for t in range(first[p], first[p + 1]):
+            i = place[t]
             for j in range(k):
-                r, s = C[j, a], C[j, b] if t + 1 <= last else 0.0
-                u, v = C[j, c] if t + 2 <= last else 0.0, C[j, d] if t + 3 <= last else 0.0
+                # A NaN has weight 0.
+                c = weights[i] * float64(C[j, i]) if weights[i] > 0.0 else 0.0
                 for f in range(d_in):
-                    first_two = r * float64(X[a, f]) + s * float64(X[b, f])
-                    formed[j, f] += first_two + u * float64(X[c, f]) + v * float64(X[d, f])
+                    total[j, f] += c * float64(X[t, f])
         squares = 0.0
         for j in range(k):
             for f in range(d_in):
-                squares += formed[j, f] * formed[j, f]
-        if last >= first[p]:
-            lengths[p] = np.sqrt(squares) / (last + 1 - first[p])
+                squares += total[j, f] * total[j, f]
+        lengths[p] = np.sqrt(squares)
     return lengths

@@ -12,6 +12,7 @@ hold. What a row contributes is therefore the same, bit for bit. Sums over rows 
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, cached_property
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -24,12 +25,12 @@ from .._linear import (
     NARROW,
     Cascade,
     FloatArray,
-    MeanLengths,
+    MeanGradients,
     SumError,
     add_products,
     laid_out,
     largest_entries,
-    mean_lengths,
+    mean_gradients,
     row_norms,
     row_slices,
 )
@@ -42,6 +43,12 @@ from .table import from_device
 
 #: Entries that are visited together, at most, and rows.
 _PART_ENTRIES, _MOST_ROWS = 2**18, 4096
+
+#: Entries of mean gradients that are formed before they are added, at most, so that caches hold them.
+_FORMED_ENTRIES = 2**16
+
+#: More than the length of all entries whose squares underflow, in units near the bound.
+_UNDERFLOWED = 1e-150
 
 #: Blocks have a multiple of so many rows. They then begin at multiples of 64 bytes: libraries may add entries
 #: in an order that follows from where they begin.
@@ -266,7 +273,6 @@ class PersonRows(PrivateRows):
         self._X, self._norms = rows
         check_lengths(self._norms[places.taken], self._X.dtype)
         self._y = y[np.where(places.taken, places.row, 0)]
-        self._by_size = list(places.by_size())
         self._grams: dict[int, FloatArray] = {}
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
@@ -302,23 +308,29 @@ class PersonRows(PrivateRows):
             if residuals is not None:
                 if C is None:
                     k = residuals.shape[1]
-                    compiled = mean_lengths(self.n_rows, X.shape[1], k, X.dtype)
-                    shape = len(self._norms) + 1, k  # and one for no row
-                    C = np.zeros(shape, order="C" if compiled is None else "F")
+                    if mean_clip is not None:
+                        compiled = mean_gradients(self.n_rows, X.shape[1], k, X.dtype)
+                    if compiled is None:
+                        C = np.zeros((len(self._norms) + 1, k))  # and one for no row
+                    else:
+                        C = np.empty((len(self._norms), k), X.dtype, order="F")
                 held = C[rows]
                 held[:] = residuals
-                terms[rows] = row_norms(held) * norms
-                if mean_clip is not None:
-                    _shorten(held, terms[rows], longest, unit)
+                if compiled is None:
+                    terms[rows] = row_norms(held) * norms
+                    if mean_clip is not None:
+                        _shorten(held, terms[rows], longest, unit)
             if S is not None:
                 statistics.add(_weighted_sums(S, weights[rows]))
             if request.observe is not None and S is not None:
                 shown.append(np.asarray(S))
-        lengths: FloatArray | None = None
-        if C is not None:
+        total = lengths = None
+        if mean_clip is not None and compiled is not None:
+            total, lengths = self._formed_sum(C.T, mean_clip.clip, compiled, longest, unit)
+        elif C is not None:
             lengths = of_rows = self._places.mean(terms)
             if mean_clip is not None:
-                found = self._lengths_of_means(C, of_rows, compiled)
+                found = self._lengths_of_means(C, of_rows)
                 factors = mean_clip.clip.weights(
                     unit * found,
                     lambda: (
@@ -329,9 +341,19 @@ class PersonRows(PrivateRows):
                 factors = np.minimum(factors, longest / unit / np.maximum(of_rows, 1.0))
                 weights = weights * np.append(factors, 0.0)[self._places.person]
                 lengths = unit * factors * found
+            total = self._total(C, unit * weights)
         if request.observe is not None:
             self._show(request, lengths, self._places.mean(np.concatenate(shown)) if shown else None)
-        return self._total(C, unit * weights), statistics.value
+        return total, statistics.value
+
+    @cached_property
+    def _by_size(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        return list(self._places.by_size())
+
+    @cached_property
+    def _by_person(self) -> FloatArray:
+        """The rows of each person together, from which compiled loops read faster than from places."""
+        return np.asarray(self._X[self._places.place])
 
     def _products(self, X: FloatArray, points: FloatArray) -> FloatArray:
         """``X points^T`` (rows, m) of a part, block by block; column by column if they are few."""
@@ -341,10 +363,8 @@ class PersonRows(PrivateRows):
         products = np.matmul(blocks, points.T).reshape(len(X), m)
         return np.asfortranarray(products) if m < NARROW else products
 
-    def _total(self, C: Any, weights: FloatArray) -> FloatArray | None:
-        """``sum_i w_i c_i x_i^T`` (k, d_in) over all rows, in double precision; None without residuals."""
-        if C is None:
-            return None
+    def _total(self, C: FloatArray, weights: FloatArray) -> FloatArray:
+        """``sum_i w_i c_i x_i^T`` (k, d_in) over all rows, in double precision."""
         total = Cascade()
         wide = np.empty((self._places.part_rows, self._X.shape[1]))
         for rows in self._places.parts():
@@ -353,6 +373,37 @@ class PersonRows(PrivateRows):
             wide[:] = self._X[rows]
             add_products(total, weighted, wide)
         return np.asarray(total.value)
+
+    def _formed_sum(
+        self, C: FloatArray, clip: Any, compiled: MeanGradients, longest: float, unit: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """The sum (k, d_in) of clipped mean gradients, and their lengths (n_persons,), by compiled loops.
+
+        ``C`` (k, n_places) are residuals. Each person's mean is formed in double precision, and measured as
+        it is. Then a fixed number of persons are added in any order.
+        """
+        k, d_in = len(C), self._X.shape[1]
+        places = self._places
+        step = min(max(_FORMED_ENTRIES // (k * d_in), 1), places.part_rows)
+        weights = compiled.factors(C, self._norms, longest) * (places.weight / unit)
+        total, lengths, formed = Cascade(), np.empty(self.n_rows), np.empty((step, k, d_in))
+
+        @cache
+        def largest() -> FloatArray:
+            entries = largest_entries(np.where(weights > 0, C, 0.0).T) * largest_entries(self._X)
+            return unit * _UP * np.bincount(places.codes, (weights * entries)[places.place], self.n_rows)
+
+        for persons in row_slices(self.n_rows, step):
+            first = places.first[persons.start : persons.stop + 1]
+            means = formed[: len(first) - 1]
+            # With more than the squares that may have underflowed.
+            found = (
+                _UP * compiled.write(self._by_person, C, weights, places.place, first, means) + _UNDERFLOWED
+            )
+            factors = clip.weights(unit * found, lambda persons=persons: largest()[persons])
+            total.add(unit * factors @ means.reshape(len(means), -1))
+            lengths[persons] = unit * factors * found
+        return np.asarray(total.value).reshape(k, d_in), lengths
 
     def _show(self, request: Request, lengths: FloatArray | None, means: FloatArray | None) -> None:
         """Let a request observe lengths (n_persons,) and mean statistics of all persons."""
@@ -366,9 +417,7 @@ class PersonRows(PrivateRows):
 
     # -- lengths of a person's mean ----------------------------------------------------------
 
-    def _lengths_of_means(
-        self, C: FloatArray, of_rows: FloatArray, compiled: MeanLengths | None
-    ) -> FloatArray:
+    def _lengths_of_means(self, C: FloatArray, of_rows: FloatArray) -> FloatArray:
         """Upper bounds (n_persons,) on the lengths of ``1/m sum_i c_i x_i^T``, with mean lengths of terms.
 
         They are ``sqrt(sum_ij (c_i c_j)(x_i x_j)) / m`` in double precision, or measured where the mean is
@@ -377,10 +426,6 @@ class PersonRows(PrivateRows):
         have as many rows changes no bit.
         """
         k, d_in = C.shape[1], self._X.shape[1]
-        if compiled is not None:
-            lengths: FloatArray = compiled(self._X, C.T, self._places.place, self._places.first)
-            roundings = self._places.sizes + 8.0 + k * d_in
-            return np.asarray(lengths + 2 * _ROUNDOFF * roundings * of_rows)
         lengths = of_rows.copy()
         error = np.zeros(self.n_rows)
         for index, (persons, places) in enumerate(self._by_size):

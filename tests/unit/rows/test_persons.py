@@ -1,6 +1,7 @@
 """Sums over persons: layout, means, clips and lengths."""
 
 from functools import partial
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -181,8 +182,9 @@ def test_persons_that_take_no_part_add_nothing():
     scale=st.sampled_from([1e-12, 1.0, 1e9]),
     dtype=st.sampled_from(["f4", "f8"]),
     threshold=st.sampled_from([1e-3, 0.3]),
+    fewest=st.sampled_from([0, compiled._FEWEST_OF_PERSONS]),  # with and without loops
 )
-def test_no_person_adds_more_than_the_clip(m, kind, scale, dtype, threshold):
+def test_no_person_adds_more_than_the_clip(m, kind, scale, dtype, threshold, fewest):
     rng = np.random.default_rng(m)
     X = np.tile(rng.normal(size=8), (m, 1))
     if kind == "alternating":
@@ -201,7 +203,8 @@ def test_no_person_adds_more_than_the_clip(m, kind, scale, dtype, threshold):
     batch = Batch(np.array([True, False]), 0.5)
     source = rows_of(X, y, codes, 2, dtype)
     request = clipped(W, clip, batch=batch)
-    ((total, _),) = source.private_sums([request])
+    with mock.patch.object(compiled, "_FEWEST_OF_PERSONS", fewest):
+        ((total, _),) = source.private_sums([request])
     stated = clip.sensitivity(np.dtype(dtype))
     assert np.linalg.norm(total) <= stated + source.sum_error(request).of(stated)
 
@@ -301,23 +304,47 @@ def test_the_lengths_of_others_keep_their_bits(n_persons, m, grown, d, k):
     assert np.array_equal(found[0][1:], found[1][1:])
 
 
+@pytest.mark.parametrize("clip", [L2Clip(0.3), AutomaticClip(0.1), L2LinfClip(L2Clip(0.3), 4).at(None)])
 @pytest.mark.parametrize("k", [1, 3])
-def test_lengths_by_the_compiled_loop_are_those_of_numpy(monkeypatch, k):
+def test_compiled_loops_give_what_numpy_gives(monkeypatch, k, clip):
     pytest.importorskip("numba")
     sizes = [1, 2, 3, 0, 5, 9, 400, 1]
     X, y, codes, W = drawn(sizes, k=max(k, 2), d=20)
+    X[0] *= 1e4  # its term is shortened
     y = X[:, :1].copy() if k == 1 else y
     loss, W = (SquaredLoss(1), W[:1]) if k == 1 else (SoftmaxLoss(k), W)
-    found = [lengths_found(X, y, codes, len(sizes), W, loss)]
-    assert compiled.compiled_lengths() is not None  # it can be compiled here, and measures right
+
+    def sums_and_lengths(X, y, codes):
+        shown = []
+        request = clipped(W, clip, loss, observe=lambda rows, block, Z, found: shown.append(found[0]))
+        ((total, _),) = rows_of(X, y, codes, len(sizes)).private_sums([request])
+        return total, shown[0][:, 0]
+
+    assert compiled.compiled_gradients() is not None  # they can be compiled here, and are right
+    found = [sums_and_lengths(X, y, codes)]
     monkeypatch.setattr(compiled, "_FEWEST_OF_PERSONS", 0)
-    found.append(lengths_found(X, y, codes, len(sizes), W, loss))
-    # NumPy's have a larger bound on rounding added.
-    np.testing.assert_allclose(found[1], found[0], rtol=3e-6, atol=1e-12)
-    # Rows that another person has move no bit of it.
+    found.append(sums_and_lengths(X, y, codes))
+    # NumPy's lengths have a larger bound on rounding added.
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=3e-6)
+    # Rows that another person has move no bit of a length.
     grown = np.append(codes, np.zeros(77, int))
     X, y = np.vstack([X, X[:77]]), np.concatenate([y, y[:77]])
-    assert np.array_equal(lengths_found(X, y, grown, len(sizes), W, loss)[1:], found[1][1:])
+    assert np.array_equal(sums_and_lengths(X, y, grown)[1][1:], found[1][1][1:])
+
+
+def test_compiled_loops_leave_out_what_is_not_finite(monkeypatch):
+    pytest.importorskip("numba")
+    monkeypatch.setattr(compiled, "_FEWEST_OF_PERSONS", 0)
+    X, _, codes, W = drawn([2, 3, 4])
+    y = np.zeros((len(X), 1), "f4")
+    y[codes == 1] = np.nan
+    ((total, _),) = rows_of(X, y, codes, 3).private_sums([clipped(W[:1], L2Clip(0.3), SquaredLoss(1))])
+    batch = Batch(np.array([True, False, True]), 0.5)
+    request = clipped(W[:1], L2Clip(0.3), SquaredLoss(1), batch=batch)
+    ((others, _),) = rows_of(X, y, codes, 3).private_sums([request])
+    np.testing.assert_allclose(total, others, rtol=0, atol=1e-12)
+    assert np.abs(total).max() > 0
 
 
 def test_a_person_with_nearly_all_rows_moves_the_others_by_rounding_alone():
@@ -339,19 +366,21 @@ def test_a_person_with_nearly_all_rows_moves_the_others_by_rounding_alone():
     "clip",
     [L2Clip(1e-170), L2Clip(1e-300), L2Clip(1e100), *(AutomaticClip(10.0**-p) for p in (0, 8, 15, 17, 300))],
 )
-def test_extreme_clips_bound_a_person_among_others(clip):
+@pytest.mark.parametrize("dtype", ["f8", "f4"])  # f4 with compiled loops
+def test_extreme_clips_bound_a_person_among_others(monkeypatch, clip, dtype):
     """Rows that cancel, of which an automatic clip makes much, must not drown what others add."""
+    monkeypatch.setattr(compiled, "_FEWEST_OF_PERSONS", 0)
     rng = np.random.default_rng(0)
     X = np.vstack([np.outer([1.0, -1.0, 3.0], rng.normal(size=2)), np.ones((199, 2))])
     y = np.zeros(len(X), np.int8)
     codes = np.append(np.zeros(3, int), np.arange(1, 200))
     W = np.zeros((3, 2))
-    source, others = rows_of(X, y, codes, 200, "f8"), rows_of(X[2:], y[2:], np.arange(200), 200, "f8")
+    source, others = rows_of(X, y, codes, 200, dtype), rows_of(X[2:], y[2:], np.arange(200), 200, dtype)
     request = clipped(W, clip)
     sums = [each.private_sums([request])[0][0] for each in (source, others)]
     batch = Batch(np.arange(200) > 0, 0.5)
     without = source.private_sums([clipped(W, clip, batch=batch)])[0][0]
-    stated = clip.sensitivity(np.dtype("f8"))
+    stated = clip.sensitivity(np.dtype(dtype))
     stated += source.sum_error(request).of(stated)
     scale = 2.0 ** np.floor(np.log2(stated))
     for whole in sums:
