@@ -40,7 +40,8 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "rows", type=path_named, metavar="ROWS", help="rows in any format of `fit`, or images"
     )
-    parser.add_argument("--label-column", metavar="NAME", help="column of the table to leave aside")
+    parser.add_argument("--label-column", metavar="NAME", help="column of labels to leave aside")
+    parser.add_argument("--group-column", metavar="NAME", help="column of persons to leave aside")
     parser.add_argument(
         "--id",
         metavar="NAME",
@@ -119,7 +120,8 @@ def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Un
             f"ROWS {args.rows} holds images, and MODEL {args.model} was not trained on rows that `extract` "
             "wrote; extract rows with the network of the training rows first."
         )
-    for given, value in (("--label-column", args.label_column), ("--id", args.id)):
+    named = ("--label-column", args.label_column), ("--group-column", args.group_column), ("--id", args.id)
+    for given, value in named:
         if value is not None:
             raise InputError(f"{given} {value!r} is for tables and ROWS {args.rows} holds images; drop it.")
     items = read_images(args.rows, None)
@@ -136,7 +138,7 @@ def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Un
 
 def _from_columns(args: argparse.Namespace, model: PrivatePipeline) -> Unlabelled:
     """Rows of a raw table, with the columns of the training."""
-    rows = read_features(args.rows, label_column=args.label_column, id_column=args.id, raw=True)
+    rows = read_features(args.rows, **_columns(args), raw=True)
     names = [*model.feature_names_in_]
     return Unlabelled(align(rows.X, names, f"ROWS {args.rows}", trained(args), FIX), rows.names)
 
@@ -147,8 +149,7 @@ def _from_features(args: argparse.Namespace, model: Any, encoder: dict[str, Any]
     public = () if names is None else names
     rows = read_features(
         args.rows,
-        label_column=args.label_column,
-        id_column=args.id,
+        **_columns(args),
         public=public,
         reference=trained(args) if len(public) else "",
     )
@@ -158,6 +159,11 @@ def _from_features(args: argparse.Namespace, model: Any, encoder: dict[str, Any]
     if names is None or not is_table(args.rows, f"ROWS {args.rows}"):
         return rows
     return Unlabelled(align(rows.X, names.tolist(), f"ROWS {args.rows}", trained(args), FIX), rows.names)
+
+
+def _columns(args: argparse.Namespace) -> dict[str, Any]:
+    """The columns that are no features."""
+    return {"label_column": args.label_column, "id_column": args.id, "group_column": args.group_column}
 
 
 def trained(args: argparse.Namespace) -> str:

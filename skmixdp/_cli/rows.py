@@ -24,7 +24,7 @@ from .messages import InputError
 Array = NDArray[Any]
 
 #: What else to do about columns that a model does not know.
-FIX = ", and leave other columns aside with --label-column and --id"
+FIX = ", and leave other columns aside with --label-column, --group-column and --id"
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,25 +107,26 @@ def read_features(
     *,
     label_column: str | None,
     id_column: str | None = None,
+    group_column: str | None = None,
     raw: bool = False,
     public: Collection[str] = (),
     reference: str = "",
 ) -> Unlabelled:
-    """Rows without labels; a label column or array y is left aside.
+    """Rows without labels; a column of labels or of persons, or an array y, is left aside.
 
     Messages name columns that are ``public``, which ``reference`` has.
     """
     where = f"ROWS {path}"
     if is_table(path, where):
         frame = read_table(path, where)
-        if label_column is not None and label_column in frame.columns:
-            frame = frame.drop(columns=label_column)
+        frame = frame.drop(columns=[name for name in (label_column, group_column) if name in frame.columns])
         names = None
         if id_column is not None:
             frame, ids = _without_ids(frame, id_column, where)
             names = id_column, ids.tolist()
         return Unlabelled(frame if raw else _table_features(frame, where, public, reference), names)
-    for given, column in (("--label-column", label_column), ("--id", id_column)):
+    named = ("--label-column", label_column), ("--group-column", group_column), ("--id", id_column)
+    for given, column in named:
         if column is not None:
             raise InputError(f"{given} {column!r} is for tables and {where} has no columns; drop it.")
     if raw:

@@ -139,7 +139,8 @@ class _Layout:
         if text or not fields:
             raise ValueError(
                 f"{where} has the column {text[0] if text else None!r}, which does not hold numbers; pass "
-                "the label column as label, that of persons as group, and leave out what is no feature."
+                "the label column as label, that of persons as group, and leave out what is no feature, or "
+                "read the file as a data frame for private_pipeline(TableEncoder(), ...)."
             )
         dtypes = [np.dtype(np.uint8 if pa.types.is_boolean(t) else t.to_pandas_dtype()) for t in inner]
         dtype = np.result_type(*dtypes)

@@ -362,7 +362,8 @@ class RowFiles(StreamedTable):
         return self.shape[0]
 
     def __repr__(self) -> str:
-        return f"<RowFiles: {self.shape[0]} rows of {self.shape[1]} features in {len(self._shards)} shards>"
+        word = "shard" if len(self._shards) == 1 else "shards"
+        return f"<RowFiles: {self.shape[0]} rows of {self.shape[1]} features in {len(self._shards)} {word}>"
 
 
 def open_rows(paths: Any, *, label: str | None = None, group: str | None = None) -> RowFiles:

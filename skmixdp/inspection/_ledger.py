@@ -120,5 +120,6 @@ class LedgerDisplay:
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
             ax.set_xlabel("Number of charges")
         plain_axes(ax)
-        long = max(len(str(line.get_label())) for line in self.lines_.values()) > 48  # for two in a row
+        # Two long names in a row would take their width from the axes.
+        long = max(len(str(line.get_label())) for line in self.lines_.values()) > 48
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=1 if long else 2)

@@ -340,6 +340,7 @@ def _weaker(own: PrivacyReport, fit: Any, prefit: bool) -> Any:
         first,
         **inexact,
         n_private=own.n_private + fit.n_private,
+        n_public=fit.n_public,
         treated_as_public=tuple(dict.fromkeys((*fit.treated_as_public, *own.treated_as_public))),
         warnings=(
             *dict.fromkeys((*fit.warnings, *own.warnings)),

@@ -53,7 +53,7 @@ def check_pipeline(pipe: Any, *, public_rows: bool = True) -> PipelineReport:
     Pipeline check
       standardscaler (StandardScaler) learns from private rows without a budget
         the mean and standard deviation of each column
-        fix: PublicOnly(StandardScaler(...)), or NoisyScaler(bounds=...) without public rows
+        fix: PublicOnly(StandardScaler(...)), or NoisyScaler() without public rows
     >>> pipe = make_pipeline(
     ...     PublicOnly(StandardScaler()), MixedDPLogisticRegression(), transform_input=["X_pub"]
     ... )
@@ -204,7 +204,7 @@ def _of_leaf(estimator: Any, path: str, in_columns: bool) -> Finding:
             fix = f"PublicOnly({step}(...))"
             if step.endswith("Scaler") or function:
                 fix = "PublicOnly(StandardScaler())" if function else fix
-                fix += ", or NoisyScaler(bounds=...) without public rows"
+                fix += ", or NoisyScaler() without public rows"
             elif step in ("OneHotEncoder", "OrdinalEncoder"):
                 fix += ", or declare categories=[...]"
     return Finding("leak", path, step, learns, fix)

@@ -346,3 +346,9 @@ def test_a_column_of_persons_is_protected_as_a_whole(capsys, tables, encode):
     assert run("fit", *files, "--group-column", "patient", *ledger, *ENDS) == 0
     report = load_model(Path("m.joblib")).privacy_
     assert report.unit == "patient" and report.n_private == n_persons and report.dataset == "visits"
+    left = ("--label-column", "outcome", *(("--id", "name") if encode else ()), "--quiet")
+    capsys.readouterr()
+    error = refuse(capsys, tables, "predict", "m.joblib", "visits.csv", *left)
+    assert "leave other columns aside with --label-column, --group-column and --id" in error
+    assert run("predict", "m.joblib", "visits.csv", *left, "--group-column", "patient") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + frame["patient"].notna().sum()

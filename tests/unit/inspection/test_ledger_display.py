@@ -54,6 +54,16 @@ def test_the_legend_says_what_is_spent_and_what_is_void(ledger):
     ]
 
 
+def test_long_names_leave_the_axes_their_width():
+    ledger = PrivacyLedger(":memory:")
+    for name in ("a", "members of all clubs, branches North and South (2024 to 2026)"):
+        ledger.add_dataset(name, epsilon=1.0, delta=1e-6)
+        ledger[name].charge(GaussianEvent(40.0, 5), neighboring="add_or_remove_one")
+    ax = LedgerDisplay.from_ledger(ledger).ax_
+    ax.figure.draw_without_rendering()
+    assert ax.get_position().width > 0.7
+
+
 def test_many_charges_have_no_markers(ledger):
     for _ in range(30):
         ledger["a"].charge(GaussianEvent(1000.0, 1), neighboring="add_or_remove_one")

@@ -147,7 +147,7 @@ def test_text_labels_and_public_rows():
         X, labels, X_pub=X_TEST[:100], y_pub=np.array(["ill", "well"])[Y_TEST[:100]]
     )
     assert set(clf.predict(X_TEST)) == {"ill", "well"} == set(clf.classes_)
-    assert clf.estimator_.privacy_.n_public == 100
+    assert clf.estimator_.privacy_.n_public == 100 == clf.privacy_.n_public
 
 
 def test_public_rows_reach_it_in_a_pipeline():

@@ -151,7 +151,9 @@ def test_a_report_uses_its_mu_where_it_has_one():
 
 def test_a_page_of_a_fit_says_what_it_is_and_what_it_is_not():
     dataset = people().for_purpose("churn model, Q3")
-    card = model_card(head(ledger=dataset), title="Iris", public_scores={"accuracy": 0.875})
+    counted = {"accuracy": (0.9, "noisy count, epsilon 1")}
+    scores = {"public_scores": {"accuracy": 0.875}, "accounted_scores": counted}
+    card = model_card(head(ledger=dataset), title="Iris", **scores)
     text = card.to_html()
     for words in (
         "<h1>Iris</h1>",
@@ -166,6 +168,7 @@ def test_a_page_of_a_fit_says_what_it_is_and_what_it_is_not():
         "<h2>Not covered, and assumed</h2>",
         "not the rows that are predicted",
         "<th>accuracy, public rows</th><td>0.875</td>",
+        "<th>accuracy, private rows</th><td>0.9 (accounted for: noisy count, epsilon 1)</td>",
     ):
         assert words in text, words
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", card.date) and f"Written on {card.date}." in card.to_markdown()
@@ -174,7 +177,7 @@ def test_a_page_of_a_fit_says_what_it_is_and_what_it_is_not():
 def test_a_page_of_a_seeded_fit_begins_so_and_claims_nothing():
     text = model_card(head(random_state=0)).to_html()
     assert text.index("NO GUARANTEE: the noise comes from a seed") < text.index("<h1>")
-    assert ">100%<" in text and "guesses" not in text
+    assert ">100%<" in text and "guesses" not in text and "<li>random_state is set" in text
 
 
 @pytest.mark.parametrize("page", ["ledger", "fit"])

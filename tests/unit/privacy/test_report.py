@@ -41,7 +41,10 @@ def test_text_states_the_guarantee_and_its_terms():
     ):
         assert words in text
     assert "NOT PRIVATE" not in text
-    assert all(len(line) < 200 for line in text.splitlines())
+    long = dataclasses.replace(REPORT, warnings=("word " * 99, "a" * 150), leaks=("b " * 99,))
+    *lines, last = str(long).splitlines()[3:]
+    assert all(len(line) <= 97 for line in lines) and last.endswith(" " + "a" * 150)
+    assert {line[:19] for line in lines if "word word" in line} == {"  warning".ljust(19), " " * 19}
 
 
 def test_another_device_is_named():
