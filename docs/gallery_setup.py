@@ -47,8 +47,8 @@ def keep_one_axes(figure: Figure) -> None:
         axes.get_legend().remove()
     for words in figure.findobj(Text):
         words.set_visible(False)
-    for line in axes.lines:
-        line.set(linewidth=2 * line.get_linewidth(), markersize=1.6 * line.get_markersize())
+    for line in axes.lines:  # what lies outside the axes is for labels
+        line.set(clip_on=True, linewidth=2 * line.get_linewidth(), markersize=1.6 * line.get_markersize())
     figure.set_layout_engine("none")
     figure.set_size_inches(4, 2.8)
     axes.set_position((0.03, 0.03, 0.94, 0.94))

@@ -5,7 +5,6 @@ The estimators follow scikit-learn. Their attribute ``privacy_`` states the guar
 
 from ._utils import quiet_interrupts as quiet_interrupts  # isort: split
 
-from . import modelmix as modelmix
 from .estimators import (
     FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,

@@ -10,9 +10,11 @@ from skmixdp.algorithms import (
     CosinePDADPMD,
     Coupling,
     DPZero,
+    ModelMix,
     NoisyGD,
     TheoreticalAdaMix,
 )
+from skmixdp.algorithms.modelmix import MixingDescent, mixed_update
 from skmixdp.components import (
     SGD,
     AutomaticClip,
@@ -23,6 +25,7 @@ from skmixdp.components import (
     CouplingWeight,
     FullSpace,
     L2Clip,
+    L2LinfClip,
     LipschitzClip,
     PolynomialAverage,
     PublicQuantileClip,
@@ -32,7 +35,6 @@ from skmixdp.components import (
     UniformAverage,
     deviation_norms,
 )
-from skmixdp.modelmix import L2LinfClip, MixingDescent, ModelMix, mixed_update
 
 CLIPPERS = {
     "l2": L2Clip(0.5),

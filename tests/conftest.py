@@ -17,8 +17,8 @@ from skmixdp._rows import RowMap
 from skmixdp.algorithms import PAZO
 from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
+from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
-from skmixdp.public import PublicData
 from tests.covering import leave_out_the_rest, mark_the_rest_slow
 
 # The numbers of examples stand here and nowhere else. `make test` tries the same few on every machine;

@@ -12,8 +12,8 @@ from skmixdp._linear import classification_loss
 from skmixdp._rows import InMemoryRows, Request
 from skmixdp.components import FullSpace, GradientQuery, PublicQuantileClip, PublicSubspace
 from skmixdp.components.protocols import PrivateQuery, Rounds, StepContext, Subspace
+from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
-from skmixdp.public import PublicData
 
 from ..measure import Case
 from ..problems import Problem

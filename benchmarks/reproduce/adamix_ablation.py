@@ -29,7 +29,7 @@ from skmixdp.algorithms import Algorithm
 from skmixdp.algorithms._base import descent
 from skmixdp.components import FullSpace, GradientQuery, L2Clip, PublicQuantileClip, PublicSubspace
 from skmixdp.components.protocols import PublicInfo
-from skmixdp.public import PublicData, PublicView
+from skmixdp.components.public import PublicData, PublicView
 
 Array = NDArray[Any]
 

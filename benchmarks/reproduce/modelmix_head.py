@@ -22,9 +22,9 @@ from scipy.optimize import brentq
 from tqdm.auto import tqdm
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp.algorithms import Algorithm, NoisyGD
+from skmixdp.algorithms import Algorithm, ModelMix, NoisyGD
+from skmixdp.algorithms.modelmix import modelmix_epsilon
 from skmixdp.features import ScatteringFeatures
-from skmixdp.modelmix import ModelMix, modelmix_epsilon
 from skmixdp.privacy import epsilon_of, noise_multiplier_for
 
 from .adamix_ablation import data_folder, markdown, ranged

@@ -20,6 +20,7 @@ Run ``python -m benchmarks.reproduce.pazo_fashion [--shots 100] [--seeds 0 1] [-
 """
 
 import argparse
+import copy
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -60,6 +61,18 @@ GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
 }
 
 
+#: The grids of long runs, without the settings that make steps slow, and with the small rates they need.
+LONG_GRIDS = {
+    "PAZO-M": {"public_batch_size": (32,), "learning_rate": (0.1, 0.5), "public_weight": (0.25, 0.75)},
+    "PAZO-P": {"public_batch_size": (32,), "learning_rate": (0.2, 1.0), "n_public_batches": (3,)},
+    "PAZO-S": {"public_batch_size": (32,), "learning_rate": (0.05, 0.2), "loss_clip": (1.0, 4.0)},
+    "DPZero": {"learning_rate": (0.01, 0.05, 0.2), "n_directions": (1,)},
+    **{name: {"learning_rate": (0.02, 0.2, 2.0), "clip": (0.5,)} for name in FIRST_ORDER},
+}
+#: Steps of a trial on public rows, at most.
+TRIAL_STEPS = 2000
+
+
 @dataclass(frozen=True)
 class Size:
     """How much is run."""
@@ -70,6 +83,9 @@ class Size:
     n_steps: int = 200
     batch_size: int = 1000
     n_private: int = 20_000
+    hidden: int = 64
+    #: Steps after which a run is scored, too.
+    checkpoints: tuple[int, ...] = ()
     grid: bool = True
 
 
@@ -106,16 +122,16 @@ def make_split(seed: int, shots: int, n_private: int) -> tuple[Rows, Rows, Rows]
     return train[public], train[private], test
 
 
-def network(seed: int) -> nn.Sequential:
+def network(seed: int, hidden: int = 64) -> nn.Sequential:
     """Two layers of weights, not trained yet."""
     torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(784, 64), nn.ReLU(), nn.Linear(64, 10))
+    return nn.Sequential(nn.Linear(784, hidden), nn.ReLU(), nn.Linear(hidden, 10))
 
 
-def public_start(public: Rows, seed: int) -> nn.Module:
+def public_start(public: Rows, seed: int, hidden: int = 64) -> nn.Module:
     """The network after the library's warm start: one step that moves it nowhere follows."""
     clf = ZerothOrderDPModuleClassifier(
-        network(seed), "dpzero", n_steps=1, learning_rate=1e-12, random_state=seed
+        network(seed, hidden), "dpzero", n_steps=1, learning_rate=1e-12, random_state=seed
     )
     start: nn.Module = clf.fit(public.X, public.y, X_pub=public.X, y_pub=public.y).module_
     return start
@@ -145,6 +161,21 @@ class Task:
     batch_size: int
     n_steps: int
     seed: int
+    #: The part of a whole run that these steps are.
+    part: tuple[float, float] = (0.0, 1.0)
+
+
+def course(
+    method: str, setting: Setting, task: Task, checkpoints: Sequence[int] = ()
+) -> Iterator[tuple[int, nn.Module]]:
+    """A run's networks after some numbers of steps, at last all: fits that follow one another."""
+    done = 0
+    for steps in (*checkpoints, task.n_steps):
+        part = (done / task.n_steps, steps / task.n_steps)
+        fit = replace(task, n_steps=steps - done, seed=task.seed + 1000 * done, part=part)
+        task = replace(task, start=train(method, setting, fit))
+        done = steps
+        yield steps, task.start
 
 
 def train(method: str, setting: Setting, task: Task) -> nn.Module:
@@ -196,8 +227,7 @@ def clipped_sum(
 
 def first_order(method: str, rate: float, clip: float, task: Task) -> nn.Module:
     """DP-SGD, DPMD or DOPE-SGD: a reference, not part of the library."""
-    module = network(0)
-    module.load_state_dict(task.start.state_dict())
+    module = copy.deepcopy(task.start)
     weights = [parameter.detach() for parameter in module.parameters()]
     generator = torch.Generator().manual_seed(task.seed)
     private, public = (
@@ -214,7 +244,8 @@ def first_order(method: str, rate: float, clip: float, task: Task) -> nn.Module:
             (part + clip * task.sigma * torch.randn(part.shape, generator=generator)) / task.batch_size
             for part in clipped_sum(weights, private[0][drawn], private[1][drawn], clip, about)
         ]
-        private_weight = np.cos(np.pi * t / (4 * task.n_steps)) if method == "DPMD" else 1.0
+        share = np.interp(t / task.n_steps, (0, 1), task.part)
+        private_weight = np.cos(np.pi / 4 * share) if method == "DPMD" else 1.0
         for weight, own, shared in zip(weights, direction, mean, strict=True):
             step = private_weight * own
             if method == "DPMD":
@@ -234,11 +265,11 @@ def rehearsal(public: Rows, shots: int) -> tuple[Rows, Rows, Rows]:
     return first, second, third
 
 
-def settings(method: str, whole: bool) -> list[Setting]:
+def settings(method: str, size: Size) -> list[Setting]:
     """The points of a method's grid; the first two alone where it is not wanted whole."""
-    grid = GRIDS[method]
+    grid = (LONG_GRIDS if size.checkpoints else GRIDS)[method]
     points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    return points if whole else points[:2]
+    return points if size.grid else points[:2]
 
 
 def run(size: Size) -> Iterator[dict[str, Any]]:
@@ -247,11 +278,12 @@ def run(size: Size) -> Iterator[dict[str, Any]]:
         for seed in size.seeds:
             public, private, test = make_split(seed, size.shots, size.n_private)
             permuted = np.random.default_rng(1000 + seed).permutation(private.y)
-            start = public_start(public, seed)
+            start = public_start(public, seed, size.hidden)
             own_public, own_private, scored = rehearsal(public, size.shots)
-            own_start = public_start(own_public, seed)
+            own_start = public_start(own_public, seed, size.hidden)
             line = {"shots": size.shots, "seed": seed}
-            yield {**line, "epsilon": np.nan, "method": "only public", "accuracy": accuracy(start, test)}
+            only = {"epsilon": np.nan, "method": "only public", "steps": 0, "accuracy": accuracy(start, test)}
+            yield {**line, **only}
             for epsilon in size.epsilons:
                 sigma = noise_multiplier_for(
                     epsilon, DELTA, n_steps=size.n_steps, sampling_rate=size.batch_size / len(private)
@@ -266,20 +298,24 @@ def run(size: Size) -> Iterator[dict[str, Any]]:
                     public=own_public,
                     sigma=sigma * n / size.batch_size,
                     batch_size=n,
+                    n_steps=min(size.n_steps, TRIAL_STEPS),
                 )
                 for method in GRIDS:
-                    points = settings(method, size.grid)
+                    points = settings(method, size)
                     losses = [mean_loss(train(method, point, trial), scored) for point in points]
                     best = points[int(np.argmin(losses))]
                     hidden = replace(task, private=Rows(private.X, permuted))
-                    yield {
-                        **line,
-                        "epsilon": epsilon,
-                        "method": method,
-                        "accuracy": accuracy(train(method, best, task), test),
-                        "control": accuracy(train(method, best, hidden), test),
-                        "setting": ", ".join(f"{name} {value}" for name, value in best.items()),
-                    }
+                    runs = [course(method, best, one, size.checkpoints) for one in (task, hidden)]
+                    for (steps, module), (_, control) in zip(*runs, strict=True):
+                        yield {
+                            **line,
+                            "epsilon": epsilon,
+                            "method": method,
+                            "steps": steps,
+                            "accuracy": accuracy(module, test),
+                            "control": accuracy(control, test),
+                            "setting": ", ".join(f"{name} {value}" for name, value in best.items()),
+                        }
                     bar.update()
 
 
@@ -294,6 +330,15 @@ def accuracy_table(results: pd.DataFrame, column: str = "accuracy") -> str:
     public = 100 * results.loc[results["method"] == "only public", "accuracy"]
     lines.append(["only public", *[ranged(public)] * len(epsilons)])
     return markdown(["method", *(f"epsilon {epsilon:g}" for epsilon in epsilons)], lines)
+
+
+def curves(results: pd.DataFrame) -> str:
+    """Accuracy with true / permuted private labels after each number of steps, in percent."""
+    fits = (100 * results.dropna(subset=["epsilon"]).set_index(["epsilon", "method", "steps"])).round(1)
+    text = fits["accuracy"].astype(str) + " / " + fits["control"].astype(str)
+    table = text.unstack("steps")
+    header = ["epsilon", "method", *(f"{steps} steps" for steps in table)]
+    return markdown(header, [[f"{key[0]:g}", key[1], *row] for key, row in table.iterrows()])
 
 
 def claims(results: pd.DataFrame) -> str:
@@ -330,6 +375,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--epsilons", type=float, nargs="+", default=Size.epsilons, help="budgets")
     parser.add_argument("--steps", type=int, default=Size.n_steps, help="number of steps")
     parser.add_argument("--batch", type=int, default=Size.batch_size, help="expected rows of a batch")
+    parser.add_argument("--private", type=int, default=Size.n_private, help="private rows")
+    parser.add_argument("--hidden", type=int, default=Size.hidden, help="width of the hidden layer")
+    parser.add_argument(
+        "--checkpoints", type=int, nargs="+", default=(), help="score after these steps, too; short grids"
+    )
     parser.add_argument("--quick", action="store_true", help="one split, one budget, few rows and steps")
     options = parser.parse_args(argv)
     wanted = Size(
@@ -337,6 +387,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         epsilons=tuple(options.epsilons),
         n_steps=options.steps,
         batch_size=options.batch,
+        n_private=options.private,
+        hidden=options.hidden,
+        checkpoints=tuple(options.checkpoints),
     )
     size = QUICK if options.quick else wanted
     if options.shots is not None:
@@ -351,8 +404,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     results = pd.read_csv(path) if path.exists() and not options.quick else pd.DataFrame()
     for line in run(size):
         results = pd.concat([results, pd.DataFrame([line])], ignore_index=True)
-        results = results.drop_duplicates(["seed", "epsilon", "method"], keep="last")
+        results = results.drop_duplicates(["seed", "epsilon", "method", "steps"], keep="last")
         results.to_csv(path, index=False)
+    if size.checkpoints:
+        print(f"\n{curves(results)}")
+    results = results[results["steps"].isin([0, size.n_steps])]
     print(f"\n{accuracy_table(results)}\n\nPrivate labels permuted:\n")
     print(f"{accuracy_table(results, 'control')}\n\n{claims(results)}")
 

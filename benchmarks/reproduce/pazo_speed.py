@@ -27,8 +27,8 @@ from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP, PAZO, Algorithm, CosinePDADPMD, DPZero, NoisyGD
 from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
+from skmixdp.components.public import PublicData, PublicView
 from skmixdp.privacy import NoiseSource
-from skmixdp.public import PublicData, PublicView
 
 from ..problems import Problem, Size, make_problem
 from .adamix_ablation import markdown

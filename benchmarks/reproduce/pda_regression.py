@@ -37,8 +37,8 @@ from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import PDADPMD, Algorithm, NoisyGD
 from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
+from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource, mu_of_budget
-from skmixdp.public import PublicData
 
 Array = NDArray[Any]
 

@@ -31,8 +31,7 @@ from torch import nn
 from tqdm.auto import tqdm
 
 from skmixdp import FirstOrderDPModuleClassifier, ZerothOrderDPModuleClassifier
-from skmixdp.algorithms import Algorithm, CosinePDADPMD, Coupling, NoisyGD
-from skmixdp.modelmix import ModelMix
+from skmixdp.algorithms import Algorithm, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 
 from .adamix_ablation import data_folder, markdown, ranged
 

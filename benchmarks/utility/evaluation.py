@@ -24,8 +24,8 @@ from sklearn.datasets import make_classification
 from sklearn.metrics import roc_auc_score
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp.evaluation import OneVsRestEvaluation, ResidualEvaluation, private_evaluation
 from skmixdp.inspection import EvaluationDisplay
+from skmixdp.model_selection import OneVsRestEvaluation, ResidualEvaluation, private_evaluation
 
 Array = NDArray[Any]
 

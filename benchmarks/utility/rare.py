@@ -17,7 +17,7 @@ from sklearn.metrics import precision_score, recall_score
 
 from benchmarks.utility.tabular import split
 from skmixdp import MixedDPLogisticRegression
-from skmixdp.evaluation import PrivateThresholdClassifier
+from skmixdp.model_selection import PrivateThresholdClassifier
 
 Array = NDArray[Any]
 

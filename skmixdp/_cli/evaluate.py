@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..estimators import PrivatePipeline
-from ..evaluation import private_evaluation
 from ..exceptions import BudgetExceededError, NotPrivateWarning
+from ..model_selection import private_evaluation
 from ..privacy.noise import warn_of_seed
 from ..privacy.page import attack, page
 from .messages import EXIT_CODES, TRUST, InputError, bounds, in_flags, path_named

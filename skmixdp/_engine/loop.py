@@ -70,11 +70,11 @@ Course = Generator[Ask, Released, _Result]
 
 
 class LostReleaseError(RuntimeError):
-    """Raised in a course whose question has an answer that was lost, and that may not be released again."""
+    """Raised in a course if the answer to its query was lost and must not be released again."""
 
 
 def of_rows(rows: RowsKey, asked: Generator[Asked, Released, _Result]) -> Course[_Result]:
-    """The queries of a generator, asked of some rows; returns what it returns."""
+    """Ask the queries of a generator of some rows, and return its result."""
     go_on: Callable[[Any], Asked] = asked.send
     answer: Any = None
     while True:
@@ -104,25 +104,25 @@ class Sources:
         kept = [(known, source) for known, source in self._open if any(known.same_as(one) for one in wanted)]
         freed = [each for each in self._open if not any(each[1] is source for _, source in kept)]
         self._open = kept
-        found = None
-        while freed and found is None:
-            found = rows.continued(*freed.pop())
+        reused = None
+        while freed and reused is None:
+            reused = rows.continued(*freed.pop())
         freed.clear()
-        self._open.append((rows, rows.open() if found is None else found))
+        self._open.append((rows, rows.open() if reused is None else reused))
         return self._open[-1][1]
 
 
 def drive(
     courses: Sequence[Course[_Result]], sources: Sources | None = None, first: Sequence[Any] = ()
 ) -> list[_Result]:
-    """Run courses to their end, and return what each returns.
+    """Run courses to their end, and return their results.
 
     Parameters
     ----------
     courses : sequence of generators
         The courses.
     sources : Sources or None, default=None
-        Sources that are open.
+        Sources that are open already.
     first : sequence, default=()
         What to send to each course first, if it has yielded something before. Empty for new generators.
     """
@@ -153,7 +153,7 @@ def drive(
                 answers = release(source, [(ask.mechanism, ask.query) for ask in together.values()])
             except Exception as error:
                 failed = error
-            # Outside of the handler, so that what a course raises is not chained to it.
+            # Outside of the handler, so that an error of the course is not chained to this one.
             if failed is not None:
                 courses[next(iter(together))].throw(failed)
             for index, answer in zip(together, answers, strict=True):

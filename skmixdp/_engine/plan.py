@@ -1,4 +1,4 @@
-"""Budgets, recipes and plans: noise, steps and epsilon of a run."""
+"""Budgets, recipes and plans: how a run splits its budget into steps and noise, and what it is charged."""
 
 import math
 import warnings
@@ -57,7 +57,7 @@ class Options:
 
     @property
     def strength(self) -> float:
-        """``l2``, with 0 for "auto", as most algorithms have it."""
+        """``l2``, where "auto" is 0 as in most algorithms."""
         return 0.0 if self.l2 == "auto" else self.l2
 
 
@@ -115,7 +115,7 @@ class Recipe:
 class Budget:
     """The privacy budget of a fit, checked when made.
 
-    Two of epsilon, noise multiplier and steps determine the third. The values that follow are None.
+    Two of epsilon, noise multiplier and steps determine the third. Values to be computed are None.
     """
 
     epsilon: float | None
@@ -175,7 +175,7 @@ class Budget:
         return GaussianEvent(1 / self.mu, 1, noise=self.noise)
 
     def multiplier(self, share: float, n_releases: int = 1) -> float:
-        """Noise multiplier of each of some releases that spend a share of mu squared together."""
+        """Noise multiplier of each of ``n_releases`` that together spend a share of mu squared."""
         # The last factor covers the rounding of the shares' sum.
         return self.whole.noise_multiplier * math.sqrt(n_releases / share) * (1 + 1e-12)
 
@@ -203,7 +203,7 @@ class Plan:
 def make_plan(
     budget: Budget, recipe: Recipe, info: PublicInfo, dtype: np.dtype[Any], share: float = 1.0
 ) -> Plan:
-    """The plan of a run, with everything computed that the budget of the whole fit leaves open.
+    """The plan of a run: splits its budget among steps and closings, and computes noise and step sizes.
 
     ``share`` of the squared budget is left for the steps. Below 1, the budget must be divisible and the steps
     must be full-batch Gaussian releases. The plan's event is then that of the whole budget. ``dtype`` is that
@@ -263,7 +263,7 @@ def charge_event(
     leaks: tuple[str, ...] = (),
     unit: str = "row",
 ) -> Charge | None:
-    """Charge a planned event to a data set of a ledger; None charges nothing.
+    """Charge the event of a fit to a data set of a ledger; without a ledger, nothing is charged.
 
     If the budget does not allow it, a BudgetExceededError is raised, and nothing may be released.
     """

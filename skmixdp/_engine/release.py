@@ -43,7 +43,7 @@ class GaussianMechanism:
         self._batch: Batch | None = None
 
     def begin_step(self, members: NDArray[np.bool_] | None, batch: Batch | None = None) -> None:
-        """Start a step on some of the rows or on a batch of these; unused shares of the last one are lost."""
+        """Start a step on ``members`` or a batch of them; unused shares of the step before are lost."""
         if self.step >= self._n_steps:
             raise RuntimeError("every step that was accounted for has been taken.")
         self.step += 1

@@ -1,1 +1,1 @@
-"""What a fit learns apart from its steps: maps of rows, class shares, comparisons of heads and shrinkage."""
+"""What a fit learns outside of its steps: maps of rows, class shares, comparisons of heads, shrinkage."""

@@ -1,7 +1,7 @@
 """Noisy centre and spread of each column, without bounds on the columns.
 
-Each row adds 1 to one bin of a histogram of each column. A first histogram of magnitudes finds a range of
-each column, and two further ones tell the centre and the spread within it.
+Each row adds 1 to one bin of a histogram of each column. A first histogram of magnitudes gives a range of
+each column, and two further ones give the centre and the spread within it.
 """
 
 import math
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from .._engine.noisy_sum import SumBudget, noisy_sums
 from .._rows import (
     IQR,
     ArrayTable,
@@ -31,6 +30,7 @@ from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport
 from .comparison import sensitivity_of
 from .geometry import Learner, Learning
+from .noisy_sum import SumBudget, noisy_sums
 
 #: Magnitudes are powers of two, up to this exponent on both sides of 1.
 _EXPONENT = 50
@@ -38,38 +38,38 @@ _EXPONENT = 50
 #: Bins of the histograms after that of magnitudes: over the range of a column, and around its centre.
 _BINS = (64, 32)
 
-#: The last histogram reaches so many spreads to both sides of the centre.
+#: Half the width of the last histogram, in spreads.
 _REACH = 4.0
 
-#: Probability that noise alone makes a bin of any column count.
+#: Probability that noise alone makes any bin pass for one with rows.
 _FALSE = 0.01
 
-#: Widths of the windows of bins that may count together.
+#: Widths of the windows of bins whose sums are tested.
 _WIDTHS = (1, 2, 4, 8)
 
-#: Part of the rows that must be seen in a range for their mean and spread in it.
+#: Part of the rows that a range must show before its mean and spread are used.
 _SEEN = 0.8
 
-#: The first range is so many times as wide as the largest magnitude. Its first and last bin hold only what is
-#: beyond it, and if that is more than a part of the rows, noise alone has made the magnitude.
+#: Half the width of the first range, in largest magnitudes. Its first and last bin hold only rows beyond this
+#: magnitude. If these are more than a part of all rows, the magnitude was noise.
 _MARGIN, _BEYOND = 16 / 15, 0.5
 
-#: Smallest and largest share of mu squared, and the noise in a count that it aims at, as a part of the rows.
+#: Smallest and largest share of mu squared, and the target for the noise in a count, as a part of the rows.
 _LEAST_SHARE, _MOST_SHARE, _COUNT_ERROR = 0.01, 0.2, 0.02
 
 #: Largest noise in a count, as a part of the rows: of three histograms, and of the first alone.
 _MOST_ERROR, _MOST_OF_ONE = 0.07, 0.08
 
-#: If there are many rows, only some are looked at: at least the first number, and so many that the noise in a
-#: count is the second, as a part of them.
+#: Of many rows, only some are used: at least the first number, and so many that the noise in a count is the
+#: second, as a part of them.
 _FEWEST_ROWS, _THINNED_ERROR = 50_000, 0.02
 
-#: More columns are not looked at: they are those of an encoder, whose units are alike.
+#: Wider tables come from encoders, whose columns have the same unit, so theirs are not estimated.
 _MOST_COLUMNS = 100
 
 
 def columns_share(mu: float, n_rows: int, n_features: int) -> float:
-    """Share of mu squared for :func:`noisy_columns`, from public facts; 0 if it would tell nothing."""
+    """Share of mu squared for :func:`noisy_columns`, from public facts; 0 if noise would hide them."""
     error = math.sqrt(n_features) / (mu * n_rows)
     share = min(max(3 * min(error / _COUNT_ERROR, 1.0) ** 2, _LEAST_SHARE), _MOST_SHARE)
     tells = n_features <= _MOST_COLUMNS and error / math.sqrt(share) <= _MOST_OF_ONE
@@ -77,26 +77,26 @@ def columns_share(mu: float, n_rows: int, n_features: int) -> float:
 
 
 def unmapped(n_features: int) -> RowMap:
-    """The map to rows as :func:`noisy_columns` reads them: as they are, up to the largest magnitude."""
+    """The row map for :func:`noisy_columns`: entries are unchanged, but cut at the largest magnitude."""
     return RowMap(None, False, None, columns=Columns.limits(n_features, 2.0**_EXPONENT))
 
 
 @dataclass(frozen=True)
-class FoundColumns:
-    """Estimated centre and spread of each column, (n_features,) each; spread 0 where none is found."""
+class NoisyColumns:
+    """Estimated centre and spread of each column, (n_features,) each; spread 0 where noise hides it."""
 
     center: FloatArray
     spread: FloatArray
 
     def standardised(self, *, centred: bool) -> Columns | None:
-        """Columns at spread 1, in their unit where none is found; None if they can do without."""
+        """Columns scaled to spread 1, those of spread 0 unchanged; None if rows need no scaling."""
         center = self.center if centred else np.zeros_like(self.center)
         if not worth_scaling(center, self.spread):
             return None
         return Columns(center, 1 / np.where(self.spread > 0, self.spread, 1.0))
 
 
-def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learning[FoundColumns]:
+def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learning[NoisyColumns]:
     """The centre and the spread of each column of rows (:func:`unmapped`).
 
     ``multiplier`` is that of one Gaussian release which is as private as all histograms together. Three are
@@ -123,7 +123,7 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
     spread, reach = _spread_of_magnitudes(counts, noise, n_rows)
     center = np.zeros(n_features)
     if n_stages == 1:
-        return FoundColumns(center, spread)
+        return NoisyColumns(center, spread)
     high = np.where(reach > 0, _MARGIN * reach, 1.0)
     low = -high
     for stage, n_bins in enumerate(_BINS):
@@ -132,16 +132,16 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
         if stage == 0:
             false = counts[:, 0] + counts[:, -1] > _BEYOND * n_rows
             spread, reach = np.where(false, 0.0, spread), np.where(false, 0.0, reach)
-        found, mean, deviation = _moments(counts, noise, low, width, n_rows)
-        found &= reach > 0
-        center, spread = np.where(found, mean, center), np.where(found, deviation, spread)
+        known, mean, deviation = _moments(counts, noise, low, width, n_rows)
+        known &= reach > 0
+        center, spread = np.where(known, mean, center), np.where(known, deviation, spread)
         low = np.maximum(center - _REACH * spread, low)
         high = np.maximum(np.minimum(center + _REACH * spread, high), low + width)
-    return FoundColumns(center, spread)
+    return NoisyColumns(center, spread)
 
 
 def _thinned(learner: Learner, n_features: int, multiplier: float) -> Learner:
-    """The learner with every s-th of its rows, if noise is small even then; a public fact."""
+    """The learner on every s-th row, if noise stays small; public facts decide."""
     needed = multiplier * math.sqrt(3 * n_features) / _THINNED_ERROR
     step = int(learner.n_rows // max(needed, _FEWEST_ROWS)) if math.isfinite(needed) else 1
     if step < 2:
@@ -159,7 +159,7 @@ def released_columns(
     description: str,
     leaks: tuple[str, ...],
     persons: Persons | None,
-) -> tuple[FoundColumns, PrivacyReport]:
+) -> tuple[NoisyColumns, PrivacyReport]:
     """The centre and the spread of each column of PRIVATE rows (n, n_features) outside of any fit.
 
     With ``persons``, each of them adds to each bin their share of rows in it. The other
@@ -175,15 +175,15 @@ def released_columns(
         table = PersonTable(ArrayTable(X), *persons)
         return table.private_rows(labels, unmapped(n_features), np.dtype(np.float64), exact=exact)
 
-    def asked(multiplier: float, noise: NoiseSource) -> Learning[FoundColumns]:
+    def asked(multiplier: float, noise: NoiseSource) -> Learning[NoisyColumns]:
         return noisy_columns(Learner(n_terms, None, noise, np.dtype(np.float64)), n_features, multiplier)
 
     return noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)
 
 
 def _magnitudes(Z: FloatArray) -> NDArray[Any]:
-    """Bins (rows, n_features) of absolute values: 0, then powers of two, with all beyond at both ends."""
-    # The exponent of a float32, from 1 on, as it is stored; 0 is that of 0 and of smaller numbers.
+    """Bins (rows, n_features) of absolute values: 0, then powers of two; end bins take all beyond."""
+    # The stored exponent of a float32: at least 1 for normal numbers, 0 for zero and subnormal ones.
     stored = (np.ascontiguousarray(Z, dtype=np.float32).view(np.int32) >> 23) & 0xFF
     bins = np.clip(stored + (_EXPONENT - 126), 0, 2 * _EXPONENT + 1) + 1
     bins *= stored > 0
@@ -191,7 +191,7 @@ def _magnitudes(Z: FloatArray) -> NDArray[Any]:
 
 
 def _places(Z: FloatArray, low: FloatArray, width: FloatArray, n_bins: int) -> NDArray[Any]:
-    """Bins (rows, n_features) of a range of each column; what is outside is in the first or the last."""
+    """Bins (rows, n_features) of the range of each column; end bins take values outside of it."""
     # Unlike np.clip, these leave no NaN.
     places = np.fmin(np.fmax((Z - low) / width, 0), n_bins - 1)
     return np.asarray(places.astype(np.intp))
@@ -200,7 +200,7 @@ def _places(Z: FloatArray, low: FloatArray, width: FloatArray, n_bins: int) -> N
 def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: int) -> tuple[FloatArray, FloatArray]:
     """Spread about 0, and the largest magnitude, (n_features,) each, from counts (n_features, bins).
 
-    Both are 0 where no magnitude counts.
+    Both are 0 for a column whose counts may all be noise.
     """
     spread, reach = np.zeros(len(counts)), np.zeros(len(counts))
     certain = _certain(counts, noise)
@@ -218,16 +218,16 @@ def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: int) -> tupl
 
 
 def _certain(counts: FloatArray, noise: float) -> float:
-    """A count that noise alone reaches in no bin or window of all histograms, but for a small probability."""
+    """Threshold that noise alone exceeds with small probability, in any bin or window of all histograms."""
     return noise * float(ndtri(1 - _FALSE / (len(_WIDTHS) * counts.size)))
 
 
 def _windows(
     column: FloatArray, certain: float, taken: NDArray[np.bool_]
 ) -> Iterator[tuple[int, int, float]]:
-    """Start, width and count of the windows of a histogram that count. Bins are ``taken`` (bins,) once.
+    """Start, width and count of the windows of a histogram with more rows than noise.
 
-    Neighbouring bins count together if they do not count alone.
+    Narrow windows come first; wider ones join bins that are not ``taken`` (bins,) yet.
     """
     for width in _WIDTHS:
         sums = np.convolve(column, np.ones(width), "valid")
@@ -245,7 +245,7 @@ def _windows(
 def _moments(
     counts: FloatArray, noise: float, low: FloatArray, width: FloatArray, n_rows: int
 ) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-    """Whether most rows are seen, the mean and the spread (n_features,) of histograms (n_features, bins)."""
+    """Flags of columns with most rows in range, means, spreads, from histograms (n_features, bins)."""
     n_features, n_bins = counts.shape
     seen = np.zeros_like(counts)
     certain = _certain(counts, noise)
@@ -253,18 +253,18 @@ def _moments(
         for start, size, count in _windows(column, certain, np.zeros(n_bins, bool)):
             heights[start : start + size] = count / size
     total = seen.sum(axis=1)
-    found = total > _SEEN * n_rows
-    seen /= np.where(found, total, 1.0)[:, np.newaxis]
+    known = total > _SEEN * n_rows
+    seen /= np.where(known, total, 1.0)[:, np.newaxis]
     middles = low[:, np.newaxis] + width[:, np.newaxis] * (np.arange(n_bins) + 0.5)
     mean = (seen * middles).sum(axis=1)
     deviation = np.sqrt((seen * (middles - mean[:, np.newaxis]) ** 2).sum(axis=1))
     cumulated = np.cumsum(seen, axis=1)
     quartiles = np.zeros((2, n_features))
-    for j in np.flatnonzero(found):
+    for j in np.flatnonzero(known):
         for index, quantile in enumerate((0.25, 0.75)):
             place = int(np.searchsorted(cumulated[j], quantile))
             below = cumulated[j, place - 1] if place else 0.0
             part = (quantile - below) / max(cumulated[j, place] - below, 1e-12)
             quartiles[index, j] = low[j] + width[j] * (place + part)
     spread = np.maximum((quartiles[1] - quartiles[0]) / IQR, deviation)
-    return found, mean, np.maximum(spread, width / 4)
+    return known, mean, np.maximum(spread, width / 4)

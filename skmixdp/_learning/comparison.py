@@ -26,7 +26,7 @@ _ON_SPAN, _LARGEST_FACTORS = 1e-12, 8.0
 def comparison_share(
     mu: float, n_rows: int, n_heads: int, wanted: float = _ERROR, most: float = _MOST_ERROR
 ) -> float:
-    """Share of mu squared to compare ``n_heads`` heads with a first one; 0 if it would tell nothing.
+    """Share of mu squared to compare ``n_heads`` heads with a first one; 0 if noise would hide it.
 
     It depends on public facts. ``wanted`` is the target for the noise in an accuracy, and ``most`` the
     largest noise that is still useful.
@@ -37,7 +37,7 @@ def comparison_share(
 
 
 def share_for(error: float, wanted: float, least: float, most: float) -> float:
-    """Share of mu squared, within limits, that raises noise from ``error`` at the whole to the wanted one."""
+    """Share of mu squared, within limits, for noise ``wanted`` if the whole budget gives ``error``."""
     return min(max(min(error / wanted, 1.0) ** 2, least), most)
 
 
@@ -97,7 +97,7 @@ def spanning_heads(heads: Sequence[FloatArray]) -> tuple[list[FloatArray], Float
 
 
 def sensitivity_of(n_sums: int) -> float:
-    """Sensitivity of so many sums, to each of which a row adds at most 1."""
+    """Sensitivity of ``n_sums`` sums if a row adds at most 1 to each."""
     # The root is rounded up.
     return 1.0 if n_sums == 1 else math.sqrt(n_sums) * (1 + 1e-9)
 

@@ -27,7 +27,7 @@ from .comparison import counts_query, share_for
 
 _Learned = TypeVar("_Learned")
 
-#: Yields queries with their mechanisms, receives noisy answers, and returns what they tell.
+#: Yields queries with their mechanisms, receives noisy answers, and returns what it learned.
 Learning = Generator[Asked, Released, _Learned]
 
 #: Target for the length of the noise in the mean, for unit rows.
@@ -55,9 +55,10 @@ _CLIP = L2Clip(1.0)
 
 @dataclass(frozen=True)
 class Learner:
-    """The private rows to learn from, ``members`` (n_rows of the source) of them, and the noise.
+    """The private rows to learn from, and the noise.
 
-    ``members`` is a mask; None is all rows. ``dtype`` is that of the products with rows.
+    ``members`` masks these ``n_rows`` among the rows of the source; None is all. ``dtype`` is that of the
+    products with rows.
     """
 
     n_rows: int
@@ -101,8 +102,8 @@ class Shares:
         return cls(mean, directions, floor)
 
 
-#: Largest noise at which columns that dominate still show: its squared length in a mean of unit rows, and
-#: its second moment.
+#: Largest noise at which dominant columns still show: its squared length in a mean of unit rows, or its
+#: second moment.
 _CLEAR_NOISE = 0.25
 
 
@@ -148,7 +149,7 @@ def noisy_mean(learner: Learner, n_features: int, multiplier: float) -> Learning
 
     def contribute(Z: FloatArray, block: Block) -> Contribution:
         weights = _CLIP.weights(block.norms, lambda: block.max_abs)
-        # In double precision, the sum would convert all rows to it.
+        # Weights in double precision would make the sum convert all rows.
         return weights.astype(Z.dtype)[:, None], None
 
     query = PrivateQuery(
@@ -165,7 +166,7 @@ _LOWEST_EXPONENT, _EXPONENTS = -64.0, 256
 
 #: Upper end of the search for a length, a power of two. Rows are measured in units of it, which is exact, and
 #: longer rows are shortened to it.
-LONGEST_FOUND = 2.0**64
+LENGTH_LIMIT = 2.0**64
 
 #: Rounds of the binary search for a length.
 _SEARCH_ROUNDS = 8
@@ -181,7 +182,7 @@ _COUNT_ERROR, _MOST_ERROR = 0.05, 0.2
 
 
 def length_share(mu: float, n_rows: int) -> float:
-    """Share of mu squared for :func:`noisy_length`, from public facts; 0 if it would tell nothing."""
+    """Share of mu squared for :func:`noisy_length`, from public facts; 0 if noise would hide it."""
     error = math.sqrt(_SEARCH_ROUNDS) / (mu * n_rows)
     share = share_for(error, _COUNT_ERROR, _LEAST_SHARE, _MOST_SHARE)
     return share if error / math.sqrt(share) <= _MOST_ERROR else 0.0
@@ -190,7 +191,7 @@ def length_share(mu: float, n_rows: int) -> float:
 def noisy_length(learner: Learner, n_features: int, multiplier: float) -> Learning[float]:
     """A length that most rows do not exceed, by a binary search with noisy counts.
 
-    Rows are in units of :data:`LONGEST_FOUND`. ``multiplier`` is that of one Gaussian release which is as
+    Rows are in units of :data:`LENGTH_LIMIT`. ``multiplier`` is that of one Gaussian release which is as
     private as the whole search.
 
     *Guarantee*: ``_SEARCH_ROUNDS`` Gaussian releases of counts. A row changes each count by at most 1.
@@ -203,7 +204,7 @@ def noisy_length(learner: Learner, n_features: int, multiplier: float) -> Learni
         middle = (low + high) // 2
         query = PrivateQuery(
             points=np.zeros((0, n_features)),
-            contribute=partial(_not_longer, length=_length(middle) / LONGEST_FOUND),
+            contribute=partial(_not_longer, length=_length(middle) / LENGTH_LIMIT),
             releases=(ReleasedArray(1.0),),
         )
         count, _ = yield from learner.ask(mechanism, query)
@@ -294,7 +295,7 @@ def _second_moments(Z: FloatArray, block: Block) -> Contribution:
 #: Part of the squared length of unit rows that a few columns must make up for a warning.
 _MOST_OF_A_ROW = 0.5
 
-#: The effective number of columns that is few, and the least number of columns that is many more.
+#: A smaller effective number of columns is few; at least so many columns are many more.
 _FEW_COLUMNS, _MANY_COLUMNS = 3.0, 9
 
 
@@ -312,10 +313,10 @@ def warn_of_few_columns(energies: FloatArray) -> None:
 
 #: Share of mu squared for a second moment, and the largest noise in it, as a part of the mean eigenvalue that
 #: rows of half the largest length have.
-_MOMENT_SHARE, _MOST_NOISE = 0.03, 0.35
+_MOMENT_SHARE, _MOST_NOISE = 0.03, 0.6
 
-#: Eigenvalues are raised by the noise, or by this part of their mean if that is more.
-_RAISED = 0.05
+#: Eigenvalues are raised by this part of the noise, or by this part of their mean if that is more.
+_RAISED_BY_NOISE, _RAISED = 0.5, 0.05
 
 
 def second_moment_share(mu: float, n_rows: int, n_features: int) -> float:
@@ -328,7 +329,7 @@ def second_moment_share(mu: float, n_rows: int, n_features: int) -> float:
 class SecondMoment:
     """Estimated eigenvalues (n_features,) and eigenvectors (in columns) of the mean of ``x x^T``.
 
-    ``noise`` is the largest eigenvalue that noise alone has.
+    ``noise`` is the largest eigenvalue of the noise alone.
     """
 
     values: FloatArray
@@ -338,10 +339,10 @@ class SecondMoment:
     def preconditioner(self, intercept: float | None) -> tuple[FloatArray, float]:
         """A matrix (d_in, d_in) for directions of descent, and a bound on the moments of rows under it.
 
-        It is ``a (M + r I)^-1`` with the second moment M. The factor ``a`` leaves the mean square of the
-        outputs of noise as it is without the matrix.
+        It is ``a (M + r I)^-1`` with the second moment M. The factor ``a`` keeps the mean square of the
+        outputs of noise as without the matrix.
         """
-        added = max(self.noise, _RAISED * float(self.values.mean()))
+        added = max(_RAISED_BY_NOISE * self.noise, _RAISED * float(self.values.mean()))
         values = self.values if intercept is None else np.append(self.values, intercept**2)
         factors = 1 / (values + added)
         outputs = float(np.sum(values * factors**2))

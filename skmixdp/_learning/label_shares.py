@@ -10,7 +10,7 @@ from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from .comparison import share_for
 from .geometry import Learner, Learning
 
-#: Target for the noise in a share, and the largest that still tells something.
+#: Target for the noise in a share, and the largest noise that is still useful.
 _ERROR, _MOST_ERROR = 0.003, 0.25
 
 #: Smallest and largest share of mu squared.
@@ -18,7 +18,7 @@ _LEAST_SHARE, _MOST_SHARE = 0.002, 0.03
 
 
 def label_share(mu: float, n_rows: int, n_labels: int) -> float:
-    """Share of mu squared for :func:`noisy_logits`, from public facts; 0 if it would tell nothing."""
+    """Share of mu squared for :func:`noisy_logits`, from public facts; 0 if noise would hide them."""
     error = _sensitivity(n_labels) / (mu * n_rows)
     share = share_for(error, _ERROR, _LEAST_SHARE, _MOST_SHARE)
     return share if error <= _MOST_ERROR * math.sqrt(share) else 0.0
@@ -32,11 +32,11 @@ def _sensitivity(n_labels: int) -> float:
 def noisy_logits(learner: Learner, n_labels: int, multiplier: float) -> Learning[FloatArray]:
     """Logits (k,) of the shares of rows that have each label, from noisy sums of rows without features.
 
-    Shares are shrunk towards their mean as James and Stein's, and kept off 0 and 1 by the standard deviation
-    that is left of their noise.
+    Shares are shrunk towards their mean as by James and Stein. The remaining standard deviation of their
+    noise is the least distance that they keep from 0 and 1.
 
     *Guarantee*: one Gaussian release of this multiplier. A row adds ``y_i - 1/2`` to the sums, whose length
-    is ``sqrt(k) / 2`` for any labels: half of that of k ones.
+    is ``sqrt(k) / 2`` for any labels.
     """
 
     def contribute(Z: FloatArray, block: Block) -> Contribution:

@@ -17,20 +17,20 @@ from .geometry import Learner, Learning
 #: Differences of losses are clipped at this quantile of those of public rows.
 _QUANTILE = 0.9
 
-#: Target for the noise in a mean difference, and the most that still tells something, in units of the clip.
+#: Target for the noise in a mean difference, and the largest that is still useful, in units of the clip.
 _ERROR, _MOST_ERROR = 0.03, 0.1
 
 #: By how many standard deviations a start must be better or worse.
 _CLEARLY = 2.0
 
-#: What a fit does without public rows of no use, and what to check.
+#: What a fit does if public rows are useless, and what to check.
 _OF_TARGETS = (
     "the fit left them out, but for the scale of the targets; check that y and y_pub are in the same units "
     "and were transformed alike"
 )
 _OF_LABELS = "the fit left them out; check that y and y_pub have the same labels in the same columns"
 
-#: Fewer public rows tell neither a clip nor how far held-out ones vary.
+#: Fewest public rows from which to compute a clip and the spread of held-out gains.
 FEWEST = 10
 
 
@@ -58,38 +58,38 @@ def gains(Z: FloatArray, y: FloatArray, loss: Loss) -> FloatArray:
     """Losses of the first head minus those of each other, (rows, m); squared errors are not halved.
 
     ``Z`` (rows, (m + 1) k) holds the outputs of all heads. ``y`` may have weights after the labels or
-    targets, which do not count.
+    targets, which are ignored.
     """
     targets = y[:, : loss.n_outputs].astype(np.float64)
     first, *others = np.split(Z.astype(np.float64), Z.shape[1] // loss.n_outputs, axis=1)
     if not loss.quadratic:
         return np.stack([loss.values(first, targets) - loss.values(Z, targets) for Z in others], axis=1)
-    # The difference of two squares, as a product: of large errors, little would be left.
+    # The difference of two squares, as a product: subtracting large squares would lose precision.
     return np.stack([np.sum((first - Z) * (first + Z - 2 * targets), axis=1) for Z in others], axis=1)
 
 
-def usual_gain(found: FloatArray) -> float:
-    """The size that most of some gains have at most. Those that are not finite count as 0."""
-    finite = np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0)
+def usual_gain(values: FloatArray) -> float:
+    """Size that most gains do not exceed. Those that are not finite count as 0."""
+    finite = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
     return float(np.quantile(np.abs(finite), _QUANTILE))
 
 
 def start_predicts(info: PublicInfo, learner: Learner, multiplier: float) -> Learning[bool]:
-    """Whether the public head is of use for private rows, or no worse for them than for public rows.
+    """Whether the public head is useful for private rows, or no worse for them than for public rows.
 
-    It is of no use if it predicts them worse than outputs of 0 do (the centre of targets, even chances of
+    It is useless if it predicts them worse than outputs of 0 do (the centre of targets, even chances of
     labels), and much worse than a head of half of the public rows predicts the other half. The noisy number
     is the sum of clipped differences of losses.
 
     *Guarantee*: one Gaussian release of this multiplier; one row changes the sum by at most 1.
     """
     nothing = np.zeros_like(info.view.W)
-    found = _held_out_gains(info, nothing)
-    limit = usual_gain(found) or 1.0
+    held_out = _held_out_gains(info, nothing)
+    limit = usual_gain(held_out) or 1.0
     query = gains_query(nothing, [info.view.W], limit, info.loss)
     released, scale = yield from learner.ask(learner.mechanism(multiplier), query)
     seen = (float(released[0]) + _CLEARLY * scale) / learner.n_rows
-    public = clipped(found / limit, 1.0)
+    public = clipped(held_out / limit, 1.0)
     error = float(public.std(ddof=1)) / math.sqrt(len(public))
     if seen >= min(0.0, float(public.mean()) - _CLEARLY * error):
         return True
@@ -106,15 +106,15 @@ def start_predicts(info: PublicInfo, learner: Learner, multiplier: float) -> Lea
 def _held_out_gains(info: PublicInfo, W: FloatArray) -> FloatArray:
     """How much smaller the losses of held-out public rows are under starts than under a head."""
     outputs = [np.hstack([judge.X @ W.T, judge.X @ start.T]) for start, judge in info.held_out]
-    found = [gains(Z, judge.y, info.loss) for Z, (_, judge) in zip(outputs, info.held_out, strict=True)]
-    return np.concatenate(found)
+    halves = [gains(Z, judge.y, info.loss) for Z, (_, judge) in zip(outputs, info.held_out, strict=True)]
+    return np.concatenate(halves)
 
 
 class StartComparison:
-    """Returns the start of a fit to targets where it predicts private rows clearly better than the result.
+    """Returns the start instead of the trained head if it predicts private targets clearly better.
 
     After the last step, squared errors of the two heads on private rows are compared. ``closing_share`` is
-    the share of mu squared for that; 0 if it would tell nothing.
+    the share of mu squared for that; 0 if noise would hide it.
 
     *Guarantee*: one release of a sum of clipped differences. One row changes it by at most 1. Its clip is a
     quantile of the differences on held-out public rows.

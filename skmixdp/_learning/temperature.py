@@ -19,7 +19,10 @@ from .comparison import sensitivity_of, share_for
 _LOGARITHMS = np.arange(-4.0, 4.0)
 
 #: Target for the noise in the mean of confidence less accuracy, and the largest that still tells something.
-_ERROR, _MOST_ERROR = 0.01, 0.06
+_ERROR, _MOST_ERROR = 0.01, 0.2
+
+#: Logarithm of the factor that noise alone leads to: noisy heads are mostly too sure.
+_USUAL = -0.75
 
 #: Smallest and largest share of mu squared.
 _LEAST_SHARE, _MOST_SHARE = 0.002, 0.03
@@ -48,7 +51,7 @@ def temperature(mu: float, info: PublicInfo) -> Closing | None:
 
 
 def _scaled(W: FloatArray, state: Any, multiplier: float, measure: Callable[..., Contribution]) -> Rounds:
-    """The head (k, d_in) with the scale at which the noisy sums are 0."""
+    """The head (k, d_in) with the scale at which the noisy sums are 0; noise draws it to the usual one."""
     scales = 2.0**_LOGARITHMS
     query = PrivateQuery(
         points=W,
@@ -56,7 +59,9 @@ def _scaled(W: FloatArray, state: Any, multiplier: float, measure: Callable[...,
         releases=(ReleasedArray(sensitivity_of(len(scales))),),
     )
     (sums,) = yield query
-    rising = isotonic_regression(sums)
+    # The sums of accurate heads hardly rise: without this line, noise alone would send them to either end.
+    prior = multiplier * sensitivity_of(len(scales)) * (_LOGARITHMS - _USUAL)
+    rising = isotonic_regression(sums + prior)
     return W * 2.0 ** float(np.interp(0.0, rising, _LOGARITHMS))
 
 

@@ -1,4 +1,4 @@
-"""Sources of private rows, what all of them promise, and the maps from features to rows."""
+"""Sources of private rows and their interface, the maps from features to rows, and checks of labels."""
 
 from .answering import Visit, answer, n_lanes, rounds, stated_error
 from .blockmap import BlockMap, finite_rows, widen
@@ -30,5 +30,5 @@ from .source import (
 )
 from .sparse import SparseRows, check_indices
 from .streamed import RowFiles, StreamedRows, open_rows
-from .table import ArrayTable, from_device, is_dask, special_table
+from .table import ArrayTable, check_private_rows, from_device, header, is_dask, special_table
 from .whitening import Whitening, n_groups

@@ -36,14 +36,14 @@ _FEWEST_ROWS = 512
 #: Fewer outputs than this are laid out column by column.
 _NARROW = 32
 
-#: The number of lanes for random batches is a multiple of the first number. A lane has about the square root
-#: of a batch times the second number, divided by the first, rows.
+#: The number of lanes for random batches is the first number times the square root of a batch's size divided
+#: by the second, rounded up.
 _LANES, _PER_ROOT = 64, 8
 
 #: Rows of a source, by number.
 Selection = slice | NDArray[np.intp]
 _Rows = TypeVar("_Rows", slice, Selection)
-#: The points to multiply for a request, and a function that completes their products to all of its products.
+#: The points to multiply for a request, and a function that adds kept products to theirs; None keeps none.
 Products = tuple[FloatArray, Callable[[Selection, Array], Array] | None]
 
 
@@ -98,7 +98,7 @@ def answer(
     whitening: Whitening | None = None,
     products: Sequence[Products] | None = None,
 ) -> list[tuple[Array | None, Array | None]]:
-    """Sums of all requests over the visited blocks; at least one block, if an empty one.
+    """Sums of all requests over the visited blocks, of which there is at least one; it may be empty.
 
     ``dtype`` is that in which points are multiplied. In each block, all requests of a precision share one
     product and one sum. Visited rows may lack a ``whitening``, which is linear: it is then applied to the
@@ -195,7 +195,7 @@ def _total(sums: Iterable[FloatArray | None]) -> FloatArray | None:
 def _masked(part: Any, request: Request, taking_part: NDArray[np.bool_] | None, rows: Selection) -> Any:
     """The contribution of a block at the request's resolution, with zeros for rows that take no part.
 
-    Outer statistics stay factors, and counts bins, unless they must be rounded to a resolution.
+    Statistics that are kept as factors or bins stay so, unless they must be rounded to a resolution.
     """
     if isinstance(part, (OuterStatistics, BinCounts)):
         if request.resolution is None:
@@ -209,7 +209,7 @@ def _masked(part: Any, request: Request, taking_part: NDArray[np.bool_] | None, 
 
 
 def many_rows(m: int, d_in: int) -> int:
-    """Rows in a block whose products with ``m`` points take long, so many that its fixed cost is small.
+    """Rows of a block for many points ``m``, such that the fixed cost of a block is small.
 
     Arithmetic then takes so long that rows need not stay in cache for their second product. The larger the
     sums of a block, the more rows it needs for adding them up to be cheap, up to a million outputs.
@@ -218,7 +218,7 @@ def many_rows(m: int, d_in: int) -> int:
 
 
 def block_size(n_rows: int) -> int:
-    """About ``n_rows`` as rows of a block: whole panels, within the limits of a block."""
+    """Rows of a block: about ``n_rows``, in whole panels and within the limits of a block."""
     return max(min(max(_FEWEST_ROWS, n_rows), BLOCK_ROWS) // PANEL_ROWS, 1) * PANEL_ROWS
 
 
@@ -232,7 +232,7 @@ def even_blocks(n_rows: int, n_parts: int, block_rows: int) -> int:
 
 
 def selections(requests: Sequence[Request], n_rows: int, block_rows: int) -> Iterator[Selection]:
-    """The rows that any request needs, block by block: one block at least, if an empty one.
+    """The rows that any request needs, block by block: at least one block, which may be empty.
 
     Rows that follow each other are a slice, which costs no copy of them. Batches are gathered if the pass is
     then much shorter, see :func:`rounds`. Otherwise all members are visited, and those that are not in a
@@ -305,7 +305,7 @@ def rounds(batch: NDArray[np.bool_], lanes: int) -> Iterator[NDArray[np.intp]]:
 
     Row ``i`` is at place ``i % lanes`` of some block. Another row in the batch may move it to the next
     block, where all computations have the same shapes and the row the same place. What it contributes is
-    therefore the same, bit for bit. Places to which no row comes hold one that is not in the batch.
+    therefore the same, bit for bit. Empty places hold a row that is not in the batch.
     """
     index = np.flatnonzero(batch)
     if len(index) == len(batch):

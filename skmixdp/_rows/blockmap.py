@@ -1,10 +1,10 @@
-"""A row map for one block after another, as fast as memory.
+"""A row map for rows that are read and mapped block by block in every pass.
 
 :class:`RowMap` computes in float64, which is right for rows that are mapped once. Rows larger than memory
 are mapped anew in every pass; those in half or single precision are then mapped in float32, with factors
-that one pass in advance has found in float64. Whitening is left to whoever multiplies, but enters the
-factors. How a row is mapped depends on that row alone: one whose length is out of float32's reach is mapped
-by :class:`RowMap`, and no other row is.
+that a first pass computed in float64. Whitening is applied to points and sums instead of rows, but enters
+the factors. How a row is mapped depends on that row alone: :class:`RowMap` maps a row whose length is out
+of float32's range, and no other.
 """
 
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from .whitening import Whitening
 #: Range of lengths for float32, whose entries could over- or underflow otherwise. RowMap maps other rows.
 _SHORTEST, _LONGEST = 1e-20, 1e18
 
-#: Least factor of a whitening that is left to others; stronger ones are applied to the rows.
+#: Least factor of a whitening that is applied to points and sums; stronger ones are applied to the rows.
 _MILD = 1e-2
 
 #: The bits of a float16, moved to where a float32 has them, are read as 2**-112 of its value. All is
@@ -34,12 +34,12 @@ _HALF_SHORTEST = 1e-4
 
 @dataclass(frozen=True)
 class Measured:
-    """What one pass in advance finds of a block of rows, each array of shape (n,).
+    """What a first pass measures of a block of rows, each array of shape (n,).
 
     ``factors`` multiply rows in later passes, in the precision of mapped rows. A negative one is for a row
     that :class:`RowMap` maps, which is then multiplied by its absolute value. ``norms`` are lengths of the
     mapped rows, float64, the intercept included: true up to rounding, or upper bounds for the whitened rows
-    if whitening is left to others. ``max_abs`` are then upper bounds on the largest absolute entries of the
+    if points and sums are whitened. ``max_abs`` are then upper bounds on the largest absolute entries of the
     whitened rows, intercept included.
     """
 
@@ -135,7 +135,7 @@ class BlockMap:
         return Measured(factors, norms, np.maximum(entries, abs(self._value or 0.0)))
 
     def __call__(self, X: FloatArray, factors: FloatArray, out: FloatArray) -> FloatArray:
-        """Mapped rows (n, d_in), but for what is :attr:`appended`; in ``out`` where that is float32.
+        """Mapped rows (n, d_in) without the constant :attr:`appended`; in ``out`` if they are ``single``.
 
         ``factors`` (n,) are those that were :meth:`measured`.
         """
@@ -157,7 +157,7 @@ class BlockMap:
         return rows
 
     def _lengths(self, X: FloatArray, out: FloatArray) -> FloatArray:
-        """Lengths (n,) of centred rows, float64; NaN for a row that is out of float32's reach.
+        """Lengths (n,) of centred rows, float64; NaN for a row that is out of float32's range.
 
         ``out`` (n or more, n_features) is float32 and overwritten.
         """
@@ -177,7 +177,7 @@ class BlockMap:
         return norms if self.appended is None else np.hypot(norms, self.appended)
 
     def _centred(self, X: FloatArray, out: FloatArray) -> FloatArray:
-        """Rows less the mean, in the first rows of ``out`` and in this map's unit.
+        """Rows minus the mean, in the first rows of ``out`` and in this map's unit.
 
         With ``unit_first``, a row whose length has no float32 inverse comes out infinite or NaN.
         """
@@ -193,7 +193,7 @@ class BlockMap:
 
 
 def _mild(whitening: Whitening | None) -> bool:
-    """Whether rows before whitening are short enough for the rounding of their sums not to matter."""
+    """Whether a whitening shortens rows so little that sums of unwhitened rows are precise enough."""
     return whitening is not None and float(whitening.factors.min(initial=1.0)) >= _MILD
 
 

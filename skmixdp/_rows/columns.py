@@ -21,7 +21,7 @@ _FEW_COLUMNS, _PART = 6.0, 0.4
 #: Tables of up to so many columns are always standardised.
 _NARROW = 10
 
-#: Columns are also standardised if their centre is so many times as far from 0 as rows are from it.
+#: Columns are also standardised if their centre is this many times as far from 0 as the spread of the rows.
 _FAR = 10.0
 
 
@@ -38,7 +38,7 @@ class Columns:
 
     @classmethod
     def limits(cls, n_features: int, largest: float) -> "Columns":
-        """Columns as they are, but for entries beyond the largest."""
+        """Unchanged columns, with entries cut at ``largest``."""
         return cls(np.zeros(n_features), np.ones(n_features), largest)
 
     def __call__(self, X: Array, out: Array | None = None) -> Array:
@@ -63,7 +63,7 @@ class Columns:
 
 
 def columns_of(X: FloatArray, *, centred: bool = True, balanced: bool = False) -> Columns | None:
-    """The columns of public rows (n, n_features) at spread 1, or None if they can do without.
+    """The columns of public rows (n, n_features) at spread 1, or None if rows need no scaling.
 
     The spread is the standard deviation, or the interquartile range divided by that of a normal distribution
     if it is larger. Columns that are constant keep their unit. Without ``centred``, the centre is 0. With
@@ -93,7 +93,7 @@ def columns_of(X: FloatArray, *, centred: bool = True, balanced: bool = False) -
 
 
 def worth_scaling(center: FloatArray, spread: FloatArray) -> bool:
-    """Whether rows need columns of the same spread, by the centre and the spread (n_features,) of each.
+    """Whether columns should be standardised, by the centre and the spread (n_features,) of each.
 
     They do if columns are few, if a few of them hold most of the squared length of rows, or if the centre is
     so far from 0 that rows of unit length would all be alike.

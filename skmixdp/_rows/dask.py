@@ -1,8 +1,8 @@
 """Private rows in a Dask array: workers answer for their chunks, and the sums are added in a tree.
 
 Chunks are mapped once and stay on the workers, about as many rows on each. In each pass the queries go
-out to them, without what belongs to the run that asks; the noise is added where the fit runs, to the sum of
-all chunks. A chunk that is lost with its worker is made again from the array's graph.
+out to them, without the noise source of the run; the noise is added where the fit runs, to the sum of all
+chunks. A chunk that is lost with its worker is made again from the array's graph.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -176,7 +176,7 @@ def _without_quotes() -> Iterator[None]:
 
 
 def lazily(X: Any, compute: Callable[[Array], Array], n_columns: int | None, dtype: Any) -> Any:
-    """``compute`` on the chunks of a Dask array, when its result is asked for.
+    """A lazy Dask array of the results of ``compute`` on the chunks of another one.
 
     ``n_columns`` is the width of the result; None is a flat one.
     """
@@ -210,7 +210,7 @@ def _check(chunk: _Chunk) -> tuple[bool, float]:
 
 
 def _placed(X: Any, keys: Sequence[Any], sizes: Sequence[int]) -> list[str | None]:
-    """Addresses of the workers that shall keep each chunk of a Dask array; None without a cluster.
+    """Addresses of the workers that are to keep each chunk of a Dask array; None without a cluster.
 
     ``keys`` and ``sizes`` are the chunks' keys and numbers of rows; see :func:`divided`.
     """

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-#: About the bytes of a piece of a row group, which is decoded at a time, and the least and most of its rows.
+#: About the bytes of a row group that are decoded at a time, and the least and most rows of such a piece.
 _PIECE_BYTES, _PIECE_ROWS = 2**22, (2**10, 2**16)
 
 
@@ -65,7 +65,7 @@ class TableFile(RowFile, ABC):
 
 
 class NpyFile(ArrayFile):
-    """One array, which goes by the name ``X``."""
+    """One array, named ``X``."""
 
     def _open(self) -> None:
         array = np.load(self.path, mmap_mode="r")
@@ -109,8 +109,8 @@ class CsvFile(TableFile):
     """Text with a line of column names."""
 
     def _frame(self) -> pd.DataFrame:
-        # In one piece, since types found chunk by chunk can differ within a column. One odd cell makes texts
-        # of the numbers in its column, which Python reads exactly; pandas does so by itself from 3.1 on.
+        # In one piece, since types found chunk by chunk can differ within a column. One cell of text
+        # makes its column text, whose numbers Python reads exactly; from 3.1 on, pandas always does so.
         older = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
         exact: Any = {"float_precision": "round_trip"} if older else {}
         frame: pd.DataFrame = pd.read_csv(self.path, low_memory=False, **exact)
@@ -218,7 +218,7 @@ def reading(where: str) -> Iterator[None]:
         yield
     except FileError:
         raise
-    except Exception as error:  # of a damaged file, which may be of any kind
+    except Exception as error:  # damaged files raise errors of any kind
         if any(sign in str(error) for sign in ("allow_pickle=False", "Python objects")):
             raise FileError(
                 f"{where} holds Python objects, which are not opened because they could run code, or is "

@@ -5,8 +5,8 @@ sees ``x' = (s (x - m), v)``, which is dense. Neither its products nor its lengt
 ``p^T x' = s (x^T p - m^T p) + v p_b``, and ``|x - m|^2`` is the sum over ``S`` of ``(x_j - m_j)^2`` plus the
 part of ``|m|^2`` outside ``S``. All of it is computed in float64.
 
-A whitening ``M`` would leave no zeros: ``x' = (s M (x - m), v)``. It is left to whoever multiplies, who
-applies it to points before their products and to sums after them, since ``p^T M (x - m) = (M p)^T (x - m)``;
+A whitening ``M`` would leave no zeros: ``x' = (s M (x - m), v)``. It is applied to points before
+their products and to sums after them, since ``p^T M (x - m) = (M p)^T (x - m)``;
 here it enters ``s`` and the lengths alone, by the few products of ``x - m`` with its directions.
 """
 
@@ -31,7 +31,7 @@ _SLACK = 1 + 16 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class ImplicitRows:
-    """What is kept of mapped sparse rows, each array of shape (n,), float64.
+    """Factors and bounds that are kept of mapped sparse rows, each array of shape (n,), float64.
 
     ``factors`` are ``s``. ``norms`` are upper bounds on the lengths of the mapped rows, whitening and
     intercept included, never below the true ones and above them by little more than rounding.
@@ -115,7 +115,7 @@ def implicit_rows(X: Any, row_map: RowMap) -> ImplicitRows:
 def _taken_off(
     scaled: Any, mean: FloatArray, unit: FloatArray, largest_mean: float, whitening: Whitening
 ) -> FloatArray:
-    """The decrease by a whitening of squared lengths (n,) of rows less the mean, in units of each row."""
+    """How much a whitening decreases squared lengths (n,) of rows minus the mean, in units of each row."""
     products = np.asarray(scaled @ whitening.directions.T)
     if largest_mean:
         products -= np.outer(largest_mean / unit, whitening.directions @ (mean / largest_mean))
@@ -140,7 +140,7 @@ def whitened_entries(X: Any, factors: FloatArray, row_map: RowMap) -> FloatArray
 
 
 def scaled_first(X: Any, row_map: RowMap) -> tuple[Any, RowMap]:
-    """CSR rows after what the map does before it centres them, and the rest of the map.
+    """CSR rows after the scaling that precedes centring, and the rest of the map.
 
     Scaling columns and rows keeps rows sparse. A centre of columns makes zeros into a row of constants, which
     joins the mean; rows that are first scaled to unit length must not have one.

@@ -118,7 +118,7 @@ class InMemoryRows(PrivateRows):
         out: FloatArray | None = None,
         memory: RowMemory = row_memory,
     ) -> "InMemoryRows":
-        """Rows after a map of features (n_rows, n_features), in ``memory``; ``out`` may hold wide ones."""
+        """Mapped features (n_rows, n_features), in new ``memory``; wide rows may use ``out`` instead."""
         if is_narrow(*X.shape):
             narrow = memory(len(X), row_map.width(X.shape[1]), dtype)
             return cls(narrow, y, norms=row_map.measured(X, dtype, narrow)[1], memory=memory)
@@ -162,7 +162,7 @@ class InMemoryRows(PrivateRows):
     def _loops(self, request: Request) -> ClippedSums | None:
         """The compiled loops for a request of clipped residuals; None if they do not apply or do not gain."""
         plain = request.clip_threshold is not None and request.resolution is None and request.observe is None
-        # Of fewer rows, NumPy reads only those that take part.
+        # If fewer than half of the rows take part, NumPy reads only these.
         few = request.members is not None and 2 * np.count_nonzero(request.members) < self.n_rows
         narrow = self._narrow and self._appended is None and self._y.dtype == np.int8
         if not plain or request.panel_rows != PANEL_ROWS or not narrow or few:

@@ -48,7 +48,7 @@ _INTERCEPT = 0.3
 #: Quantile of the lengths of public rows up to which rows keep their length.
 _USUAL = 0.97
 
-#: Fewer public rows do not tell how long rows are. Rows of standardised columns are then divided by this
+#: Fewer public rows give no usual length. Rows of standardised columns are then divided by this
 #: multiple of the root of the number of columns.
 _FEWEST_LENGTHS, _SPREADS = 10, 2.0
 
@@ -122,7 +122,7 @@ class RowMap:
         return replace(self, intercept_value=float(moment) or _INTERCEPT)
 
     def usual_length(self, X: FloatArray) -> float | None:
-        """Length that most mapped rows (n, n_features) have at most, before they are scaled.
+        """Length that most mapped rows (n, n_features) do not exceed before they are scaled.
 
         It is nearly the largest length, or twice the median if a few rows are much longer. None if all
         lengths are 0.
@@ -147,7 +147,7 @@ class RowMap:
         return all(_same(getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
 
     def after(self, earlier: "RowMap") -> "RowMap | None":
-        """The map from rows after an ``earlier`` map, of unit length, to rows after this one, or None.
+        """The further map from unit rows of an ``earlier`` map to the rows of this one, or None.
 
         There is one if this map is the earlier one with a whitening or an intercept.
         """
@@ -204,7 +204,7 @@ class RowMap:
         row is mapped depends on that row and on its number alone.
         """
         n_rows, n_features = X.shape
-        # Single precision is enough for rows that come and go in it.
+        # Single precision is enough if rows are read and written in it.
         largest = 0.0 if self.mean is None else float(np.abs(self.mean).max(initial=0.0))
         precise = self.whitening is None or self.normalize
         single = (
@@ -225,7 +225,7 @@ class RowMap:
     def _write_chunk(
         self, X: FloatArray, out: FloatArray, norms: FloatArray, dtype: np.dtype[Any], step: int
     ) -> None:
-        """:meth:`write`, for rows whose whitening is one product, and other work is for ``step`` of them."""
+        """:meth:`write` for a chunk: one product whitens it, and all else takes ``step`` rows at a time."""
         parts = list(row_slices(len(X), step))
         # New memory for each part would take as long as the work on it.
         in_cache, wide = np.empty_like(out[:step], dtype), np.empty_like(out[:step], np.float64)
@@ -250,7 +250,7 @@ class RowMap:
             norms[rows] = self._write_scaled(whitened[rows], all_divided_by[rows], out[rows], wide)
 
     def _centred(self, X: FloatArray, buffer: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Centred rows, and what each was divided by already, (n,) float64.
+        """Centred rows, and the divisors (n,) that were applied to them already, float64.
 
         They are in ``buffer`` and in its dtype, or ``X`` itself if nothing is to be done. A row whose square
         may over- or underflow is left to :meth:`_robust`, and no other row is.
@@ -412,5 +412,5 @@ class TargetMap:
         return np.clip(unit, -_FARTHEST_TARGET, _FARTHEST_TARGET).astype(dtype)
 
     def to_units(self, coef: FloatArray, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """A head (k, d), (k,) for targets of unit scale, for targets in the user's units."""
+        """Convert a head (k, d), (k,) for targets of unit scale to the user's units."""
         return coef * self.scale[:, np.newaxis], intercept * self.scale + self.center

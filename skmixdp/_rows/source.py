@@ -4,9 +4,9 @@ A *query* is a set of ``points`` and a function ``contribute``. For a linear hea
 matrix (m, d_in): for each block of rows the source computes ``Z = X points^T`` (rows, m), the
 function turns it into weighted residuals ``C`` (rows, k) and per-row statistics ``S`` (rows, s),
 and the answer is the pair ``(C^T X, sum S)``. A head's gradient has ``points = W``; several heads,
-public centres or random directions are more rows of ``points``. Whoever writes another source
-(sparse, memory-mapped, distributed) implements these two products. A source whose model is no
-linear head says what its points are, and what ``contribute`` gets instead of ``Z``.
+public centres or random directions are more rows of ``points``. Another source (sparse,
+memory-mapped, distributed) implements these two products. A source for another model defines what
+its points are, and what ``contribute`` gets instead of ``Z``.
 
 The sums that come out are NOT private. Only ``_engine/release.py`` may ask.
 
@@ -29,12 +29,12 @@ from .row_map import RowMap
 
 Labels = NDArray[Any]
 
-#: More than the rounding of a number to float32.
+#: Factor beyond any rounding of a number to float32.
 _UP = 1 + 2.0**-22
 
 
 class Block:
-    """What a query may know of a block of rows besides its products: arrays, or tensors where the rows are.
+    """What a query may know of a block of rows besides its products: arrays, or tensors on their device.
 
     ``X`` (rows, d_in) is None where rows are never formed. ``norms`` (rows,) are L2 norms in float64: true up
     to rounding, or upper bounds. The callables compute the properties of these names when they are first
@@ -60,7 +60,7 @@ class Block:
 
     @cached_property
     def rounding_scale(self) -> Array:
-        """Lengths (rows,) to which the rounding of products is in proportion: the norms, or more.
+        """Lengths (rows,) to which the rounding of products is proportional: the norms, or more.
 
         They are more if a row is a difference that is never formed, as are its products.
         """
@@ -79,7 +79,7 @@ class Block:
 
 @dataclass(frozen=True)
 class OuterStatistics:
-    """Statistics ``f_ij v_il`` of each row, (rows, s q), whose sums are one product; they are not formed.
+    """Statistics ``f_ij v_il`` of each row, (rows, s q), kept as factors, whose sums are one product.
 
     ``factors`` (rows, s) are float64, and ``values`` (rows, q) float32 or float64.
     """
@@ -112,7 +112,7 @@ class OuterStatistics:
 
 @dataclass(frozen=True)
 class BinCounts:
-    """Statistics of rows that add 1 to one bin of each of several histograms; they are not formed.
+    """Statistics of rows that add 1 to one bin of each of several histograms, kept as bin numbers.
 
     ``bins`` (rows, h) are integers from 0 to ``n_bins - 1``, or -1 where a row adds nothing. The statistics
     are (rows, h n_bins).
@@ -125,7 +125,7 @@ class BinCounts:
         return len(self.bins)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
-        shape = len(self), self.bins.shape[1] * self.n_bins  # of no rows, too
+        shape = len(self), self.bins.shape[1] * self.n_bins  # also for no rows
         formed = (self.bins[:, :, np.newaxis] == np.arange(self.n_bins)).reshape(shape)
         return np.asarray(formed, dtype=np.float64 if dtype is None else dtype)
 
@@ -163,7 +163,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class MeanClip:
-    """How the mean of what several rows of one person contribute to ``C^T X`` is clipped.
+    """How the mean contribution of one person's rows to ``C^T X`` is clipped.
 
     ``contribute`` is as in :class:`Request`, but gives residuals that no clip has shortened. The clip's
     ``weights(lengths, largest)`` are factors of the means.
@@ -179,7 +179,7 @@ class Request:
 
     Attributes
     ----------
-    points : array of shape (m, d_in), or what else the source understands
+    points : array of shape (m, d_in), or another object that the source accepts
         Directions whose products with the rows are needed.
     contribute : callable
         ``(Z, block) -> (C, S)``; either may be None. It may overwrite ``Z``, except for the columns of the
@@ -195,7 +195,7 @@ class Request:
     n_fixed, run : int, object
         The last ``n_fixed`` points are the same in all requests of this run, so their products may be kept.
     takes_tensors : bool
-        Whether ``contribute`` also takes tensors, under the same bounds, and is called where the rows are.
+        Whether ``contribute`` also takes tensors, under the same bounds. It is then called on their device.
     clip_threshold : float or None
         The threshold, if ``contribute`` gives residuals of cross-entropy with L2 clipping, and does nothing
         else. A source may then use compiled loops. One output is the logit of class 1.
@@ -275,9 +275,9 @@ class PrivateRows(Protocol):
 class Table(Protocol):
     """Rows that a user passed for ``X``, before the row map.
 
-    ``shape`` is (n_rows, n_features), and ``names`` those of the features, if known. ``unit`` is what rows
-    count: "row", or a column of persons, whose number then is ``n_rows``. ``counts_repeats`` tells
-    whether :meth:`n_distinct` counts, which takes too much memory for some rows. If ``is_movable``,
+    ``shape`` is (n_rows, n_features), and ``names`` those of the features, if known. ``unit`` is that of
+    the guarantee: "row", or the name of a column of persons, which ``n_rows`` then counts. ``counts_repeats``
+    tells whether :meth:`n_distinct` counts, which takes too much memory for some rows. If ``is_movable``,
     :meth:`on_device` can hold the private rows on another ``device``. If ``can_be_observed``, rows are
     visited in this process, so that ``Request.observe`` is called. If ``is_shared``, threads share the passes
     over the private rows.
@@ -293,10 +293,10 @@ class Table(Protocol):
     is_shared: bool = False
 
     def check(self, name: str) -> None:
-        """Refuse what cannot be rows, without reading all of them."""
+        """Refuse tables that cannot be used, without reading all rows."""
 
     def n_distinct(self) -> int:
-        """Number of distinct rows; all of them where they are not counted."""
+        """Number of distinct rows, or of all rows if repeats are not counted."""
         return self.shape[0]
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:

@@ -287,7 +287,7 @@ class StreamedTable(Table):
         return X
 
     def _mapped(self) -> list[Shard]:
-        """The shards, all of them mapped."""
+        """The shards, all of them memory-mapped, if need be after decoding."""
         if self._is_mapped:
             return self._shards
         X = self._decoded
@@ -351,7 +351,7 @@ class RowFiles(StreamedTable):
         return pd.concat(parts, ignore_index=True).rename(self._group) if parts else None
 
     def for_fit(self) -> StreamedTable:
-        """A table for one fit, which frees what is decoded; fits at the same time share it."""
+        """A table that frees decoded rows after the fit; simultaneous fits share it."""
         table = self._in_fit()
         if table is None:
             table = StreamedTable(self._shards)

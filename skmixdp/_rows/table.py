@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
+from sklearn.utils.validation import validate_data
 
 from .._linear import FloatArray
-from .._utils.validation import n_distinct_rows
+from .._utils.validation import check_table, n_distinct_rows
 from .memory import InMemoryRows, PassingRows
 from .row_map import RowMap
 from .shards import array_shard
@@ -29,7 +31,7 @@ class ArrayTable(Table):
         self.shape: tuple[int, int] = (X.shape[0], X.shape[1])
 
     def check(self, name: str) -> None:
-        """Checked when it was made."""
+        """Nothing to do: the array was checked before."""
 
     def n_distinct(self) -> int:
         return n_distinct_rows(self._X)
@@ -51,6 +53,35 @@ class ArrayTable(Table):
         from .tensors import TorchTable
 
         return TorchTable.of_array(self._X, device)
+
+
+def check_private_rows(estimator: Any, X: Any, *, minimum: int = 2, reset: bool = True) -> Table:
+    """A table of at least ``minimum`` rows; ``reset`` sets the estimator's features.
+
+    The values of rows that are not in memory are checked when the rows are mapped, before any charge.
+    """
+    table = special_table(X)
+    if table is None:
+        table = ArrayTable(check_table(X, "X", minimum=minimum))
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        return table
+    table.check("X")
+    n_rows, n_features = table.shape
+    if n_rows < minimum:
+        raise ValueError(
+            f"X has {n_rows} sample(s) while a minimum of {minimum} is required; pass more rows."
+        )
+    if n_features == 0:
+        raise ValueError(f"X has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
+    validate_data(estimator, header(table), reset=reset, skip_check_array=True)
+    return table
+
+
+def header(table: Table) -> Any:
+    """An object from which scikit-learn reads the number and names of features."""
+    if table.names is None:
+        return table
+    return pd.DataFrame(columns=table.names)
 
 
 def special_table(X: Any) -> Table | None:

@@ -140,7 +140,7 @@ class TorchRows(PrivateRows):
 
 
 def _on_host(contribute: Contribute) -> Contribute:
-    """A contribution for blocks of tensors from one for arrays, by copying its inputs and results."""
+    """Make a contribution for arrays accept tensors, by copying its inputs and results."""
 
     def copied(Z: torch.Tensor, block: Block) -> Contribution:
         host = Block(None, array_of(block.y), array_of(block.norms), max_abs=lambda: array_of(block.max_abs))
@@ -180,7 +180,7 @@ def add_tensor_products(total: Cascade, C: torch.Tensor, X: torch.Tensor) -> Non
 
 
 class full_precision:  # noqa: N801
-    """A context in which float32 products are IEEE products, also if the user allows others elsewhere.
+    """A context in which float32 products are IEEE products, even if the user allows others elsewhere.
 
     A row's part in a sum is bounded by what was clipped. TensorFloat-32 would round rows and weighted
     residuals to 11 bits after that, so that a part could exceed its bound by one in a thousand; and
@@ -278,7 +278,7 @@ def mapped(X: torch.Tensor, row_map: RowMap, dtype: torch.dtype, device: torch.d
 
 
 def device_name(device: Any) -> str:
-    """The name of what torch takes for a device, ``"cpu"`` for the processor.
+    """The name of a torch device, ``"cpu"`` for the processor.
 
     A ValueError tells that there is none, or none that knows float64.
     """

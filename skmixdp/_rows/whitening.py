@@ -34,7 +34,7 @@ def n_groups(y: NDArray[np.integer[Any]]) -> int:
 
 
 def _predicted(X: FloatArray, y: NDArray[np.integer[Any]]) -> FloatArray:
-    """Mean of each row's class, or what labels (n, k) tell of each row by least squares, (n, n_features)."""
+    """Mean of each row's class, or least-squares prediction of each row by labels (n, k); (n, n_features)."""
     if y.ndim == 2:
         known = np.column_stack([np.ones(len(X)), y])
         return np.asarray(known @ np.linalg.lstsq(known, X)[0])

@@ -7,11 +7,12 @@ from .coupling import Coupling
 from .dope import DOPE
 from .dpzero import DPZero
 from .gep import GEP
+from .modelmix import ModelMix
 from .noisy_gd import NoisyGD
 from .pazo import PAZO
 from .pda_dpmd import PDADPMD, CosinePDADPMD
 
-#: Algorithm names that estimators accept; :mod:`skmixdp.modelmix` adds one.
+#: Algorithm names that estimators accept.
 BY_NAME: dict[str, type[Algorithm]] = {
     "auto": Auto,
     "noisy-gd": NoisyGD,
@@ -20,8 +21,8 @@ BY_NAME: dict[str, type[Algorithm]] = {
     "pda-dpmd": PDADPMD,
     "dope-sgd": DOPE,
     "gep": GEP,
+    "modelmix": ModelMix,
 }
-
 
 __all__ = [
     "BY_NAME",
@@ -35,6 +36,7 @@ __all__ = [
     "CosinePDADPMD",
     "Coupling",
     "DPZero",
+    "ModelMix",
     "NoisyGD",
     "TheoreticalAdaMix",
 ]

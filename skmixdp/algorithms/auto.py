@@ -40,6 +40,10 @@ _OF_MEANS = 2 / 3
 #: same in all directions, so that no other one damps oscillations.
 _PRECONDITIONED_SCALE = 4.0
 
+#: Factor of the number of steps with preconditioned directions. Fewer and longer steps, with more momentum, go
+#: far beyond the best outputs of rows whose class is nearly certain, and no later step corrects that.
+_MORE_STEPS = 2.0
+
 
 @dataclass(eq=False, repr=False)
 class Auto(Algorithm):
@@ -114,6 +118,7 @@ class Auto(Algorithm):
             minimum=_FEWEST,
             maximum=_MOST if info.of_persons else min(max(_MOST_OF_FEW, info.view.W.shape[1]), _MOST),
             averaged=not info.of_persons,
+            factor=1.0 if info.preconditioner is None else _MORE_STEPS,
             max_step_scale=scale,
             longest=_LONGEST,
         )

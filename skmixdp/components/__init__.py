@@ -1,6 +1,6 @@
 """Swappable pieces of algorithms, one family per file; ``protocols`` holds their interfaces."""
 
-from .clipping import AutomaticClip, L2Clip, LipschitzClip, PublicQuantileClip, deviation_norms
+from .clipping import AutomaticClip, L2Clip, L2LinfClip, LipschitzClip, PublicQuantileClip, deviation_norms
 from .dope import DopeQuery
 from .gep import GepQuery
 from .queries import GradientQuery
@@ -39,6 +39,7 @@ __all__ = [
     "GepQuery",
     "GradientQuery",
     "L2Clip",
+    "L2LinfClip",
     "LipschitzClip",
     "MirrorDescent",
     "PoissonBatch",

@@ -25,8 +25,8 @@ from .._linear import (
     scale_rows,
 )
 from .._rows import Block, Contribution
-from ..public import PublicView
 from .protocols import Clip, Clipper, Lengths, PrivateQuery, ReleasedArray, Rounds, StepContext
+from .public import PublicView
 
 
 @dataclass(frozen=True)

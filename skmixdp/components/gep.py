@@ -18,8 +18,8 @@ from .._linear import (
     scale_rows,
 )
 from .._rows import Block, Contribution, OuterStatistics
-from ..public import PublicView
 from .protocols import Clip, Clipper, Lengths, PrivateQuery, ReleasedArray, Rounds, StepContext
+from .public import PublicView
 
 #: Bound on the length of a gradient plus its part on the directions, in units of the longest gradient.
 _TOGETHER = 2.25
@@ -27,8 +27,8 @@ _TOGETHER = 2.25
 #: Margin for the rounding of a row's factor.
 _MARGIN = 1.01
 
-#: The rounding of a projection may add the first number, relatively, to the sensitivity of a sum over the
-#: second number of rows.
+#: The rounding of a projection may raise the sensitivity of a sum by the first number, relatively, if the sum
+#: is over the second number of rows.
 _ADDED, _MANY_ROWS = 0.01, 10**6
 
 

@@ -17,8 +17,8 @@ from .._linear import PANEL_ROWS, Array, SumError, row_norms
 from .._linear import FloatArray as FloatArray
 from .._linear import Loss as Loss
 from .._rows import BinCounts, Block, Contribute, MeanClip, Sums
-from ..public import PublicData, RandomSource
-from ..public import PublicView as PublicView
+from .public import PublicData, RandomSource
+from .public import PublicView as PublicView
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ class PrivateQuery:
         LINEAR map from the sums to the released arrays, applied before the noise is added. It must not
         depend on private rows in any other way.
     panel_rows : int or None
-        Most rows whose terms may be added in single precision; None is no row. Few enough of them add little
-        to the sensitivity, if terms are longer than it.
+        Most rows whose terms may be added in single precision; None is no row. If terms are longer
+        than the sensitivity, fewer rows keep the rounding small.
     n_fixed : int
         Number of last points that are the same in all steps of a fit, so that a source may keep their
         products.
@@ -348,7 +348,7 @@ class Space(Protocol):
 
     @property
     def directions(self) -> FloatArray | None:
-        """The rows (P, d_in) of which ``encode`` takes products; None if it returns its argument."""
+        """Basis (P, d_in) by which ``encode`` multiplies; None if it returns its argument."""
 
     def encode(self, gradient: FloatArray) -> FloatArray:
         """Coordinates of a (k, d_in) sum of gradients, to be released. The map is linear."""

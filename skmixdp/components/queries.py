@@ -25,7 +25,6 @@ from .._linear import (
     shorten_rows,
 )
 from .._rows import LONGEST_ROW, Block, Contribution, MeanClip
-from ..public import PublicView
 from .protocols import (
     Clip,
     Clipper,
@@ -38,6 +37,7 @@ from .protocols import (
     present_sums,
     term_lengths,
 )
+from .public import PublicView
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class GradientQuery:
             assemble=lambda sums: tuple(map(space.encode, present_sums(sums))),
             takes_tensors=clip.takes_tensors,
             clip_threshold=threshold if threshold is not None and least <= threshold <= FARTHEST else None,
-            mean_clip=MeanClip(partial(residuals_as_they_are, loss=ctx.loss), clip),
+            mean_clip=MeanClip(partial(unclipped_residuals, loss=ctx.loss), clip),
             lengths=lengths,
         )
         total = space.decode(released)
@@ -116,7 +116,7 @@ def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contrib
     return R, None
 
 
-def residuals_as_they_are(Z: FloatArray, block: Block, loss: Loss) -> Contribution:
+def unclipped_residuals(Z: FloatArray, block: Block, loss: Loss) -> Contribution:
     """Residuals (rows, k) of a block, of any length; no statistics. ``Z`` is overwritten."""
     return loss.residuals(Z, block.y), None
 
@@ -131,7 +131,7 @@ def clip_rows(R: Array, block: Block, clip: Clip) -> None:
         lengths = block.norms if R.dtype == np.float64 else block.single_norms
         far = shorten_rows(R, lengths, threshold)
         if len(far):
-            # All rows, so that what comes out does not depend on how many others are far.
+            # All rows, so that the result of a row does not depend on how many others are far.
             every = R.copy(order="K")
             _weigh_rows(every, block, clip)
             R[far] = every[far]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..public import RandomSource
+from .public import RandomSource
 
 
 class FullBatch:

@@ -27,7 +27,7 @@ class BalancedSteps:
     At full batch ``sigma = sqrt(T) / mu``, so the total step is ``r = eta T = c mu n / S``. Sampled batches
     come close to it unless sigma is small. T is just large enough to keep each step gentle:
     ``eta * curvature`` is at most 1.5, or half of the stability limit if that is smaller. If the last heads
-    are averaged, ``sqrt(r * curvature)`` steps are enough.
+    are averaged, ``factor * sqrt(r * curvature)`` steps are enough.
 
     Parameters
     ----------
@@ -48,6 +48,8 @@ class BalancedSteps:
         Distance that the update moves the head per unit of step size, averaged over many steps.
     averaged : bool
         Whether the update averages its last heads.
+    factor : float
+        Multiplies the number of steps with averaged heads.
     max_step_scale : float
         Factor by which the loss's curvature is taken to lie below its bound, for the learning rate.
     longest : float
@@ -74,6 +76,7 @@ class BalancedSteps:
     maximum: int = 150
     effective_step: float = 1.0
     averaged: bool = False
+    factor: float = 1.0
     max_step_scale: float = 1.0
     longest: float = math.inf
 
@@ -81,7 +84,7 @@ class BalancedSteps:
         stiffness = self._stiffness(info, sensitivity)
         # Half of the stability limit if that is smaller, as for plain descent and mixed heads.
         gentle = min(1.5, (1 + self.momentum) / (1 - self.momentum))
-        wanted = math.sqrt(stiffness) if self.averaged else stiffness / gentle
+        wanted = self.factor * math.sqrt(stiffness) if self.averaged else stiffness / gentle
         # With momentum, the head follows the gradients with a delay.
         least = max(self.minimum, round(4 / (1 - self.momentum)) if self.momentum > 0 else 0)
         return math.ceil(min(max(wanted, least), self.maximum))
@@ -134,7 +137,7 @@ class BalancedSteps:
 
 
 def _typical_curvature(info: PublicInfo) -> float:
-    """Typical Hessian eigenvalue of the mean loss; infinite without a start that could lose by noise."""
+    """Typical Hessian eigenvalue of the mean loss; infinite if the start has nothing to lose by noise."""
     if info.start is None or info.view.n_rows == 0 or info.loss.quadratic or not info.view.W.any():
         return math.inf
     return min(info.loss.curvature, 1 / info.loss.n_outputs) * info.view.data.typical_second_moment

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._linear import FloatArray, dot_error
-from ..public import PublicView
+from .public import PublicView
 
 #: Allowed distance of a basis from orthonormality: far above rounding errors, and still negligible.
 _ORTHONORMALITY = 1e-9

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..public import PublicView
 from .protocols import PublicInfo, ReleaseFacts
+from .public import PublicView
 
 Rule = Callable[[int, PublicView], float]
 

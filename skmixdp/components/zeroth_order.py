@@ -1,8 +1,8 @@
 """Zeroth-order queries: they ask private rows for losses at a few heads, never for gradients.
 
-A step uses a model through :class:`ParameterView`. The :class:`~skmixdp.public.PublicView` of a linear head
-is one, and so is the view of a module, which needs only forward passes of private rows. Each view chooses how
-it represents vectors of parameters.
+A step uses a model through :class:`ParameterView`. The :class:`~skmixdp.components.public.PublicView` of a
+linear head is one, and so is the view of a module, which needs only forward passes of private rows. Each view
+chooses how it represents vectors of parameters.
 """
 
 import math
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._linear import FloatArray
-from ..public import Probe, PublicView, RandomSource
 from .protocols import PrivateQuery, ReleasedArray, Rounds, StepContext
+from .public import Probe, PublicView, RandomSource
 
 #: One vector of the model's parameters, and several.
 Vector = Any

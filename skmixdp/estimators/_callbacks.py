@@ -134,7 +134,7 @@ class FitTasks:
             self._training.call_on_fit_task_end(estimator=self._estimator)
 
     def __call__(self, ctx: StepContext, W: Any) -> bool:
-        """Report a step; whether to stop."""
+        """Report a step, and return whether to stop."""
         self.n_done += 1
         self._bar.update()
         if self._root is None:

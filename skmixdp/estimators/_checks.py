@@ -5,12 +5,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import column_or_1d, validate_data
 
-from .._rows import ArrayTable, RowFiles, Table, TargetMap, check_indices, from_device, special_table
+from .._rows import RowFiles, Table, TargetMap, check_indices, from_device
 from .._utils.validation import (
     CONVERSION_ERRORS,
     NON_NEGATIVE,
@@ -26,40 +24,6 @@ from .._utils.validation import (
 Array = NDArray[Any]
 #: Takes ``(y, name, n_rows, rows_name)`` and returns an array of ``n_rows`` checked labels or targets.
 CheckTarget = Callable[[Any, str, int, str], Array]
-
-
-def given_labels(X: Any, y: Any) -> Any:
-    """``y`` in host memory; if it is None, the labels in the files of ``X``."""
-    return X.labels if y is None and isinstance(X, RowFiles) else from_device(y)
-
-
-def check_private_rows(estimator: Any, X: Any, *, minimum: int = 2, reset: bool = True) -> Table:
-    """A table of at least ``minimum`` rows; ``reset`` sets the estimator's features.
-
-    The values of rows that are not in memory are checked when the rows are mapped, before any charge.
-    """
-    table = special_table(X)
-    if table is None:
-        table = ArrayTable(check_table(X, "X", minimum=minimum))
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        return table
-    table.check("X")
-    n_rows, n_features = table.shape
-    if n_rows < minimum:
-        raise ValueError(
-            f"X has {n_rows} sample(s) while a minimum of {minimum} is required; pass more rows."
-        )
-    if n_features == 0:
-        raise ValueError(f"X has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
-    validate_data(estimator, header(table), reset=reset, skip_check_array=True)
-    return table
-
-
-def header(table: Table) -> Any:
-    """An object from which scikit-learn reads the number and names of features."""
-    if table.names is None:
-        return table
-    return pd.DataFrame(columns=table.names)
 
 
 def counts(table: Table, *more: str) -> str:
@@ -86,75 +50,13 @@ def passed(table: Table, *, lengths: bool, labels: bool, weights: bool) -> str:
     return words if looked else f"{words} (repeated rows were not looked for)"
 
 
-def check_labels(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
-    """Labels as a flat array of ``n_rows`` entries, none of them missing."""
-    if y is None:
-        raise ValueError(f"fit requires {name} to be passed, but the target {name} is None.")
-    try:
-        shape = np.asarray(y).shape
-    except CONVERSION_ERRORS:
-        raise ValueError(
-            f"{name} should be a 1d array of labels of one type; pass one label per row."
-        ) from None
-    if len(shape) != 1 and shape[1:] != (1,):
-        raise ValueError(
-            f"{name} should be a 1d array, got an array of shape {shape}; pass one label per row."
-        )
-    labels = np.asarray(column_or_1d(y, warn=True))
-    if len(labels) != n_rows:
-        raise ValueError(
-            f"{name} has {len(labels)} labels and {rows_name} {n_rows} rows; pass one label for each row."
-        )
-    if has_missing(labels):
-        raise ValueError(f"{name} contains NaN, None or infinity; drop the rows without a label.")
-    return labels
-
-
-def has_missing(labels: Array) -> bool:
-    """Whether a label is NaN, None, NaT or infinite."""
-    if labels.dtype.kind == "f":
-        return not np.all(np.isfinite(labels))
-    # Comparing pandas.NA raises an error, so ask pandas.
-    return labels.dtype.kind == "O" and bool(pd.isna(labels).any())
-
-
-def check_targets(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
-    """Targets as a finite float64 table (n_rows, k); a flat array has one target per row."""
-    if y is None:
-        raise ValueError(f"fit requires {name} to be passed, but the target {name} is None.")
-    try:
-        given = np.asarray(y)
-    except CONVERSION_ERRORS:  # targets of different lengths
-        raise ValueError(
-            f"{name} must hold the same number of targets in each row; pass a table of real numbers."
-        ) from None
-    if given.dtype.kind not in "biufO":
-        raise ValueError(f"{name} must hold real numbers; encode text, dates and complex numbers first.")
-    try:
-        targets = given.astype(np.float64)
-    except CONVERSION_ERRORS:  # the original message would quote the entry
-        raise ValueError(f"{name} must hold real numbers; encode everything else first.") from None
-    if targets.ndim not in (1, 2) or targets.shape[1:] == (0,):
-        raise ValueError(
-            f"{name} has shape {targets.shape}, not (n_samples,) or (n_samples, n_targets); pass one or "
-            "several targets per row."
-        )
-    if len(targets) != n_rows:
-        raise ValueError(
-            f"{name} has {len(targets)} targets and {rows_name} {n_rows} rows; pass targets for each row."
-        )
-    if not np.all(np.isfinite(targets)):
-        raise ValueError(f"{name} contains NaN or infinity; drop the rows without a target.")
-    return targets.reshape(n_rows, -1)
-
-
 def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | None) -> TargetMap:
     """Centre and scale of the targets: declared, else from the public targets, else 0 and 1."""
     known = TargetMap.of(public) if public is not None else TargetMap(np.zeros(n_targets), np.ones(n_targets))
-    found = []
+    values = []
     for name, value, default in (("center", center, known.center), ("scale", scale, known.scale)):
         if value is None:
-            found.append(default)
+            values.append(default)
             continue
         try:
             array = np.asarray(value, dtype=np.float64)
@@ -166,8 +68,8 @@ def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | No
                 f"target_{name}={shown(value)} must be None, a {'positive ' if name == 'scale' else ''}"
                 f"finite number, or an array of {n_targets} of them, one for each target."
             )
-        found.append(np.broadcast_to(array, (n_targets,)).copy())
-    return TargetMap(*found)
+        values.append(np.broadcast_to(array, (n_targets,)).copy())
+    return TargetMap(*values)
 
 
 def collect_public(

@@ -8,19 +8,15 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.extmath import softmax
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from .._rows import is_dask
-from .._utils.validation import CONVERSION_ERRORS, listed, shown
+from .._rows.labels import check_class_labels, check_classes, encode_labels, is_text
+from .._utils.validation import listed
 from ..exceptions import PrivacyLeakWarning
-from ._checks import has_missing
 from ._outputs import lazy_result
 
 Array = NDArray[Any]
-
-#: Integer labels within a smaller range are looked up in a table, which is many times as fast.
-_FEW_VALUES = 2**12
 
 
 class Classifier(ClassifierMixin):  # type: ignore[misc]
@@ -132,85 +128,19 @@ def find_classes(declared: Any, y: Array, y_pub: Array | None) -> tuple[Array, s
     return classes, origin
 
 
-def check_classes(classes: Any) -> Array:
-    """Sorted declared classes."""
-    labels = np.asarray(classes)
-    mixed = len({type(label) for label in labels.ravel().tolist()}) > 1
-    if labels.ndim != 1 or len(labels) == 0 or mixed or has_missing(labels):
-        raise ValueError(
-            f"classes={shown(classes)} must be a flat list of labels of one type, without missing values."
-        )
-    return np.unique(labels)
-
-
-def check_class_labels(y: Array, name: str) -> None:
-    """Refuse continuous values and labels of mixed types."""
-    kinds = {isinstance(label, str) for label in y.tolist()} if y.dtype.kind == "O" else {True}
-    try:
-        if len(kinds) > 1:
-            raise ValueError("text and numbers")
-        # Each label twice: where more than half of the labels are distinct, scikit-learn warns of it, which
-        # would tell of private labels.
-        labels = np.repeat(np.unique(y), 2)
-        with np.errstate(invalid="ignore"):  # it converts labels beyond 64 bits to integers
-            check_classification_targets(labels)
-    except CONVERSION_ERRORS:
-        raise ValueError(
-            f"Unknown label type: {name} holds continuous values or labels of mixed types; pass integers, "
-            "bools or strings."
-        ) from None
-
-
-def _is_text(labels: Array) -> bool:
-    return isinstance(labels[:1].tolist()[0], (str, bytes))
-
-
 def check_same_numbering(y: Array, classes: Array) -> None:
     """Refuse labels that an ensemble has renumbered while the public labels kept their values."""
     if y.dtype.kind not in "iu":
         return
     labels, known = set(np.unique(y).tolist()), set(classes.tolist())
     from_zero = labels == set(range(len(labels)))
-    spelt_out = _is_text(classes) and all(label.isdecimal() for label in classes.tolist())
+    spelt_out = is_text(classes) and all(label.isdecimal() for label in classes.tolist())
     if from_zero and not labels <= known and not known <= labels and not spelt_out:
         raise ValueError(
             f"y is numbered from 0, but y_pub holds {listed(classes)}; ensembles such as "
             "BaggingClassifier, VotingClassifier and StackingClassifier renumber y and do not change "
             "y_pub, so number both from 0 beforehand."
         )
-
-
-def encode_labels(
-    y: Array, classes: Array, name: str, *, private: bool, source: str = "classes"
-) -> NDArray[np.intp]:
-    """Index of each label in the sorted ``classes``, which come from ``source``."""
-    kinds = ["text" if _is_text(labels) else "numbers" for labels in (y, classes)]
-    if kinds[0] != kinds[1]:
-        raise ValueError(
-            f"{name} holds {kinds[0]} and {source} holds {kinds[1]}; write all labels in one way, as numbers "
-            "or as text."
-        )
-    # As Python objects, so that True is 1 and "1" is not.
-    places = {label: place for place, label in enumerate(classes.tolist())}
-    low, high = (int(y.min()), int(y.max())) if y.dtype.kind in "iu" and len(y) else (0, _FEW_VALUES)
-    if high - low < _FEW_VALUES and high <= np.iinfo(np.int64).max:
-        table = np.array([places.get(label, -1) for label in range(low, high + 1)], dtype=np.intp)
-        index = table[y.astype(np.int64) - low]
-    else:
-        index = np.array([places.get(label, -1) for label in y.tolist()], dtype=np.intp)
-    unknown = index < 0
-    if np.any(unknown):
-        # The message must not quote a private label, or its row: it may come from a wrong column.
-        row = int(np.argmax(unknown))
-        label = f"{name} holds a label that" if private else f"{name}[{row}] = {y.tolist()[row]!r}"
-        known = f"the classes {listed(classes, 20)}"
-        if source == "y_pub":
-            raise ValueError(
-                f"{label} is not one of {known} of y_pub, so the public rows lack a class; list every class "
-                "in classes=[...], or spell both alike."
-            )
-        raise ValueError(f"{label} is not one of {known}; list every class in classes.")
-    return index
 
 
 def warn_of_empty_classes(y_pub: Array, classes: Array) -> None:

@@ -1,4 +1,4 @@
-"""The course of a linear head's fit: all that it asks of private rows, in order, from charge to result."""
+"""The course of a linear head's fit: all that it asks of private rows, in order, and its shares of budget."""
 
 import math
 import warnings
@@ -15,7 +15,7 @@ from .._learning.class_shares import LogitAdjustment, class_shares, count_share,
 from .._learning.columns import columns_share, noisy_columns, unmapped
 from .._learning.comparison import comparison_share, is_correct
 from .._learning.geometry import (
-    LONGEST_FOUND,
+    LENGTH_LIMIT,
     Learner,
     Learning,
     NoisyMean,
@@ -54,13 +54,13 @@ from ._fit import FitCourse, Start
 
 Array = NDArray[Any]
 
-#: Public rows tell the mean well enough unless the variance of their mean is this many times as large.
+#: Private rows are asked for the mean if that of public rows has more than this many times the variance.
 _TIMES_AS_GOOD = 2.0
 
-#: Entries beyond this, whose squares could overflow, are cut where their rows could not be refused.
+#: After a release no row may be refused, so entries whose squares could overflow are cut at this.
 _LARGEST_ENTRY = 1e150
 
-#: Fewer public rows tell the spread of columns badly.
+#: Fewest public rows from which to compute the spread of columns.
 _FEWEST_KNOWN = 10
 
 #: Public rows within classes must have so many degrees of freedom for whitening.
@@ -70,10 +70,10 @@ _FEWEST_FREE = 20
 #: of outputs. The more classes there are, the more of that scatter separates them.
 _MOST_WEIGHT, _WEIGHT_OF_ALL = 0.1, 0.5
 
-#: Private directions are worth their noise if this part of the rows' variance can be told from it.
+#: Largest noise, as a part of the rows' variance, at which private directions are of use.
 _LARGEST_FLOOR = 0.25
 
-#: Noise in the accuracy of the start that its check aims at, and the most that still tells something.
+#: Target for the noise in the accuracy of the start, and the largest noise that is still useful.
 _CHECK_ERROR, _MOST_CHECK_ERROR = 0.03, 0.1
 
 #: Public rows are left out if the accuracy of the start on private rows is below this part of that on public
@@ -117,7 +117,7 @@ class FitInputs:
 
     @cached_property
     def X_known(self) -> Array:
-        """Public rows (n_known, n_features), first those with labels: they tell the map of the rows."""
+        """Public rows (n_known, n_features), first those with labels, from which the map is computed."""
         return self.X_pub if self.X_unlabeled is None else np.concatenate([self.X_pub, self.X_unlabeled])
 
     @cached_property
@@ -164,14 +164,14 @@ class FitInputs:
         return replace(self, loss=loss, y=with_weights(self.y, weights), labels=labels)
 
     def without_public_rows(self) -> "FitInputs":
-        """The inputs if public rows tell nothing but the scale of the columns."""
+        """The inputs without public rows, except for the scale of the columns."""
         X_pub, y_pub = self.X_pub[:0], self.y_pub[:0]
         return replace(self, X_pub=X_pub, y_pub=y_pub, X_scale=self.X_known, X_unlabeled=None)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadRows(RowsKey):
-    """Private rows after a row map, as a linear head sees them; ``once`` if they are not visited often."""
+    """Private rows after a row map, as a linear head sees them; ``once`` if few passes visit them."""
 
     inputs: FitInputs
     row_map: RowMap
@@ -249,7 +249,7 @@ class MapStage:
     """The next release of a course that learns a map.
 
     ``rows`` are those of the query, and ``mapped`` the map as far as it is known. ``shares`` of the squared
-    budget are for the releases until more is known, and ``most`` for all that may follow.
+    budget are for the releases of this stage, and ``most`` for these and all that may follow.
     """
 
     rows: HeadRows
@@ -337,13 +337,13 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
 
 
 def _refuse_ahead(head: Any, inputs: FitInputs, mapped: Mapped, spent: dict[str, float]) -> PlannedHead:
-    """Plan with a stand-in map and the least budget that may be left: what must fail then costs nothing."""
+    """Plan with a stand-in map and the least budget that may be left, to refuse before the charge."""
     planned: PlannedHead = head._planned(inputs, replace(mapped, second_moment=1.0), spent, ahead=True)
     return planned
 
 
 def _unused(spent: dict[str, float]) -> dict[str, float]:
-    """Shares spent on a map of public rows that are left out. The fit learns another one without them."""
+    """Shares spent on a map that used public rows, if these are left out and a new map is learned."""
     return {name if name == "class counts" else f"unused {name}": share for name, share in spent.items()}
 
 
@@ -388,7 +388,7 @@ def balanced_by_counts(inputs: FitInputs, learner: Learner, share: float) -> Cou
 
 
 def needs_private_rows(inputs: FitInputs) -> bool:
-    """Whether private rows tell the centre of unit rows much better than the public ones; public facts."""
+    """Whether private rows give a much better centre of unit rows than public ones, by public facts."""
     if not len(inputs.X_known):
         return True
     unit_pub = RowMap(None, True, None)(inputs.X_known, np.float64)
@@ -398,7 +398,7 @@ def needs_private_rows(inputs: FitInputs) -> bool:
 
 
 def groups_for_whitening(inputs: FitInputs) -> Array | None:
-    """Groups of the public rows that whiten; None if private directions whiten better. Public facts."""
+    """Groups of the public rows that whiten; None if private directions are better, by public facts."""
     n_free = len(inputs.groups) - n_groups(inputs.groups)
     few = n_free < _FEWEST_FREE and inputs.geometry_shares.floor < _LARGEST_FLOOR
     return None if len(inputs.groups) == 0 or few else inputs.groups
@@ -413,7 +413,7 @@ def first_stage(head: Any, inputs: FitInputs) -> MapStage:
         rare = inputs.X_unlabeled is not None
         columns = columns_of(known, centred=head._centres_columns(inputs), balanced=rare)
     stage = _stage_with(head, inputs, columns)
-    # Few public rows tell the spread of columns badly.
+    # A few public rows give a poor estimate of the spread of columns.
     learned = len(known) < _FEWEST_KNOWN and head._learns_columns(inputs)
     share = columns_share(inputs.budget.mu, inputs.n_rows, inputs.n_features) if learned else 0.0
     if not share:
@@ -434,7 +434,7 @@ def _stage_with(head: Any, inputs: FitInputs, columns: Columns | None) -> MapSta
     elif "length of the rows" in shares:
         # Rows of any length are measured: to refuse one would tell that it exists. They have no intercept,
         # which would count as a part of their length; the start may have one.
-        row_map = RowMap(None, True, None, columns=columns, bound=LONGEST_FOUND)
+        row_map = RowMap(None, True, None, columns=columns, bound=LENGTH_LIMIT)
         mapped = _mapped(head._with_intercept(row_map, inputs), inputs)
         return MapStage(HeadRows(inputs, row_map), mapped, shares, shares)
     else:
@@ -496,9 +496,9 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
     if "columns" in shares:
         spent |= shares
         multiplier = inputs.budget.multiplier(shares["columns"])
-        found = yield from of_rows(rows, noisy_columns(learner, inputs.n_features, multiplier))
+        noisy = yield from of_rows(rows, noisy_columns(learner, inputs.n_features, multiplier))
         stage_ended(head)
-        columns = found.standardised(centred=head._centres_columns(inputs))
+        columns = noisy.standardised(centred=head._centres_columns(inputs))
         after = _stage_with(head, inputs, columns)
         rows, mapped, shares = after.rows, after.mapped, after.shares
         if columns is None and not isinstance(inputs.table, ArrayTable):
@@ -550,12 +550,12 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
     return _mapped(row_map, inputs, largest), spent
 
 
-def _centre(found: NoisyMean, row_map: RowMap, inputs: FitInputs) -> Array:
+def _centre(private: NoisyMean, row_map: RowMap, inputs: FitInputs) -> Array:
     """The centre of unit rows: that of private rows, and of public rows where there are any."""
     unit_pub = RowMap(None, True, None, columns=row_map.columns)(inputs.X_known, np.float64)
-    if len(unit_pub) < 2:  # one row tells no variance
-        return found.shrunk()
-    return found.combined(unit_pub.mean(axis=0), _variance_of_mean(unit_pub))
+    if len(unit_pub) < 2:  # one row gives no variance
+        return private.shrunk()
+    return private.combined(unit_pub.mean(axis=0), _variance_of_mean(unit_pub))
 
 
 def _variance_of_mean(unit_pub: Array) -> float:
@@ -568,7 +568,7 @@ def _variance_of_mean(unit_pub: Array) -> float:
 
 
 def check_share(head: Any, inputs: FitInputs) -> float:
-    """Share of the squared budget for checking the start on private rows; 0 if no check is of use."""
+    """Share of the squared budget for checking the start on private rows; 0 if a check is useless."""
     enough = len(inputs.X_pub) >= (2 if inputs.loss.has_classes else FEWEST)
     public = isinstance(head.init, str) and head.init == "public" and enough
     if not (inputs.is_default and public and head._divides(inputs)) or head._needs_public(inputs):

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 from .._engine import Budget
 from .._rows import PrivateRows
 from .._utils.validation import Kind, check
-from ..algorithms import AdaMix, Algorithm, CosinePDADPMD, Coupling, NoisyGD
+from ..algorithms import AdaMix, Algorithm, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from ..components.protocols import PublicView
-from ..modelmix import ModelMix
 from ._module import ModuleClassifier, load_modules
 
 #: The algorithm for each name that ``algorithm`` accepts.
@@ -125,10 +124,10 @@ class FirstOrderDPModuleClassifier(ModuleClassifier):
             remedy="the others need products with rows or a convex public loss, and work with "
             "MixedDPLogisticRegression",
         )
-        found: Algorithm = (
+        chosen: Algorithm = (
             FIRST_ORDER[self.algorithm]() if isinstance(self.algorithm, str) else self.algorithm
         )
-        return found
+        return chosen
 
     def _source(self, private: Any, loss: Any, W: Any, exact: bool) -> PrivateRows:
         source: PrivateRows = load_modules().GradientRows(private, loss, W)

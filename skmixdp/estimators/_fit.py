@@ -28,13 +28,13 @@ from ._resume import resumed
 
 Array = NDArray[Any]
 
-#: Multiplications in a pass that takes longer than threads need to share it.
+#: Multiplications of a pass from which threads that share it save time.
 _MANY = 70_000_000
 
 
 @dataclass(frozen=True, repr=False)
 class FitData:
-    """The rows of one fit as they were passed; ``rows`` names and selects rows of ``X``, None all.
+    """The rows of one fit as they were passed; ``rows`` is a name and a selection of rows of ``X``, None all.
 
     ``groups`` are ids of the persons whose rows these are; None if each row is protected by itself.
     ``X_unlabeled`` are public rows without labels.
@@ -55,7 +55,7 @@ class Start:
     """First request of a course: the rows to open, and the event to charge.
 
     ``estimator`` is the copy that receives the results, ``private`` says whether the noise is secret,
-    ``n_rows`` counts rows or what else the ``unit`` of the guarantee is, and ``work`` counts the
+    ``n_rows`` counts units of the guarantee (rows or persons, see ``unit``), and ``work`` counts the
     multiplications in a pass that threads may share (None for other rows). ``public`` are the facts that
     determine, with the estimator's parameters and with released numbers, what the fit asks; None if nothing
     does. ``charge`` is that of the interrupted fit that this one continues; None charges a new fit.
@@ -85,7 +85,7 @@ def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
         managed(watched, partial(fit_one, estimator, data, ()))
         return
     fitted = copy.copy(estimator)
-    with np.errstate(all="ignore"):  # the user's own state could tell of tiny or huge rows
+    with np.errstate(all="ignore"):  # NumPy errors that the user turned on could reveal rows
         budget = fitted._check_parameters()
         warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=4)
         run_fits([fitted._course(budget, data)])
@@ -194,8 +194,8 @@ def fit_many(
     if len({id(estimator) for estimator in estimators}) < len(estimators):
         raise ValueError("fit_many got the same estimator twice; pass a clone of it.")
     fitted = [copy.copy(estimator) for estimator in estimators]
-    selections = [None if own is None else (f"rows[{i}]", own) for i, own in enumerate(rows)]
-    with np.errstate(all="ignore"):  # the user's own state could tell of tiny or huge rows
+    selections = [None if chosen is None else (f"rows[{i}]", chosen) for i, chosen in enumerate(rows)]
+    with np.errstate(all="ignore"):  # NumPy errors that the user turned on could reveal rows
         budgets = [copied._check_parameters() for copied in fitted]
         warn_of_seed(*(estimator.random_state for estimator in estimators))
         run_fits(
@@ -228,7 +228,7 @@ def run_fits(courses: Sequence[FitCourse]) -> None:
 
 
 def _charged(start: Start, outcomes: ExitStack) -> Charge | None:
-    """Charge a fit to its ledger, which learns how the fit ends."""
+    """Charge a fit to its ledger, and let the ledger record how the fit ends."""
     ledger = start.estimator.ledger
     charge = start.charge or charge_event(
         ledger,

@@ -13,7 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 from .._engine import Budget, Closing, Plan, Run, make_plan
 from .._learning.class_shares import LogitAdjustment
 from .._linear import Loss, row_norms
-from .._rows import Columns, PersonTable, RowMap, Table, check_groups, check_lengths, given_groups
+from .._rows import (
+    Columns,
+    PersonTable,
+    RowMap,
+    Table,
+    check_groups,
+    check_lengths,
+    check_private_rows,
+    given_groups,
+)
+from .._rows.labels import given_labels
 from .._utils.validation import (
     CONVERSION_ERRORS,
     FLAG,
@@ -26,18 +36,16 @@ from .._utils.validation import (
 )
 from ..algorithms import BY_NAME, Algorithm
 from ..components.protocols import PublicInfo
+from ..components.public import PublicData
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import LedgerDataset, Neighboring, Noise, PerInstanceRecord
 from ..privacy.noise import noise_source
-from ..public import PublicData
 from ._base import PrivateEstimator
 from ._checks import (
     CheckTarget,
     check_device,
-    check_private_rows,
     collect_public,
     collect_unlabeled,
-    given_labels,
 )
 from ._course import FitInputs, Mapped, PlannedHead, needs_private_rows
 from ._exports import to_onnx
@@ -49,7 +57,7 @@ Array = NDArray[Any]
 #: Times the number of public rows, and in squares, it must stay a float.
 _PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
 
-#: Rows of fewer columns lose too much by unit length.
+#: With fewer columns, rows of unit length lose too much of their information.
 _FEWEST_AT_UNIT_LENGTH = 4
 
 
@@ -148,18 +156,18 @@ class LinearHead(PrivateEstimator):
         y = check_target(labels, "y", n_rows, "X")
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(data.X_pub, data.y_pub, names, n_features, check_target)
-        own = members(data.rows, n_rows)
+        mask = members(data.rows, n_rows)
         if (groups := given_groups(data.X, data.groups)) is not None:
-            table, own = self._persons(table, groups, own), None
+            table, mask = self._persons(table, groups, mask), None
         else:
             warn_of_repeats(table.n_distinct(), n_rows)
-        warn_of_delta(self.delta, table.shape[0] if own is None else int(own.sum()))
+        warn_of_delta(self.delta, table.shape[0] if mask is None else int(mask.sum()))
         X_pub, y_pub = (np.empty((0, n_features)), None) if public is None else public
-        return table, y, X_pub, y_pub, own
+        return table, y, X_pub, y_pub, mask
 
-    def _persons(self, table: Table, groups: Any, own: Array | None) -> PersonTable:
-        """The rows to fit to as those of persons."""
-        persons = check_groups(groups, table.shape[0], self.noise, own)
+    def _persons(self, table: Table, groups: Any, mask: Array | None) -> PersonTable:
+        """The rows to fit to, grouped by persons."""
+        persons = check_groups(groups, table.shape[0], self.noise, mask)
         if check_device(self.device) not in (None, "cpu"):
             raise ValueError(
                 f"device={shown(self.device)} cannot be combined with groups, whose rows are held on the "
@@ -246,7 +254,7 @@ class LinearHead(PrivateEstimator):
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(inputs.X_pub)
         data = PublicData(mapped.X_pub, inputs.y_pub, inputs.loss, l2, inputs.dtype)
         start = partial(self._start, mapped.row_map, inputs.label_logits)
-        # Ahead of the map, a start by name is left unknown: the public head takes long to find.
+        # Ahead of the map, a start by name is left unknown: fitting the public head takes long.
         unknown = ahead and isinstance(self.init, str)
         info = PublicInfo(
             view=data.view(np.zeros((inputs.loss.n_outputs, data.X.shape[1])) if unknown else start(data)),
@@ -305,11 +313,11 @@ class LinearHead(PrivateEstimator):
         return False
 
     def _adjustment(self, inputs: FitInputs, row_map: RowMap, info: PublicInfo) -> LogitAdjustment | None:
-        """A correction for class shares at the end of the fit, if there are classes."""
+        """A correction of the logits for class shares at the end of the fit, if there are classes."""
         return None
 
     def _temperature(self, inputs: FitInputs, info: PublicInfo) -> Closing | None:
-        """A correction of the probabilities at the end of the fit, if there are any."""
+        """A closing that calibrates the probabilities, if the model has any."""
         return None
 
     def _scales(self) -> bool:
@@ -331,7 +339,7 @@ class LinearHead(PrivateEstimator):
         return self.whiten != "auto" and bool(self.whiten) and len(inputs.X_known) == 0
 
     def _preconditions(self, inputs: FitInputs) -> bool:
-        """Whether a part of the budget can be spent on what the default algorithm can use."""
+        """Whether the default algorithm may spend budget on noisy columns or a second moment."""
         return self._divides(inputs) and inputs.is_default and self.row_norm is not None
 
     def _divides(self, inputs: FitInputs) -> bool:
@@ -398,7 +406,7 @@ class LinearHead(PrivateEstimator):
         return W
 
     def _given_start(self) -> Array:
-        """The coefficients in ``init``, for targets as they are in training."""
+        """The coefficients in ``init``, in the units of training."""
         try:
             return np.asarray(self.init, dtype=np.float64)
         except CONVERSION_ERRORS:

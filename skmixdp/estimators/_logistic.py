@@ -14,15 +14,22 @@ from .._learning.shrinkage import can_balance
 from .._learning.temperature import temperature
 from .._linear import Loss, MultilabelLoss, WeightedLoss, classification_loss
 from .._rows import RowMap
+from .._rows.labels import (
+    check_indicator,
+    check_labels,
+    encode_labels,
+    given_labels,
+    is_indicator,
+    names_of_labels,
+)
 from .._utils.validation import NON_NEGATIVE, Allowed, Kind, shown
 from ..components.protocols import PublicInfo
-from ..public import PublicData
-from ._checks import check_class_weight, check_labels, check_sample_weight, counts, given_labels, passed
-from ._classifier import Classifier, encode_labels
+from ..components.public import PublicData
+from ._checks import check_class_weight, check_sample_weight, counts, passed
+from ._classifier import Classifier
 from ._course import FitInputs, course
 from ._fit import FitCourse, FitData, fit_one
 from ._linear import LinearHead
-from ._multilabel import check_indicator, is_indicator, names_of_labels
 from ._private_score import PrivateScoreMixin
 
 Array = NDArray[Any]
@@ -327,7 +334,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
                 )
 
     def _starts_from_shares(self, inputs: FitInputs) -> bool:
-        """Whether noisy shares of the labels may be the start: that of the default without public rows."""
+        """Whether noisy label shares are the start, as in the default without public rows."""
         by_default = isinstance(self.init, str) and self.init == "public" and self.fit_intercept
         return by_default and not len(inputs.X_pub) and inputs.is_default and self._divides(inputs)
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine import Budget, OpenRows, Run, make_plan, of_rows, training
 from .._rows import PrivateRows
+from .._rows.labels import check_labels
 from .._utils.validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
 from ..components.protocols import PublicInfo, PublicView
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
@@ -21,7 +22,7 @@ from ..privacy import Charge, Noise
 from ..privacy.noise import noise_source
 from ._base import PrivateEstimator
 from ._callbacks import FitTasks
-from ._checks import check_labels, refuse_sample_weight
+from ._checks import refuse_sample_weight
 from ._classifier import Classifier
 from ._fit import FitCourse, FitData, Start, fit_one
 

@@ -9,9 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._rows import RowMap, finite_rows, implicit_products, implicit_rows, scaled_first, special_table
+from .._rows import RowMap, finite_rows, header, implicit_products, implicit_rows, scaled_first, special_table
 from .._utils.validation import rows_to_transform
-from ._checks import header
 
 Array = NDArray[Any]
 
@@ -37,7 +36,7 @@ def head_outputs(estimator: Any, X: Any) -> Array:
 
 
 def _checked(outputs: Array) -> Array:
-    """Outputs, all of them finite."""
+    """The outputs, unless some are not finite."""
     if not np.isfinite(outputs).all():
         raise ValueError(
             "X has rows whose outputs are not finite, since they or the coefficients are too large; scale "
@@ -66,7 +65,7 @@ def _dense_outputs(estimator: Any, X: Array) -> Array:
 
 @np.errstate(over="ignore", invalid="ignore")
 def _sparse_outputs(estimator: Any, X: Any) -> Array:
-    given = X
+    passed = X
     X, row_map = scaled_first(X, replace(estimator._row_map, intercept_value=None))
     factors = implicit_rows(X, row_map).factors
     points = np.atleast_2d(estimator.coef_)
@@ -77,5 +76,5 @@ def _sparse_outputs(estimator: Any, X: Any) -> Array:
     # A row whose length overflows has factor 0, even where its products do not overflow.
     overflowed = ~np.isfinite(outputs if outputs.ndim == 1 else outputs.sum(axis=1)) | (factors == 0)
     if overflowed.any():  # dense rows are divided by their largest entry first
-        outputs[overflowed] = _dense_outputs(estimator, given[overflowed].toarray().astype(np.float64))
+        outputs[overflowed] = _dense_outputs(estimator, passed[overflowed].toarray().astype(np.float64))
     return outputs

@@ -126,9 +126,9 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         ValueError, TypeError
             Whatever a step refuses, before any noise is drawn or any ledger charged.
         """
-        given = {name: value for name, value in params.items() if value is not None}
+        passed = {name: value for name, value in params.items() if value is not None}
         with sklearn.config_context(enable_metadata_routing=True):
-            super().fit(X, y, **given)
+            super().fit(X, y, **passed)
         head = self._final_estimator
         if len(self.steps) > 1:
             public = (*head.privacy_.treated_as_public, _COLUMNS)

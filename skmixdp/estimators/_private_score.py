@@ -12,12 +12,12 @@ from .._engine import OpenRows, charge_event, drive, of_rows
 from .._learning.comparison import all_right, is_correct
 from .._learning.geometry import Learner, noisy_counts
 from .._linear import predicted_classes
-from .._rows import Block, PersonTable, check_groups, given_groups
+from .._rows import Block, PersonTable, check_groups, check_private_rows, given_groups
+from .._rows.labels import check_targets, given_labels
 from .._utils.validation import POSITIVE, PROBABILITY, check
 from ..privacy import GaussianEvent, NoiseSource, noise_multiplier_for, recorded_outcome
 from ..privacy.noise import noise_source, seed_of, warn_of_seed
 from ..privacy.report import counted
-from ._checks import check_private_rows, check_targets, given_labels
 
 Array = NDArray[Any]
 
@@ -29,7 +29,7 @@ _CUT = 2.0
 
 
 class PrivateSumsMixin:
-    """Mixin that releases noisy sums of what private rows score with a linear head."""
+    """Mixin that releases noisy sums of the scores of private rows under a linear head."""
 
     def _noisy_sums(
         self: Any,
@@ -58,7 +58,7 @@ class PrivateSumsMixin:
         if noise.kind == "seeded":
             noise = NoiseSource(_SEEDS_OF_COUNTS + (seed_of(self.random_state) or 0))
         # This reads and checks rows that are not in memory, so do it before the charge.
-        with np.errstate(all="ignore"):  # the user's own state could tell of tiny or huge rows
+        with np.errstate(all="ignore"):  # NumPy errors that the user turned on could reveal rows
             rows = table.private_rows(targets, self._row_map, self._products_dtype(), exact=noise.needs_grid)
         event = GaussianEvent(multiplier, 1, noise=self.noise)
         charge = charge_event(
@@ -265,7 +265,7 @@ class PrivateErrorMixin(PrivateSumsMixin):
 
 
 def multiplier_of(estimator: Any, noise_multiplier: Any, epsilon: Any, delta: Any) -> float:
-    """The noise multiplier of a release, given as it is or by its budget."""
+    """The noise multiplier of a release, which may be passed as a budget."""
     if (noise_multiplier is None) == (epsilon is None):
         raise ValueError(
             f"noise_multiplier={noise_multiplier!r} and epsilon={epsilon!r} must be one number and one None; "
@@ -291,7 +291,7 @@ def _in_cell(Z: Array, block: Block, n_classes: int) -> Array:
 
 
 def _closeness(Z: Array, block: Block) -> Array:
-    """Scores (rows, 1) in [0, 1] of scaled predictions ``Z`` (rows, k); 0 for errors that are no numbers."""
+    """Scores (rows, 1) in [0, 1] of scaled predictions ``Z`` (rows, k); 0 for NaN."""
     errors = np.abs(np.asarray(Z, dtype=np.float64) - np.asarray(block.y, dtype=np.float64)) / _CUT
     # Unlike np.clip, this leaves no NaN.
     return np.asarray(1 - np.fmin(errors, 1.0).mean(axis=1, keepdims=True))

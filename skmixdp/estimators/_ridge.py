@@ -13,15 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from .._engine import Budget
 from .._linear import SquaredLoss
 from .._rows import is_dask
+from .._rows.labels import check_targets, given_labels
 from ..algorithms import BY_NAME, Algorithm
 from ..algorithms.auto import AutoRegression
 from ._checks import (
     check_sample_weight,
     check_target_map,
-    check_targets,
     collect_public,
     counts,
-    given_labels,
     passed,
 )
 from ._course import course
@@ -38,7 +37,7 @@ Array = NDArray[Any]
 #: 7 at epsilon 1.
 _WORST_FIT = 1.5
 
-#: Public targets that vary less, relative to their scale, count as constant and tell nothing.
+#: Public targets that vary less, relative to their scale, count as constant.
 _CONSTANT = 1e-12
 
 

@@ -38,8 +38,8 @@ def zeroth_order_algorithm(algorithm: Any) -> Algorithm:
         _OBJECT,
         remedy="algorithms that need gradients of private rows work with MixedDPLogisticRegression",
     )
-    found: Algorithm = ZEROTH_ORDER[algorithm]() if isinstance(algorithm, str) else algorithm
-    return found
+    chosen: Algorithm = ZEROTH_ORDER[algorithm]() if isinstance(algorithm, str) else algorithm
+    return chosen
 
 
 class ZerothOrderDPClassifier(MixedDPLogisticRegression):

@@ -157,9 +157,10 @@ class ConfusionDisplay:
         self.labels_: list[Text] = []
         for i in np.flatnonzero(np.isfinite(shares[:, 0])):
             reach = 100 * min(1.0, shares[i, rival[i]] + halves[i, rival[i]])
-            self.labels_.append(
-                self.ax_.text(reach + 1.5, places[i], str(self.classes[rival[i]]), va="center", fontsize=8)
-            )
+            name = str(self.classes[rival[i]])
+            label = self.ax_.text(reach + 1.5, places[i], name, va="center", fontsize=8)
+            label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})  # a bar may run below it
+            self.labels_.append(label)
         self.ax_.set_yticks(places, [str(label) for label in self.classes])
         self.ax_.set_ylim(-0.6, k - 0.4)
         self.ax_.set_xlim(-2, 102)

@@ -42,7 +42,7 @@ class EvaluationDisplay:
     Parameters
     ----------
     evaluation : ScoreEvaluation, OneVsRestEvaluation or ResidualEvaluation
-        What :func:`~skmixdp.evaluation.private_evaluation` returned.
+        What :func:`~skmixdp.model_selection.private_evaluation` returned.
     kind : str
         What to draw, see :meth:`from_evaluation`.
 
@@ -66,7 +66,7 @@ class EvaluationDisplay:
         Parameters
         ----------
         evaluation : ScoreEvaluation, OneVsRestEvaluation or ResidualEvaluation
-            What :func:`~skmixdp.evaluation.private_evaluation` returned.
+            What :func:`~skmixdp.model_selection.private_evaluation` returned.
         kind : {"roc", "precision_recall", "calibration", "classes", "residuals"} or None, default=None
             A curve of scores with its intervals; the ROC area of each class; or the histogram of residuals.
             None is the first that the evaluation has.

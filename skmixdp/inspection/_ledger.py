@@ -120,4 +120,5 @@ class LedgerDisplay:
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
             ax.set_xlabel("Number of charges")
         plain_axes(ax)
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=2)
+        long = max(len(str(line.get_label())) for line in self.lines_.values()) > 48  # two would not fit in a row
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=1 if long else 2)

@@ -127,9 +127,10 @@ class ModelCard:
 
     def to_html(self) -> str:
         """The card as a page in plain words, as one file without scripts or links, for screens and print."""
-        metrics = {
-            f"{entry['name']} ({entry['rows']} rows)": f"{entry['value']:.4g}" for entry in self.metrics
-        }
+        metrics = {}
+        for entry in self.metrics:
+            rows, _, how = entry["rows"].partition(", ")
+            metrics[f"{entry['name']}, {rows} rows"] = f"{entry['value']:.4g}" + (f" ({how})" if how else "")
         lines = {name: line for name, line in self.guarantee.items() if name != _WORDS}
         data = {name: lines.pop(name) for name in _DATA if name in lines}
         return page(

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._engine.noisy_sum import SumBudget, noisy_sum
 from .._learning.columns import released_columns
+from .._learning.noisy_sum import SumBudget, noisy_sum
 from .._rows import Persons, check_groups
 from .._utils.validation import (
     FLAG,

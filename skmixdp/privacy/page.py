@@ -13,6 +13,7 @@ _STYLE = """
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 46rem; margin: 0 auto; padding: 1rem;
   overflow-wrap: anywhere }
 h1, h2, h3 { line-height: 1.2; margin: 1.6em 0 .4em; break-after: avoid }
+h1 { font-size: clamp(1.2rem, 5.5vw, 2rem) }
 p, ul, ol { margin: .5em 0 }
 li { margin: .3em 0; break-inside: avoid }
 table { border-collapse: collapse; width: 100% }
@@ -61,10 +62,11 @@ def paragraph(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """A text with a capital letter and a full stop; nothing for an empty text."""
+    """A text with a capital letter and a full stop, unless a name begins it; nothing for an empty text."""
     if not text:
         return ""
-    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", "!", "?")) else ".")
+    first = text[:1] if "_" in text.split(" ")[0] else text[:1].upper()
+    return f"{first}{text[1:]}" + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 def bullets(texts: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 import html
 import json
 import math
+import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -135,16 +136,25 @@ class Document(ABC):
     def __str__(self) -> str:
         rows = self._rows()
         width = max(len(name) for name, _ in rows)
-        lines = [self.title, *(f"  {name:<{width}}  {printable(value)}" for name, value in rows)]
+        # A claim and what is said of it stay in one line.
+        lines = [f"  {name:<{width}}  {printable(value)}" for name, value in rows[:1]]
+        lines += [_hanging(f"  {name:<{width}}  ", printable(value)) for name, value in rows[1:]]
+        lines.insert(0, self.title)
         return "\n".join(lines if self.private else [printable(self.no_guarantee), *lines])
 
     def _repr_html_(self) -> str:
         body = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<tr><th style='text-align:left; white-space:nowrap'>{html.escape(name)}</th>"
             f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
             for name, value in self._rows()
         )
         return f"{html_line(self.no_guarantee)}<table><caption>{self.title}</caption>{body}</table>"
+
+
+def _hanging(start: str, text: str) -> str:
+    """A text after ``start``, in lines that fit a window, each below the first."""
+    lines = textwrap.wrap(text, 97 - len(start), break_long_words=False, break_on_hyphens=False) or [""]
+    return start + f"\n{' ' * len(start)}".join(lines)
 
 
 def html_line(text: str) -> str:

@@ -53,7 +53,6 @@ def test_imports_are_light():
     modules = [
         "skmixdp",
         "skmixdp.audit",
-        "skmixdp.evaluation",
         "skmixdp.inspection",
         "skmixdp.model_selection",
         "skmixdp.preprocessing",

@@ -22,8 +22,7 @@ ROOMS = (
     "estimators",
     "preprocessing",
     "model_selection",
-    "evaluation",
-    "modelmix",
+    "algorithms/modelmix",
     "_utils",
 )
 #: What turns an array into an answer about all of it, as a method or as a function of NumPy or torch.

@@ -19,11 +19,10 @@ from skmixdp._cli.main import main
 from skmixdp._cli.messages import InputError
 from skmixdp._cli.models import _read_options
 from skmixdp._cli.rows import read_labelled
-from skmixdp.algorithms import PAZO, AdaMix, NoisyGD
+from skmixdp.algorithms import PAZO, AdaMix, ModelMix, NoisyGD
 from skmixdp.datasets import open_rows
 from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV
-from skmixdp.modelmix import ModelMix
 from skmixdp.preprocessing import RowNormalizer
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, epsilon_of, noise_multiplier_for
 from tests.rounding import assert_close

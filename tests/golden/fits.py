@@ -10,9 +10,8 @@ import scipy.sparse as sp
 from sklearn.datasets import make_classification, make_regression
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
-from skmixdp.algorithms import DOPE, GEP, PAZO, AdaMix, DPZero, NoisyGD
+from skmixdp.algorithms import DOPE, GEP, PAZO, AdaMix, DPZero, ModelMix, NoisyGD
 from skmixdp.features import ZeroShotHead
-from skmixdp.modelmix import ModelMix
 
 _SEED = 20_261_122
 

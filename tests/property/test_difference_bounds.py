@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from skmixdp._linear import GradientEmbedding, LogisticLoss, MultilabelLoss, SoftmaxLoss, row_norms
 from skmixdp._rows import Block
-from skmixdp.components import L2Clip
+from skmixdp.components import L2Clip, L2LinfClip
 from skmixdp.components.dope import clipped_deviations, deviation_bounds
 from skmixdp.components.gep import clipped_parts
-from skmixdp.modelmix import L2LinfClip
 from tests.rounding import assert_relative
 
 DTYPES = ["float32", "float64"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine.release import GaussianMechanism, recorded_releases
-from skmixdp.evaluation import private_evaluation
+from skmixdp.model_selection import private_evaluation
 from tests.given_models import GivenPredictions, GivenScores
 
 pytestmark = pytest.mark.filterwarnings("ignore:delta:UserWarning")

@@ -27,8 +27,8 @@ from skmixdp._rows import (
     whitened_entries,
 )
 from skmixdp.components.dope import clipped_deviations
+from skmixdp.components.public import PublicData
 from skmixdp.components.queries import clipped_residuals
-from skmixdp.public import PublicData
 from tests.catalog import CLIPPERS
 from tests.conftest import exactly_whitened
 from tests.rounding import assert_close

@@ -11,10 +11,9 @@ from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import Run
 from skmixdp._rows import Batch, Request
-from skmixdp.algorithms import AdaMix, CosinePDADPMD, Coupling, NoisyGD
+from skmixdp.algorithms import AdaMix, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from skmixdp.components import FullBatch, L2Clip, PoissonBatch
 from skmixdp.components.queries import clipped_residuals
-from skmixdp.modelmix import ModelMix
 from tests.conftest import Watched, train
 from tests.module_problems import (
     GradientRows,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine.noisy_sum import SumBudget, noisy_sum
+from skmixdp._learning.noisy_sum import SumBudget, noisy_sum
 from skmixdp.preprocessing import NoisyScaler
 from tests.conftest import Watched
 from tests.rounding import assert_close

@@ -11,8 +11,7 @@ import pytest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp._engine.release import recorded_releases
-from skmixdp.evaluation import PrivateThresholdClassifier, private_evaluation
-from skmixdp.model_selection import PrivateSearchCV
+from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger
 from tests.property.test_persons_replay import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from skmixdp._linear import SoftmaxLoss
 from skmixdp.components import ConvexWeight, CosineWeight, CouplingWeight
 from skmixdp.components.protocols import PublicInfo, ReleaseFacts
-from skmixdp.public import PublicData
+from skmixdp.components.public import PublicData
 from tests.conftest import make_problem
 from tests.rounding import assert_close
 

@@ -172,14 +172,14 @@ def test_folds_and_scalers_show_what_their_noise_pays_for(monkeypatch, name, nei
 @pytest.mark.parametrize("neighbour", NEIGHBOURS)
 def test_a_decision_by_exact_columns_would_be_found(monkeypatch, neighbour):
     """The twin: whether columns are standardised follows from the largest private entry."""
-    from skmixdp._learning.columns import FoundColumns
+    from skmixdp._learning.columns import NoisyColumns
 
     largest = []
 
-    def by_the_rows(self, *, centred, sound=FoundColumns.standardised):
+    def by_the_rows(self, *, centred, sound=NoisyColumns.standardised):
         return sound(self, centred=centred) if largest[-1] < 100 else None
 
-    monkeypatch.setattr(FoundColumns, "standardised", by_the_rows)
+    monkeypatch.setattr(NoisyColumns, "standardised", by_the_rows)
     plain = path_of("logistic", "few", "none", "default")
 
     def path(private, calls):

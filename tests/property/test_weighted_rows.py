@@ -21,9 +21,9 @@ from skmixdp._linear import (
     with_weights,
 )
 from skmixdp._rows import Block, RowMap
+from skmixdp.components.public import PublicData
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.estimators import _course
-from skmixdp.public import PublicData
 from tests.catalog import ALGORITHMS, CLIPPERS
 from tests.conftest import Watched, make_label_problem, make_problem, make_regression_problem, train
 from tests.property.spies import Recorded, prepare, source

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.reproduce import modelmix_fig3 as fig3
-from skmixdp.modelmix import ModelMixEvent
+from skmixdp.algorithms.modelmix import ModelMixEvent
 from skmixdp.privacy import amplified_epsilon, epsilon_of
 
 TIGHT = {

@@ -54,3 +54,21 @@ def test_rehearsals_use_each_public_row_once_and_every_class_alike():
     assert sorted(np.concatenate([part.X.ravel() for part in parts])) == list(range(100))
     for part, count in zip(parts, (4, 4, 2), strict=True):
         assert (np.bincount(part.y) == count).all()
+
+
+@pytest.mark.parametrize("method", ["DP-SGD", "DPMD"])
+def test_a_run_that_is_scored_on_its_way_is_the_same_run(method):
+    rng = np.random.default_rng(0)
+    private, public = (
+        pazo_fashion.Rows(rng.random((n, 784), np.float32), np.arange(n) % 10) for n in (40, 20)
+    )
+    task = pazo_fashion.Task(pazo_fashion.network(0, 4), private, public, 0.0, len(private), 5, 0)
+    setting = {"learning_rate": 0.5, "clip": 1.0}
+    steps, modules = zip(*pazo_fashion.course(method, setting, task, (1, 3)), strict=True)
+    assert steps == (1, 3, 5)
+    whole = pazo_fashion.train(method, setting, task)
+    for mine, theirs in zip(modules[-1].parameters(), whole.parameters(), strict=True):
+        torch.testing.assert_close(mine, theirs)
+    line = {"epsilon": 1.0, "method": method, "accuracy": 0.5, "control": 0.25}
+    found = pazo_fashion.curves(pd.DataFrame([{**line, "steps": count} for count in steps]))
+    assert f"| 1 | {method} | 50.0 / 25.0 | 50.0 / 25.0 | 50.0 / 25.0 |" in found

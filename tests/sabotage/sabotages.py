@@ -75,7 +75,7 @@ _ENCODER = "tests/unit/preprocessing/test_table_encoder.py::"
 _DOCUMENTS = "tests/unit/test_documents.py::test_the_first_line_says_no_guarantee_and_names_the_leak"
 _BESIDE_FITS = "tests/sklearn/test_persons.py::"
 _EVALUATED = "tests/property/test_evaluation_sensitivity.py::"
-_THRESHOLD = "tests/unit/evaluation/test_threshold.py::"
+_THRESHOLD = "tests/unit/model_selection/test_threshold.py::"
 
 _SHARES_OF_LABELS = (
     "tests/unit/learning/test_label_shares.py::test_a_row_moves_the_sums_by_what_is_stated_for_any_labels"
@@ -169,7 +169,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "exact sums in a report",
         "A hidden attribute of a scaler's report, which pickles keep, holds the sums before their noise.",
-        "_engine/noisy_sum.py",
+        "_learning/noisy_sum.py",
         "    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n",
         "    made = noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n"
         '    object.__setattr__(made[1], "_sums", values.sum(axis=0))\n    return made\n',
@@ -309,7 +309,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "ModelMix with sign(0) = 0",
         "The first step, which starts from two equal heads, is not mixed and is accounted for as if it were.",
-        "modelmix/wrapping.py",
+        "algorithms/modelmix/wrapping.py",
         "np.where(gap >= 0, least / 2, -least / 2)",
         "np.sign(gap) * least / 2",
         "tests/unit/algorithms/test_modelmix.py::test_equal_heads_are_pushed_apart_upwards",
@@ -805,7 +805,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "mixing accounted for outside of the tested grids",
         "ModelMix claims amplification where its argument was never tried.",
-        "modelmix/accountant.py",
+        "algorithms/modelmix/accountant.py",
         "    known &= shift <= MAX_SHIFT and width >= MIN_WIDTH\n",
         "",
         "tests/unit/privacy/test_modelmix.py::test_nothing_is_claimed_where_nothing_was_tested",
@@ -813,7 +813,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "half of the mixing",
         "Heads are hidden in mixtures of half the width that ModelMix is accounted for by.",
-        "modelmix/wrapping.py",
+        "algorithms/modelmix/wrapping.py",
         "np.abs(gap) < least, np.where",
         "np.abs(gap) < least / 2, 0.5 * np.where",
         "tests/unit/algorithms/test_modelmix.py::test_the_gap_becomes_the_old_one_and_the_threshold",
@@ -918,10 +918,10 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a threshold that keeps the mu of one release",
         "The report of a threshold states the curve of Gaussian DP, which its discrete noise does not have.",
-        "evaluation/_threshold.py",
+        "model_selection/_threshold.py",
         'inexact = {} if exact or not hasattr(first, "mu") else {"mu": None}',
         "inexact: dict[str, Any] = {}",
-        "tests/unit/evaluation/test_threshold.py::test_a_mu_is_that_of_both_releases",
+        "tests/unit/model_selection/test_threshold.py::test_a_mu_is_that_of_both_releases",
     ),
     _sabotage(
         "a private score that is not charged",
@@ -1026,7 +1026,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "an error that quotes a label",
         "An error message contains a private label, and so does the log that it ends in.",
-        "estimators/_classifier.py",
+        "_rows/labels.py",
         "; list every class in classes.",
         ", as {y.tolist()[row]!r} is; list every class in classes.",
         "tests/unit/utils/test_validation.py::test_a_private_label_that_is_no_class_is_not_quoted",
@@ -1261,8 +1261,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "counts on private rows under the user's own state of NumPy",
         "A warning or error of NumPy tells that there is a tiny row.",
         "estimators/_private_score.py",
-        'with np.errstate(all="ignore"):  # the user',
-        "with np.errstate():  # the user",
+        'with np.errstate(all="ignore"):  # NumPy errors',
+        "with np.errstate():  # NumPy errors",
         "tests/property/test_replay.py::test_counts_are_silent_on_rows_of_any_size[private_score-raise]",
     ),
     Sabotage(
@@ -1323,8 +1323,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "The spreads by which columns are standardised are those of the private rows, without noise.",
         "_learning/columns.py",
         "    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n",
-        "    found, report = noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n"
-        "    return FoundColumns(found.center, X.std(axis=0)), report\n",
+        "    columns, report = noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n"
+        "    return NoisyColumns(columns.center, X.std(axis=0)), report\n",
         "tests/sklearn/test_scaler_without_bounds.py::test_a_seed_is_reproducible_and_said_to_be_not_private",
     ),
     _sabotage(
@@ -1471,7 +1471,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a number of labels read from those that occur",
         "The number of outputs tells whether a row with a rare label exists.",
-        "estimators/_multilabel.py",
+        "_rows/labels.py",
         "return table.astype(np.int8)",
         "return table[:, table.any(axis=0)].astype(np.int8)",
         "tests/unit/estimators/test_multilabel.py::test_a_label_that_no_row_has_keeps_its_column",
@@ -1508,7 +1508,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
             ),
             Edit(
                 "skmixdp/_learning/temperature.py",
-                "isotonic_regression(sums)",
+                "isotonic_regression(sums + prior)",
                 "isotonic_regression(sum(each.sum(axis=0) for each in exact))",
             ),
         ),
@@ -1526,7 +1526,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "classes one by one with a sensitivity of 1",
         "A row adds to a cell of each class, and the noise is that of one cell.",
-        "evaluation/_histograms.py",
+        "_learning/histograms.py",
         "releases=(ReleasedArray(sensitivity_of(n_histograms)),),",
         "releases=(ReleasedArray(1.0),),",
         _EVALUATED + "test_several_classes[one_vs_rest-3]",
@@ -1534,7 +1534,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "an evaluation with two thirds of its noise",
         "The histogram costs more than is stated.",
-        "evaluation/_histograms.py",
+        "_learning/histograms.py",
         "learner.ask(learner.mechanism(multiplier), query)",
         "learner.ask(learner.mechanism(0.66 * multiplier), query)",
         "tests/statistical/test_evaluation.py::"
@@ -1543,15 +1543,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "an evaluation that is not charged",
         "The histogram is released and the ledger does not know of it.",
-        "evaluation/_private_evaluation.py",
+        "model_selection/_private_evaluation.py",
         "budget = SumBudget(epsilon, delta, neighboring, noise, random_state, ledger)",
         "budget = SumBudget(epsilon, delta, neighboring, noise, random_state, None)",
-        "tests/unit/evaluation/test_private_evaluation.py::test_the_charge_comes_before_the_release",
+        "tests/unit/model_selection/test_private_evaluation.py::test_the_charge_comes_before_the_release",
     ),
     _sabotage(
         "cells from the smallest private score on",
         "One row moves all others to other cells.",
-        "evaluation/_private_evaluation.py",
+        "model_selection/_private_evaluation.py",
         "bins_of(logit(scores), low, LARGEST_LOGIT, number)",
         "bins_of(logit(scores), np.nanmin(logit(scores)), LARGEST_LOGIT, number)",
         _EVALUATED + "test_ties_and_ends_have_fixed_cells",
@@ -1559,16 +1559,16 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a model's warnings on private rows",
         "What a model says of an odd row is shown before any noise.",
-        "evaluation/_private_evaluation.py",
+        "model_selection/_private_evaluation.py",
         'warnings.simplefilter("ignore")',
         'warnings.simplefilter("default")',
-        "tests/unit/evaluation/test_private_evaluation.py::"
+        "tests/unit/model_selection/test_private_evaluation.py::"
         "test_warnings_of_a_model_on_private_rows_are_withheld",
     ),
     _sabotage(
         "held-out rows that are drawn by labels",
         "One label moves rows of other people between the fit and the histogram.",
-        "evaluation/_threshold.py",
+        "model_selection/_threshold.py",
         "train_test_split(X, y, **split)",
         "train_test_split(X, y, **split, stratify=y)",
         _THRESHOLD + "test_the_split_does_not_depend_on_the_rows",
@@ -1576,7 +1576,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a threshold around several budgets",
         "The report states the budget of the last step, and the others are not counted.",
-        "evaluation/_threshold.py",
+        "model_selection/_threshold.py",
         "        _check_budgets(self.estimator)\n",
         "",
         _THRESHOLD + "test_budgets_that_the_report_would_not_count_are_refused[scaler-0.2]",
@@ -1584,7 +1584,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "held-out rows that the fit has seen",
         "A row is in both parts, while its guarantee is said to be that of one.",
-        "evaluation/_threshold.py",
+        "model_selection/_threshold.py",
         ".fit(X_fit, y_fit, **passed)",
         ".fit(np.concatenate([X_fit, X]), np.concatenate([y_fit, y]), **passed)",
         _THRESHOLD + "test_the_fit_never_sees_the_held_out_rows",
@@ -1730,7 +1730,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "held-out rows instead of persons",
         "A person has rows in the fit and in the histogram, while the guarantee is said to be that of one.",
-        "evaluation/_threshold.py",
+        "model_selection/_threshold.py",
         "own = np.isin(persons.codes, seen)",
         "own = np.arange(len(persons.codes)) % persons.n_persons < len(seen)",
         _BESIDE_FITS + "test_a_threshold_holds_out_persons_whatever_their_numbers_of_rows",
@@ -1738,7 +1738,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "cells by the number of rows of persons",
         "The number of cells of an evaluation tells how many rows persons have.",
-        "evaluation/_private_evaluation.py",
+        "model_selection/_private_evaluation.py",
         "n_terms = n_rows if persons is None else persons.n_persons",
         "n_terms = n_rows",
         _BESIDE_FITS + "test_the_cells_follow_from_the_number_of_persons",
@@ -1746,7 +1746,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a scaler that counts rows for persons",
         "A person with many rows moves noisy means and deviations by one unit for each of them.",
-        "_engine/noisy_sum.py",
+        "_learning/noisy_sum.py",
         "if persons is None:",
         "if len(values):",
         _BESIDE_FITS + "test_a_scaler_has_the_mean_and_deviation_over_persons",

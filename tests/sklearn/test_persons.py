@@ -13,8 +13,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp.evaluation import PrivateThresholdClassifier, private_evaluation
-from skmixdp.model_selection import PrivateSearchCV
+from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger
 

@@ -16,11 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPModuleClassifier
 from skmixdp._engine import loop, make_plan
 from skmixdp._rows import RowMap
-from skmixdp.algorithms import AdaMix
+from skmixdp.algorithms import AdaMix, ModelMix
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.model_selection import PrivateSearchCV, _private_search, public_params
 from skmixdp.model_selection._trials import Allowance
-from skmixdp.modelmix import ModelMix
 from skmixdp.preprocessing import NoisyScaler, PublicOnly
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, TrialLaw, epsilon_of_event
 from tests.conftest import heads_of_passes

@@ -20,9 +20,13 @@ from sklearn.pipeline import make_pipeline
 import skmixdp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
 from skmixdp._cli.main import main
-from skmixdp.evaluation import PrivateThresholdClassifier, private_evaluation
 from skmixdp.inspection import ConfusionDisplay, ensemble_report
-from skmixdp.model_selection import PrivateSearchCV, WithPublicRows
+from skmixdp.model_selection import (
+    PrivateSearchCV,
+    PrivateThresholdClassifier,
+    WithPublicRows,
+    private_evaluation,
+)
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from skmixdp.evaluation import private_evaluation
+from skmixdp.model_selection import private_evaluation
 from skmixdp.privacy import noise_multiplier_for
 from tests.given_models import GivenPredictions, GivenScores
 from tests.statistical.test_noise_scale import assert_standard_normal

@@ -8,8 +8,7 @@ from scipy.stats import kstest, norm
 
 from skmixdp._engine import Run
 from skmixdp._rows import InMemoryRows
-from skmixdp.algorithms import NoisyGD
-from skmixdp.modelmix import ModelMix
+from skmixdp.algorithms import ModelMix, NoisyGD
 from skmixdp.privacy import NoiseSource
 from tests.conftest import Silent, make_problem, train
 

@@ -24,8 +24,7 @@ from skmixdp import (
     fit_many,
 )
 from skmixdp.algorithms import DOPE, GEP, PAZO, AdaMix, DPZero, NoisyGD
-from skmixdp.evaluation import private_evaluation
-from skmixdp.model_selection import PrivateSearchCV
+from skmixdp.model_selection import PrivateSearchCV, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from tests.noise import FAULTS, REPEATED, assert_found, by_run, check_releases, recorded, scaled
 

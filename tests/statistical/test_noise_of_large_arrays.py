@@ -21,8 +21,7 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
-from skmixdp.algorithms import DPZero
-from skmixdp.modelmix import ModelMix
+from skmixdp.algorithms import DPZero, ModelMix
 from skmixdp.preprocessing import NoisyScaler
 from tests.noise import assert_energies, assert_tails, recorded
 

@@ -4,8 +4,9 @@ from dataclasses import FrozenInstanceError, fields, is_dataclass
 
 import pytest
 
-from skmixdp import modelmix, privacy
+from skmixdp import privacy
 from skmixdp._engine.release import RecordedRelease
+from skmixdp.algorithms import modelmix
 from skmixdp.privacy.accounting import calibrate, composition
 from skmixdp.privacy.ledger import _account as account
 

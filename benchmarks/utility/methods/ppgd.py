@@ -18,7 +18,7 @@ from skmixdp.algorithms import Algorithm
 from skmixdp.algorithms._base import descent
 from skmixdp.components import ConstantWeight, FullSpace, GradientQuery, PublicQuantileClip
 from skmixdp.components.protocols import PublicInfo, StepContext, Update
-from skmixdp.public import PublicData, PublicView
+from skmixdp.components.public import PublicData, PublicView
 
 from ..problems import Array, Problem
 from .contract import Score

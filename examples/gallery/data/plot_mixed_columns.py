@@ -44,7 +44,8 @@ from skmixdp.preprocessing import TableEncoder
 model = private_pipeline(TableEncoder(), MixedDPLogisticRegression(epsilon=1.0, delta=1e-5))
 model.fit(X, y_priv, X_pub=X_pub, y_pub=y_pub)
 for name, column in model[0].columns_.items():
-    print(name, column)
+    learned = f"centre {column.center:.0f}, spread {column.scale:.0f}, missing values: {column.indicator}"
+    print(f"{name:8} {column.kind:10} {', '.join(column.categories) or learned}")
 
 # %%
 # The report lists what counts as public.

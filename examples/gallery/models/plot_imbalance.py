@@ -55,7 +55,7 @@ for name, parameters in settings.items():
         scores.append((np.mean(predicted == y_test), balanced_accuracy_score(y_test, predicted)))
     accuracy, balanced = np.mean(scores, axis=0)
     print(f"{name:14} accuracy {accuracy:.3f}, balanced accuracy {balanced:.3f}")
-print(clf.privacy_.shares)
+print({name: f"{share:.1%}" for name, share in clf.privacy_.shares})
 
 # %%
 # Recall of each class

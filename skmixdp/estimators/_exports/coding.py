@@ -33,7 +33,7 @@ _WEIGHTS = ("SampleWeight", "ConstantWeight", "CosineWeight", "CouplingWeight", 
 CLASSES: Mapping[str, str] = {
     **dict.fromkeys(_ALGORITHMS, "skmixdp.algorithms"),
     **dict.fromkeys(_WEIGHTS, "skmixdp.components"),
-    "ModelMix": "skmixdp.modelmix",
+    "ModelMix": "skmixdp.algorithms.modelmix",
     **dict.fromkeys(("ZeroShotHead", "OpenClipFeatures", "SentenceFeatures"), "skmixdp.features"),
     **dict.fromkeys(("Columns", "RowMap", "TargetMap", "Whitening"), "skmixdp._rows"),
     **dict.fromkeys(("PrivacyReport", "SearchReport"), "skmixdp.privacy"),

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...public import Probe, RandomSource
+from ...components.public import Probe, RandomSource
 from .directions import Direction, Seeded, dot, orthonormal
 from .forward import LabelledRows, ModuleParameters, PerSampleLoss, differentiable_outputs
 from .rows import LossesAt

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ...public import RandomSource
+from ...components.public import RandomSource
 from .forward import LabelledRows, ModuleParameters, PerSampleLoss, differentiable_outputs, losses_of
 
 _RATES = (1e-2, 1e-3, 1e-4)

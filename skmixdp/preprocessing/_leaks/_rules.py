@@ -58,7 +58,7 @@ META_LEARNS = {
     "SequentialFeatureSelector": (_CHOOSES, "choose the columns on public rows: wrap it in PublicOnly"),
     "TunedThresholdClassifierCV": (
         "a threshold tuned on private rows",
-        "skmixdp.evaluation.PrivateThresholdClassifier, or tune it on public rows",
+        "skmixdp.model_selection.PrivateThresholdClassifier, or tune it on public rows",
     ),
     "CalibratedClassifierCV": (
         "a calibration of the scores by private labels",

@@ -15,12 +15,12 @@ from skmixdp.algorithms import (
     Auto,
     CosinePDADPMD,
     Coupling,
+    ModelMix,
     NoisyGD,
     TheoreticalAdaMix,
 )
 from skmixdp.components import SampleWeight
 from skmixdp.components.protocols import ReleaseFacts, StepContext
-from skmixdp.modelmix import ModelMix
 from skmixdp.privacy import NoiseSource
 from tests.catalog import ALGORITHMS, UPDATES, WEIGHTINGS
 from tests.conftest import Silent, make_problem, recipe_or_refusal, train

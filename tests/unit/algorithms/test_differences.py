@@ -12,7 +12,7 @@ from skmixdp._linear import SoftmaxLoss
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP
 from skmixdp.components.protocols import PublicInfo
-from skmixdp.public import PublicData
+from skmixdp.components.public import PublicData
 from tests.conftest import Silent, Watched, make_problem, train
 from tests.rounding import assert_close, assert_relative
 

@@ -10,17 +10,16 @@ import pytest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import Budget, Options, Run, make_plan
 from skmixdp._rows import InMemoryRows
-from skmixdp.algorithms import GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, NoisyGD
-from skmixdp.components import GradientQuery, L2Clip, PublicSubspace
-from skmixdp.components.protocols import ReleasedArray, ReleaseFacts, StepContext
-from skmixdp.modelmix import (
+from skmixdp.algorithms import GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, ModelMix, NoisyGD
+from skmixdp.algorithms.modelmix import (
     MixingDescent,
-    ModelMix,
     ModelMixEvent,
     mixed_query,
     mixed_steps,
     modelmix_epsilon,
 )
+from skmixdp.components import GradientQuery, L2Clip, PublicSubspace
+from skmixdp.components.protocols import ReleasedArray, ReleaseFacts, StepContext
 from skmixdp.privacy import NoiseSource
 from tests.conftest import Silent, make_problem, make_regression_problem, train
 from tests.rounding import assert_close

@@ -10,7 +10,7 @@ from skmixdp._linear import SquaredLoss
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import PDADPMD, CosinePDADPMD, NoisyGD
 from skmixdp.components.protocols import PublicInfo
-from skmixdp.public import PublicData
+from skmixdp.components.public import PublicData
 from tests.conftest import Problem, Silent, make_problem, train
 
 FLOAT = np.dtype("float64")

@@ -16,7 +16,7 @@ from sklearn.model_selection import train_test_split
 from skmixdp import MixedDPRidge
 from skmixdp._cli.model_files import load_model
 from skmixdp._engine import GaussianMechanism
-from skmixdp.evaluation import private_evaluation
+from skmixdp.model_selection import private_evaluation
 from skmixdp.privacy import PrivacyLedger
 from tests.unit.cli.conftest import SEED, WORDS, assert_same, refuse, run, save_npz, save_tables, table, twin
 

@@ -6,10 +6,9 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from skmixdp.components import AutomaticClip, L2Clip, LipschitzClip, PublicQuantileClip
+from skmixdp.components import AutomaticClip, L2Clip, L2LinfClip, LipschitzClip, PublicQuantileClip
 from skmixdp.components.clipping import deviation_norms, gradient_norms
 from skmixdp.components.protocols import Clip
-from skmixdp.modelmix import L2LinfClip
 from tests.conftest import make_problem
 from tests.rounding import assert_relative
 

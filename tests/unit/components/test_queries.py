@@ -7,18 +7,19 @@ import pytest
 
 from skmixdp._linear import PANEL_ROWS, row_norms
 from skmixdp._rows import Block
+from skmixdp.algorithms.modelmix import mixed_query
 from skmixdp.components import (
     DopeQuery,
     FullSpace,
     GepQuery,
     GradientQuery,
     L2Clip,
+    L2LinfClip,
     PublicSubspace,
 )
 from skmixdp.components.dope import difference_part
 from skmixdp.components.protocols import Clip, ReleasedArray, StepContext
 from skmixdp.components.queries import clip_rows, clipped_residuals
-from skmixdp.modelmix import L2LinfClip, mixed_query
 from skmixdp.privacy import NoiseSource
 from tests.conftest import make_problem
 from tests.rounding import assert_close, assert_relative

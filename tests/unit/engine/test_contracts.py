@@ -16,9 +16,9 @@ from skmixdp._linear import SoftmaxLoss, row_norms
 from skmixdp._rows import InMemoryRows
 from skmixdp.components import SGD, FullBatch, FullSpace, GradientQuery, L2Clip, SampleWeight
 from skmixdp.components.protocols import PrivateQuery, PublicInfo, ReleasedArray
+from skmixdp.components.public import PublicData
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import GaussianEvent, NoiseSource
-from skmixdp.public import PublicData
 from tests.conftest import train
 from tests.rounding import assert_relative
 

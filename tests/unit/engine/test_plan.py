@@ -10,8 +10,8 @@ from skmixdp._linear import SoftmaxLoss
 from skmixdp.algorithms import AdaMix, Auto, NoisyGD, TheoreticalAdaMix
 from skmixdp.components import BalancedSteps
 from skmixdp.components.protocols import ReleaseFacts
+from skmixdp.components.public import PublicData
 from skmixdp.privacy import GaussianEvent, epsilon_of, noise_multiplier_for, steps_for
-from skmixdp.public import PublicData
 from tests.conftest import make_problem, make_regression_problem
 
 PROBLEM = make_problem()
@@ -150,6 +150,17 @@ class TestBalancedSteps:
         middle = plan_for(Auto(clip=0.03), epsilon=1.0)
         total_step = PROBLEM.info.mu * 324 / 0.03
         assert middle.n_steps == math.ceil(math.sqrt(total_step * PROBLEM.info.curvature))
+
+    def test_preconditioned_directions_take_twice_as_many_steps_up_to_as_many(self):
+        n_steps, more = [], []
+        for clip in (5.0, 0.1, 0.05, 0.01, 0.001):
+            for matrix, counts in ((None, n_steps), (np.eye(PROBLEM.X.shape[1]), more)):
+                info = replace(PROBLEM.info, preconditioner=matrix)
+                moved = replace(PROBLEM, info=info)
+                counts.append(moved.plan(moved.recipe(Auto(clip)), n_steps=None).n_steps)
+        assert n_steps[0] == more[0] == 12 and n_steps[-1] == more[-1] == 50
+        doubled = [both for both in zip(n_steps, more, strict=True) if both[0] > 12 and both[1] < 50]
+        assert doubled and all(abs(2 * few - many) <= 2 for few, many in doubled)
 
     def test_momentum_is_as_large_as_the_total_step_needs(self):
         few, some, most = (PROBLEM.recipe(Auto(clip)).update for clip in (5.0, 0.01, 1e-5))

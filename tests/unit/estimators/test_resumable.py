@@ -21,12 +21,11 @@ from skmixdp import (
     resumable,
 )
 from skmixdp._engine.release import GaussianMechanism, recorded_releases
-from skmixdp.algorithms import NoisyGD
+from skmixdp.algorithms import ModelMix, NoisyGD
 from skmixdp.estimators import _resume
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.inspection import StepHistory
 from skmixdp.model_selection import PrivateSearchCV
-from skmixdp.modelmix import ModelMix
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 
 DELTA = 1e-4

@@ -8,8 +8,8 @@ from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp._linear import classification_loss
 from skmixdp._rows import RowMap
 from skmixdp.algorithms import PDADPMD, AdaMix, Coupling
+from skmixdp.components.public import PublicData
 from skmixdp.features import ZeroShotHead
-from skmixdp.public import PublicData
 from tests.rounding import assert_close
 
 NAMES = ["cat", "dog", "owl"]

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from skmixdp.evaluation import private_evaluation
 from skmixdp.inspection import EvaluationDisplay
+from skmixdp.model_selection import private_evaluation
 from tests.given_models import GivenScores
-from tests.unit.evaluation.test_residuals import evaluation
-from tests.unit.evaluation.test_scores import LOGITS, TestOneVsRest, Y, expit, rows
+from tests.unit.model_selection.test_residuals import evaluation
+from tests.unit.model_selection.test_scores import LOGITS, TestOneVsRest, Y, expit, rows
 
 pytest.importorskip("matplotlib", reason="needs skmixdp[plot]")
 pytestmark = pytest.mark.filterwarnings("ignore:random_state", "ignore:delta")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._learning.geometry import (
-    LONGEST_FOUND,
+    LENGTH_LIMIT,
     LeadingDirections,
     NoisyMean,
     Shares,
@@ -31,7 +31,7 @@ SPREAD = np.array([3.0, 2.0, *np.full(D - 2, 0.3)])
 X = rng.normal(size=(N, D)) * SPREAD + 1.0
 UNIT = RowMap(None, True, None, unit_first=True)
 #: Rows whose lengths are looked for.
-MEASURED = RowMap(None, True, None, bound=LONGEST_FOUND)
+MEASURED = RowMap(None, True, None, bound=LENGTH_LIMIT)
 
 
 def rows_of(X, row_map=UNIT):
@@ -121,7 +121,7 @@ def test_a_length_on_the_grid_is_found_although_stated_lengths_are_bounds(dtype)
 def test_lengths_beyond_the_grid_end_at_its_ends():
     for size, found in ((0.0, 2.0**-64), (1e29, 2.0**63.5), (1e308, 2.0**63.5)):
         rows = rows_of(np.full((50, 2), size), MEASURED)
-        assert learned(rows, noisy_length, 2, 0.01, noise=NoiseSource(0)) == found < LONGEST_FOUND
+        assert learned(rows, noisy_length, 2, 0.01, noise=NoiseSource(0)) == found < LENGTH_LIMIT
 
 
 def test_shares_grow_where_rows_are_few():

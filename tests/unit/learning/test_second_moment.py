@@ -13,8 +13,8 @@ from skmixdp._linear import WeightedLoss, with_weights
 from skmixdp._rows import Columns, InMemoryRows, RowMap, special_table
 from skmixdp.algorithms import Auto
 from skmixdp.components import SGD, Preconditioned, TailAverage
+from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
-from skmixdp.public import PublicData
 from tests.conftest import Silent, learned, make_problem, train
 from tests.rounding import assert_close
 
@@ -73,7 +73,7 @@ class TestRelease:
         assert second_moment_share(0.27, 10**6, 10) == 0.03
         assert second_moment_share(0.27, 1000, 10) == 0 == second_moment_share(1e-9, 10**6, 1)
         for d in (1, 10, 100):  # the least rows in proportion to the root of d, times d
-            n = math.sqrt(2 * d / 0.03) * 4 * d / 0.35 / 0.27
+            n = math.sqrt(2 * d / 0.03) * 4 * d / 0.6 / 0.27
             assert second_moment_share(0.27, math.ceil(1.001 * n), d) == 0.03
             assert second_moment_share(0.27, math.floor(0.999 * n), d) == 0
 
@@ -87,9 +87,8 @@ class TestPreconditioner:
         second = clipped_moment(ROWS)
         if intercept is not None:
             second = np.block([[second, np.zeros((D, 1))], [np.zeros((1, D)), np.full((1, 1), intercept**2)]])
-        raised = second + max(self.found.noise, 0.05 * np.trace(clipped_moment(ROWS)) / D) * np.eye(
-            len(second)
-        )
+        least = 0.05 * np.trace(clipped_moment(ROWS)) / D
+        raised = second + max(self.found.noise / 2, least) * np.eye(len(second))
         product = matrix @ raised
         np.testing.assert_allclose(product, product[0, 0] * np.eye(len(second)), rtol=0, atol=1e-5)
         assert matrix.shape == second.shape and np.all(np.linalg.eigvalsh(matrix) > 0)
@@ -108,6 +107,11 @@ class TestPreconditioner:
         root = np.linalg.cholesky(matrix)
         true = np.linalg.eigvalsh(root.T @ clipped_moment(ROWS) @ root).max()
         assert true <= bound * (1 + 1e-6) and bound < 2 * true
+
+    def test_half_of_the_noise_raises_the_eigenvalues(self):
+        matrix, bound = SecondMoment(np.array([3.0, 1.0]), np.eye(2), 2.0).preconditioner(None)
+        assert matrix[1, 1] / matrix[0, 0] == pytest.approx((3 + 1) / (1 + 1))
+        assert bound == pytest.approx(matrix[1, 1] * (1 + 2))  # all noise may be missing
 
     def test_noise_alone_leaves_directions_alone(self):
         """Where noise hides all, the matrix is nearly the identity."""

@@ -10,8 +10,8 @@ import pytest
 from skmixdp._learning.shrinkage import PublicShrinkage, can_balance
 from skmixdp.components import SGD, TailAverage
 from skmixdp.components.protocols import ReleasedArray, StepContext
+from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
-from skmixdp.public import PublicData
 from tests.conftest import make_problem, make_regression_problem
 from tests.rounding import assert_close
 

@@ -17,7 +17,7 @@ from skmixdp._rows import Block, InMemoryRows, Request
 from skmixdp.algorithms.auto import AutoRegression
 from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
-from skmixdp.public import PublicData
+from skmixdp.components.public import PublicData
 from tests.conftest import Watched, learned
 
 ENTRIES = st.sampled_from([0.0, 1.0, -7.5, 1e-300, 1e18, -1e38, 1e300, np.inf, -np.inf, np.nan])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import Closing
-from skmixdp._learning.temperature import _LOGARITHMS, _overconfidence, temperature
+from skmixdp._learning.temperature import _LOGARITHMS, _USUAL, _overconfidence, temperature
 from skmixdp._linear import with_weights
 from skmixdp._rows import Block, InMemoryRows, Request
 from tests.conftest import make_label_problem, make_problem
@@ -30,11 +30,11 @@ def calibrated(k, n=N, seed=0):
     return (Z[:, 1:] - Z[:, :1] if k == 1 else Z), np.minimum(y, max(k, 2) - 1)
 
 
-def asked(W, n_rows=N, mu=1.0):
+def asked(W, n_rows=N, mu=1.0, multiplier=1.0):
     """The query of a closing for a head (k, d), and the generator that waits for its answer."""
     info = replace(make_problem(max(len(W), 2)).info, n_private=n_rows)
     closing = temperature(mu, info)
-    rounds = closing.ask(W, None, 1.0)
+    rounds = closing.ask(W, None, multiplier)
     return next(rounds), rounds
 
 
@@ -80,6 +80,18 @@ def test_the_temperature_follows_the_noisy_sums():
     Z, y = calibrated(3)
     lower, plain, higher = (scaled(np.eye(3), Z, y, shift * N)[0, 0] for shift in (0.1, 0.0, -0.1))
     assert lower < 0.8 * plain and higher > 1.25 * plain
+
+
+def test_noise_alone_leads_to_the_usual_scale_and_not_to_the_ends():
+    noise = np.random.default_rng(0).normal(size=(200, len(SCALES)))
+    found = []
+    for drawn in (np.zeros(len(SCALES)), *noise):
+        query, rounds = asked(np.eye(3), multiplier=30.0)
+        with pytest.raises(StopIteration) as ended:
+            rounds.send((30.0 * query.releases[0].sensitivity * drawn,))
+        found.append(math.log2(ended.value.value[0, 0]))
+    assert found[0] == pytest.approx(_USUAL)
+    assert abs(np.mean(found) - _USUAL) < 0.2 and np.std(found) < 0.8 and np.max(np.abs(found)) < 3
 
 
 def test_a_head_of_zeros_and_one_that_diverged_stay_what_they_are():
@@ -172,6 +184,6 @@ def test_its_share_follows_public_facts():
         assert found is None or (isinstance(found, Closing) and found.shares.keys() == {"temperature"})
         return None if found is None else found.share
 
-    assert share(0.27, 100) is None and share(1e-6, 10**4) is None and share(0.27, 900) is None
-    assert share(0.27, 1100) == 0.03 and share(0.27, 10**6) == 0.002
+    assert share(0.27, 100) is None and share(1e-6, 10**4) is None and share(0.27, 290) is None
+    assert share(0.27, 310) == 0.03 and share(0.27, 10**6) == 0.002
     assert share(0.27, 10**4) == pytest.approx(8 / (0.27 * 10**4 * 0.01) ** 2, rel=1e-12)

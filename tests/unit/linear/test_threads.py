@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from skmixdp import MixedDPLogisticRegression, public
+from skmixdp import MixedDPLogisticRegression
 from skmixdp._linear import classification_loss, in_parallel, n_parts, one_thread, threads, worker_session
 from skmixdp._rows import InMemoryRows, Request, RowMap
 from skmixdp._rows.answering import block_size, even_blocks
 from skmixdp._rows.memory import PassingRows
-from skmixdp.components import L2Clip
+from skmixdp.components import L2Clip, public
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.estimators import _fit
 

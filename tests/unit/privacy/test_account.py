@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from skmixdp.algorithms.modelmix import ModelMixEvent
 from skmixdp.exceptions import BudgetExceededError
-from skmixdp.modelmix import ModelMixEvent
 from skmixdp.privacy import GaussianEvent, LedgerReport, epsilon_of_event
 from skmixdp.privacy.accounting.composition import ORDERS, divergences_of, epsilon_of_rdp
 from skmixdp.privacy.accounting.gaussian import epsilon_for, mu_for

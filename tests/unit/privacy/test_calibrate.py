@@ -9,7 +9,7 @@ import pytest
 from dp_accounting import dp_event, privacy_accountant
 from dp_accounting.pld import pld_privacy_accountant
 
-from skmixdp.modelmix import ModelMixEvent
+from skmixdp.algorithms.modelmix import ModelMixEvent
 from skmixdp.privacy import (
     GaussianEvent,
     accountant_name,

@@ -11,7 +11,7 @@ from dp_accounting.rdp import rdp_privacy_accountant
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from skmixdp.modelmix import ModelMixEvent, modelmix_epsilon
+from skmixdp.algorithms.modelmix import ModelMixEvent, modelmix_epsilon
 from skmixdp.privacy import (
     GaussianEvent,
     PrivacyFilter,

@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from skmixdp.algorithms.modelmix import ModelMixEvent
 from skmixdp.exceptions import BudgetExceededError
-from skmixdp.modelmix import ModelMixEvent
 from skmixdp.privacy import (
     GaussianEvent,
     PrivacyLedger,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
 from skmixdp import MixedDPLogisticRegression
+from skmixdp.algorithms.modelmix import ModelMixEvent
 from skmixdp.exceptions import BudgetExceededError
-from skmixdp.modelmix import ModelMixEvent
 from skmixdp.privacy import GaussianEvent, PrivacyFilter, PrivacyLedger, SelectionEvent, noise_multiplier_for
 from skmixdp.privacy.accounting.composition import _SLACK
 

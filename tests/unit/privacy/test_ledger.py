@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from skmixdp.algorithms.modelmix import ModelMixEvent
 from skmixdp.exceptions import BudgetExceededError
-from skmixdp.modelmix import ModelMixEvent
 from skmixdp.privacy import (
     GaussianEvent,
     PrivacyLedger,

@@ -165,7 +165,7 @@ def test_a_page_of_a_fit_says_what_it_is_and_what_it_is_not():
         "<h2>Public: anyone may learn this from the model</h2>",
         "<h2>Not covered, and assumed</h2>",
         "not the rows that are predicted",
-        "<th>accuracy (public rows)</th><td>0.875</td>",
+        "<th>accuracy, public rows</th><td>0.875</td>",
     ):
         assert words in text, words
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", card.date) and f"Written on {card.date}." in card.to_markdown()

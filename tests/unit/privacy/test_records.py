@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from skmixdp.modelmix import ModelMixEvent
+from skmixdp.algorithms.modelmix import ModelMixEvent
 from skmixdp.privacy import GaussianEvent, event_from_json, event_to_json, register_event
 from skmixdp.privacy.ledger import _records as records
 

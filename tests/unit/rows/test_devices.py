@@ -12,9 +12,9 @@ from skmixdp._linear import LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLo
 from skmixdp._rows import ArrayTable, InMemoryRows, Request, RowMap
 from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.protocols import Clip
+from skmixdp.components.public import PublicData
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import NoiseSource, PrivacyLedger
-from skmixdp.public import PublicData
 from tests.catalog import CLIPPERS
 from tests.conftest import Silent
 

@@ -8,8 +8,8 @@ from skmixdp._linear import SoftmaxLoss
 from skmixdp._rows import InMemoryRows, Request, sum_resolution
 from skmixdp.components import FullSpace, GradientQuery, L2Clip, PublicSubspace
 from skmixdp.components.protocols import PublicInfo, StepContext
+from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
-from skmixdp.public import PublicData
 from tests.rounding import assert_close
 
 rng = np.random.default_rng(0)

@@ -21,8 +21,8 @@ from skmixdp._rows import (
 )
 from skmixdp._rows.persons import Places
 from skmixdp.components import AutomaticClip, L2Clip
-from skmixdp.components.queries import clipped_residuals, residuals_as_they_are
-from skmixdp.modelmix.clipping import L2LinfClip
+from skmixdp.components.clipping import L2LinfClip
+from skmixdp.components.queries import clipped_residuals, unclipped_residuals
 
 AS_THEY_ARE = RowMap(None, False, None)
 LOSS = SoftmaxLoss(3)
@@ -48,7 +48,7 @@ def rows_of(X, y, codes, n_persons, dtype="f4"):
 
 def clipped(W, clip, loss=LOSS, **parameters):
     """A request for the sum of persons' clipped mean gradients."""
-    within = partial(residuals_as_they_are, loss=loss)
+    within = partial(unclipped_residuals, loss=loss)
     contribute = partial(clipped_residuals, loss=loss, clip=clip)
     return Request(W, contribute, mean_clip=MeanClip(within, clip), **parameters)
 

@@ -8,8 +8,8 @@ import pytest
 
 from skmixdp._engine import Run
 from skmixdp._rows import InMemoryRows
+from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
-from skmixdp.public import PublicData
 from tests.catalog import ALGORITHMS
 from tests.conftest import make_problem, train
 from tests.rounding import assert_close

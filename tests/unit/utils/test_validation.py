@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from skmixdp.estimators._classifier import encode_labels
+from skmixdp._rows.labels import encode_labels
 
 
 @pytest.mark.parametrize(

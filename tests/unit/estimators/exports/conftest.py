@@ -8,10 +8,9 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
-from skmixdp.algorithms import PAZO, AdaMix, NoisyGD
+from skmixdp.algorithms import PAZO, AdaMix, ModelMix, NoisyGD
 from skmixdp.components import ConstantWeight
 from skmixdp.features import ZeroShotHead
-from skmixdp.modelmix import ModelMix
 
 
 @cache

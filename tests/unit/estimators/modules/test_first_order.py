@@ -11,11 +11,10 @@ import skmixdp
 from skmixdp import FirstOrderDPModuleClassifier
 from skmixdp._engine import Options, Run
 from skmixdp._rows import InMemoryRows, Request
-from skmixdp.algorithms import DOPE, GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, DPZero, NoisyGD
+from skmixdp.algorithms import DOPE, GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, DPZero, ModelMix, NoisyGD
 from skmixdp.components import FullBatch, L2Clip, PoissonBatch
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.exceptions import BudgetExceededError
-from skmixdp.modelmix import ModelMix
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 from tests.conftest import Silent, make_problem, train
 from tests.module_problems import cross_entropy, gradient_problem, torch

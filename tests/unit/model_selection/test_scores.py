@@ -14,7 +14,7 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from skmixdp.evaluation import private_evaluation
+from skmixdp.model_selection import private_evaluation
 from tests.given_models import GivenScores
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state", "ignore:delta")

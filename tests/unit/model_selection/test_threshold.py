@@ -18,10 +18,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, private_pipeline
-from skmixdp.evaluation import PrivateThresholdClassifier
 from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skmixdp.inspection import model_card
-from skmixdp.model_selection import PrivateSearchCV, WithPublicRows
+from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, WithPublicRows
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, RowNormalizer, TableEncoder, check_pipeline
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 

@@ -1,4 +1,4 @@
-"""Noisy sums outside of any fit, with a budget of their own, for NoisyScaler."""
+"""Noisy sums outside of any fit, with a budget of their own."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -6,6 +6,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .._engine import Budget, OpenRows, as_reported, charge_event, drive, of_rows
+from .._engine.loop import Asked
+from .._engine.release import GaussianMechanism, Released
 from .._rows import ArrayTable, InMemoryRows, Persons, PersonTable, PrivateRows, RowMap
 from .._utils.validation import check
 from ..components import L2Clip
@@ -24,9 +27,6 @@ from ..privacy import (
 )
 from ..privacy.noise import check_noise, noise_caveats, noise_source
 from ..privacy.report import counted
-from .loop import Asked, OpenRows, drive, of_rows
-from .plan import Budget, as_reported, charge_event
-from .release import GaussianMechanism, Released
 
 _Result = TypeVar("_Result")
 
@@ -113,7 +113,7 @@ def noisy_sums(
     leaks: tuple[str, ...] = (),
     unit: str = "row",
 ) -> tuple[_Result, PrivacyReport]:
-    """What ``asked`` makes of noisy sums over PRIVATE rows, and the report.
+    """The result of ``asked``, which queries PRIVATE rows for noisy sums, and the report.
 
     ``rows(exact)`` opens the rows. ``asked(multiplier, noise)`` yields queries that are together as private
     as one Gaussian release of this multiplier. ``treated_as_public`` and ``leaks`` are for the report and the

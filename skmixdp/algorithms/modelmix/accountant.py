@@ -26,9 +26,9 @@ from typing import Literal, get_args
 import numpy as np
 from scipy.special import gammaln, log_ndtr, logsumexp
 
-from .._utils.validation import Number, check
-from ..components.protocols import FloatArray
-from ..privacy.accounting.composition import epsilon_of_rdp
+from ..._utils.validation import Number, check
+from ...components.protocols import FloatArray
+from ...privacy.accounting.composition import epsilon_of_rdp
 
 Conversion = Literal["tight", "classic"]
 CONVERSION: tuple[Conversion, ...] = get_args(Conversion)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from ._linear import (
+from .._linear import (
     Cascade,
     FloatArray,
     GradientEmbedding,
@@ -107,9 +107,9 @@ class PublicData:
     def largest_second_moment(self, row_norm_bound: float) -> float:
         """Largest eigenvalue of the second moment of the rows; without rows, a bound.
 
-        Few rows hardly show some directions, in which others may be longer. Steps that are too long for them
-        diverge with squared loss, whose residuals have no bound. So it is multiplied by ``1 + d_in / n_pub``
-        there, up to the bound.
+        A few public rows may miss directions in which private rows are long. With squared loss, whose
+        residuals have no bound, steps that are too long for these rows diverge. The estimate is then
+        multiplied by ``1 + d_in / n_pub``, up to the bound.
         """
         if not self.n_rows:
             return row_norm_bound**2

@@ -12,8 +12,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._engine.noisy_sum import SumBudget
-from .._rows import Persons, check_groups, given_groups
+from .._learning.noisy_sum import SumBudget
+from .._rows import Persons, check_groups, check_private_rows, given_groups
+from .._rows.labels import check_class_labels, check_classes, check_labels, encode_labels
 from .._utils.validation import (
     PROBABILITY,
     check,
@@ -23,18 +24,14 @@ from .._utils.validation import (
     shown,
     sources_of,
 )
-from ..estimators._base import PrivateEstimator
-from ..estimators._checks import check_labels, check_private_rows
-from ..estimators._classifier import check_class_labels, check_classes, encode_labels
-from ..model_selection import public_params
-from ..model_selection._public import take
-from ..model_selection._with_public import check_routing, delegated
 from ..preprocessing import check_pipeline
 from ..preprocessing._leaks._rules import kinds, states_budget
 from ..privacy import PrivacyReport
 from ..privacy.noise import noise_source
 from ._private_evaluation import private_evaluation
+from ._public import public_params, take
 from ._scores import check_goal
+from ._with_public import check_routing, delegated
 
 #: Number of seeds for the split.
 _SEEDS = 2**32
@@ -111,7 +108,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
     --------
     >>> from sklearn.datasets import make_classification
     >>> from skmixdp import MixedDPLogisticRegression
-    >>> from skmixdp.evaluation import PrivateThresholdClassifier
+    >>> from skmixdp.model_selection import PrivateThresholdClassifier
     >>> X, y = make_classification(9000, 10, n_informative=5, weights=[0.9], random_state=0)
     >>> head = MixedDPLogisticRegression(epsilon=1.0, classes=[0, 1])
     >>> clf = PrivateThresholdClassifier(head, goal="recall", value=0.8).fit(X[:8000], y[:8000])
@@ -288,7 +285,7 @@ def _check_ledger(budget: SumBudget, estimator: Any, unit: str) -> None:
     while hasattr(estimator, "steps"):
         estimator = estimator.steps[-1][1]
     events = [budget.event]
-    if isinstance(estimator, PrivateEstimator) and _is_same(estimator.ledger, budget.ledger):
+    if hasattr(estimator, "_check_parameters") and _is_same(estimator.ledger, budget.ledger):
         fit = estimator._check_parameters()
         events += [fit.whole] if fit.is_divisible else []
     for event in reversed(events):

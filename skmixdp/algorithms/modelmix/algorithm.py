@@ -4,13 +4,14 @@ import math
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
-from .._engine import Options, Recipe
-from .._utils.validation import COUNT, shown
-from ..algorithms import AdaMix, Algorithm
-from ..components.protocols import Clipper, PublicInfo
-from ..privacy import Event, Noise
+from ..._engine import Options, Recipe
+from ..._utils.validation import COUNT, shown
+from ...components import L2LinfClip
+from ...components.protocols import Clipper, PublicInfo
+from ...privacy import Event, Noise
+from .._base import Algorithm
+from ..adamix import AdaMix
 from .accountant import WIDTH
-from .clipping import L2LinfClip
 from .event import ModelMixEvent
 from .wrapping import Width, mixed_query, mixed_steps, mixed_update
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import mean_absolute_error, r2_score
 
-from skmixdp.evaluation import private_evaluation
+from skmixdp.model_selection import private_evaluation
 from tests.given_models import GivenPredictions
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state", "ignore:delta")

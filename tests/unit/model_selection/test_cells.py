@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from skmixdp.evaluation._cells import NoisyCells, _on_simplex, interval
+from skmixdp.model_selection._cells import NoisyCells, _on_simplex, interval
 
 ONE = np.array([[0.0, 1.0]])
 

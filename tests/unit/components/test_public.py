@@ -3,7 +3,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skmixdp._linear import SoftmaxLoss, SquaredLoss, classification_loss
-from skmixdp.public import PublicData
+from skmixdp.components.public import PublicData
 from tests.conftest import make_problem
 from tests.rounding import assert_close
 

@@ -18,7 +18,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from ..components import (
+from ...components import (
     SGD,
     BalancedSteps,
     BallProjection,
@@ -27,7 +27,7 @@ from ..components import (
     GradientQuery,
     PolynomialAverage,
 )
-from ..components.protocols import (
+from ...components.protocols import (
     Clipper,
     FloatArray,
     PublicInfo,

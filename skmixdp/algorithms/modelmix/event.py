@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .._utils.validation import COUNT, POSITIVE, check
-from ..components.protocols import FloatArray
-from ..privacy import (
+from ..._utils.validation import COUNT, POSITIVE, check
+from ...components.protocols import FloatArray
+from ...privacy import (
     GaussianEvent,
     Neighboring,
     Noise,
@@ -18,7 +18,7 @@ from ..privacy import (
     rdp_of_event,
     register_event,
 )
-from ..privacy.accounting.events import check_releases, check_terms, shift_of
+from ...privacy.accounting.events import check_releases, check_terms, shift_of
 from . import accountant
 from .accountant import CONVERSION, Conversion
 
@@ -156,16 +156,16 @@ def modelmix_epsilon(
     Notes
     -----
     *Guarantee*: the amplification rests on two properties that are tested on grids and not proved (see
-    :mod:`skmixdp.modelmix.accountant`). Without it, the bound is that of :func:`epsilon_of`. The amplified
-    bound takes some 0.03 seconds. On sampled batches, :func:`epsilon_of` takes additional time (0.4 seconds
-    around epsilon 3, 5 seconds around 200).
+    ``skmixdp/algorithms/modelmix/accountant.py``). Without it, the bound is that of :func:`epsilon_of`. The
+    amplified bound takes some 0.03 seconds. On sampled batches, :func:`epsilon_of` takes additional time (0.4
+    seconds around epsilon 3, 5 seconds around 200).
 
     Source: ModelMix, Theorem 4.1 and Corollary 4.1, which misprint the sign of ``alpha - 1`` and omit the
     number of steps.
 
     Examples
     --------
-    >>> from skmixdp.modelmix import modelmix_epsilon
+    >>> from skmixdp.algorithms.modelmix import modelmix_epsilon
     >>> round(modelmix_epsilon(0.364, 500, delta=1e-5, width=15, sampling_rate=0.02, linf_split=25), 2)
     2.52
     """

@@ -15,13 +15,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp.evaluation import (
+from skmixdp.exceptions import BudgetExceededError, NotPrivateWarning
+from skmixdp.model_selection import (
     OneVsRestEvaluation,
     ResidualEvaluation,
     ScoreEvaluation,
     private_evaluation,
 )
-from skmixdp.exceptions import BudgetExceededError, NotPrivateWarning
 from skmixdp.privacy import NoiseSource, PrivacyLedger, epsilon_of, noise_multiplier_for
 
 rng = np.random.default_rng(0)
@@ -184,7 +184,7 @@ BAD = {
     "X has 0 sample": {"X": X[:0], "y": Y[:0]},
     "target_bounds=.* must be None": {"target_bounds": (0, 1)},
     "layout='top' needs one label": {"y": LABELS, "layout": "top"},
-    "y must be a table of 0 and 1": {"y": 2 * LABELS},
+    "with other values than zeros and ones": {"y": 2 * LABELS},
     "y has shape": {"y": np.column_stack([LABELS, Y])},
     "target_bounds=None": {"estimator": REG, "y": X[:, 0]},
     "target_bounds=.* low < high": {"estimator": REG, "y": X[:, 0], "target_bounds": (1, 1)},
