@@ -385,13 +385,14 @@ class PersonRows(PrivateRows):
         k, d_in = len(C), self._X.shape[1]
         places = self._places
         step = min(max(_FORMED_ENTRIES // (k * d_in), 1), places.part_rows)
-        weights = compiled.factors(C, self._norms, longest) * (places.weight / unit)
+        shortening = compiled.factors(C, self._norms, longest)
+        weights = shortening * (places.weight / unit)
         total, lengths, formed = Cascade(), np.empty(self.n_rows), np.empty((step, k, d_in))
 
         @cache
         def largest() -> FloatArray:
-            entries = largest_entries(np.where(weights > 0, C, 0.0).T) * largest_entries(self._X)
-            return unit * _UP * np.bincount(places.codes, (weights * entries)[places.place], self.n_rows)
+            entries = largest_entries(np.where(shortening > 0, C, 0.0).T) * largest_entries(self._X)
+            return _UP * places.mean(shortening * entries)
 
         for persons in row_slices(self.n_rows, step):
             first = places.first[persons.start : persons.stop + 1]

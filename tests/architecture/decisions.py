@@ -123,7 +123,7 @@ ALLOWED = {
     "_rows/whitening.py::Whitening.of": (1, "public"),
     "_linear/compiled.py::is_right": (1, "public"),
     "_linear/compiled.py::_residuals": (1, "public"),
-    "_linear/compiled.py::lengths_are_right": (1, "public"),
+    "_linear/compiled.py::gradients_are_right": (2, "public"),
     "_linear/embedding.py::GradientEmbedding.__init__": (5, "public"),
     "_linear/embedding.py::_signed": (1, "public"),
     "_linear/gradients.py::largest_singular_value": (1, "public"),

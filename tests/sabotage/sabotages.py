@@ -1624,6 +1624,14 @@ SABOTAGES: tuple[Sabotage, ...] = (
         _OF_PERSONS + "test_no_person_adds_more_than_the_clip",
     ),
     _sabotage(
+        "compiled mean gradients without a clip",
+        "A person whose rows are alike adds a mean gradient of any length, where numba is installed.",
+        "_rows/persons.py",
+        "total.add(unit * factors @ means",
+        "total.add(unit * np.ones(len(factors)) @ means",
+        _OF_PERSONS + "test_no_person_adds_more_than_the_clip",
+    ),
+    _sabotage(
         "mean gradients measured in single precision",
         "Rows of a person that nearly cancel hide a mean gradient longer than the clip.",
         "_rows/persons.py",
