@@ -35,3 +35,15 @@ class GivenPredictions(RegressorMixin, BaseEstimator):
 
     def predict(self, X):
         return np.asarray(X)[:, 0]
+
+
+class RoundedByPlace(GivenScores):
+    """Adds to the given probability what follows from a row's place and the number of rows.
+
+    The rounding of matrix products does so too, by less.
+    """
+
+    def predict_proba(self, X):
+        n_rows = len(X)
+        high = np.asarray(X)[:, 1] + n_rows % 11 / 20 + np.arange(n_rows) % 2 / 5
+        return np.column_stack([1 - high, high])

@@ -12,7 +12,7 @@ from .implicit import (
     whitened_entries,
 )
 from .memory import LONGEST_ROW, InMemoryRows, check_lengths, sum_resolution
-from .persons import Persons, PersonTable, check_groups, given_groups
+from .persons import Persons, PersonTable, check_groups, computed_by_blocks, given_groups
 from .row_map import RowMap, TargetMap
 from .source import (
     Batch,

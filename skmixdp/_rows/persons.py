@@ -11,7 +11,7 @@ hold. What a row contributes is therefore the same, bit for bit. Sums over rows 
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from numbers import Real
 from typing import Any, NamedTuple
@@ -127,6 +127,22 @@ def check_groups(groups: Any, n_rows: int, noise: Any, own: NDArray[np.bool_] | 
     if len(found) < 2:
         raise ValueError(f"groups has {len(found)} person(s), and at least 2 are needed; pass more of them.")
     return Persons(codes, len(found), unit_of(groups))
+
+
+def computed_by_blocks(persons: Persons, compute: Callable[[NDArray[np.intp]], FloatArray]) -> FloatArray:
+    """What a function computes for each row, given the numbers of some rows at a time.
+
+    Matrix products round a row by its place and by the number of rows. So the function gets blocks of one
+    size, in which a row has the same place whatever other persons hold. Empty places hold the first row.
+    """
+    places = Places(persons.codes, persons.n_persons, 0)
+    blocks = places.row.reshape(-1, places.n_lanes)
+    blocks = blocks[(blocks >= 0).any(axis=1)]
+    computed = np.concatenate([compute(np.maximum(block, 0)) for block in blocks])
+    held = blocks.ravel() >= 0
+    found = np.empty_like(computed, shape=(len(persons.codes), *computed.shape[1:]))
+    found[blocks.ravel()[held]] = computed[held]
+    return found
 
 
 class PersonTable(Table):

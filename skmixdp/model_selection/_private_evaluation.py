@@ -5,6 +5,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.base import is_classifier, is_regressor
@@ -13,7 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 from .._learning.comparison import sensitivity_of
 from .._learning.histograms import noisy_histograms
 from .._learning.noisy_sum import SumBudget
-from .._rows import Persons, check_groups, given_groups
+from .._rows import (
+    Persons,
+    RowFiles,
+    check_groups,
+    computed_by_blocks,
+    given_groups,
+    is_dask,
+    special_table,
+)
 from .._rows.labels import check_indicator, check_labels, check_targets, encode_labels
 from .._utils.validation import (
     CONVERSION_ERRORS,
@@ -27,6 +36,7 @@ from .._utils.validation import (
 from ..privacy.noise import warn_of_seed
 from ._cells import NoisyCells
 from ._one_vs_rest import OneVsRestEvaluation
+from ._public import take
 from ._residuals import FINENESS, ResidualEvaluation
 from ._scores import LARGEST_LOGIT, ScoreEvaluation
 
@@ -174,7 +184,8 @@ def _scores(
             f"the model was fitted to several labels per row, and y has shape {shape}; pass a table of 0 and "
             "1 with a column for each label."
         )
-    P = _predicted(estimator, "predict_proba", X)
+    persons = _persons(groups, X, budget)
+    P = _predicted(estimator, "predict_proba", X, persons)
     if P.ndim != 2 or P.shape[1] < 2:
         raise ValueError(
             f"predict_proba gives an array of shape {P.shape}; evaluate a classifier that gives one column "
@@ -202,7 +213,6 @@ def _scores(
         scores, places = np.take_along_axis(P, best[:, np.newaxis], 1), (best == answers)[:, np.newaxis]
     else:
         scores, places = P[:, 1:], answers[:, np.newaxis]
-    persons = _persons(groups, n_rows, budget)
     n_terms = n_rows if persons is None else persons.n_persons
     warn_of_delta(budget.delta, n_terms, stacklevel=4)
     number = _number_of_bins(n_bins, n_terms, budget, scores.shape[1])
@@ -224,14 +234,14 @@ def _residuals(
     low, high = _check_bounds(bounds)
     bound = (high - low) / 2 if bound is None else bound
     check("residual_bound", bound, _LENGTH)
-    predicted = _predicted(estimator, "predict", X)
+    persons = _persons(groups, X, budget)
+    predicted = _predicted(estimator, "predict", X, persons)
     targets = check_targets(y, "y", len(predicted), "X")
     if targets.shape[1] > 1 or predicted.size != len(targets):
         raise ValueError(
             f"y has {targets.shape[1]} targets per row and predict gives an array of shape "
             f"{predicted.shape}; evaluate one target at a time."
         )
-    persons = _persons(groups, len(targets), budget)
     n_terms = len(targets) if persons is None else persons.n_persons
     warn_of_delta(budget.delta, n_terms, stacklevel=4)
     number = 2 * (_number_of_bins(n_bins, n_terms, budget, 2) // 2)
@@ -271,9 +281,11 @@ def _bins_of(values: Array, low: float, high: float, n_bins: int) -> NDArray[np.
     return np.asarray(places.astype(np.intp))
 
 
-def _persons(groups: Any, n_rows: int, budget: SumBudget) -> Persons | None:
+def _persons(groups: Any, X: Any, budget: SumBudget) -> Persons | None:
     """The persons of rows, if there are ids."""
-    return None if groups is None else check_groups(groups, n_rows, budget.noise)
+    if groups is None:
+        return None
+    return check_groups(groups, X.shape[0] if hasattr(X, "shape") else len(X), budget.noise)
 
 
 def _units(persons: Persons | None) -> str:
@@ -287,13 +299,22 @@ def _passed(labels: str, persons: Persons | None) -> str:
     return f"the types of the columns of X, that {checked} passed validation and the model predicted for them"
 
 
-def _predicted(estimator: Any, method: str, X: Any) -> Array:
+def _predicted(estimator: Any, method: str, X: Any, persons: Persons | None) -> Array:
     """What a model predicts for PRIVATE rows, as an array; warnings and errors of it say nothing of them."""
+
+    def predict(rows: Any) -> Array:
+        return np.asarray(getattr(estimator, method)(rows), dtype=np.float64)
+
     failed, predicted = None, None
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            predicted = np.asarray(getattr(estimator, method)(X), dtype=np.float64)
+            if persons is None:
+                predicted = predict(X)
+            else:
+                held = _in_memory(X)
+                codes = persons.codes
+                predicted = computed_by_blocks(persons, lambda rows: predict(take(held, codes, rows)[0]))
         except Exception as error:
             failed = error
     if failed is not None:
@@ -303,6 +324,15 @@ def _predicted(estimator: Any, method: str, X: Any) -> Array:
     if len(predicted) == 0:
         raise ValueError("X has no rows; pass one at least.")
     return predicted
+
+
+def _in_memory(X: Any) -> Any:
+    """Rows of which any can be taken: those of files and Dask arrays are read."""
+    if not (isinstance(X, RowFiles) or is_dask(X)):
+        return X
+    table: Any = special_table(X)
+    rows = np.concatenate(list(table.blocks()))
+    return rows if table.names is None else pd.DataFrame(rows, columns=table.names)
 
 
 def _shape_of(y: Any) -> tuple[int, ...]:

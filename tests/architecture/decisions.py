@@ -34,6 +34,7 @@ ALLOWED = {
     "_rows/implicit.py::_reduce": (1, "row"),
     "_rows/memory.py::check_lengths": (1, "refusal"),
     "_rows/persons.py::check_groups": (7, "refusal"),
+    "_rows/persons.py::computed_by_blocks": (1, "person"),
     "_rows/persons.py::Places.__init__": (4, "person"),
     "_rows/persons.py::PersonRows._formed": (1, "row"),
     "_rows/persons.py::Places.by_size": (2, "person"),

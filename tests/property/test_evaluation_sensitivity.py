@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine.release import GaussianMechanism, recorded_releases
 from skmixdp.model_selection import private_evaluation
-from tests.given_models import GivenPredictions, GivenScores
+from tests.given_models import GivenPredictions, GivenScores, RoundedByPlace
 
 pytestmark = pytest.mark.filterwarnings("ignore:delta:UserWarning")
 
@@ -29,8 +29,9 @@ PREDICTIONS = st.one_of(st.floats(), st.sampled_from([math.nan, math.inf, -math.
 def released(X, y, **parameters):
     """The sum to which noise is added, its stated sensitivity, and the evaluation."""
     found = []
-    regression = "target_bounds" in parameters
-    model = GivenPredictions() if regression else GivenScores(X.shape[1])
+    model = parameters.pop("model", None)
+    if model is None:
+        model = GivenPredictions() if "target_bounds" in parameters else GivenScores(X.shape[1])
 
     def add_noise(self, query, arrays, grid):
         found.append((np.array(arrays[0]), query.releases[0].sensitivity))
@@ -117,3 +118,16 @@ def test_ties_and_ends_have_fixed_cells():
     exact, _, found = released(np.column_stack([1 - p, p]), np.zeros(6, int), n_bins=8)
     np.testing.assert_array_equal(exact.ravel()[:8], [3, 0, 0, 0, 2, 0, 0, 1])
     assert len(found.logits) == 9
+
+
+@pytest.mark.parametrize("n_more", [1, 7, 1000])
+def test_a_person_that_grows_moves_no_score_of_another(n_more):
+    """Models round a row by its place and by how many rows there are."""
+    groups = np.arange(100) // 2
+    X = np.tile([0.8, 0.2], (100, 1))
+    grown, more = np.concatenate([X, X[:1].repeat(n_more, 0)]), np.append(groups, np.zeros(n_more, int))
+    sums = [
+        released(rows, np.zeros(len(rows), int), model=RoundedByPlace(), groups=persons)
+        for rows, persons in ((X, groups), (np.roll(grown, n_more, 0), np.roll(more, n_more)))
+    ]
+    assert np.linalg.norm(sums[0][0] - sums[1][0]) <= 2 * sums[0][1]

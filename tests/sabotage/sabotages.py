@@ -1736,6 +1736,14 @@ SABOTAGES: tuple[Sabotage, ...] = (
         _BESIDE_FITS + "test_a_threshold_holds_out_persons_whatever_their_numbers_of_rows",
     ),
     _sabotage(
+        "scores of persons from one call",
+        "A person that grows moves the rounding of what a model predicts for others, and they change cells.",
+        "model_selection/_private_evaluation.py",
+        "            if persons is None:\n",
+        "            if method:\n",
+        _EVALUATED + "test_a_person_that_grows_moves_no_score_of_another",
+    ),
+    _sabotage(
         "cells by the number of rows of persons",
         "The number of cells of an evaluation tells how many rows persons have.",
         "model_selection/_private_evaluation.py",
