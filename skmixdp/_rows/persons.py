@@ -496,8 +496,9 @@ class PersonRows(PrivateRows):
         """How far rounding can move when all rows of a person go.
 
         A person that goes moves rows of others to other blocks, so all rounding may change. Terms are added
-        in double precision, those of a block in any order and then by a cascade. The terms of a person
-        together are at most ``longest`` times as long as its contribution may be.
+        in double precision, those of a part in any order and then by a cascade. Compiled loops form each mean
+        alone, and add at most as many means at a time as a part has rows. The terms of a person together are
+        at most ``longest`` times as long as its contribution may be.
         """
         longest = 1.0 if request.mean_clip is None else _LONGEST
         relative = 2 * 1.01 * _ROUNDOFF * (self._places.part_rows + 72) * self.n_rows * longest

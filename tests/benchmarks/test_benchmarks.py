@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from threadpoolctl import threadpool_limits
 
-from benchmarks import audit, device, elsewhere, growth, scale, serving, shapes, structure
+from benchmarks import audit, device, elsewhere, growth, persons, scale, serving, shapes, structure
 from benchmarks.measure import Case, measure
 from benchmarks.methods import diffprivlib_fit, per_sample, plain_products, skmixdp_heads, skmixdp_step
 from benchmarks.problems import Size, make_problem
@@ -326,3 +326,11 @@ def test_the_structure_of_the_package_is_printed(capsys):
     for line in (fit, alone):
         assert int(re.search(r"(\d+) frames to a product", line)[1]) > 5
     assert "functions in" in peer and "frames" not in peer
+
+
+def test_passes_over_persons_have_a_line_for_each_shape(monkeypatch, capsys):
+    monkeypatch.setattr(persons, "SHAPES", ((200, 5, 3), (300, 4, 2)))
+    persons.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert all(float(cell) > 0 for line in lines[2:] for cell in line.split("|")[2:4])
