@@ -278,11 +278,9 @@ class LinearHead(PrivateEstimator):
             )
         recipe = inputs.algorithm.recipe(info, options)
         adjustment = self._adjustment(inputs, mapped.row_map, info)
-        corrections = [] if adjustment is None else [adjustment.closing]
-        temperature = self._temperature(inputs, info)
-        if temperature is not None:
-            corrections.append(temperature)
-        recipe = replace(recipe, corrections=tuple(corrections))
+        # The temperature comes first: the adjustment is in units of calibrated logits.
+        corrections = (self._temperature(inputs, info), adjustment and adjustment.closing)
+        recipe = replace(recipe, corrections=tuple(filter(None, corrections)))
         plan = make_plan(inputs.budget, recipe, info, inputs.dtype, share)
         if inputs.record is not None and plan.epsilon_unamplified is not None:
             self._refuse_record("ModelMix, whose guarantee rests on mixing", "another algorithm")
