@@ -129,7 +129,7 @@ class LinearHead(PrivateEstimator):
     ) -> tuple[Table, Array, Array, Array | None, Array | None]:
         """Checked private and public rows, labels not yet encoded, and the mask of the rows to fit to."""
         labels = given_labels(data.X, data.y)
-        self._leaks = warn_of_leaks(public_rows=data.X_pub is not None)
+        self._leaks = warn_of_leaks(public_rows=data.X_pub is not None, persons=data.groups is not None)
         table = check_private_rows(self, data.X)
         if check_device(self.device) not in (None, "cpu"):
             if not table.is_movable:

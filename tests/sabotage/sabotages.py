@@ -1728,6 +1728,14 @@ SABOTAGES: tuple[Sabotage, ...] = (
         _BESIDE_FITS + "test_a_threshold_holds_out_persons_whatever_their_numbers_of_rows",
     ),
     _sabotage(
+        "folds of rows that no warning names",
+        "A person with more rows moves rows of others to other folds, and no report says so.",
+        "preprocessing/_leaks/_rules.py",
+        "return persons and deals and not kinds(cv) & _BY_PERSONS",
+        "return False",
+        _GROUPS + "test_a_splitter_that_deals_rows_is_named_if_there_are_persons",
+    ),
+    _sabotage(
         "scores of persons from one call",
         "A person that grows moves the rounding of what a model predicts for others, and they change cells.",
         "evaluation/_private_evaluation.py",
