@@ -1804,6 +1804,14 @@ SABOTAGES: tuple[Sabotage, ...] = (
         _ENCODER + "test_numbers_have_the_same_bits_whatever_else_is_in_their_column",
     ),
     _sabotage(
+        "short numbers spelt by the type of their column",
+        "A text in one row changes the categories of others, whose numbers had single precision.",
+        "preprocessing/_cells.py",
+        "return float(cell) if isinstance(cell, np.floating) else cell",
+        "return cell",
+        _ENCODER + "test_a_text_among_short_numbers_changes_no_other_row",
+    ),
+    _sabotage(
         "gaps that are filled by the other rows",
         "A missing number becomes the mean of the rows that are encoded with it.",
         "preprocessing/_cells.py",
