@@ -137,7 +137,7 @@ class LinearHead(PrivateEstimator):
     ) -> tuple[Table, Array, Array, Array | None, Array | None]:
         """Checked private and public rows, labels not yet encoded, and the mask of the rows to fit to."""
         labels = given_labels(data.X, data.y)
-        self._leaks = warn_of_leaks(public_rows=data.X_pub is not None)
+        self._leaks = warn_of_leaks(public_rows=data.X_pub is not None, persons=data.groups is not None)
         table = check_private_rows(self, data.X)
         if check_device(self.device) not in (None, "cpu"):
             if not table.is_movable:
@@ -279,8 +279,8 @@ class LinearHead(PrivateEstimator):
         recipe = inputs.algorithm.recipe(info, options)
         adjustment = self._adjustment(inputs, mapped.row_map, info)
         # The temperature comes first: the adjustment is in units of calibrated logits.
-        corrections = (self._temperature(inputs, info), adjustment and adjustment.closing)
-        recipe = replace(recipe, corrections=tuple(filter(None, corrections)))
+        corrections = [self._temperature(inputs, info), None if adjustment is None else adjustment.closing]
+        recipe = replace(recipe, corrections=tuple(closing for closing in corrections if closing is not None))
         plan = make_plan(inputs.budget, recipe, info, inputs.dtype, share)
         if inputs.record is not None and plan.epsilon_unamplified is not None:
             self._refuse_record("ModelMix, whose guarantee rests on mixing", "another algorithm")

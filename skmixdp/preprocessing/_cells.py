@@ -218,7 +218,11 @@ def is_missing(cell: Any) -> bool:
 
 
 def _real(cell: Any) -> Any:
-    """The real part of a complex number, or None if it has an imaginary one; other cells as they are."""
+    """The real part of a complex number, or None if it has an imaginary one; other cells as they are.
+
+    Numbers of NumPy become Python's. Another cell may have changed the type of a column, and with it how the
+    same number is spelt: 0.1 in single precision, or 0.10000000149011612.
+    """
     if isinstance(cell, (complex, np.complexfloating)):
-        return cell.real if cell.imag == 0 else None
-    return cell
+        cell = cell.real if cell.imag == 0 else None
+    return float(cell) if isinstance(cell, np.floating) else cell

@@ -169,7 +169,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
             self.epsilon, self.delta, self.neighboring, self.noise, self.random_state, self.ledger
         )
         warn_of_seed(self.random_state)
-        leaks = warn_of_leaks(public_rows=False)
+        leaks = warn_of_leaks(public_rows=False, persons=groups is not None)
         table = check_table(X, "X", minimum=2)
         n_rows, n_features = table.shape
         persons = None if groups is None else check_groups(groups, n_rows, self.noise)

@@ -1736,6 +1736,14 @@ SABOTAGES: tuple[Sabotage, ...] = (
         _BESIDE_FITS + "test_a_threshold_holds_out_persons_whatever_their_numbers_of_rows",
     ),
     _sabotage(
+        "folds of rows that no warning names",
+        "A person with more rows moves rows of others to other folds, and no report says so.",
+        "preprocessing/_leaks/_rules.py",
+        "return persons and deals and not kinds(cv) & _BY_PERSONS",
+        "return False",
+        _GROUPS + "test_a_splitter_that_deals_rows_is_named_if_there_are_persons",
+    ),
+    _sabotage(
         "scores of persons from one call",
         "A person that grows moves the rounding of what a model predicts for others, and they change cells.",
         "model_selection/_private_evaluation.py",
@@ -1802,6 +1810,14 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "return cells.astype(np.float64)",
         "return cells.astype(np.float32).astype(np.float64)",
         _ENCODER + "test_numbers_have_the_same_bits_whatever_else_is_in_their_column",
+    ),
+    _sabotage(
+        "short numbers spelt by the type of their column",
+        "A text in one row changes the categories of others, whose numbers had single precision.",
+        "preprocessing/_cells.py",
+        "return float(cell) if isinstance(cell, np.floating) else cell",
+        "return cell",
+        _ENCODER + "test_a_text_among_short_numbers_changes_no_other_row",
     ),
     _sabotage(
         "gaps that are filled by the other rows",

@@ -45,13 +45,16 @@ _ONE_OF_SEVERAL = {
 }
 
 
-def warn_of_leaks(*, public_rows: bool) -> tuple[str, ...]:
-    """Warn of leaks in the outermost scikit-learn call around this fit, once per call; return them."""
+def warn_of_leaks(*, public_rows: bool, persons: bool = False) -> tuple[str, ...]:
+    """Warn of leaks in the outermost scikit-learn call around this fit, once per call; return them.
+
+    ``persons`` tells whether all rows of a person are protected together.
+    """
     try:
         call, search, depth = _find()
         if call is None:
             return ()
-        name, report = _findings(call, public_rows)
+        name, report = _findings(call, public_rows, persons)
         leaks, lost = report.of_kind("leak"), report.of_kind("public rows")
         # All fits of a private search may warn, since it shows each warning once.
         token = object() if search is None else search.f_locals.setdefault(_MARK, object())
@@ -135,15 +138,21 @@ def _fits(frame: FrameType, module: str) -> bool:
     return module == _VALIDATION and "estimator" in frame.f_locals
 
 
-def _findings(call: FrameType, public_rows: bool) -> tuple[str, PipelineReport]:
+def _findings(call: FrameType, public_rows: bool, persons: bool) -> tuple[str, PipelineReport]:
     """Name of the call in words, and the leaks of its estimator."""
     name, arguments = call.f_code.co_name, call.f_locals
     if name in _METHODS:
         owner = arguments["self"]
         words = "steps of the pipeline" if "Pipeline" in _kinds(owner) else f"parts of {type(owner).__name__}"
-        return words, check_pipeline(owner, public_rows=public_rows)
+        report = check_pipeline(owner, public_rows=public_rows)
+        cv = getattr(owner, "cv", ())
+        if deals_by_size(cv, persons=persons) and not deals_by_size(cv):
+            report = PipelineReport(
+                (Finding("leak", "", type(owner).__name__, BY_SIZE, BY_SIZE_FIX), *report)
+            )
+        return words, report
     report = check_pipeline(arguments["estimator"], public_rows=public_rows)
-    if deals_by_size(arguments.get("cv")):
+    if deals_by_size(arguments.get("cv", ()), persons=persons):
         report = PipelineReport((Finding("leak", "", name, BY_SIZE, BY_SIZE_FIX), *report))
     public = is_public_score(arguments.get("scoring", arguments.get("scorer")))
     # A worker cannot tell whether predictions are for a stack, in which they stay.

@@ -14,6 +14,14 @@ from sklearn.utils import get_tags
 BY_SIZE = "folds to which persons are dealt by their numbers of rows, so that one person moves others"
 BY_SIZE_FIX = "GroupKFold(shuffle=True)"
 
+#: Splitters that deal persons to folds, whatever their numbers of rows, and folds that the user passes.
+_BY_PERSONS = frozenset(
+    {
+        *("GroupKFold", "GroupShuffleSplit", "LeaveOneGroupOut", "LeavePGroupsOut"),
+        *("PredefinedSplit", "_CVIterableWrapper"),
+    }
+)
+
 #: What each transformer stores about its rows.
 LEARNS = {
     "StandardScaler": "the mean and standard deviation of each column",
@@ -152,9 +160,15 @@ def stratifies(estimator: Any) -> bool:
     return "Stratified" in type(cv).__name__ or (by_default and is_classifier(estimator))
 
 
-def deals_by_size(cv: Any) -> bool:
-    """Whether a splitter deals persons to folds by their numbers of rows, which are private."""
-    return "GroupKFold" in kinds(cv) and not getattr(cv, "shuffle", False)
+def deals_by_size(cv: Any, *, persons: bool = False) -> bool:
+    """Whether a splitter deals persons to folds by their numbers of rows, which are private.
+
+    One that deals rows does so too, if there are ``persons``.
+    """
+    if "GroupKFold" in kinds(cv):
+        return not getattr(cv, "shuffle", False)
+    deals = cv is None or isinstance(cv, int) or hasattr(cv, "split")
+    return persons and deals and not kinds(cv) & _BY_PERSONS
 
 
 def chooses_publicly(estimator: Any) -> bool:

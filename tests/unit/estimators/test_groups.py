@@ -1,5 +1,6 @@
 """Fits whose rows belong to persons: ids, sources, reports, ledgers and folds."""
 
+import warnings
 from functools import cache, partial
 
 import numpy as np
@@ -8,7 +9,15 @@ import pytest
 import scipy.sparse as sp
 from sklearn import config_context
 from sklearn.datasets import load_digits
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    ShuffleSplit,
+    StratifiedGroupKFold,
+    cross_val_score,
+)
 
 import skmixdp
 from skmixdp import (
@@ -280,6 +289,29 @@ def test_a_splitter_that_deals_persons_by_size_is_named():
         assert "numbers of rows" not in str(check_pipeline(search.set_params(cv=GroupKFold(3, shuffle=True))))
         with pytest.warns(PrivacyLeakWarning, match="dealt by their numbers of rows"):
             cross_val_score(head(), X, Y, cv=GroupKFold(3), params={"groups": GROUPS, **public})
+
+
+@pytest.mark.parametrize("cv", [3, KFold(3, shuffle=True), ShuffleSplit(2), StratifiedGroupKFold(3)])
+def test_a_splitter_that_deals_rows_is_named_if_there_are_persons(cv):
+    """Where a fold of rows ends follows from how many rows others have."""
+    passed = {"groups": GROUPS, **public_params(X_PUB, Y_PUB)}
+    terms = {"scoring": public_score(X_PUB, Y_PUB), "cv": cv}
+    with config_context(enable_metadata_routing=True):
+        search = GridSearchCV(head(), {"epsilon": [1.0]}, **terms)
+        for fit in (
+            lambda: search.fit(X, Y, **passed),
+            lambda: cross_val_score(head(), X, Y, params=passed, **terms),
+        ):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                fit()
+            assert any("dealt by their numbers of rows" in str(one.message) for one in caught)
+        assert "numbers of rows" in search.best_estimator_.privacy_.no_guarantee
+        splits = [(np.arange(120), np.arange(120, len(X)))]
+        for right in (GroupKFold(3, shuffle=True), GroupShuffleSplit(2), splits):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", PrivacyLeakWarning)
+                search.set_params(cv=right).fit(X, Y, **passed)
 
 
 def test_each_person_has_a_record_of_its_own_loss():

@@ -227,6 +227,16 @@ def test_a_complex_number_changes_no_other_row_of_its_column(told, other):
         assert public.columns_["a"].kind == "number"
 
 
+@pytest.mark.parametrize("dtype", ["float32", "Float32", "float16"])
+@pytest.mark.parametrize("told", ["text", ["0.1", "0.10000000149011612"]])
+def test_a_text_among_short_numbers_changes_no_other_row(told, dtype):
+    column = pd.Series([0.1, 0.2, 0.1]).astype(dtype)
+    mixed = pd.Series([*column[:2], "x"], dtype=object)
+    encoder = TableEncoder({"a": told}).fit(pd.DataFrame({"a": column}))
+    alike, other = (encoder.transform(pd.DataFrame({"a": cells})) for cells in (column, mixed))
+    np.testing.assert_array_equal(alike[:2], other[:2])
+
+
 def test_frames_arrays_and_lists_of_the_same_cells():
     cells = {"x0": [1.5, 2.0, None], "x1": ["a", None, "b"]}
     told = {"x0": (0, 4), "x1": ["a", "b"]}
