@@ -40,8 +40,8 @@ _OF_MEANS = 2 / 3
 #: same in all directions, so that no other one damps oscillations.
 _PRECONDITIONED_SCALE = 4.0
 
-#: Factor of the number of steps with preconditioned directions. Longer ones, with more momentum, go far beyond
-#: the best outputs of rows whose class is nearly certain, and nothing draws these back.
+#: Factor of the number of steps with preconditioned directions. Longer ones, with more momentum, go far
+#: beyond the best outputs of rows whose class is nearly certain, and nothing draws these back.
 _MORE_STEPS = 2.0
 
 

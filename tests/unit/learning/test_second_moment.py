@@ -111,7 +111,7 @@ class TestPreconditioner:
     def test_half_of_the_noise_raises_the_eigenvalues(self):
         matrix, bound = SecondMoment(np.array([3.0, 1.0]), np.eye(2), 2.0).preconditioner(None)
         assert matrix[1, 1] / matrix[0, 0] == pytest.approx((3 + 1) / (1 + 1))
-        assert bound == pytest.approx(matrix[1, 1] * (1 + 2))  # the true eigenvalue may be larger by all of it
+        assert bound == pytest.approx(matrix[1, 1] * (1 + 2))  # the true one may be larger by it all
 
     def test_noise_alone_leaves_directions_alone(self):
         """Where noise hides all, the matrix is nearly the identity."""
