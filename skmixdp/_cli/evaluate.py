@@ -1,7 +1,6 @@
 """``evaluate``: a model and private rows in, noisy metrics and their privacy report out."""
 
 import argparse
-import html
 import json
 import sys
 import warnings
@@ -12,7 +11,7 @@ from ..estimators import PrivatePipeline
 from ..exceptions import BudgetExceededError, NotPrivateWarning
 from ..model_selection import private_evaluation
 from ..privacy.noise import warn_of_seed
-from ..privacy.page import attack, page
+from ..privacy.page import attack, page, paragraph, section, sentence, table
 from .messages import EXIT_CODES, TRUST, InputError, bounds, in_flags, path_named
 from .model_files import EncodedModel, load_model
 from .outputs import check_outputs, write_together
@@ -147,6 +146,11 @@ def _written(found: Any, path: Path) -> str:
         metrics = {name: estimate._asdict() for name, estimate in found.summary().items()}
         return f"{json.dumps({'metrics': metrics, 'privacy': found.privacy.to_dict()}, indent=2)}\n"
     report = found.privacy
-    listing = f"<pre>{html.escape(str(found))}</pre>"
-    bound = attack(report.attack_success, report._attack)
-    return page("Private evaluation", report.no_guarantee, bound, listing, report._repr_html_())
+    listing = table({name: str(estimate) for name, estimate in found.summary().items()})
+    return page(
+        "Private evaluation",
+        report.no_guarantee,
+        attack(report.attack_success, report._attack),
+        section("Metrics", listing, paragraph(sentence(found._terms))),
+        section("Guarantee", report._repr_html_()),
+    )

@@ -166,18 +166,20 @@ class Evaluation:
 
         return EvaluationDisplay.from_evaluation(self, ax=ax)
 
-    def __str__(self) -> str:
-        known = self.cells
-        of_rows = self.privacy.unit == "row"
-        units = "rows" if of_rows else "persons"
+    @property
+    def _terms(self) -> str:
+        """What the intervals are for, and the noise, in words."""
+        known, units = self.cells, "rows" if self.privacy.unit == "row" else "persons"
         whose = f"{units} drawn like these" if known.sampling else f"these {units}"
+        return f"{100 * known.level:g}% intervals for {whose}; noise {known.noise_scale:.3g} {units} a cell"
+
+    def __str__(self) -> str:
+        n_rows, unit = self.cells.n_rows, self.privacy.unit
         rows = {name: str(estimate) for name, estimate in self.summary().items()}
         width = max(map(len, rows))
-        number = f"{known.n_rows} private rows" if of_rows else counted(known.n_rows, self.privacy.unit)
+        number = f"{n_rows} private rows" if unit == "row" else counted(n_rows, unit)
         lines = [f"{type(self).__name__} of {number}"]
         lines += [f"  {name:<{width}}  {text}" for name, text in rows.items()]
-        lines.append(
-            f"  {100 * known.level:g}% intervals for {whose}; noise {known.noise_scale:.3g} {units} a cell"
-        )
+        lines.append(f"  {self._terms}")
         lines.append(f"  epsilon {self.privacy.epsilon:.4g}, delta {self.privacy.delta:.3g}")
         return "\n".join([self.no_guarantee, *lines] if self.no_guarantee else lines)

@@ -114,7 +114,8 @@ def test_an_evaluation_is_that_of_python_and_charges_the_same_ledger(encode, dat
     ]
     assert run("evaluate", "m", *told, "--report", "r.html", "--quiet") == 0
     page = Path("r.html").read_text()
-    assert "<pre>" in page and "accuracy" in page and found.privacy._repr_html_() in page
+    assert "<th>accuracy</th>" in page and "95% intervals for rows drawn like these" in page
+    assert found.privacy._repr_html_() in page
     assert run("evaluate", "m", *told, *ledger, "--epsilon", 9) == 2
     assert len(PrivacyLedger("l.sqlite")["d"].charges()) == 2
 
