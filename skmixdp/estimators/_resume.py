@@ -84,9 +84,10 @@ def resumable(path: str | PathLike[str]) -> Iterator[None]:
     again. Fit it before the block.
 
     *Guarantee*: that of the fit. The ledger records each step before its noise is added, and refuses to
-    record it again. So no step is released twice, not even with copies of the file. A step that was recorded
-    and whose numbers were lost is left out: ``n_iter_`` is then smaller. The file holds released numbers
-    alone, which the guarantee covers, also if the fit never ends.
+    record it again. So no step is released twice, not even with copies of the file, unless an earlier copy of
+    the ledger's file takes its place. A step that was recorded and whose numbers were lost is left out:
+    ``n_iter_`` is then smaller. The file holds released numbers alone, which the guarantee covers, also if
+    the fit never ends.
 
     Examples
     --------
