@@ -14,7 +14,7 @@ from skmixdp.algorithms import NoisyGD
 from skmixdp.datasets import open_rows
 from skmixdp.model_selection import public_params
 from skmixdp.privacy import PrivacyLedger
-from tests.rounding import assert_close, assert_relative
+from tests.rounding import assert_close
 from tests.unit.rows.conftest import HELD
 
 SHARES = np.array([0.72, 0.2, 0.06, 0.02])
@@ -239,8 +239,12 @@ def test_the_default_helps_rare_classes_and_costs_little(public):
 
 
 def test_a_strength_of_one_is_the_classifier_for_equal_classes():
-    full = classifier(logit_adjustment=1.0).fit(X, Y)
-    assert balanced(full) > balanced(classifier().fit(X, Y))
+    # Five draws: noise in the temperature scales the adjustment.
+    full, usual = (
+        np.mean([balanced(classifier(**strength, random_state=seed).fit(X, Y)) for seed in range(5)])
+        for strength in ({"logit_adjustment": 1.0}, {})
+    )
+    assert full > usual + 0.02
 
 
 @pytest.mark.parametrize("noise", ["float", "discrete"])
@@ -329,4 +333,5 @@ def test_folds_count_their_own_rows():
 
 def test_sparse_rows_are_counted():
     dense, sparse = classifier(epsilon=8.0).fit(X, Y), classifier(epsilon=8.0).fit(sp.csr_array(X), Y)
-    assert_relative(sparse.class_shares_, dense.class_shares_, 1e-3)
+    # Their sums are rounded in another way, for which the noise is a little larger.
+    np.testing.assert_allclose(sparse.class_shares_, dense.class_shares_, rtol=0, atol=1e-4)
