@@ -1820,11 +1820,19 @@ SABOTAGES: tuple[Sabotage, ...] = (
         _ENCODER + "test_a_text_among_short_numbers_changes_no_other_row",
     ),
     _sabotage(
+        "durations spelt by the type of their column",
+        "A text in one row changes how the durations of other rows are spelt, and so their categories.",
+        "preprocessing/_cells.py",
+        "return pd.Timedelta(cell).to_pytimedelta()",
+        "return cell",
+        _FRAMES + "test_a_cell_becomes_the_same_in_a_column_of_any_type[durations-text]",
+    ),
+    _sabotage(
         "gaps that are filled by the other rows",
         "A missing number becomes the mean of the rows that are encoded with it.",
         "preprocessing/_cells.py",
-        "block = np.where(missing, 0.0, np.clip",
-        "block = np.where(missing, np.nan_to_num(scaled).mean(), np.clip",
+        "block = np.where(missing, 0.0, 0.0",
+        "block = np.where(missing, np.nan_to_num(scaled).mean(), 0.0",
         _FRAMES + "test_a_row_becomes_the_same_with_any_others",
     ),
     _sabotage(
