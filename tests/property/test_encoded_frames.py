@@ -111,6 +111,18 @@ def test_a_cell_becomes_the_same_in_a_column_of_any_type(cells, kind):
         assert changed.tobytes() == alike.tobytes(), odd
 
 
+@pytest.mark.parametrize("zone", [None, "Europe/Rome"])
+def test_a_year_that_python_has_not_is_missing(zone):
+    polars = pytest.importorskip("polars")
+    days = polars.Series("c", [18262, 35804497]).cast(polars.Int64) * 86_400_000
+    frame = polars.DataFrame({"c": days.cast(polars.Datetime("ms", zone))})
+    for kind in ("number", "datetime", "text"):
+        encoder = TableEncoder({"c": kind}, indicators=True).fit(frame)
+        encoded = encoder.transform(frame)
+        assert encoded[0].tobytes() == encoder.transform(frame[:1]).tobytes()
+        assert encoded[1, -1] == 1
+
+
 @given(frames())
 def test_nothing_is_learned_from_private_rows(drawn):
     public, private, odd = drawn

@@ -1828,6 +1828,14 @@ SABOTAGES: tuple[Sabotage, ...] = (
         _FRAMES + "test_a_cell_becomes_the_same_in_a_column_of_any_type[durations-text]",
     ),
     _sabotage(
+        "a date that a fit is refused for",
+        "A year after 9999 ends the fit, with a message that quotes it.",
+        "preprocessing/_table_encoder.py",
+        "cells.append(None)",
+        "raise",
+        _FRAMES + "test_a_year_that_python_has_not_is_missing[None]",
+    ),
+    _sabotage(
         "gaps that are filled by the other rows",
         "A missing number becomes the mean of the rows that are encoded with it.",
         "preprocessing/_cells.py",
