@@ -1828,11 +1828,11 @@ SABOTAGES: tuple[Sabotage, ...] = (
         _FRAMES + "test_a_cell_becomes_the_same_in_a_column_of_any_type[durations-text]",
     ),
     _sabotage(
-        "a date that a fit is refused for",
-        "A year after 9999 ends the fit, with a message that quotes it.",
+        "a date that is filled by another row",
+        "A date that Python cannot hold becomes that of the row before it.",
         "preprocessing/_table_encoder.py",
         "cells.append(None)",
-        "raise",
+        "cells.append(cells[-1])",
         _FRAMES + "test_a_year_that_python_has_not_is_missing[None]",
     ),
     _sabotage(
