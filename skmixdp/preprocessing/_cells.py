@@ -86,7 +86,8 @@ class TableColumn:
             block = self._hashed(values)
         else:
             scaled = (np.clip(values, -FARTHEST, FARTHEST) - self.center) / self.scale
-            block = np.where(missing, 0.0, np.clip(scaled, -self.cut, self.cut))[:, None]
+            # Added to 0.0, a zero has no sign: complex numbers lose it.
+            block = np.where(missing, 0.0, 0.0 + np.clip(scaled, -self.cut, self.cut))[:, None]
             if self.kind in ("date", "datetime"):
                 block = np.hstack([block, self._waves(values)])
         return np.hstack([block, missing[:, None]]) if self.indicator else block
@@ -178,8 +179,7 @@ def _truth_of(cell: Any) -> float:
 def days_of(cell: Any) -> float:
     """Days since 1970, in UTC, of a date, a moment or an ISO 8601 text; NaN for any other cell."""
     try:
-        if isinstance(cell, np.datetime64):
-            cell = pd.Timestamp(cell)
+        cell = _real(cell)
         if isinstance(cell, pd.Timestamp):
             cell = cell.to_pydatetime(warn=False)
         elif not isinstance(cell, datetime):
@@ -220,9 +220,16 @@ def is_missing(cell: Any) -> bool:
 def _real(cell: Any) -> Any:
     """The real part of a complex number, or None if it has an imaginary one; other cells as they are.
 
-    Numbers of NumPy become Python's. Another cell may have changed the type of a column, and with it how the
-    same number is spelt: 0.1 in single precision, or 0.10000000149011612.
+    Numbers and durations become Python's, moments of NumPy become pandas', and ends of intervals real.
+    Another cell may have changed the type of a column, and with it how the same value is spelt: 0.1 in single
+    precision, or 0.10000000149011612; a day as ``1 days 00:00:00``, or ``1 day, 0:00:00``.
     """
     if isinstance(cell, (complex, np.complexfloating)):
         cell = cell.real if cell.imag == 0 else None
+    if isinstance(cell, (np.timedelta64, pd.Timedelta)):
+        return pd.Timedelta(cell).to_pytimedelta()
+    if isinstance(cell, pd.Interval) and isinstance(cell.left, Real):
+        return pd.Interval(float(cell.left), float(cell.right), cell.closed)
+    if isinstance(cell, np.datetime64):
+        return pd.Timestamp(cell)
     return float(cell) if isinstance(cell, np.floating) else cell

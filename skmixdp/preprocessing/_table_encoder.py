@@ -387,9 +387,22 @@ def _cells(X: Any, names: Sequence[str], what: str, reference: str) -> dict[str,
     for place, name in enumerate(own):
         column = _column(X, place)
         plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf"
-        listing: Any = getattr(column, "to_list", None) or column.tolist
-        found[name] = np.asarray(column) if plain else listing()  # type: ignore[assignment]
+        found[name] = np.asarray(column) if plain else _listed(column)  # type: ignore[assignment]
     return found
+
+
+def _listed(column: Any) -> list[Any]:
+    """The cells as objects of Python; None for those that Python cannot hold, such as years after 9999."""
+    try:
+        return list((getattr(column, "to_list", None) or column.tolist)())
+    except Exception:
+        by_place, cells = getattr(column, "iloc", column), []
+    for place in range(len(column)):
+        try:
+            cells.append(by_place[place])
+        except Exception:
+            cells.append(None)
+    return cells
 
 
 def _column(X: Any, place: int) -> Any:

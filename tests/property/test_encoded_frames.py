@@ -6,7 +6,7 @@ of them. The replay of a fit to a neighbouring frame shows what lets such a chan
 """
 
 import warnings
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import numpy as np
 import pandas as pd
@@ -89,6 +89,38 @@ def test_a_row_becomes_the_same_with_any_others(drawn, indicators):
     assert np.all(np.isfinite(rows)) and np.all(np.isfinite(others))
     assert rows[:-1].tobytes() == others[:-1].tobytes()
     assert rows.tobytes() == objects.tobytes() == alone.tobytes() == backwards.tobytes()
+
+
+#: Cells whose class or spelling follows from the type of their column.
+RETYPED = {
+    "durations": [timedelta(1), timedelta(hours=3)],
+    "durations of NumPy": [np.timedelta64(1, "D"), np.timedelta64(5, "D")],
+    "moments of NumPy": [np.datetime64("2020-01-01"), np.datetime64("2021-01-01T01:00")],
+    "intervals": [pd.Interval(0, 1), pd.Interval(1, 2)],
+    "zeros": [-0.0, 0.0],
+}
+
+
+@pytest.mark.parametrize("kind", ["number", "datetime", "text"])
+@pytest.mark.parametrize("cells", RETYPED.values(), ids=RETYPED)
+def test_a_cell_becomes_the_same_in_a_column_of_any_type(cells, kind):
+    encoder = TableEncoder({"c": kind}).fit(pd.DataFrame({"c": []}))
+    alike = encoder.transform(pd.DataFrame({"c": typed([*cells, cells[0]])}))[:-1]
+    for odd in (None, "SECRET", 1j, [1], np.timedelta64(5, "ns")):
+        changed = encoder.transform(pd.DataFrame({"c": typed([*cells, odd])}))[:-1]
+        assert changed.tobytes() == alike.tobytes(), odd
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Rome"])
+def test_a_year_that_python_has_not_is_missing(zone):
+    polars = pytest.importorskip("polars")
+    days = polars.Series("c", [18262, 35804497]).cast(polars.Int64) * 86_400_000
+    frame = polars.DataFrame({"c": days.cast(polars.Datetime("ms", zone))})
+    for kind in ("number", "datetime", "text"):
+        encoder = TableEncoder({"c": kind}, indicators=True).fit(frame)
+        encoded = encoder.transform(frame)
+        assert encoded[0].tobytes() == encoder.transform(frame[:1]).tobytes()
+        assert encoded[1, -1] == 1
 
 
 @given(frames())
