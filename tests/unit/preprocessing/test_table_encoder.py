@@ -246,6 +246,15 @@ def test_frames_arrays_and_lists_of_the_same_cells():
         np.testing.assert_array_equal(encoded(X, told), expected)
 
 
+def test_a_date_of_pyarrow_that_python_cannot_hold_is_missing():
+    arrow = pytest.importorskip("pyarrow")
+    dates = [arrow.table({"a": arrow.array([0, 9, last], arrow.date32())}) for last in (12, 10**7)]
+    encoder = TableEncoder(indicators=True).fit(dates[0], X_pub=dates[0])
+    usual, late = (encoder.transform(table) for table in dates)
+    np.testing.assert_array_equal(late[:2], usual[:2])
+    np.testing.assert_array_equal(late[2], encoder.transform(arrow.table({"a": [None]}))[0])
+
+
 def test_frames_of_polars():
     polars = pytest.importorskip("polars")
     X = people().drop(columns=["level", "note"])
