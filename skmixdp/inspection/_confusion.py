@@ -159,7 +159,8 @@ class ConfusionDisplay:
             reach = 100 * min(1.0, shares[i, rival[i]] + halves[i, rival[i]])
             name = str(self.classes[rival[i]])
             label = self.ax_.text(reach + 1.5, places[i], name, va="center", fontsize=8)
-            label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})  # a bar may run below it
+            # An error bar may run below it.
+            label.set_bbox({"facecolor": self.ax_.get_facecolor(), "edgecolor": "none", "pad": 1})
             self.labels_.append(label)
         self.ax_.set_yticks(places, [str(label) for label in self.classes])
         self.ax_.set_ylim(-0.6, k - 0.4)

@@ -353,7 +353,7 @@ def _table(X: Any, what: str) -> tuple[Any, list[str]]:
         raise TypeError(f"{what} is sparse, and cells of tables are dense; pass {what}.toarray().")
     if hasattr(X, "column_names"):  # a table of pyarrow, whose attribute columns holds cells
         # Dates are read cell by cell: Python holds none after year 9999, and the error would quote the year.
-        X = X.to_pandas(types_mapper=lambda kind: pd.ArrowDtype(kind) if "date" in str(kind) else None)
+        X = X.to_pandas(types_mapper=lambda kind: pd.ArrowDtype(kind) if str(kind)[:4] == "date" else None)
     if hasattr(X, "columns"):
         names = [str(name) for name in X.columns]
     else:
