@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
-from .._engine import Budget, Options, Plan, as_reported
+from .._engine import Budget, Plan, as_reported
 from .._utils.validation import (
     COUNT,
     FLAG,
@@ -188,10 +188,6 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
             f"algorithm={shown(algorithm)} must be one of {', '.join(map(repr, names))} or an object "
             "from skmixdp.algorithms."
         )
-
-    def _options(self, n_rows: int, noise: NoiseSource, l2: Any) -> Options:
-        """The user's settings that every algorithm respects."""
-        return Options(self.learning_rate, l2, self._sampling(n_rows), exact_sums=noise.needs_grid)
 
     def _sampling(self, n_rows: int) -> Sampling:
         """The rule that draws the private rows of a step."""

@@ -1,6 +1,7 @@
-"""Checks of rows, labels, targets, weights and devices. Each error is one sentence that names the remedy."""
+"""Checks of public rows, classes, targets, weights and devices. Each error names the remedy."""
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._rows import RowFiles, Table, TargetMap, check_indices, from_device
+from .._rows.labels import check_class_labels, check_classes, encode_labels, is_text
 from .._utils.validation import (
     CONVERSION_ERRORS,
     NON_NEGATIVE,
@@ -20,21 +22,17 @@ from .._utils.validation import (
     shown,
     sources_of,
 )
+from ..exceptions import PrivacyLeakWarning
 
 Array = NDArray[Any]
 #: Takes ``(y, name, n_rows, rows_name)`` and returns an array of ``n_rows`` checked labels or targets.
 CheckTarget = Callable[[Any, str, int, str], Array]
 
 
-def counts(table: Table, *more: str) -> str:
-    """Text for the report: which numbers are treated as public."""
-    units = "private rows" if table.unit == "row" else "persons"
-    numbers = [units, "of features", *more]
-    return f"the numbers of {', '.join(numbers[:-1])} and {numbers[-1]}, and the features' names"
-
-
-def passed(table: Table, *, lengths: bool, labels: bool, weights: bool) -> str:
-    """Text for the report: which checks of private rows were treated as public."""
+def public_facts(table: Table, *counted: str, lengths: bool, labels: bool, weights: bool) -> tuple[str, str]:
+    """Texts for the report: which numbers, and which checks of private rows, are treated as public."""
+    numbers = ["private rows" if table.unit == "row" else "persons", "of features", *counted]
+    known = f"the numbers of {', '.join(numbers[:-1])} and {numbers[-1]}, and the features' names"
     all_checks = {
         "shapes": True,
         "finiteness": True,
@@ -45,9 +43,9 @@ def passed(table: Table, *, lengths: bool, labels: bool, weights: bool) -> str:
         "weights": weights,
     }
     checks = [name for name, made in all_checks.items() if made]
-    words = f"that their {', '.join(checks[:-1])} and {checks[-1]} passed validation"
+    passed = f"that their {', '.join(checks[:-1])} and {checks[-1]} passed validation"
     looked = table.counts_repeats or table.unit != "row"
-    return words if looked else f"{words} (repeated rows were not looked for)"
+    return known, passed if looked else f"{passed} (repeated rows were not looked for)"
 
 
 def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | None) -> TargetMap:
@@ -147,10 +145,8 @@ def refuse_sample_weight(estimator: Any, sample_weight: Any) -> None:
         )
 
 
-def check_class_weight(class_weight: Any, classes: Array) -> Array | None:
-    """Weights (k,) of the classes from a mapping; None for None and "balanced"."""
-    if not isinstance(class_weight, Mapping):
-        return None
+def check_class_weight(class_weight: Mapping[Any, Any], classes: Array) -> Array:
+    """Weights (k,) of the classes from a mapping."""
     known = {label: index for index, label in enumerate(classes.tolist())}
     weights = np.ones(len(classes))
     for label, weight in class_weight.items():
@@ -180,3 +176,78 @@ def check_device(device: Any) -> str | None:
             "device='auto'."
         ) from error
     return device_name(device)
+
+
+# -- classes ---------------------------------------------------------------------------------
+
+
+def encode_classes(estimator: Any, y: Array, y_pub: Array | None) -> tuple[Array, Array | None, str]:
+    """Set ``classes_``; return encoded private and public labels, and the origin of the classes."""
+    check_class_labels(y, "y")
+    if y_pub is not None:
+        check_class_labels(y_pub, "y_pub")
+    estimator.classes_, origin = find_classes(estimator.classes, y, y_pub)
+    if estimator.classes is None and y_pub is None:
+        estimator._leaks = (*estimator._leaks, "the classes were read from the private labels")
+    source = "classes" if estimator.classes is not None else "y_pub"
+    if estimator.classes is None and y_pub is not None:
+        check_same_numbering(y, estimator.classes_)
+    y = encode_labels(y, estimator.classes_, "y", private=True, source=source)
+    y = y.astype(np.min_scalar_type(-len(estimator.classes_)))  # read faster than wider ones
+    if y_pub is None:
+        return y, None, origin
+    y_pub = encode_labels(y_pub, estimator.classes_, "y_pub", private=False)
+    warn_of_empty_classes(y_pub, estimator.classes_)
+    return y, y_pub, origin
+
+
+def find_classes(declared: Any, y: Array, y_pub: Array | None) -> tuple[Array, str]:
+    """Sorted classes of a classifier, and their origin for the report."""
+    if declared is not None:
+        classes, origin = check_classes(declared), "declared"
+    elif y_pub is not None:
+        classes, origin = np.unique(y_pub), "those of the public labels"
+    else:
+        classes, origin = np.unique(y), "READ FROM THE PRIVATE LABELS"
+        warnings.warn(
+            "classes were read from the private labels y, which the guarantee does not cover; "
+            "pass classes=[...] or public rows.",
+            PrivacyLeakWarning,
+            stacklevel=6,
+        )
+    if len(classes) < 2:
+        # The message must not name a class that was read from private labels.
+        named = "" if declared is None and y_pub is None else f": {classes.tolist()}"
+        raise ValueError(
+            f"classification needs at least two classes, but classes holds {len(classes)} class{named}; list "
+            "all classes in classes."
+        )
+    return classes, origin
+
+
+def check_same_numbering(y: Array, classes: Array) -> None:
+    """Refuse labels that an ensemble has renumbered while the public labels kept their values."""
+    if y.dtype.kind not in "iu":
+        return
+    labels, known = set(np.unique(y).tolist()), set(classes.tolist())
+    from_zero = labels == set(range(len(labels)))
+    spelt_out = is_text(classes) and all(label.isdecimal() for label in classes.tolist())
+    if from_zero and not labels <= known and not known <= labels and not spelt_out:
+        raise ValueError(
+            f"y is numbered from 0, but y_pub holds {listed(classes)}; ensembles such as "
+            "BaggingClassifier, VotingClassifier and StackingClassifier renumber y and do not change "
+            "y_pub, so number both from 0 beforehand."
+        )
+
+
+def warn_of_empty_classes(y_pub: Array, classes: Array) -> None:
+    """Warn of classes without public rows; ``y_pub`` holds indices."""
+    counts = np.bincount(y_pub, minlength=len(classes))
+    if np.any(counts == 0):
+        empty = classes[counts == 0].tolist()
+        warnings.warn(
+            f"no public row has a label in {empty}; the outputs of these classes start from the rows of the "
+            "other classes, so add a public row of each class if you can.",
+            UserWarning,
+            stacklevel=6,
+        )

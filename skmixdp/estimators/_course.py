@@ -54,9 +54,6 @@ from ._fit import FitCourse, Start
 
 Array = NDArray[Any]
 
-#: Private rows are asked for the mean if that of public rows has more than this many times the variance.
-_TIMES_AS_GOOD = 2.0
-
 #: After a release no row may be refused, so entries whose squares could overflow are cut at this.
 _LARGEST_ENTRY = 1e150
 
@@ -196,19 +193,20 @@ class HeadRows(RowsKey):
     def open(self) -> PrivateRows:
         inputs, exact = self.inputs, self.inputs.noise.needs_grid
         if self.once and not exact:
-            return self._recorded(inputs.table.passing_rows(inputs.y, self.row_map, inputs.dtype))
-        return self._recorded(inputs.table.private_rows(inputs.y, self.row_map, inputs.dtype, exact=exact))
+            opened = inputs.table.passing_rows(inputs.y, self.row_map, inputs.dtype)
+        else:
+            opened = inputs.table.private_rows(inputs.y, self.row_map, inputs.dtype, exact=exact)
+        opened.record = inputs.record
+        return opened
 
     def continued(self, earlier: RowsKey, source: PrivateRows) -> PrivateRows | None:
         if not isinstance(earlier, HeadRows) or self.inputs.y is not earlier.inputs.y:
             return None
         further = self.row_map.after(earlier.row_map)
         remapped = None if further is None else source.remapped(further)
-        return None if remapped is None else self._recorded(remapped)
-
-    def _recorded(self, source: PrivateRows) -> PrivateRows:
-        source.record = self.inputs.record
-        return source
+        if remapped is not None:
+            remapped.record = self.inputs.record
+        return remapped
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -231,15 +229,33 @@ class LabelRows(RowsKey):
 
 
 @dataclass(frozen=True)
-class Mapped:
-    """The map of a fit, and the mapped public rows (n_pub, d_in).
+class MapRules:
+    """What the parameters of a head allow for the map of its fit.
 
-    ``second_moment`` is the released largest second moment, and ``preconditioner`` (d_in, d_in) a released
-    matrix for directions of descent; None if there is none.
+    ``divides``: releases over all rows can share the budget with the steps. ``scales``: columns are scaled.
+    ``centres_columns``: they are centred before rows are scaled; rows of unit length are centred after it.
+    ``whitens_alone``: rows are whitened without public rows, by directions of private rows of unit length.
+    ``preconditions``: budget may be spent on noisy columns or a second moment. ``learns_columns``: centre and
+    spread of columns can be learned from private rows.
+    """
+
+    divides: bool
+    scales: bool
+    centres_columns: bool
+    whitens_alone: bool
+    preconditions: bool
+    learns_columns: bool
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """The map of a fit, and what was released of the mapped rows; None if nothing was.
+
+    ``second_moment`` is their largest second moment, and ``preconditioner`` (d_in, d_in) a matrix for
+    directions of descent.
     """
 
     row_map: RowMap
-    X_pub: Array
     second_moment: float | None = None
     preconditioner: Array | None = None
 
@@ -286,13 +302,14 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     checking = {"check of the start": check} if check else {}
     rows, mapped, planned = first.rows, first.mapped, None
     if first.shares:
-        ahead = _refuse_ahead(head, balanced, mapped, spent | first.most | checking)
+        ahead = head._planned(balanced, mapped, spent | first.most | checking, ahead=True)
     else:
         ahead = planned = head._planned(balanced, mapped, spent | checking)
     if check:
         without = balanced.without_public_rows()
         alone = first_stage(head, without)
-        _refuse_ahead(head, without, alone.mapped, _unused(spent | first.most) | checking | alone.most)
+        least = _unused(spent | first.most) | checking | alone.most
+        head._planned(without, alone.mapped, least, ahead=True)
     event = inputs.budget.whole if planned is None else planned.run.plan.event
     work = None
     if inputs.table.is_shared:
@@ -334,12 +351,6 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     finish(head, planned, W, charge, inputs.record)
     head.n_iter_ = tasks.n_done  # fewer than planned if a callback has stopped it
     del head._leaks  # the report has them
-
-
-def _refuse_ahead(head: Any, inputs: FitInputs, mapped: Mapped, spent: dict[str, float]) -> PlannedHead:
-    """Plan with a stand-in map and the least budget that may be left, to refuse before the charge."""
-    planned: PlannedHead = head._planned(inputs, replace(mapped, second_moment=1.0), spent, ahead=True)
-    return planned
 
 
 def _unused(spent: dict[str, float]) -> dict[str, float]:
@@ -387,34 +398,17 @@ def balanced_by_counts(inputs: FitInputs, learner: Learner, share: float) -> Cou
 # -- the map ---------------------------------------------------------------------------------
 
 
-def needs_private_rows(inputs: FitInputs) -> bool:
-    """Whether private rows give a much better centre of unit rows than public ones, by public facts."""
-    if not len(inputs.X_known):
-        return True
-    unit_pub = RowMap(None, True, None)(inputs.X_known, np.float64)
-    public = _variance_of_mean(unit_pub)
-    private = inputs.n_features / (inputs.n_rows * inputs.budget.mu) ** 2 / inputs.geometry_shares.mean
-    return public > _TIMES_AS_GOOD * private
-
-
-def groups_for_whitening(inputs: FitInputs) -> Array | None:
-    """Groups of the public rows that whiten; None if private directions are better, by public facts."""
-    n_free = len(inputs.groups) - n_groups(inputs.groups)
-    few = n_free < _FEWEST_FREE and inputs.geometry_shares.floor < _LARGEST_FLOOR
-    return None if len(inputs.groups) == 0 or few else inputs.groups
-
-
 def first_stage(head: Any, inputs: FitInputs) -> MapStage:
     """The first release that learns the map, if there is any, from public facts."""
     known = inputs.X_known if inputs.X_scale is None else inputs.X_scale
-    columns = None
-    if head._scales():
+    rules, columns = head._map_rules(inputs), None
+    if rules.scales:
         # Unlabelled rows hold rare values. Scaled to spread 1, each would be a long entry of few rows.
         rare = inputs.X_unlabeled is not None
-        columns = columns_of(known, centred=head._centres_columns(inputs), balanced=rare)
+        columns = columns_of(known, centred=rules.centres_columns, balanced=rare)
     stage = _stage_with(head, inputs, columns)
     # A few public rows give a poor estimate of the spread of columns.
-    learned = len(known) < _FEWEST_KNOWN and head._learns_columns(inputs)
+    learned = len(known) < _FEWEST_KNOWN and rules.learns_columns
     share = columns_share(inputs.budget.mu, inputs.n_rows, inputs.n_features) if learned else 0.0
     if not share:
         return stage
@@ -435,10 +429,13 @@ def _stage_with(head: Any, inputs: FitInputs, columns: Columns | None) -> MapSta
         # Rows of any length are measured: to refuse one would tell that it exists. They have no intercept,
         # which would count as a part of their length; the start may have one.
         row_map = RowMap(None, True, None, columns=columns, bound=LENGTH_LIMIT)
-        mapped = _mapped(head._with_intercept(row_map, inputs), inputs)
+        mapped = Mapped(head._with_intercept(row_map, inputs))
         return MapStage(HeadRows(inputs, row_map), mapped, shares, shares)
     else:
-        whiten = _whitens(inputs) if head.whiten == "auto" else bool(head.whiten)
+        whiten = bool(head.whiten)
+        if head.whiten == "auto":  # a regression needs enough public rows
+            enough = not inputs.loss.quadratic or len(inputs.X_known) > _FEWEST_FREE
+            whiten = inputs.is_default and enough
         row_map = RowMap.of(
             inputs.X_known,
             head.center and not (columns is not None and columns.center.any()),
@@ -452,9 +449,7 @@ def _stage_with(head: Any, inputs: FitInputs, columns: Columns | None) -> MapSta
         centred_units = row_map.mean is not None and row_map.normalize and row_map.bound is None
         if inputs.X_unlabeled is not None and centred_units and head.fit_intercept:
             row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))
-    return MapStage(
-        HeadRows(inputs, row_map, once="mean" in shares), _mapped(row_map, inputs), shares, shares
-    )
+    return MapStage(HeadRows(inputs, row_map, once="mean" in shares), Mapped(row_map), shares, shares)
 
 
 def map_shares(head: Any, inputs: FitInputs, columns: Columns | None) -> dict[str, float]:
@@ -462,25 +457,19 @@ def map_shares(head: Any, inputs: FitInputs, columns: Columns | None) -> dict[st
     if head._learns_geometry(inputs, columns):
         shares = inputs.geometry_shares
         learned = {"mean": shares.mean}
-        if groups_for_whitening(inputs) is None:
+        n_free = len(inputs.groups) - n_groups(inputs.groups)
+        few = n_free < _FEWEST_FREE and shares.floor < _LARGEST_FLOOR
+        if few or not len(inputs.groups):  # public rows whiten worse than private directions
             learned["directions"] = shares.directions
         return learned
-    if columns is not None and head._clips(columns) and head._preconditions(inputs):
+    rules = head._map_rules(inputs)
+    if columns is not None and head._clips(columns) and rules.preconditions:
         share = second_moment_share(inputs.budget.mu, inputs.n_rows, inputs.n_features)
         return {"second moment": share} if share else {}
     needed = head.row_norm == "clip" and len(inputs.X_known) == 0 and columns is None
-    possible = head._divides(inputs) and not inputs.noise.needs_grid
+    possible = rules.divides and not inputs.noise.needs_grid
     share = length_share(inputs.budget.mu, inputs.n_rows) if needed and possible else 0.0
     return {"length of the rows": share} if share else {}
-
-
-def _whitens(inputs: FitInputs) -> bool:
-    """Whether ``whiten="auto"`` whitens by public rows. A regression needs enough of them."""
-    return inputs.is_default and (not inputs.loss.quadratic or len(inputs.X_known) > _FEWEST_FREE)
-
-
-def _mapped(row_map: RowMap, inputs: FitInputs, second_moment: float | None = None) -> Mapped:
-    return Mapped(row_map, row_map(inputs.X_pub, np.float64), second_moment)
 
 
 def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Mapped, dict[str, float]]]:
@@ -498,7 +487,7 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
         multiplier = inputs.budget.multiplier(shares["columns"])
         noisy = yield from of_rows(rows, noisy_columns(learner, inputs.n_features, multiplier))
         stage_ended(head)
-        columns = noisy.standardised(centred=head._centres_columns(inputs))
+        columns = noisy.standardised(centred=head._map_rules(inputs).centres_columns)
         after = _stage_with(head, inputs, columns)
         rows, mapped, shares = after.rows, after.mapped, after.shares
         if columns is None and not isinstance(inputs.table, ArrayTable):
@@ -515,7 +504,7 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
             rows, noisy_length(learner, inputs.n_features, multipliers["length of the rows"])
         )
         stage_ended(head)
-        return _mapped(head._with_intercept(replace(rows.row_map, bound=bound), inputs), inputs), spent
+        return Mapped(head._with_intercept(replace(rows.row_map, bound=bound), inputs)), spent
 
     if "second moment" in shares:
         bare = replace(mapped.row_map, intercept_value=None)
@@ -547,7 +536,7 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
         row_map = replace(row_map, whitening=whitening)
     if head.fit_intercept:
         row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))
-    return _mapped(row_map, inputs, largest), spent
+    return Mapped(row_map, largest), spent
 
 
 def _centre(private: NoisyMean, row_map: RowMap, inputs: FitInputs) -> Array:
@@ -555,10 +544,10 @@ def _centre(private: NoisyMean, row_map: RowMap, inputs: FitInputs) -> Array:
     unit_pub = RowMap(None, True, None, columns=row_map.columns)(inputs.X_known, np.float64)
     if len(unit_pub) < 2:  # one row gives no variance
         return private.shrunk()
-    return private.combined(unit_pub.mean(axis=0), _variance_of_mean(unit_pub))
+    return private.combined(unit_pub.mean(axis=0), variance_of_mean(unit_pub))
 
 
-def _variance_of_mean(unit_pub: Array) -> float:
+def variance_of_mean(unit_pub: Array) -> float:
     """Estimated squared length of the error of the mean of unit rows (n, d); infinite for one row."""
     mean = unit_pub.mean(axis=0)
     return (1 - float(mean @ mean)) / (len(unit_pub) - 1) if len(unit_pub) > 1 else math.inf
@@ -571,7 +560,11 @@ def check_share(head: Any, inputs: FitInputs) -> float:
     """Share of the squared budget for checking the start on private rows; 0 if a check is useless."""
     enough = len(inputs.X_pub) >= (2 if inputs.loss.has_classes else FEWEST)
     public = isinstance(head.init, str) and head.init == "public" and enough
-    if not (inputs.is_default and public and head._divides(inputs)) or head._needs_public(inputs):
+    # Without public rows the centre moves, so a row of any length could become too long after the charge.
+    if not (inputs.is_default and public and head._map_rules(inputs).divides) or head.row_norm is None:
+        return 0.0
+    without = inputs.without_public_rows()
+    if head._map_rules(without).whitens_alone and not head._learns_geometry(without, None):
         return 0.0
     return comparison_share(inputs.budget.mu, inputs.n_rows, 1, _CHECK_ERROR, _MOST_CHECK_ERROR)
 

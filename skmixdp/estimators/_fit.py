@@ -8,6 +8,7 @@ results only after all fits have finished.
 import copy
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -24,7 +25,6 @@ from ..privacy import Charge, Event, recorded_outcome
 from ..privacy.noise import warn_of_seed
 from ..privacy.report import counted
 from ._callbacks import have_callbacks, managed
-from ._resume import resumed
 
 Array = NDArray[Any]
 
@@ -71,6 +71,9 @@ class Start:
     public: tuple[Any, ...] | None = None
     charge: Charge | None = None
 
+
+#: Where the fits of this context keep their released numbers, within ``resumable``.
+current_checkpoint: ContextVar[Any] = ContextVar("current_checkpoint", default=None)
 
 #: All that a fit asks: a Start, whose answer is the charge, and then queries. It sets the results by itself.
 FitCourse = Generator[Start | Ask, Any, None]
@@ -213,7 +216,8 @@ def fit_many(
 
 def run_fits(courses: Sequence[FitCourse]) -> None:
     """Check all fits and read their rows, then charge all fits, then run them."""
-    courses = resumed(courses)
+    if (checkpoint := current_checkpoint.get()) is not None:
+        courses = checkpoint.resumed(courses)
     starts: list[Any] = [next(course) for course in courses]
     sources = Sources()
     with ExitStack() as outcomes:

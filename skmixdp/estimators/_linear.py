@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine import Budget, Closing, Plan, Run, make_plan
+from .._engine import Budget, Closing, Options, Run, make_plan
 from .._learning.class_shares import LogitAdjustment
 from .._linear import Loss, row_norms
 from .._rows import (
@@ -47,7 +47,7 @@ from ._checks import (
     collect_public,
     collect_unlabeled,
 )
-from ._course import FitInputs, Mapped, PlannedHead, needs_private_rows
+from ._course import FitInputs, Mapped, MapRules, PlannedHead, variance_of_mean
 from ._exports import to_onnx
 from ._fit import FitData, members
 from ._outputs import head_outputs
@@ -57,18 +57,23 @@ Array = NDArray[Any]
 #: Times the number of public rows, and in squares, it must stay a float.
 _PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
 
+#: Private rows are asked for the mean if that of public rows has more than this many times the variance.
+_TIMES_AS_GOOD = 2.0
+
 #: With fewer columns, rows of unit length lose too much of their information.
 _FEWEST_AT_UNIT_LENGTH = 4
 
 
-def _shares_with(spent: dict[str, float], plan: Plan) -> tuple[tuple[str, float], ...]:
-    """The shares of the squared budget, those of training and closing releases included."""
-    if plan.training_share == 1:
-        return ()
-    shares = {**spent, "training": plan.training_share}
-    for closing, _ in plan.closings:
-        shares.update(closing.shares)
-    return tuple(shares.items())
+@dataclass(frozen=True)
+class Calibration:
+    """How logits are corrected after the last step; None for what is left as it is.
+
+    ``balancing_intercept`` is the constant of the intercept column, if public rows may balance the classes.
+    """
+
+    balancing_intercept: float | None = None
+    temperature: Closing | None = None
+    adjustment: LogitAdjustment | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -248,42 +253,51 @@ class LinearHead(PrivateEstimator):
     ) -> PlannedHead:
         """Plan the steps of a fit to mapped rows, with what is left of the squared budget.
 
-        ``ahead`` of the map, the plan only serves to refuse what cannot be planned.
+        ``ahead`` of the map and with the least budget that may be left, the plan only serves to refuse what
+        cannot be planned, before the charge.
         """
         share = 1 - sum(spent.values()) if spent else 1.0
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(inputs.X_pub)
-        data = PublicData(mapped.X_pub, inputs.y_pub, inputs.loss, l2, inputs.dtype)
+        X_pub = mapped.row_map(inputs.X_pub, np.float64)
+        data = PublicData(X_pub, inputs.y_pub, inputs.loss, l2, inputs.dtype)
         start = partial(self._start, mapped.row_map, inputs.label_logits)
         # Ahead of the map, a start by name is left unknown: fitting the public head takes long.
         unknown = ahead and isinstance(self.init, str)
+        sampling = self._sampling(inputs.n_rows)
         info = PublicInfo(
             view=data.view(np.zeros((inputs.loss.n_outputs, data.X.shape[1])) if unknown else start(data)),
             mu=inputs.budget.mu * math.sqrt(share),
             n_private=inputs.n_rows,
-            batch_size=self._sampling(inputs.n_rows).rate(inputs.n_rows) * inputs.n_rows,
+            batch_size=sampling.rate(inputs.n_rows) * inputs.n_rows,
             row_norm_bound=mapped.row_map.norm_bound,
             start=start,
-            second_moment=mapped.second_moment,
+            second_moment=1.0 if ahead else mapped.second_moment,
             of_persons=inputs.table.unit != "row",
             preconditioner=mapped.preconditioner,
             centered=mapped.row_map.mean is not None,
         )
-        options = self._options(inputs.n_rows, inputs.noise, self.l2)
-        if self._may_balance(inputs, info):
-            options = replace(options, balancing_intercept=mapped.row_map.intercept_value)
         if self.learning_rate == "auto" and not math.isfinite(info.largest_second_moment):
             raise ValueError(
                 "learning_rate='auto' needs rows of a known scale; pass row_norm='unit', public rows, or a "
                 "learning_rate."
             )
-        recipe = inputs.algorithm.recipe(info, options)
-        adjustment = self._adjustment(inputs, mapped.row_map, info)
+        calibration = self._calibration(inputs, mapped.row_map, info)
+        options = Options(
+            self.learning_rate, self.l2, sampling, inputs.noise.needs_grid, calibration.balancing_intercept
+        )
+        adjustment = calibration.adjustment
         # The temperature comes first: the adjustment is in units of calibrated logits.
-        corrections = [self._temperature(inputs, info), None if adjustment is None else adjustment.closing]
-        recipe = replace(recipe, corrections=tuple(closing for closing in corrections if closing is not None))
+        corrections = (calibration.temperature, None if adjustment is None else adjustment.closing)
+        recipe = replace(
+            inputs.algorithm.recipe(info, options),
+            corrections=tuple(closing for closing in corrections if closing is not None),
+        )
         plan = make_plan(inputs.budget, recipe, info, inputs.dtype, share)
         if inputs.record is not None and plan.epsilon_unamplified is not None:
             self._refuse_record("ModelMix, whose guarantee rests on mixing", "another algorithm")
+        shares = {} if plan.training_share == 1 else {**spent, "training": plan.training_share}
+        for closing, _ in plan.closings:
+            shares.update(closing.shares)
         report = partial(
             self._report,
             inputs.budget,
@@ -293,56 +307,32 @@ class LinearHead(PrivateEstimator):
             data.n_rows,
             inputs.treated_as_public,
             computed_on="cpu" if inputs.noise.needs_grid else inputs.table.device,
-            shares=_shares_with(spent, plan),
+            shares=tuple(shares.items()),
             unit=inputs.table.unit,
         )
         run = Run(recipe, plan, info, inputs.noise, inputs.dtype, members=inputs.members)
         return PlannedHead(run, mapped.row_map, report, adjustment)
 
-    def _needs_public(self, inputs: FitInputs) -> bool:
-        """Whether the parameters exclude a fit that leaves the public rows out."""
-        whitens = self.whiten != "auto" and self.whiten
-        alone = whitens and not self._learns_geometry(inputs.without_public_rows(), None)
-        # Without public rows the centre moves: a row of any length could become too long after the charge.
-        return bool(alone) or self.row_norm is None
+    def _calibration(self, inputs: FitInputs, row_map: RowMap, info: PublicInfo) -> Calibration:
+        """Corrections of the trained head; a regression has none."""
+        return Calibration()
 
-    def _may_balance(self, inputs: FitInputs, info: PublicInfo) -> bool:
-        """Whether public rows may balance the classes of the trained head."""
-        return False
-
-    def _adjustment(self, inputs: FitInputs, row_map: RowMap, info: PublicInfo) -> LogitAdjustment | None:
-        """A correction of the logits for class shares at the end of the fit, if there are classes."""
-        return None
-
-    def _temperature(self, inputs: FitInputs, info: PublicInfo) -> Closing | None:
-        """A closing that calibrates the probabilities, if the model has any."""
-        return None
-
-    def _scales(self) -> bool:
-        """Whether columns may be scaled by public rows."""
-        return self.row_norm is not None if self.scale == "auto" else bool(self.scale)
-
-    def _learns_columns(self, inputs: FitInputs) -> bool:
-        """Whether centre and spread of columns can be learned from private rows."""
-        return self._preconditions(inputs) and self._scales() and not inputs.noise.needs_grid
-
-    def _centres_columns(self, inputs: FitInputs) -> bool:
-        """Whether columns are centred before rows are scaled. Rows of unit length are centred after it."""
+    def _map_rules(self, inputs: FitInputs) -> MapRules:
+        """What the parameters allow for the map of a fit."""
+        divides = self.batch_size is None and inputs.budget.is_divisible
+        scales = self.row_norm is not None if self.scale == "auto" else bool(self.scale)
+        whitens_alone = self.whiten != "auto" and bool(self.whiten) and len(inputs.X_known) == 0
         learned = self.geometry != "auto" and bool(self.geometry)
-        unit = self.row_norm == "unit" or learned or self._whitens_alone(inputs)
-        return self.center and not unit
-
-    def _whitens_alone(self, inputs: FitInputs) -> bool:
-        """Whether rows are whitened without public rows, by directions of private rows of unit length."""
-        return self.whiten != "auto" and bool(self.whiten) and len(inputs.X_known) == 0
-
-    def _preconditions(self, inputs: FitInputs) -> bool:
-        """Whether the default algorithm may spend budget on noisy columns or a second moment."""
-        return self._divides(inputs) and inputs.is_default and self.row_norm is not None
-
-    def _divides(self, inputs: FitInputs) -> bool:
-        """Whether releases over all rows can share the budget with the steps."""
-        return self.batch_size is None and inputs.budget.is_divisible
+        unit = self.row_norm == "unit" or learned or whitens_alone
+        preconditions = divides and inputs.is_default and self.row_norm is not None
+        return MapRules(
+            divides=divides,
+            scales=scales,
+            centres_columns=self.center and not unit,
+            whitens_alone=whitens_alone,
+            preconditions=preconditions,
+            learns_columns=preconditions and scales and not inputs.noise.needs_grid,
+        )
 
     def _clips(self, columns: Columns | None) -> bool:
         """Whether rows keep their length up to a bound.
@@ -363,9 +353,15 @@ class LinearHead(PrivateEstimator):
             "init": isinstance(self.init, str) or callable(getattr(self.init, "start", None)),
         }
         if self.geometry == "auto":
-            keeps_lengths = self._clips(columns) and not self._whitens_alone(inputs)
+            keeps_lengths = self._clips(columns) and not self._map_rules(inputs).whitens_alone
             wanted = inputs.is_default and not (inputs.loss.quadratic or keeps_lengths)
-            return wanted and all(possible.values()) and needs_private_rows(inputs)
+            if not (wanted and all(possible.values())):
+                return False
+            if not len(inputs.X_known):
+                return True
+            unit_pub = RowMap(None, True, None)(inputs.X_known, np.float64)
+            noise = inputs.n_features / (inputs.n_rows * inputs.budget.mu) ** 2 / inputs.geometry_shares.mean
+            return variance_of_mean(unit_pub) > _TIMES_AS_GOOD * noise
         if self.geometry and not all(possible.values()):
             obstacle = next(name for name, fits in possible.items() if not fits)
             raise ValueError(

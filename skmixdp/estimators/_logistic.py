@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Budget, Closing
+from .._engine import Budget
 from .._learning.class_shares import LogitAdjustment, counts_are_useful
 from .._learning.label_shares import label_share
 from .._learning.shrinkage import can_balance
@@ -25,11 +25,11 @@ from .._rows.labels import (
 from .._utils.validation import NON_NEGATIVE, Allowed, Kind, shown
 from ..components.protocols import PublicInfo
 from ..components.public import PublicData
-from ._checks import check_class_weight, check_sample_weight, counts, passed
+from ._checks import check_class_weight, check_sample_weight, encode_classes, public_facts
 from ._classifier import Classifier
 from ._course import FitInputs, course
 from ._fit import FitCourse, FitData, fit_one
-from ._linear import LinearHead
+from ._linear import Calibration, LinearHead
 from ._private_score import PrivateScoreMixin
 
 Array = NDArray[Any]
@@ -288,15 +288,11 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
                     "in the same columns."
                 )
         else:
-            y, y_pub, origin = self._encode(y, y_pub)
+            y, y_pub, origin = encode_classes(self, y, y_pub)
             kind, loss = "classes", classification_loss(len(self.classes_))
         treated_as_public = (
-            counts(table),
-            passed(
-                table,
-                lengths=self.row_norm is None,
-                labels=True,
-                weights=data.sample_weight is not None,
+            *public_facts(
+                table, lengths=self.row_norm is None, labels=True, weights=data.sample_weight is not None
             ),
             f"the {kind} ({origin})",
         )
@@ -313,11 +309,11 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             n_classes = len(self.classes_)
             self._refuse_without_counts("class_weight", inputs, n_classes)
             return course(self, replace(inputs, n_counted=n_classes, sample_weight=weights))
+        if self.class_weight is None:
+            return course(self, inputs if weights is None else inputs.weighted(weights))
         by_class = check_class_weight(self.class_weight, self.classes_)
-        if by_class is not None:
-            weights = by_class[y] if weights is None else by_class[y] * weights
-        told_by = () if by_class is None else tuple(by_class.tolist())
-        return course(self, inputs if weights is None else inputs.weighted(weights, told_by))
+        weights = by_class[y] if weights is None else by_class[y] * weights
+        return course(self, inputs.weighted(weights, tuple(by_class.tolist())))
 
     def _refuse_for_several_labels(self) -> None:
         """Refuse parameters that need one class per row."""
@@ -335,40 +331,31 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
 
     def _starts_from_shares(self, inputs: FitInputs) -> bool:
         """Whether noisy label shares are the start, as in the default without public rows."""
-        by_default = isinstance(self.init, str) and self.init == "public" and self.fit_intercept
-        return by_default and not len(inputs.X_pub) and inputs.is_default and self._divides(inputs)
+        public = isinstance(self.init, str) and self.init == "public" and self.fit_intercept
+        by_default = public and inputs.is_default
+        return by_default and not len(inputs.X_pub) and self._map_rules(inputs).divides
 
-    def _may_balance(self, inputs: FitInputs, info: PublicInfo) -> bool:
-        return (
-            self.logit_adjustment == "auto"
-            and not isinstance(inputs.loss, WeightedLoss)
-            and can_balance(info)
-        )
-
-    def _adjustment(self, inputs: FitInputs, row_map: RowMap, info: PublicInfo) -> LogitAdjustment | None:
+    def _calibration(self, inputs: FitInputs, row_map: RowMap, info: PublicInfo) -> Calibration:
         strength, n_classes = self.logit_adjustment, len(self.classes_)
-        if strength == 0:
-            return None
-        if strength != "auto":
-            self._refuse_without_counts("logit_adjustment", inputs, n_classes)
-        elif (
-            n_classes == 2
-            or self.multilabel_
-            or not inputs.is_default
-            or isinstance(inputs.loss, WeightedLoss)
-            or self._obstacle_to_counts(inputs, n_classes) is not None
-        ):
-            return None
-        if row_map.intercept_value is None:  # ahead of the map
-            return None
-        chosen = None if strength == "auto" else float(strength)
-        return LogitAdjustment(chosen, n_classes, row_map.intercept_value, inputs.budget.mu, info)
-
-    def _temperature(self, inputs: FitInputs, info: PublicInfo) -> Closing | None:
-        # Weights change what probabilities mean.
-        if not inputs.is_default or isinstance(inputs.loss, WeightedLoss):
-            return None
-        return temperature(inputs.budget.mu, info)
+        weighted = isinstance(inputs.loss, WeightedLoss)  # weights change what probabilities mean
+        calibrates = inputs.is_default and not weighted
+        if strength == "auto":
+            possible = calibrates and n_classes > 2 and not self.multilabel_
+            adjusts = possible and self._obstacle_to_counts(inputs, n_classes) is None
+        else:
+            adjusts = strength != 0
+            if adjusts:
+                self._refuse_without_counts("logit_adjustment", inputs, n_classes)
+        balances = strength == "auto" and not weighted and can_balance(info)
+        constant, adjustment = row_map.intercept_value, None
+        if adjusts and constant is not None:  # None ahead of the map
+            chosen = None if strength == "auto" else float(strength)
+            adjustment = LogitAdjustment(chosen, n_classes, constant, inputs.budget.mu, info)
+        return Calibration(
+            balancing_intercept=constant if balances else None,
+            temperature=temperature(inputs.budget.mu, info) if calibrates else None,
+            adjustment=adjustment,
+        )
 
     def _refuse_without_counts(self, name: str, inputs: FitInputs, n_classes: int) -> None:
         """Refuse a parameter that needs noisy class counts if they cannot be had."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._engine import Budget, OpenRows, Run, make_plan, of_rows, training
+from .._engine import Budget, OpenRows, Options, Run, make_plan, of_rows, training
 from .._rows import PrivateRows
 from .._rows.labels import check_labels
 from .._utils.validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
@@ -22,7 +22,7 @@ from ..privacy import Charge, Noise
 from ..privacy.noise import noise_source
 from ._base import PrivateEstimator
 from ._callbacks import FitTasks
-from ._checks import refuse_sample_weight
+from ._checks import encode_classes, refuse_sample_weight
 from ._classifier import Classifier
 from ._fit import FitCourse, FitData, Start, fit_one
 
@@ -168,7 +168,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         loss = torch_side.cross_entropy if self.loss is None else self.loss
         public = torch_side.LabelledRows(X_pub, y_pub, self.chunk_size)
         noise = noise_source(self.noise, self.random_state)
-        options = self._options(n_rows, noise, "auto")
+        options = Options(self.learning_rate, "auto", self._sampling(n_rows), noise.needs_grid)
         rate = options.sampling.rate(n_rows)
         private = torch_side.LabelledRows(X, y, self.chunk_size)
         source: Any = self._source(private, loss, W, noise.needs_grid)
@@ -211,7 +211,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         X_pub, y_pub = public if public is not None else (X[:0], None)
         warn_of_repeats(n_distinct_rows(torch_side.as_array(X)), len(X))
         warn_of_delta(self.delta, len(X))
-        y, y_pub, origin = self._encode(y, y_pub)
+        y, y_pub, origin = encode_classes(self, y, y_pub)
         return X, y, X_pub, y[:0] if y_pub is None else y_pub, origin
 
     def _set_names(self, X: Any) -> Any:

@@ -15,7 +15,6 @@ import sqlite3
 import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from contextvars import ContextVar
 from dataclasses import astuple, replace
 from functools import partial
 from importlib.metadata import version
@@ -31,6 +30,7 @@ from .._engine import Ask, LostReleaseError, Released
 from .._utils.validation import Kind, check, one_line, shown
 from ..components.protocols import ReleasedArray
 from ..privacy import Charge
+from ._fit import current_checkpoint
 
 #: Marks a file as a checkpoint.
 _APPLICATION = 0x736B6370
@@ -107,28 +107,15 @@ def resumable(path: str | PathLike[str]) -> Iterator[None]:
     False
     """
     check("path", path, _PATH)
-    if _current.get() is not None:
+    if current_checkpoint.get() is not None:
         raise ValueError(f"resumable({fspath(path)!r}) is within another one; use one block for each fit.")
     with closing(Checkpoint(Path(path).absolute())) as checkpoint:
-        token = _current.set(checkpoint)
+        token = current_checkpoint.set(checkpoint)
         try:
             yield
         finally:
-            _current.reset(token)
+            current_checkpoint.reset(token)
         checkpoint.finish()
-
-
-def resumed(courses: Sequence[Any]) -> Sequence[Any]:
-    """The courses of fits, which go on from a checkpoint within :func:`resumable`."""
-    checkpoint = _current.get()
-    if checkpoint is None:
-        return courses
-    if len(courses) != 1:
-        raise ValueError(
-            f"resumable() is for one fit, and this call has {len(courses)}; call fit for each, in a block of "
-            "its own."
-        )
-    return [checkpoint.followed(courses[0])]
 
 
 class Checkpoint:
@@ -139,6 +126,15 @@ class Checkpoint:
         self._connection: sqlite3.Connection | None = None
         self._charge: Charge | None = None
         self._new: str | None = None  # the key of a fit that is not charged yet
+
+    def resumed(self, courses: Sequence[Any]) -> list[Any]:
+        """The courses of fits, of which one goes on from this file."""
+        if len(courses) != 1:
+            raise ValueError(
+                f"resumable() is for one fit, and this call has {len(courses)}; call fit for each, in a "
+                "block of its own."
+            )
+        return [self.followed(courses[0])]
 
     def followed(self, course: Any) -> Generator[Any, Any, None]:
         """The course of a fit. Numbers in the file answer what it asks first, and it keeps the others."""
@@ -334,6 +330,3 @@ def _from_bytes(numbers: bytes) -> Released:
         stated, *arrays = (file[name] for name in file.files)
     parts: list[Any] = [[None if math.isnan(value) else value for value in part] for part in stated.tolist()]
     return Released(tuple(ReleasedArray(*part) for part in parts), tuple(arrays))
-
-
-_current: ContextVar[Checkpoint | None] = ContextVar("_current", default=None)

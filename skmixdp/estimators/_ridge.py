@@ -20,8 +20,7 @@ from ._checks import (
     check_sample_weight,
     check_target_map,
     collect_public,
-    counts,
-    passed,
+    public_facts,
 )
 from ._course import course
 from ._fit import FitCourse, FitData, fit_one
@@ -232,9 +231,9 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         if y_pub is not None:
             y_pub = self._target_map(y_pub, np.float64)
         treated_as_public = (
-            counts(table, "of targets"),
-            passed(
+            *public_facts(
                 table,
+                "of targets",
                 lengths=self.row_norm is None,
                 labels=False,
                 weights=data.sample_weight is not None,

@@ -970,8 +970,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "privacy_ forgets that classes were read from labels",
         "The fit warns that it read the classes from private labels, and its report knows nothing of it.",
-        "estimators/_classifier.py",
-        "if self.classes is None and y_pub is None:",
+        "estimators/_checks.py",
+        "if estimator.classes is None and y_pub is None:",
         "if False:",
         _DOCUMENTS + "[classes-text]",
     ),
@@ -1036,8 +1036,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a record of the training alone",
         "The privacy loss of a row leaves out what was learned before the training.",
         "estimators/_course.py",
-        "self._recorded(inputs.table.passing_rows(inputs.y, self.row_map, inputs.dtype))",
-        "inputs.table.passing_rows(inputs.y, self.row_map, inputs.dtype)",
+        "opened.record = inputs.record",
+        "opened.record = None if self.once else inputs.record",
         _RECORD + "test_losses_are_those_of_neighbouring_data_sets[without public rows]",
     ),
     _sabotage(

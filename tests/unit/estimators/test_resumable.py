@@ -22,7 +22,7 @@ from skmixdp import (
 )
 from skmixdp._engine.release import GaussianMechanism, recorded_releases
 from skmixdp.algorithms import ModelMix, NoisyGD
-from skmixdp.estimators import _resume
+from skmixdp.estimators import _fit, _resume
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.inspection import StepHistory
 from skmixdp.model_selection import PrivateSearchCV
@@ -308,10 +308,10 @@ def test_two_fits_from_copies_release_each_step_once(people, path, tmp_path, mon
     def add_noise(self, *arguments):
         if not overtaken:  # the fit from the copy runs to its end, while this one computes its sums
             overtaken.append(True)
-            token = _resume._current.set(None)
+            token = _fit.current_checkpoint.set(None)
             with resumable(copied):
                 fitted(*fit, people)
-            _resume._current.reset(token)
+            _fit.current_checkpoint.reset(token)
         return original(self, *arguments)
 
     monkeypatch.setattr(GaussianMechanism, "add_noise", add_noise)
