@@ -118,21 +118,17 @@ class FitInputs:
         return self.X_pub if self.X_unlabeled is None else np.concatenate([self.X_pub, self.X_unlabeled])
 
     @cached_property
-    def groups(self) -> Array:
-        """Group of each of the first known rows for whitening: class or labels.
+    def groups(self) -> tuple[Array, float | None]:
+        """Group of each of the first known rows for whitening: its class or labels; one for a regression.
 
-        All known rows are one group for a regression, and if few of them have labels.
+        Also the share of the sphere for whitening by these groups; None is the usual one. If few rows have
+        labels, all known rows are one group.
         """
         few = len(self.y_pub) - n_groups(self.y_pub) < _FEWEST_FREE
-        one = self.loss.quadratic or (few and self.X_unlabeled is not None)
-        return np.zeros(len(self.X_known), dtype=np.intp) if one else self.y_pub
-
-    @property
-    def shrinkage(self) -> float | None:
-        """Share of the sphere for whitening by these groups; None is the usual one."""
-        if self.loss.quadratic or self.groups is self.y_pub:
-            return None
-        return 1 - min(_MOST_WEIGHT, _WEIGHT_OF_ALL / self.loss.n_outputs)
+        if not self.loss.quadratic and not (few and self.X_unlabeled is not None):
+            return self.y_pub, None
+        weight = min(_MOST_WEIGHT, _WEIGHT_OF_ALL / self.loss.n_outputs)
+        return np.zeros(len(self.X_known), dtype=np.intp), None if self.loss.quadratic else 1 - weight
 
     @property
     def is_default(self) -> bool:
@@ -436,15 +432,16 @@ def _stage_with(head: Any, inputs: FitInputs, columns: Columns | None) -> MapSta
         if head.whiten == "auto":  # a regression needs enough public rows
             enough = not inputs.loss.quadratic or len(inputs.X_known) > _FEWEST_FREE
             whiten = inputs.is_default and enough
+        groups, shrinkage = inputs.groups
         row_map = RowMap.of(
             inputs.X_known,
             head.center and not (columns is not None and columns.center.any()),
             head.row_norm is not None,
             head.fit_intercept,
-            inputs.groups if whiten and len(inputs.groups) else None,
+            groups if whiten and len(groups) else None,
             clip=head._clips(columns),
             columns=columns,
-            shrinkage=inputs.shrinkage,
+            shrinkage=shrinkage,
         )
         centred_units = row_map.mean is not None and row_map.normalize and row_map.bound is None
         if inputs.X_unlabeled is not None and centred_units and head.fit_intercept:
@@ -457,9 +454,9 @@ def map_shares(head: Any, inputs: FitInputs, columns: Columns | None) -> dict[st
     if head._learns_geometry(inputs, columns):
         shares = inputs.geometry_shares
         learned = {"mean": shares.mean}
-        n_free = len(inputs.groups) - n_groups(inputs.groups)
-        few = n_free < _FEWEST_FREE and shares.floor < _LARGEST_FLOOR
-        if few or not len(inputs.groups):  # public rows whiten worse than private directions
+        groups, _ = inputs.groups
+        few = len(groups) - n_groups(groups) < _FEWEST_FREE and shares.floor < _LARGEST_FLOOR
+        if few or not len(groups):  # public rows whiten worse than private directions
             learned["directions"] = shares.directions
         return learned
     rules = head._map_rules(inputs)
@@ -531,8 +528,9 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
         largest = directions.largest_second_moment(None if whitening is None else factors)
         row_map = replace(row_map, whitening=whitening)
     elif head.whiten is not False:
-        known = row_map(inputs.X_known[: len(inputs.groups)], np.float64)
-        whitening = Whitening.of(known, inputs.groups, inputs.shrinkage)
+        groups, shrinkage = inputs.groups
+        known = row_map(inputs.X_known[: len(groups)], np.float64)
+        whitening = Whitening.of(known, groups, shrinkage)
         row_map = replace(row_map, whitening=whitening)
     if head.fit_intercept:
         row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))
