@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from datetime import date
 from typing import Any, ClassVar
 
 import numpy as np
@@ -411,7 +412,10 @@ def _column(X: Any, place: int) -> Any:
     if hasattr(X, "iloc"):
         return X.iloc[:, place]
     if hasattr(X, "columns"):
-        return X[X.columns[place]]
+        column = X[X.columns[place]]
+        if str(column.dtype) == "Date":  # polars panics at days that Python cannot hold
+            return column.set(~column.is_between(date.min, date.max), None)
+        return column
     column = X[:, place]
     if column.dtype.kind in "mM" and np.datetime_data(column.dtype)[0] in ("ns", "ps", "fs", "as"):
         return column.astype(f"{column.dtype.kind}8[us]")  # Python has no finer moments, only numbers of them

@@ -123,6 +123,17 @@ def test_a_year_that_python_has_not_is_missing(zone):
         assert encoded[1, -1] == 1
 
 
+def test_a_day_that_python_has_not_is_missing():
+    polars = pytest.importorskip("polars")
+    days = polars.Series("c", [18262, 2**31 - 1, -(2**31), None], dtype=polars.Int32)
+    frame = polars.DataFrame({"c": days.cast(polars.Date)})
+    for kind in ("number", "date", "datetime", "text"):
+        encoder = TableEncoder({"c": kind}, indicators=True).fit(frame)
+        encoded = encoder.transform(frame)
+        assert encoded[0].tobytes() == encoder.transform(frame[:1]).tobytes()
+        assert encoded[1:, -1].tolist() == [1, 1, 1]
+
+
 @given(frames())
 def test_nothing_is_learned_from_private_rows(drawn):
     public, private, odd = drawn
