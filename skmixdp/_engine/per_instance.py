@@ -56,7 +56,7 @@ class Observation:
                 None,
                 np.empty(0),
                 from_device(block.norms),
-                rounding_scale=lambda: from_device(block.rounding_scale),
+                compute_rounding_scale=lambda: from_device(block.rounding_scale),
             )
             C, S = (None if part is None else from_device(part) for part in contribution)
             lengths_of = self._measure.of(C, S, from_device(Z[:, self._n_asked :]) if more else None, host)

@@ -43,8 +43,6 @@ from .products import (
     NARROW,
     add_products,
     is_narrow,
-    laid_out,
-    narrow_block,
     read_ahead,
     row_memory,
     row_products,

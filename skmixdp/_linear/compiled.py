@@ -63,20 +63,16 @@ def work_of_pass(n_rows: int, d_in: int, m: int) -> int:
 
 def clipped_sums(n_rows: int, d_in: int, m: int, dtype: DTypeLike) -> ClippedSums | None:
     """The function that sums clipped residuals of ``m`` outputs times rows; None where NumPy is faster."""
-    few = _are_few(d_in, m, dtype)
     many = n_rows >= _MANY_ROWS or work_of_pass(n_rows, d_in, m) >= _FEWEST
-    return compiled() if few and many else None
+    few = 0 < d_in <= _MOST_FEATURES and 0 < m <= _MOST_OUTPUTS
+    return compiled() if few and many and np.dtype(dtype) == np.float32 else None
 
 
 def mean_gradients(n_persons: int, d_in: int, m: int, dtype: DTypeLike) -> MeanGradients | None:
     """The loops that form persons' mean gradients with ``m`` outputs; None where NumPy is faster."""
     many = work_of_pass(n_persons, d_in, m) >= _FEWEST_OF_PERSONS
-    return compiled_gradients() if _are_few(d_in, m, dtype) and many else None
-
-
-def _are_few(d_in: int, m: int, dtype: DTypeLike) -> bool:
-    """Whether loops are faster than BLAS for so many features and outputs, in single precision."""
-    return 0 < d_in <= _MOST_FEATURES and 0 < m <= _MOST_OUTPUTS and np.dtype(dtype) == np.float32
+    few = 0 < d_in <= _MOST_FEATURES and 0 < m <= _MOST_OUTPUTS
+    return compiled_gradients() if few and many and np.dtype(dtype) == np.float32 else None
 
 
 def may_be_compiled(n_rows: int, d_in: int) -> bool:

@@ -19,9 +19,6 @@ _NARROW_WORK = 10**6
 #: Rows of such a product, at least, if they are held row by row: fewer are slower on processors with AVX2.
 _FEWEST_ROWS = 192
 
-#: Rows and outputs of a block, at most. The work between products has a fixed cost for each block.
-_NARROW_ROWS, _NARROW_OUTPUTS = 64512, 2**19
-
 #: Sums of so few entries are multiplied panel by panel in one call, whose result is small.
 _FEW_ENTRIES = 2**13
 
@@ -78,21 +75,12 @@ def read_ahead(X: FloatArray) -> None:
     np.bitwise_xor.reduce(entries.view(np.int64))
 
 
-def laid_out(points: FloatArray, dtype: DTypeLike) -> FloatArray:
-    """Points (m, d_in) in a dtype, in the memory order that :func:`row_products` multiplies fastest."""
-    return points.astype(dtype, order="F")
-
-
-def narrow_block(m: int) -> int:
-    """Rows in a block whose products with ``m`` points, and the work on them, have a small fixed cost."""
-    return min(_NARROW_OUTPUTS // max(m, 1), _NARROW_ROWS)
-
-
 def row_products(X: FloatArray, points: FloatArray, out: FloatArray) -> FloatArray:
     """``X points^T``, shape (rows, m), of rows (rows, d_in) and points (m, d_in).
 
-    They are in the memory of ``out`` (rows, m), which is C-contiguous, in either order. Only shapes and
-    memory order decide how they are computed, so a row's products depend on that row alone.
+    They are in the memory of ``out`` (rows, m), which is C-contiguous, in either order. Points in Fortran
+    order are multiplied fastest. Only shapes and memory order decide how products are computed, so those of a
+    row depend on that row alone.
     """
     step = _NARROW_WORK // max(points.size, 1)
     if X.strides[0] != X.itemsize:
@@ -120,37 +108,29 @@ def add_products(
     has one more column. Its rounding is that of :func:`~skmixdp._linear.sums.sum_error`.
     """
     k, d_in = C.shape[1], X.shape[1]
-    n_columns = d_in + (appended is not None)
-    if C.dtype == np.float64 or k * d_in <= _FEW_ENTRIES or len(X) == 0:
-        for rows in row_slices(max(len(X), 1), BLOCK_ROWS):
-            matrix = _wide_sum(C[rows], X[rows], panel_rows)
+    if C.dtype != np.float64 and k * d_in > _FEW_ENTRIES and len(X) > 0:
+        for rows in row_slices(len(X), panel_rows):
+            term = total.buffer((k, d_in + (appended is not None)), X.dtype)
+            np.matmul(C[rows].T, X[rows], out=term[:, :d_in])
             if appended is not None:
-                matrix = np.column_stack([matrix, _constant_column(C[rows], appended)])
-            total.add(matrix)
+                term[:, d_in] = _constant_column(C[rows], appended)
+            total.add(term)
         return
-    for rows in row_slices(len(X), panel_rows):
-        term = total.buffer((k, n_columns), X.dtype)
-        np.matmul(C[rows].T, X[rows], out=term[:, :d_in])
-        if appended is not None:
-            term[:, d_in] = _constant_column(C[rows], appended)
-        total.add(term)
-
-
-def _wide_sum(C: FloatArray, X: FloatArray, panel_rows: int) -> FloatArray:
-    """``C^T X`` in double precision; panels of single precision are all multiplied by one call."""
-    if C.dtype == np.float64:
-        return np.asarray(C.T @ X)
-    most = max(_NARROW_WORK // max(C.shape[1] * X.shape[1], 1), _FEWEST_SUMMED)
+    most = max(_NARROW_WORK // max(k * d_in, 1), _FEWEST_SUMMED)
     panel_rows = -(-panel_rows // -(-panel_rows // most))
-    n_panels = len(X) // panel_rows
-    whole = n_panels * panel_rows
-    rest = (C[whole:].T @ X[whole:]).astype(np.float64)
-    if n_panels == 0:
-        return np.asarray(rest)
-    left = C[:whole].T.reshape(C.shape[1], n_panels, panel_rows).swapaxes(0, 1)
-    panels = np.matmul(left, X[:whole].reshape(n_panels, panel_rows, X.shape[1]))
-    rest += panels.sum(axis=0, dtype=np.float64)
-    return np.asarray(rest)
+    for block in row_slices(max(len(X), 1), BLOCK_ROWS):
+        weights, rows_of_block = C[block], X[block]
+        # Panels of single precision are all multiplied by one call.
+        n_panels = 0 if C.dtype == np.float64 else len(rows_of_block) // panel_rows
+        whole = n_panels * panel_rows
+        matrix = (weights[whole:].T @ rows_of_block[whole:]).astype(np.float64, copy=False)
+        if n_panels:
+            left = weights[:whole].T.reshape(k, n_panels, panel_rows).swapaxes(0, 1)
+            panels = np.matmul(left, rows_of_block[:whole].reshape(n_panels, panel_rows, d_in))
+            matrix += panels.sum(axis=0, dtype=np.float64)
+        if appended is not None:
+            matrix = np.column_stack([matrix, _constant_column(weights, appended)])
+        total.add(matrix)
 
 
 def _constant_column(C: FloatArray, value: float) -> FloatArray:

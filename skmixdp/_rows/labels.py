@@ -115,15 +115,12 @@ def check_class_labels(y: Array, name: str) -> None:
         ) from None
 
 
-def is_text(labels: Array) -> bool:
-    return isinstance(labels[:1].tolist()[0], (str, bytes))
-
-
 def encode_labels(
     y: Array, classes: Array, name: str, *, private: bool, source: str = "classes"
 ) -> NDArray[np.intp]:
     """Index of each label in the sorted ``classes``, which come from ``source``."""
-    kinds = ["text" if is_text(labels) else "numbers" for labels in (y, classes)]
+    firsts = [labels[:1].tolist()[0] for labels in (y, classes)]
+    kinds = ["text" if isinstance(label, (str, bytes)) else "numbers" for label in firsts]
     if kinds[0] != kinds[1]:
         raise ValueError(
             f"{name} holds {kinds[0]} and {source} holds {kinds[1]}; write all labels in one way, as numbers "

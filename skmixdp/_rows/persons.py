@@ -28,7 +28,7 @@ from .._linear import (
     MeanGradients,
     SumError,
     add_products,
-    laid_out,
+    is_narrow,
     largest_entries,
     mean_gradients,
     row_norms,
@@ -269,7 +269,9 @@ class Places:
             first += len(rows)
         X, norms = np.empty((len(features), row_map.width(features.shape[1])), dtype), np.empty(len(features))
         for block in row_slices(len(features), self.n_lanes):
-            X[block], norms[block] = row_map.measured(features[block], dtype)
+            mapped = np.empty(X[block].shape, dtype, order="F" if is_narrow(*X[block].shape) else "C")
+            row_map.write(features[block], mapped, norms[block])
+            X[block] = mapped
         return X, norms
 
 
@@ -313,7 +315,7 @@ class PersonRows(PrivateRows):
             contribute, bound = mean_clip.contribute, mean_clip.clip.sensitivity(np.dtype(np.float64))
             # A power of two near the bound, in units of which no square underflows.
             unit, longest = 2.0 ** math.floor(math.log2(bound)), _LONGEST * bound
-        points = laid_out(request.points, self._X.dtype)
+        points = request.points.astype(self._X.dtype, order="F")
         C: Any = None
         statistics, shown, compiled = Cascade(), [], None
         terms = np.zeros(len(self._norms))

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from .._linear import (
     EXACT,
     NARROW,
-    Cascade,
     FloatArray,
     SumError,
     dot_error,
@@ -28,14 +27,13 @@ from .._linear import (
 )
 from .._utils.validation import check_finite
 from .answering import (
+    ArrayRows,
     Selection,
     Visit,
     answer,
     block_size,
-    least_rows,
     selections,
     stated_error,
-    visit_of,
 )
 from .blockmap import BlockMap, finite_rows
 from .files import IN_PARTS
@@ -173,14 +171,10 @@ class StreamedRows(ShardedRows):
             unwhitened = np.hypot(row_norms(X), value or 0.0) * (1 + rounding + 2**-32)
             return np.asarray(np.maximum(norms, unwhitened))
 
-        block = Block(X, self._y[rows], norms, max_abs=max_abs, rounding_scale=rounding_scale)
-        visit = visit_of(rows, X, block, Z, appended=value)
-
-        def add_sum(C: Any, total: Cascade, panel_rows: int | None) -> None:
-            # Rows before whitening, which are longer, are added in shorter panels.
-            visit.add_sum(C, total, least_rows(panel_rows, self._panel_rows))
-
-        return replace(visit, add_sum=add_sum)
+        block = Block(X, self._y[rows], norms, max_abs, rounding_scale)
+        # Rows before whitening, which are longer, are added in shorter panels.
+        products = ArrayRows(X, Z, value, self._panel_rows)
+        return Visit(rows, block, products.times, products.add_sum)
 
     def sum_error(self, request: Request) -> SumError:
         if request.resolution is not None:
@@ -224,9 +218,9 @@ class NarrowStreamedRows(ShardedRows):
 
     def _visit(self, rows: Selection, raw: Array, Z: FloatArray) -> Visit:
         X, norms = self._mapped(raw)
-        largest = partial(_largest, X, abs(self._value or 0.0))
-        block = Block(X, self._y[rows], norms, max_abs=largest)
-        return visit_of(rows, X, block, Z, appended=self._value)
+        block = Block(X, self._y[rows], norms, partial(_largest, X, abs(self._value or 0.0)))
+        products = ArrayRows(X, Z, self._value)
+        return Visit(rows, block, products.times, products.add_sum)
 
     def _mapped(self, raw: Array) -> tuple[FloatArray, FloatArray]:
         """Mapped rows in the buffer, but for the intercept, and their lengths with it."""

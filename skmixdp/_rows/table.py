@@ -92,11 +92,11 @@ def special_table(X: Any) -> Table | None:
         return SparseTable(X)
     if isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "biuf":
         return StreamedTable([array_shard("X", (X.shape, X.dtype), lambda: X)])
-    if is_dask(X):
+    if is_a(X, "dask.array", "Array"):
         from .dask import DaskTable
 
         return DaskTable(X)
-    if is_tensor(X):
+    if is_a(X, "torch", "Tensor"):
         from .tensors import TorchTable
 
         return TorchTable(X)
@@ -104,20 +104,18 @@ def special_table(X: Any) -> Table | None:
 
 
 def is_dask(X: Any) -> bool:
-    """Whether these are Dask rows, without importing Dask."""
-    module = sys.modules.get("dask.array")
-    return module is not None and isinstance(X, module.Array)
+    """Whether these are Dask rows."""
+    return is_a(X, "dask.array", "Array")
 
 
-def is_tensor(X: Any) -> bool:
-    """Whether this is a torch tensor, without importing torch."""
-    module = sys.modules.get("torch")
-    return module is not None and isinstance(X, module.Tensor)
+def is_a(X: Any, module: str, name: str) -> bool:
+    """Whether this is an object of a class, without importing its module: who has one has imported it."""
+    return isinstance(X, getattr(sys.modules.get(module), name, ()))
 
 
 def from_device(array: Any) -> Any:
     """A tensor as an array on the host; anything else as it is."""
-    if not is_tensor(array):
+    if not is_a(array, "torch", "Tensor"):
         return array
     host = array.detach().cpu()
     return (host.float() if host.is_floating_point() and host.element_size() < 4 else host).numpy()

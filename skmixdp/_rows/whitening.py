@@ -33,18 +33,6 @@ def n_groups(y: NDArray[np.integer[Any]]) -> int:
     return len(np.unique(y)) if y.ndim == 1 else y.shape[1] + 1
 
 
-def _predicted(X: FloatArray, y: NDArray[np.integer[Any]]) -> FloatArray:
-    """Mean of each row's class, or least-squares prediction of each row by labels (n, k); (n, n_features)."""
-    if y.ndim == 2:
-        known = np.column_stack([np.ones(len(X)), y])
-        return np.asarray(known @ np.linalg.lstsq(known, X)[0])
-    index = np.unique(y, return_inverse=True)[1]
-    counts = np.bincount(index)
-    by_class = X[np.argsort(index, kind="stable")]
-    totals = np.add.reduceat(by_class, np.cumsum(counts) - counts)
-    return np.asarray((totals / counts[:, np.newaxis])[index])
-
-
 @dataclass(frozen=True)
 class Whitening:
     """A symmetric linear map that shortens the directions in which rows of one class differ.
@@ -83,7 +71,15 @@ class Whitening:
         n_free = len(X) - count
         if n_free < 1:
             return None
-        deviations = X - _predicted(X, y)
+        if y.ndim == 2:
+            known = np.column_stack([np.ones(len(X)), y])
+            deviations = X - known @ np.linalg.lstsq(known, X)[0]
+        else:
+            index = np.unique(y, return_inverse=True)[1]
+            sizes = np.bincount(index)
+            by_class = X[np.argsort(index, kind="stable")]
+            totals = np.add.reduceat(by_class, np.cumsum(sizes) - sizes)
+            deviations = X - (totals / sizes[:, np.newaxis])[index]
         # Divided by the largest entry first, since squares of huge or tiny entries are inf or 0.
         size = float(np.abs(deviations).max(initial=0.0))
         if not 0 < size < np.inf:

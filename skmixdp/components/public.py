@@ -23,7 +23,6 @@ from .._linear import (
     Loss,
     PenalizedLoss,
     add_products,
-    laid_out,
     largest_singular_value,
     one_thread,
     orthonormal_columns,
@@ -217,7 +216,8 @@ class PublicView:
     def residuals(self) -> FloatArray:
         """Residuals of the public rows, shape (n_pub, k)."""
         X = self.data.multiplied
-        Z = row_products(X, laid_out(self.W, X.dtype), np.empty((len(X), len(self.W)), X.dtype))
+        points = self.W.astype(X.dtype, order="F")
+        Z = row_products(X, points, np.empty((len(X), len(self.W)), X.dtype))
         return np.asarray(self.data.loss.residuals(Z, self.data.y), dtype=np.float64)
 
     @cached_property

@@ -11,7 +11,7 @@ from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from .._rows import is_dask
-from .._rows.labels import check_class_labels, check_classes, encode_labels, is_text
+from .._rows.labels import check_class_labels, check_classes, encode_labels
 from .._utils.validation import listed
 from ..exceptions import PrivacyLeakWarning
 from ._outputs import lazy_result
@@ -134,7 +134,7 @@ def check_same_numbering(y: Array, classes: Array) -> None:
         return
     labels, known = set(np.unique(y).tolist()), set(classes.tolist())
     from_zero = labels == set(range(len(labels)))
-    spelt_out = is_text(classes) and all(label.isdecimal() for label in classes.tolist())
+    spelt_out = all(isinstance(label, str) and label.isdecimal() for label in classes.tolist())
     if from_zero and not labels <= known and not known <= labels and not spelt_out:
         raise ValueError(
             f"y is numbered from 0, but y_pub holds {listed(classes)}; ensembles such as "

@@ -225,7 +225,7 @@ def test_several_heads_share_the_loops(used):
     [
         {"clip_threshold": None},
         {"members": np.arange(500) < 200},
-        {"panel_rows": None},
+        {"panel_rows": 0},
         {"resolution": 2.0**-20},
         {"observe": lambda *_: None},
     ],

@@ -156,7 +156,7 @@ class Contributions:
         found = {}
 
         def observe(rows, block, Z, parts):
-            for number, c, gradient in zip(rows, parts[0], block._X, strict=True):
+            for number, c, gradient in zip(rows, parts[0], block.X, strict=True):
                 if batch is None or batch.taken[number]:
                     found[int(number)] = c.tobytes() + gradient.tobytes()
 

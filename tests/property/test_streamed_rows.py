@@ -164,7 +164,7 @@ def test_lengths_are_those_of_the_rows_in_a_block_of_any_size():
     rows, excess = streamed(X, row_map, np.float32), []
 
     def contribute(Z, block):
-        true = np.linalg.norm(block._X.astype(np.float64), axis=1)
+        true = np.linalg.norm(block.X.astype(np.float64), axis=1)
         excess.append(true / block.norms - 1)
         return None, np.ones((len(Z), 1))
 

@@ -583,8 +583,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "panels of any number of rows",
         "Sums in float32 run over a million rows, and their stated error is that of a few hundred.",
         "_rows/answering.py",
-        "panel_rows=panel_rows or PANEL_ROWS, appended=appended)",
-        "panel_rows=2**24, appended=appended)",
+        "panel_rows=panel_rows or PANEL_ROWS, appended=self.appended)",
+        "panel_rows=2**24, appended=self.appended)",
         _ROUNDING + "test_sums_in_single_precision_are_short_on_every_source[memory]",
     ),
     _sabotage(
@@ -650,7 +650,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "Sums of long gradients are rounded by more than the short differences that are released of them, "
         "for which the noise would have to be twenty times as large.",
         "components/dope.py",
-        "            panel_rows=None,\n",
+        "            panel_rows=0,\n",
         "",
         "tests/property/test_longest_terms.py::test_the_rounding_of_long_terms_costs_next_to_no_noise"
         "[dope-sgd-float32-inf]",
@@ -1189,7 +1189,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "A private label decides which code adds up all rows, and so how all sums are rounded.",
         "_rows/memory.py",
         "PANEL_ROWS or not narrow or few:",
-        "PANEL_ROWS or not narrow or few or self._y.max() + 1 < len(request.points):",
+        "PANEL_ROWS or not narrow or few or y.max() + 1 < len(request.points):",
         "tests/property/test_compiled_loops.py::test_no_label_decides_whether_loops_add_up[3]",
     ),
     _sabotage(

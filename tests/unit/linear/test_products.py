@@ -11,7 +11,6 @@ from skmixdp._linear import (
     SoftmaxLoss,
     add_products,
     dot_error,
-    laid_out,
     largest_singular_value,
     row_norm_bounds,
     row_products,
@@ -30,7 +29,8 @@ rng = np.random.default_rng(0)
 def test_products_of_rows_with_points(order, dtype, rows, d_in, m):
     X = np.asarray(rng.normal(size=(rows, d_in)), dtype, order=order)
     W = rng.normal(size=(m, d_in))
-    for points in (laid_out(W, dtype), W.astype(dtype), laid_out(np.c_[W, W[:, :1]], dtype)[:, :-1]):
+    wider = np.c_[W, W[:, :1]].astype(dtype, order="F")
+    for points in (W.astype(dtype, order="F"), W.astype(dtype), wider[:, :-1]):
         out = np.full((rows, m), np.nan, dtype)
         found = row_products(X, points, out)
         assert points.dtype == dtype and (np.shares_memory(found, out) or rows == 0)

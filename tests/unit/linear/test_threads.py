@@ -10,7 +10,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._linear import classification_loss, in_parallel, n_parts, one_thread, threads, worker_session
 from skmixdp._rows import InMemoryRows, Request, RowMap
-from skmixdp._rows.answering import block_size, even_blocks
+from skmixdp._rows.answering import block_size
 from skmixdp._rows.memory import PassingRows
 from skmixdp.components import L2Clip, public
 from skmixdp.components.queries import clipped_residuals
@@ -226,9 +226,9 @@ def largest_part(n_rows, count, block_rows):
 @pytest.mark.parametrize("n_rows", [10_000, 50_000, 200_000, 1_000_000])
 @pytest.mark.parametrize("most", [512, 8192, 64_512])
 def test_parts_of_a_pass_are_as_large_as_each_other(n_rows, most):
-    assert even_blocks(n_rows, 1, most) == most
+    assert block_size(most, n_rows, 1) == block_size(most)
     for count in (2, 4, 8):
-        rows = block_size(even_blocks(n_rows, count, most))
+        rows = block_size(most, n_rows, count)
         assert rows < most + 384
         assert largest_part(n_rows, count, rows) < 1.15 + 384 * count / n_rows
 
@@ -238,7 +238,7 @@ def test_blocks_of_the_largest_size_would_make_uneven_parts():
 
 
 def test_no_rows_are_no_parts():
-    assert block_size(even_blocks(0, 4, 8192)) == 384
+    assert block_size(8192, 0, 4) == 384
 
 
 def test_programs_with_threads_of_their_own_get_their_numbers_back(two_threads):

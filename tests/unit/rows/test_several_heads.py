@@ -31,7 +31,7 @@ def requests_of(loss, scale=1.0):
             W,
             partial(clipped_residuals, loss=loss, clip=clip),
             taking,
-            panel_rows=None if wide else PANEL_ROWS,
+            panel_rows=0 if wide else PANEL_ROWS,
         )
         for W, clip, taking, wide in zip(
             heads, CLIPS, [None, mask, ~mask, None], [False, False, True, True], strict=True
