@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
-from .arrays import FloatArray
+FloatArray = NDArray[np.floating[Any]]
 
 #: Rows whose terms are added in single precision, in an order that the library chooses.
 PANEL_ROWS = 384

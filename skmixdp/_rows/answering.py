@@ -18,16 +18,14 @@ from .._linear import (
     Cascade,
     FloatArray,
     SumError,
-    add_products,
     in_library_of,
     in_parallel,
     n_parts,
     namespace_of,
-    row_products,
     sum_error,
 )
+from .scaling import Whitening
 from .source import BinCounts, Block, OuterStatistics, Request, Sums, truncated
-from .whitening import Whitening
 
 #: Least rows of a block, since each block has a fixed cost.
 _FEWEST_ROWS = 512
@@ -60,35 +58,6 @@ class Visit:
     block: Block
     times: Callable[[FloatArray], Array]
     add_sum: Callable[[Array, Cascade, int], None]
-
-
-@dataclass(frozen=True)
-class ArrayRows:
-    """The two products of rows ``X`` (rows, n_features) in an array.
-
-    ``buffer`` (rows, m) is memory for products. ``appended`` is a constant that each row has after its last
-    entry, or None: rows of a power of two of features are multiplied faster than those with one more. At most
-    ``panel_rows`` terms are added in single precision, or fewer if the query asks for that.
-    """
-
-    X: FloatArray
-    buffer: FloatArray
-    appended: float | None = None
-    panel_rows: int = PANEL_ROWS
-
-    def times(self, points: FloatArray) -> FloatArray:
-        """Products (rows, m) with points."""
-        if self.appended is None:
-            return row_products(self.X, points, self.buffer)
-        products = row_products(self.X, points[:, :-1], self.buffer)
-        products += (self.appended * points[:, -1]).astype(products.dtype)
-        return products
-
-    def add_sum(self, C: Array, total: Cascade, panel_rows: int) -> None:
-        """Add ``C^T X`` to a total."""
-        panel_rows = min(panel_rows, self.panel_rows)
-        weights = C if panel_rows else C.astype(np.float64, copy=False)
-        add_products(total, weights, self.X, panel_rows=panel_rows or PANEL_ROWS, appended=self.appended)
 
 
 def answer(
@@ -172,7 +141,7 @@ def in_parts(
     ``visited`` answers the requests for some of the blocks. Records of rows need all blocks in their order.
     """
     watched = any(request.observe is not None for request in requests)
-    count = 1 if watched else max(1, min(n_parts(), len(blocks)))
+    count = 1 if watched else max(1, min(n_parts.get(), len(blocks)))
     ends = [index * len(blocks) // count for index in range(count + 1)]
     tasks = [partial(visited, blocks[i:j]) for i, j in pairwise(ends)]
     return added(in_parallel(tasks))

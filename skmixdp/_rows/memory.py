@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,6 +15,7 @@ from .._linear import (
     Cascade,
     FloatArray,
     SumError,
+    add_products,
     clipped_sums,
     is_narrow,
     largest_entries,
@@ -22,9 +24,9 @@ from .._linear import (
     read_ahead,
     row_memory,
     row_norms,
+    row_products,
 )
 from .answering import (
-    ArrayRows,
     Products,
     Selection,
     Visit,
@@ -152,7 +154,7 @@ class InMemoryRows(PrivateRows):
             # Each request has a fixed cost in every block, so several requests get larger blocks.
             smaller = self._block_rows // _SMALLER * min(len(requests), _LARGER)
             block_rows = max(smaller, many_rows(m, self._X.shape[1]))
-        block_rows = block_size(block_rows, self.n_rows, n_parts())
+        block_rows = block_size(block_rows, self.n_rows, n_parts.get())
         bytes_of_block = block_rows * self._X.shape[1] * self._X.itemsize
         ahead = not self._narrow and m < _MANY_POINTS and bytes_of_block <= _AHEAD_BYTES
 
@@ -196,7 +198,7 @@ class InMemoryRows(PrivateRows):
                     total.add(add(X, y, of_request, request.points, request.clip_threshold, rows))
             return [(total.value, None) for total in totals]
 
-        size = block_size(BLOCK_ROWS, self.n_rows, n_parts())
+        size = block_size(BLOCK_ROWS, self.n_rows, n_parts.get())
         blocks = [slice(i, min(i + size, self.n_rows)) for i in range(0, self.n_rows, size)]
         return in_parts(requests, blocks, visited)
 
@@ -212,8 +214,8 @@ class InMemoryRows(PrivateRows):
             compute_max_abs=lambda: np.maximum(largest_entries(X), value),
             compute_single_norms=lambda: self._all.single_norms[rows],
         )
-        products = ArrayRows(X, buffer[: len(X)], self._appended)
-        return Visit(rows, block, products.times, products.add_sum)
+        times = partial(row_products, X, out=buffer[: len(X)], appended=self._appended)
+        return Visit(rows, block, times, partial(add_products, X, appended=self._appended))
 
     def sum_error(self, request: Request) -> SumError:
         if request.resolution is not None:
@@ -250,8 +252,8 @@ class PassingRows(PrivateRows):
         features = self._X[rows]
         X, norms = held[: len(features)], np.empty(len(features))
         self._map.write(features, X, norms)
-        products = ArrayRows(X, buffer[: len(features)])
-        return Visit(rows, Block(X, self._y[rows], norms), products.times, products.add_sum)
+        times = partial(row_products, X, out=buffer[: len(features)])
+        return Visit(rows, Block(X, self._y[rows], norms), times, partial(add_products, X))
 
     def sum_error(self, request: Request) -> SumError:
         return stated_error(request, self.n_rows, self._dtype)

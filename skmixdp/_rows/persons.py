@@ -38,7 +38,6 @@ from .._utils.validation import CONVERSION_ERRORS, check_finite, unit_of
 from .memory import check_lengths
 from .row_map import RowMap
 from .source import BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, Table
-from .streamed import RowFiles
 from .table import from_device
 
 #: Entries that are visited together, at most, and rows.
@@ -75,18 +74,8 @@ class Persons(NamedTuple):
     unit: str
 
 
-def given_groups(X: Any, groups: Any) -> Any:
-    """The ids of persons that were passed, or those in the files of ``X``; None without any."""
-    own = X.groups if isinstance(X, RowFiles) else None
-    if own is not None and groups is not None and groups is not own:
-        raise ValueError(
-            f"X was opened with group={own.name!r}, so its files have the groups; leave one of them out."
-        )
-    return groups if own is None else own
-
-
-def check_groups(groups: Any, n_rows: int, noise: Any, own: NDArray[np.bool_] | None = None) -> Persons:
-    """The persons of rows, of those in ``own`` if it is a mask, from their ids.
+def check_groups(groups: Any, n_rows: int, noise: Any, members: NDArray[np.bool_] | None = None) -> Persons:
+    """The persons of rows, of the ``members`` if it is a mask, from their ids.
 
     Persons are numbered in the order of their ids, whatever the order of rows.
     """
@@ -118,7 +107,7 @@ def check_groups(groups: Any, n_rows: int, noise: Any, own: NDArray[np.bool_] | 
     # The same person may be 1 in one row and "1" in another.
     if len(types) > 1 and not any(all(issubclass(t, kind) for t in types) for kind in (str, Real)):
         raise ValueError("groups must hold ids of one type; pass integers or strings.")
-    chosen = np.ones(n_rows, bool) if own is None else own
+    chosen = np.ones(n_rows, bool) if members is None else members
     codes = np.full(n_rows, -1)
     try:
         codes[chosen], found = pd.factorize(ids[chosen], sort=True)
@@ -389,7 +378,7 @@ class PersonRows(PrivateRows):
             weighted = weights[rows, np.newaxis] * C[rows]
             weighted[weights[rows] == 0] = 0.0  # even of NaN
             wide[:] = self._X[rows]
-            add_products(total, weighted, wide)
+            add_products(wide, weighted, total)
         return np.asarray(total.value)
 
     def _formed_sum(

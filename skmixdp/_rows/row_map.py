@@ -23,8 +23,7 @@ from .._linear import (
     row_norms,
     row_slices,
 )
-from .columns import Columns
-from .whitening import Whitening
+from .scaling import Columns, Whitening
 
 #: Bytes of the rows that are centred and scaled at a time, which stay in cache, and their least number.
 _BLOCK_BYTES, _FEWEST_ROWS = 2**19, 16

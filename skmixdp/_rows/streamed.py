@@ -17,17 +17,19 @@ from numpy.typing import NDArray
 from .._linear import (
     EXACT,
     NARROW,
+    PANEL_ROWS,
     FloatArray,
     SumError,
+    add_products,
     dot_error,
     largest_entries,
     panel_rows_for,
     row_memory,
     row_norms,
+    row_products,
 )
 from .._utils.validation import check_finite
 from .answering import (
-    ArrayRows,
     Selection,
     Visit,
     answer,
@@ -39,10 +41,10 @@ from .blockmap import BlockMap, finite_rows
 from .files import IN_PARTS
 from .memory import InMemoryRows, PassingRows, check_lengths, grid_of_rows
 from .row_map import RowMap
+from .scaling import Whitening
 from .shards import Shard, check_alike, file_shards, read_labels
 from .source import Block, Labels, PrivateRows, Request, Sums, Table
 from .temporary import temporary_memory
-from .whitening import Whitening
 
 Array = NDArray[Any]
 
@@ -61,8 +63,9 @@ class ShardedRows(PrivateRows):
     ``_block_rows``.
     """
 
-    #: Whitening that rows lack when they are visited.
+    #: Whitening that rows lack when they are visited, and most rows that are added in single precision.
     _whitening: Whitening | None = None
+    _panel_rows: int = PANEL_ROWS
     _block_rows: int
     _out: FloatArray
 
@@ -77,7 +80,11 @@ class ShardedRows(PrivateRows):
         Z = np.empty((len(self._out), m), self._dtype)
         blocks = self._read(requests)
         visits = (self._visit(rows, raw, Z[: len(raw)]) for rows, raw in blocks)
-        return answer(requests, visits, self._dtype, whitening=self._whitening)
+        # Rows before whitening, which are longer, are added in shorter panels.
+        short = [
+            replace(request, panel_rows=min(request.panel_rows, self._panel_rows)) for request in requests
+        ]
+        return answer(short, visits, self._dtype, whitening=self._whitening)
 
     @abstractmethod
     def _visit(self, rows: Selection, raw: Array, Z: FloatArray) -> Visit:
@@ -172,9 +179,8 @@ class StreamedRows(ShardedRows):
             return np.asarray(np.maximum(norms, unwhitened))
 
         block = Block(X, self._y[rows], norms, max_abs, rounding_scale)
-        # Rows before whitening, which are longer, are added in shorter panels.
-        products = ArrayRows(X, Z, value, self._panel_rows)
-        return Visit(rows, block, products.times, products.add_sum)
+        times = partial(row_products, X, out=Z, appended=value)
+        return Visit(rows, block, times, partial(add_products, X, appended=value))
 
     def sum_error(self, request: Request) -> SumError:
         if request.resolution is not None:
@@ -219,8 +225,8 @@ class NarrowStreamedRows(ShardedRows):
     def _visit(self, rows: Selection, raw: Array, Z: FloatArray) -> Visit:
         X, norms = self._mapped(raw)
         block = Block(X, self._y[rows], norms, partial(_largest, X, abs(self._value or 0.0)))
-        products = ArrayRows(X, Z, self._value)
-        return Visit(rows, block, products.times, products.add_sum)
+        times = partial(row_products, X, out=Z, appended=self._value)
+        return Visit(rows, block, times, partial(add_products, X, appended=self._value))
 
     def _mapped(self, raw: Array) -> tuple[FloatArray, FloatArray]:
         """Mapped rows in the buffer, but for the intercept, and their lengths with it."""

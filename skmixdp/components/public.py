@@ -224,7 +224,7 @@ class PublicView:
     def gradient(self) -> FloatArray:
         """Mean gradient (k, d_in); zero without public rows."""
         X, total = self.data.multiplied, Cascade()
-        add_products(total, self.residuals.astype(X.dtype, copy=False), X)
+        add_products(X, self.residuals.astype(X.dtype, copy=False), total)
         return np.asarray(total.value / max(self.n_rows, 1))
 
     @cached_property

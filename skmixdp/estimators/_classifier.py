@@ -10,8 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from .._rows import is_dask
-from .._rows.labels import check_class_labels, check_classes, encode_labels
+from .._rows import check_classes, encode_labels, is_dask
 from .._utils.validation import listed
 from ..exceptions import PrivacyLeakWarning
 from ._outputs import lazy_result
@@ -27,9 +26,6 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
 
     def _encode(self: Any, y: Array, y_pub: Array | None) -> tuple[Array, Array | None, str]:
         """Set ``classes_``; return encoded private and public labels, and the origin of the classes."""
-        check_class_labels(y, "y")
-        if y_pub is not None:
-            check_class_labels(y_pub, "y_pub")
         self.classes_, origin = find_classes(self.classes, y, y_pub)
         if self.classes is None and y_pub is None:
             self._leaks = (*self._leaks, "the classes were read from the private labels")

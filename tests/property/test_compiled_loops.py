@@ -18,7 +18,7 @@ from skmixdp.components.queries import clipped_residuals
 
 pytest.importorskip("numba")
 
-from skmixdp._linear import compiled as loops
+from skmixdp._linear import products as loops
 from tests.rounding import assert_close
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(overflow|invalid value):RuntimeWarning")

@@ -101,7 +101,7 @@ def _visit(rows: NDArray[np.intp], G: FloatArray, block: Block) -> Visit:
     """The visit of gradients ``G`` (rows, p), whose residuals are 1 for any output."""
 
     def add_sum(C: Any, total: Any, panel_rows: int) -> None:
-        add_products(total, C, G)
+        add_products(G, C, total)
 
     return Visit(rows, block, lambda points: np.zeros((len(G), 1)), add_sum)
 

@@ -63,7 +63,7 @@ def test_sums_of_panels(k, d_in, panel_rows):
     for layout in (C, np.asfortranarray(C)):
         for appended in (None, 0.5):
             total = Cascade()
-            add_products(total, layout, X, panel_rows=panel_rows, appended=appended)
+            add_products(X, layout, total, panel_rows, appended=appended)
             error = dot_error(panel_rows, np.dtype("f4"))
             assert np.all(np.abs(total.value[:, :d_in] - exact) <= error * sizes)
             if appended is not None:

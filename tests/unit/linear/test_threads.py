@@ -41,18 +41,18 @@ def test_tasks_run_in_other_threads_and_come_back_in_their_order(two_threads):
         if index < 2:
             both_work.wait(10)
         with np.errstate(divide="raise"):
-            return index, n_parts(), in_parallel([threading.get_ident] * 3)
+            return index, n_parts.get(), in_parallel([threading.get_ident] * 3)
 
     with worker_session():
-        assert n_parts() == 4 and n_threads() == {1}
+        assert n_parts.get() == 4 and n_threads() == {1}
         found = in_parallel([partial(task, index) for index in range(7)])
         with worker_session():  # a fit within a fit shares its threads
-            assert n_parts() == 4
+            assert n_parts.get() == 4
     assert [index for index, _, _ in found] == list(range(7))
     # A task that waited for tasks of its own could wait for ever.
     assert all(inner == 1 and len(set(idents)) == 1 for _, inner, idents in found)
     assert len(set(names)) == 2 and threading.main_thread().name in names
-    assert n_parts() == 1 and in_parallel([threading.get_ident]) == [threading.get_ident()]
+    assert n_parts.get() == 1 and in_parallel([threading.get_ident]) == [threading.get_ident()]
 
 
 @pytest.mark.covering
@@ -70,7 +70,7 @@ def test_an_error_of_a_task_is_raised_and_sets_the_threads_back(two_threads, fai
 
     with pytest.raises(error), worker_session():
         in_parallel([partial(task, index) for index in range(5)])
-    assert n_threads() == before and n_parts() == 1
+    assert n_threads() == before and n_parts.get() == 1
 
 
 def test_tasks_that_wait_when_one_fails_are_not_begun(two_threads):
@@ -103,13 +103,13 @@ def test_handling_of_overflow_holds_in_all_threads(two_threads):
 
 def test_one_thread_of_blas_means_one_thread(monkeypatch):
     with threadpool_limits(limits=1, user_api="blas"), worker_session():
-        assert n_parts() == 1
+        assert n_parts.get() == 1
 
 
 def test_a_blas_whose_threads_cannot_be_set_gets_no_company(monkeypatch):
     monkeypatch.setattr(threads, "threadpool_info", lambda: [{"user_api": "openmp", "num_threads": 4}])
     with worker_session():
-        assert n_parts() == 1
+        assert n_parts.get() == 1
 
 
 def requests(n, d_in, k):
@@ -174,7 +174,7 @@ def test_a_fit_of_two_threads_is_that_of_one(two_threads, monkeypatch):
     monkeypatch.setattr(_fit, "_MANY", 1)
     np.testing.assert_allclose(fitted(), alone, rtol=1e-4, atol=1e-6)
     assert sessions == [1]
-    assert n_parts() == 1
+    assert n_parts.get() == 1
 
 
 def test_small_work_has_one_thread_of_each_library_and_sets_it_back(two_threads):

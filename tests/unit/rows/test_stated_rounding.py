@@ -43,7 +43,7 @@ def test_sums_in_single_precision_are_short_on_every_source(kind, tmp_path):
 def test_sums_in_single_precision_are_short_however_many_outputs_there_are(k, d):
     n = 40_000
     values, total = numbers(n), Cascade()
-    add_products(total, np.repeat(values[:, np.newaxis], k, axis=1), np.ones((n, d), np.float32))
+    add_products(np.ones((n, d), np.float32), np.repeat(values[:, np.newaxis], k, axis=1), total)
     assert np.all(total.value == values.sum(dtype=np.float64))
 
 
