@@ -168,17 +168,15 @@ class InMemoryRows(PrivateRows):
     def _compiled_sums(self, requests: Sequence[Request]) -> list[Sums] | None:
         """The sums of requests of clipped residuals by compiled loops; None if these do not apply to all."""
         X, y = self._X, self._all.y
-        if n_lanes([request.rate for request in requests], self.n_rows) > 0:
+        loops_fit = self._narrow and self._appended is None and y.dtype == np.int8
+        if not loops_fit or n_lanes([request.rate for request in requests], self.n_rows) > 0:
             return None
         loops: list[Any] = []
         for request in requests:
-            plain = (
-                request.clip_threshold is not None and request.resolution is None and request.observe is None
-            )
+            plain = request.clip_threshold is not None and request.panel_rows == PANEL_ROWS
             # If fewer than half of the rows take part, NumPy reads only these.
             few = request.members is not None and 2 * np.count_nonzero(request.members) < self.n_rows
-            narrow = self._narrow and self._appended is None and y.dtype == np.int8
-            if not plain or request.panel_rows != PANEL_ROWS or not narrow or few:
+            if not plain or request.resolution is not None or request.observe is not None or few:
                 return None
             loop = clipped_sums(self.n_rows, X.shape[1], len(request.points), X.dtype)
             if loop is None:
