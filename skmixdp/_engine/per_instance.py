@@ -27,7 +27,7 @@ class Observation:
 
     def __init__(self, query: PrivateQuery, request: Request, n_rows: int) -> None:
         self._releases = query.releases
-        taking_part = request.taking_part
+        taking_part = request.batch.mask
         self._takes_part = np.ones(n_rows, dtype=bool) if taking_part is None else taking_part
         self._lengths = np.zeros((len(query.releases), n_rows))
         self._measure = query.lengths

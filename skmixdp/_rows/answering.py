@@ -82,8 +82,8 @@ def answer(
     narrow = min(len(request.points) for request in requests) < _NARROW
     buffer = np.empty(0, dtype)
     ends = np.cumsum([len(computed) for computed, _ in products])
-    gathered = all(request.batch is not None for request in requests)
-    taking_part = [request.taking_part for request in requests]
+    gathered = all(request.batch.taken is not None for request in requests)
+    masks = [request.batch.mask for request in requests]
     matrices: dict[int, Cascade] = {}
     vectors = [Cascade() for _ in requests]
     widths = [0] * len(requests)
@@ -102,7 +102,7 @@ def answer(
             if complete is not None:
                 products_of_request = complete(visit.rows, products_of_request)
             C, S = request.contribute(products_of_request, visit.block)
-            C, S = (_masked(part, request, taking_part[index], visit.rows) for part in (C, S))
+            C, S = (_masked(part, request, masks[index], visit.rows) for part in (C, S))
             if request.observe is not None:
                 request.observe(visit.rows, visit.block, products_of_request, (C, S))
             if C is not None:
@@ -162,19 +162,19 @@ def added(parts: Sequence[list[Sums]]) -> list[Sums]:
     return totals
 
 
-def _masked(part: Any, request: Request, taking_part: NDArray[np.bool_] | None, rows: Selection) -> Any:
+def _masked(part: Any, request: Request, mask: NDArray[np.bool_] | None, rows: Selection) -> Any:
     """The contribution of a block at the request's resolution, with zeros for rows that take no part.
 
     Statistics that are kept as factors or bins stay so, unless they must be rounded to a resolution.
     """
     if isinstance(part, (OuterStatistics, BinCounts)):
         if request.resolution is None:
-            return part if taking_part is None else part.without(~taking_part[rows])
+            return part if mask is None else part.without(~mask[rows])
         part = np.asarray(part)
     if part is None:
         return None
-    if taking_part is not None:
-        part[in_library_of(part, ~taking_part[rows])] = 0
+    if mask is not None:
+        part[in_library_of(part, ~mask[rows])] = 0
     return part if request.resolution is None else truncated(part, request.resolution)
 
 
@@ -206,14 +206,14 @@ def selections(requests: Sequence[Request], n_rows: int, block_rows: int) -> Ite
     then much shorter, see :func:`rounds`. Otherwise all members are visited, and those that are not in a
     batch contribute nothing.
     """
-    lanes = min(n_lanes([request.rate for request in requests], n_rows), block_rows)
+    lanes = min(n_lanes([request.batch.rate for request in requests], n_rows), block_rows)
     if lanes:
         taken = np.zeros(n_rows, bool)
         for request in requests:
-            taken |= request.taking_part
+            taken |= request.batch.mask
         yield from rounds(taken, lanes)
         return
-    members = [request.members for request in requests if request.members is not None]
+    members = [request.batch.members for request in requests if request.batch.members is not None]
     if len(members) < len(requests):
         for start in range(0, n_rows, block_rows):
             yield slice(start, min(start + block_rows, n_rows))
@@ -245,7 +245,7 @@ def stated_error(
         panel_rows=min(panel_rows, request.panel_rows),
         block_rows=block_rows,
         stretch=stretch,
-        moving=request.batch is not None,
+        moving=request.batch.taken is not None,
     )
 
 

@@ -141,7 +141,7 @@ class InMemoryRows(PrivateRows):
         products: list[Products] = []
         for request in requests:
             kept_bytes = len(request.points) * self.n_rows * self._X.itemsize
-            if request.n_fixed == 0 or not request.takes_all or kept_bytes > _KEPT_BYTES:
+            if request.n_fixed == 0 or request.batch.mask is not None or kept_bytes > _KEPT_BYTES:
                 products.append((request.points, None))
                 continue
             kept = self._kept.setdefault(request.run, FixedProducts(self.n_rows, self._X.dtype))
@@ -169,13 +169,14 @@ class InMemoryRows(PrivateRows):
         """The sums of requests of clipped residuals by compiled loops; None if these do not apply to all."""
         X, y = self._X, self._all.y
         loops_fit = self._narrow and self._appended is None and y.dtype == np.int8
-        if not loops_fit or n_lanes([request.rate for request in requests], self.n_rows) > 0:
+        if not loops_fit or n_lanes([request.batch.rate for request in requests], self.n_rows) > 0:
             return None
         loops: list[Any] = []
         for request in requests:
             plain = request.clip_threshold is not None and request.panel_rows == PANEL_ROWS
             # If fewer than half of the rows take part, NumPy reads only these.
-            few = request.members is not None and 2 * np.count_nonzero(request.members) < self.n_rows
+            members = request.batch.members
+            few = members is not None and 2 * np.count_nonzero(members) < self.n_rows
             if not plain or request.resolution is not None or request.observe is not None or few:
                 return None
             loop = clipped_sums(self.n_rows, X.shape[1], len(request.points), X.dtype)
@@ -186,7 +187,7 @@ class InMemoryRows(PrivateRows):
         norms = self._all.single_norms
         lengths = [
             norms if mask is None else np.where(mask, norms, np.float32(np.inf))
-            for mask in (request.taking_part for request in requests)
+            for mask in (request.batch.mask for request in requests)
         ]
 
         def visited(blocks: Sequence[slice]) -> list[Sums]:

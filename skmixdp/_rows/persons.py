@@ -287,7 +287,7 @@ class PersonRows(PrivateRows):
 
     def _taking_part(self, request: Request) -> "PersonRows":
         """The rows of persons that take part, as if there were no others, whose rows then move no sum."""
-        taking_part = request.taking_part
+        taking_part = request.batch.mask
         if taking_part is None:
             return self
         place = self._places.place

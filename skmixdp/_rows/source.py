@@ -149,10 +149,27 @@ Sums = tuple[FloatArray | None, FloatArray | None]
 
 @dataclass(frozen=True)
 class Batch:
-    """A random batch of rows: ``taken`` (n_rows,) is SECRET; the ``rate`` of rows is public."""
+    """Which rows take part: those of the ``members`` that are ``taken``, masks (n_rows,); None is all rows.
 
-    taken: NDArray[np.bool_]
-    rate: float
+    Members are a public fact. ``taken`` is a random batch of them, and SECRET; its ``rate`` is public.
+    """
+
+    taken: NDArray[np.bool_] | None = None
+    rate: float = 1.0
+    members: NDArray[np.bool_] | None = None
+
+    @property
+    def mask(self) -> NDArray[np.bool_] | None:
+        """Mask (n_rows,) of the rows that take part; None is all of them."""
+        if self.members is None or self.taken is None:
+            return self.members if self.taken is None else self.taken
+        return self.members & self.taken
+
+    def part(self, start: int, stop: int) -> "Batch":
+        """The batch among some of the rows."""
+        members = None if self.members is None else self.members[start:stop]
+        taken = None if self.taken is None else self.taken[start:stop]
+        return replace(self, taken=taken, members=members)
 
 
 @dataclass(frozen=True)
@@ -178,10 +195,8 @@ class Request:
     contribute : callable
         ``(Z, block) -> (C, S)``; either may be None. It may overwrite ``Z``, except for the columns of the
         last ``n_fixed`` points. ``S`` may be an :class:`OuterStatistics` or :class:`BinCounts`.
-    members : boolean array of shape (n_rows,) or None
-        Rows that take part, a public fact; None is all of them.
-    batch : Batch or None
-        A random batch of the members; None is all of them.
+    batch : Batch
+        Rows that take part.
     resolution : float or None
         Power of two. Contributions are rounded towards zero to its multiples, so that their sums are exact.
     panel_rows : int
@@ -203,8 +218,7 @@ class Request:
 
     points: Any
     contribute: Contribute
-    members: NDArray[np.bool_] | None = None
-    batch: Batch | None = None
+    batch: Batch = Batch()
     resolution: float | None = None
     panel_rows: int = PANEL_ROWS
     n_fixed: int = 0
@@ -213,29 +227,6 @@ class Request:
     clip_threshold: float | None = None
     mean_clip: MeanClip | None = None
     observe: "Callable[[Any, Block, Array, Contribution], None] | None" = None
-
-    @property
-    def taking_part(self) -> NDArray[np.bool_] | None:
-        """Mask (n_rows,) of the rows that take part; None is all of them."""
-        if self.members is None or self.batch is None:
-            return self.members if self.batch is None else self.batch.taken
-        return self.members & self.batch.taken
-
-    @property
-    def rate(self) -> float:
-        """Probability that a member is in the batch; 1 if there is none."""
-        return 1.0 if self.batch is None else self.batch.rate
-
-    @property
-    def takes_all(self) -> bool:
-        """Whether all rows take part."""
-        return self.members is None and self.batch is None
-
-    def part(self, start: int, stop: int) -> "Request":
-        """The request for some of the rows."""
-        members = None if self.members is None else self.members[start:stop]
-        batch = None if self.batch is None else replace(self.batch, taken=self.batch.taken[start:stop])
-        return replace(self, members=members, batch=batch)
 
 
 class PrivateRows(Protocol):

@@ -95,8 +95,9 @@ class ShardedRows(PrivateRows):
         first, n_visited = 0, 0
         for shard in self._shards:
             end = first + shard.n_rows
-            parts = [request.part(first, end) for request in requests]
-            if any(request.members is None or request.members.any() for request in parts):
+            parts = [replace(request, batch=request.batch.part(first, end)) for request in requests]
+            members = [request.batch.members for request in parts]
+            if any(mask is None or mask.any() for mask in members):
                 (X,) = shard.rows()
                 for rows in selections(parts, shard.n_rows, self._block_rows):
                     raw = _take(X, rows)

@@ -423,8 +423,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "rows of other batches take part",
         "Heads that are trained together get the sums of each other's batches and folds.",
         "_rows/answering.py",
-        "part[in_library_of(part, ~taking_part[rows])] = 0",
-        "part[in_library_of(part, ~taking_part[rows])] *= 1",
+        "part[in_library_of(part, ~mask[rows])] = 0",
+        "part[in_library_of(part, ~mask[rows])] *= 1",
         "tests/unit/rows/test_sources.py::test_requests_with_batches_of_their_own_are_answered_in_one_pass"
         "[memory-all]",
     ),
@@ -507,7 +507,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "Rows that were not drawn take part in a step, and amplification by sampling is claimed for nothing.",
         "estimators/_modules/gradients.py",
         "yield _visit(rows, G,",
-        "rows = rows if request.batch is None else np.full_like(rows, np.argmax(request.batch.taken))\n"
+        "rows = rows if request.batch.taken is None else np.full_like(rows, np.argmax(request.batch.taken))\n"
         "            yield _visit(rows, G,",
         "tests/unit/estimators/modules/test_first_order.py::"
         "test_a_linear_module_is_trained_as_the_head_that_it_is",
@@ -525,7 +525,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "no rounding stated for sums of a module's gradients",
         "Rounding moves a sum by more than its stated sensitivity.",
         "estimators/_modules/gradients.py",
-        "return stated_error(request, self.n_rows, np.float64, block_rows=self.rows_in_pass(request.rate))",
+        "return stated_error(request, self.n_rows, np.float64, block_rows=block_rows)",
         "return super().sum_error(request)",
         "tests/unit/estimators/modules/test_first_order.py::test_the_rounding_of_sums_is_stated",
     ),

@@ -9,7 +9,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._linear import classification_loss, in_parallel, n_parts, one_thread, threads, worker_session
-from skmixdp._rows import InMemoryRows, Request, RowMap
+from skmixdp._rows import Batch, InMemoryRows, Request, RowMap
 from skmixdp._rows.answering import block_size
 from skmixdp._rows.memory import PassingRows
 from skmixdp.components import L2Clip, public
@@ -114,14 +114,18 @@ def test_a_blas_whose_threads_cannot_be_set_gets_no_company(monkeypatch):
 
 def requests(n, d_in, k):
     loss, clip = classification_loss(k), L2Clip(0.5)
-    mask = rng.random(n) < 0.5
+    batch = Batch(members=rng.random(n) < 0.5)
     W = rng.normal(size=(loss.n_outputs, d_in))
     query = partial(clipped_residuals, loss=loss, clip=clip)
 
     def counted(Z, block):
         return None, np.asarray(Z > 0, dtype=float)
 
-    return [[Request(W, query)], [Request(W, query, mask), Request(W, counted, mask)], [Request(W, counted)]]
+    return [
+        [Request(W, query)],
+        [Request(W, query, batch), Request(W, counted, batch)],
+        [Request(W, counted)],
+    ]
 
 
 @pytest.mark.covering

@@ -165,7 +165,7 @@ def test_persons_that_take_no_part_add_nothing():
     X, y, codes, W = drawn(sizes)
     source = rows_of(X, y, codes, 4)
     members, taken = np.array([True, True, False, True]), np.array([True, False, True, True])
-    ((total, _),) = source.private_sums([clipped(W, L2Clip(0.3), members=members, batch=Batch(taken, 0.5))])
+    ((total, _),) = source.private_sums([clipped(W, L2Clip(0.3), batch=Batch(taken, 0.5, members))])
     kept = np.isin(codes, [0, 3])
     alone = rows_of(X[kept], y[kept], np.where(codes[kept] == 3, 1, 0), 2)
     ((expected, _),) = alone.private_sums([clipped(W, L2Clip(0.3))])
