@@ -101,7 +101,7 @@ class _Rows:
         return getattr(self._rows, name)
 
     def private_sums(self, requests):
-        self.masks = [request.taking_part for request in requests]
+        self.masks = [request.batch.mask for request in requests]
         self.errors = [self._rows.sum_error(request) for request in requests]
         if self._listener is not None:
             requests = [self._listener(request) for request in requests]

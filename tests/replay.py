@@ -138,7 +138,7 @@ def _heard(request: Request, terms: list[dict[int, Any]]) -> Request:
         return request
     heard: dict[int, Any] = {}
     terms.append(heard)
-    mask = request.taking_part
+    mask = request.batch.mask
 
     def observe(rows, block, Z, contribution):
         parts = [np.asarray(from_device(part)) for part in (Z, *contribution) if part is not None]

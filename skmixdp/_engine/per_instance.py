@@ -27,7 +27,7 @@ class Observation:
 
     def __init__(self, query: PrivateQuery, request: Request, n_rows: int) -> None:
         self._releases = query.releases
-        taking_part = request.taking_part
+        taking_part = request.batch.mask
         self._takes_part = np.ones(n_rows, dtype=bool) if taking_part is None else taking_part
         self._lengths = np.zeros((len(query.releases), n_rows))
         self._measure = query.lengths
@@ -56,7 +56,7 @@ class Observation:
                 None,
                 np.empty(0),
                 from_device(block.norms),
-                rounding_scale=lambda: from_device(block.rounding_scale),
+                compute_rounding_scale=lambda: from_device(block.rounding_scale),
             )
             C, S = (None if part is None else from_device(part) for part in contribution)
             lengths_of = self._measure.of(C, S, from_device(Z[:, self._n_asked :]) if more else None, host)

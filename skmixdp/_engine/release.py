@@ -39,8 +39,7 @@ class GaussianMechanism:
         self.before_noise: Callable[[], None] | None = None
         self._noise = noise
         self._share_left = 0.0
-        self._members: NDArray[np.bool_] | None = None
-        self._batch: Batch | None = None
+        self._batch = Batch()
 
     def begin_step(self, members: NDArray[np.bool_] | None, batch: Batch | None = None) -> None:
         """Start a step on ``members`` or a batch of them; unused shares of the step before are lost."""
@@ -48,7 +47,7 @@ class GaussianMechanism:
             raise RuntimeError("every step that was accounted for has been taken.")
         self.step += 1
         self._share_left = 1.0
-        self._members, self._batch = members, batch
+        self._batch = replace(batch or Batch(), members=members)
 
     def admit(self, query: PrivateQuery, rows: PrivateRows) -> Request:
         """Deduct a query's shares from what is left of the step, and return its request to the rows."""
@@ -67,7 +66,6 @@ class GaussianMechanism:
         return Request(
             query.points,
             query.contribute,
-            self._members,
             self._batch,
             resolution,
             panel_rows=query.panel_rows,
@@ -167,10 +165,9 @@ class _Recorder:
                 "for each row."
             )
         # Absent rows keep their index, as rows outside of a batch do.
-        taken, rate = ~self.absent, 1.0
-        if request.batch is not None:
-            taken, rate = taken & request.batch.taken, request.batch.rate
-        return replace(request, batch=Batch(taken, rate))
+        batch = request.batch
+        taken = ~self.absent if batch.taken is None else ~self.absent & batch.taken
+        return replace(request, batch=replace(batch, taken=taken))
 
     def add(self, mechanism: GaussianMechanism, query: PrivateQuery, noisy: tuple[FloatArray, ...]) -> None:
         """Append the arrays of a query to the record."""

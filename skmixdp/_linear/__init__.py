@@ -1,31 +1,28 @@
 """Linear heads: losses, per-row gradients and their bounds, products and sums with stated rounding."""
 
 from .arrays import (
+    FARTHEST,
     Array,
     FloatArray,
     astype,
+    drop_subnormal,
     dtype_of,
     empty_in,
     in_library_of,
-    namespace_of,
-    parts_in_cache,
-    row_dots,
-    row_slices,
-)
-from .compiled import ClippedSums, MeanGradients, clipped_sums, mean_gradients, work_of_pass
-from .embedding import GradientEmbedding
-from .gradients import (
-    FARTHEST,
-    drop_subnormal,
     largest_entries,
     largest_singular_value,
+    namespace_of,
     orthonormal_columns,
+    parts_in_cache,
     remove_mean_output,
+    row_dots,
     row_norm_bounds,
     row_norms,
+    row_slices,
     scale_rows,
     shorten_rows,
 )
+from .embedding import GradientEmbedding
 from .losses import (
     LogisticLoss,
     Loss,
@@ -41,13 +38,15 @@ from .losses import (
 from .objective import PenalizedLoss
 from .products import (
     NARROW,
+    MeanGradients,
     add_products,
+    clipped_sums,
     is_narrow,
-    laid_out,
-    narrow_block,
+    mean_gradients,
     read_ahead,
     row_memory,
     row_products,
+    work_of_pass,
 )
 from .sums import (
     BLOCK_ROWS,

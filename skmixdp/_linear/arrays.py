@@ -1,8 +1,12 @@
-"""One implementation for NumPy's arrays and torch's tensors.
+"""Rows of arrays: their lengths, scaling and layout, in one implementation for NumPy and torch.
 
 Functions are written with what both libraries have under one name, much of it from the array API standard.
-The few operations in which they differ are here. Torch is not imported: whoever has a tensor has imported it.
-``Array`` is either.
+The few operations in which they differ come first. Torch is not imported: whoever has a tensor has imported
+it. ``Array`` is either.
+
+The gradient of a row of a linear head is ``g_i = r_i x_i^T`` (k, d_in), with residuals ``R`` (n, k) and rows
+``X`` (n, d_in). No function here forms anything of size n x k x d_in: the norm of ``g_i`` is ``|r_i| |x_i|``,
+and a weighted sum of gradients is one matrix product.
 """
 
 import sys
@@ -12,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from .sums import dot_error
+
 Array = Any
 FloatArray = NDArray[np.floating[Any]]
 
@@ -20,6 +26,12 @@ _LONG = 32
 
 #: Entries that are handled at a time: in double precision they stay in cache until they are needed again.
 _IN_CACHE = 2**15
+
+#: Lengths up to this, and their inverses, are far from the ends of float32's range.
+FARTHEST = 1e15
+
+#: A unit direction with a shorter component outside of the span of others depends on them.
+_DEPENDENT = 1e-6
 
 
 def namespace_of(array: Array) -> Any:
@@ -96,3 +108,147 @@ def logistic(Z: Array) -> Array:
         np.exp(Z, out=Z)
     Z += 1
     return np.divide(1, Z, out=Z)
+
+
+def row_norms(X: Array) -> Array:
+    """L2 norm of each row of (n, k), shape (n,), accumulated and returned in float64."""
+    return namespace_of(X).sqrt(row_dots(X, X, np.float64))
+
+
+def row_norm_bounds(C: Array) -> Array:
+    """Upper bound on the L2 norm of each row of (n, k), shape (n,), float64.
+
+    Squares are added up in the dtype of ``C``, which is faster than :func:`row_norms` and off by no
+    more than ``dot_error`` of their sum: that, and the squares that may have underflowed, are
+    added. The bound exceeds the norm by some ``k eps / 2`` of it.
+    """
+    xp, dtype, k = namespace_of(C), dtype_of(C), C.shape[1]
+    if k == 1:
+        return astype(abs(C[:, 0]), np.float64, copy=True) * (1 + 2 * dot_error(3, dtype))
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = row_dots(C, C, dtype)
+    # Roundings of what follows here, and one of the products that it enters.
+    squares *= 1 + 2 * dot_error(k + 5, dtype)
+    squares += 2 * k * float(np.finfo(dtype).tiny)
+    xp.sqrt(squares, out=squares)
+    bounds = astype(squares, np.float64)
+    if len(bounds) and not bounds.max() < np.inf:
+        finite = xp.isfinite(bounds)
+        # Squares overflowed in these rows, which in float64 only infinite entries do. All rows are measured,
+        # so that the result of a row does not depend on how many others overflowed.
+        measured = row_norms(C) * (1 + 2 * dot_error(k + 2, np.dtype(np.float64)))
+        bounds[~finite] = measured[~finite]
+    return bounds
+
+
+def largest_entries(X: Array) -> Array:
+    """Largest absolute entry of each row (n, k), shape (n,), in float64, where products do not overflow."""
+    return astype(namespace_of(X).amax(abs(X), axis=1), np.float64)
+
+
+def largest_singular_value(X: FloatArray) -> float:
+    """Largest singular value of a matrix, from the Gram matrix of its shorter side."""
+    # Divided by the largest entry first, since squares of huge or tiny entries are inf or 0.
+    size = float(np.abs(X).max(initial=0.0))
+    if not 0 < size < np.inf:
+        return size
+    X = X / size
+    gram = X @ X.T if len(X) < X.shape[1] else X.T @ X
+    return size * float(np.sqrt(np.linalg.eigvalsh(gram)[-1]))
+
+
+def scale_rows(C: Array, factors: Array) -> Array:
+    """Multiply each row of ``C`` (n, k) by its factor (n,), in place, and return the factors used.
+
+    A factor of 0 makes a row 0, even of NaN. So does a factor below the smallest normal
+    number of the dtype of ``C``, in which it would be rounded by more than a fixed fraction,
+    and one that makes the row overflow.
+    """
+    if len(C) == 0:
+        return factors
+    xp, dtype = namespace_of(C), dtype_of(C)
+    tiny = float(np.finfo(dtype).tiny)
+    # Comparisons with NaN are false.
+    if factors.min() >= tiny and factors.max() <= 1:
+        C *= astype(factors, dtype)[:, None]
+        return factors
+    usable = factors >= tiny
+    all_usable = usable.all()
+    if not all_usable:
+        factors = xp.where(usable, factors, 0.0)
+    C *= astype(factors, dtype)[:, None]
+    if (factors > 1).any():
+        # Only a factor above 1 can make a finite residual overflow.
+        usable &= xp.isfinite(C).all(axis=1)
+        factors = xp.where(usable, factors, 0.0)
+        all_usable = usable.all()
+    if not all_usable:
+        C[~usable] = 0  # multiplication would keep a NaN
+    return factors
+
+
+def shorten_rows(C: FloatArray, lengths: FloatArray, longest: float) -> NDArray[np.intp]:
+    """Scale each row of ``C`` (n, k), in place, such that ``|c_i| lengths_i`` is at most ``longest``.
+
+    Returned are the indices (m,) of rows left as they are, whose length in the dtype of ``C`` is above
+    ``FARTHEST`` or NaN. ``lengths`` (n,), in that dtype, are upper bounds. ``longest`` is from ``1 /
+    FARTHEST`` to ``FARTHEST``. The result of a row depends on that row alone.
+
+    *Guarantee*: ``|c_i| lengths_i`` is at most ``longest`` times ``1 + 2 eps`` afterwards, ``eps`` being the
+    precision of the dtype. With ``u`` its half, computed squares fall short by at most ``dot_error(k)`` and
+    what underflows, which is added. Four more roundings follow before the division, each of ``u``, and
+    ``dot_error(k + 5)`` is taken off ``longest`` for all of them. It is rounded itself, and so are the factor
+    and its product with the row: ``(1 + u)**3``. Entries that become subnormal are rounded by up to half of
+    the smallest number, which is no fixed fraction of them. Where that matters, :func:`drop_subnormal` has to
+    follow.
+    """
+    k = C.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        if k == 1:
+            bounds = np.abs(C[:, 0])
+        else:
+            bounds = row_dots(C, C, C.dtype)
+            bounds += 2 * k * float(np.finfo(C.dtype).tiny)
+            np.sqrt(bounds, out=bounds)
+        bounds *= lengths
+    within = longest / (1 + dot_error(k + 5, C.dtype))
+    # The comparison is false for NaN. Looking at all rows only tells whether there are far ones, which get
+    # factor 1.
+    far = np.empty(0, np.intp)
+    if len(bounds) and not bounds.max() <= FARTHEST:
+        far = np.flatnonzero(~(bounds <= FARTHEST))
+        bounds[far] = 0.0
+    bounds.clip(within, np.inf, out=bounds)
+    np.divide(within, bounds, out=bounds)
+    C *= bounds[:, np.newaxis]
+    return far
+
+
+def drop_subnormal(C: Array) -> None:
+    """Set entries of ``C`` that are subnormal numbers to 0, in place; this lengthens no row."""
+    C[abs(C) < float(np.finfo(dtype_of(C)).tiny)] = 0
+
+
+def remove_mean_output(G: FloatArray) -> FloatArray:
+    """Orthogonal projection of a (k, d_in) gradient on those that sum to zero over outputs."""
+    return np.asarray(G - G.mean(axis=0, keepdims=True))
+
+
+def orthonormal_columns(candidates: FloatArray, n_columns: int) -> FloatArray:
+    """The first ``n_columns`` independent rows of ``candidates`` (m, d_in), orthonormalised: (d_in, P).
+
+    Candidates have unit length. One whose component outside the span of those before it is shorter than 1e-6
+    is dropped, so P is at most the rank.
+    """
+    remaining = candidates
+    while True:
+        basis, triangle = np.linalg.qr(remaining[:n_columns].T, mode="reduced")
+        # |triangle[j, j]| is the length of direction j outside the span of those before it,
+        # as long as none of those was dependent: so only the first small one is known to be.
+        small = np.flatnonzero(np.abs(np.diag(triangle)) <= _DEPENDENT)
+        if small.size == 0:
+            return np.asarray(basis)
+        first = small[0]
+        if len(remaining) <= n_columns and np.abs(triangle[first:, first:]).max() <= _DEPENDENT:
+            return np.asarray(basis[:, :first])
+        remaining = np.delete(remaining, first, axis=0)

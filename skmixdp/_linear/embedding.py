@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from .arrays import FloatArray, parts_in_cache
-from .gradients import row_norms
+from .arrays import FloatArray, parts_in_cache, row_norms
 from .sums import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
 
 #: Directions whose eigenvalue is at most this fraction of the largest count as dependent.

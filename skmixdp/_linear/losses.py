@@ -103,7 +103,7 @@ class SoftmaxLoss:
     def residuals(self, Z: Array, y: Labels) -> Array:
         if len(Z) == 0:
             return Z
-        xp, k = namespace_of(Z), Z.shape[1]
+        xp, (n, k) = namespace_of(Z), Z.shape
         with np.errstate(over="ignore", invalid="ignore"):
             low, high = float(Z.min()), float(Z.max())
             # Looking at all rows only tells whether there is anything to do: zero is subtracted from other
@@ -117,7 +117,21 @@ class SoftmaxLoss:
             # A little less, so that no rounding takes a probability below the least one.
             if not high - low + math.log(k) <= -math.log(_LEAST_PROBABILITY) - 0.01:
                 _at_least(_LEAST_PROBABILITY, R)
-        _subtract_labels(R, y)
+        # From the probability of each row's class, 1 is subtracted.
+        if xp is not np or not (R.flags.c_contiguous or R.flags.f_contiguous):
+            R[xp.arange(n, device=R.device), y] -= 1
+        elif not R.flags.c_contiguous and k <= _FEW_OUTPUTS:
+            narrow = np.asarray(y).astype(np.int8, copy=False)  # compared in a fraction of the time
+            np.subtract(R.T, narrow == np.arange(k, dtype=np.int8)[:, np.newaxis], out=R.T)
+        else:
+            # One index for each row takes a third of the time of two.
+            by_row = R.flags.c_contiguous
+            flat = (R if by_row else R.T).reshape(-1)
+            index = y.astype(np.intp)
+            if not by_row:
+                index *= n
+            index += np.arange(0, n * k, k) if by_row else np.arange(n)
+            flat[index] = flat[index] - 1
         return R
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
@@ -144,26 +158,6 @@ def _at_least(least: float, R: Array) -> None:
     # The comparison is false for NaN. Looking at the entries changes none of them.
     if isinstance(R, np.ndarray) and not R.min() >= least:
         np.clip(R, least, np.inf, out=R)  # with both bounds, a third of the time of np.maximum
-
-
-def _subtract_labels(R: Array, y: Labels) -> None:
-    """Subtract 1 from the entry of each row's class, in place."""
-    n, k = R.shape
-    if not isinstance(R, np.ndarray) or not (R.flags.c_contiguous or R.flags.f_contiguous):
-        R[namespace_of(R).arange(n, device=R.device), y] -= 1
-        return
-    by_row = R.flags.c_contiguous
-    if not by_row and k <= _FEW_OUTPUTS:
-        narrow = np.asarray(y).astype(np.int8, copy=False)  # compared in a fraction of the time
-        np.subtract(R.T, narrow == np.arange(k, dtype=np.int8)[:, np.newaxis], out=R.T)
-        return
-    # One index for each row takes a third of the time of two.
-    flat = (R if by_row else R.T).reshape(-1)
-    index = y.astype(np.intp)
-    if not by_row:
-        index *= n
-    index += np.arange(0, n * k, k) if by_row else np.arange(n)
-    flat[index] = flat[index] - 1
 
 
 @dataclass(unsafe_hash=True)

@@ -7,8 +7,7 @@ span of the rows only the penalty acts. Nothing of size (k d_in)^2 is formed.
 
 import numpy as np
 
-from .arrays import FloatArray
-from .gradients import row_norms
+from .arrays import FloatArray, row_norms
 from .losses import Labels, Loss
 
 _NEWTON_STEPS = 60

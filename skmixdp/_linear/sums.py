@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
-from .arrays import FloatArray
+FloatArray = NDArray[np.floating[Any]]
 
 #: Rows whose terms are added in single precision, in an order that the library chooses.
 PANEL_ROWS = 384
@@ -128,10 +128,10 @@ def sum_error(
 ) -> SumError:
     """The error of sums over rows as :class:`Cascade` adds them, in units of terms of which a bound is known.
 
-    Weighted residuals and rows are multiplied in ``dtype``, float32 or float64. At most ``panel_rows`` terms
-    are added in float32, and ``block_rows`` in float64 in any order. Terms may be ``stretch`` times longer
-    than those of the bound. With ``moving``, a row may move others to other blocks, all of which are then
-    added in double precision.
+    Weighted residuals and rows are multiplied in ``dtype``, float32 or float64; in float64 if ``panel_rows``
+    is 0. At most ``panel_rows`` terms are added in float32, and ``block_rows`` in float64 in any order. Terms
+    may be ``stretch`` times longer than those of the bound. With ``moving``, a row may move others to other
+    blocks, all of which are then added in double precision.
 
     Only one panel of rows holds the row that is zeroed out. All other panels are the same numbers in both
     sums, bit for bit, so that their rounding cancels. What differs is the panel itself (:func:`any_order`),
@@ -148,7 +148,7 @@ def sum_error(
     n_blocks = -(-n_rows // block_rows) if moving else 1
     relative, absolute = n_blocks * any_order(min(block_rows, n_rows), double), 0.0
     relative += _CASCADE * double * n_rows
-    if np.dtype(dtype) == np.float32:
+    if np.dtype(dtype) == np.float32 and panel_rows:
         single = float(np.finfo(np.float32).eps) / 2
         later = (_PANELS**2 + _PANELS) * panel_rows
         relative += any_order(panel_rows, single) + single * later * math.exp(2 * panel_rows * single)
@@ -156,14 +156,14 @@ def sum_error(
     return SumError(relative * stretch, absolute * stretch, n_rows)
 
 
-def panel_rows_for(stretch: float) -> int | None:
-    """Rows in a panel for which the error stays near a hundredth of a term; None where there are too few."""
+def panel_rows_for(stretch: float) -> int:
+    """Rows in a panel for which the error stays near a hundredth of a term; 0 where there are too few."""
     if stretch == 1:
         return PANEL_ROWS
     for rows in range(PANEL_ROWS, _FEWEST_PANEL_ROWS - 1, -16):
         if sum_error(0, np.float32, panel_rows=rows, stretch=stretch).relative <= _AIM:
             return rows
-    return None
+    return 0
 
 
 class Cascade:

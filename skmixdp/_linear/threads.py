@@ -29,7 +29,9 @@ _Result = TypeVar("_Result")
 
 #: Threads that help the calling one, and how many.
 _helpers: ContextVar[tuple[ThreadPoolExecutor, int] | None] = ContextVar("_helpers", default=None)
-_n_parts: ContextVar[int] = ContextVar("_n_parts", default=1)
+
+#: Number of parts for a pass over the rows; 1 where :func:`in_parallel` has no threads.
+n_parts: ContextVar[int] = ContextVar("n_parts", default=1)
 
 #: Held while numbers of threads are set.
 _setting = Lock()
@@ -49,12 +51,12 @@ def worker_session() -> Iterator[None]:
         one_thread(),
         ThreadPoolExecutor(n_threads - 1, initializer=_one_thread_each) as pool,
     ):
-        tokens = _helpers.set((pool, n_threads - 1)), _n_parts.set(min(_PARTS * n_threads, _MOST_PARTS))
+        tokens = _helpers.set((pool, n_threads - 1)), n_parts.set(min(_PARTS * n_threads, _MOST_PARTS))
         try:
             yield
         finally:
             _helpers.reset(tokens[0])
-            _n_parts.reset(tokens[1])
+            n_parts.reset(tokens[1])
 
 
 @contextmanager
@@ -80,11 +82,6 @@ def pools_of(n_modules: int) -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def n_parts() -> int:
-    """Number of parts for a pass over the rows; 1 where :func:`in_parallel` has no threads."""
-    return _n_parts.get()
-
-
 def in_parallel(tasks: Sequence[Callable[[], _Result]]) -> list[_Result]:
     """The results of all tasks, in their order. Each runs in a copy of the caller's context.
 
@@ -100,7 +97,7 @@ def in_parallel(tasks: Sequence[Callable[[], _Result]]) -> list[_Result]:
     def work() -> None:
         """Take tasks until none is left. They get no threads: a task could wait for itself."""
         _helpers.set(None)
-        _n_parts.set(1)
+        n_parts.set(1)
         while True:
             try:
                 index, task = waiting.popleft()

@@ -1,8 +1,7 @@
-"""Sources of private rows and their interface, the maps from features to rows, and checks of labels."""
+"""Sources of private rows and their interface, maps from features to rows, checks of tables and labels."""
 
 from .answering import Visit, answer, n_lanes, rounds, stated_error
 from .blockmap import BlockMap, finite_rows, widen
-from .columns import IQR, Columns, columns_of, effective_columns, worth_scaling
 from .implicit import (
     canonical,
     implicit_products,
@@ -12,8 +11,9 @@ from .implicit import (
     whitened_entries,
 )
 from .memory import LONGEST_ROW, InMemoryRows, check_lengths, sum_resolution
-from .persons import Persons, PersonTable, check_groups, computed_by_blocks, given_groups
+from .persons import Persons, PersonTable, check_groups, computed_by_blocks
 from .row_map import RowMap, TargetMap
+from .scaling import IQR, Columns, Whitening, columns_of, effective_columns, n_groups, worth_scaling
 from .source import (
     Batch,
     BinCounts,
@@ -30,5 +30,20 @@ from .source import (
 )
 from .sparse import SparseRows, check_indices
 from .streamed import RowFiles, StreamedRows, open_rows
-from .table import ArrayTable, check_private_rows, from_device, header, is_dask, special_table
-from .whitening import Whitening, n_groups
+from .table import (
+    ArrayTable,
+    check_classes,
+    check_indicator,
+    check_labels,
+    check_private_rows,
+    check_targets,
+    encode_labels,
+    from_device,
+    groups_of,
+    header,
+    is_dask,
+    is_indicator,
+    labels_of,
+    names_of_labels,
+    special_table,
+)

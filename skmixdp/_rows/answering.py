@@ -18,17 +18,14 @@ from .._linear import (
     Cascade,
     FloatArray,
     SumError,
-    add_products,
     in_library_of,
     in_parallel,
-    laid_out,
     n_parts,
     namespace_of,
-    row_products,
     sum_error,
 )
+from .scaling import Whitening
 from .source import BinCounts, Block, OuterStatistics, Request, Sums, truncated
-from .whitening import Whitening
 
 #: Least rows of a block, since each block has a fixed cost.
 _FEWEST_ROWS = 512
@@ -51,44 +48,16 @@ Products = tuple[FloatArray, Callable[[Selection, Array], Array] | None]
 class Visit:
     """A block of rows by number, what queries may know of it, and the two products of its source.
 
-    ``times`` takes ``points`` (m, d_in), :func:`~skmixdp._linear.laid_out`, to ``X points^T`` (rows, m),
-    where the rows are and in the dtype of the products. ``add_sum`` adds ``C^T X`` (k, d_in) to a
+    ``times`` takes ``points`` (m, d_in), in Fortran order, to ``X points^T`` (rows, m), where the rows are
+    and in the dtype of the products. ``add_sum`` adds ``C^T X`` (k, d_in) to a
     :class:`~skmixdp._linear.Cascade`, given ``C`` (rows, k) and the most rows whose terms may be added in
-    single precision. Terms are added in double precision if ``C`` is, or if that number is None.
+    single precision. Terms are added in double precision if ``C`` is, or if that number is 0.
     """
 
     rows: Selection
     block: Block
     times: Callable[[FloatArray], Array]
-    add_sum: Callable[[Array, Cascade, int | None], None]
-
-
-def visit_of(
-    rows: Selection,
-    X: FloatArray,
-    block: Block,
-    buffer: FloatArray,
-    *,
-    appended: float | None,
-) -> Visit:
-    """The visit of a block of rows ``X`` (rows, n_features) in an array.
-
-    ``buffer`` (rows, m) is memory for products. ``appended`` is a constant that each row has after its last
-    entry, or None: rows of a power of two of features are multiplied faster than those with one more.
-    """
-
-    def times(points: FloatArray) -> FloatArray:
-        if appended is None:
-            return row_products(X, points, buffer)
-        products = row_products(X, points[:, :-1], buffer)
-        products += (appended * points[:, -1]).astype(products.dtype)
-        return products
-
-    def add_sum(C: Array, total: Cascade, panel_rows: int | None) -> None:
-        weights = C.astype(np.float64, copy=False) if panel_rows is None else C
-        add_products(total, weights, X, panel_rows=panel_rows or PANEL_ROWS, appended=appended)
-
-    return Visit(rows, block, times, add_sum)
+    add_sum: Callable[[Array, Cascade, int], None]
 
 
 def answer(
@@ -109,13 +78,13 @@ def answer(
     if products is None:
         products = [(request.points, None) for request in requests]
     asked = np.concatenate([computed for computed, _ in products])
-    points = laid_out(asked if whitening is None else whitening(asked), dtype)
+    points = (asked if whitening is None else whitening(asked)).astype(dtype, order="F")
     narrow = min(len(request.points) for request in requests) < _NARROW
     buffer = np.empty(0, dtype)
     ends = np.cumsum([len(computed) for computed, _ in products])
-    gathered = all(request.batch is not None for request in requests)
-    taking_part = [request.taking_part for request in requests]
-    matrices: dict[int | None, Cascade] = {}
+    gathered = all(request.batch.taken is not None for request in requests)
+    masks = [request.batch.mask for request in requests]
+    matrices: dict[int, Cascade] = {}
     vectors = [Cascade() for _ in requests]
     widths = [0] * len(requests)
     for visit in visits:
@@ -126,14 +95,14 @@ def answer(
             copy = buffer[: Z.size].reshape(Z.shape, order="F")
             np.copyto(copy, Z)
             Z = copy
-        weighted: dict[int | None, list[Array]] = {}
+        weighted: dict[int, list[Array]] = {}
         for index, (request, end) in enumerate(zip(requests, ends, strict=True)):
             computed, complete = products[index]
             products_of_request = Z[:, end - len(computed) : end]
             if complete is not None:
                 products_of_request = complete(visit.rows, products_of_request)
             C, S = request.contribute(products_of_request, visit.block)
-            C, S = (_masked(part, request, taking_part[index], visit.rows) for part in (C, S))
+            C, S = (_masked(part, request, masks[index], visit.rows) for part in (C, S))
             if request.observe is not None:
                 request.observe(visit.rows, visit.block, products_of_request, (C, S))
             if C is not None:
@@ -146,7 +115,7 @@ def answer(
                 vectors[index].add(xp.sum(S, axis=0, dtype=xp.float64))
         for panel_rows, parts in weighted.items():
             # In double precision it does not matter that another row moves rows of a batch to other blocks.
-            largest = None if gathered and not isinstance(visit.rows, slice) else panel_rows
+            largest = 0 if gathered and not isinstance(visit.rows, slice) else panel_rows
             # Their transposes are joined, which keeps the order of entries in memory.
             joined = parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat([C.T for C in parts]).T
             visit.add_sum(joined, matrices.setdefault(panel_rows, Cascade()), largest)
@@ -172,7 +141,7 @@ def in_parts(
     ``visited`` answers the requests for some of the blocks. Records of rows need all blocks in their order.
     """
     watched = any(request.observe is not None for request in requests)
-    count = 1 if watched else max(1, min(n_parts(), len(blocks)))
+    count = 1 if watched else max(1, min(n_parts.get(), len(blocks)))
     ends = [index * len(blocks) // count for index in range(count + 1)]
     tasks = [partial(visited, blocks[i:j]) for i, j in pairwise(ends)]
     return added(in_parallel(tasks))
@@ -180,31 +149,32 @@ def in_parts(
 
 def added(parts: Sequence[list[Sums]]) -> list[Sums]:
     """The sums of several parts of the rows, added one after the other; None adds nothing."""
-    return [
-        (_total(matrix for matrix, _ in sums), _total(vector for _, vector in sums))
-        for sums in zip(*parts, strict=True)
-    ]
+    totals: list[Sums] = []
+    for sums in zip(*parts, strict=True):
+        matrices = [matrix for matrix, _ in sums if matrix is not None]
+        vectors = [vector for _, vector in sums if vector is not None]
+        totals.append(
+            (
+                reduce(operator.add, matrices) if matrices else None,
+                reduce(operator.add, vectors) if vectors else None,
+            )
+        )
+    return totals
 
 
-def _total(sums: Iterable[FloatArray | None]) -> FloatArray | None:
-    """The sum of the arrays; None without any."""
-    present = [array for array in sums if array is not None]
-    return reduce(operator.add, present) if present else None
-
-
-def _masked(part: Any, request: Request, taking_part: NDArray[np.bool_] | None, rows: Selection) -> Any:
+def _masked(part: Any, request: Request, mask: NDArray[np.bool_] | None, rows: Selection) -> Any:
     """The contribution of a block at the request's resolution, with zeros for rows that take no part.
 
     Statistics that are kept as factors or bins stay so, unless they must be rounded to a resolution.
     """
     if isinstance(part, (OuterStatistics, BinCounts)):
         if request.resolution is None:
-            return part if taking_part is None else part.without(~taking_part[rows])
+            return part if mask is None else part.without(~mask[rows])
         part = np.asarray(part)
     if part is None:
         return None
-    if taking_part is not None:
-        part[in_library_of(part, ~taking_part[rows])] = 0
+    if mask is not None:
+        part[in_library_of(part, ~mask[rows])] = 0
     return part if request.resolution is None else truncated(part, request.resolution)
 
 
@@ -217,18 +187,16 @@ def many_rows(m: int, d_in: int) -> int:
     return max(1536, min(m * d_in // 32, 2**20 // max(m, 1)))
 
 
-def block_size(n_rows: int) -> int:
-    """Rows of a block: about ``n_rows``, in whole panels and within the limits of a block."""
-    return max(min(max(_FEWEST_ROWS, n_rows), BLOCK_ROWS) // PANEL_ROWS, 1) * PANEL_ROWS
+def block_size(wanted: int, n_rows: int = 0, n_parts: int = 1) -> int:
+    """Rows of a block: about as many as wanted, in whole panels and within the limits of a block.
 
-
-def even_blocks(n_rows: int, n_parts: int, block_rows: int) -> int:
-    """Rows in a block, at most about ``block_rows``, such that parts of a pass have about the same size."""
-    if n_parts < 2:
-        return block_rows
-    share = -(-n_rows // n_parts)
-    # Blocks are whole panels. Rounded up, they leave no small block over.
-    return -(-share // max(-(-share // block_rows), 1)) + PANEL_ROWS - 1
+    Several parts of a pass over ``n_rows`` rows get about the same size.
+    """
+    if n_parts > 1:
+        share = -(-n_rows // n_parts)
+        # Rounded up to whole panels, blocks leave no small one over.
+        wanted = -(-share // max(-(-share // wanted), 1)) + PANEL_ROWS - 1
+    return max(min(max(_FEWEST_ROWS, wanted), BLOCK_ROWS) // PANEL_ROWS, 1) * PANEL_ROWS
 
 
 def selections(requests: Sequence[Request], n_rows: int, block_rows: int) -> Iterator[Selection]:
@@ -238,14 +206,14 @@ def selections(requests: Sequence[Request], n_rows: int, block_rows: int) -> Ite
     then much shorter, see :func:`rounds`. Otherwise all members are visited, and those that are not in a
     batch contribute nothing.
     """
-    lanes = min(n_lanes((request.rate for request in requests), n_rows), block_rows)
+    lanes = min(n_lanes([request.batch.rate for request in requests], n_rows), block_rows)
     if lanes:
         taken = np.zeros(n_rows, bool)
         for request in requests:
-            taken |= request.taking_part
+            taken |= request.batch.mask
         yield from rounds(taken, lanes)
         return
-    members = [request.members for request in requests if request.members is not None]
+    members = [request.batch.members for request in requests if request.batch.members is not None]
     if len(members) < len(requests):
         for start in range(0, n_rows, block_rows):
             yield slice(start, min(start + block_rows, n_rows))
@@ -262,29 +230,23 @@ def stated_error(
     n_rows: int,
     dtype: DTypeLike,
     *,
-    panel_rows: int | None = PANEL_ROWS,
+    panel_rows: int = PANEL_ROWS,
     block_rows: int = BLOCK_ROWS,
     stretch: float = 1.0,
 ) -> SumError:
     """The error of the sums of a request over ``n_rows`` rows of a dtype.
 
-    The source adds at most ``panel_rows`` rows in single precision; None is no row. ``block_rows`` and
+    The source adds at most ``panel_rows`` rows in single precision; 0 is no row. ``block_rows`` and
     ``stretch`` are those of :func:`~skmixdp._linear.sum_error`.
     """
-    few = least_rows(panel_rows, request.panel_rows)
     return sum_error(
         n_rows,
-        np.float64 if few is None else dtype,
-        panel_rows=few or PANEL_ROWS,
+        dtype,
+        panel_rows=min(panel_rows, request.panel_rows),
         block_rows=block_rows,
         stretch=stretch,
-        moving=request.batch is not None,
+        moving=request.batch.taken is not None,
     )
-
-
-def least_rows(one: int | None, other: int | None) -> int | None:
-    """The smaller of two limits on rows added in single precision; None allows no row."""
-    return None if one is None or other is None else min(one, other)
 
 
 def n_lanes(rates: Iterable[float], n_rows: int, unit: int = _LANES) -> int:

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import FloatArray, on_grid
-from .._linear.gradients import largest_entries, row_norms
+from .._linear import FloatArray, largest_entries, on_grid, row_norms
 from .row_map import RowMap
-from .whitening import Whitening
+from .scaling import Whitening
 
 #: Range of lengths for float32, whose entries could over- or underflow otherwise. RowMap maps other rows.
 _SHORTEST, _LONGEST = 1e-20, 1e18

@@ -24,9 +24,6 @@ from .source import Batch, Labels, PrivateRows, Request, Sums, Table
 
 Array = NDArray[Any]
 
-#: The members and the batch of a request, for one chunk.
-_Part = tuple[NDArray[np.bool_] | None, Batch | None]
-
 #: Chunks whose sums are added up by one task.
 _FAN_IN = 8
 
@@ -42,11 +39,8 @@ class _Chunk:
     finite: bool = True
 
     @np.errstate(all="ignore")  # a setting of each worker
-    def sums(self, requests: Sequence[Request], parts: Sequence[_Part]) -> list[Sums]:
-        asked = [
-            replace(request, members=members, batch=batch)
-            for request, (members, batch) in zip(requests, parts, strict=True)
-        ]
+    def sums(self, requests: Sequence[Request], batches: Sequence[Batch]) -> list[Sums]:
+        asked = [replace(request, batch=batch) for request, batch in zip(requests, batches, strict=True)]
         return InMemoryRows(self.X, self.y, norms=self.norms).private_sums(asked)
 
 
@@ -97,14 +91,14 @@ class DaskRows(PrivateRows):
         import dask
 
         # The run that asks holds the noise source; it stays here. Each chunk gets its part of the rows.
-        bare = [replace(request, members=None, batch=None, run=None, n_fixed=0) for request in requests]
+        bare = [replace(request, batch=Batch(), run=None, n_fixed=0) for request in requests]
         shared = dask.delayed(bare, name=f"requests-{uuid4().hex}", traverse=False)
         ask = dask.delayed(_Chunk.sums, pure=False)
         answers = []
         for chunk, place, (a, b) in zip(self._chunks, self._places, self._spans, strict=True):
-            parts = [(part.members, part.batch) for part in (request.part(a, b) for request in requests)]
+            batches = [request.batch.part(a, b) for request in requests]
             with _at(place):
-                answers.append(ask(chunk, shared, parts))
+                answers.append(ask(chunk, shared, batches))
         add = dask.delayed(added, pure=False)
         while len(answers) > 1:
             answers = [add(answers[i : i + _FAN_IN]) for i in range(0, len(answers), _FAN_IN)]

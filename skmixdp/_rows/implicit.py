@@ -18,10 +18,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._linear import SHORTEST_DIFFERENCE, FloatArray, dot_error
-from .._linear.gradients import largest_entries
+from .._linear import SHORTEST_DIFFERENCE, FloatArray, dot_error, largest_entries
 from .row_map import RowMap
-from .whitening import Whitening
+from .scaling import Whitening
 
 #: Lengths below this are those of rows of zeros; their inverse could overflow.
 _TINY = 1e-280

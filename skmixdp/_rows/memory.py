@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -13,18 +13,18 @@ from .._linear import (
     EXACT,
     PANEL_ROWS,
     Cascade,
-    ClippedSums,
     FloatArray,
     SumError,
+    add_products,
     clipped_sums,
     is_narrow,
     largest_entries,
     n_parts,
-    narrow_block,
     on_grid,
     read_ahead,
     row_memory,
     row_norms,
+    row_products,
 )
 from .answering import (
     Products,
@@ -32,20 +32,22 @@ from .answering import (
     Visit,
     answer,
     block_size,
-    even_blocks,
     in_parts,
     many_rows,
     n_lanes,
     selections,
     stated_error,
-    visit_of,
 )
 from .row_map import RowMap
-from .source import Block, Labels, PrivateRows, Request, Sums, upper_bounds
+from .source import Block, Labels, PrivateRows, Request, Sums
 
 #: Products of longer rows may lie near the ends of float32's range, where rounding is no fixed fraction.
 LONGEST_ROW = 1e30
 
+
+#: Rows and outputs of a block with few points or narrow rows, at most. The work between products has a fixed
+#: cost for each block.
+_NARROW_ROWS, _NARROW_OUTPUTS = 64512, 2**19
 
 #: With at least so many points, blocks have the size of :func:`many_rows`, or at least half of the usual
 #: size, since the cache must hold more outputs too.
@@ -97,11 +99,10 @@ class InMemoryRows(PrivateRows):
             X, norms = on_grid(X, self.grid), None
         self._narrow = is_narrow(*X.shape)
         self._X = np.asfortranarray(X) if self._narrow else X
-        self._y = y
         self._appended = appended
         self._memory = memory
-        self._norms = row_norms(X) if norms is None else norms
-        check_lengths(self._norms, X.dtype)
+        self._all = Block(self._X, y, row_norms(X) if norms is None else norms)
+        check_lengths(self._all.norms, X.dtype)
         self.n_rows = len(X)
         # The products of a run are freed with the run.
         self._kept: WeakKeyDictionary[object, FixedProducts] = WeakKeyDictionary()
@@ -119,11 +120,12 @@ class InMemoryRows(PrivateRows):
         memory: RowMemory = row_memory,
     ) -> "InMemoryRows":
         """Mapped features (n_rows, n_features), in new ``memory``; wide rows may use ``out`` instead."""
+        norms, value = np.empty(len(X)), row_map.intercept_value
         if is_narrow(*X.shape):
             narrow = memory(len(X), row_map.width(X.shape[1]), dtype)
-            return cls(narrow, y, norms=row_map.measured(X, dtype, narrow)[1], memory=memory)
+            row_map.write(X, narrow, norms)
+            return cls(narrow, y, norms=norms, memory=memory)
         rows = memory(len(X), X.shape[1], dtype) if out is None else out
-        norms, value = np.empty(len(X)), row_map.intercept_value
         row_map.write(X, rows, norms)
         return cls(rows, y, norms=norms if value is None else np.hypot(norms, value), appended=value)
 
@@ -131,24 +133,28 @@ class InMemoryRows(PrivateRows):
         if self.grid is not None or self._appended is not None:
             return None
         X = self._X
-        return InMemoryRows.mapped(X, self._y, row_map, X.dtype, out=X, memory=self._memory)
+        return InMemoryRows.mapped(X, self._all.y, row_map, X.dtype, out=X, memory=self._memory)
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        gathered = n_lanes((request.rate for request in requests), self.n_rows) > 0
-        loops = [] if gathered else [self._loops(request) for request in requests]
-        if loops and None not in loops:
-            return self._clipped_sums(requests, loops)
-        products = [self._products(request) for request in requests]
+        if (sums := self._compiled_sums(requests)) is not None:
+            return sums
+        products: list[Products] = []
+        for request in requests:
+            kept_bytes = len(request.points) * self.n_rows * self._X.itemsize
+            if request.n_fixed == 0 or request.batch.mask is not None or kept_bytes > _KEPT_BYTES:
+                products.append((request.points, None))
+                continue
+            kept = self._kept.setdefault(request.run, FixedProducts(self.n_rows, self._X.dtype))
+            products.append((kept.begin(request.points, request.n_fixed), kept.complete))
         m = sum(len(computed) for computed, _ in products)
-        if self._narrow:
-            block_rows = narrow_block(m)
-        elif m < _MANY_POINTS:
-            block_rows = min(narrow_block(m), self._block_rows)
-        else:
+        block_rows = min(_NARROW_OUTPUTS // max(m, 1), _NARROW_ROWS)
+        if not self._narrow and m < _MANY_POINTS:
+            block_rows = min(block_rows, self._block_rows)
+        elif not self._narrow:
             # Each request has a fixed cost in every block, so several requests get larger blocks.
             smaller = self._block_rows // _SMALLER * min(len(requests), _LARGER)
             block_rows = max(smaller, many_rows(m, self._X.shape[1]))
-        block_rows = block_size(even_blocks(self.n_rows, n_parts(), block_rows))
+        block_rows = block_size(block_rows, self.n_rows, n_parts.get())
         bytes_of_block = block_rows * self._X.shape[1] * self._X.itemsize
         ahead = not self._narrow and m < _MANY_POINTS and bytes_of_block <= _AHEAD_BYTES
 
@@ -159,44 +165,41 @@ class InMemoryRows(PrivateRows):
 
         return in_parts(requests, list(selections(requests, self.n_rows, block_rows)), visited)
 
-    def _loops(self, request: Request) -> ClippedSums | None:
-        """The compiled loops for a request of clipped residuals; None if they do not apply or do not gain."""
-        plain = request.clip_threshold is not None and request.resolution is None and request.observe is None
-        # If fewer than half of the rows take part, NumPy reads only these.
-        few = request.members is not None and 2 * np.count_nonzero(request.members) < self.n_rows
-        narrow = self._narrow and self._appended is None and self._y.dtype == np.int8
-        if not plain or request.panel_rows != PANEL_ROWS or not narrow or few:
+    def _compiled_sums(self, requests: Sequence[Request]) -> list[Sums] | None:
+        """The sums of requests of clipped residuals by compiled loops; None if these do not apply to all."""
+        X, y = self._X, self._all.y
+        loops_fit = self._narrow and self._appended is None and y.dtype == np.int8
+        if not loops_fit or n_lanes([request.batch.rate for request in requests], self.n_rows) > 0:
             return None
-        return clipped_sums(self.n_rows, self._X.shape[1], len(request.points), self._X.dtype)
-
-    def _clipped_sums(self, requests: Sequence[Request], loops: Sequence[Any]) -> list[Sums]:
-        """The sums of requests by their loops."""
+        loops: list[Any] = []
+        for request in requests:
+            plain = request.clip_threshold is not None and request.panel_rows == PANEL_ROWS
+            # If fewer than half of the rows take part, NumPy reads only these.
+            members = request.batch.members
+            few = members is not None and 2 * np.count_nonzero(members) < self.n_rows
+            if not plain or request.resolution is not None or request.observe is not None or few:
+                return None
+            loop = clipped_sums(self.n_rows, X.shape[1], len(request.points), X.dtype)
+            if loop is None:
+                return None
+            loops.append(loop)
         # Rows that take no part get infinite lengths, with which they contribute nothing.
+        norms = self._all.single_norms
         lengths = [
-            self._single_norms if mask is None else np.where(mask, self._single_norms, np.float32(np.inf))
-            for mask in (request.taking_part for request in requests)
+            norms if mask is None else np.where(mask, norms, np.float32(np.inf))
+            for mask in (request.batch.mask for request in requests)
         ]
 
         def visited(blocks: Sequence[slice]) -> list[Sums]:
             totals = [Cascade() for _ in requests]
             for rows in blocks:
-                for request, add, norms, total in zip(requests, loops, lengths, totals, strict=True):
-                    total.add(add(self._X, self._y, norms, request.points, request.clip_threshold, rows))
+                for request, add, of_request, total in zip(requests, loops, lengths, totals, strict=True):
+                    total.add(add(X, y, of_request, request.points, request.clip_threshold, rows))
             return [(total.value, None) for total in totals]
 
-        size = block_size(even_blocks(self.n_rows, n_parts(), BLOCK_ROWS))
+        size = block_size(BLOCK_ROWS, self.n_rows, n_parts.get())
         blocks = [slice(i, min(i + size, self.n_rows)) for i in range(0, self.n_rows, size)]
         return in_parts(requests, blocks, visited)
-
-    def _products(self, request: Request) -> Products:
-        """The points to multiply for a request, and the function that completes their products."""
-        size = len(request.points) * self.n_rows * self._X.itemsize
-        if size > _KEPT_BYTES or request.n_fixed == 0 or not request.takes_all:
-            return request.points, None
-        kept = self._kept.get(request.run)
-        if kept is None:
-            kept = self._kept[request.run] = FixedProducts(self.n_rows, self._X.dtype)
-        return kept.begin(request.points, request.n_fixed), kept.complete
 
     def _visit(self, rows: Selection, buffer: FloatArray, ahead: bool) -> Visit:
         """A block of rows, whose products are in the buffer until the next block."""
@@ -205,16 +208,13 @@ class InMemoryRows(PrivateRows):
             read_ahead(X)
         block = Block(
             X,
-            self._y[rows],
-            self._norms[rows],
-            max_abs=lambda: np.maximum(largest_entries(X), value),
-            single_norms=lambda: self._single_norms[rows],
+            self._all.y[rows],
+            self._all.norms[rows],
+            compute_max_abs=lambda: np.maximum(largest_entries(X), value),
+            compute_single_norms=lambda: self._all.single_norms[rows],
         )
-        return visit_of(rows, X, block, buffer[: len(X)], appended=self._appended)
-
-    @cached_property
-    def _single_norms(self) -> FloatArray:
-        return upper_bounds(self._norms)
+        times = partial(row_products, X, out=buffer[: len(X)], appended=self._appended)
+        return Visit(rows, block, times, partial(add_products, X, appended=self._appended))
 
     def sum_error(self, request: Request) -> SumError:
         if request.resolution is not None:
@@ -251,7 +251,8 @@ class PassingRows(PrivateRows):
         features = self._X[rows]
         X, norms = held[: len(features)], np.empty(len(features))
         self._map.write(features, X, norms)
-        return visit_of(rows, X, Block(X, self._y[rows], norms), buffer[: len(features)], appended=None)
+        times = partial(row_products, X, out=buffer[: len(features)])
+        return Visit(rows, Block(X, self._y[rows], norms), times, partial(add_products, X))
 
     def sum_error(self, request: Request) -> SumError:
         return stated_error(request, self.n_rows, self._dtype)

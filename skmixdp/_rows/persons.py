@@ -28,7 +28,7 @@ from .._linear import (
     MeanGradients,
     SumError,
     add_products,
-    laid_out,
+    is_narrow,
     largest_entries,
     mean_gradients,
     row_norms,
@@ -38,7 +38,6 @@ from .._utils.validation import CONVERSION_ERRORS, check_finite, unit_of
 from .memory import check_lengths
 from .row_map import RowMap
 from .source import BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, Table
-from .streamed import RowFiles
 from .table import from_device
 
 #: Entries that are visited together, at most, and rows.
@@ -75,18 +74,8 @@ class Persons(NamedTuple):
     unit: str
 
 
-def given_groups(X: Any, groups: Any) -> Any:
-    """The ids of persons that were passed, or those in the files of ``X``; None without any."""
-    own = X.groups if isinstance(X, RowFiles) else None
-    if own is not None and groups is not None and groups is not own:
-        raise ValueError(
-            f"X was opened with group={own.name!r}, so its files have the groups; leave one of them out."
-        )
-    return groups if own is None else own
-
-
-def check_groups(groups: Any, n_rows: int, noise: Any, own: NDArray[np.bool_] | None = None) -> Persons:
-    """The persons of rows, of those in ``own`` if it is a mask, from their ids.
+def check_groups(groups: Any, n_rows: int, noise: Any, members: NDArray[np.bool_] | None = None) -> Persons:
+    """The persons of rows, of the ``members`` if it is a mask, from their ids.
 
     Persons are numbered in the order of their ids, whatever the order of rows.
     """
@@ -118,7 +107,7 @@ def check_groups(groups: Any, n_rows: int, noise: Any, own: NDArray[np.bool_] | 
     # The same person may be 1 in one row and "1" in another.
     if len(types) > 1 and not any(all(issubclass(t, kind) for t in types) for kind in (str, Real)):
         raise ValueError("groups must hold ids of one type; pass integers or strings.")
-    chosen = np.ones(n_rows, bool) if own is None else own
+    chosen = np.ones(n_rows, bool) if members is None else members
     codes = np.full(n_rows, -1)
     try:
         codes[chosen], found = pd.factorize(ids[chosen], sort=True)
@@ -269,7 +258,9 @@ class Places:
             first += len(rows)
         X, norms = np.empty((len(features), row_map.width(features.shape[1])), dtype), np.empty(len(features))
         for block in row_slices(len(features), self.n_lanes):
-            X[block], norms[block] = row_map.measured(features[block], dtype)
+            mapped = np.empty(X[block].shape, dtype, order="F" if is_narrow(*X[block].shape) else "C")
+            row_map.write(features[block], mapped, norms[block])
+            X[block] = mapped
         return X, norms
 
 
@@ -296,7 +287,7 @@ class PersonRows(PrivateRows):
 
     def _taking_part(self, request: Request) -> "PersonRows":
         """The rows of persons that take part, as if there were no others, whose rows then move no sum."""
-        taking_part = request.taking_part
+        taking_part = request.batch.mask
         if taking_part is None:
             return self
         place = self._places.place
@@ -313,7 +304,7 @@ class PersonRows(PrivateRows):
             contribute, bound = mean_clip.contribute, mean_clip.clip.sensitivity(np.dtype(np.float64))
             # A power of two near the bound, in units of which no square underflows.
             unit, longest = 2.0 ** math.floor(math.log2(bound)), _LONGEST * bound
-        points = laid_out(request.points, self._X.dtype)
+        points = request.points.astype(self._X.dtype, order="F")
         C: Any = None
         statistics, shown, compiled = Cascade(), [], None
         terms = np.zeros(len(self._norms))
@@ -387,7 +378,7 @@ class PersonRows(PrivateRows):
             weighted = weights[rows, np.newaxis] * C[rows]
             weighted[weights[rows] == 0] = 0.0  # even of NaN
             wide[:] = self._X[rows]
-            add_products(total, weighted, wide)
+            add_products(wide, weighted, total)
         return np.asarray(total.value)
 
     def _formed_sum(

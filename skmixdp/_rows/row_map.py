@@ -23,8 +23,7 @@ from .._linear import (
     row_norms,
     row_slices,
 )
-from .columns import Columns
-from .whitening import Whitening
+from .scaling import Columns, Whitening
 
 #: Bytes of the rows that are centred and scaled at a time, which stay in cache, and their least number.
 _BLOCK_BYTES, _FEWEST_ROWS = 2**19, 16
@@ -165,10 +164,13 @@ class RowMap:
 
         Tensors are mapped on their device. Arrays of few columns are laid out column by column.
         """
-        n_rows, n_features = X.shape
+        n_features = X.shape[1]
+        shape = len(X), self.width(n_features)
         if isinstance(X, np.ndarray):
-            return self.measured(X, dtype)[0]
-        rows = empty_in(X, (n_rows, self.width(n_features)), dtype)
+            mapped = np.empty(shape, dtype, order="F" if is_narrow(*shape) else "C")
+            self.write(X, mapped)
+            return mapped
+        rows = empty_in(X, shape, dtype)
         block, divided_by = self._robust(X)
         if self.whitening is not None:
             block = self.whitening(block, dtype if self.normalize else np.float64)
@@ -178,30 +180,13 @@ class RowMap:
             rows[:, n_features] = self.intercept_value
         return rows
 
-    def measured(
-        self, X: FloatArray, dtype: DTypeLike, out: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
-        """Mapped rows (n, d_in) of an array (n, n_features), and upper bounds (n,) on their lengths.
-
-        The rows are in ``out`` if it is given. The bounds are those of :meth:`write`, with the intercept.
-        """
-        n_rows, n_features = X.shape
-        shape = n_rows, self.width(n_features)
-        rows = np.empty(shape, dtype, order="F" if is_narrow(*shape) else "C") if out is None else out
-        norms = np.empty(n_rows)
-        self.write(X, rows[:, :n_features], norms)
-        if self.intercept_value is None:
-            return rows, norms
-        rows[:, n_features] = self.intercept_value
-        # The constant as it is rounded in the rows.
-        return rows, np.hypot(norms, float(np.asarray(self.intercept_value, rows.dtype)), out=norms)
-
     def write(self, X: FloatArray, out: FloatArray, norms: FloatArray | None = None) -> None:
-        """Write mapped rows (n, n_features), without the intercept, to ``out``, in its dtype.
+        """Write mapped rows of features ``X`` (n, n_features) to ``out``, in its dtype.
 
-        ``X`` holds finite features, and ``out`` may be ``X`` itself. ``norms`` (n,) takes upper bounds on the
-        lengths, up to rounding in float64; they exceed the lengths by rounding in the dtype of ``out``. How a
-        row is mapped depends on that row and on its number alone.
+        The intercept is left out if ``out`` has no column for it. ``X`` holds finite features, and ``out``
+        may be ``X`` itself. ``norms`` (n,) takes upper bounds on the lengths of what is written, up to
+        rounding in float64; they exceed the lengths by rounding in the dtype of ``out``. How a row is mapped
+        depends on that row and on its number alone.
         """
         n_rows, n_features = X.shape
         # Single precision is enough if rows are read and written in it.
@@ -218,36 +203,53 @@ class RowMap:
             wanted = _WHITENED_BYTES // (max(n_features, 1) * out.itemsize)
             size = step * -(-max(fewest, min(most, wanted)) // step)
         norms = np.empty(n_rows) if norms is None else norms
-        write = partial(self._write_chunk, dtype=dtype, step=step)
-        in_parallel([partial(write, X[rows], out[rows], norms[rows]) for rows in row_slices(n_rows, size)])
+        write, bare = partial(self._write_chunk, dtype=dtype, step=step), out[:, :n_features]
+        in_parallel([partial(write, X[rows], bare[rows], norms[rows]) for rows in row_slices(n_rows, size)])
+        if self.intercept_value is not None and out.shape[1] > n_features:
+            out[:, n_features] = self.intercept_value
+            # The constant as it is rounded in the rows.
+            np.hypot(norms, float(np.asarray(self.intercept_value, out.dtype)), out=norms)
 
     @np.errstate(over="ignore")  # rows of infinite length are refused
     def _write_chunk(
         self, X: FloatArray, out: FloatArray, norms: FloatArray, dtype: np.dtype[Any], step: int
     ) -> None:
-        """:meth:`write` for a chunk: one product whitens it, and all else takes ``step`` rows at a time."""
+        """:meth:`write` for a chunk: one product whitens it, and all else takes ``step`` rows at a time.
+
+        Rows are measured in float64 before they are scaled; clips make room for the rounding of that. Scaling
+        then lengthens an entry by less than the precision of ``out``, or by less than its smallest number.
+        """
         parts = list(row_slices(len(X), step))
         # New memory for each part would take as long as the work on it.
         in_cache, wide = np.empty_like(out[:step], dtype), np.empty_like(out[:step], np.float64)
-        if self.whitening is None:
+        whitened, divided_by = None, np.empty(len(X))
+        if self.whitening is not None:
+            order: Any = "C" if out.strides[1] == out.itemsize else "F"
+            all_centred = np.empty(X.shape, out.dtype if self.normalize else np.float64, order=order)
             for rows in parts:
-                centred, divided_by = self._centred(X[rows], in_cache[: len(X[rows])])
-                norms[rows] = self._write_scaled(centred, divided_by, out[rows], wide)
-            return
-        order: Any = "C" if out.strides[1] == out.itemsize else "F"
-        all_centred = np.empty(X.shape, out.dtype if self.normalize else np.float64, order=order)
-        all_divided_by = np.empty(len(X))
+                target = all_centred[rows]
+                buffer = target if target.dtype == dtype else in_cache[: len(target)]
+                centred, divided_by[rows] = self._centred(X[rows], buffer)
+                if centred is not target:
+                    target[:] = centred
+            # ``out`` may be the features, which are not read any more.
+            whitened = out if out.dtype == all_centred.dtype else np.empty_like(all_centred)
+            self.whitening.of_rows(all_centred, whitened)
+        precision = np.finfo(out.dtype)
+        smallest = math.sqrt(out.shape[1]) * float(precision.smallest_subnormal)
         for rows in parts:
-            target = all_centred[rows]
-            buffer = target if target.dtype == dtype else in_cache[: len(target)]
-            centred, all_divided_by[rows] = self._centred(X[rows], buffer)
-            if centred is not target:
-                target[:] = centred
-        # ``out`` may be the features, which are not read any more.
-        whitened = out if out.dtype == all_centred.dtype else np.empty_like(all_centred)
-        self.whitening.of_rows(all_centred, whitened)
-        for rows in parts:
-            norms[rows] = self._write_scaled(whitened[rows], all_divided_by[rows], out[rows], wide)
+            if whitened is None:
+                part, divided_by[rows] = self._centred(X[rows], in_cache[: len(X[rows])])
+            else:
+                part = whitened[rows]
+            measured = part
+            if part.dtype != np.float64:
+                measured = wide[: len(part)]
+                np.copyto(measured, part)
+            lengths = row_norms(measured)
+            factors = (1 / self._divisors(lengths, divided_by[rows])).astype(part.dtype)
+            np.multiply(part, factors[:, np.newaxis], out=out[rows], casting="same_kind")
+            norms[rows] = lengths * factors * (1 + float(precision.eps)) + smallest
 
     def _centred(self, X: FloatArray, buffer: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Centred rows, and the divisors (n,) that were applied to them already, float64.
@@ -302,24 +304,6 @@ class RowMap:
         if not self.normalize:
             return block, namespace_of(block).ones(len(block), dtype=block.dtype, device=block.device)
         return block, _to_unit_length(block)
-
-    def _write_scaled(
-        self, rows: FloatArray, divided_by: FloatArray, out: FloatArray, wide: FloatArray
-    ) -> FloatArray:
-        """Write scaled rows to ``out``, and return upper bounds (n,) on their lengths there.
-
-        ``divided_by`` (n,) is what the rows have been divided by, and ``wide`` is memory in float64. Rows are
-        measured in float64 before they are scaled; clips make room for the rounding of that. Scaling then
-        lengthens an entry by less than the precision of ``out``, or by less than its smallest number.
-        """
-        if rows.dtype != np.float64:
-            np.copyto(wide[: len(rows)], rows)
-        lengths = row_norms(rows if rows.dtype == np.float64 else wide[: len(rows)])
-        factors = (1 / self._divisors(lengths, divided_by)).astype(rows.dtype)
-        np.multiply(rows, factors[:, np.newaxis], out=out, casting="same_kind")
-        precision = np.finfo(out.dtype)
-        smallest = math.sqrt(out.shape[1]) * float(precision.smallest_subnormal)
-        return np.asarray(lengths * factors * (1 + float(precision.eps)) + smallest)
 
     def _divisors(self, lengths: Array, divided_by: Array) -> Array:
         """Divisors (n,) of rows of these lengths, which were ``divided_by`` (n,) already."""

@@ -33,30 +33,21 @@ Labels = NDArray[Any]
 _UP = 1 + 2.0**-22
 
 
+@dataclass(eq=False, repr=False)
 class Block:
     """What a query may know of a block of rows besides its products: arrays, or tensors on their device.
 
     ``X`` (rows, d_in) is None where rows are never formed. ``norms`` (rows,) are L2 norms in float64: true up
-    to rounding, or upper bounds. The callables compute the properties of these names when they are first
+    to rounding, or upper bounds. The functions compute the properties of these names when they are first
     read; by default these follow from the rows and their norms.
     """
 
-    def __init__(
-        self,
-        X: Array | None,
-        y: Array,
-        norms: Array,
-        *,
-        max_abs: Callable[[], Array] | None = None,
-        rounding_scale: Callable[[], Array] | None = None,
-        single_norms: Callable[[], FloatArray] | None = None,
-    ) -> None:
-        self._X = X
-        self.y = y
-        self.norms = norms
-        self._find_max_abs = max_abs
-        self._find_rounding_scale = rounding_scale
-        self._find_single_norms = single_norms
+    X: Array | None
+    y: Array
+    norms: Array
+    compute_max_abs: Callable[[], Array] | None = None
+    compute_rounding_scale: Callable[[], Array] | None = None
+    compute_single_norms: Callable[[], FloatArray] | None = None
 
     @cached_property
     def rounding_scale(self) -> Array:
@@ -64,17 +55,20 @@ class Block:
 
         They are more if a row is a difference that is never formed, as are its products.
         """
-        return self.norms if self._find_rounding_scale is None else self._find_rounding_scale()
+        return self.norms if self.compute_rounding_scale is None else self.compute_rounding_scale()
 
     @cached_property
     def single_norms(self) -> FloatArray:
-        """Upper bounds (rows,) on the norms, float32, for rows on the host."""
-        return upper_bounds(self.norms) if self._find_single_norms is None else self._find_single_norms()
+        """Upper bounds (rows,) on the norms, float32, for rows on the host; no bounds below its range."""
+        if self.compute_single_norms is not None:
+            return self.compute_single_norms()
+        with np.errstate(over="ignore"):  # to infinity
+            return np.asarray(self.norms * _UP).astype(np.float32)
 
     @cached_property
     def max_abs(self) -> Array:
         """Largest absolute entry of each row, shape (rows,), float64, or an upper bound."""
-        return largest_entries(self._X) if self._find_max_abs is None else self._find_max_abs()
+        return largest_entries(self.X) if self.compute_max_abs is None else self.compute_max_abs()
 
 
 @dataclass(frozen=True)
@@ -155,10 +149,27 @@ Sums = tuple[FloatArray | None, FloatArray | None]
 
 @dataclass(frozen=True)
 class Batch:
-    """A random batch of rows: ``taken`` (n_rows,) is SECRET; the ``rate`` of rows is public."""
+    """Which rows take part: those of the ``members`` that are ``taken``, masks (n_rows,); None is all rows.
 
-    taken: NDArray[np.bool_]
-    rate: float
+    Members are a public fact. ``taken`` is a random batch of them, and SECRET; its ``rate`` is public.
+    """
+
+    taken: NDArray[np.bool_] | None = None
+    rate: float = 1.0
+    members: NDArray[np.bool_] | None = None
+
+    @property
+    def mask(self) -> NDArray[np.bool_] | None:
+        """Mask (n_rows,) of the rows that take part; None is all of them."""
+        if self.members is None or self.taken is None:
+            return self.members if self.taken is None else self.taken
+        return self.members & self.taken
+
+    def part(self, start: int, stop: int) -> "Batch":
+        """The batch among some of the rows."""
+        members = None if self.members is None else self.members[start:stop]
+        taken = None if self.taken is None else self.taken[start:stop]
+        return replace(self, taken=taken, members=members)
 
 
 @dataclass(frozen=True)
@@ -184,14 +195,12 @@ class Request:
     contribute : callable
         ``(Z, block) -> (C, S)``; either may be None. It may overwrite ``Z``, except for the columns of the
         last ``n_fixed`` points. ``S`` may be an :class:`OuterStatistics` or :class:`BinCounts`.
-    members : boolean array of shape (n_rows,) or None
-        Rows that take part, a public fact; None is all of them.
-    batch : Batch or None
-        A random batch of the members; None is all of them.
+    batch : Batch
+        Rows that take part.
     resolution : float or None
         Power of two. Contributions are rounded towards zero to its multiples, so that their sums are exact.
-    panel_rows : int or None
-        Most rows whose terms may be added in single precision; None is no row.
+    panel_rows : int
+        Most rows whose terms may be added in single precision; 0 is no row.
     n_fixed, run : int, object
         The last ``n_fixed`` points are the same in all requests of this run, so their products may be kept.
     takes_tensors : bool
@@ -209,39 +218,15 @@ class Request:
 
     points: Any
     contribute: Contribute
-    members: NDArray[np.bool_] | None = None
-    batch: Batch | None = None
+    batch: Batch = Batch()
     resolution: float | None = None
-    panel_rows: int | None = PANEL_ROWS
+    panel_rows: int = PANEL_ROWS
     n_fixed: int = 0
     run: object = None
     takes_tensors: bool = False
     clip_threshold: float | None = None
     mean_clip: MeanClip | None = None
     observe: "Callable[[Any, Block, Array, Contribution], None] | None" = None
-
-    @property
-    def taking_part(self) -> NDArray[np.bool_] | None:
-        """Mask (n_rows,) of the rows that take part; None is all of them."""
-        if self.members is None or self.batch is None:
-            return self.members if self.batch is None else self.batch.taken
-        return self.members & self.batch.taken
-
-    @property
-    def rate(self) -> float:
-        """Probability that a member is in the batch; 1 if there is none."""
-        return 1.0 if self.batch is None else self.batch.rate
-
-    @property
-    def takes_all(self) -> bool:
-        """Whether all rows take part."""
-        return self.members is None and self.batch is None
-
-    def part(self, start: int, stop: int) -> "Request":
-        """The request for some of the rows."""
-        members = None if self.members is None else self.members[start:stop]
-        batch = None if self.batch is None else replace(self.batch, taken=self.batch.taken[start:stop])
-        return replace(self, members=members, batch=batch)
 
 
 class PrivateRows(Protocol):
@@ -312,12 +297,6 @@ class Table(Protocol):
     def on_device(self, device: str) -> "Table":
         """The table whose private rows are held on a device, if it is movable."""
         return self
-
-
-def upper_bounds(norms: FloatArray) -> FloatArray:
-    """Upper bounds (n,) in float32 on norms (n,) in float64, but for norms too small for float32."""
-    with np.errstate(over="ignore"):  # to infinity
-        return np.asarray(norms * _UP).astype(np.float32)
 
 
 def truncated(contributions: Array, resolution: float) -> Array:

@@ -105,8 +105,8 @@ class SparseRows(PrivateRows):
                 None,
                 self._y[rows],
                 self._norms[rows],
-                max_abs=lambda: self._max_abs[rows],
-                rounding_scale=lambda: self._rounding_scale[rows],
+                compute_max_abs=lambda: self._max_abs[rows],
+                compute_rounding_scale=lambda: self._rounding_scale[rows],
             ),
             times=lambda points: implicit_products(X, factors, self._map, points).astype(
                 self._dtype, copy=False
@@ -121,7 +121,7 @@ class SparseRows(PrivateRows):
             request,
             self.n_rows,
             np.float64,
-            panel_rows=None,
+            panel_rows=0,
             block_rows=self._block_rows,
             stretch=longer,
         )

@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from .._linear import (
     EXACT,
     NARROW,
-    Cascade,
+    PANEL_ROWS,
     FloatArray,
     SumError,
+    add_products,
     dot_error,
     largest_entries,
     panel_rows_for,
     row_memory,
     row_norms,
+    row_products,
 )
 from .._utils.validation import check_finite
 from .answering import (
@@ -32,19 +34,17 @@ from .answering import (
     Visit,
     answer,
     block_size,
-    least_rows,
     selections,
     stated_error,
-    visit_of,
 )
 from .blockmap import BlockMap, finite_rows
 from .files import IN_PARTS
 from .memory import InMemoryRows, PassingRows, check_lengths, grid_of_rows
 from .row_map import RowMap
+from .scaling import Whitening
 from .shards import Shard, check_alike, file_shards, read_labels
 from .source import Block, Labels, PrivateRows, Request, Sums, Table
 from .temporary import temporary_memory
-from .whitening import Whitening
 
 Array = NDArray[Any]
 
@@ -63,8 +63,9 @@ class ShardedRows(PrivateRows):
     ``_block_rows``.
     """
 
-    #: Whitening that rows lack when they are visited.
+    #: Whitening that rows lack when they are visited, and most rows that are added in single precision.
     _whitening: Whitening | None = None
+    _panel_rows: int = PANEL_ROWS
     _block_rows: int
     _out: FloatArray
 
@@ -79,7 +80,11 @@ class ShardedRows(PrivateRows):
         Z = np.empty((len(self._out), m), self._dtype)
         blocks = self._read(requests)
         visits = (self._visit(rows, raw, Z[: len(raw)]) for rows, raw in blocks)
-        return answer(requests, visits, self._dtype, whitening=self._whitening)
+        # Rows before whitening, which are longer, are added in shorter panels.
+        short = [
+            replace(request, panel_rows=min(request.panel_rows, self._panel_rows)) for request in requests
+        ]
+        return answer(short, visits, self._dtype, whitening=self._whitening)
 
     @abstractmethod
     def _visit(self, rows: Selection, raw: Array, Z: FloatArray) -> Visit:
@@ -90,8 +95,9 @@ class ShardedRows(PrivateRows):
         first, n_visited = 0, 0
         for shard in self._shards:
             end = first + shard.n_rows
-            parts = [request.part(first, end) for request in requests]
-            if any(request.members is None or request.members.any() for request in parts):
+            parts = [replace(request, batch=request.batch.part(first, end)) for request in requests]
+            members = [request.batch.members for request in parts]
+            if any(mask is None or mask.any() for mask in members):
                 (X,) = shard.rows()
                 for rows in selections(parts, shard.n_rows, self._block_rows):
                     raw = _take(X, rows)
@@ -173,14 +179,9 @@ class StreamedRows(ShardedRows):
             unwhitened = np.hypot(row_norms(X), value or 0.0) * (1 + rounding + 2**-32)
             return np.asarray(np.maximum(norms, unwhitened))
 
-        block = Block(X, self._y[rows], norms, max_abs=max_abs, rounding_scale=rounding_scale)
-        visit = visit_of(rows, X, block, Z, appended=value)
-
-        def add_sum(C: Any, total: Cascade, panel_rows: int | None) -> None:
-            # Rows before whitening, which are longer, are added in shorter panels.
-            visit.add_sum(C, total, least_rows(panel_rows, self._panel_rows))
-
-        return replace(visit, add_sum=add_sum)
+        block = Block(X, self._y[rows], norms, max_abs, rounding_scale)
+        times = partial(row_products, X, out=Z, appended=value)
+        return Visit(rows, block, times, partial(add_products, X, appended=value))
 
     def sum_error(self, request: Request) -> SumError:
         if request.resolution is not None:
@@ -224,9 +225,9 @@ class NarrowStreamedRows(ShardedRows):
 
     def _visit(self, rows: Selection, raw: Array, Z: FloatArray) -> Visit:
         X, norms = self._mapped(raw)
-        largest = partial(_largest, X, abs(self._value or 0.0))
-        block = Block(X, self._y[rows], norms, max_abs=largest)
-        return visit_of(rows, X, block, Z, appended=self._value)
+        block = Block(X, self._y[rows], norms, partial(_largest, X, abs(self._value or 0.0)))
+        times = partial(row_products, X, out=Z, appended=self._value)
+        return Visit(rows, block, times, partial(add_products, X, appended=self._value))
 
     def _mapped(self, raw: Array) -> tuple[FloatArray, FloatArray]:
         """Mapped rows in the buffer, but for the intercept, and their lengths with it."""

@@ -131,7 +131,7 @@ class TorchRows(PrivateRows):
             )
 
     def sum_error(self, request: Request) -> SumError:
-        few = PANEL_ROWS if request.panel_rows == PANEL_ROWS else None
+        few = PANEL_ROWS if request.panel_rows == PANEL_ROWS else 0
         return stated_error(request, self.n_rows, self._dtype, panel_rows=few)
 
     def _taken(self, rows: Selection) -> torch.Tensor:
@@ -143,7 +143,8 @@ def _on_host(contribute: Contribute) -> Contribute:
     """Make a contribution for arrays accept tensors, by copying its inputs and results."""
 
     def copied(Z: torch.Tensor, block: Block) -> Contribution:
-        host = Block(None, array_of(block.y), array_of(block.norms), max_abs=lambda: array_of(block.max_abs))
+        y, norms = array_of(block.y), array_of(block.norms)
+        host = Block(None, y, norms, compute_max_abs=lambda: array_of(block.max_abs))
         C, S = contribute(array_of(Z), host)
         return (
             None if C is None else torch.from_numpy(np.ascontiguousarray(C)).to(Z.device),

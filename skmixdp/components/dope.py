@@ -70,7 +70,7 @@ class DopeQuery:
             contribute=partial(clipped_deviations, loss=ctx.loss, clip=clip, centre=centre),
             releases=(difference_part(clip.sensitivity(ctx.dtype)),),
             assemble=lambda sums: (_minus_centres(sums, centre),),
-            panel_rows=None,
+            panel_rows=0,
             takes_tensors=clip.takes_tensors,
             lengths=Lengths(partial(deviation_lengths, centre=centre), centre),
         )

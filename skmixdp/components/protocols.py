@@ -97,8 +97,8 @@ class PrivateQuery:
     assemble : callable
         LINEAR map from the sums to the released arrays, applied before the noise is added. It must not
         depend on private rows in any other way.
-    panel_rows : int or None
-        Most rows whose terms may be added in single precision; None is no row. If terms are longer
+    panel_rows : int
+        Most rows whose terms may be added in single precision; 0 is no row. If terms are longer
         than the sensitivity, fewer rows keep the rounding small.
     n_fixed : int
         Number of last points that are the same in all steps of a fit, so that a source may keep their
@@ -117,7 +117,7 @@ class PrivateQuery:
     contribute: Contribute
     releases: tuple[ReleasedArray, ...]
     assemble: Callable[[Sums], tuple[FloatArray, ...]] = present_sums
-    panel_rows: int | None = PANEL_ROWS
+    panel_rows: int = PANEL_ROWS
     n_fixed: int = 0
     takes_tensors: bool = False
     clip_threshold: float | None = None

@@ -23,7 +23,6 @@ from .._linear import (
     Loss,
     PenalizedLoss,
     add_products,
-    laid_out,
     largest_singular_value,
     one_thread,
     orthonormal_columns,
@@ -217,14 +216,15 @@ class PublicView:
     def residuals(self) -> FloatArray:
         """Residuals of the public rows, shape (n_pub, k)."""
         X = self.data.multiplied
-        Z = row_products(X, laid_out(self.W, X.dtype), np.empty((len(X), len(self.W)), X.dtype))
+        points = self.W.astype(X.dtype, order="F")
+        Z = row_products(X, points, np.empty((len(X), len(self.W)), X.dtype))
         return np.asarray(self.data.loss.residuals(Z, self.data.y), dtype=np.float64)
 
     @cached_property
     def gradient(self) -> FloatArray:
         """Mean gradient (k, d_in); zero without public rows."""
         X, total = self.data.multiplied, Cascade()
-        add_products(total, self.residuals.astype(X.dtype, copy=False), X)
+        add_products(X, self.residuals.astype(X.dtype, copy=False), total)
         return np.asarray(total.value / max(self.n_rows, 1))
 
     @cached_property

@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._rows import RowFiles, Table, TargetMap, check_indices, from_device
-from .._rows.labels import check_class_labels, check_classes, encode_labels, is_text
+from .._rows import RowFiles, Table, TargetMap, check_classes, check_indices, encode_labels, from_device
 from .._utils.validation import (
     CONVERSION_ERRORS,
     NON_NEGATIVE,
@@ -183,9 +182,6 @@ def check_device(device: Any) -> str | None:
 
 def encode_classes(estimator: Any, y: Array, y_pub: Array | None) -> tuple[Array, Array | None, str]:
     """Set ``classes_``; return encoded private and public labels, and the origin of the classes."""
-    check_class_labels(y, "y")
-    if y_pub is not None:
-        check_class_labels(y_pub, "y_pub")
     estimator.classes_, origin = find_classes(estimator.classes, y, y_pub)
     if estimator.classes is None and y_pub is None:
         estimator._leaks = (*estimator._leaks, "the classes were read from the private labels")
@@ -231,7 +227,7 @@ def check_same_numbering(y: Array, classes: Array) -> None:
         return
     labels, known = set(np.unique(y).tolist()), set(classes.tolist())
     from_zero = labels == set(range(len(labels)))
-    spelt_out = is_text(classes) and all(label.isdecimal() for label in classes.tolist())
+    spelt_out = all(isinstance(label, str) and label.isdecimal() for label in classes.tolist())
     if from_zero and not labels <= known and not known <= labels and not spelt_out:
         raise ValueError(
             f"y is numbered from 0, but y_pub holds {listed(classes)}; ensembles such as "

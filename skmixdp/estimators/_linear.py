@@ -21,9 +21,9 @@ from .._rows import (
     check_groups,
     check_lengths,
     check_private_rows,
-    given_groups,
+    groups_of,
+    labels_of,
 )
-from .._rows.labels import given_labels
 from .._utils.validation import (
     CONVERSION_ERRORS,
     FLAG,
@@ -141,7 +141,7 @@ class LinearHead(PrivateEstimator):
         self, data: FitData, check_target: CheckTarget
     ) -> tuple[Table, Array, Array, Array | None, Array | None]:
         """Checked private and public rows, labels not yet encoded, and the mask of the rows to fit to."""
-        labels = given_labels(data.X, data.y)
+        labels = labels_of(data.X, data.y)
         self._leaks = warn_of_leaks(public_rows=data.X_pub is not None, persons=data.groups is not None)
         table = check_private_rows(self, data.X)
         if check_device(self.device) not in (None, "cpu"):
@@ -162,7 +162,7 @@ class LinearHead(PrivateEstimator):
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(data.X_pub, data.y_pub, names, n_features, check_target)
         mask = members(data.rows, n_rows)
-        if (groups := given_groups(data.X, data.groups)) is not None:
+        if (groups := groups_of(data.X, data.groups)) is not None:
             table, mask = self._persons(table, groups, mask), None
         else:
             warn_of_repeats(table.n_distinct(), n_rows)

@@ -13,13 +13,13 @@ from .._learning.label_shares import label_share
 from .._learning.shrinkage import can_balance
 from .._learning.temperature import temperature
 from .._linear import Loss, MultilabelLoss, WeightedLoss, classification_loss
-from .._rows import RowMap
-from .._rows.labels import (
+from .._rows import (
+    RowMap,
     check_indicator,
     check_labels,
     encode_labels,
-    given_labels,
     is_indicator,
+    labels_of,
     names_of_labels,
 )
 from .._utils.validation import NON_NEGATIVE, Allowed, Kind, shown
@@ -274,7 +274,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         return self
 
     def _course(self, budget: Budget, data: FitData) -> FitCourse:
-        self.multilabel_ = is_indicator(given_labels(data.X, data.y))
+        self.multilabel_ = is_indicator(labels_of(data.X, data.y))
         check_target = check_indicator if self.multilabel_ else check_labels
         table, y, X_pub, y_pub, members = self._check_rows(data, check_target)
         loss: Loss

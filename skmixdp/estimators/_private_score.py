@@ -12,8 +12,7 @@ from .._engine import OpenRows, charge_event, drive, of_rows
 from .._learning.comparison import all_right, is_correct
 from .._learning.geometry import Learner, noisy_counts
 from .._linear import predicted_classes
-from .._rows import Block, PersonTable, check_groups, check_private_rows, given_groups
-from .._rows.labels import check_targets, given_labels
+from .._rows import Block, PersonTable, check_groups, check_private_rows, check_targets, groups_of, labels_of
 from .._utils.validation import POSITIVE, PROBABILITY, check
 from ..privacy import GaussianEvent, NoiseSource, noise_multiplier_for, recorded_outcome
 from ..privacy.noise import noise_source, seed_of, warn_of_seed
@@ -46,10 +45,10 @@ class PrivateSumsMixin:
         """
         multiplier = multiplier_of(self, *terms)
         check_is_fitted(self)
-        y = given_labels(X, y)
+        y = labels_of(X, y)
         table = check_private_rows(self, X, minimum=1, reset=False)
         targets = self._scored_targets(y, table.shape[0])
-        if (groups := given_groups(X, groups)) is not None:
+        if (groups := groups_of(X, groups)) is not None:
             table = PersonTable(table, *check_groups(groups, table.shape[0], self.noise))
         n_rows = table.shape[0]
         head = self._scored_head()

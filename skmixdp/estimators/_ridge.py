@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Budget
 from .._linear import SquaredLoss
-from .._rows import is_dask
-from .._rows.labels import check_targets, given_labels
+from .._rows import check_targets, is_dask, labels_of
 from ..algorithms import BY_NAME, Algorithm
 from ..algorithms.auto import AutoRegression
 from ._checks import (
@@ -221,7 +220,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
             )
 
     def _course(self, budget: Budget, data: FitData) -> FitCourse:
-        self._flat = np.asarray(given_labels(data.X, data.y)).ndim == 1
+        self._flat = np.asarray(labels_of(data.X, data.y)).ndim == 1
         table, y, X_pub, y_pub, members = self._check_rows(data, check_targets)
         if y_pub is not None and y_pub.shape[1] != y.shape[1]:
             raise ValueError(

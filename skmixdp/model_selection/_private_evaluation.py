@@ -18,12 +18,15 @@ from .._rows import (
     Persons,
     RowFiles,
     check_groups,
+    check_indicator,
+    check_labels,
+    check_targets,
     computed_by_blocks,
-    given_groups,
+    encode_labels,
+    groups_of,
     is_dask,
     special_table,
 )
-from .._rows.labels import check_indicator, check_labels, check_targets, encode_labels
 from .._utils.validation import (
     CONVERSION_ERRORS,
     Number,
@@ -151,7 +154,7 @@ def private_evaluation(
     check("layout", layout, *LAYOUTS)
     check("n_bins", n_bins, "auto", whole_from(4))
     check_is_fitted(estimator)
-    groups = given_groups(X, groups)
+    groups = groups_of(X, groups)
     if y is None:
         raise ValueError("y=None leaves nothing to evaluate by; pass the labels or targets of the rows.")
     warn_of_seed(random_state)

@@ -13,8 +13,15 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._learning.noisy_sum import SumBudget
-from .._rows import Persons, check_groups, check_private_rows, given_groups
-from .._rows.labels import check_class_labels, check_classes, check_labels, encode_labels
+from .._rows import (
+    Persons,
+    check_classes,
+    check_groups,
+    check_labels,
+    check_private_rows,
+    encode_labels,
+    groups_of,
+)
 from .._utils.validation import (
     PROBABILITY,
     check,
@@ -182,7 +189,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
         if not (is_empty(X_pub) and is_empty(y_pub)):
             check_routing(self.estimator)
             passed = public_params(X_pub, y_pub)
-        groups = given_groups(X, groups)
+        groups = groups_of(X, groups)
         persons = None if groups is None else check_groups(groups, len(y), self.noise)
         if self.holdout == "prefit":
             check_is_fitted(self.estimator)
@@ -354,7 +361,6 @@ def _weaker(own: PrivacyReport, fit: Any, prefit: bool) -> Any:
 def _check_two_classes(y: Any, n_rows: int) -> None:
     """Refuse PRIVATE labels that are not those of at most two classes."""
     labels = check_labels(y, "y", n_rows, "X")
-    check_class_labels(labels, "y")
     if len(np.unique(labels)) > 2:
         raise ValueError("y has more than two classes, and a threshold needs two; leave the threshold out.")
 

@@ -18,7 +18,7 @@ from skmixdp.components.queries import clipped_residuals
 
 pytest.importorskip("numba")
 
-from skmixdp._linear import compiled as loops
+from skmixdp._linear import products as loops
 from tests.rounding import assert_close
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(overflow|invalid value):RuntimeWarning")
@@ -189,11 +189,11 @@ def test_rows_that_take_no_part_add_nothing(used):
     """Audits and folds leave rows out, and see the same loops as fits."""
     X, y, request, _ = made(2_000, 9, 3, "random", 1.0, 0.5, 0)
     mask = np.arange(len(X)) % 3 > 0
-    request = replace(request, members=mask)
+    request = replace(request, batch=Batch(members=mask))
     found = sums_of(InMemoryRows(X, y), request)
     assert used
     X[~mask] = 0
-    np.testing.assert_array_equal(found, sums_of(InMemoryRows(X, y), replace(request, members=None)))
+    np.testing.assert_array_equal(found, sums_of(InMemoryRows(X, y), replace(request, batch=Batch())))
 
 
 @pytest.mark.parametrize("k", [3, 16])
@@ -224,8 +224,8 @@ def test_several_heads_share_the_loops(used):
     "changes",
     [
         {"clip_threshold": None},
-        {"members": np.arange(500) < 200},
-        {"panel_rows": None},
+        {"batch": Batch(members=np.arange(500) < 200)},
+        {"panel_rows": 0},
         {"resolution": 2.0**-20},
         {"observe": lambda *_: None},
     ],

@@ -61,7 +61,7 @@ def deviations(held, Z, block, loss, clip, centre):
     if held == "arrays":
         return clipped_deviations(Z, block, loss, clip, centre)
     torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-    there = Block(*map(torch.from_numpy, (block._X, block.y, block.norms)))
+    there = Block(*map(torch.from_numpy, (block.X, block.y, block.norms)))
     C, S = clipped_deviations(torch.from_numpy(Z), there, loss, clip, centre)
     return C.numpy(), S.numpy()
 

@@ -47,7 +47,7 @@ def asked(algorithm, length, spread, dtype, seed=0, row_norm_bound=np.inf):
 def terms(*given):
     """Lengths of the terms of a step's sums of gradients, and the part that is computed from them."""
     query, rows = asked(*given)
-    X, y = rows._X, rows._y
+    X, y = rows._X, rows._all.y
     C, _ = query.contribute(X @ query.points.T.astype(X.dtype), Block(X, y, row_norms(X)))
     return row_norms(C) * row_norms(X), query.releases[-1]
 

@@ -147,7 +147,7 @@ class Contributions:
         )
         self.X = X if self.tokens else X.astype(np.float32)
         self.y = np.arange(N_ROWS) % 3
-        self.W, self.chunk_size, self.batch = all_of(make()), chunk_size, None
+        self.W, self.chunk_size, self.batch = all_of(make()), chunk_size, Batch()
         if expected is not None:
             self.batch = Batch(rng.uniform(size=N_ROWS) < expected / N_ROWS, expected / N_ROWS)
         self.before = self.of(self.X, self.y)
@@ -156,8 +156,8 @@ class Contributions:
         found = {}
 
         def observe(rows, block, Z, parts):
-            for number, c, gradient in zip(rows, parts[0], block._X, strict=True):
-                if batch is None or batch.taken[number]:
+            for number, c, gradient in zip(rows, parts[0], block.X, strict=True):
+                if batch.mask is None or batch.mask[number]:
                     found[int(number)] = c.tobytes() + gradient.tobytes()
 
         batch = self.batch if batch is None else batch
@@ -193,7 +193,7 @@ def test_other_rows_contribute_the_same_bits(kind, data):
     after.pop(i, None)
     before.pop(i, None)
     assert after == before
-    if tried.batch is not None:  # nor does it matter whether the row is in the batch
+    if tried.batch.taken is not None:  # nor does it matter whether the row is in the batch
         taken = tried.batch.taken.copy()
         taken[i] = not taken[i]
         after = tried.of(X, y, replace(tried.batch, taken=taken))

@@ -54,11 +54,11 @@ class WatchedRows(ModuleRows):
 
     def visited(self, request):
         """The rows in the order in which they pass, and -1 for those that take no part."""
-        taken, rows = request.taking_part, np.arange(self.n_rows)
+        taken, rows = request.batch.mask, np.arange(self.n_rows)
         if taken is None:
             return rows
-        if n_lanes([request.rate], self.n_rows, _LANES):
-            rows = np.concatenate(list(rounds(taken, self.rows_in_pass(request.rate))))
+        if n_lanes([request.batch.rate], self.n_rows, _LANES):
+            rows = np.concatenate(list(rounds(taken, self.rows_in_pass(request.batch.rate))))
         return np.where(taken[rows], rows, -1)
 
 

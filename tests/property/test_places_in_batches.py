@@ -125,7 +125,7 @@ def test_batches_of_several_heads_are_gathered_together(kind, tmp_path, monkeypa
         return Z * 1.0, None
 
     requests = [Request(W, contribute, batch=Batch(taken, RATE)) for taken in batches]
-    requests.append(replace(requests[0], members=members))
+    requests.append(replace(requests[0], batch=replace(requests[0].batch, members=members)))
     mapped = MAPS["as they are"](X, np.float64)
     for (found, _), taken in zip(rows.private_sums(requests), [*batches, batches[0] & members], strict=True):
         held = mapped[taken]

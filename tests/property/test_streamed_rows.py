@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._linear import UNDERFLOW_PAD, SoftmaxLoss, dot_error
-from skmixdp._rows import Request, RowMap, StreamedRows, Whitening
+from skmixdp._rows import Batch, Request, RowMap, StreamedRows, Whitening
 from skmixdp._rows.shards import array_shard
 from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.public import PublicData
@@ -164,12 +164,12 @@ def test_lengths_are_those_of_the_rows_in_a_block_of_any_size():
     rows, excess = streamed(X, row_map, np.float32), []
 
     def contribute(Z, block):
-        true = np.linalg.norm(block._X.astype(np.float64), axis=1)
+        true = np.linalg.norm(block.X.astype(np.float64), axis=1)
         excess.append(true / block.norms - 1)
         return None, np.ones((len(Z), 1))
 
     for start in range(100):
         mask = np.zeros(n, bool)
         mask[start : start + 1 + start % 3] = True
-        rows.private_sums([Request(np.zeros((1, d)), contribute, mask)])
+        rows.private_sums([Request(np.zeros((1, d)), contribute, Batch(members=mask))])
     assert np.concatenate(excess).max() <= 2**-33

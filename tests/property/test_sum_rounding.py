@@ -184,7 +184,7 @@ def test_sums_are_right_whichever_way_they_are_multiplied(k, d, appended, dtype)
     total, exact, sizes = Cascade(), 0.0, 0.0
     for n in (0, 5, PANEL_ROWS, 3 * PANEL_ROWS + 7):
         X, C = rng.normal(size=(n, d)).astype(dtype), rng.normal(size=(n, k)).astype(dtype)
-        add_products(total, C if n % 2 else np.asfortranarray(C), X, appended=appended)
+        add_products(X, C if n % 2 else np.asfortranarray(C), total, appended=appended)
         if appended is not None:
             X = np.column_stack([X, np.full(n, appended, dtype)])
         exact = exact + C.T.astype(np.longdouble) @ X.astype(np.longdouble)

@@ -60,7 +60,7 @@ _RESUMED = "tests/unit/estimators/test_resumable.py::"
 _RELEASE = "tests/unit/engine/test_release.py::"
 _GRADIENTS = "tests/property/test_module_gradients.py::"
 _RECORD = "tests/property/test_per_instance.py::"
-_COMPILED = "skmixdp/_linear/compiled.py"
+_COMPILED = "skmixdp/_linear/products.py"
 _FIT_MANY = "tests/sklearn/test_fit_many.py::"
 _TABLES = "tests/property/test_table_neighbours.py::"
 _OF_TABLES = "tests/property/test_charges_of_tables.py::"
@@ -364,7 +364,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "row norm bound without its slack",
         "Lengths whose squares are added up in float32 come out too short, and clips too long.",
-        "_linear/gradients.py",
+        "_linear/arrays.py",
         "    squares *= 1 + 2 * dot_error(k + 5, dtype)\n",
         "",
         "tests/unit/linear/test_products.py::test_bounds_on_row_lengths_are_bounds_and_close",
@@ -423,8 +423,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "rows of other batches take part",
         "Heads that are trained together get the sums of each other's batches and folds.",
         "_rows/answering.py",
-        "part[in_library_of(part, ~taking_part[rows])] = 0",
-        "part[in_library_of(part, ~taking_part[rows])] *= 1",
+        "part[in_library_of(part, ~mask[rows])] = 0",
+        "part[in_library_of(part, ~mask[rows])] *= 1",
         "tests/unit/rows/test_sources.py::test_requests_with_batches_of_their_own_are_answered_in_one_pass"
         "[memory-all]",
     ),
@@ -507,7 +507,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "Rows that were not drawn take part in a step, and amplification by sampling is claimed for nothing.",
         "estimators/_modules/gradients.py",
         "yield _visit(rows, G,",
-        "rows = rows if request.batch is None else np.full_like(rows, np.argmax(request.batch.taken))\n"
+        "rows = rows if request.batch.taken is None else np.full_like(rows, np.argmax(request.batch.taken))\n"
         "            yield _visit(rows, G,",
         "tests/unit/estimators/modules/test_first_order.py::"
         "test_a_linear_module_is_trained_as_the_head_that_it_is",
@@ -525,7 +525,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "no rounding stated for sums of a module's gradients",
         "Rounding moves a sum by more than its stated sensitivity.",
         "estimators/_modules/gradients.py",
-        "return stated_error(request, self.n_rows, np.float64, block_rows=self.rows_in_pass(request.rate))",
+        "return stated_error(request, self.n_rows, np.float64, block_rows=block_rows)",
         "return super().sum_error(request)",
         "tests/unit/estimators/modules/test_first_order.py::test_the_rounding_of_sums_is_stated",
     ),
@@ -582,9 +582,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "panels of any number of rows",
         "Sums in float32 run over a million rows, and their stated error is that of a few hundred.",
-        "_rows/answering.py",
-        "panel_rows=panel_rows or PANEL_ROWS, appended=appended)",
-        "panel_rows=2**24, appended=appended)",
+        "_linear/products.py",
+        "    k, d_in = C.shape[1], X.shape[1]\n",
+        "    k, d_in, panel_rows = C.shape[1], X.shape[1], 2**24\n",
         _ROUNDING + "test_sums_in_single_precision_are_short_on_every_source[memory]",
     ),
     _sabotage(
@@ -650,7 +650,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "Sums of long gradients are rounded by more than the short differences that are released of them, "
         "for which the noise would have to be twenty times as large.",
         "components/dope.py",
-        "            panel_rows=None,\n",
+        "            panel_rows=0,\n",
         "",
         "tests/property/test_longest_terms.py::test_the_rounding_of_long_terms_costs_next_to_no_noise"
         "[dope-sgd-float32-inf]",
@@ -1026,7 +1026,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "an error that quotes a label",
         "An error message contains a private label, and so does the log that it ends in.",
-        "_rows/labels.py",
+        "_rows/table.py",
         "; list every class in classes.",
         ", as {y.tolist()[row]!r} is; list every class in classes.",
         "tests/unit/utils/test_validation.py::test_a_private_label_that_is_no_class_is_not_quoted",
@@ -1179,7 +1179,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "_rows/answering.py",
         "            # Their transposes are joined",
         "            if len(visit.block.norms) and float(visit.block.norms.min()) < 1e-6:\n"
-        "                largest = None\n"
+        "                largest = 0\n"
         "            # Their transposes are joined",
         "tests/property/test_absent_terms.py::test_a_row_that_contributes_nothing_moves_no_bit_of_the_sums"
         "[memory-as they are-float32-all]",
@@ -1188,8 +1188,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "compiled loops only where the last class has rows",
         "A private label decides which code adds up all rows, and so how all sums are rounded.",
         "_rows/memory.py",
-        "PANEL_ROWS or not narrow or few:",
-        "PANEL_ROWS or not narrow or few or self._y.max() + 1 < len(request.points):",
+        "request.observe is not None or few:",
+        "request.observe is not None or few or y.max() + 1 < len(request.points):",
         "tests/property/test_compiled_loops.py::test_no_label_decides_whether_loops_add_up[3]",
     ),
     _sabotage(
@@ -1471,7 +1471,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a number of labels read from those that occur",
         "The number of outputs tells whether a row with a rare label exists.",
-        "_rows/labels.py",
+        "_rows/table.py",
         "return table.astype(np.int8)",
         "return table[:, table.any(axis=0)].astype(np.int8)",
         "tests/unit/estimators/test_multilabel.py::test_a_label_that_no_row_has_keeps_its_column",
@@ -1643,7 +1643,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "folds with all rows of their persons",
         "A fold is fitted to rows outside of it, which its report does not cover.",
         "_rows/persons.py",
-        "chosen = np.ones(n_rows, bool) if own is None else own",
+        "chosen = np.ones(n_rows, bool) if members is None else members",
         "chosen = np.ones(n_rows, bool)",
         _GROUPS + "test_a_fold_counts_the_rows_of_the_fold",
     ),
@@ -1698,8 +1698,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "ids in files that are not used",
         "A fit to rows that were opened with a column of persons protects single rows.",
-        "_rows/persons.py",
-        "return groups if own is None else own",
+        "_rows/table.py",
+        "return groups if in_files is None else in_files",
         "return groups",
         _GROUPS + "test_files_hold_the_ids_of_persons[rows.parquet]",
     ),

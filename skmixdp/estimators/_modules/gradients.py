@@ -85,10 +85,11 @@ class GradientRows(ModuleRows):
         return [answer([request], self._visits(request), np.float64)[0] for request in requests]
 
     def sum_error(self, request: Request) -> SumError:
-        return stated_error(request, self.n_rows, np.float64, block_rows=self.rows_in_pass(request.rate))
+        block_rows = self.rows_in_pass(request.batch.rate)
+        return stated_error(request, self.n_rows, np.float64, block_rows=block_rows)
 
     def _visits(self, request: Request) -> Iterator[Visit]:
-        parameters, size = self.at(request.points), self.rows_in_pass(request.rate)
+        parameters, size = self.at(request.points), self.rows_in_pass(request.batch.rate)
         index = self.order(request)
         index = np.arange(self.n_rows) if index is None else index
         chunks = gradients_of(self._gradients, parameters, self._rows, index, size)
@@ -100,8 +101,8 @@ class GradientRows(ModuleRows):
 def _visit(rows: NDArray[np.intp], G: FloatArray, block: Block) -> Visit:
     """The visit of gradients ``G`` (rows, p), whose residuals are 1 for any output."""
 
-    def add_sum(C: Any, total: Any, panel_rows: int | None) -> None:
-        add_products(total, C, G)
+    def add_sum(C: Any, total: Any, panel_rows: int) -> None:
+        add_products(G, C, total)
 
     return Visit(rows, block, lambda points: np.zeros((len(G), 1)), add_sum)
 

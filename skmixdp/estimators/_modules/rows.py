@@ -99,8 +99,8 @@ class ModuleRows(PrivateRows):
 
     def order(self, request: Request) -> NDArray[np.intp] | None:
         """Rows in the order in which they pass, :meth:`rows_in_pass` at a time; None is all, as they are."""
-        taking_part, size = request.taking_part, self.rows_in_pass(request.rate)
-        if taking_part is None or not n_lanes([request.rate], self.n_rows, _LANES):
+        taking_part, size = request.batch.mask, self.rows_in_pass(request.batch.rate)
+        if taking_part is None or not n_lanes([request.batch.rate], self.n_rows, _LANES):
             return None
         return np.concatenate(list(rounds(taking_part, size)))
 
@@ -111,7 +111,8 @@ class ModuleRows(PrivateRows):
         return EXACT  # or made up for, by :func:`_rounded_sums`
 
     def _sums(self, request: Request) -> Sums:
-        index, taking_part, size = self.order(request), request.taking_part, self.rows_in_pass(request.rate)
+        batch = request.batch
+        index, taking_part, size = self.order(request), batch.mask, self.rows_in_pass(batch.rate)
         y = self._rows.y if index is None else self._rows.y[index]
         # No feature of a row bounds what it contributes.
         block = Block(np.empty((len(y), 0)), y, np.full(len(y), math.inf))

@@ -77,7 +77,7 @@ def test_tensors_get_the_factors_of_arrays(dtype, clip):
     centre, W = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
     Z = X @ np.concatenate([W, centre]).astype(dtype).T
     block = Block(X, y, row_norms(X))
-    there = Block(*map(torch.from_numpy, (block._X, block.y, block.norms)))
+    there = Block(*map(torch.from_numpy, (block.X, block.y, block.norms)))
     C, weights = clipped_deviations(torch.from_numpy(Z.copy()), there, loss, clip, centre)
     expected_C, expected = clipped_deviations(Z.copy(), block, loss, clip, centre)
     assert weights.shape == expected.shape == (50, 1)
@@ -102,7 +102,7 @@ def test_tensors_are_clipped_by_the_bounds_of_arrays(dtype):
     centre, W = 3 * rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
     Z = X @ np.concatenate([W, centre]).astype(dtype).T
     block = Block(X, y, row_norms(X))
-    there = Block(*map(torch.from_numpy, (block._X, block.y, block.norms)))
+    there = Block(*map(torch.from_numpy, (block.X, block.y, block.norms)))
     clipped_deviations(torch.from_numpy(Z.copy()), there, loss, Spy(), centre)
     clipped_deviations(Z.copy(), block, loss, Spy(), centre)
     (norms, entries), (expected_norms, expected_entries) = seen

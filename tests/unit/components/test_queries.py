@@ -131,7 +131,7 @@ class TestCentredQuery:
         # The shortest difference is 2**-10 of what it is the difference of; two sums make it.
         assert query.releases == (ReleasedArray(stated, 1.0, 2048 * stated, 2.0**-50),)
         assert difference_part(1.0) == ReleasedArray(1.0, 1.0, 2048.0, 2.0**-50)
-        assert query.panel_rows is None
+        assert query.panel_rows == 0
         np.testing.assert_array_equal(query.points, np.concatenate([ctx.W, ctx.view.gradient]))
         total, weights = RNG.normal(size=ctx.W.shape), np.array([3.0])
         (found,) = query.assemble((total, weights[np.newaxis]))
@@ -171,7 +171,7 @@ class TestEmbeddedQuery:
             ),  # coordinates are float64 whatever the rows are
             ReleasedArray(residual, 0.5, 1.01 * 1024 * residual, rounding),
         )
-        assert query.panel_rows is None
+        assert query.panel_rows == 0
         found = self.query().sensitivity(ctx.view, ctx.dtype)
         assert found == pytest.approx(query.releases[0].sensitivity * math.sqrt(2), rel=1e-14)
 
@@ -193,7 +193,7 @@ class TestEmbeddedQuery:
             np.testing.assert_array_equal(actual, expected)
         short, long = bounded.releases[-1].longest_term, plain.releases[-1].longest_term
         assert short == pytest.approx(min(1.01 * max(2.25 * longest, threshold), long), rel=1e-3)
-        assert plain.panel_rows is None and (bounded.panel_rows is None) is (threshold < 0.1)
+        assert plain.panel_rows == 0 and (bounded.panel_rows == 0) is (threshold < 0.1)
 
     def test_without_public_gradients_the_residual_takes_the_whole_step(self):
         ctx = context(n_pub=0, public_weight=0.0)
@@ -290,7 +290,7 @@ def test_rows_of_any_size_are_clipped_as_by_the_rule_s_own_weights(dtype, thresh
 def test_small_thresholds_hold_for_long_rows_whose_residuals_underflow(threshold, k):
     R = (RNG.uniform(0.5, 1, size=(500, k)) * 10 ** RNG.uniform(-20, -14, size=(500, 1))).astype(np.float32)
     lengths = np.full(500, 1e30)
-    clip_rows(R, Block(None, np.zeros(500), lengths, max_abs=lambda: lengths), L2Clip(threshold))
+    clip_rows(R, Block(None, np.zeros(500), lengths, compute_max_abs=lambda: lengths), L2Clip(threshold))
     assert np.all(row_norms(R) * lengths <= L2Clip(threshold).sensitivity(R.dtype))
     if threshold == 1e-7 and k < 1000:
         assert np.all(np.any(R, axis=1))
@@ -301,5 +301,5 @@ def test_small_thresholds_of_other_clips_hold_for_long_rows_whose_residuals_unde
     clip = L2LinfClip(L2Clip(1e-15), 2).at(make_problem().info.view)
     R = (RNG.uniform(0.5, 1, size=(500, k)) * 10 ** RNG.uniform(-20, -14, size=(500, 1))).astype(np.float32)
     lengths = np.full(500, 1e30)
-    clip_rows(R, Block(None, np.zeros(500), lengths, max_abs=lambda: lengths), clip)
+    clip_rows(R, Block(None, np.zeros(500), lengths, compute_max_abs=lambda: lengths), clip)
     assert np.all(row_norms(R) * lengths <= clip.sensitivity(R.dtype))

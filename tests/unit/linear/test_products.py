@@ -11,7 +11,6 @@ from skmixdp._linear import (
     SoftmaxLoss,
     add_products,
     dot_error,
-    laid_out,
     largest_singular_value,
     row_norm_bounds,
     row_products,
@@ -30,7 +29,8 @@ rng = np.random.default_rng(0)
 def test_products_of_rows_with_points(order, dtype, rows, d_in, m):
     X = np.asarray(rng.normal(size=(rows, d_in)), dtype, order=order)
     W = rng.normal(size=(m, d_in))
-    for points in (laid_out(W, dtype), W.astype(dtype), laid_out(np.c_[W, W[:, :1]], dtype)[:, :-1]):
+    wider = np.c_[W, W[:, :1]].astype(dtype, order="F")
+    for points in (W.astype(dtype, order="F"), W.astype(dtype), wider[:, :-1]):
         out = np.full((rows, m), np.nan, dtype)
         found = row_products(X, points, out)
         assert points.dtype == dtype and (np.shares_memory(found, out) or rows == 0)
@@ -63,7 +63,7 @@ def test_sums_of_panels(k, d_in, panel_rows):
     for layout in (C, np.asfortranarray(C)):
         for appended in (None, 0.5):
             total = Cascade()
-            add_products(total, layout, X, panel_rows=panel_rows, appended=appended)
+            add_products(X, layout, total, panel_rows, appended=appended)
             error = dot_error(panel_rows, np.dtype("f4"))
             assert np.all(np.abs(total.value[:, :d_in] - exact) <= error * sizes)
             if appended is not None:

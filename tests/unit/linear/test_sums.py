@@ -84,7 +84,7 @@ def test_panels_are_the_largest_in_steps_of_sixteen_that_stay_near_one_hundredth
             assert larger.relative > 0.01
     smallest = sum_error(0, np.float32, panel_rows=48).relative
     assert panel_rows_for(0.0099 / smallest) == 48
-    assert panel_rows_for(0.0101 / smallest) is None
+    assert panel_rows_for(0.0101 / smallest) == 0
 
 
 class Traced:

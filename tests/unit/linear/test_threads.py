@@ -9,8 +9,8 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._linear import classification_loss, in_parallel, n_parts, one_thread, threads, worker_session
-from skmixdp._rows import InMemoryRows, Request, RowMap
-from skmixdp._rows.answering import block_size, even_blocks
+from skmixdp._rows import Batch, InMemoryRows, Request, RowMap
+from skmixdp._rows.answering import block_size
 from skmixdp._rows.memory import PassingRows
 from skmixdp.components import L2Clip, public
 from skmixdp.components.queries import clipped_residuals
@@ -41,18 +41,18 @@ def test_tasks_run_in_other_threads_and_come_back_in_their_order(two_threads):
         if index < 2:
             both_work.wait(10)
         with np.errstate(divide="raise"):
-            return index, n_parts(), in_parallel([threading.get_ident] * 3)
+            return index, n_parts.get(), in_parallel([threading.get_ident] * 3)
 
     with worker_session():
-        assert n_parts() == 4 and n_threads() == {1}
+        assert n_parts.get() == 4 and n_threads() == {1}
         found = in_parallel([partial(task, index) for index in range(7)])
         with worker_session():  # a fit within a fit shares its threads
-            assert n_parts() == 4
+            assert n_parts.get() == 4
     assert [index for index, _, _ in found] == list(range(7))
     # A task that waited for tasks of its own could wait for ever.
     assert all(inner == 1 and len(set(idents)) == 1 for _, inner, idents in found)
     assert len(set(names)) == 2 and threading.main_thread().name in names
-    assert n_parts() == 1 and in_parallel([threading.get_ident]) == [threading.get_ident()]
+    assert n_parts.get() == 1 and in_parallel([threading.get_ident]) == [threading.get_ident()]
 
 
 @pytest.mark.covering
@@ -70,7 +70,7 @@ def test_an_error_of_a_task_is_raised_and_sets_the_threads_back(two_threads, fai
 
     with pytest.raises(error), worker_session():
         in_parallel([partial(task, index) for index in range(5)])
-    assert n_threads() == before and n_parts() == 1
+    assert n_threads() == before and n_parts.get() == 1
 
 
 def test_tasks_that_wait_when_one_fails_are_not_begun(two_threads):
@@ -103,25 +103,29 @@ def test_handling_of_overflow_holds_in_all_threads(two_threads):
 
 def test_one_thread_of_blas_means_one_thread(monkeypatch):
     with threadpool_limits(limits=1, user_api="blas"), worker_session():
-        assert n_parts() == 1
+        assert n_parts.get() == 1
 
 
 def test_a_blas_whose_threads_cannot_be_set_gets_no_company(monkeypatch):
     monkeypatch.setattr(threads, "threadpool_info", lambda: [{"user_api": "openmp", "num_threads": 4}])
     with worker_session():
-        assert n_parts() == 1
+        assert n_parts.get() == 1
 
 
 def requests(n, d_in, k):
     loss, clip = classification_loss(k), L2Clip(0.5)
-    mask = rng.random(n) < 0.5
+    batch = Batch(members=rng.random(n) < 0.5)
     W = rng.normal(size=(loss.n_outputs, d_in))
     query = partial(clipped_residuals, loss=loss, clip=clip)
 
     def counted(Z, block):
         return None, np.asarray(Z > 0, dtype=float)
 
-    return [[Request(W, query)], [Request(W, query, mask), Request(W, counted, mask)], [Request(W, counted)]]
+    return [
+        [Request(W, query)],
+        [Request(W, query, batch), Request(W, counted, batch)],
+        [Request(W, counted)],
+    ]
 
 
 @pytest.mark.covering
@@ -174,7 +178,7 @@ def test_a_fit_of_two_threads_is_that_of_one(two_threads, monkeypatch):
     monkeypatch.setattr(_fit, "_MANY", 1)
     np.testing.assert_allclose(fitted(), alone, rtol=1e-4, atol=1e-6)
     assert sessions == [1]
-    assert n_parts() == 1
+    assert n_parts.get() == 1
 
 
 def test_small_work_has_one_thread_of_each_library_and_sets_it_back(two_threads):
@@ -226,9 +230,9 @@ def largest_part(n_rows, count, block_rows):
 @pytest.mark.parametrize("n_rows", [10_000, 50_000, 200_000, 1_000_000])
 @pytest.mark.parametrize("most", [512, 8192, 64_512])
 def test_parts_of_a_pass_are_as_large_as_each_other(n_rows, most):
-    assert even_blocks(n_rows, 1, most) == most
+    assert block_size(most, n_rows, 1) == block_size(most)
     for count in (2, 4, 8):
-        rows = block_size(even_blocks(n_rows, count, most))
+        rows = block_size(most, n_rows, count)
         assert rows < most + 384
         assert largest_part(n_rows, count, rows) < 1.15 + 384 * count / n_rows
 
@@ -238,7 +242,7 @@ def test_blocks_of_the_largest_size_would_make_uneven_parts():
 
 
 def test_no_rows_are_no_parts():
-    assert block_size(even_blocks(0, 4, 8192)) == 384
+    assert block_size(8192, 0, 4) == 384
 
 
 def test_programs_with_threads_of_their_own_get_their_numbers_back(two_threads):

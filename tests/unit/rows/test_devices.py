@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
 from skmixdp._linear import LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss
-from skmixdp._rows import ArrayTable, InMemoryRows, Request, RowMap
+from skmixdp._rows import ArrayTable, Batch, InMemoryRows, Request, RowMap
 from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.protocols import Clip
 from skmixdp.components.public import PublicData
@@ -59,7 +59,7 @@ def asked_of(kind, name, query="clipped", seed=1):
 
 def there(W, contribute, mask=None):
     """A request that is answered where the rows are."""
-    return Request(W, contribute, mask, takes_tensors=True)
+    return Request(W, contribute, Batch(members=mask), takes_tensors=True)
 
 
 def close(found, expected, dtype):

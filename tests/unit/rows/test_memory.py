@@ -5,7 +5,7 @@ import pytest
 
 from skmixdp._engine import GaussianMechanism, release
 from skmixdp._linear import SoftmaxLoss
-from skmixdp._rows import InMemoryRows, Request, sum_resolution
+from skmixdp._rows import Batch, InMemoryRows, Request, sum_resolution
 from skmixdp.components import FullSpace, GradientQuery, L2Clip, PublicSubspace
 from skmixdp.components.protocols import PublicInfo, StepContext
 from skmixdp.components.public import PublicData
@@ -20,7 +20,7 @@ A, B = rng.normal(size=(2, 7)), rng.normal(size=(3, 7))
 @pytest.fixture(autouse=True)
 def several_blocks(monkeypatch):
     """Narrow rows in blocks of 256 rows, so that the thousand rows here have several."""
-    monkeypatch.setattr("skmixdp._rows.memory.narrow_block", lambda m: 256)
+    monkeypatch.setattr("skmixdp._rows.memory._NARROW_ROWS", 256)
 
 
 def squares(Z, block):
@@ -53,11 +53,11 @@ def test_several_requests_are_answered_apart():
 def test_only_rows_of_the_mask_take_part():
     mask = rng.random(1000) < 0.3
     rows = InMemoryRows(X, y, block_bytes=1)
-    ((matrix, vector),) = rows.private_sums([Request(A, squares, mask)])
+    ((matrix, vector),) = rows.private_sums([Request(A, squares, Batch(members=mask))])
     ((expected, statistics),) = InMemoryRows(X[mask], y[mask]).private_sums([Request(A, squares)])
     assert_close(matrix, expected)
     assert_close(vector, statistics)
-    ((empty, zero),) = rows.private_sums([Request(A, squares, np.zeros(1000, bool))])
+    ((empty, zero),) = rows.private_sums([Request(A, squares, Batch(members=np.zeros(1000, bool)))])
     np.testing.assert_array_equal(empty, 0)
     np.testing.assert_array_equal(zero, 0)
 
@@ -145,7 +145,7 @@ def test_a_step_needs_no_memory_of_the_size_of_all_gradients(subspace):
 
 def test_runs_with_batches_of_their_own_are_answered_in_one_pass():
     masks = [rng.random(1000) < rate for rate in (0.1, 0.5, 0.0)]
-    requests = [Request(A, squares, mask) for mask in masks]
+    requests = [Request(A, squares, Batch(members=mask)) for mask in masks]
     for mask, (matrix, vector) in zip(
         masks, InMemoryRows(X, y, block_bytes=1).private_sums(requests), strict=True
     ):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skmixdp._linear import SoftmaxLoss, SquaredLoss, compiled
+from skmixdp._linear import SoftmaxLoss, SquaredLoss, products
 from skmixdp._rows import (
     ArrayTable,
     Batch,
@@ -165,7 +165,7 @@ def test_persons_that_take_no_part_add_nothing():
     X, y, codes, W = drawn(sizes)
     source = rows_of(X, y, codes, 4)
     members, taken = np.array([True, True, False, True]), np.array([True, False, True, True])
-    ((total, _),) = source.private_sums([clipped(W, L2Clip(0.3), members=members, batch=Batch(taken, 0.5))])
+    ((total, _),) = source.private_sums([clipped(W, L2Clip(0.3), batch=Batch(taken, 0.5, members))])
     kept = np.isin(codes, [0, 3])
     alone = rows_of(X[kept], y[kept], np.where(codes[kept] == 3, 1, 0), 2)
     ((expected, _),) = alone.private_sums([clipped(W, L2Clip(0.3))])
@@ -182,7 +182,7 @@ def test_persons_that_take_no_part_add_nothing():
     scale=st.sampled_from([1e-12, 1.0, 1e9]),
     dtype=st.sampled_from(["f4", "f8"]),
     threshold=st.sampled_from([1e-3, 0.3]),
-    fewest=st.sampled_from([0, compiled._FEWEST_OF_PERSONS]),  # with and without loops
+    fewest=st.sampled_from([0, products._FEWEST_OF_PERSONS]),  # with and without loops
 )
 def test_no_person_adds_more_than_the_clip(m, kind, scale, dtype, threshold, fewest):
     rng = np.random.default_rng(m)
@@ -203,7 +203,7 @@ def test_no_person_adds_more_than_the_clip(m, kind, scale, dtype, threshold, few
     batch = Batch(np.array([True, False]), 0.5)
     source = rows_of(X, y, codes, 2, dtype)
     request = clipped(W, clip, batch=batch)
-    with mock.patch.object(compiled, "_FEWEST_OF_PERSONS", fewest):
+    with mock.patch.object(products, "_FEWEST_OF_PERSONS", fewest):
         ((total, _),) = source.private_sums([request])
     stated = clip.sensitivity(np.dtype(dtype))
     assert np.linalg.norm(total) <= stated + source.sum_error(request).of(stated)
@@ -320,9 +320,9 @@ def test_compiled_loops_give_what_numpy_gives(monkeypatch, k, clip):
         ((total, _),) = rows_of(X, y, codes, len(sizes)).private_sums([request])
         return total, shown[0][:, 0]
 
-    assert compiled.compiled_gradients() is not None  # they can be compiled here, and are right
+    assert products.compiled_gradients() is not None  # they can be compiled here, and are right
     found = [sums_and_lengths(X, y, codes)]
-    monkeypatch.setattr(compiled, "_FEWEST_OF_PERSONS", 0)
+    monkeypatch.setattr(products, "_FEWEST_OF_PERSONS", 0)
     found.append(sums_and_lengths(X, y, codes))
     # NumPy's lengths have a larger bound on rounding added.
     for one, other in zip(*found, strict=True):
@@ -335,7 +335,7 @@ def test_compiled_loops_give_what_numpy_gives(monkeypatch, k, clip):
 
 def test_compiled_loops_leave_out_what_is_not_finite(monkeypatch):
     pytest.importorskip("numba")
-    monkeypatch.setattr(compiled, "_FEWEST_OF_PERSONS", 0)
+    monkeypatch.setattr(products, "_FEWEST_OF_PERSONS", 0)
     X, _, codes, W = drawn([2, 3, 4])
     y = np.zeros((len(X), 1), "f4")
     y[codes == 1] = np.nan
@@ -369,7 +369,7 @@ def test_a_person_with_nearly_all_rows_moves_the_others_by_rounding_alone():
 @pytest.mark.parametrize("dtype", ["f8", "f4"])  # f4 with compiled loops
 def test_extreme_clips_bound_a_person_among_others(monkeypatch, clip, dtype):
     """Rows that cancel, of which an automatic clip makes much, must not drown what others add."""
-    monkeypatch.setattr(compiled, "_FEWEST_OF_PERSONS", 0)
+    monkeypatch.setattr(products, "_FEWEST_OF_PERSONS", 0)
     rng = np.random.default_rng(0)
     X = np.vstack([np.outer([1.0, -1.0, 3.0], rng.normal(size=2)), np.ones((199, 2))])
     y = np.zeros(len(X), np.int8)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skmixdp._linear import classification_loss, read_ahead, row_memory
-from skmixdp._rows import InMemoryRows, Request, memory
+from skmixdp._rows import Batch, InMemoryRows, Request, memory
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import clipped_residuals
 
@@ -97,7 +97,7 @@ def test_sums_are_the_same_to_the_last_bit(d_in, chosen, monkeypatch):
     def query(Z, block):
         return clipped_residuals(Z, block, loss=classification_loss(k), clip=L2Clip(0.5))
 
-    request = Request(rng.standard_normal((k, d_in)), query, members=mask)
+    request = Request(rng.standard_normal((k, d_in)), query, Batch(members=mask))
     calls = []
     monkeypatch.setattr(memory, "read_ahead", lambda X: calls.append(len(X)) or read_ahead(X))
     ((with_it, _),) = InMemoryRows(X, y).private_sums([request])

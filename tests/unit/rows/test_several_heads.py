@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skmixdp._linear import PANEL_ROWS, LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss
-from skmixdp._rows import InMemoryRows, Request
+from skmixdp._rows import Batch, InMemoryRows, Request
 from skmixdp.components.clipping import AutomaticClip, L2Clip, L2LinfClipAt
 from skmixdp.components.queries import clipped_residuals
 
@@ -30,10 +30,10 @@ def requests_of(loss, scale=1.0):
         Request(
             W,
             partial(clipped_residuals, loss=loss, clip=clip),
-            taking,
-            panel_rows=None if wide else PANEL_ROWS,
+            Batch(members=members),
+            panel_rows=0 if wide else PANEL_ROWS,
         )
-        for W, clip, taking, wide in zip(
+        for W, clip, members, wide in zip(
             heads, CLIPS, [None, mask, ~mask, None], [False, False, True, True], strict=True
         )
     ]

@@ -10,7 +10,16 @@ import scipy.sparse as sp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp._engine import Run
 from skmixdp._linear import SoftmaxLoss, largest_entries, row_norms
-from skmixdp._rows import Columns, InMemoryRows, OuterStatistics, Request, RowMap, Whitening, sum_resolution
+from skmixdp._rows import (
+    Batch,
+    Columns,
+    InMemoryRows,
+    OuterStatistics,
+    Request,
+    RowMap,
+    Whitening,
+    sum_resolution,
+)
 from skmixdp.components import L2Clip
 from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import NoiseSource
@@ -76,7 +85,7 @@ def test_points_that_stay_are_answered_whether_their_products_are_kept_or_not(ho
             kept = kept + 1
         points = np.concatenate([rng.normal(size=(2, D + 1)), kept])
         mask = np.arange(N) % 3 == 0 if step == 2 else None
-        ((_, sums),) = source.private_sums([Request(points, values, mask, n_fixed=3, run=run)])
+        ((_, sums),) = source.private_sums([Request(points, values, Batch(members=mask), n_fixed=3, run=run)])
         Z, here = rows @ points.T, slice(None) if mask is None else mask
         Z[:, :2] *= 2
         want = np.stack([row_norms(rows), y], axis=1)[here].T @ Z[here]
@@ -121,7 +130,7 @@ def test_requests_with_batches_of_their_own_are_answered_in_one_pass(holder, nam
     points = [rng.normal(size=(m, D + 1)) for m in (2, 1, 3, 2)]
     for batch in (slice(None), slice(0, 1), slice(2, 3), slice(3, 4), slice(2, 4)):
         asked = list(zip(masks, points, strict=True))[batch]
-        answers = source.private_sums([Request(A, squares, mask) for mask, A in asked])
+        answers = source.private_sums([Request(A, squares, Batch(members=mask)) for mask, A in asked])
         for (mask, A), (matrix, statistics) in zip(asked, answers, strict=True):
             taken = slice(None) if mask is None else mask
             want, lengths = expected(rows[taken], y[taken], A)

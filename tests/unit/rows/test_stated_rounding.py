@@ -43,7 +43,7 @@ def test_sums_in_single_precision_are_short_on_every_source(kind, tmp_path):
 def test_sums_in_single_precision_are_short_however_many_outputs_there_are(k, d):
     n = 40_000
     values, total = numbers(n), Cascade()
-    add_products(total, np.repeat(values[:, np.newaxis], k, axis=1), np.ones((n, d), np.float32))
+    add_products(np.ones((n, d), np.float32), np.repeat(values[:, np.newaxis], k, axis=1), total)
     assert np.all(total.value == values.sum(dtype=np.float64))
 
 
@@ -73,7 +73,7 @@ def test_long_sums_in_single_precision_would_be_found():
 def test_no_source_states_less_than_its_precision_loses(holder, dtype, wide):
     X, y = draw(1500)
     rows = holder.source(X, y, dtype=dtype)
-    stated = rows.sum_error(Request(np.zeros((1, 7)), unweighted, panel_rows=None if wide else PANEL_ROWS))
+    stated = rows.sum_error(Request(np.zeros((1, 7)), unweighted, panel_rows=0 if wide else PANEL_ROWS))
     # Sparse rows are added in double precision, whatever theirs is.
     least = sum_error(1500, "float64" if wide or holder.kind == "sparse" else dtype)
     assert stated.relative >= least.relative > 0
@@ -93,11 +93,11 @@ def test_short_panels_lose_no_more_than_is_stated(holder, dtype, n):
         return (1 / np.maximum(block.norms, 1)).astype(Z.dtype)[:, np.newaxis], None
 
     request = Request(np.zeros((1, 7)), of_unit_length, panel_rows=64)
-    stated, wide = rows.sum_error(request), rows.sum_error(replace(request, panel_rows=None))
+    stated, wide = rows.sum_error(request), rows.sum_error(replace(request, panel_rows=0))
     in_panels = holder.kind not in ("sparse", "torch, as on a device")
     assert stated == (sum_error(n, dtype, panel_rows=64) if in_panels else wide)
     ((found, _),) = rows.private_sums([request])
-    ((exact, _),) = rows.private_sums([replace(request, panel_rows=None)])
+    ((exact, _),) = rows.private_sums([replace(request, panel_rows=0)])
     difference = np.linalg.norm(found - exact)
     assert difference <= n * stated.relative + stated.absolute + n * wide.relative
     assert (difference > 0) == (dtype == "float32" and in_panels)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp._rows import InMemoryRows, Request, RowMap
+from skmixdp._rows import Batch, InMemoryRows, Request, RowMap
 
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
@@ -31,7 +31,8 @@ def clipped(Z, block):
 @pytest.mark.parametrize("mask", [None, rng.random(3000) < 0.3], ids=["all rows", "a batch"])
 def test_the_sums_are_those_of_rows_in_memory(dtype, elsewhere, mask):
     data = X.astype(dtype)
-    requests = [Request(W, clipped, mask), Request(2 * W[:2], clipped, mask)]
+    batch = Batch(members=mask)
+    requests = [Request(W, clipped, batch), Request(2 * W[:2], clipped, batch)]
     device = torch.device("cpu") if elsewhere else None
     rows = TorchRows(torch.from_numpy(data), Y, device=device, block_bytes=1)
     for found, expected in zip(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skmixdp._engine import Options, Run
-from skmixdp._rows import InMemoryRows, Request
+from skmixdp._rows import Batch, InMemoryRows, Request
 from skmixdp.algorithms import PAZO
 from skmixdp.algorithms.dpzero import zeroth_order_descent
 from skmixdp.components import (
@@ -149,7 +149,7 @@ def test_losses_at_moved_parameters_and_the_batch_alone(together):
 
     points = info.view.probe(directions, moves).points
     start = info.view.W.tensors[0].clone()
-    ((_, total),) = module_rows(problem).private_sums([Request(points, contribute, mask)])
+    ((_, total),) = module_rows(problem).private_sums([Request(points, contribute, Batch(members=mask))])
     ((losses, y),) = seen
     loss = problem.info.loss
     X = problem.X
@@ -169,7 +169,9 @@ def test_an_empty_batch_sums_to_zero():
     problem = make_problem()
     view = module_info(problem).view
     points = view.probe([view.gradient], [(0, 0.1), (0, -0.1)]).points
-    request = Request(points, lambda losses, block: (None, losses), np.zeros(len(problem.y), bool))
+    request = Request(
+        points, lambda losses, block: (None, losses), Batch(members=np.zeros(len(problem.y), bool))
+    )
     ((_, total),) = module_rows(problem).private_sums([request])
     np.testing.assert_array_equal(total, [0, 0])
 
