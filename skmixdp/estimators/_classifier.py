@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._rows import is_dask
 from .._rows.labels import check_class_labels, check_classes, encode_labels, is_text
 from .._utils.validation import listed
-from ..exceptions import PrivacyLeakWarning
+from ..privacy import PrivacyLeakWarning
 from ._outputs import lazy_result
 
 Array = NDArray[Any]

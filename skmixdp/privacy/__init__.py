@@ -25,17 +25,19 @@ from .accounting.events import (
 )
 from .accounting.selection import SearchTerms
 from .accounting.trials import TrialLaw, shape_of
+from .ledger._account import BudgetExceededError
 from .ledger._ledger import LEDGER, LedgerDataset, PrivacyLedger, recorded_outcome
 from .ledger._records import event_from_json, event_to_json, register_event
 from .ledger._report import Charge, LedgerReport
-from .noise import DiscreteNoise, NoiseSource
+from .noise import DiscreteNoise, NoiseSource, NotPrivateWarning
 from .per_instance import PerInstanceRecord
-from .report import PrivacyReport, SearchReport
+from .report import PrivacyLeakWarning, PrivacyReport, SearchReport
 
 __all__ = [
     "LEDGER",
     "NEIGHBORING",
     "NOISE",
+    "BudgetExceededError",
     "Charge",
     "DiscreteNoise",
     "Event",
@@ -46,8 +48,10 @@ __all__ = [
     "Neighboring",
     "Noise",
     "NoiseSource",
+    "NotPrivateWarning",
     "PerInstanceRecord",
     "PrivacyFilter",
+    "PrivacyLeakWarning",
     "PrivacyLedger",
     "PrivacyReport",
     "SearchReport",

@@ -12,7 +12,6 @@ from typing import Any, Literal, Never
 import numpy as np
 
 from .._utils.validation import SEED, check
-from ..exceptions import NotPrivateWarning
 from .accounting.events import Noise
 from .accounting.gaussian import FloatArray
 
@@ -23,6 +22,14 @@ _FLOAT_WARNING = (
 LARGE_EPSILON = 20.0
 
 _SEED_WARNING = "random_state is set: anyone who knows it can remove the noise"
+
+
+class NotPrivateWarning(UserWarning):
+    """A seed replaces secret noise, so the result is not private.
+
+    If this is intended, as in tests and demonstrations, silence the warning with
+    ``warnings.simplefilter("ignore", NotPrivateWarning)``.
+    """
 
 
 class NoiseSource:

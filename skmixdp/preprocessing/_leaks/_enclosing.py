@@ -15,7 +15,7 @@ from typing import Any
 
 from sklearn.model_selection import cross_validate
 
-from ...exceptions import PrivacyLeakWarning
+from ...privacy import PrivacyLeakWarning
 from ._check_pipeline import check_pipeline
 from ._report import Finding, PipelineReport
 from ._rules import BY_SIZE, BY_SIZE_FIX, deals_by_size, is_public_score

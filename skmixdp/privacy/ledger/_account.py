@@ -7,7 +7,6 @@ from functools import lru_cache
 import numpy as np
 
 from ..._utils.validation import POSITIVE, PROBABILITY, Kind, check, number
-from ...exceptions import BudgetExceededError
 from ..accounting import gaussian
 from ..accounting.calibrate import epsilon_of_event, noise_multiplier_for
 from ..accounting.composition import (
@@ -44,6 +43,10 @@ def _is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+class BudgetExceededError(RuntimeError):
+    """A charge exceeds the remaining budget of a data set; nothing was released."""
 
 
 @dataclass(frozen=True)
