@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._engine import Budget, OpenRows, Run, make_plan, of_rows, training
+from .._engine import OpenRows, Run, make_plan, of_rows, training
 from .._rows import PrivateRows
 from .._rows.labels import check_labels
 from .._utils.validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
 from ..components.protocols import PublicInfo, PublicView
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import Charge, Noise
+from ..privacy.accounting.events import Budget
 from ..privacy.noise import noise_source
 from ._base import PrivateEstimator
 from ._callbacks import FitTasks

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine import Budget
 from .._linear import SquaredLoss
 from .._rows import is_dask
 from .._rows.labels import check_targets, given_labels
 from ..algorithms import BY_NAME, Algorithm
 from ..algorithms.auto import AutoRegression
+from ..privacy.accounting.events import Budget
 from ._checks import (
     check_sample_weight,
     check_target_map,

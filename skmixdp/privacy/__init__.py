@@ -3,15 +3,6 @@
 This package is independent of the estimators and of training.
 """
 
-from .accounting.calibrate import (
-    accountant_name,
-    amplified_epsilon,
-    epsilon_of,
-    epsilon_of_event,
-    mu_of_budget,
-    noise_multiplier_for,
-    steps_for,
-)
 from .accounting.composition import PrivacyFilter, mu_of_event, rdp_of_event
 from .accounting.events import (
     NEIGHBORING,
@@ -21,9 +12,15 @@ from .accounting.events import (
     GaussianEvent,
     Neighboring,
     Noise,
-    SelectionEvent,
+    accountant_name,
+    amplified_epsilon,
+    epsilon_of,
+    epsilon_of_event,
+    mu_of_budget,
+    noise_multiplier_for,
+    steps_for,
 )
-from .accounting.selection import SearchTerms
+from .accounting.selection import SearchTerms, SelectionEvent
 from .accounting.trials import TrialLaw, shape_of
 from .ledger._account import BudgetExceededError
 from .ledger._ledger import LEDGER, LedgerDataset, PrivacyLedger, recorded_outcome

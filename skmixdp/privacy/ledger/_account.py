@@ -8,7 +8,6 @@ import numpy as np
 
 from ..._utils.validation import POSITIVE, PROBABILITY, Kind, check, number
 from ..accounting import gaussian
-from ..accounting.calibrate import epsilon_of_event, noise_multiplier_for
 from ..accounting.composition import (
     COMPOSITION,
     ORDERS,
@@ -18,7 +17,14 @@ from ..accounting.composition import (
     epsilon_of_rdp,
     mu_of_event,
 )
-from ..accounting.events import NEIGHBORING, GaussianEvent, Neighboring, relation_name
+from ..accounting.events import (
+    NEIGHBORING,
+    GaussianEvent,
+    Neighboring,
+    epsilon_of_event,
+    noise_multiplier_for,
+    relation_name,
+)
 from ..report import attack_success
 
 _SUM = number(0, closed="both")
