@@ -30,6 +30,7 @@ from ..privacy import (
     steps_for,
 )
 from ..privacy.accounting.events import Budget
+from ..privacy.report import counted
 
 
 @dataclass(frozen=True)
@@ -181,19 +182,26 @@ def charge_event(
     event: Event,
     *,
     neighboring: str,
-    description: str,
+    name: str,
+    n_units: int,
+    unit: str,
     private: bool,
     leaks: tuple[str, ...] = (),
-    unit: str = "row",
 ) -> Charge | None:
-    """Charge the event of a fit to a data set of a ledger; without a ledger, nothing is charged.
+    """Charge an event to a data set of a ledger; without a ledger, nothing is charged.
 
+    The ledger describes the charge by the ``name`` of what was fitted and by its ``n_units`` rows or persons.
     If the budget does not allow it, a BudgetExceededError is raised, and nothing may be released.
     """
     if ledger is None:
         return None
     charge: Charge = ledger.charge(
-        event, neighboring=neighboring, description=description, private=private, leaks=leaks, unit=unit
+        event,
+        neighboring=neighboring,
+        description=f"{name}, {counted(n_units, unit)}",
+        private=private,
+        leaks=leaks,
+        unit=unit,
     )
     return charge
 

@@ -19,7 +19,6 @@ from ..privacy import (
     recorded_outcome,
 )
 from ..privacy.noise import noise_caveats, noise_source
-from ..privacy.report import counted
 from ..privacy.sums import SumBudget
 
 _Result = TypeVar("_Result")
@@ -96,7 +95,8 @@ def noisy_sums(
         budget.ledger,
         event,
         neighboring=budget.neighboring,
-        description=f"{description}, {counted(source.n_rows, unit)}",
+        name=description,
+        n_units=source.n_rows,
         unit=unit,
         private=noise.kind != "seeded",
         leaks=leaks,
