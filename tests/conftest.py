@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from skmixdp._engine import Budget, OpenRows, Options, drive, loop, make_plan, of_rows, training
+from skmixdp._engine import OpenRows, Options, drive, loop, make_plan, of_rows, training
 from skmixdp._learning.geometry import Learner
 from skmixdp._linear import MultilabelLoss, SquaredLoss, classification_loss
 from skmixdp._rows import RowMap
@@ -19,6 +19,7 @@ from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
+from skmixdp.privacy.accounting.events import Budget
 from tests.covering import leave_out_the_rest, mark_the_rest_slow
 
 # The numbers of examples stand here and nowhere else. `make test` tries the same few on every machine;

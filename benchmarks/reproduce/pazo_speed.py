@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from skmixdp._engine import Budget, OpenRows, Options, Run, drive, make_plan, of_rows, training
+from skmixdp._engine import OpenRows, Options, Run, drive, make_plan, of_rows, training
 from skmixdp._linear import classification_loss
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP, PAZO, Algorithm, CosinePDADPMD, DPZero, NoisyGD
@@ -29,6 +29,7 @@ from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData, PublicView
 from skmixdp.privacy import NoiseSource
+from skmixdp.privacy.accounting.events import Budget
 
 from ..problems import Problem, Size, make_problem
 from .adamix_ablation import markdown

@@ -31,7 +31,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 from tqdm.auto import tqdm
 
-from skmixdp._engine import Budget, OpenRows, Options, Run, drive, make_plan, of_rows, training
+from skmixdp._engine import OpenRows, Options, Run, drive, make_plan, of_rows, training
 from skmixdp._linear import SquaredLoss
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import PDADPMD, Algorithm, NoisyGD
@@ -39,6 +39,7 @@ from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource, mu_of_budget
+from skmixdp.privacy.accounting.events import Budget
 
 Array = NDArray[Any]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ..estimators import PrivatePipeline
-from ..exceptions import BudgetExceededError, NotPrivateWarning
 from ..model_selection import private_evaluation
+from ..privacy import BudgetExceededError, NotPrivateWarning
 from ..privacy.noise import warn_of_seed
 from ..privacy.page import attack, page, paragraph, section, sentence, table
 from .messages import EXIT_CODES, TRUST, InputError, bounds, in_flags, path_named

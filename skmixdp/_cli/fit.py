@@ -19,8 +19,8 @@ from ..estimators import (
     private_pipeline,
     resumable,
 )
-from ..exceptions import BudgetExceededError, NotPrivateWarning
 from ..preprocessing import TableEncoder
+from ..privacy import BudgetExceededError, NotPrivateWarning
 from ..privacy.noise import warn_of_seed
 from .columns import told_columns
 from .files import is_table

@@ -1,15 +1,12 @@
-"""Budgets, recipes and plans: how a run splits its budget into steps and noise, and what it is charged."""
+"""Recipes and plans: how a run splits its budget into steps and noise, and what it is charged."""
 
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
-from .._utils.validation import COUNT, POSITIVE, PROBABILITY, check
 from ..components.protocols import (
     FloatArray,
     PublicInfo,
@@ -23,21 +20,17 @@ from ..components.protocols import (
     Weighting,
 )
 from ..privacy import (
-    NEIGHBORING,
-    NOISE,
     Charge,
     Event,
     EventFamily,
     GaussianEvent,
-    Neighboring,
-    Noise,
     amplified_epsilon,
     epsilon_of_event,
-    mu_of_budget,
     noise_multiplier_for,
     steps_for,
 )
-from ..privacy.noise import LARGE_EPSILON
+from ..privacy.accounting.events import Budget
+from ..privacy.report import counted
 
 
 @dataclass(frozen=True)
@@ -109,75 +102,6 @@ class Recipe:
     def closings(self) -> tuple[Closing, ...]:
         """All that is released after the last step, in order."""
         return self.corrections if self.closing is None else (self.closing, *self.corrections)
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The privacy budget of a fit, checked when made.
-
-    Two of epsilon, noise multiplier and steps determine the third. Values to be computed are None.
-    """
-
-    epsilon: float | None
-    delta: float
-    n_steps: int | None
-    noise_multiplier: float | None
-    neighboring: Neighboring
-    noise: Noise
-
-    def __post_init__(self) -> None:
-        check("epsilon", self.epsilon, POSITIVE, None)
-        check("noise_multiplier", self.noise_multiplier, POSITIVE, None)
-        check("delta", self.delta, PROBABILITY, remedy="1e-5 is usual")
-        check("n_steps", self.n_steps, COUNT, None)
-        check("neighboring", self.neighboring, *NEIGHBORING)
-        check("noise", self.noise, *NOISE)
-        open_terms = [name for name in ("noise_multiplier", "n_steps") if getattr(self, name) is None]
-        if self.epsilon is not None and not open_terms:
-            raise ValueError(
-                f"epsilon={self.epsilon!r}, noise_multiplier={self.noise_multiplier!r} and "
-                f"n_steps={self.n_steps!r} cannot all be given, since two of them determine the third; pass "
-                "epsilon=None to fix the other two."
-            )
-        if self.epsilon is not None and self.epsilon > LARGE_EPSILON:
-            warnings.warn(
-                f"epsilon={self.epsilon:g} guarantees next to nothing, since a guess of whether a row took "
-                "part may nearly always be right; use a smaller epsilon, such as 1, or 8 at most.",
-                UserWarning,
-                stacklevel=6,
-            )
-        if self.epsilon is None and open_terms:
-            raise ValueError(
-                f"epsilon=None needs both noise_multiplier (now {self.noise_multiplier!r}) and n_steps "
-                f"(now {self.n_steps!r}); give them, or an epsilon."
-            )
-
-    @cached_property
-    def mu(self) -> float:
-        """The budget as a full-batch Gaussian-DP parameter, for one zeroed-out row."""
-        if self.epsilon is not None:
-            return mu_of_budget(self.epsilon, self.delta, neighboring=self.neighboring, noise=self.noise)
-        assert self.n_steps is not None and self.noise_multiplier is not None
-        return math.sqrt(self.n_steps) / self.noise_multiplier
-
-    @property
-    def is_divisible(self) -> bool:
-        """Whether epsilon alone fixes the budget, so that releases of any size can share it."""
-        return self.epsilon is not None and self.n_steps is None and self.noise_multiplier is None
-
-    @cached_property
-    def whole(self) -> GaussianEvent:
-        """One full-batch Gaussian release that spends the whole budget. The budget must be divisible.
-
-        Full-batch Gaussian releases that divide it have the same guarantee: their ``1 / sigma**2`` add up to
-        that of this one.
-        """
-        return GaussianEvent(1 / self.mu, 1, noise=self.noise)
-
-    def multiplier(self, share: float, n_releases: int = 1) -> float:
-        """Noise multiplier of each of ``n_releases`` that together spend a share of mu squared."""
-        # The last factor covers the rounding of the shares' sum.
-        return self.whole.noise_multiplier * math.sqrt(n_releases / share) * (1 + 1e-12)
 
 
 @dataclass(frozen=True)
@@ -258,19 +182,26 @@ def charge_event(
     event: Event,
     *,
     neighboring: str,
-    description: str,
+    name: str,
+    n_units: int,
+    unit: str,
     private: bool,
     leaks: tuple[str, ...] = (),
-    unit: str = "row",
 ) -> Charge | None:
-    """Charge the event of a fit to a data set of a ledger; without a ledger, nothing is charged.
+    """Charge an event to a data set of a ledger; without a ledger, nothing is charged.
 
+    The ledger describes the charge by the ``name`` of what was fitted and by its ``n_units`` rows or persons.
     If the budget does not allow it, a BudgetExceededError is raised, and nothing may be released.
     """
     if ledger is None:
         return None
     charge: Charge = ledger.charge(
-        event, neighboring=neighboring, description=description, private=private, leaks=leaks, unit=unit
+        event,
+        neighboring=neighboring,
+        description=f"{name}, {counted(n_units, unit)}",
+        private=private,
+        leaks=leaks,
+        unit=unit,
     )
     return charge
 

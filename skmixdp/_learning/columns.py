@@ -28,9 +28,10 @@ from .._rows import (
 )
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport
+from ..privacy.sums import SumBudget
 from .comparison import sensitivity_of
 from .geometry import Learner, Learning
-from .noisy_sum import SumBudget, noisy_sums
+from .noisy_sum import noisy_sums
 
 #: Magnitudes are powers of two, up to this exponent on both sides of 1.
 _EXPONENT = 50

@@ -6,9 +6,10 @@ from numpy.typing import NDArray
 from .._rows import ArrayTable, BinCounts, InMemoryRows, Persons, PersonTable, PrivateRows
 from ..components.protocols import PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport
+from ..privacy.sums import SumBudget
 from .comparison import sensitivity_of
 from .geometry import Learner, Learning
-from .noisy_sum import SumBudget, noisy_sums
+from .noisy_sum import noisy_sums
 
 
 def noisy_histograms(

@@ -1,61 +1,27 @@
 """Noisy sums outside of any fit, with a budget of their own."""
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from .._engine import Budget, OpenRows, as_reported, charge_event, drive, of_rows
+from .._engine import OpenRows, as_reported, charge_event, drive, of_rows
 from .._engine.loop import Asked
 from .._engine.release import GaussianMechanism, Released
 from .._rows import ArrayTable, InMemoryRows, Persons, PersonTable, PrivateRows, RowMap
-from .._utils.validation import check
 from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import (
-    LEDGER,
-    GaussianEvent,
-    Neighboring,
-    Noise,
     NoiseSource,
     PrivacyReport,
     accountant_name,
     epsilon_of_event,
-    noise_multiplier_for,
     recorded_outcome,
 )
-from ..privacy.noise import check_noise, noise_caveats, noise_source
-from ..privacy.report import counted
+from ..privacy.noise import noise_caveats, noise_source
+from ..privacy.sums import SumBudget
 
 _Result = TypeVar("_Result")
-
-
-@dataclass(frozen=True)
-class SumBudget:
-    """The budget of one noisy sum, checked when made; the ``ledger`` is charged before the release."""
-
-    epsilon: float
-    delta: float
-    neighboring: Neighboring
-    noise: Noise
-    random_state: Any
-    ledger: Any = None
-
-    def __post_init__(self) -> None:
-        if self.epsilon is None:
-            raise ValueError("epsilon=None does not determine the noise; pass a positive number.")
-        Budget(self.epsilon, self.delta, 1, None, self.neighboring, self.noise)  # checks them
-        check_noise(self.noise, self.random_state)
-        check("ledger", self.ledger, None, LEDGER)
-
-    @property
-    def event(self) -> GaussianEvent:
-        """The event of the release, for accounting."""
-        multiplier = noise_multiplier_for(
-            self.epsilon, self.delta, n_steps=1, neighboring=self.neighboring, noise=self.noise
-        )
-        return GaussianEvent(multiplier, 1, noise=self.noise)
 
 
 def noisy_sum(
@@ -129,7 +95,8 @@ def noisy_sums(
         budget.ledger,
         event,
         neighboring=budget.neighboring,
-        description=f"{description}, {counted(source.n_rows, unit)}",
+        name=description,
+        n_units=source.n_rows,
         unit=unit,
         private=noise.kind != "seeded",
         leaks=leaks,

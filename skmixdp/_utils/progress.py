@@ -14,44 +14,21 @@ _PATIENCE = 2.0
 _hidden: ContextVar[bool] = ContextVar("_hidden", default=False)
 
 
-class HiddenBar:
-    """Stands in for a bar that nobody sees.
-
-    A hidden bar of tqdm would take a lock that forked processes share. If one of them is killed while it
-    holds the lock, all others wait forever.
-    """
-
-    def __init__(self, items: Iterable[Any] = ()) -> None:
-        self._items = items
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._items)
-
-    def __enter__(self) -> "HiddenBar":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def update(self, n: int = 1) -> None:
-        """Show nothing."""
-
-    def close(self) -> None:
-        """Show nothing."""
-
-
 def progress_bar(
     items: Iterable[Any] | None = None, *, verbose: Any, hidden: bool = False, **options: Any
 ) -> Any:
     """A bar of ``tqdm`` with its ``options``; without ``items``, it is updated by hand.
 
     With ``verbose``, it is shown at once and everywhere. Otherwise it appears on terminals after 2 seconds
-    and goes away at the end, except within :func:`no_bars`. ``hidden`` shows nothing in any case.
+    and goes away at the end, except within :func:`no_bars`. ``hidden`` shows nothing in any case. Where
+    nobody would see a bar, there is none: the result is ``items``, or None.
     """
     # In a notebook, tqdm shows bars that are no output of a terminal.
     seen = verbose or (not _hidden.get() and (sys.stderr.isatty() or "ipykernel" in sys.modules))
     if hidden or not seen:
-        return HiddenBar(() if items is None else items)
+        # A hidden bar of tqdm would take a lock that forked processes share. If one of them is killed while
+        # it holds the lock, all others wait forever.
+        return items
     if not verbose:
         options |= {"delay": _PATIENCE, "leave": False}
     # Each update looks at the clock, so no thread has to watch for bars that stand still.

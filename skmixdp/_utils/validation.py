@@ -45,10 +45,12 @@ class Number:
     def admits(self, value: Any) -> bool:
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral if self.whole else Real):
             return False
-        if as_float(value) is None:
+        try:
+            number: float = float(value)
+        except OverflowError:  # an integer beyond the range of floats
             return False
-        # Compare an integer without converting it: beyond 2**53 a float would be rounded.
-        number = int(value) if isinstance(value, Integral) else float(value)
+        if isinstance(value, Integral):
+            number = int(value)  # compared without conversion: beyond 2**53 a float would be rounded
         above = number > self.low or (self.closed in ("left", "both") and number == self.low)
         below = number < self.high or (self.closed in ("right", "both") and number == self.high)
         return bool(above and below)
@@ -104,8 +106,13 @@ def check(name: str, value: Any, *allowed: Allowed, remedy: str = "", owner: str
     ``remedy`` ends the message if ``allowed`` does not say what to pass. ``owner`` is the class that has the
     parameter, if the message should name it.
     """
-    if any(_admits(rule, value) for rule in allowed):
-        return
+    for rule in allowed:
+        if isinstance(rule, (Number, Kind)):
+            admitted = rule.admits(value)
+        else:
+            admitted = value is rule or (isinstance(value, str) and value == rule)
+        if admitted:
+            return
     owned = f" of {owner}" if owner else ""
     end = f"; {remedy}" if remedy else ""
     raise ValueError(f"{name}={shown(value)}{owned} must be {_either(allowed)}{end}.")
@@ -141,14 +148,6 @@ def as_float(value: Any) -> float | None:
         return float(value)
     except OverflowError:
         return None
-
-
-def _admits(rule: Allowed, value: Any) -> bool:
-    if rule is None:
-        return value is None
-    if isinstance(rule, str):
-        return isinstance(value, str) and value == rule
-    return rule.admits(value)
 
 
 def _either(allowed: tuple[Allowed, ...]) -> str:
@@ -234,13 +233,29 @@ CONVERSION_ERRORS = (ValueError, TypeError, OverflowError, ArithmeticError)
 @np.errstate(all="ignore")  # the user's settings could tell of tiny or huge rows
 def check_table(X: Any, name: str, *, minimum: int) -> Array:
     """A finite float table of at least ``minimum`` rows."""
+    # Predictions of one row spend most of their time here, so an array that is already right is kept.
+    table = X if type(X) is np.ndarray and X.dtype in _FLOATS else _as_floats(X, name)
+    if table.ndim != 2:
+        raise ValueError(
+            f"{name} has shape {table.shape}, not (n_samples, n_features); Reshape your data to a table, "
+            f"{'a single row by reshape(1, -1)' if table.ndim == 1 else 'one row for each sample'}."
+        )
+    if len(table) < minimum:
+        raise ValueError(
+            f"{name} has {len(table)} sample(s) while a minimum of {minimum} is required; pass more rows."
+        )
+    if table.shape[1] == 0:
+        raise ValueError(f"{name} has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
+    check_finite(np.all(np.isfinite(table)), name)
+    return np.asarray(table)
+
+
+def _as_floats(X: Any, name: str) -> Array:
+    """An array of float64 or float32 of what may be a data frame, lists, or anything else."""
     _refuse_text(X, name)
     try:
-        # Predictions of one row spend most of their time here, so an array that is already right is kept.
-        table = (
-            X
-            if _is_plain(X)
-            else check_array(
+        return np.asarray(
+            check_array(
                 X,
                 dtype=[np.float64, np.float32],
                 ensure_2d=False,
@@ -262,19 +277,6 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
         raise ValueError(
             f"{name} must hold real numbers, as many in each row; encode everything else first."
         ) from None
-    if table.ndim != 2:
-        raise ValueError(
-            f"{name} has shape {table.shape}, not (n_samples, n_features); Reshape your data to a table, "
-            f"{'a single row by reshape(1, -1)' if table.ndim == 1 else 'one row for each sample'}."
-        )
-    if len(table) < minimum:
-        raise ValueError(
-            f"{name} has {len(table)} sample(s) while a minimum of {minimum} is required; pass more rows."
-        )
-    if table.shape[1] == 0:
-        raise ValueError(f"{name} has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
-    check_finite(np.all(np.isfinite(table)), name)
-    return np.asarray(table)
 
 
 def check_finite(finite: Any, name: str) -> None:
@@ -339,7 +341,8 @@ def rows_to_transform(estimator: Any, X: Any) -> Array:
     table = check_table(X, "X", minimum=1)
     named = getattr(estimator, "feature_names_in_", None) is not None
     width = getattr(estimator, "n_features_in_", None)
-    if named or not _is_plain(X) or table.shape[1] != width:
+    # A table that is not copied is an array, which has no names of columns.
+    if named or table is not X or table.shape[1] != width:
         validate_data(estimator, X, reset=False, skip_check_array=True)
     return table
 
@@ -352,11 +355,6 @@ def is_empty(rows: Any) -> bool:
     if shape is None:
         return isinstance(rows, list) and not rows
     return len(shape) > 0 and shape[0] == 0
-
-
-def _is_plain(X: Any) -> bool:
-    """Whether this is an array of float32 or float64, which needs no conversion and has no column names."""
-    return type(X) is np.ndarray and X.dtype in _FLOATS
 
 
 def sources_of(rows: Any) -> tuple[Any, ...]:
@@ -475,27 +473,23 @@ def n_distinct_rows(X: Array) -> int:
     Long rows are hashed one by one. The hash of a short one is the product of its words with fixed numbers
     that have no pattern. If rows repeat and hold zeros and ones alone, all count: categories repeat anyway.
     """
-    n_distinct = _n_hashes(X)
-    repeats = n_distinct < _DISTINCT_SHARE * len(X)
-    return len(X) if repeats and np.all((X == 0) | (X == 1)) else n_distinct
-
-
-def _n_hashes(X: Array) -> int:
-    """Number of distinct hashes of the rows of an array (n, ...)."""
     rows = np.ascontiguousarray(X).reshape(len(X), -1)
     row_bytes = rows.shape[1] * rows.itemsize
     words = rows.view(f"u{next(size for size in (4, 2, 1) if row_bytes % size == 0)}")
     n_words = words.shape[1]
-    if not 0 < n_words <= _LONG_ROW:
-        return len({hash(row.tobytes()) for row in rows})
-    digest = hashlib.shake_256(b"distinct rows").digest(8 * n_words)
-    factors = 0.5 + np.frombuffer(digest, dtype="<u8") / 2.0**65
-    step = _HASHED_WORDS // n_words
-    hashes = [
-        np.vecdot(words[start : start + step].astype(np.float64), factors)
-        for start in range(0, len(rows), step)
-    ]
-    return len(np.unique(np.concatenate(hashes)))
+    if 0 < n_words <= _LONG_ROW:
+        digest = hashlib.shake_256(b"distinct rows").digest(8 * n_words)
+        factors = 0.5 + np.frombuffer(digest, dtype="<u8") / 2.0**65
+        step = _HASHED_WORDS // n_words
+        hashes = [
+            np.vecdot(words[start : start + step].astype(np.float64), factors)
+            for start in range(0, len(rows), step)
+        ]
+        n_distinct = len(np.unique(np.concatenate(hashes)))
+    else:
+        n_distinct = len({hash(row.tobytes()) for row in rows})
+    repeats = n_distinct < _DISTINCT_SHARE * len(X)
+    return len(X) if repeats and np.all((X == 0) | (X == 1)) else n_distinct
 
 
 def warn_of_repeats(n_distinct: int, n_rows: int, stacklevel: int = 6) -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
-from .._engine import Budget, Plan, as_reported
+from .._engine import Plan, as_reported
 from .._utils.validation import (
     COUNT,
     FLAG,
@@ -24,6 +24,7 @@ from ..algorithms import Algorithm
 from ..components import FullBatch, PoissonBatch
 from ..components.protocols import Sampling
 from ..privacy import LEDGER, Charge, NoiseSource, PrivacyReport, accountant_name
+from ..privacy.accounting.events import Budget
 from ..privacy.noise import check_noise, noise_caveats
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -111,35 +112,37 @@ def stage_ended(estimator: Any) -> None:
         task.call_on_fit_task_end(estimator=estimator)
 
 
+@dataclass(repr=False)
 class FitTasks:
     """The tasks of one training that callbacks and its progress bar follow; ``n_done`` counts steps."""
 
-    def __init__(self, estimator: Any, n_steps: int) -> None:
-        self._estimator = estimator
-        self._root = getattr(estimator, "_callback_fit_ctx", None)
-        self._n_steps = n_steps
-        self.n_done = 0
+    estimator: Any
+    n_steps: int
+    n_done: int = 0
 
     def __enter__(self) -> "FitTasks":
-        name = type(self._estimator).__name__
-        self._bar = progress_bar(total=self._n_steps, desc=name, verbose=self._estimator.verbose)
-        if self._root is not None:
-            self._training = self._root.subcontext("training", max_subtasks=self._n_steps)
-            self._training.call_on_fit_task_begin(estimator=self._estimator)
+        estimator = self.estimator
+        name, root = type(estimator).__name__, getattr(estimator, "_callback_fit_ctx", None)
+        self._bar = progress_bar(total=self.n_steps, desc=name, verbose=estimator.verbose)
+        self._training = None if root is None else root.subcontext("training", max_subtasks=self.n_steps)
+        if self._training is not None:
+            self._training.call_on_fit_task_begin(estimator=estimator)
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._bar.close()
-        if self._root is not None and error[0] is None:
-            self._training.call_on_fit_task_end(estimator=self._estimator)
+        if self._bar is not None:
+            self._bar.close()
+        if self._training is not None and error[0] is None:
+            self._training.call_on_fit_task_end(estimator=self.estimator)
 
     def __call__(self, ctx: StepContext, W: Any) -> bool:
         """Report a step, and return whether to stop."""
         self.n_done += 1
-        self._bar.update()
-        if self._root is None:
+        if self._bar is not None:
+            self._bar.update()
+        if self._training is None:
             return False
-        estimator = self._estimator
+        estimator = self.estimator
         task = self._training.subcontext("step")
         task.call_on_fit_task_begin(estimator=estimator)
         reconstruct = getattr(estimator, "_attributes_at", None)

@@ -21,7 +21,7 @@ from .._utils.validation import (
     shown,
     sources_of,
 )
-from ..exceptions import PrivacyLeakWarning
+from ..privacy import PrivacyLeakWarning
 
 Array = NDArray[Any]
 #: Takes ``(y, name, n_rows, rows_name)`` and returns an array of ``n_rows`` checked labels or targets.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Budget, Course, RowsKey, Run, of_rows, training
+from .._engine import Course, RowsKey, Run, of_rows, training
 from .._learning.class_shares import LogitAdjustment, class_shares, count_share, in_class
 from .._learning.columns import columns_share, noisy_columns, unmapped
 from .._learning.comparison import comparison_share, is_correct
@@ -49,6 +49,7 @@ from .._utils.validation import shown
 from ..algorithms import Algorithm, Auto
 from ..algorithms.auto import AutoRegression
 from ..privacy import Charge, NoiseSource, PerInstanceRecord
+from ..privacy.accounting.events import Budget
 from ._callbacks import FitTasks, stage_ended
 from ._fit import FitCourse, Start
 
@@ -57,11 +58,9 @@ Array = NDArray[Any]
 #: After a release no row may be refused, so entries whose squares could overflow are cut at this.
 _LARGEST_ENTRY = 1e150
 
-#: Fewest public rows from which to compute the spread of columns.
-_FEWEST_KNOWN = 10
-
-#: Public rows within classes must have so many degrees of freedom for whitening.
-_FEWEST_FREE = 20
+#: Fewest public rows from which to compute the spread of columns, and fewest degrees of freedom that they
+#: must have within classes for whitening.
+_FEWEST_KNOWN, _FEWEST_FREE = 10, 20
 
 #: Whitening by rows of unknown classes: the largest weight of their scatter, and the weight times the number
 #: of outputs. The more classes there are, the more of that scatter separates them.

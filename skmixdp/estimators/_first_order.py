@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-from .._engine import Budget
 from .._rows import PrivateRows
 from .._utils.validation import Kind, check
 from ..algorithms import AdaMix, Algorithm, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from ..components.protocols import PublicView
+from ..privacy.accounting.events import Budget
 from ._module import ModuleClassifier, load_modules
 
 #: The algorithm for each name that ``algorithm`` accepts.

@@ -23,7 +23,6 @@ from .._utils.validation import refuse_arguments, shown
 from ..preprocessing._leaks import seeding_ensemble
 from ..privacy import Charge, Event, recorded_outcome
 from ..privacy.noise import warn_of_seed
-from ..privacy.report import counted
 from ._callbacks import have_callbacks, managed
 
 Array = NDArray[Any]
@@ -238,7 +237,8 @@ def _charged(start: Start, outcomes: ExitStack) -> Charge | None:
         ledger,
         start.event,
         neighboring=start.estimator.neighboring,
-        description=f"{type(start.estimator).__name__}, {counted(start.n_rows, start.unit)}",
+        name=type(start.estimator).__name__,
+        n_units=start.n_rows,
         unit=start.unit,
         private=start.private,
         leaks=start.estimator._leaks,

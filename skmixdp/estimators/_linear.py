@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine import Budget, Closing, Options, Run, make_plan
+from .._engine import Closing, Options, Run, make_plan
 from .._learning.class_shares import LogitAdjustment
 from .._linear import Loss, row_norms
 from .._rows import (
@@ -39,6 +39,7 @@ from ..components.protocols import PublicInfo
 from ..components.public import PublicData
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import LedgerDataset, Neighboring, Noise, PerInstanceRecord
+from ..privacy.accounting.events import Budget
 from ..privacy.noise import noise_source
 from ._base import PrivateEstimator
 from ._checks import (

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Budget
 from .._learning.class_shares import LogitAdjustment, counts_are_useful
 from .._learning.label_shares import label_share
 from .._learning.shrinkage import can_balance
@@ -25,6 +24,7 @@ from .._rows import (
 from .._utils.validation import NON_NEGATIVE, Allowed, Kind, shown
 from ..components.protocols import PublicInfo
 from ..components.public import PublicData
+from ..privacy.accounting.events import Budget
 from ._checks import check_class_weight, check_sample_weight, encode_classes, public_facts
 from ._classifier import Classifier
 from ._course import FitInputs, course

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._engine import Budget, OpenRows, Options, Run, make_plan, of_rows, training
+from .._engine import OpenRows, Options, Run, make_plan, of_rows, training
 from .._rows import PrivateRows, check_labels
 from .._utils.validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
 from ..components.protocols import PublicInfo, PublicView
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import Charge, Noise
+from ..privacy.accounting.events import Budget
 from ..privacy.noise import noise_source
 from ._base import PrivateEstimator
 from ._callbacks import FitTasks

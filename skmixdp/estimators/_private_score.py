@@ -16,7 +16,6 @@ from .._rows import Block, PersonTable, check_groups, check_private_rows, check_
 from .._utils.validation import POSITIVE, PROBABILITY, check
 from ..privacy import GaussianEvent, NoiseSource, noise_multiplier_for, recorded_outcome
 from ..privacy.noise import noise_source, seed_of, warn_of_seed
-from ..privacy.report import counted
 
 Array = NDArray[Any]
 
@@ -64,7 +63,8 @@ class PrivateSumsMixin:
             self.ledger,
             event,
             neighboring=self.neighboring,
-            description=f"{type(self).__name__}, {counted(n_rows, table.unit)}",
+            name=type(self).__name__,
+            n_units=n_rows,
             unit=table.unit,
             private=noise.kind != "seeded",
         )

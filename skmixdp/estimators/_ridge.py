@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine import Budget
 from .._linear import SquaredLoss
 from .._rows import check_targets, is_dask, labels_of
 from ..algorithms import BY_NAME, Algorithm
 from ..algorithms.auto import AutoRegression
+from ..privacy.accounting.events import Budget
 from ._checks import (
     check_sample_weight,
     check_target_map,

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from .._engine import Budget
 from .._rows import PrivateRows
 from .._utils.validation import Kind, check, shown
 from ..algorithms import PAZO, Algorithm, DPZero
 from ..components.protocols import PublicView
+from ..privacy.accounting.events import Budget
 from ._checks import refuse_sample_weight
 from ._fit import FitCourse, FitData, fit_one
 from ._logistic import MixedDPLogisticRegression

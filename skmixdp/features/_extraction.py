@@ -77,23 +77,27 @@ def extract(
     todo = [int(i) for i in np.flatnonzero(~done) if i not in followers]
     skipped: list[Skipped] = []
     n_computed = 0
+    bar = progress_bar(total=n, initial=int(done.sum()), desc=progress, verbose=verbose)
     try:
-        with progress_bar(total=n, initial=int(done.sum()), desc=progress, verbose=verbose) as bar:
-            for places, computed, failures in run(encoder, items, todo, settings):
-                for failure in failures:
-                    if on_error == "raise":
-                        raise ValueError(
-                            f"{failure.name} {failure.reason}; fix or remove it, or pass on_error='skip'."
-                        )
-                skipped += failures
-                rounded = _rounded(computed, dtype, items, places)
-                rows[places], done[places] = rounded, True
-                n_computed += len(places)
-                if store is not None:
-                    store.add([keys[place] for place in places], rounded)
+        for places, computed, failures in run(encoder, items, todo, settings):
+            for failure in failures:
+                if on_error == "raise":
+                    raise ValueError(
+                        f"{failure.name} {failure.reason}; fix or remove it, or pass on_error='skip'."
+                    )
+            skipped += failures
+            rounded = _rounded(computed, dtype, items, places)
+            rows[places], done[places] = rounded, True
+            n_computed += len(places)
+            if store is not None:
+                store.add([keys[place] for place in places], rounded)
+            if bar is not None:
                 bar.update(len(places) + len(failures))
+        if bar is not None:
             bar.update(len(followers))
     finally:
+        if bar is not None:
+            bar.close()
         # After an interruption, these rows are not computed again.
         if store is not None:
             store.flush()

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._learning.comparison import sensitivity_of
 from .._learning.histograms import noisy_histograms
-from .._learning.noisy_sum import SumBudget
 from .._rows import (
     Persons,
     RowFiles,
@@ -37,6 +36,7 @@ from .._utils.validation import (
     whole_from,
 )
 from ..privacy.noise import warn_of_seed
+from ..privacy.sums import SumBudget
 from ._cells import NoisyCells
 from ._one_vs_rest import OneVsRestEvaluation
 from ._public import take

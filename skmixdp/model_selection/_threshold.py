@@ -12,7 +12,6 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._learning.noisy_sum import SumBudget
 from .._rows import (
     Persons,
     check_classes,
@@ -35,6 +34,7 @@ from ..preprocessing import check_pipeline
 from ..preprocessing._leaks._rules import kinds, states_budget
 from ..privacy import PrivacyReport
 from ..privacy.noise import noise_source
+from ..privacy.sums import SumBudget
 from ._private_evaluation import private_evaluation
 from ._public import public_params, take
 from ._scores import check_goal

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from ..exceptions import NotPrivateWarning
+from ..privacy import NotPrivateWarning
 
 #: Collects the warnings of the current trial; None outside trials. Each thread has its own.
 _caught: ContextVar[list[Warning] | None] = ContextVar("_caught", default=None)

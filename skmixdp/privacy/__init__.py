@@ -3,15 +3,6 @@
 This package is independent of the estimators and of training.
 """
 
-from .accounting.calibrate import (
-    accountant_name,
-    amplified_epsilon,
-    epsilon_of,
-    epsilon_of_event,
-    mu_of_budget,
-    noise_multiplier_for,
-    steps_for,
-)
 from .accounting.composition import PrivacyFilter, mu_of_event, rdp_of_event
 from .accounting.events import (
     NEIGHBORING,
@@ -21,21 +12,29 @@ from .accounting.events import (
     GaussianEvent,
     Neighboring,
     Noise,
-    SelectionEvent,
+    accountant_name,
+    amplified_epsilon,
+    epsilon_of,
+    epsilon_of_event,
+    mu_of_budget,
+    noise_multiplier_for,
+    steps_for,
 )
-from .accounting.selection import SearchTerms
+from .accounting.selection import SearchTerms, SelectionEvent
 from .accounting.trials import TrialLaw, shape_of
+from .ledger._account import BudgetExceededError
 from .ledger._ledger import LEDGER, LedgerDataset, PrivacyLedger, recorded_outcome
 from .ledger._records import event_from_json, event_to_json, register_event
 from .ledger._report import Charge, LedgerReport
-from .noise import DiscreteNoise, NoiseSource
+from .noise import DiscreteNoise, NoiseSource, NotPrivateWarning
 from .per_instance import PerInstanceRecord
-from .report import PrivacyReport, SearchReport
+from .report import PrivacyLeakWarning, PrivacyReport, SearchReport
 
 __all__ = [
     "LEDGER",
     "NEIGHBORING",
     "NOISE",
+    "BudgetExceededError",
     "Charge",
     "DiscreteNoise",
     "Event",
@@ -46,8 +45,10 @@ __all__ = [
     "Neighboring",
     "Noise",
     "NoiseSource",
+    "NotPrivateWarning",
     "PerInstanceRecord",
     "PrivacyFilter",
+    "PrivacyLeakWarning",
     "PrivacyLedger",
     "PrivacyReport",
     "SearchReport",

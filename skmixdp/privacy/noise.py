@@ -12,17 +12,22 @@ from typing import Any, Literal, Never
 import numpy as np
 
 from .._utils.validation import SEED, check
-from ..exceptions import NotPrivateWarning
-from .accounting.events import Noise
+from .accounting.events import LARGE_EPSILON, Noise
 from .accounting.gaussian import FloatArray
 
 _FLOAT_WARNING = (
     "the noise is drawn as floating-point numbers; attacks on their low-order bits are not covered"
 )
-#: Beyond it, a guess of whether a row took part may be right with a probability of 96% at delta 1e-5.
-LARGE_EPSILON = 20.0
 
 _SEED_WARNING = "random_state is set: anyone who knows it can remove the noise"
+
+
+class NotPrivateWarning(UserWarning):
+    """A seed replaces secret noise, so the result is not private.
+
+    If this is intended, as in tests and demonstrations, silence the warning with
+    ``warnings.simplefilter("ignore", NotPrivateWarning)``.
+    """
 
 
 class NoiseSource:

@@ -15,6 +15,11 @@ from scipy.special import expit, ndtr
 from .._utils.validation import printable
 from .accounting.events import Neighboring
 
+
+class PrivacyLeakWarning(UserWarning):
+    """A fit reads something from private rows that the guarantee does not cover."""
+
+
 #: What each relation of neighbours means.
 RELATION_WORDS = {
     "add_or_remove_one": "one private row added or removed (zeroed out; n is public)",

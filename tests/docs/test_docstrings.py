@@ -20,6 +20,8 @@ def public_objects():
         module = importlib.import_module(name)
         for public in getattr(module, "__all__", []):
             value = getattr(module, public)
+            if inspect.isclass(value) and issubclass(value, Exception):
+                continue  # what it takes is its message
             if inspect.isclass(value) or inspect.isfunction(value):
                 objects[f"{value.__module__}.{value.__qualname__}"] = value
             if inspect.isclass(value):

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._learning.noisy_sum import SumBudget, noisy_sum
+from skmixdp._learning.noisy_sum import noisy_sum
 from skmixdp.preprocessing import NoisyScaler
+from skmixdp.privacy.sums import SumBudget
 from tests.conftest import Watched
 from tests.rounding import assert_close
 

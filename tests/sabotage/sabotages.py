@@ -195,7 +195,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "geometry that spends the whole budget",
         "Mean and directions have the noise of the whole budget, which the training spends again.",
-        "_engine/plan.py",
+        "privacy/accounting/events.py",
         "math.sqrt(n_releases / share)",
         "math.sqrt(n_releases)",
         _GEOMETRY + "[no public rows]",
@@ -701,18 +701,18 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "accountant with T - 1",
         "One step of each fit is free.",
-        "privacy/accounting/calibrate.py",
+        "privacy/accounting/events.py",
         "gaussian.epsilon_for(mu, delta)",
         "gaussian.epsilon_for(mu * math.sqrt(max(event.n_steps - 1, 0.5) / event.n_steps), delta)",
-        "tests/unit/privacy/test_calibrate.py::test_published_values",
+        "tests/unit/privacy/test_events.py::test_published_values",
     ),
     _sabotage(
         "calibration with T - 1",
         "The noise is that of one step less than are taken.",
-        "privacy/accounting/calibrate.py",
+        "privacy/accounting/events.py",
         "full_batch = math.sqrt(n_steps)",
         "full_batch = math.sqrt(max(n_steps - 1, 1))",
-        "tests/unit/privacy/test_calibrate.py::test_any_two_determine_the_third",
+        "tests/unit/privacy/test_events.py::test_any_two_determine_the_third",
     ),
     _sabotage(
         "accountant of Poisson batches with T - 1",
@@ -720,7 +720,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "privacy/accounting/sampled.py",
         "accountant.compose(step, event.n_steps)",
         "accountant.compose(step, event.n_steps - 1)",
-        "tests/unit/privacy/test_calibrate.py::test_sampled_epsilon_is_dp_accountings",
+        "tests/unit/privacy/test_events.py::test_sampled_epsilon_is_dp_accountings",
     ),
     _sabotage(
         "sampling rate halved in the event",
@@ -733,10 +733,10 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "replace_one without the factor 2",
         "A replaced row is accounted for as if it were a removed one.",
-        "privacy/accounting/calibrate.py",
-        "return mu / shift_of(self.neighboring)",
+        "privacy/accounting/events.py",
+        "return mu / shift_of(neighboring)",
         "return mu",
-        "tests/unit/privacy/test_calibrate.py::test_any_two_determine_the_third",
+        "tests/unit/privacy/test_events.py::test_any_two_determine_the_third",
     ),
     _sabotage(
         "replace_one without the factor 2 in events",
@@ -744,7 +744,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "privacy/accounting/events.py",
         'return 2.0 if neighboring == "replace_one" else 1.0',
         "return 1.0",
-        "tests/unit/privacy/test_calibrate.py::test_replacing_a_row_costs_twice_the_sensitivity",
+        "tests/unit/privacy/test_events.py::test_replacing_a_row_costs_twice_the_sensitivity",
     ),
     _sabotage(
         "discrete noise accounted for as continuous",
@@ -752,7 +752,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "privacy/accounting/events.py",
         'if self.sampling_rate < 1 or self.noise == "discrete":',
         "if self.sampling_rate < 1:",
-        "tests/unit/privacy/test_calibrate.py::test_discrete_noise_costs_a_little_more_and_never_less",
+        "tests/unit/privacy/test_events.py::test_discrete_noise_costs_a_little_more_and_never_less",
     ),
     _sabotage(
         "epsilon rounded down",

@@ -7,12 +7,12 @@ import pytest
 from skmixdp import privacy
 from skmixdp._engine.release import RecordedRelease
 from skmixdp.algorithms import modelmix
-from skmixdp.privacy.accounting import calibrate, composition
+from skmixdp.privacy.accounting import composition, events
 from skmixdp.privacy.ledger import _account as account
 
 STATED = [
     account.Account,
-    calibrate._Terms,
+    events._Terms,
     composition.PrivacyFilter,
     RecordedRelease,
     privacy.Charge,

@@ -15,7 +15,7 @@ from typing import Any
 
 from sklearn.model_selection import cross_validate
 
-from ...exceptions import PrivacyLeakWarning
+from ...privacy import PrivacyLeakWarning
 from ._check_pipeline import check_pipeline
 from ._report import Finding, PipelineReport
 from ._rules import BY_SIZE, BY_SIZE_FIX, deals_by_size, is_public_score
@@ -86,7 +86,10 @@ def check_public_rows(n_rows: int, X_pub: Any, name: str = "X_pub") -> None:
         frames = [frame for frame, _ in walk_stack(sys._getframe(1))]
         within = [frame for frame in frames if _module(frame).startswith("sklearn.")]
         refusal = next(filter(None, map(_misuse, within)), None)
-        cut = _cut(n_rows, X_pub, within)
+        shape = getattr(X_pub, "shape", None)
+        n_public = len(X_pub) if shape is None else shape[0]
+        # A tuple of sources is passed on whole. The length of anything else could be that of a fold.
+        cut = not isinstance(X_pub, tuple) and n_public == n_rows and any(_folds(f, n_rows) for f in within)
     except Exception:
         return
     if refusal is not None:
@@ -187,21 +190,11 @@ def _misuse(frame: FrameType) -> str | None:
     return None
 
 
-def _cut(n_rows: int, X_pub: Any, frames: list[FrameType]) -> bool:
-    """Whether a frame of scikit-learn cut the public rows to a training fold of ``n_rows`` rows."""
-    shape = getattr(X_pub, "shape", None)
-    n_public = len(X_pub) if shape is None else shape[0]
-    if isinstance(X_pub, tuple) or n_public != n_rows:
-        return False
-    return any(
-        not _module(frame).startswith("sklearn.utils.")
-        and any(_length(frame.f_locals.get(name)) == n_rows for name in _FOLDS)
-        for frame in frames
-    )
-
-
-def _length(value: Any) -> int | None:
-    return len(value) if hasattr(value, "__len__") else None
+def _folds(frame: FrameType, n_rows: int) -> bool:
+    """Whether a frame of scikit-learn cuts rows to a training fold of ``n_rows`` rows."""
+    held: list[Any] = [frame.f_locals.get(name) for name in _FOLDS]
+    fold = any(hasattr(value, "__len__") and len(value) == n_rows for value in held)
+    return fold and not _module(frame).startswith("sklearn.utils.")
 
 
 def _kinds(value: Any) -> frozenset[str]:

@@ -27,8 +27,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from . import gaussian
-from .calibrate import epsilon_of_event
-from .events import GaussianEvent, Neighboring
+from .events import GaussianEvent, Neighboring, epsilon_of_event
 from .gaussian import FloatArray
 
 Composition = Literal["gaussian", "renyi"]
@@ -79,7 +78,7 @@ def _(event: GaussianEvent, orders: FloatArray, neighboring: Neighboring) -> Flo
     full_batch = event.rho(neighboring) * orders
     if event.sampling_rate == 1:  # discrete noise has the same divergences
         return np.asarray(full_batch)
-    from . import sampled  # late, as in calibrate.py
+    from . import sampled  # late, as in events.py
 
     return np.asarray(np.minimum(full_batch, sampled.renyi(event, orders, neighboring)))
 

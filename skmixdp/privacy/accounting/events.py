@@ -1,16 +1,21 @@
-"""Events: the data that accounting needs about a mechanism.
+"""Events, their epsilon, and what a budget affords.
 
-Events are independent of training. Their fields are checked when they are made, so accountants and ledgers
-never see invalid numbers.
+Events are the data that accounting needs about a mechanism. They are independent of training. Their fields
+are checked when they are made, so accountants and ledgers never see invalid numbers.
+
+Each event class registers its accountant with :func:`epsilon_of_event`. Events of other classes are refused.
+Of epsilon, noise multiplier and number of steps, any two determine the third.
 """
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, singledispatch
 from typing import Any, Literal, Protocol, get_args
 
-from ..._utils.validation import COUNT, PROBABILITY, Number, check
-from .trials import TrialLaw, shape_of
+from ..._utils.validation import COUNT, POSITIVE, PROBABILITY, Number, check
+from . import gaussian
 
 Neighboring = Literal["add_or_remove_one", "zero_out", "replace_one"]
 Noise = Literal["float", "discrete"]
@@ -27,6 +32,15 @@ MULTIPLIER = Number("a number from 1e-120 to 1e120", low=1e-120, high=1e120, clo
 
 _RATE = Number("a number above 0 and at most 1, which is the full batch", low=0, high=1, closed="right")
 
+#: Beyond it, a guess of whether a row took part may be right with a probability of 96% at delta 1e-5.
+LARGE_EPSILON = 20.0
+
+#: Beyond this number of steps, whole numbers are not exact as floats.
+_MOST_STEPS = 2**53
+
+#: Relative precision of the noise multiplier of an amplified event, which is rounded up.
+_PRECISION = 1e-4
+
 
 def relation_name(neighboring: Neighboring) -> Neighboring:
     """The name under which ledgers store a relation. Relations with the same numbers share a name."""
@@ -40,15 +54,27 @@ def shift_of(neighboring: Neighboring) -> float:
 
 def check_terms(delta: float, sampling_rate: float, neighboring: Neighboring, noise: Noise = "float") -> None:
     """Refuse terms of releases that are outside their range or cannot be combined."""
-    check("delta", delta, PROBABILITY, remedy="choose it well below 1/n")
-    check("sampling_rate", sampling_rate, _RATE)
+    check("delta", delta, PROBABILITY, remedy="choose it well below 1/n, such as 1e-5")
     check("neighboring", neighboring, *NEIGHBORING)
+    _check_noise_of_batches(sampling_rate, noise)
+
+
+def check_releases(event: Any) -> None:
+    """Check the fields that events share with :class:`GaussianEvent`, and make Python numbers of them."""
+    check("noise_multiplier", event.noise_multiplier, MULTIPLIER)
+    check("n_steps", event.n_steps, COUNT)
+    _check_noise_of_batches(event.sampling_rate, event.noise)
+    vars(event).update(
+        noise_multiplier=float(event.noise_multiplier),
+        n_steps=int(event.n_steps),
+        sampling_rate=float(event.sampling_rate),
+    )
+
+
+def _check_noise_of_batches(sampling_rate: float, noise: Noise) -> None:
+    """Check both; discrete noise on sampled batches has no accountant."""
+    check("sampling_rate", sampling_rate, _RATE)
     check("noise", noise, *NOISE)
-    check_together(sampling_rate, noise)
-
-
-def check_together(sampling_rate: float, noise: Noise) -> None:
-    """Refuse discrete noise on sampled batches, for which there is no accountant."""
     if noise == "discrete" and sampling_rate < 1:
         raise ValueError(
             f"sampling_rate={sampling_rate!r} cannot be accounted for with noise={noise!r}; use the full "
@@ -138,65 +164,327 @@ class GaussianEvent:
         return 0.5 * self.n_steps * (shift_of(neighboring) / self.noise_multiplier) ** 2
 
 
-@dataclass(frozen=True)
-class SelectionEvent:
-    """The best of a random number of trials, each made of Gaussian releases at full batch.
+# -- epsilon of events ------------------------------------------------------------------
 
-    Only the best trial is released. The other trials and their number stay secret.
 
-    Parameters
-    ----------
-    noise_multiplier : float
-        Noise multiplier of one Gaussian release that is equivalent to all releases of a trial:
-        ``1 / sqrt(sum_t 1 / sigma_t**2)``.
-    mean : float
-        Expected number of trials.
-    distribution : str or float
-        Distribution of that number, as in :func:`~skmixdp.privacy.accounting.trials.shape_of`.
-    noise : {"float", "discrete"}, default="float"
-        As in :class:`GaussianEvent`.
-    refit_multiplier : float or None, default=None
-        The same multiplier for a final fit with the parameters of the best trial. None is no such fit.
+@singledispatch
+def epsilon_of_event(event: object, delta: float, neighboring: Neighboring) -> float:
+    """Smallest epsilon that can be claimed for ``event`` at ``delta``.
+
+    Raises
+    ------
+    TypeError
+        If no accountant is registered for this kind of event.
+    """
+    raise TypeError(f"no accountant knows the event {event!r}; register one with epsilon_of_event.")
+
+
+@epsilon_of_event.register
+def _(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
+    mu = event.mu(neighboring)
+    if mu is not None:
+        return gaussian.epsilon_for(mu, delta)
+    if event.noise == "discrete":
+        return gaussian.epsilon_of_rho(event.rho(neighboring), delta)
+    from . import sampled  # dp-accounting takes a second to import and full batches never need it
+
+    return sampled.epsilon_of(event, delta, neighboring)
+
+
+@singledispatch
+def amplified_epsilon(event: object, delta: float, neighboring: Neighboring) -> float:
+    """Epsilon of ``event`` by amplification beyond its Gaussian releases; infinite if there is none.
+
+    An event class with such an amplification registers its accountant here and with
+    :func:`epsilon_of_event`.
 
     Raises
     ------
     ValueError
-        If a field is outside its range.
+        If the amplification is not known under these terms.
+    """
+    return math.inf
+
+
+def accountant_name(event: Event) -> str:
+    """The report's name for the accountant of ``event``."""
+    releases = event.unamplified
+    if releases.sampling_rate < 1:
+        name = "privacy loss distribution (dp-accounting)"
+    elif releases.noise == "discrete":
+        name = "zero-concentrated DP (discrete Gaussian)"
+    else:
+        name = "exact Gaussian (closed form)"
+    return name if releases is event else f"the smaller of Renyi DP with amplification and {name}"
+
+
+def epsilon_of(
+    noise_multiplier: float,
+    n_steps: int,
+    *,
+    delta: float,
+    sampling_rate: float = 1.0,
+    neighboring: Neighboring = "add_or_remove_one",
+    noise: Noise = "float",
+) -> float:
+    """Epsilon of ``n_steps`` Gaussian releases.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise divided by the L2 sensitivity of one row.
+    n_steps : int
+        Number of releases.
+    delta : float
+        The delta at which epsilon is stated, in (0, 1).
+    sampling_rate : float, default=1.0
+        Probability that a row is in the batch of a step (Poisson sampling); 1 is the full batch.
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
+        Which data sets count as neighbours; the first two have the same numbers.
+    noise : {"float", "discrete"}, default="float"
+        Continuous Gaussian noise, or discrete Gaussian noise on a grid. Discrete noise is accounted for by
+        zero-concentrated DP, at full batch only.
+
+    Returns
+    -------
+    float
+        Epsilon: exact for continuous noise at full batch (closed form), an upper bound otherwise.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
+
+    Examples
+    --------
+    >>> from skmixdp.privacy import epsilon_of
+    >>> round(epsilon_of(20, 240, delta=1e-5), 6)
+    3.26455
+    """
+    check("noise_multiplier", noise_multiplier, MULTIPLIER)
+    check("n_steps", n_steps, COUNT)
+    check_terms(delta, sampling_rate, neighboring, noise)
+    event = GaussianEvent(noise_multiplier, n_steps, sampling_rate, noise)
+    return epsilon_of_event(event, delta, neighboring)
+
+
+# -- budgets ----------------------------------------------------------------------------
+
+
+def noise_multiplier_for(
+    epsilon: float,
+    delta: float,
+    *,
+    n_steps: int,
+    sampling_rate: float = 1.0,
+    neighboring: Neighboring = "add_or_remove_one",
+    noise: Noise = "float",
+    family: EventFamily = GaussianEvent,
+) -> float:
+    """Smallest noise multiplier with which ``n_steps`` releases stay within the budget.
+
+    Parameters and errors are those of :func:`epsilon_of`; ``epsilon`` is positive. The result is rounded up,
+    so its epsilon never exceeds ``epsilon``. ``family`` makes the event of the releases from noise
+    multiplier, steps, sampling rate and kind of noise. Pass it if the releases are more than Gaussian noise.
+    """
+    check("epsilon", epsilon, POSITIVE)
+    check("n_steps", n_steps, COUNT)
+    return _Terms(delta, sampling_rate, neighboring, noise, family).multiplier(epsilon, n_steps)
+
+
+def steps_for(
+    epsilon: float,
+    delta: float,
+    *,
+    noise_multiplier: float,
+    sampling_rate: float = 1.0,
+    neighboring: Neighboring = "add_or_remove_one",
+    noise: Noise = "float",
+    family: EventFamily = GaussianEvent,
+) -> int:
+    """Largest number of releases, up to 2**53, with this noise multiplier that stays within the budget.
+
+    Parameters are those of :func:`epsilon_of`; ``epsilon`` is positive. ``family`` is as in
+    :func:`noise_multiplier_for`.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range, or if the budget is too small for one step. The message then
+        names a sufficient noise multiplier.
+    """
+    check("epsilon", epsilon, POSITIVE)
+    check("noise_multiplier", noise_multiplier, MULTIPLIER)
+    terms = _Terms(delta, sampling_rate, neighboring, noise, family)
+
+    def affordable(n_steps: int) -> bool:
+        return terms.within(epsilon, noise_multiplier, n_steps)
+
+    if not affordable(1):
+        enough = terms.multiplier(epsilon, 1)
+        raise ValueError(
+            f"the budget epsilon={epsilon:g}, delta={delta:g} is too small for one step at "
+            f"noise_multiplier={noise_multiplier:g}; use noise_multiplier >= "
+            f"{enough * (1 + 1e-5):.6g} or a larger epsilon."
+        )
+    # The number of steps for the full batch is affordable, since sampling only lowers the cost. It may be
+    # one too small, since budgets are rounded down.
+    mu = mu_of_budget(epsilon, delta, neighboring=neighboring, noise=noise)
+    low = min(max(1, math.floor((mu * noise_multiplier) ** 2)), _MOST_STEPS)
+    high = low + 1
+    while high <= _MOST_STEPS and affordable(high):
+        low, high = high, 2 * high
+    high = min(high, _MOST_STEPS + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if affordable(middle) else (low, middle)
+    return low
+
+
+def mu_of_budget(
+    epsilon: float,
+    delta: float,
+    *,
+    neighboring: Neighboring = "add_or_remove_one",
+    noise: Noise = "float",
+) -> float:
+    """Largest ``sqrt(sum_t 1 / sigma_t**2)`` that full-batch releases may reach.
+
+    Parameters and errors are those of :func:`epsilon_of`; ``epsilon`` is positive.
+    """
+    check("epsilon", epsilon, POSITIVE)
+    check_terms(delta, 1.0, neighboring, noise)
+    if noise == "discrete":
+        mu = math.sqrt(2 * gaussian.rho_for(epsilon, delta))
+    else:
+        mu = gaussian.mu_for(epsilon, delta)
+    return mu / shift_of(neighboring)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The privacy budget of a fit, checked when made.
+
+    Two of epsilon, noise multiplier and steps determine the third. Values to be computed are None.
     """
 
-    noise_multiplier: float
-    mean: float
-    distribution: str | float
-    noise: Noise = "float"
-    refit_multiplier: float | None = None
+    epsilon: float | None
+    delta: float
+    n_steps: int | None
+    noise_multiplier: float | None
+    neighboring: Neighboring
+    noise: Noise
 
     def __post_init__(self) -> None:
-        check("noise_multiplier", self.noise_multiplier, MULTIPLIER)
-        check("refit_multiplier", self.refit_multiplier, MULTIPLIER, None)
-        check("noise", self.noise, *NOISE)
-        refit, law = self.refit_multiplier, self.law
-        vars(self).update(
-            noise_multiplier=float(self.noise_multiplier),
-            mean=law.mean,
-            distribution=law.name,
-            refit_multiplier=None if refit is None else float(refit),
-        )
+        check("epsilon", self.epsilon, POSITIVE, None)
+        check("noise_multiplier", self.noise_multiplier, POSITIVE, None)
+        check("n_steps", self.n_steps, COUNT, None)
+        check_terms(self.delta, 1.0, self.neighboring, self.noise)
+        open_terms = [name for name in ("noise_multiplier", "n_steps") if getattr(self, name) is None]
+        if self.epsilon is not None and not open_terms:
+            raise ValueError(
+                f"epsilon={self.epsilon!r}, noise_multiplier={self.noise_multiplier!r} and "
+                f"n_steps={self.n_steps!r} cannot all be given, since two of them determine the third; pass "
+                "epsilon=None to fix the other two."
+            )
+        if self.epsilon is not None and self.epsilon > LARGE_EPSILON:
+            warnings.warn(
+                f"epsilon={self.epsilon:g} guarantees next to nothing, since a guess of whether a row took "
+                "part may nearly always be right; use a smaller epsilon, such as 1, or 8 at most.",
+                UserWarning,
+                stacklevel=6,
+            )
+        if self.epsilon is None and open_terms:
+            raise ValueError(
+                f"epsilon=None needs both noise_multiplier (now {self.noise_multiplier!r}) and n_steps "
+                f"(now {self.n_steps!r}); give them, or an epsilon."
+            )
+
+    @cached_property
+    def mu(self) -> float:
+        """The budget as a full-batch Gaussian-DP parameter, for one zeroed-out row."""
+        if self.epsilon is not None:
+            return mu_of_budget(self.epsilon, self.delta, neighboring=self.neighboring, noise=self.noise)
+        assert self.n_steps is not None and self.noise_multiplier is not None
+        return math.sqrt(self.n_steps) / self.noise_multiplier
 
     @property
-    def law(self) -> TrialLaw:
-        """Distribution of the number of trials."""
-        return TrialLaw(self.mean, shape_of(self.distribution))
+    def is_divisible(self) -> bool:
+        """Whether epsilon alone fixes the budget, so that releases of any size can share it."""
+        return self.epsilon is not None and self.n_steps is None and self.noise_multiplier is None
+
+    @cached_property
+    def whole(self) -> GaussianEvent:
+        """One full-batch Gaussian release that spends the whole budget. The budget must be divisible.
+
+        Full-batch Gaussian releases that divide it have the same guarantee: their ``1 / sigma**2`` add up to
+        that of this one.
+        """
+        return GaussianEvent(1 / self.mu, 1, noise=self.noise)
+
+    def multiplier(self, share: float, n_releases: int = 1) -> float:
+        """Noise multiplier of each of ``n_releases`` that together spend a share of mu squared."""
+        # The last factor covers the rounding of the shares' sum.
+        return self.whole.noise_multiplier * math.sqrt(n_releases / share) * (1 + 1e-12)
 
 
-def check_releases(event: Any) -> None:
-    """Check the fields that events share with :class:`GaussianEvent`, and make Python numbers of them."""
-    check("noise_multiplier", event.noise_multiplier, MULTIPLIER)
-    check("n_steps", event.n_steps, COUNT)
-    check("sampling_rate", event.sampling_rate, _RATE)
-    check("noise", event.noise, *NOISE)
-    check_together(event.sampling_rate, event.noise)
-    vars(event).update(
-        noise_multiplier=float(event.noise_multiplier),
-        n_steps=int(event.n_steps),
-        sampling_rate=float(event.sampling_rate),
-    )
+@dataclass(frozen=True)
+class _Terms:
+    """The terms of releases, except their number and noise multiplier. Checked when made."""
+
+    delta: float
+    sampling_rate: float
+    neighboring: Neighboring
+    noise: Noise
+    family: EventFamily = GaussianEvent
+
+    def __post_init__(self) -> None:
+        check_terms(self.delta, self.sampling_rate, self.neighboring, self.noise)
+
+    def within(self, epsilon: float, noise_multiplier: float, n_steps: int) -> bool:
+        """Whether releases cost at most ``epsilon``. Tries the amplified bound first, which is faster."""
+        if self.amplified_within(epsilon, noise_multiplier, n_steps):
+            return True
+        event = GaussianEvent(noise_multiplier, n_steps, self.sampling_rate, self.noise)
+        return epsilon_of_event(event, self.delta, self.neighboring) <= epsilon
+
+    def amplified_within(self, epsilon: float, noise_multiplier: float, n_steps: int) -> bool:
+        """Whether the releases cost at most ``epsilon`` by the amplified bound."""
+        event = self.family(noise_multiplier, n_steps, self.sampling_rate, self.noise)
+        return amplified_epsilon(event, self.delta, self.neighboring) <= epsilon
+
+    def multiplier(self, epsilon: float, n_steps: int) -> float:
+        """Smallest noise multiplier with which the releases stay within the budget, rounded up."""
+        # The multiplier that suffices without amplification also suffices with it.
+        enough = self.gaussian_multiplier(epsilon, n_steps)
+        if not self.amplified_within(epsilon, enough, n_steps):
+            return enough
+        low = enough / 2
+        while self.amplified_within(epsilon, low, n_steps):
+            low, enough = low / 2, low
+        while enough > low * (1 + _PRECISION):
+            middle = math.sqrt(low * enough)
+            if self.amplified_within(epsilon, middle, n_steps):
+                enough = middle
+            else:
+                low = middle
+        return enough
+
+    def gaussian_multiplier(self, epsilon: float, n_steps: int) -> float:
+        """Smallest noise multiplier without amplification."""
+        mu = mu_of_budget(epsilon, self.delta, neighboring=self.neighboring, noise=self.noise)
+        full_batch = math.sqrt(n_steps) / mu
+        if self.sampling_rate == 1:
+            return full_batch
+
+        from . import sampled  # late, as above
+
+        # Sampling never costs privacy, so the multiplier of the full batch is enough.
+        return sampled.noise_multiplier_for(
+            epsilon,
+            self.delta,
+            n_steps=n_steps,
+            sampling_rate=self.sampling_rate,
+            neighboring=self.neighboring,
+            upper=full_batch,
+        )

@@ -19,11 +19,20 @@ import numpy as np
 from scipy.optimize import brentq
 
 from ..._utils.validation import COUNT, POSITIVE, check, number
-from .calibrate import epsilon_of_event, mu_of_budget
 from .composition import epsilon_of_rdp, rdp_deltas, rdp_of_event
-from .events import GaussianEvent, Neighboring, Noise, SelectionEvent, check_terms, shift_of
+from .events import (
+    MULTIPLIER,
+    NOISE,
+    GaussianEvent,
+    Neighboring,
+    Noise,
+    check_terms,
+    epsilon_of_event,
+    mu_of_budget,
+    shift_of,
+)
 from .gaussian import FloatArray
-from .trials import TrialLaw
+from .trials import TrialLaw, shape_of
 
 #: Relative precision of the budget of a fit, which is rounded down.
 _PRECISION = 1e-7
@@ -34,6 +43,56 @@ _LEAST = 2.0**-20
 
 #: The bound at one order is a minimum over others. These are dense enough that the loss is negligible.
 _ORDERS = np.concatenate([1 + np.geomspace(0.01, 1, 30), np.geomspace(2.05, 1e5, 160)])
+
+
+@dataclass(frozen=True)
+class SelectionEvent:
+    """The best of a random number of trials, each made of Gaussian releases at full batch.
+
+    Only the best trial is released. The other trials and their number stay secret.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Noise multiplier of one Gaussian release that is equivalent to all releases of a trial:
+        ``1 / sqrt(sum_t 1 / sigma_t**2)``.
+    mean : float
+        Expected number of trials.
+    distribution : str or float
+        Distribution of that number, as in :func:`~skmixdp.privacy.accounting.trials.shape_of`.
+    noise : {"float", "discrete"}, default="float"
+        As in :class:`GaussianEvent`.
+    refit_multiplier : float or None, default=None
+        The same multiplier for a final fit with the parameters of the best trial. None is no such fit.
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its range.
+    """
+
+    noise_multiplier: float
+    mean: float
+    distribution: str | float
+    noise: Noise = "float"
+    refit_multiplier: float | None = None
+
+    def __post_init__(self) -> None:
+        check("noise_multiplier", self.noise_multiplier, MULTIPLIER)
+        check("refit_multiplier", self.refit_multiplier, MULTIPLIER, None)
+        check("noise", self.noise, *NOISE)
+        refit, law = self.refit_multiplier, self.law
+        vars(self).update(
+            noise_multiplier=float(self.noise_multiplier),
+            mean=law.mean,
+            distribution=law.name,
+            refit_multiplier=None if refit is None else float(refit),
+        )
+
+    @property
+    def law(self) -> TrialLaw:
+        """Distribution of the number of trials."""
+        return TrialLaw(self.mean, shape_of(self.distribution))
 
 
 @epsilon_of_event.register

@@ -7,9 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..._utils.validation import POSITIVE, PROBABILITY, Kind, check, number
-from ...exceptions import BudgetExceededError
 from ..accounting import gaussian
-from ..accounting.calibrate import epsilon_of_event, noise_multiplier_for
 from ..accounting.composition import (
     COMPOSITION,
     ORDERS,
@@ -19,7 +17,14 @@ from ..accounting.composition import (
     epsilon_of_rdp,
     mu_of_event,
 )
-from ..accounting.events import NEIGHBORING, GaussianEvent, Neighboring, relation_name
+from ..accounting.events import (
+    NEIGHBORING,
+    GaussianEvent,
+    Neighboring,
+    epsilon_of_event,
+    noise_multiplier_for,
+    relation_name,
+)
 from ..report import attack_success
 
 _SUM = number(0, closed="both")
@@ -44,6 +49,10 @@ def _is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+class BudgetExceededError(RuntimeError):
+    """A charge exceeds the remaining budget of a data set; nothing was released."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from ..accounting.events import GaussianEvent, SelectionEvent
+from ..accounting.events import GaussianEvent
+from ..accounting.selection import SelectionEvent
 
 _Kind = TypeVar("_Kind", bound=type)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine import Budget, Options, Run, make_plan
+from skmixdp._engine import Options, Run, make_plan
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from skmixdp.algorithms.modelmix import (
@@ -21,6 +21,7 @@ from skmixdp.algorithms.modelmix import (
 from skmixdp.components import GradientQuery, L2Clip, PublicSubspace
 from skmixdp.components.protocols import ReleasedArray, ReleaseFacts, StepContext
 from skmixdp.privacy import NoiseSource
+from skmixdp.privacy.accounting.events import Budget
 from tests.conftest import Silent, make_problem, make_regression_problem, train
 from tests.rounding import assert_close
 

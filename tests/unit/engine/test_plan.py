@@ -5,13 +5,14 @@ from functools import partial
 import numpy as np
 import pytest
 
-from skmixdp._engine import Budget, make_plan
+from skmixdp._engine import make_plan
 from skmixdp._linear import SoftmaxLoss
 from skmixdp.algorithms import AdaMix, Auto, NoisyGD, TheoreticalAdaMix
 from skmixdp.components import BalancedSteps
 from skmixdp.components.protocols import ReleaseFacts
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import GaussianEvent, epsilon_of, noise_multiplier_for, steps_for
+from skmixdp.privacy.accounting.events import Budget
 from tests.conftest import make_problem, make_regression_problem
 
 PROBLEM = make_problem()
