@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from skmixdp._engine import OpenRows, Options, drive, loop, make_plan, of_rows, training
-from skmixdp._learning.geometry import Learner
+from skmixdp._learning.facts import Learner
 from skmixdp._linear import MultilabelLoss, SquaredLoss, classification_loss
 from skmixdp._rows import RowMap
 from skmixdp.algorithms import PAZO

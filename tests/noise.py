@@ -130,7 +130,7 @@ def watch(
         monkeypatch.setattr(kind, METHOD, asking(vars(kind)[METHOD]))
 
     importlib.import_module(
-        "skmixdp._learning.noisy_sum"
+        "skmixdp._learning.noisy_sums"
     )  # which is loaded late otherwise, and would keep what follows
     original = getattr(sys.modules["skmixdp._engine.release"], FUNCTION)
     log: list[Release] = []

@@ -29,9 +29,8 @@ from .._rows import (
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport
 from ..privacy.sums import SumBudget
-from .comparison import sensitivity_of
-from .geometry import Learner, Learning
-from .noisy_sum import noisy_sums
+from .facts import Learner, Learning, sensitivity_of
+from .noisy_sums import noisy_sums
 
 #: Magnitudes are powers of two, up to this exponent on both sides of 1.
 _EXPONENT = 50

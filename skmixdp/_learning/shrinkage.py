@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from ..components.protocols import FloatArray, PublicInfo, Rounds, StepContext, Update
-from .comparison import comparison_query, comparison_share, expected_losses, sensitivity_of
+from .corrections import comparison_query, expected_losses
+from .facts import sensitivity_of, share_for
 
 #: Candidate shares ``s`` of the change from the start to the released head.
 _SHARES = np.array([0.0, 0.25, 0.5, 0.75])
@@ -92,8 +93,8 @@ class PublicShrinkage(Update):
         self.info = info
         self.intercept = intercept
         mu, n_rows = info.mu, info.n_private
-        shares = comparison_share(mu, n_rows, 1, _ERROR, _LARGEST_ERROR)
-        parts = 0.0 if intercept is None else comparison_share(mu, n_rows, len(_PARTS))
+        shares = share_for(mu, n_rows, 1.0, _ERROR, _LARGEST_ERROR)
+        parts = 0.0 if intercept is None else share_for(mu, n_rows, math.sqrt(len(_PARTS)))
         can_compare = shares > 0 and info.loss.has_classes and info.view.n_rows >= _FEWEST
         self.closing_share = shares + parts if can_compare else 0.0
         self._compares_parts = parts > 0
@@ -181,7 +182,13 @@ class PublicShrinkage(Update):
         usual = 1.0 if data.loss.quadratic else min(1.0, _LEAST_USUAL + _SLOPE * certain)
         smaller = _SHARES[(min(1.0, _KEPT * certain) <= _SHARES) & (usual > _SHARES)]
         candidates = np.append(smaller, usual)
-        losses = self._losses(change, candidates)
+        # Losses of held-out rows, (shares, scales, rows).
+        scales, parts = np.ones(1) if data.loss.quadratic else _SCALES, []
+        for start, judge in self.info.held_out:
+            near, far = judge.X @ start.T, judge.X @ change.T
+            heads = ((b * (near + s * far) for b in scales) for s in candidates)
+            parts.append([[judge.loss.values(Z, judge.y) for Z in scaled] for scaled in heads])
+        losses = np.concatenate(parts, axis=2)
         best = losses.mean(axis=2).argmin(axis=1)
         # The usual share, unless the loss of a smaller one is clearly lower.
         of_rows = losses[np.arange(len(candidates)), best]
@@ -210,15 +217,6 @@ class PublicShrinkage(Update):
             UserWarning,
             stacklevel=2,
         )
-
-    def _losses(self, change: FloatArray, shares: FloatArray) -> FloatArray:
-        """Loss of each held-out row, (shares, scales, rows)."""
-        scales = np.ones(1) if self.info.loss.quadratic else _SCALES
-        parts = []
-        for start, judge in self.info.held_out:
-            near, far = judge.X @ start.T, judge.X @ change.T
-            parts.append([[judge.loss.values(b * (near + s * far), judge.y) for b in scales] for s in shares])
-        return np.concatenate(parts, axis=2)
 
 
 def reliable_balance(halves: Sequence[tuple[FloatArray, NDArray[Any]]], n_classes: int) -> FloatArray:

@@ -11,8 +11,7 @@ import numpy as np
 from .._rows import Block, Contribution
 from ..components.protocols import FloatArray, Loss, PrivateQuery, PublicInfo, Rounds, Update
 from ..components.zeroth_order import clipped, scalars
-from .comparison import comparison_share
-from .geometry import Learner, Learning
+from .facts import Learner, Learning, share_for
 
 #: Differences of losses are clipped at this quantile of those of public rows.
 _QUANTILE = 0.9
@@ -123,7 +122,7 @@ class StartComparison:
     def __init__(self, inner: Update, info: PublicInfo) -> None:
         self.inner = inner
         self.info = info
-        share = comparison_share(info.mu, info.n_private, 1, _ERROR, _MOST_ERROR)
+        share = share_for(info.mu, info.n_private, 1.0, _ERROR, _MOST_ERROR)
         self.closing_share = share if info.view.n_rows >= FEWEST else 0.0
 
     def closing(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:

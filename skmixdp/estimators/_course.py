@@ -11,26 +11,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import Course, RowsKey, Run, of_rows, training
-from .._learning.class_shares import LogitAdjustment, class_shares, count_share, in_class
 from .._learning.columns import columns_share, noisy_columns, unmapped
-from .._learning.comparison import comparison_share, is_correct
-from .._learning.geometry import (
+from .._learning.corrections import LogitAdjustment
+from .._learning.facts import (
     LENGTH_LIMIT,
     Learner,
     Learning,
     NoisyMean,
     Shares,
+    class_shares,
+    count_share,
+    counts_query,
+    in_class,
     intercept_constant,
+    is_correct,
     leading_directions,
     length_share,
-    noisy_counts,
     noisy_length,
+    noisy_logits,
     noisy_mean,
     noisy_second_moment,
     second_moment_share,
+    share_for,
     warn_of_few_columns,
 )
-from .._learning.label_shares import noisy_logits
 from .._learning.targets import FEWEST, start_predicts
 from .._linear import Loss, WeightedLoss, predicted_classes, with_weights, work_of_pass
 from .._rows import (
@@ -380,8 +384,8 @@ def balanced_by_counts(inputs: FitInputs, learner: Learner, share: float) -> Cou
     """The inputs with weights in inverse proportion to noisy class counts."""
     multiplier = inputs.budget.multiplier(share)
     nowhere = np.zeros((0, 0))  # labels need no products
-    flags = partial(in_class, n_classes=inputs.n_counted)
-    counts = yield from of_rows(LabelRows(inputs), noisy_counts(learner, nowhere, flags, multiplier))
+    query = counts_query(nowhere, partial(in_class, n_classes=inputs.n_counted))
+    counts, _ = yield from of_rows(LabelRows(inputs), learner.ask(learner.mechanism(multiplier), query))
     shares = class_shares(counts, multiplier, inputs.n_rows)
     by_class = 1 / (len(shares) * shares)  # of mean 1 over the rows
     weights = by_class[inputs.y]
@@ -563,7 +567,7 @@ def check_share(head: Any, inputs: FitInputs) -> float:
     without = inputs.without_public_rows()
     if head._map_rules(without).whitens_alone and not head._learns_geometry(without, None):
         return 0.0
-    return comparison_share(inputs.budget.mu, inputs.n_rows, 1, _CHECK_ERROR, _MOST_CHECK_ERROR)
+    return share_for(inputs.budget.mu, inputs.n_rows, 1.0, _CHECK_ERROR, _MOST_CHECK_ERROR)
 
 
 def start_is_useful(planned: PlannedHead, learner: Learner, multiplier: float) -> Learning[bool]:
@@ -575,7 +579,8 @@ def start_is_useful(planned: PlannedHead, learner: Learner, multiplier: float) -
     info = planned.run.info
     if not info.loss.has_classes:
         return (yield from start_predicts(info, learner, multiplier))
-    (correct,) = yield from noisy_counts(learner, info.view.W, is_correct, multiplier)
+    query = counts_query(info.view.W, is_correct)
+    (correct,), _ = yield from learner.ask(learner.mechanism(multiplier), query)
     right = [predicted_classes(judge.X @ start.T) == judge.y for start, judge in info.held_out]
     expected = _FAR_WORSE * float(np.mean(np.concatenate(right))) * learner.n_rows
     if correct + _CLEARLY * multiplier >= expected:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Closing, Options, Run, make_plan
-from .._learning.class_shares import LogitAdjustment
+from .._learning.corrections import LogitAdjustment
 from .._linear import Loss, row_norms
 from .._rows import (
     Columns,

@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._learning.class_shares import LogitAdjustment, counts_are_useful
-from .._learning.label_shares import label_share
+from .._learning.corrections import LogitAdjustment, temperature
+from .._learning.facts import count_share, label_share
 from .._learning.shrinkage import can_balance
-from .._learning.temperature import temperature
 from .._linear import Loss, MultilabelLoss, WeightedLoss, classification_loss
 from .._rows import (
     RowMap,
@@ -374,7 +373,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             return "n_steps or noise_multiplier leaves no budget that could be divided"
         if self.batch_size is not None:
             return f"batch_size={self.batch_size} excludes releases over all rows"
-        if not counts_are_useful(inputs.budget.mu, inputs.n_rows, n_classes):
+        if not count_share(inputs.budget.mu, inputs.n_rows, n_classes):
             return f"{inputs.n_rows} rows of {n_classes} classes are too few for this budget"
         return None
 

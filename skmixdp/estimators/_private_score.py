@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine import OpenRows, charge_event, drive, of_rows
-from .._learning.comparison import all_right, is_correct
-from .._learning.geometry import Learner, noisy_counts
+from .._learning.facts import Learner, all_right, counts_query, is_correct
 from .._linear import predicted_classes
 from .._rows import Block, PersonTable, check_groups, check_private_rows, check_targets, groups_of, labels_of
 from .._utils.validation import POSITIVE, PROBABILITY, check
@@ -71,8 +70,10 @@ class PrivateSumsMixin:
 
         learner = Learner(n_rows, None, noise, self._products_dtype())
         with recorded_outcome(self.ledger, charge):
-            sums = of_rows(OpenRows(rows), noisy_counts(learner, head, scores, multiplier))
-            return drive([sums])[0], n_rows
+            sums = of_rows(
+                OpenRows(rows), learner.ask(learner.mechanism(multiplier), counts_query(head, scores))
+            )
+            return drive([sums])[0][0], n_rows
 
     def _scored_head(self: Any) -> Array:
         """The head (k, d_in) in the units of its rows."""

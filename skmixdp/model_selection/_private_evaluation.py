@@ -11,8 +11,8 @@ from scipy.special import logit
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from .._learning.comparison import sensitivity_of
-from .._learning.histograms import noisy_histograms
+from .._learning.facts import sensitivity_of
+from .._learning.noisy_sums import noisy_histograms
 from .._rows import (
     Persons,
     RowFiles,

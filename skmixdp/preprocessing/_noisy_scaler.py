@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._learning.columns import released_columns
-from .._learning.noisy_sum import noisy_sum
+from .._learning.noisy_sums import noisy_sum
 from .._rows import Persons, check_groups
 from .._utils.validation import (
     FLAG,

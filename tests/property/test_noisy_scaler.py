@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._learning.noisy_sum import noisy_sum
+from skmixdp._learning.noisy_sums import noisy_sum
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy.sums import SumBudget
 from tests.conftest import Watched

@@ -16,8 +16,8 @@ from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import OpenRows, drive, of_rows
 from skmixdp._learning.columns import _BINS, _magnitudes, _places, noisy_columns, unmapped
-from skmixdp._learning.geometry import Learner, noisy_second_moment
-from skmixdp._learning.temperature import temperature
+from skmixdp._learning.corrections import temperature
+from skmixdp._learning.facts import Learner, noisy_second_moment
 from skmixdp._linear import sum_error
 from skmixdp._rows import ArrayTable, BinCounts, Columns, InMemoryRows, RowMap
 from skmixdp.components.protocols import PrivateQuery

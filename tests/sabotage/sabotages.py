@@ -169,7 +169,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "exact sums in a report",
         "A hidden attribute of a scaler's report, which pickles keep, holds the sums before their noise.",
-        "_learning/noisy_sum.py",
+        "_learning/noisy_sums.py",
         "    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n",
         "    made = noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n"
         '    object.__setattr__(made[1], "_sums", values.sum(axis=0))\n    return made\n',
@@ -186,7 +186,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "counts with a sensitivity of 1/2",
         "The noise of private scores is half of what is charged.",
-        "_learning/comparison.py",
+        "_learning/facts.py",
         "(ReleasedArray(1.0, share),)",
         "(ReleasedArray(0.5, share),)",
         "tests/unit/learning/test_counting.py::"
@@ -219,7 +219,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "compared heads with the sensitivity of one",
         "The noise of several differences is that of a single one.",
-        "_learning/comparison.py",
+        "_learning/facts.py",
         "math.sqrt(n_sums) * (1 + 1e-9)",
         "1.0",
         "tests/unit/learning/test_comparison.py::test_the_sensitivity_is_reached_and_not_more_than_needed",
@@ -227,7 +227,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "class counts with a sensitivity of 1/2",
         "The noise of class counts is half of what is accounted for.",
-        "_learning/comparison.py",
+        "_learning/facts.py",
         "(ReleasedArray(1.0, share),)",
         "(ReleasedArray(0.5, share),)",
         "tests/statistical/test_class_counts.py::test_counts_carry_the_noise_of_their_multiplier",
@@ -259,7 +259,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "second moments without a clip",
         "Rows longer than 1 add more to the noisy power method than is stated.",
-        "_learning/geometry.py",
+        "_learning/facts.py",
         "clip_rows(Z, block, _CLIP)",
         "clip_rows(Z, block, L2Clip(1e9))",
         "tests/unit/learning/test_geometry.py::test_no_row_adds_more_than_length_one_to_the_second_moments",
@@ -1407,7 +1407,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a second moment without a clip",
         "A row longer than the others adds any square to the second moment.",
-        "_learning/geometry.py",
+        "_learning/facts.py",
         "        points=np.eye(n_features),  # whose products are the entries\n"
         "        contribute=_second_moments,\n",
         "        points=np.eye(n_features),  # whose products are the entries\n"
@@ -1418,7 +1418,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a second moment with half of its noise",
         "The second moment costs four times what is stated.",
-        "_learning/geometry.py",
+        "_learning/facts.py",
         "    total, scale = yield from learner.ask(learner.mechanism(multiplier), query)\n"
         "    values, vectors",
         "    total, scale = yield from learner.ask(learner.mechanism(0.5 * multiplier), query)\n"
@@ -1429,15 +1429,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "shares of labels with the sensitivity of one label",
         "The noise of the sums of k labels is that of a single one.",
-        "_learning/label_shares.py",
-        "return math.sqrt(n_labels) / 2 * (1 + 1e-9)",
-        "return 1 / 2 * (1 + 1e-9)",
+        "_learning/facts.py",
+        "releases=(ReleasedArray(sensitivity_of(n_labels) / 2),),",
+        "releases=(ReleasedArray(0.5),),",
         _SHARES_OF_LABELS,
     ),
     _sabotage(
         "sums of labels that are not centred",
         "A row with all labels moves their sums twice as far as is stated.",
-        "_learning/label_shares.py",
+        "_learning/facts.py",
         "[:, :n_labels] - 0.5",
         "[:, :n_labels] - 0.0",
         _SHARES_OF_LABELS,
@@ -1463,7 +1463,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a temperature of labels that adds up over them",
         "A row moves the sums by up to the number of its labels, and the noise is for one.",
-        "_learning/temperature.py",
+        "_learning/corrections.py",
         "- correct) / n_labels for scale",
         "- correct) for scale",
         "tests/unit/learning/test_temperature.py::test_no_row_of_several_labels_adds_more_than_1_at_any_scale",
@@ -1479,7 +1479,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a temperature with a sensitivity of 1",
         "A row moves eight sums by up to 1, and the noise is that of one of them.",
-        "_learning/temperature.py",
+        "_learning/corrections.py",
         "releases=(ReleasedArray(sensitivity_of(len(scales))),),",
         "releases=(ReleasedArray(1.0),),",
         "tests/unit/learning/test_temperature.py::test_the_sensitivity_is_reached_and_not_more_than_needed",
@@ -1487,7 +1487,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a temperature of outputs that are no numbers",
         "Outputs that are no numbers count as large ones, and such a row moves the temperature alone.",
-        "_learning/temperature.py",
+        "_learning/corrections.py",
         "np.nan_to_num(over, copy=False).T",
         "np.nan_to_num(over, copy=False, nan=1e9).T",
         "tests/unit/learning/test_temperature.py::test_no_row_adds_more_than_1_at_any_scale",
@@ -1497,17 +1497,17 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "The temperature is that of the private rows; the noisy sums are released and left unused.",
         (
             Edit(
-                "skmixdp/_learning/temperature.py",
+                "skmixdp/_learning/corrections.py",
                 "    scales = 2.0**_LOGARITHMS\n",
                 "    scales, exact = 2.0**_LOGARITHMS, []\n",
             ),
             Edit(
-                "skmixdp/_learning/temperature.py",
+                "skmixdp/_learning/corrections.py",
                 "contribute=partial(measure, scales=scales),",
                 "contribute=lambda *of: exact.append(measure(*of, scales)[1]) or (None, exact[-1]),",
             ),
             Edit(
-                "skmixdp/_learning/temperature.py",
+                "skmixdp/_learning/corrections.py",
                 "isotonic_regression(sums + prior)",
                 "isotonic_regression(sum(each.sum(axis=0) for each in exact))",
             ),
@@ -1526,7 +1526,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "classes one by one with a sensitivity of 1",
         "A row adds to a cell of each class, and the noise is that of one cell.",
-        "_learning/histograms.py",
+        "_learning/noisy_sums.py",
         "releases=(ReleasedArray(sensitivity_of(n_histograms)),),",
         "releases=(ReleasedArray(1.0),),",
         _EVALUATED + "test_several_classes[one_vs_rest-3]",
@@ -1534,9 +1534,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "an evaluation with two thirds of its noise",
         "The histogram costs more than is stated.",
-        "_learning/histograms.py",
-        "learner.ask(learner.mechanism(multiplier), query)",
-        "learner.ask(learner.mechanism(0.66 * multiplier), query)",
+        "_learning/noisy_sums.py",
+        "counts, scale = yield from learner.ask(learner.mechanism(multiplier), query)",
+        "counts, scale = yield from learner.ask(learner.mechanism(0.66 * multiplier), query)",
         "tests/statistical/test_evaluation.py::"
         "test_each_layout_has_the_noise_of_its_sensitivity[two classes-add_or_remove_one-float]",
     ),
@@ -1762,7 +1762,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a scaler that counts rows for persons",
         "A person with many rows moves noisy means and deviations by one unit for each of them.",
-        "_learning/noisy_sum.py",
+        "_learning/noisy_sums.py",
         "if persons is None:",
         "if len(values):",
         _BESIDE_FITS + "test_a_scaler_has_the_mean_and_deviation_over_persons",

@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import GaussianMechanism, release
-from skmixdp._learning.class_shares import (
-    class_shares,
-    count_share,
-    counts_are_useful,
-    in_class,
-)
-from skmixdp._learning.comparison import counts_query
+from skmixdp._learning.facts import class_shares, count_share, counts_query, in_class
 from skmixdp._linear import with_weights
 from skmixdp._rows import Block, InMemoryRows
 from tests.conftest import Silent
@@ -51,9 +45,9 @@ def test_an_empty_class_has_the_share_of_the_noise():
 
 
 def test_budgets_follow_public_facts():
-    assert counts_are_useful(0.27, 12_000, 10) and not counts_are_useful(0.27, 300, 10)
+    assert count_share(0.27, 12_000, 10) and not count_share(0.27, 300, 10)
     # Noisier counts will do if adjustments can be compared.
-    assert counts_are_useful(0.7, 2400, 77) and not counts_are_useful(0.145, 1400, 10)
+    assert count_share(0.7, 2400, 77) and not count_share(0.145, 1400, 10)
     assert count_share(1.0, 10**6, 10) == 0.005 and count_share(0.27, 2000, 10) == 0.02
 
 

@@ -8,13 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._learning.comparison import (
-    comparison_query,
-    comparison_share,
-    expected_losses,
-    sensitivity_of,
-    spanning_heads,
-)
+from skmixdp._learning.corrections import comparison_query, expected_losses, spanning_heads
+from skmixdp._learning.facts import sensitivity_of, share_for
 from skmixdp._linear import with_weights
 from skmixdp._rows import Block, InMemoryRows, Request
 
@@ -22,9 +17,9 @@ Y = np.array([0, 0, 0, 1, 1, 2])
 
 
 def test_its_budget_follows_public_facts():
-    assert comparison_share(1.0, 10**6, 3) == 0.002 and comparison_share(0.27, 800, 3) == 0.0
+    assert share_for(1.0, 10**6, math.sqrt(3)) == 0.002 and share_for(0.27, 800, math.sqrt(3)) == 0.0
     mu, n = 0.27, 20_000
-    error = math.sqrt(3 / comparison_share(mu, n, 3)) / (mu * n)
+    error = math.sqrt(3 / share_for(mu, n, math.sqrt(3))) / (mu * n)
     assert error == pytest.approx(0.006, rel=0.01)
 
 

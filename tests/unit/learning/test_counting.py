@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from skmixdp._learning.geometry import noisy_counts
+from skmixdp._learning.facts import counts_query
 from skmixdp._linear import sum_error
 from skmixdp._rows import InMemoryRows
 from tests.conftest import Watched, learned
@@ -10,8 +10,10 @@ X = np.random.default_rng(0).normal(size=(20, 3))
 FLAGS = np.arange(20) % 3 == 0
 
 
-def flags_of(Z, block):
-    return (block.y == 1)[:, np.newaxis]
+def count(learner, multiplier):
+    query = counts_query(np.zeros((1, 3)), lambda Z, block: (block.y == 1)[:, np.newaxis])
+    counts, _ = yield from learner.ask(learner.mechanism(multiplier), query)
+    return counts
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -23,16 +25,16 @@ def test_a_row_changes_a_count_by_one_and_the_noise_is_that_of_one_row(dtype):
         if place is not None:
             flags[place] = False
         rows = InMemoryRows(X.astype(dtype), flags.astype(int))
-        learned(rows, noisy_counts, np.zeros((1, 3)), flags_of, 7.0, noise=noise)
-        ((count,),) = noise.sums
+        learned(rows, count, 7.0, noise=noise)
+        ((seen,),) = noise.sums
         assert 7.0 <= noise.scales[0] <= 7.0 * (1 + 2 * sum_error(20, dtype).relative)
-        counted.append(float(count))
+        counted.append(float(seen))
     assert counted == [7.0, 6.0, 7.0]
 
 
 def test_a_count_comes_out_with_noise_of_its_multiplier():
     rows = InMemoryRows(X, FLAGS.astype(int))
     noise = Watched()
-    released = learned(rows, noisy_counts, np.zeros((1, 3)), flags_of, 7.0, noise=noise)
+    released = learned(rows, count, 7.0, noise=noise)
     # What is watched releases noise alone: that of the same seed.
     assert released == Watched().add_noise(np.zeros(1), noise.scales[0], None)[0]

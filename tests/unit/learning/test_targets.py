@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import Options
-from skmixdp._learning.comparison import comparison_share
+from skmixdp._learning.facts import share_for
 from skmixdp._learning.targets import StartComparison, gains, gains_query, start_predicts, usual_gain
 from skmixdp._linear import MultilabelLoss, SquaredLoss, with_weights
 from skmixdp._rows import Block, InMemoryRows, Request
@@ -206,7 +206,7 @@ def test_a_head_that_is_about_as_good_is_returned(change):
 def test_its_budget_follows_public_facts():
     _, _, info = problem()
     share = StartComparison(None, info).closing_share
-    assert share == comparison_share(1.0, N, 1, 0.03, 0.1) > 0
+    assert share == share_for(1.0, N, 1.0, 0.03, 0.1) > 0
     assert StartComparison(None, problem(n_pub=9)[2]).closing_share == 0
 
 

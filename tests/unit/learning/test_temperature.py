@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import Closing
-from skmixdp._learning.temperature import _LOGARITHMS, _USUAL, _overconfidence, temperature
+from skmixdp._learning.corrections import _LOGARITHMS, _USUAL, _overconfidence, temperature
 from skmixdp._linear import with_weights
 from skmixdp._rows import Block, InMemoryRows, Request
 from tests.conftest import make_label_problem, make_problem

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._learning.geometry import NoisyMean
+from skmixdp._learning.facts import NoisyMean
 from skmixdp._linear import NARROW, row_memory, row_norms
 from skmixdp._rows import ArrayTable, Columns, InMemoryRows, Request, RowMap, Whitening
 from skmixdp.estimators._course import HeadRows

@@ -1,14 +1,13 @@
-"""Noisy sums outside of any fit, with a budget of their own."""
+"""Noisy sums and histograms outside of any fit, with a budget of their own."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._engine import OpenRows, as_reported, charge_event, drive, of_rows
-from .._engine.loop import Asked
-from .._engine.release import GaussianMechanism, Released
-from .._rows import ArrayTable, InMemoryRows, Persons, PersonTable, PrivateRows, RowMap
+from .._rows import ArrayTable, BinCounts, InMemoryRows, Persons, PersonTable, PrivateRows, RowMap
 from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import (
@@ -20,6 +19,7 @@ from ..privacy import (
 )
 from ..privacy.noise import noise_caveats, noise_source
 from ..privacy.sums import SumBudget
+from .facts import Learner, Learning, sensitivity_of
 
 _Result = TypeVar("_Result")
 
@@ -51,12 +51,10 @@ def noisy_sum(
         releases=(ReleasedArray(clip.sensitivity(np.dtype("float64"))),),
     )
 
-    def asked(multiplier: float, noise: NoiseSource) -> Generator[Asked, Released, FloatArray]:
-        mechanism = GaussianMechanism(multiplier, 1, noise)
-        mechanism.begin_step(None)
-        released = yield mechanism, query
-        total: FloatArray = released.arrays[0][0]
-        return total
+    def asked(multiplier: float, noise: NoiseSource) -> Learning[FloatArray]:
+        learner = Learner(len(values), None, noise, values.dtype)
+        total, _ = yield from learner.ask(learner.mechanism(multiplier), query)
+        return np.asarray(total[0])
 
     def rows(exact: bool) -> PrivateRows:
         labels = np.zeros(len(values))
@@ -72,7 +70,7 @@ def noisy_sum(
 @np.errstate(all="ignore")
 def noisy_sums(
     rows: Callable[[bool], PrivateRows],
-    asked: Callable[[float, NoiseSource], Generator[Asked, Released, _Result]],
+    asked: Callable[[float, NoiseSource], Learning[_Result]],
     budget: SumBudget,
     treated_as_public: tuple[str, ...],
     description: str,
@@ -122,3 +120,40 @@ def noisy_sums(
         **as_reported(charge),
     )
     return result, report
+
+
+def noisy_histograms(
+    bins: NDArray[np.intp],
+    n_bins: int,
+    budget: SumBudget,
+    treated_as_public: tuple[str, ...],
+    persons: Persons | None,
+) -> tuple[NDArray[np.float64], float, PrivacyReport]:
+    """Histograms (h, n_bins) of PRIVATE rows, the standard deviation of their noise, and the report.
+
+    ``bins`` (n_rows, h) are the cells to which a row adds 1. With ``persons``, each of them adds 1 to each
+    histogram, divided among the cells as their rows are.
+
+    *Guarantee*: one Gaussian release of the budget, of sensitivity ``sqrt(h)``.
+    """
+    n_histograms = bins.shape[1]
+    n_rows, unit = (len(bins), "row") if persons is None else persons[1:]
+    nothing = np.empty((len(bins), 0))  # cells need no features
+
+    def rows(exact: bool) -> PrivateRows:
+        if persons is None:
+            return InMemoryRows(nothing, bins, exact=exact)
+        return PersonTable(ArrayTable(nothing), *persons).label_rows(bins, nothing.dtype)
+
+    def asked(multiplier: float, noise: NoiseSource) -> Learning[tuple[NDArray[np.float64], float]]:
+        query = PrivateQuery(
+            points=np.zeros((0, 0)),
+            contribute=lambda Z, block: (None, BinCounts(block.y, n_bins)),
+            releases=(ReleasedArray(sensitivity_of(n_histograms)),),
+        )
+        learner = Learner(n_rows, None, noise, np.dtype(np.float64))
+        counts, scale = yield from learner.ask(learner.mechanism(multiplier), query)
+        return np.asarray(counts, dtype=np.float64).reshape(n_histograms, n_bins), scale
+
+    released, report = noisy_sums(rows, asked, budget, treated_as_public, "private_evaluation", unit=unit)
+    return *released, report

@@ -1,4 +1,4 @@
-"""Noisy facts about private rows before training: counts, a mean, a length and leading directions.
+"""Noisy facts about private rows: counts, class and label shares, a mean, a length, leading directions.
 
 Rows that are centred and whitened need fewer steps and less noise. Public rows can tell how to centre and
 whiten. This module learns it from the private rows, for a small part of the budget.
@@ -16,14 +16,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logit
 
 from .._engine import Asked, GaussianMechanism, Released
+from .._linear import class_indices, predicted_classes
 from .._rows import Block, Contribution, effective_columns
 from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..components.queries import clip_rows
 from ..privacy import NoiseSource
-from .comparison import counts_query, share_for
 
 _Learned = TypeVar("_Learned")
 
@@ -75,6 +76,159 @@ class Learner:
         mechanism.begin_step(self.members)
         released = yield mechanism, query
         return released.arrays[0], mechanism.noise_scale(released.stated[0])
+
+
+# -- shares of the budget, and counts --------------------------------------------------------
+
+
+#: Target for the noise in a difference of accuracies, and the largest noise that is still useful.
+_ERROR, _MOST_ERROR = 0.006, 0.03
+
+#: Smallest and largest share of mu squared for a comparison.
+_LIMITS = 0.002, 0.02
+
+
+def share_for(
+    mu: float,
+    n_rows: int,
+    moved: float,
+    wanted: float = _ERROR,
+    largest: float = _MOST_ERROR,
+    limits: tuple[float, float] = _LIMITS,
+) -> float:
+    """Share of mu squared for a mean over the rows, from public facts; 0 if noise would hide the mean.
+
+    A row moves the sum by at most ``moved``. ``wanted`` is the target for the noise in the mean, ``largest``
+    the largest noise that is still useful, and ``limits`` the smallest and the largest share. By default,
+    they are those of a comparison of accuracies.
+    """
+    error = moved / (mu * n_rows)
+    share = min(max(min(error / wanted, 1.0) ** 2, limits[0]), limits[1])
+    return share if error <= largest * math.sqrt(share) else 0.0
+
+
+def sensitivity_of(n_sums: int) -> float:
+    """Sensitivity of ``n_sums`` sums if a row adds at most 1 to each."""
+    # The root is rounded up.
+    return 1.0 if n_sums == 1 else math.sqrt(n_sums) * (1 + 1e-9)
+
+
+def counts_query(
+    points: FloatArray, flags: Callable[[FloatArray, Block], NDArray[Any]], share: float = 1.0
+) -> PrivateQuery:
+    """The query for the numbers (n_counts,) of private rows that meet conditions, or for sums of scores.
+
+    ``flags(Z, block)`` (rows, n_counts) says which count each row is added to, at most one, from products
+    with ``points`` (m, d_in). Scores in [0, 1] may take the place of flags.
+
+    *Guarantee*: one row changes one count by at most 1.
+    """
+    return PrivateQuery(
+        points=points,
+        contribute=lambda Z, block: (None, flags(Z, block).astype(np.float64)),
+        releases=(ReleasedArray(1.0, share),),
+    )
+
+
+def in_class(Z: FloatArray, block: Block, n_classes: int) -> NDArray[np.bool_]:
+    """Flags (rows, n_classes) of the class of each row."""
+    return np.asarray(np.asarray(class_indices(block.y))[:, np.newaxis] == np.arange(n_classes))
+
+
+def is_correct(Z: FloatArray, block: Block) -> NDArray[np.bool_]:
+    """Flags (rows, 1) of the rows whose outputs are largest for their own class."""
+    right = predicted_classes(np.asarray(Z)) == np.asarray(class_indices(block.y))
+    return np.asarray(right)[:, np.newaxis]
+
+
+def all_right(Z: FloatArray, block: Block) -> NDArray[np.bool_]:
+    """Flags (rows, 1) of the rows (rows, k) whose labels all have outputs of the right sign."""
+    return np.asarray(((np.asarray(Z) > 0) == (np.asarray(block.y) == 1)).all(axis=1, keepdims=True))
+
+
+# -- shares of classes and labels ------------------------------------------------------------
+
+
+#: Target for the noise in a class count, and the largest noise if adjustments are compared, and if not, as
+#: parts of the mean count.
+_COUNT_ERROR, MOST_COUNT_ERROR, _MOST_UNCOMPARED = 0.1, 0.5, 0.3
+
+#: Smallest and largest share of mu squared for class counts.
+COUNT_LIMITS = 0.005, 0.02
+
+#: Factor by which the chance variation of the counts may exceed its expectation.
+_SURELY = 2.0
+
+#: Multiples of the usual adjustment that private rows compare, the weakest first.
+MULTIPLES = np.array([0.5, 1.0, 1.5])
+
+
+def count_share(mu: float, n_rows: int, n_classes: int) -> float:
+    """Share of mu squared for class counts, from public facts; 0 if noise would hide the class shares."""
+    compared = share_for(mu, n_rows, math.sqrt(len(MULTIPLES)))
+    largest = MOST_COUNT_ERROR if compared else _MOST_UNCOMPARED
+    return share_for(mu, n_rows, n_classes, _COUNT_ERROR, largest, COUNT_LIMITS)
+
+
+def class_shares(counts: FloatArray, scale: float, n_rows: int) -> FloatArray:
+    """Estimated class shares (k,), all positive, from noisy counts (k,) of ``n_rows`` rows.
+
+    ``scale`` is the standard deviation of the noise. Counts are shrunk towards equal ones by a factor as
+    James and Stein's, so shares that differ by no more than noise come out equal. No count is taken to be
+    below the standard deviation of its noise.
+    """
+    mean = n_rows / len(counts)
+    away = counts - mean
+    energy = float(away @ away)
+    chance = _SURELY * (len(counts) - 1) * scale**2
+    kept = max(0.0, 1 - chance / energy) if energy > 0 else 0.0
+    # A class without rows gets less than an equal share, with any noise.
+    shrunk = np.maximum(mean + kept * away, min(max(scale, 1.0), mean))
+    return np.asarray(shrunk / shrunk.sum())
+
+
+#: Target for the noise in the share of rows with a label, and the largest noise that is still useful.
+_LABEL_ERROR, _MOST_LABEL_ERROR = 0.003, 0.25
+
+#: Smallest and largest share of mu squared for the shares of labels.
+_LABEL_LIMITS = 0.002, 0.03
+
+
+def label_share(mu: float, n_rows: int, n_labels: int) -> float:
+    """Share of mu squared for :func:`noisy_logits`, from public facts; 0 if noise would hide them."""
+    moved = sensitivity_of(n_labels) / 2
+    return share_for(mu, n_rows, moved, _LABEL_ERROR, _MOST_LABEL_ERROR, _LABEL_LIMITS)
+
+
+def noisy_logits(learner: Learner, n_labels: int, multiplier: float) -> Learning[FloatArray]:
+    """Logits (k,) of the shares of rows that have each label, from noisy sums of rows without features.
+
+    Shares are shrunk towards their mean as by James and Stein. The remaining standard deviation of their
+    noise is the least distance that they keep from 0 and 1.
+
+    *Guarantee*: one Gaussian release of this multiplier. A row adds ``y_i - 1/2`` to the sums, whose length
+    is ``sqrt(k) / 2`` for any labels.
+    """
+
+    def contribute(Z: FloatArray, block: Block) -> Contribution:
+        return None, np.asarray(block.y)[:, :n_labels] - 0.5
+
+    query = PrivateQuery(
+        points=np.zeros((0, 0)),  # labels need no products
+        contribute=contribute,
+        releases=(ReleasedArray(sensitivity_of(n_labels) / 2),),
+    )
+    sums, scale = yield from learner.ask(learner.mechanism(multiplier), query)
+    shares, error = 0.5 + sums / learner.n_rows, scale / learner.n_rows
+    away = shares - shares.mean()
+    energy = float(away @ away)
+    kept = max(0.0, 1 - (n_labels - 1) * error**2 / energy) if energy > 0 else 0.0
+    least = max(error * math.sqrt(kept + (1 - kept) / n_labels), 1 / learner.n_rows)
+    least = min(least, 0.5)
+    return np.asarray(logit(np.clip(shares.mean() + kept * away, least, 1 - least)))
+
+
+# -- geometry --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -177,15 +331,14 @@ _ROUNDED = 1 + 1e-6
 #: Quantile of the lengths to search for, and the smallest quantile where noise lowers it.
 _QUANTILE, _LEAST_QUANTILE = 0.9, 0.5
 
-#: Target for the noise in a count, and the largest noise allowed, as parts of the rows.
-_COUNT_ERROR, _MOST_ERROR = 0.05, 0.2
+#: Target for the noise in the count of rows up to a length, and the largest noise allowed, as parts of all.
+_LENGTH_ERROR, _MOST_LENGTH_ERROR = 0.05, 0.2
 
 
 def length_share(mu: float, n_rows: int) -> float:
     """Share of mu squared for :func:`noisy_length`, from public facts; 0 if noise would hide it."""
-    error = math.sqrt(_SEARCH_ROUNDS) / (mu * n_rows)
-    share = share_for(error, _COUNT_ERROR, _LEAST_SHARE, _MOST_SHARE)
-    return share if error / math.sqrt(share) <= _MOST_ERROR else 0.0
+    moved, limits = math.sqrt(_SEARCH_ROUNDS), (_LEAST_SHARE, _MOST_SHARE)
+    return share_for(mu, n_rows, moved, _LENGTH_ERROR, _MOST_LENGTH_ERROR, limits)
 
 
 def noisy_length(learner: Learner, n_features: int, multiplier: float) -> Learning[float]:
@@ -370,20 +523,3 @@ def noisy_second_moment(learner: Learner, n_features: int, multiplier: float) ->
     total, scale = yield from learner.ask(learner.mechanism(multiplier), query)
     values, vectors = np.linalg.eigh((total + total.T) / (2 * learner.n_rows))
     return SecondMoment(np.maximum(values, 0), vectors, scale / learner.n_rows * math.sqrt(2 * n_features))
-
-
-def noisy_counts(
-    learner: Learner,
-    points: FloatArray,
-    flags: Callable[[FloatArray, Block], NDArray[Any]],
-    multiplier: float,
-) -> Learning[FloatArray]:
-    """The noisy answer (n_counts,) to a :func:`~skmixdp._learning.comparison.counts_query`.
-
-    ``multiplier`` is the standard deviation of the noise in each count. A noisy count may be below 0 or above
-    the number of rows.
-
-    *Guarantee*: one Gaussian release of this multiplier.
-    """
-    counts, _ = yield from learner.ask(learner.mechanism(multiplier), counts_query(points, flags))
-    return counts

@@ -1,0 +1,277 @@
+"""What private rows tell about a trained head, and how they correct it: noisy comparisons and sums."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.isotonic import isotonic_regression
+
+from .._engine import Closing
+from .._linear import class_indices
+from .._rows import Block, Contribution
+from ..components.protocols import FloatArray, PrivateQuery, PublicInfo, ReleasedArray, Rounds
+from .facts import (
+    COUNT_LIMITS,
+    MOST_COUNT_ERROR,
+    MULTIPLES,
+    class_shares,
+    count_share,
+    counts_query,
+    in_class,
+    is_correct,
+    sensitivity_of,
+    share_for,
+)
+
+# -- comparisons of heads --------------------------------------------------------------------
+
+#: Relative distance of a head from a span that counts as rounding; and the largest sum of factors, by which
+#: the rounding of products grows.
+_ON_SPAN, _LARGEST_FACTORS = 1e-12, 8.0
+
+
+def comparison_query(first: FloatArray, others: Sequence[FloatArray], share: float = 1.0) -> PrivateQuery:
+    """The query for how many more private rows each other head classifies correctly than the first.
+
+    All heads are (k, d_in). *Guarantee*: one row changes each of the m differences by at most 1, so the
+    sensitivity is ``sqrt(m)``.
+    """
+    multiplied, factors = spanning_heads([first, *others])
+    return PrivateQuery(
+        points=np.concatenate(multiplied),
+        contribute=partial(_gains, factors=factors),
+        releases=(ReleasedArray(sensitivity_of(len(others)), share),),
+    )
+
+
+def spanning_heads(heads: Sequence[FloatArray]) -> tuple[list[FloatArray], FloatArray]:
+    """Heads (k, d_in) that span all ``heads``, and the factors (m, r) that combine them to each.
+
+    Heads on a line need two products with each row, for any number of heads. A head is left out only if it
+    is a combination up to rounding, with factors too small to multiply the rounding of products.
+    """
+    columns = np.stack([head.ravel() for head in heads], axis=1)
+    factors = np.eye(len(heads))
+    if not np.isfinite(columns).all():
+        return list(heads), factors
+    kept: list[int] = []
+    for index, column in enumerate(columns.T):
+        if kept:
+            spanned = columns[:, kept]
+            weights = np.linalg.lstsq(spanned, column)[0]
+            distance = np.linalg.norm(spanned @ weights - column)
+            on_span = distance <= _ON_SPAN * np.linalg.norm(column)
+            if on_span and 0 < np.abs(weights).sum() <= _LARGEST_FACTORS:
+                factors[index, index], factors[index, kept] = 0.0, weights
+                continue
+        kept.append(index)
+    return [heads[index] for index in kept], factors[:, kept]
+
+
+def _gains(Z: FloatArray, block: Block, factors: FloatArray) -> Contribution:
+    """For each row and each other head: whether it is correct, minus whether the first head is.
+
+    ``Z`` holds outputs of the r spanning heads, which ``factors`` (m, r) combine to all heads.
+    """
+    products = np.split(np.asarray(Z), factors.shape[1], axis=1)
+    right = []
+    for weights in factors.tolist():
+        outputs = sum(weight * Z for weight, Z in zip(weights, products, strict=True) if weight)
+        right.append(is_correct(outputs, block).astype(np.float64))
+    first, *others = right
+    return None, np.concatenate([each - first for each in others], axis=1)
+
+
+def expected_losses(losses: FloatArray, error: float, expected: FloatArray, spread: FloatArray) -> FloatArray:
+    """Posterior means (m,) of losses of accuracy, from noisy ones and a prior for each.
+
+    ``error`` is the standard deviation of the noise; ``expected`` and ``spread`` are those of the priors.
+    """
+    weight = spread**2 / (spread**2 + error**2)
+    return np.asarray(weight * losses + (1 - weight) * expected)
+
+
+# -- the logit adjustment --------------------------------------------------------------------
+
+#: Strength of the usual adjustment: from zeros, and from a start that rare classes get back.
+_FROM_ZERO, _FROM_START = 0.6, 0.25
+
+#: Largest loss of accuracy that an adjustment may cost.
+_TOLERATED_LOSS = 0.01
+
+#: Prior for the loss of accuracy by a multiple m: mean m times the first number, with the second as standard
+#: deviation.
+_EXPECTED_LOSS, _LOSS_SPREAD = 0.012, 0.02
+
+
+class LogitAdjustment:
+    """Subtracts a multiple of the logarithms of noisy class shares from the logits of a trained head.
+
+    The class counts are released after the last step. With shares ``q`` and strength ``tau``, the logit of
+    class j becomes ``z_j - tau log q_j``. At ``tau = 1`` this estimates the classifier that is best for
+    equally frequent classes. A start is also added to the rows of rare classes, in proportion to ``1 - k
+    q_j``: the private rows of frequent classes erase what the start knew about the others. At a fixed
+    strength it is added ``min(1, tau)`` times.
+
+    If ``strength`` is None, private rows choose it. The usual adjustment has ``tau = 0.6`` from zeros, and
+    ``tau = 0.25`` with a whole start added back; ``tau`` is less where the counts are noisy. Half, once and
+    one and a half times this adjustment are compared with none, by noisy differences of the numbers of
+    correct private rows. The strongest that loses at most one point of accuracy is taken; half of it if there
+    are too few rows to compare.
+
+    ``mu`` is the budget of the whole fit, and ``intercept`` the constant of the intercept column, the last
+    one. ``shares`` (k,) are the class shares once they are released.
+
+    *Guarantee*: one Gaussian release of the counts, of sensitivity 1, and one of three differences. A row
+    moves each difference by at most 1, so their sensitivity is ``sqrt(3)``. All else is computed from
+    released heads, released counts and public rows.
+
+    Source: Menon, Jayasumana, Rawat, Jain, Veit and Kumar 2021, "Long-tail learning via logit adjustment",
+    section 4.1.
+    """
+
+    def __init__(
+        self,
+        strength: float | None,
+        n_classes: int,
+        intercept: float,
+        mu: float,
+        info: PublicInfo,
+    ) -> None:
+        self.strength = strength
+        self.n_classes = n_classes
+        self.intercept = intercept
+        self.info = info
+        # From 1 without noise in the counts to a half at the largest noise.
+        noise = n_classes / (math.sqrt(COUNT_LIMITS[1]) * mu * info.n_private)
+        self.reliability = 1 - min(1.0, noise / MOST_COUNT_ERROR) / 2
+        spent = {"class shares": count_share(mu, info.n_private, n_classes)}
+        compared = share_for(mu, info.n_private, math.sqrt(len(MULTIPLES))) if strength is None else 0.0
+        if compared:
+            spent["strength of the adjustment"] = compared
+        self.closing = Closing(spent, self._ask)
+        self.shares: FloatArray | None = None
+
+    def _ask(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
+        """The head to return. The two releases divide one step."""
+        spent = self.closing.shares
+        part = spent["class shares"] / self.closing.share
+        labels_alone = np.zeros((0, W.shape[1]))
+        (counts,) = yield counts_query(labels_alone, partial(in_class, n_classes=self.n_classes), part)
+        shares = class_shares(counts, multiplier / math.sqrt(part), self.info.n_private)
+        self.shares = shares
+        if self.strength is not None:
+            return self._adjusted(W, shares, self.strength, min(1.0, self.strength))
+        if np.ptp(shares) == 0:
+            return W
+        usual = _FROM_START if np.any(self.info.view.W) else _FROM_ZERO
+        heads = [self._adjusted(W, shares, m * usual * self.reliability, m) for m in MULTIPLES]
+        part = spent.get("strength of the adjustment", 0.0) / self.closing.share
+        if part == 0:
+            return heads[0]
+        (gains,) = yield comparison_query(W, heads, part)
+        error = multiplier / math.sqrt(part) * sensitivity_of(len(heads)) / self.info.n_private
+        expected, spread = _EXPECTED_LOSS * MULTIPLES, np.full(len(heads), _LOSS_SPREAD)
+        losses = expected_losses(-gains / self.info.n_private, error, expected, spread)
+        tolerable = np.flatnonzero(losses <= _TOLERATED_LOSS)
+        return heads[int(tolerable[-1])] if len(tolerable) else W
+
+    def _adjusted(self, W: FloatArray, shares: FloatArray, strength: float, restored: float) -> FloatArray:
+        W = np.array(W)
+        if restored and len(W) == self.n_classes:  # one output for two classes has no row for each
+            rare = np.maximum(0.0, 1 - self.n_classes * shares)
+            # At a scale at which the outputs of the start are no larger than those of the head.
+            data, start = self.info.view.data, self.info.view.W
+            outputs = (W, start) if data.n_rows == 0 else (data.X @ W.T, data.X @ start.T)
+            first, second = (float(np.linalg.norm(each)) for each in outputs)
+            scale = min(1.0, first / second) if second > 0 else 0.0
+            W += restored * rare[:, np.newaxis] * scale * start
+        logs = np.log(shares)
+        change = logs - logs.mean() if len(W) == self.n_classes else logs[1:] - logs[:1]
+        W[:, -1] -= strength / self.intercept * change
+        return W
+
+
+# -- the temperature -------------------------------------------------------------------------
+
+#: Logarithms to base 2 of the factors of the outputs that are compared.
+_LOGARITHMS = np.arange(-4.0, 4.0)
+
+#: Target for the noise in the mean of confidence less accuracy, and the largest that still tells something.
+_CONFIDENCE_ERROR, _MOST_CONFIDENCE_ERROR = 0.01, 0.2
+
+#: Logarithm of the factor that noise alone leads to: noisy heads are mostly too sure.
+_USUAL = -0.75
+
+#: Smallest and largest share of mu squared for the temperature.
+_TEMPERATURE_LIMITS = 0.002, 0.03
+
+
+def temperature(mu: float, info: PublicInfo) -> Closing | None:
+    """A closing that scales the outputs so that confidence is accuracy; None if noise would hide it.
+
+    A row adds the probability of its likeliest class, minus 1 if that class is its own, for each of several
+    scales of the outputs. The sum rises with the scale, through 0 where the head is calibrated.
+
+    With several labels per row, it adds the mean over its labels.
+
+    *Guarantee*: one release of m sums. A row changes each of them by at most 1, so the sensitivity is
+    ``sqrt(m)``.
+
+    Source: Guo, Pleiss, Sun and Weinberger 2017, "On calibration of modern neural networks", section 4.2,
+    for one temperature of all outputs.
+    """
+    moved, n_rows = math.sqrt(len(_LOGARITHMS)), info.n_private
+    share = share_for(mu, n_rows, moved, _CONFIDENCE_ERROR, _MOST_CONFIDENCE_ERROR, _TEMPERATURE_LIMITS)
+    if not share:
+        return None
+    measure = _overconfidence if info.loss.has_classes else _overconfidence_in_labels
+    return Closing({"temperature": share}, partial(_scaled, measure=measure))
+
+
+def _scaled(W: FloatArray, state: Any, multiplier: float, measure: Callable[..., Contribution]) -> Rounds:
+    """The head (k, d_in) with the scale at which the noisy sums are 0; noise draws it to the usual one."""
+    scales = 2.0**_LOGARITHMS
+    query = PrivateQuery(
+        points=W,
+        contribute=partial(measure, scales=scales),
+        releases=(ReleasedArray(sensitivity_of(len(scales))),),
+    )
+    (sums,) = yield query
+    # The sums of accurate heads hardly rise: without this line, noise alone would send them to either end.
+    prior = multiplier * sensitivity_of(len(scales)) * (_LOGARITHMS - _USUAL)
+    rising = isotonic_regression(sums + prior)
+    return W * 2.0 ** float(np.interp(0.0, rising, _LOGARITHMS))
+
+
+def _overconfidence(Z: FloatArray, block: Block, scales: FloatArray) -> Contribution:
+    """Confidence in the likeliest class at each scale, less whether the row is of that class, (rows, m)."""
+    own = np.asarray(class_indices(block.y))
+    # Class by class, so that work on few classes is vectorised over rows.
+    logits = np.array(np.asarray(Z).T, order="C")
+    if len(logits) == 1:
+        logits = np.concatenate([np.zeros_like(logits), logits])
+    logits -= logits.max(axis=0)
+    correct = logits[own, np.arange(len(own))] == 0
+    powers = np.exp(logits * logits.dtype.type(scales[0]))
+    over = np.empty((len(scales), len(own)))
+    for confidence in over:
+        # Class after class, in the same order for any number of rows; at most 1, as the largest power is 1.
+        np.divide(1, reduce(np.add, powers), out=confidence)
+        np.square(powers, out=powers)  # at twice the scale
+    over -= correct
+    return None, np.nan_to_num(over, copy=False).T
+
+
+def _overconfidence_in_labels(Z: FloatArray, block: Block, scales: FloatArray) -> Contribution:
+    """The mean over the labels (rows, k) of confidence in the likelier value, less whether it is right."""
+    Z = np.asarray(Z)
+    n_labels = Z.shape[1]
+    right = (Z > 0) == (np.asarray(block.y)[:, :n_labels] == 1)
+    # Label after label, in the same order for any number of rows; each mean is at most 1 but for rounding.
+    far, correct = np.abs(Z, dtype=np.float64).T, reduce(np.add, right.T.astype(np.float64))
+    over = [(reduce(np.add, expit(scale * far)) - correct) / n_labels for scale in scales.tolist()]
+    return None, np.nan_to_num(np.stack(over, axis=1), copy=False)
