@@ -19,7 +19,7 @@ import pandas as pd
 from skmixdp._linear import SoftmaxLoss
 from skmixdp._rows import Request
 from skmixdp.components import L2Clip
-from skmixdp.components.queries import clipped_residuals
+from skmixdp.components.clipping import clipped_residuals
 
 _REPETITIONS = 7
 

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from skmixdp._linear import classification_loss
 from skmixdp._rows import InMemoryRows, Request
 from skmixdp.components import L2Clip
-from skmixdp.components.queries import clipped_residuals
+from skmixdp.components.clipping import clipped_residuals
 
 from .problems import Size, make_problem
 from .scale import passes_on_workers

@@ -12,7 +12,7 @@ import numpy as np
 from skmixdp._linear import SoftmaxLoss
 from skmixdp._rows import ArrayTable, MeanClip, PersonTable, Request, RowMap
 from skmixdp.components import L2Clip
-from skmixdp.components.queries import clipped_residuals, unclipped_residuals
+from skmixdp.components.clipping import clipped_residuals, unclipped_residuals
 
 #: Rows, features and classes.
 SHAPES = ((50_000, 512, 10), (10_000, 384, 77), (200_000, 20, 3))

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._linear import SoftmaxLoss
 from skmixdp._rows import ArrayTable, PrivateRows, Request, RowMap, special_table
-from skmixdp.components.clipping import L2Clip
-from skmixdp.components.queries import clipped_residuals
+from skmixdp.components.clipping import L2Clip, clipped_residuals
 
 Array = NDArray[Any]
 

@@ -30,7 +30,7 @@ from skmixdp import MixedDPLogisticRegression
 from skmixdp._linear import classification_loss, worker_session
 from skmixdp._rows import InMemoryRows, Request
 from skmixdp.components import L2Clip
-from skmixdp.components.queries import clipped_residuals
+from skmixdp.components.clipping import clipped_residuals
 
 from .growth import n_cores
 from .problems import Size, make_problem

@@ -7,7 +7,7 @@ import numpy as np
 from skmixdp._linear import classification_loss
 from skmixdp._rows import InMemoryRows, Request
 from skmixdp.components import L2Clip
-from skmixdp.components.queries import clipped_residuals
+from skmixdp.components.clipping import clipped_residuals
 
 from ..measure import Case
 from ..problems import Problem

@@ -61,7 +61,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "skmixdp/algorithms/modelmix/*.py": (f"{_UNIT}/privacy", f"{_UNIT}/algorithms/test_modelmix.py"),
     "skmixdp/_engine/release.py": _RELEASE,
     "skmixdp/components/clipping.py": _GRADIENTS,
-    "skmixdp/components/queries.py": _GRADIENTS,
     "skmixdp/components/dope.py": _GRADIENTS,
     "skmixdp/components/gep.py": _GRADIENTS,
     "skmixdp/_linear/sums.py": (f"{_UNIT}/linear/test_sums.py", *_RELEASE),

@@ -22,8 +22,8 @@ from .._engine import Asked, GaussianMechanism, Released
 from .._linear import class_indices, predicted_classes
 from .._rows import Block, Contribution, effective_columns
 from ..components import L2Clip
+from ..components.clipping import clip_rows
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
-from ..components.queries import clip_rows
 from ..privacy import NoiseSource
 
 _Learned = TypeVar("_Learned")

@@ -1,11 +1,17 @@
 """Swappable pieces of algorithms, one family per file; ``protocols`` holds their interfaces."""
 
-from .clipping import AutomaticClip, L2Clip, L2LinfClip, LipschitzClip, PublicQuantileClip, deviation_norms
+from .clipping import (
+    AutomaticClip,
+    GradientQuery,
+    L2Clip,
+    L2LinfClip,
+    LipschitzClip,
+    PublicQuantileClip,
+    deviation_norms,
+)
 from .dope import DopeQuery
 from .gep import GepQuery
-from .queries import GradientQuery
-from .sampling import FullBatch, PoissonBatch
-from .steps import BalancedSteps, DecayingSteps
+from .steps import BalancedSteps, DecayingSteps, FullBatch, PoissonBatch
 from .subspaces import FullSpace, PublicSubspace
 from .updates import (
     SGD,

@@ -1,10 +1,56 @@
-"""Rules for the number and the size of steps, from public quantities only."""
+"""Rules for the steps: their private rows, their number and their size, from public quantities only."""
 
 import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .protocols import PublicInfo, ReleaseFacts
+from .public import RandomSource
+
+# -- private rows of a step ------------------------------------------------------------------
+
+
+class FullBatch:
+    """All rows in every step. Accounting is exact, and linear heads are usually more accurate with it.
+
+    Source: AdaMix, section 3.1.
+    """
+
+    def rate(self, n_private: int) -> float:
+        return 1.0
+
+    def draw(self, n_private: int, noise: RandomSource) -> NDArray[np.bool_] | None:
+        return None
+
+
+@dataclass(frozen=True)
+class PoissonBatch:
+    """Poisson sampling: each row is in the batch with the same probability, independently of the others.
+
+    A batch may be empty or large. Sums are divided by the expected size, never by the actual size, which is
+    private.
+
+    Parameters
+    ----------
+    batch_size : int
+        Expected number of rows in a step.
+
+    Source: Abadi et al. 2016; PDA-DPMD, Algorithm 1.
+    """
+
+    batch_size: int
+
+    def rate(self, n_private: int) -> float:
+        return self.batch_size / n_private
+
+    def draw(self, n_private: int, noise: RandomSource) -> NDArray[np.bool_] | None:
+        return noise.uniform((n_private,)) < self.rate(n_private)
+
+
+# -- number and size -------------------------------------------------------------------------
 
 #: Without public rows there is no centring, and part of each row's length is common to all rows. A total step
 #: that is longer by this factor is then worth its noise.
@@ -105,7 +151,8 @@ class BalancedSteps:
             balanced = self._noise(info, facts.sensitivity) / noise if noise else math.inf
             longest = self.longest * (info.n_private + info.view.n_rows) / facts.sensitivity
             balanced = min(balanced, longest / facts.n_steps)
-            curvature = self._curvature(info) / self.max_step_scale + self.l2
+            curvature = info.curvature if self.curvature is None else self.curvature
+            curvature = curvature / self.max_step_scale + self.l2
             # Public rows of zeros without an intercept have no curvature, and so no limit.
             limit = (1 + self.momentum) / ((1 - self.momentum) * curvature) if curvature else math.inf
             # The last gradients in the momentum have not moved the head yet.
@@ -121,7 +168,7 @@ class BalancedSteps:
         """The total step in units of the inverse curvature."""
         n_rows = info.n_private + info.view.n_rows
         total_step = min(self._noise(info, sensitivity) * info.mu, self.longest) * n_rows / sensitivity
-        return total_step * self._curvature(info)
+        return total_step * (info.curvature if self.curvature is None else self.curvature)
 
     def _noise(self, info: PublicInfo, sensitivity: float) -> float:
         """Standard deviation of the total noise in an output."""
@@ -129,18 +176,12 @@ class BalancedSteps:
         noise = self.noise_factor * info.loss.noise_per_output * (_UNCENTRED if uncentred else 1)
         if not isinstance(self.learning_rate, str) or self.curvature is not None:
             return noise
-        total_step = noise * info.mu * (info.n_private + info.view.n_rows) / sensitivity
-        return noise * min(1.0, total_step * _typical_curvature(info))
-
-    def _curvature(self, info: PublicInfo) -> float:
-        return info.curvature if self.curvature is None else self.curvature
-
-
-def _typical_curvature(info: PublicInfo) -> float:
-    """Typical Hessian eigenvalue of the mean loss; infinite if the start has nothing to lose by noise."""
-    if info.start is None or info.view.n_rows == 0 or info.loss.quadratic or not info.view.W.any():
-        return math.inf
-    return min(info.loss.curvature, 1 / info.loss.n_outputs) * info.view.data.typical_second_moment
+        data, loss = info.view.data, info.loss
+        if info.start is None or data.n_rows == 0 or loss.quadratic or not info.view.W.any():
+            return noise  # the start has nothing to lose by noise
+        total_step = noise * info.mu * (info.n_private + data.n_rows) / sensitivity
+        typical = min(loss.curvature, 1 / loss.n_outputs) * data.typical_second_moment
+        return noise * min(1.0, total_step * typical)
 
 
 @dataclass(frozen=True)

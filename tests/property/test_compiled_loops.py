@@ -14,7 +14,7 @@ from skmixdp import MixedDPLogisticRegression
 from skmixdp._linear import classification_loss, threads, worker_session
 from skmixdp._rows import Batch, InMemoryRows, Request
 from skmixdp.components import L2Clip
-from skmixdp.components.queries import clipped_residuals
+from skmixdp.components.clipping import clipped_residuals
 
 pytest.importorskip("numba")
 

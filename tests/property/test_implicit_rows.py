@@ -26,9 +26,9 @@ from skmixdp._rows import (
     implicit_weighted_sum,
     whitened_entries,
 )
+from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.public import PublicData
-from skmixdp.components.queries import clipped_residuals
 from tests.catalog import CLIPPERS
 from tests.conftest import exactly_whitened
 from tests.rounding import assert_close

@@ -10,8 +10,8 @@ from skmixdp._linear import SoftmaxLoss, SquaredLoss
 from skmixdp._rows import InMemoryRows, sum_resolution
 from skmixdp._rows.memory import grid_of_rows
 from skmixdp.components import L2Clip
+from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
-from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import NoiseSource
 
 

@@ -13,7 +13,7 @@ from skmixdp._engine import Run
 from skmixdp._rows import Batch, Request
 from skmixdp.algorithms import AdaMix, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from skmixdp.components import FullBatch, L2Clip, PoissonBatch
-from skmixdp.components.queries import clipped_residuals
+from skmixdp.components.clipping import clipped_residuals
 from tests.conftest import Watched, train
 from tests.module_problems import (
     GradientRows,

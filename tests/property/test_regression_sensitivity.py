@@ -9,8 +9,8 @@ from hypothesis.extra import numpy as hnp
 from skmixdp._engine import Run
 from skmixdp._linear import SquaredLoss, row_norms
 from skmixdp._rows import Block, InMemoryRows
+from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.public import PublicData
-from skmixdp.components.queries import clipped_residuals
 from tests.catalog import ALGORITHMS, CLIPPERS
 from tests.conftest import Watched, make_regression_problem, recipe_or_refusal, train
 

@@ -14,9 +14,9 @@ from skmixdp._engine import Run
 from skmixdp._linear import LogisticLoss, MultilabelLoss, SoftmaxLoss, row_norms
 from skmixdp._rows import Block, InMemoryRows
 from skmixdp.components import GradientQuery
+from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.protocols import StepContext
 from skmixdp.components.public import PublicData
-from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import NoiseSource
 from tests.catalog import ALGORITHMS, CLIPPERS, SUBSPACES
 from tests.conftest import Watched, make_label_problem, make_problem, train

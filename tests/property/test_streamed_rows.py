@@ -14,9 +14,9 @@ from hypothesis.extra import numpy as hnp
 from skmixdp._linear import UNDERFLOW_PAD, SoftmaxLoss, dot_error
 from skmixdp._rows import Batch, Request, RowMap, StreamedRows, Whitening
 from skmixdp._rows.shards import array_shard
+from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.public import PublicData
-from skmixdp.components.queries import clipped_residuals
 from tests.catalog import CLIPPERS
 from tests.conftest import exactly_whitened
 

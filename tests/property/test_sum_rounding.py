@@ -17,7 +17,7 @@ from skmixdp._linear import PANEL_ROWS, Cascade, SquaredLoss, add_products, pane
 from skmixdp._linear.sums import any_order
 from skmixdp._rows import InMemoryRows, Request, RowMap, Whitening
 from skmixdp.components import L2Clip
-from skmixdp.components.queries import clipped_residuals
+from skmixdp.components.clipping import clipped_residuals
 from tests.catalog import ALGORITHMS
 from tests.conftest import Watched, make_problem, train
 from tests.property.spies import Without, prepare, source

@@ -8,8 +8,8 @@ from hypothesis.extra import numpy as hnp
 
 from skmixdp._linear import LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss, row_norms
 from skmixdp._rows import Block
+from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.public import PublicData
-from skmixdp.components.queries import clipped_residuals
 from tests.catalog import CLIPPERS
 
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")

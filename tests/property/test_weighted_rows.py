@@ -21,8 +21,8 @@ from skmixdp._linear import (
     with_weights,
 )
 from skmixdp._rows import Block, RowMap
+from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.public import PublicData
-from skmixdp.components.queries import clipped_residuals
 from skmixdp.estimators import _course
 from tests.catalog import ALGORITHMS, CLIPPERS
 from tests.conftest import Watched, make_label_problem, make_problem, make_regression_problem, train

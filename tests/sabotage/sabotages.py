@@ -301,7 +301,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a Poisson batch drawn once and kept",
         "The same rows take part in every step, and amplification by sampling is claimed for nothing.",
-        "components/sampling.py",
+        "components/steps.py",
         "return noise.uniform((n_private,)) < self.rate(n_private)",
         'return self.__dict__.setdefault("kept", noise.uniform((n_private,)) < self.rate(n_private))',
         "tests/statistical/test_poisson.py::test_a_batch_is_drawn_anew_in_each_step[60]",
@@ -318,7 +318,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "clip x 1.5",
         "Gradients are half as long again as the sensitivity says.",
-        "components/queries.py",
+        "components/clipping.py",
         "shorten_rows(R, lengths, threshold)",
         "shorten_rows(R, lengths, 1.5 * threshold)",
         "tests/property/test_sensitivity.py::test_no_row_contributes_more_than_the_clip_states[l2]",
@@ -356,7 +356,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "rows' lengths left out of the clip",
         "A long row contributes as much more as it is longer.",
-        "components/queries.py",
+        "components/clipping.py",
         "    lengths = block.norms if R.dtype == np.float64 else block.single_norms\n",
         "    lengths = np.ones(len(R), R.dtype)\n",
         "tests/property/test_sensitivity.py::test_no_row_contributes_more_than_the_clip_states[l2]",
@@ -1101,7 +1101,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "batches from a generator that anyone can seed",
         "Batches come from NumPy's global generator, and a batch that is known amplifies nothing.",
-        "components/sampling.py",
+        "components/steps.py",
         "noise.uniform((n_private,))",
         "np.random.random(n_private)",
         "tests/statistical/test_poisson.py::test_batches_come_from_the_secret_source_of_noise",
@@ -1156,7 +1156,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "weights of rows after the clip",
         "A row of weight 7 contributes seven times the clip.",
-        "components/queries.py",
+        "components/clipping.py",
         "    R = loss.residuals(Z, block.y)\n    clip_rows(R, block, clip)\n    return R, None\n",
         '    y, weights = loss.split(block.y) if hasattr(loss, "split") else (block.y, None)\n'
         '    R = getattr(loss, "inner", loss).residuals(Z, y)\n'
@@ -1454,7 +1454,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "each label clipped by itself",
         "Every label has the whole clip, and the gradient of a row is longer than its sensitivity.",
-        "components/queries.py",
+        "components/clipping.py",
         "far = shorten_rows(R, lengths, threshold)",
         "far = np.hstack([shorten_rows(r, lengths, threshold) for r in np.hsplit(R, R.shape[1])])",
         "tests/property/test_sensitivity.py::"

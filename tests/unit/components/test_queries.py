@@ -17,9 +17,9 @@ from skmixdp.components import (
     L2LinfClip,
     PublicSubspace,
 )
+from skmixdp.components.clipping import clip_rows, clipped_residuals
 from skmixdp.components.dope import difference_part
 from skmixdp.components.protocols import Clip, ReleasedArray, StepContext
-from skmixdp.components.queries import clip_rows, clipped_residuals
 from skmixdp.privacy import NoiseSource
 from tests.conftest import make_problem
 from tests.rounding import assert_close, assert_relative

@@ -15,9 +15,9 @@ from skmixdp._engine import Plan, Recipe, Run, training
 from skmixdp._linear import SoftmaxLoss, row_norms
 from skmixdp._rows import InMemoryRows
 from skmixdp.components import SGD, FullBatch, FullSpace, GradientQuery, L2Clip, SampleWeight
+from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.protocols import PrivateQuery, PublicInfo, ReleasedArray
 from skmixdp.components.public import PublicData
-from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import GaussianEvent, NoiseSource
 from tests.conftest import train
 from tests.rounding import assert_relative
@@ -256,4 +256,4 @@ def test_the_loop_names_no_algorithm_and_branches_on_none():
     source = inspect.getsource(training).lower()
     for name in ("noisygd", "adamix", "coupling", "dpmd", "dope", "gep", "modelmix", "pazo", "isinstance"):
         assert name not in source
-    assert clipped_residuals.__module__ == "skmixdp.components.queries"
+    assert clipped_residuals.__module__ == "skmixdp.components.clipping"

@@ -13,7 +13,7 @@ from skmixdp._rows import Batch, InMemoryRows, Request, RowMap
 from skmixdp._rows.answering import block_size
 from skmixdp._rows.memory import PassingRows
 from skmixdp.components import L2Clip, public
-from skmixdp.components.queries import clipped_residuals
+from skmixdp.components.clipping import clipped_residuals
 from skmixdp.estimators import _fit
 
 rng = np.random.default_rng(0)

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
 from skmixdp._linear import LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss
 from skmixdp._rows import ArrayTable, Batch, InMemoryRows, Request, RowMap
+from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.protocols import Clip
 from skmixdp.components.public import PublicData
-from skmixdp.components.queries import clipped_residuals
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 from tests.catalog import CLIPPERS
 from tests.conftest import Silent

@@ -21,8 +21,7 @@ from skmixdp._rows import (
 )
 from skmixdp._rows.persons import Places
 from skmixdp.components import AutomaticClip, L2Clip
-from skmixdp.components.clipping import L2LinfClip
-from skmixdp.components.queries import clipped_residuals, unclipped_residuals
+from skmixdp.components.clipping import L2LinfClip, clipped_residuals, unclipped_residuals
 
 AS_THEY_ARE = RowMap(None, False, None)
 LOSS = SoftmaxLoss(3)

@@ -8,7 +8,7 @@ import pytest
 from skmixdp._linear import classification_loss, read_ahead, row_memory
 from skmixdp._rows import Batch, InMemoryRows, Request, memory
 from skmixdp.components import L2Clip
-from skmixdp.components.queries import clipped_residuals
+from skmixdp.components.clipping import clipped_residuals
 
 rng = np.random.default_rng(0)
 

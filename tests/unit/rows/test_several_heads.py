@@ -7,8 +7,7 @@ import pytest
 
 from skmixdp._linear import PANEL_ROWS, LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss
 from skmixdp._rows import Batch, InMemoryRows, Request
-from skmixdp.components.clipping import AutomaticClip, L2Clip, L2LinfClipAt
-from skmixdp.components.queries import clipped_residuals
+from skmixdp.components.clipping import AutomaticClip, L2Clip, L2LinfClipAt, clipped_residuals
 
 rng = np.random.default_rng(0)
 N, D = 2000, 12

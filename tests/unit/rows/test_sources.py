@@ -21,7 +21,7 @@ from skmixdp._rows import (
     sum_resolution,
 )
 from skmixdp.components import L2Clip
-from skmixdp.components.queries import clipped_residuals
+from skmixdp.components.clipping import clipped_residuals
 from skmixdp.privacy import NoiseSource
 from tests.catalog import ALGORITHMS
 from tests.conftest import Silent, Watched, make_problem, train

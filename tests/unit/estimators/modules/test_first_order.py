@@ -13,7 +13,7 @@ from skmixdp._engine import Options, Run
 from skmixdp._rows import InMemoryRows, Request
 from skmixdp.algorithms import DOPE, GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, DPZero, ModelMix, NoisyGD
 from skmixdp.components import FullBatch, L2Clip, PoissonBatch
-from skmixdp.components.queries import clipped_residuals
+from skmixdp.components.clipping import clipped_residuals
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 from tests.conftest import Silent, make_problem, train
