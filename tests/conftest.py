@@ -73,7 +73,7 @@ class Problem:
         self,
         algorithm: Any,
         *,
-        l2: Any = "auto",
+        l2: float | None = None,
         learning_rate: Any = "auto",
         exact: bool = False,
         sampling=None,
@@ -165,10 +165,10 @@ def recipe_or_refusal(problem, algorithm, **options):
         return problem.recipe(algorithm, **options)
     except ValueError as error:
         message = str(error)
-    if problem.info.view.n_rows == 0 and isinstance(algorithm, PAZO):
+    if problem.info.view.data.n_rows == 0 and isinstance(algorithm, PAZO):
         assert "needs public rows" in message and "use DPZero" in message
     else:
-        assert f"cannot train {problem.info.loss.name}: " in message
+        assert f"cannot train {problem.info.view.data.loss.name}: " in message
     assert ". " not in message and message.endswith(".")
     return None
 

@@ -141,7 +141,8 @@ def watch(
         of_pass = next(passes)
         seen = _Rows(rows, listener)
         noisy = original(seen, visits)
-        exact = [query.assemble(answer) for (_, query), answer in zip(visits, seen.answers, strict=True)]
+        present = [[part for part in answer if part is not None] for answer in seen.answers]
+        exact = [query.assemble(answer) for (_, query), answer in zip(visits, present, strict=True)]
         n_parts = sum(len(query.releases) for _, query in visits)
         assert len(asked) == n_parts, f"{n_parts} arrays were released, with noise in {len(asked)}"
         sources = iter(asked)

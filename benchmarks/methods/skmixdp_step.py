@@ -35,7 +35,7 @@ def cases(problem: Problem) -> list[Case]:
 
     def exact(query: PrivateQuery) -> Answer:
         (sums,) = rows.private_sums([Request(query.points, query.contribute)])
-        return query.assemble(sums)
+        return query.assemble([part for part in sums if part is not None])
 
     def private(query: PrivateQuery) -> Answer:
         mechanism = GaussianMechanism(1.0, 1, noise)

@@ -122,7 +122,7 @@ def steps_of(algorithm: Algorithm, problem: Problem, n_steps: int, *, counting: 
     kind = CountingData if counting else PublicData
     data = kind(problem.X_pub, problem.y_pub, classification_loss(problem.size.k))
     info = PublicInfo(data.view(problem.W), 1.0, problem.size.n, problem.size.n, 1.0)
-    recipe = algorithm.recipe(info, Options(0.1, "auto", FullBatch(), exact_sums=False))
+    recipe = algorithm.recipe(info, Options(0.1, None, FullBatch(), exact_sums=False))
     budget = Budget(1.0, 1e-6, n_steps, None, "add_or_remove_one", "float")
     plan = make_plan(budget, recipe, info, problem.X.dtype)
     make = (lambda X, y: Counting(X, y, problem.size.k)) if counting else InMemoryRows

@@ -11,7 +11,7 @@ algorithm: the recipe's query asks the rows, and its update keeps the state.
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -89,11 +89,11 @@ def of_rows(rows: RowsKey, asked: Generator[Asked, Released, _Result]) -> Course
             go_on, answer = asked.throw, error
 
 
+@dataclass(eq=False, repr=False)
 class Sources:
     """The open sources of private rows."""
 
-    def __init__(self) -> None:
-        self._open: list[tuple[RowsKey, PrivateRows]] = []
+    _open: list[tuple[RowsKey, PrivateRows]] = field(default_factory=list)
 
     def of(self, rows: RowsKey, needed: Iterable[RowsKey]) -> PrivateRows:
         """The source of some rows. Sources that are no longer needed are closed, or overwritten by it."""
@@ -129,35 +129,33 @@ def drive(
     sources = Sources() if sources is None else sources
     results: dict[int, _Result] = {}
     asks: dict[int, Ask] = {}
-
-    def advance(index: int, answer: Any) -> None:
-        try:
-            asks[index] = courses[index].send(answer)
-        except StopIteration as end:
-            asks.pop(index, None)
-            results[index] = end.value
-
+    answers: dict[int, Any] = dict(enumerate(first or [None] * len(courses)))
     with ExitStack() as ended:
         for course in courses:
             ended.callback(course.close)
         # Heads that diverge are refused at the end.
         ended.enter_context(np.errstate(all="ignore"))
-        for index, answer in enumerate(first or [None] * len(courses)):
-            advance(index, answer)
-        while asks:
+        while answers:
+            for index, answer in answers.items():
+                try:
+                    asks[index] = courses[index].send(answer)
+                except StopIteration as end:
+                    asks.pop(index, None)
+                    results[index] = end.value
+            if not asks:
+                break
             rows = next(iter(asks.values())).rows
             together = {index: ask for index, ask in asks.items() if ask.rows.same_as(rows)}
             source = sources.of(rows, [ask.rows for ask in asks.values()])
             failed = None
             try:
-                answers = release(source, [(ask.mechanism, ask.query) for ask in together.values()])
+                released = release(source, [(ask.mechanism, ask.query) for ask in together.values()])
             except Exception as error:
                 failed = error
             # Outside of the handler, so that an error of the course is not chained to this one.
             if failed is not None:
                 courses[next(iter(together))].throw(failed)
-            for index, answer in zip(together, answers, strict=True):
-                advance(index, answer)
+            answers = dict(zip(together, released, strict=True))
     return [results[index] for index in range(len(courses))]
 
 

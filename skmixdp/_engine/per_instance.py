@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._rows import Block, Contribute, Contribution, Request, from_device
-from ..components.protocols import Lengths, PrivateQuery, ReleasedArray, present_sums, term_lengths
+from ..components.protocols import Lengths, PrivateQuery, ReleasedArray, term_lengths
 
 FloatArray = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ class Observation:
         self._takes_part = np.ones(n_rows, dtype=bool) if taking_part is None else taking_part
         self._lengths = np.zeros((len(query.releases), n_rows))
         self._measure = query.lengths
-        if query.lengths is None and query.assemble is present_sums:
+        if query.lengths is None and query.assemble is tuple:
             self._measure = Lengths(term_lengths)
         self.request = replace(request, observe=self._observe)
         if self._measure is not None and self._measure.points is not None:

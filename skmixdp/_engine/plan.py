@@ -24,7 +24,6 @@ from ..privacy import (
     Event,
     EventFamily,
     GaussianEvent,
-    amplified_epsilon,
     epsilon_of_event,
     noise_multiplier_for,
     steps_for,
@@ -37,21 +36,18 @@ from ..privacy.report import counted
 class Options:
     """The user's settings that every algorithm respects; ``l2`` and rates are those of the mean objective.
 
+    An ``l2`` of None is 0 in most algorithms.
+
     If ``exact_sums``, sums must stay on their grid, without projections before the noise is added.
     ``balancing_intercept`` is the constant of the intercept column, if public rows may balance the classes of
     the trained head; None if not.
     """
 
     learning_rate: float | Literal["auto"]
-    l2: float | Literal["auto"]
+    l2: float | None
     sampling: Sampling
     exact_sums: bool
     balancing_intercept: float | None = None
-
-    @property
-    def strength(self) -> float:
-        """``l2``, where "auto" is 0 as in most algorithms."""
-        return 0.0 if self.l2 == "auto" else self.l2
 
 
 @dataclass(frozen=True)
@@ -65,11 +61,6 @@ class Closing:
 
     shares: Mapping[str, float]
     ask: Callable[[FloatArray, Any, float], Rounds]
-
-    @property
-    def share(self) -> float:
-        """Part of the squared budget."""
-        return sum(self.shares.values())
 
 
 @dataclass(frozen=True)
@@ -97,11 +88,6 @@ class Recipe:
     closing: Closing | None = None
     corrections: tuple[Closing, ...] = ()
     draws: bool = False
-
-    @property
-    def closings(self) -> tuple[Closing, ...]:
-        """All that is released after the last step, in order."""
-        return self.corrections if self.closing is None else (self.closing, *self.corrections)
 
 
 @dataclass(frozen=True)
@@ -136,9 +122,12 @@ def make_plan(
     rate = recipe.sampling.rate(info.n_private)
     sensitivity = recipe.query.sensitivity(info.view, dtype)
     n_steps, sigma = budget.n_steps, budget.noise_multiplier
-    closings = recipe.closings if budget.is_divisible and rate == 1 else ()
+    closings: tuple[Closing, ...] = ()
+    if budget.is_divisible and rate == 1:
+        closings = recipe.corrections if recipe.closing is None else (recipe.closing, *recipe.corrections)
+    costs = [sum(closing.shares.values()) for closing in closings]
     if closings:
-        share -= sum(closing.share for closing in closings)
+        share -= sum(costs)
         info = replace(info, mu=budget.mu * math.sqrt(share))
     if share < 1:
         n_steps = recipe.steps.count(info, sensitivity)
@@ -162,17 +151,19 @@ def make_plan(
     private = [1 - public_weight(t, info.view) for t in range(1, n_steps + 1)]
     facts = replace(facts, private_weight=float(np.sqrt(np.mean(np.square(private)))))
     event = budget.whole if share < 1 else recipe.event(sigma, n_steps, rate, budget.noise)
-    amplified = amplified_epsilon(event, budget.delta, budget.neighboring)
-    unamplified = epsilon_of_event(event.unamplified, budget.delta, budget.neighboring)
+    epsilon = epsilon_of_event(event, budget.delta, budget.neighboring)
+    unamplified: float | None = None
+    if event.unamplified is not event:
+        unamplified = epsilon_of_event(event.unamplified, budget.delta, budget.neighboring)
     return Plan(
         noise_multiplier=sigma,
         n_steps=n_steps,
         event=event,
-        epsilon=min(amplified, unamplified),
+        epsilon=epsilon,
         step_size=recipe.steps.bind(info, facts),
         public_weight=public_weight,
-        epsilon_unamplified=None if event.unamplified is event else unamplified,
-        closings=tuple((closing, budget.multiplier(closing.share)) for closing in closings),
+        epsilon_unamplified=unamplified,
+        closings=tuple(zip(closings, map(budget.multiplier, costs), strict=True)),
         training_share=share,
     )
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from .per_instance import Observation
 _ROUNDING = 1e-12
 
 
+@dataclass(eq=False, repr=False)
 class GaussianMechanism:
     """Adds noise to the answers of one run's queries, within the run's plan of ``n_steps`` steps.
 
@@ -33,17 +34,17 @@ class GaussianMechanism:
     that have begun. ``before_noise`` is called once, before the next noise is drawn.
     """
 
-    def __init__(self, noise_multiplier: float, n_steps: int, noise: NoiseSource) -> None:
-        self._noise_multiplier = noise_multiplier
-        self.step, self._n_steps = 0, n_steps
-        self.before_noise: Callable[[], None] | None = None
-        self._noise = noise
-        self._share_left = 0.0
-        self._batch = Batch()
+    noise_multiplier: float
+    n_steps: int
+    noise: NoiseSource
+    step: int = 0
+    before_noise: Callable[[], None] | None = None
+    _share_left: float = 0.0
+    _batch: Batch = field(default_factory=Batch)
 
     def begin_step(self, members: NDArray[np.bool_] | None, batch: Batch | None = None) -> None:
         """Start a step on ``members`` or a batch of them; unused shares of the step before are lost."""
-        if self.step >= self._n_steps:
+        if self.step >= self.n_steps:
             raise RuntimeError("every step that was accounted for has been taken.")
         self.step += 1
         self._share_left = 1.0
@@ -58,7 +59,7 @@ class GaussianMechanism:
         if self._share_left < -_ROUNDING:
             raise RuntimeError("the shares of a step's queries sum to more than 1.")
         resolution = None
-        if self._noise.needs_grid:
+        if self.noise.needs_grid:
             if rows.grid is None:
                 raise RuntimeError("discrete noise needs rows on a grid.")
             bound = max(part.sensitivity for part in query.releases)
@@ -87,12 +88,12 @@ class GaussianMechanism:
             self.before_noise = None
         noisy = []
         for part, array in zip(query.releases, arrays, strict=True):
-            noisy.append(self._noise.add_noise(array, self.noise_scale(part), grid))
+            noisy.append(self.noise.add_noise(array, self.noise_scale(part), grid))
         return tuple(noisy)
 
     def noise_scale(self, part: ReleasedArray) -> float:
         """Standard deviation of the noise for an array."""
-        return self._noise_multiplier * part.sensitivity / math.sqrt(part.share)
+        return self.noise_multiplier * part.sensitivity / math.sqrt(part.share)
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,8 @@ def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQ
                 rows.record.add(moved, part.sensitivity, mechanism.noise_scale(part))
         # Entries of the sums are whole multiples of the grid.
         grid = None if rows.grid is None or request.resolution is None else rows.grid * request.resolution
-        noisy = mechanism.add_noise(stated, query.assemble(answer), grid)
+        asked_for = [part for part in answer if part is not None]
+        noisy = mechanism.add_noise(stated, query.assemble(asked_for), grid)
         if recorder is not None:
             recorder.add(mechanism, stated, noisy)
         answers.append(Released(stated.releases, noisy))

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from .._engine import GaussianMechanism
 from .._rows import (
     IQR,
     ArrayTable,
@@ -108,7 +109,7 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
     learner = _thinned(learner, n_features, multiplier)
     n_rows = learner.n_rows
     n_stages = 3 if multiplier * math.sqrt(3 * n_features) <= _MOST_ERROR * n_rows else 1
-    mechanism = learner.mechanism(multiplier, n_stages)
+    mechanism = GaussianMechanism(multiplier * math.sqrt(n_stages), n_stages, learner.noise)
 
     def histograms(bins_of: Callable[[FloatArray], NDArray[Any]], n_bins: int) -> Learning[Any]:
         query = PrivateQuery(

@@ -158,7 +158,8 @@ class LogitAdjustment:
     def _ask(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
         """The head to return. The two releases divide one step."""
         spent = self.closing.shares
-        part = spent["class shares"] / self.closing.share
+        total = sum(spent.values())
+        part = spent["class shares"] / total
         labels_alone = np.zeros((0, W.shape[1]))
         (counts,) = yield counts_query(labels_alone, partial(in_class, n_classes=self.n_classes), part)
         shares = class_shares(counts, multiplier / math.sqrt(part), self.info.n_private)
@@ -169,7 +170,7 @@ class LogitAdjustment:
             return W
         usual = _FROM_START if np.any(self.info.view.W) else _FROM_ZERO
         heads = [self._adjusted(W, shares, m * usual * self.reliability, m) for m in MULTIPLES]
-        part = spent.get("strength of the adjustment", 0.0) / self.closing.share
+        part = spent.get("strength of the adjustment", 0.0) / total
         if part == 0:
             return heads[0]
         (gains,) = yield comparison_query(W, heads, part)
@@ -228,7 +229,7 @@ def temperature(mu: float, info: PublicInfo) -> Closing | None:
     share = share_for(mu, n_rows, moved, _CONFIDENCE_ERROR, _MOST_CONFIDENCE_ERROR, _TEMPERATURE_LIMITS)
     if not share:
         return None
-    measure = _overconfidence if info.loss.has_classes else _overconfidence_in_labels
+    measure = _overconfidence if info.view.data.loss.has_classes else _overconfidence_in_labels
     return Closing({"temperature": share}, partial(_scaled, measure=measure))
 
 

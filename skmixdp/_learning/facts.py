@@ -67,10 +67,6 @@ class Learner:
     noise: NoiseSource
     dtype: np.dtype[Any]
 
-    def mechanism(self, multiplier: float, n_releases: int = 1) -> GaussianMechanism:
-        """The mechanism of some releases that are together as private as one of this multiplier."""
-        return GaussianMechanism(multiplier * math.sqrt(n_releases), n_releases, self.noise)
-
     def ask(self, mechanism: GaussianMechanism, query: PrivateQuery) -> Learning[tuple[FloatArray, float]]:
         """The noisy answer to a query that takes a whole step, and the scale of its noise."""
         mechanism.begin_step(self.members)
@@ -218,7 +214,7 @@ def noisy_logits(learner: Learner, n_labels: int, multiplier: float) -> Learning
         contribute=contribute,
         releases=(ReleasedArray(sensitivity_of(n_labels) / 2),),
     )
-    sums, scale = yield from learner.ask(learner.mechanism(multiplier), query)
+    sums, scale = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
     shares, error = 0.5 + sums / learner.n_rows, scale / learner.n_rows
     away = shares - shares.mean()
     energy = float(away @ away)
@@ -311,7 +307,7 @@ def noisy_mean(learner: Learner, n_features: int, multiplier: float) -> Learning
         contribute=contribute,
         releases=(ReleasedArray(_CLIP.sensitivity(learner.dtype)),),
     )
-    total, scale = yield from learner.ask(learner.mechanism(multiplier), query)
+    total, scale = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
     return NoisyMean(total[0] / learner.n_rows, (scale / learner.n_rows) ** 2)
 
 
@@ -349,7 +345,8 @@ def noisy_length(learner: Learner, n_features: int, multiplier: float) -> Learni
 
     *Guarantee*: ``_SEARCH_ROUNDS`` Gaussian releases of counts. A row changes each count by at most 1.
     """
-    n_rows, mechanism = learner.n_rows, learner.mechanism(multiplier, _SEARCH_ROUNDS)
+    n_rows = learner.n_rows
+    mechanism = GaussianMechanism(multiplier * math.sqrt(_SEARCH_ROUNDS), _SEARCH_ROUNDS, learner.noise)
     error = multiplier * math.sqrt(_SEARCH_ROUNDS) / n_rows
     wanted = max(_QUANTILE - 2 * error, _LEAST_QUANTILE) * n_rows
     low, high = 0, _EXPONENTS - 1
@@ -423,7 +420,7 @@ def leading_directions(learner: Learner, n_features: int, multiplier: float) -> 
     Source: Hardt and Price 2014, "The noisy power method: a meta algorithm with applications".
     """
     n_rows, count = learner.n_rows, min(_DIRECTIONS, n_features)
-    mechanism = learner.mechanism(multiplier, _ROUNDS)
+    mechanism = GaussianMechanism(multiplier * math.sqrt(_ROUNDS), _ROUNDS, learner.noise)
     Q = np.linalg.qr(learner.noise.normal((n_features, count)))[0].T
     scale = 0.0
     for _ in range(_ROUNDS):
@@ -520,6 +517,6 @@ def noisy_second_moment(learner: Learner, n_features: int, multiplier: float) ->
         releases=(ReleasedArray(_CLIP.sensitivity(learner.dtype)),),
         takes_tensors=_CLIP.takes_tensors,
     )
-    total, scale = yield from learner.ask(learner.mechanism(multiplier), query)
+    total, scale = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
     values, vectors = np.linalg.eigh((total + total.T) / (2 * learner.n_rows))
     return SecondMoment(np.maximum(values, 0), vectors, scale / learner.n_rows * math.sqrt(2 * n_features))

@@ -6,7 +6,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import OpenRows, as_reported, charge_event, drive, of_rows
+from .._engine import GaussianMechanism, OpenRows, as_reported, charge_event, drive, of_rows
 from .._rows import ArrayTable, BinCounts, InMemoryRows, Persons, PersonTable, PrivateRows, RowMap
 from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
@@ -53,7 +53,7 @@ def noisy_sum(
 
     def asked(multiplier: float, noise: NoiseSource) -> Learning[FloatArray]:
         learner = Learner(len(values), None, noise, values.dtype)
-        total, _ = yield from learner.ask(learner.mechanism(multiplier), query)
+        total, _ = yield from learner.ask(GaussianMechanism(multiplier, 1, noise), query)
         return np.asarray(total[0])
 
     def rows(exact: bool) -> PrivateRows:
@@ -152,7 +152,7 @@ def noisy_histograms(
             releases=(ReleasedArray(sensitivity_of(n_histograms)),),
         )
         learner = Learner(n_rows, None, noise, np.dtype(np.float64))
-        counts, scale = yield from learner.ask(learner.mechanism(multiplier), query)
+        counts, scale = yield from learner.ask(GaussianMechanism(multiplier, 1, noise), query)
         return np.asarray(counts, dtype=np.float64).reshape(n_histograms, n_bins), scale
 
     released, report = noisy_sums(rows, asked, budget, treated_as_public, "private_evaluation", unit=unit)

@@ -54,7 +54,7 @@ _TOLERANCE, _ROUNDS = 1e-3, 100
 
 def can_balance(info: PublicInfo) -> bool:
     """Whether public rows can balance the classes: three or more classes, with some rows of each."""
-    data, loss = info.view.data, info.loss
+    data, loss = info.view.data, info.view.data.loss
     if not loss.has_classes or loss.n_outputs < 3 or data.n_rows < _FEWEST:
         return False
     return int(np.bincount(data.y, minlength=loss.n_outputs).min()) >= _FEWEST_PER_CLASS
@@ -95,7 +95,8 @@ class PublicShrinkage(Update):
         mu, n_rows = info.mu, info.n_private
         shares = share_for(mu, n_rows, 1.0, _ERROR, _LARGEST_ERROR)
         parts = 0.0 if intercept is None else share_for(mu, n_rows, math.sqrt(len(_PARTS)))
-        can_compare = shares > 0 and info.loss.has_classes and info.view.n_rows >= _FEWEST
+        data = info.view.data
+        can_compare = shares > 0 and data.loss.has_classes and data.n_rows >= _FEWEST
         self.closing_share = shares + parts if can_compare else 0.0
         self._compares_parts = parts > 0
 
@@ -211,8 +212,8 @@ class PublicShrinkage(Update):
 
     def _warn_of_sufficient_public_rows(self) -> None:
         warnings.warn(
-            f"the {self.info.view.n_rows} public rows suffice: the start of the fit does better than the "
-            "trained head under this budget, so the start is returned; "
+            f"the {self.info.view.data.n_rows} public rows suffice: the start of the fit does better than "
+            "the trained head under this budget, so the start is returned; "
             "pass more private rows or a larger epsilon, or do without the private rows.",
             UserWarning,
             stacklevel=2,

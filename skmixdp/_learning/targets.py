@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._engine import GaussianMechanism
 from .._rows import Block, Contribution
 from ..components.protocols import FloatArray, Loss, PrivateQuery, PublicInfo, Rounds, Update
 from ..components.zeroth_order import clipped, scalars
@@ -85,8 +86,8 @@ def start_predicts(info: PublicInfo, learner: Learner, multiplier: float) -> Lea
     nothing = np.zeros_like(info.view.W)
     held_out = _held_out_gains(info, nothing)
     limit = usual_gain(held_out) or 1.0
-    query = gains_query(nothing, [info.view.W], limit, info.loss)
-    released, scale = yield from learner.ask(learner.mechanism(multiplier), query)
+    query = gains_query(nothing, [info.view.W], limit, info.view.data.loss)
+    released, scale = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
     seen = (float(released[0]) + _CLEARLY * scale) / learner.n_rows
     public = clipped(held_out / limit, 1.0)
     error = float(public.std(ddof=1)) / math.sqrt(len(public))
@@ -94,7 +95,7 @@ def start_predicts(info: PublicInfo, learner: Learner, multiplier: float) -> Lea
         return True
     warnings.warn(
         "the head of the public rows predicts private rows worse than a constant, and public ones better, so "
-        + (_OF_TARGETS if info.loss.quadratic else _OF_LABELS)
+        + (_OF_TARGETS if info.view.data.loss.quadratic else _OF_LABELS)
         + ", or pass other public rows, or none.",
         UserWarning,
         stacklevel=2,
@@ -105,7 +106,7 @@ def start_predicts(info: PublicInfo, learner: Learner, multiplier: float) -> Lea
 def _held_out_gains(info: PublicInfo, W: FloatArray) -> FloatArray:
     """How much smaller the losses of held-out public rows are under starts than under a head."""
     outputs = [np.hstack([judge.X @ W.T, judge.X @ start.T]) for start, judge in info.held_out]
-    halves = [gains(Z, judge.y, info.loss) for Z, (_, judge) in zip(outputs, info.held_out, strict=True)]
+    halves = [gains(Z, judge.y, judge.loss) for Z, (_, judge) in zip(outputs, info.held_out, strict=True)]
     return np.concatenate(halves)
 
 
@@ -123,7 +124,7 @@ class StartComparison:
         self.inner = inner
         self.info = info
         share = share_for(info.mu, info.n_private, 1.0, _ERROR, _MOST_ERROR)
-        self.closing_share = share if info.view.n_rows >= FEWEST else 0.0
+        self.closing_share = share if info.view.data.n_rows >= FEWEST else 0.0
 
     def closing(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
         """The head to return, after the comparison."""
@@ -132,12 +133,12 @@ class StartComparison:
         # The start itself fits public rows too well, so that differences would look too small.
         with np.errstate(all="ignore"):  # a head that diverged is refused later
             limit = usual_gain(_held_out_gains(self.info, W)) or 1.0
-        (released,) = yield gains_query(W, [view.W], limit, self.info.loss)
+        (released,) = yield gains_query(W, [view.W], limit, view.data.loss)
         if not float(released[0]) > _CLEARLY * multiplier:
             return W
         warnings.warn(
-            f"the {view.n_rows} public rows suffice: the start of the fit predicts private rows better than "
-            "the trained head under this budget, so the start is returned; "
+            f"the {view.data.n_rows} public rows suffice: the start of the fit predicts private rows better "
+            "than the trained head under this budget, so the start is returned; "
             "pass more private rows or a larger epsilon, or do without the private rows.",
             UserWarning,
             stacklevel=2,

@@ -42,6 +42,11 @@ WEIGHTS: tuple[Allowed, ...] = (
     ),
 )
 
+#: Factor by which the curvature along clipped gradients is assumed to lie below its bound. The Hessian of the
+#: cross-entropies is mostly far below it, and otherwise clipped residuals keep oscillations small. Squared
+#: loss has the same Hessian everywhere, so its factor is 1.
+CLIPPED_STEP_SCALE = 10.0
+
 MOMENTUM = number(0, 1, closed="left")
 OPEN_FRACTION = number(0, 1)
 
@@ -99,7 +104,7 @@ def descent(
     :class:`~skmixdp.components.SampleWeight`, and ``steps`` :class:`~skmixdp.components.BalancedSteps` with
     this ``noise_factor``.
     """
-    l2 = options.strength
+    l2 = options.l2 or 0.0
     start = info.view.W
     return Recipe(
         sampling=options.sampling,
@@ -111,21 +116,12 @@ def descent(
             momentum,
             l2,
             noise_factor=noise_factor,
-            max_step_scale=step_scale_with_clipped(info.loss),
+            max_step_scale=1.0 if info.view.data.loss.quadratic else CLIPPED_STEP_SCALE,
         ),
         update=SGD(momentum),
         l2=l2,
         anchor=start if anchored else np.zeros_like(start),
     )
-
-
-def step_scale_with_clipped(loss: Loss) -> float:
-    """Factor by which the curvature along clipped gradients is assumed to lie below its bound.
-
-    The Hessian of the cross-entropies is mostly far below it, and otherwise clipped residuals keep
-    oscillations small. Squared loss has the same Hessian everywhere.
-    """
-    return 1.0 if loss.quadratic else 10.0
 
 
 def refuse_loss(owner: object, loss: Loss, fix: str) -> NoReturn:

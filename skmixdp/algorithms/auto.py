@@ -12,7 +12,7 @@ from .._learning.targets import StartComparison
 from .._utils.validation import CLIP, FLAG
 from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, Preconditioned, TailAverage
 from ..components.protocols import PublicInfo
-from ._base import Algorithm, descent, step_scale_with_clipped
+from ._base import CLIPPED_STEP_SCALE, Algorithm, descent
 from .adamix import AdaMix
 
 #: Largest momentum. Its oscillations decay within a few steps, and the average of the last heads removes the
@@ -98,22 +98,27 @@ class Auto(Algorithm):
     shrink: bool = True
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
-        clip = self._raised_clip(info)
+        data, loss = info.view.data, info.view.data.loss
+        # The clip rises where the budget allows it towards the longest gradient, which it never cuts.
+        clip = self.clip * _OF_MEANS if info.of_persons else self.clip
+        raised = info.mu * info.n_private * info.curvature / _CONVERGED
+        if math.isfinite(raised):
+            clip = max(clip, min(raised, loss.lipschitz * info.row_norm_bound))
         query = GradientQuery(L2Clip(clip), FullSpace(), sum_to_zero=True)
         # A head of many classes that starts far from its optimum tolerates more noise in its outputs.
-        from_zero = info.view.n_rows == 0 and info.centered
-        noise_factor = max(1.0, math.log(info.loss.n_outputs) / 3) if from_zero else 1.0
-        scale = step_scale_with_clipped(info.loss)
+        from_zero = data.n_rows == 0 and info.centered
+        noise_factor = max(1.0, math.log(loss.n_outputs) / 3) if from_zero else 1.0
+        scale = 1.0 if loss.quadratic else CLIPPED_STEP_SCALE
         if info.of_persons:
             # Means are rarely clipped, so nothing else keeps oscillations small. At even probabilities the
             # curvature of k classes is 1/k, and its bound is a half.
-            scale = min(scale, max(1.0, info.loss.n_outputs / 2))
+            scale = min(scale, max(1.0, loss.n_outputs / 2))
         if info.preconditioner is not None:
             scale = min(scale, _PRECONDITIONED_SCALE)
         steps = BalancedSteps(
             options.learning_rate,
             0.0,
-            options.strength,
+            options.l2 or 0.0,
             noise_factor=noise_factor,
             minimum=_FEWEST,
             maximum=_MOST if info.of_persons else min(max(_MOST_OF_FEW, info.view.W.shape[1]), _MOST),
@@ -135,13 +140,6 @@ class Auto(Algorithm):
         compared = {"comparison": shrinkage.closing_share}
         closing = Closing(compared, shrinkage.closing) if shrinkage.closing_share else None
         return replace(recipe, update=shrinkage, closing=closing)
-
-    def _raised_clip(self, info: PublicInfo) -> float:
-        """The clip, raised where the budget allows it towards the longest gradient, which it never cuts."""
-        clip = self.clip * _OF_MEANS if info.of_persons else self.clip
-        longest = info.loss.lipschitz * info.row_norm_bound
-        raised = info.mu * info.n_private * info.curvature / _CONVERGED
-        return max(clip, min(raised, longest)) if math.isfinite(raised) else clip
 
 
 class AutoRegression(AdaMix):

@@ -67,6 +67,10 @@ class Coupling(Algorithm):
             anchored=self.center == "public",
             weighting=weighting_of(self.public_weight),
             steps=BalancedSteps(
-                options.learning_rate, self.momentum, options.strength, noise_factor=0.75, curvature=curvature
+                options.learning_rate,
+                self.momentum,
+                options.l2 or 0.0,
+                noise_factor=0.75,
+                curvature=curvature,
             ),
         )

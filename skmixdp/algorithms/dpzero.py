@@ -28,7 +28,7 @@ def zeroth_order_descent(
     ``spread`` is the mean squared length of a direction divided by that of its mean, for a sphere of the
     gradient's dimension. Stable steps are smaller by this factor than with exact gradients.
     """
-    l2 = options.strength
+    l2 = options.l2 or 0.0
     return Recipe(
         sampling=options.sampling,
         query=query,

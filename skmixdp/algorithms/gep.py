@@ -86,7 +86,7 @@ class GEP(Algorithm):
             rule(self.clip, measure=lambda view: view.embedding(q).held_out_coordinates),
             rule(self.residual_clip, measure=lambda view: view.embedding(q).held_out_residuals),
             sum_to_zero=True,
-            longest_gradient=info.loss.lipschitz * info.row_norm_bound,
+            longest_gradient=info.view.data.loss.lipschitz * info.row_norm_bound,
         )
         anchored = self.center == "public"
         return descent(

@@ -116,17 +116,18 @@ class NoisyGD(Algorithm):
                 "l2=0 cannot be combined with schedule='decaying'; pass 'auto' or a positive number."
             )
         l2 = options.l2
-        if l2 == "auto":  # the minimiser of the bound of AdaMix, Theorem 3, on the mean scale
+        if l2 is None:  # the minimiser of the bound of AdaMix, Theorem 3, on the mean scale
             lipschitz, rho = self._clipper(info).at(info.view).threshold, info.mu**2 / 2
             total = math.sqrt(2 * info.view.W.size / rho) * lipschitz / self.radius
-            l2 = total / (info.n_private + info.view.n_rows)
+            l2 = total / (info.n_private + info.view.data.n_rows)
         return replace(recipe, steps=DecayingSteps(l2), l2=l2)
 
     def _clipper(self, info: PublicInfo) -> L2Clip | LipschitzClip:
         if not isinstance(self.clip, str):
             return L2Clip(self.clip)
-        if not math.isfinite(info.loss.lipschitz):
-            refuse_loss(self, info.loss, "clip='lipschitz' needs residuals of bounded length; pass a number")
+        loss = info.view.data.loss
+        if not math.isfinite(loss.lipschitz):
+            refuse_loss(self, loss, "clip='lipschitz' needs residuals of bounded length; pass a number")
         if not math.isfinite(info.row_norm_bound):
             raise ValueError("clip='lipschitz' needs rows of known length; pass row_norm='unit' or a number.")
         return LipschitzClip(info.row_norm_bound)

@@ -89,7 +89,7 @@ class PAZO(Algorithm):
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         build = {"m": self._mixing, "p": self._public_subspace, "s": self._selection}
-        if info.view.n_rows == 0:
+        if info.view.data.n_rows == 0:
             raise ValueError(
                 f"PAZO(variant={self.variant!r}) needs public rows for its gradients, but there are none; "
                 "pass X_pub and y_pub, or use DPZero ('dpzero'), which needs none."
@@ -127,9 +127,9 @@ class PAZO(Algorithm):
     def _batch_size(self, info: PublicInfo, n_batches: int, name: str) -> int | None:
         """The size of public batches. Refuses batches that need more public rows than there are."""
         size = 1 if self.public_batch_size is None else self.public_batch_size
-        if n_batches * size > info.view.n_rows:
+        if n_batches * size > (n_pub := info.view.data.n_rows):
             raise ValueError(
                 f"{name}={getattr(self, name)} of PAZO asks for {n_batches} disjoint public batches of "
-                f"{size} row(s) and there are {info.view.n_rows} public rows; pass fewer, or smaller ones."
+                f"{size} row(s) and there are {n_pub} public rows; pass fewer, or smaller ones."
             )
         return None if self.public_batch_size is None else size

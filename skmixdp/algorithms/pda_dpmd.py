@@ -62,7 +62,7 @@ class PDADPMD(Algorithm):
         steps = BalancedSteps(
             options.learning_rate,
             0.0,
-            options.strength,
+            options.l2 or 0.0,
             noise_factor=0.75 * math.sqrt(3) / psi.noise_gain(start),
             curvature=min(info.curvature, psi.relative_curvature(start)),
         )

@@ -121,7 +121,8 @@ class _Asked:
         query = release.query
         request = Request(query.points, query.contribute, mean_clip=query.mean_clip)
         (sums,) = self._rows.private_sums([request])
-        return tuple(np.asarray(array, dtype=np.float64) for array in query.assemble(sums))
+        arrays = query.assemble([part for part in sums if part is not None])
+        return tuple(np.asarray(array, dtype=np.float64) for array in arrays)
 
 
 def _as_trained(fitted: Fitted, rows: Rows) -> tuple[FloatArray, NDArray[Any]]:

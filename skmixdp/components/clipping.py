@@ -41,7 +41,6 @@ from .protocols import (
     Rounds,
     StepContext,
     Subspace,
-    present_sums,
     term_lengths,
 )
 from .public import PublicView
@@ -157,7 +156,7 @@ class PublicQuantileClip:
     measure: Callable[[PublicView], FloatArray] = gradient_norms
 
     def at(self, view: PublicView) -> L2Clip:
-        if view.n_rows == 0:
+        if view.data.n_rows == 0:
             return L2Clip(self.floor)
         return L2Clip(max(self.floor, float(np.quantile(self.measure(view), self.quantile))))
 
@@ -272,31 +271,31 @@ class GradientQuery:
 
     def step(self, ctx: StepContext) -> Rounds:
         if ctx.public_weight == 1:
-            return ctx.direction(np.zeros_like(ctx.W))
+            return ctx.direction(np.zeros_like(ctx.view.W))
         # The query must hold neither the noise source nor the view: it may be sent to Dask workers.
-        clip = self.clipper.at(ctx.view)
+        clip, loss = self.clipper.at(ctx.view), ctx.view.data.loss
         space = self.subspace.at(ctx.view)
         lengths = Lengths(term_lengths)
         if (directions := space.directions) is not None:
             measure = partial(coordinate_lengths, width=directions.shape[1], gain=space.gain)
             lengths = Lengths(measure, directions)
         # The row source may do plain L2 clipping of plain losses in compiled loops (_linear/loops.py).
-        threshold = clip.l2_threshold if type(ctx.loss) in (SoftmaxLoss, LogisticLoss) else None
-        least = _least_threshold(ctx.loss.n_outputs, np.dtype(np.float32))
+        threshold = clip.l2_threshold if type(loss) in (SoftmaxLoss, LogisticLoss) else None
+        least = _least_threshold(loss.n_outputs, np.dtype(np.float32))
         (released,) = yield PrivateQuery(
-            points=ctx.W,
-            contribute=partial(clipped_residuals, loss=ctx.loss, clip=clip),
+            points=ctx.view.W,
+            contribute=partial(clipped_residuals, loss=loss, clip=clip),
             releases=(
                 ReleasedArray(clip.sensitivity(ctx.dtype) * space.gain, later_roundings=space.roundings),
             ),
-            assemble=lambda sums: tuple(map(space.encode, present_sums(sums))),
+            assemble=lambda sums: tuple(map(space.encode, sums)),
             takes_tensors=clip.takes_tensors,
             clip_threshold=threshold if threshold is not None and least <= threshold <= FARTHEST else None,
-            mean_clip=MeanClip(partial(unclipped_residuals, loss=ctx.loss), clip),
+            mean_clip=MeanClip(partial(unclipped_residuals, loss=loss), clip),
             lengths=lengths,
         )
         total = space.decode(released)
-        if self.sum_to_zero and ctx.loss.sum_to_zero:
+        if self.sum_to_zero and loss.sum_to_zero:
             total = remove_mean_output(total)
         mean = total / ctx.batch_size
         if self.second_clip is not None:

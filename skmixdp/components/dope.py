@@ -64,17 +64,17 @@ class DopeQuery:
 
     def step(self, ctx: StepContext) -> Rounds:
         # The query must hold neither the noise source nor the view: it may be sent to Dask workers.
-        clip, centre = self.clipper.at(ctx.view), ctx.view.gradient
+        clip, centre, loss = self.clipper.at(ctx.view), ctx.view.gradient, ctx.view.data.loss
         (total,) = yield PrivateQuery(
-            points=np.concatenate([ctx.W, centre]),
-            contribute=partial(clipped_deviations, loss=ctx.loss, clip=clip, centre=centre),
+            points=np.concatenate([ctx.view.W, centre]),
+            contribute=partial(clipped_deviations, loss=loss, clip=clip, centre=centre),
             releases=(difference_part(clip.sensitivity(ctx.dtype)),),
-            assemble=lambda sums: (_minus_centres(sums, centre),),
+            assemble=lambda sums: (sums[0] - sums[1][0] * centre,),
             panel_rows=0,
             takes_tensors=clip.takes_tensors,
             lengths=Lengths(partial(deviation_lengths, centre=centre), centre),
         )
-        if self.sum_to_zero and ctx.loss.sum_to_zero:
+        if self.sum_to_zero and loss.sum_to_zero:
             total = remove_mean_output(total)
         return ctx.direction(centre + total / ctx.batch_size)
 
@@ -159,9 +159,3 @@ def largest_deviations(R: Array, block: Block, centre: FloatArray) -> Array:
     eps = float(np.finfo(dtype_of(R)).eps)
     entries = largest_entries(R) * block.max_abs
     return (entries + float(np.abs(centre).max(initial=0.0))) * (1 + 4 * eps)
-
-
-def _minus_centres(sums: tuple[FloatArray | None, FloatArray | None], centre: FloatArray) -> FloatArray:
-    matrix, weights = sums
-    assert matrix is not None and weights is not None
-    return np.asarray(matrix - weights[0] * centre)

@@ -1,6 +1,7 @@
 """Gradients in two parts: coordinates on public gradient directions, and residuals."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -78,18 +79,17 @@ class GepQuery:
         embedding = ctx.view.embedding(self.n_components)
         inside, outside = self.clipper.at(ctx.view), self.residual_clipper.at(ctx.view)
         # The query must hold neither the noise source nor the view: it may be sent to Dask workers.
-        q, loss = embedding.n_components, ctx.loss
+        q, loss = embedding.n_components, ctx.view.data.loss
         shortest = self._shortest(outside.sensitivity(ctx.dtype))
         tolerance = _tolerance(shortest)
 
-        def assemble(sums: tuple[FloatArray | None, FloatArray | None]) -> tuple[FloatArray, ...]:
+        def assemble(sums: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
             matrix, weighted = sums
-            assert matrix is not None and weighted is not None
             residual = matrix - embedding.gradient(weighted[q:], tolerance=tolerance)
             return (weighted[:q], residual) if q else (residual,)
 
         *coordinates, total = yield PrivateQuery(
-            points=np.concatenate([ctx.W, embedding.X]),
+            points=np.concatenate([ctx.view.W, embedding.X]),
             contribute=lambda Z, block: clipped_parts(Z, block, loss, embedding, inside, outside, shortest),
             releases=self._parts(ctx.view, ctx.dtype),
             assemble=assemble,
@@ -99,7 +99,7 @@ class GepQuery:
         )
         for z in coordinates:
             total = total + embedding.gradient(z)
-        if self.sum_to_zero and ctx.loss.sum_to_zero:
+        if self.sum_to_zero and loss.sum_to_zero:
             total = remove_mean_output(total)
         return ctx.direction(total / ctx.batch_size)
 

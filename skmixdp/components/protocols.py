@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .._linear import PANEL_ROWS, Array, SumError, row_norms
 from .._linear import FloatArray as FloatArray
 from .._linear import Loss as Loss
-from .._rows import BinCounts, Block, Contribute, MeanClip, Sums
+from .._rows import BinCounts, Block, Contribute, MeanClip
 from .public import PublicData, RandomSource
 from .public import PublicView as PublicView
 
@@ -49,11 +49,6 @@ class ReleasedArray:
         """A copy whose sensitivity includes the rounding of sums."""
         term = self.sensitivity if self.longest_term is None else self.longest_term
         return replace(self, sensitivity=self.sensitivity + error.of(term, self.later_roundings))
-
-
-def present_sums(sums: Sums) -> tuple[FloatArray, ...]:
-    """The sums that a query asked for, unchanged."""
-    return tuple(part for part in sums if part is not None)
 
 
 @dataclass(frozen=True)
@@ -95,8 +90,8 @@ class PrivateQuery:
     releases : tuple of ReleasedArray
         One for each array that ``assemble`` returns.
     assemble : callable
-        LINEAR map from the sums to the released arrays, applied before the noise is added. It must not
-        depend on private rows in any other way.
+        LINEAR map from the sums that were asked for to the released arrays, applied before the noise is
+        added. It must not depend on private rows in any other way.
     panel_rows : int
         Most rows whose terms may be added in single precision; 0 is no row. If terms are longer
         than the sensitivity, fewer rows keep the rounding small.
@@ -116,7 +111,7 @@ class PrivateQuery:
     points: Any
     contribute: Contribute
     releases: tuple[ReleasedArray, ...]
-    assemble: Callable[[Sums], tuple[FloatArray, ...]] = present_sums
+    assemble: Callable[[Sequence[FloatArray]], tuple[FloatArray, ...]] = tuple
     panel_rows: int = PANEL_ROWS
     n_fixed: int = 0
     takes_tensors: bool = False
@@ -165,15 +160,10 @@ class PublicInfo:
     centered: bool = False
     of_persons: bool = False
 
-    @property
-    def loss(self) -> Loss:
-        """The loss of the head."""
-        return self.view.data.loss
-
     @cached_property
     def curvature(self) -> float:
         """Estimate of the largest Hessian eigenvalue of the mean loss, from public facts only."""
-        return self.loss.curvature * self.largest_second_moment
+        return self.view.data.loss.curvature * self.largest_second_moment
 
     @cached_property
     def largest_second_moment(self) -> float:
@@ -259,16 +249,6 @@ class StepContext:
     released: list[ReleasedArray] = field(default_factory=list)
 
     @property
-    def W(self) -> FloatArray:
-        """The current head, (k, d_in)."""
-        return self.view.W
-
-    @property
-    def loss(self) -> Loss:
-        """The loss of the head."""
-        return self.view.data.loss
-
-    @property
     def noise_variance(self) -> float:
         """Variance of the noise in each entry of the direction, from what this step has released."""
         scale = (1 - self.public_weight) * self.noise_multiplier / self.batch_size
@@ -284,7 +264,7 @@ class StepContext:
         mixed = (1 - a) * private_mean
         if a:
             mixed = mixed + a * (self.view.gradient if public_mean is None else public_mean)
-        return mixed + self.l2 * (self.W - self.anchor) if self.l2 else mixed
+        return mixed + self.l2 * (self.view.W - self.anchor) if self.l2 else mixed
 
 
 Rounds = Generator[PrivateQuery, tuple[FloatArray, ...], Any]

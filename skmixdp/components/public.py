@@ -8,7 +8,7 @@ which may use the dtype of the private products.
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -75,17 +75,13 @@ class PublicData:
         dtype: np.dtype[Any] | None = None,
     ) -> None:
         self.X = np.asarray(X, dtype=np.float64)
+        self.n_rows = len(self.X)
         self.y = y
         self.loss = loss
         if l2 is None:
             l2 = _L2 * max(float(np.mean(self.norms**2)), 1e-12) if len(self.X) else _L2
         self.l2 = l2
         self._dtype = np.dtype(np.float64) if dtype is None else dtype
-
-    @property
-    def n_rows(self) -> int:
-        """Number of public rows."""
-        return len(self.X)
 
     @cached_property
     def multiplied(self) -> FloatArray:
@@ -199,18 +195,13 @@ class PublicData:
         return np.asarray(solved.x.reshape(shape) / scale)
 
 
+@dataclass(eq=False)
 class PublicView:
     """Public rows at one head ``W`` of shape (k, d_in). Everything is computed on demand."""
 
-    def __init__(self, data: PublicData, W: FloatArray) -> None:
-        self.data = data
-        self.W = W
-        self._embeddings: dict[int | None, GradientEmbedding] = {}
-
-    @property
-    def n_rows(self) -> int:
-        """Number of public rows."""
-        return self.data.n_rows
+    data: PublicData
+    W: FloatArray
+    _embeddings: dict[int | None, GradientEmbedding] = field(default_factory=dict, repr=False)
 
     @cached_property
     def residuals(self) -> FloatArray:
@@ -225,7 +216,7 @@ class PublicView:
         """Mean gradient (k, d_in); zero without public rows."""
         X, total = self.data.multiplied, Cascade()
         add_products(X, self.residuals.astype(X.dtype, copy=False), total)
-        return np.asarray(total.value / max(self.n_rows, 1))
+        return np.asarray(total.value / max(self.data.n_rows, 1))
 
     @cached_property
     def gradient_norms(self) -> FloatArray:

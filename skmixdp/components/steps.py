@@ -149,7 +149,7 @@ class BalancedSteps:
             # The public gradient's weight dilutes the noise. With weight 1 there is no noise.
             noise = spread * facts.private_weight / info.batch_size
             balanced = self._noise(info, facts.sensitivity) / noise if noise else math.inf
-            longest = self.longest * (info.n_private + info.view.n_rows) / facts.sensitivity
+            longest = self.longest * (info.n_private + info.view.data.n_rows) / facts.sensitivity
             balanced = min(balanced, longest / facts.n_steps)
             curvature = info.curvature if self.curvature is None else self.curvature
             curvature = curvature / self.max_step_scale + self.l2
@@ -166,17 +166,17 @@ class BalancedSteps:
 
     def _stiffness(self, info: PublicInfo, sensitivity: float) -> float:
         """The total step in units of the inverse curvature."""
-        n_rows = info.n_private + info.view.n_rows
+        n_rows = info.n_private + info.view.data.n_rows
         total_step = min(self._noise(info, sensitivity) * info.mu, self.longest) * n_rows / sensitivity
         return total_step * (info.curvature if self.curvature is None else self.curvature)
 
     def _noise(self, info: PublicInfo, sensitivity: float) -> float:
         """Standard deviation of the total noise in an output."""
-        uncentred = not (info.centered or info.view.n_rows or info.loss.quadratic)
-        noise = self.noise_factor * info.loss.noise_per_output * (_UNCENTRED if uncentred else 1)
+        data, loss = info.view.data, info.view.data.loss
+        uncentred = not (info.centered or data.n_rows or loss.quadratic)
+        noise = self.noise_factor * loss.noise_per_output * (_UNCENTRED if uncentred else 1)
         if not isinstance(self.learning_rate, str) or self.curvature is not None:
             return noise
-        data, loss = info.view.data, info.loss
         if info.start is None or data.n_rows == 0 or loss.quadratic or not info.view.W.any():
             return noise  # the start has nothing to lose by noise
         total_step = noise * info.mu * (info.n_private + data.n_rows) / sensitivity

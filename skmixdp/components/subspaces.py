@@ -59,7 +59,7 @@ class PublicSubspace:
 
     def at(self, view: PublicView) -> "FullSpace | Coordinates | Complement":
         n_features = view.W.shape[1]
-        if view.n_rows == 0 or self.n_components >= n_features:
+        if view.data.n_rows == 0 or self.n_components >= n_features:
             return FullSpace()
         basis = view.basis(self.n_components)
         # Adding noise to the full sum and then projecting has the same law as adding noise to the

@@ -35,7 +35,7 @@ class SGD(Update):
         self, ctx: StepContext, direction: FloatArray, state: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         velocity = self.momentum * state + (1 - self.momentum) * direction
-        return ctx.W - ctx.step_size * velocity, velocity
+        return ctx.view.W - ctx.step_size * velocity, velocity
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class PolynomialAverage(_Average):
     """
 
     def term(self, ctx: StepContext, W: FloatArray) -> FloatArray:
-        return 2 * ctx.t / (ctx.n_steps * (ctx.n_steps + 1)) * ctx.W
+        return 2 * ctx.t / (ctx.n_steps * (ctx.n_steps + 1)) * ctx.view.W
 
 
 class UniformAverage(_Average):
@@ -220,4 +220,4 @@ class MirrorDescent(Update):
         self, ctx: StepContext, direction: FloatArray, state: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         dual = state - ctx.step_size * self.psi.smallest_curvature * direction
-        return self.psi.with_gradient(dual, ctx.W), dual
+        return self.psi.with_gradient(dual, ctx.view.W), dual

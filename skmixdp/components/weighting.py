@@ -25,7 +25,8 @@ class SampleWeight:
     """
 
     def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Rule:
-        return _always(info.view.n_rows / (info.view.n_rows + info.n_private), info)
+        n_pub = info.view.data.n_rows
+        return _always(n_pub / (n_pub + info.n_private), info)
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class CosineWeight:
     n_steps: float | None = None
 
     def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Rule:
-        if info.view.n_rows == 0:
+        if info.view.data.n_rows == 0:
             return _always(0.0, info)
         turn = float(2 * facts.n_steps if self.n_steps is None else self.n_steps)
         return lambda t, view: 1 - (math.cos(math.pi * t / (2 * turn)) if t < turn else 0.0)
@@ -92,7 +93,7 @@ class CouplingWeight:
     initial_loss: float | None = None
 
     def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Rule:
-        if info.view.n_rows == 0:
+        if info.view.data.n_rows == 0:
             return _always(0.0, info)
         L = info.curvature if self.smoothness is None else self.smoothness
         data = info.view.data
@@ -127,8 +128,8 @@ class ConvexWeight:
     variance: float | None = None
 
     def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Rule:
-        data, n_priv, n_pub = info.view.data, info.n_private, info.view.n_rows
-        if n_pub < 2:  # one row gives no estimate of an error or a variance
+        data, n_priv = info.view.data, info.n_private
+        if (n_pub := data.n_rows) < 2:  # one row gives no estimate of an error or a variance
             return SampleWeight().bind(info, facts)
         D, V = self.distance, self.variance
         if D is None:
@@ -158,5 +159,5 @@ def _minimizer(slope: float, spread: float, n_priv: int, n_pub: int) -> float:
 
 
 def _always(weight: float, info: PublicInfo) -> Rule:
-    weight = weight if info.view.n_rows else 0.0
+    weight = weight if info.view.data.n_rows else 0.0
     return lambda t, view: weight

@@ -26,10 +26,6 @@ class ParameterView(Protocol):
     """Public rows at the current parameters of a model."""
 
     @property
-    def n_rows(self) -> int:
-        """Number of public rows."""
-
-    @property
     def n_parameters(self) -> int:
         """Number of trainable parameters."""
 
@@ -264,7 +260,7 @@ class CandidateQuery:
 
 def public_gradients(ctx: StepContext, n_batches: int, batch_size: int | None) -> Vectors:
     """Mean gradients of disjoint random batches of public rows."""
-    n_rows = ctx.view.n_rows
+    n_rows = ctx.view.data.n_rows
     order = np.argsort(ctx.noise.uniform((n_rows,)))
     size = n_rows // n_batches if batch_size is None else batch_size
     return ctx.view.batch_gradients([order[j * size : (j + 1) * size] for j in range(n_batches)])

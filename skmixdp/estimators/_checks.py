@@ -193,7 +193,14 @@ def encode_classes(estimator: Any, y: Array, y_pub: Array | None) -> tuple[Array
     if y_pub is None:
         return y, None, origin
     y_pub = encode_labels(y_pub, estimator.classes_, "y_pub", private=False)
-    warn_of_empty_classes(y_pub, estimator.classes_)
+    counts = np.bincount(y_pub, minlength=len(estimator.classes_))
+    if np.any(counts == 0):
+        warnings.warn(
+            f"no public row has a label in {estimator.classes_[counts == 0].tolist()}; the outputs of these "
+            "classes start from the rows of the other classes, so add a public row of each class if you can.",
+            UserWarning,
+            stacklevel=5,
+        )
     return y, y_pub, origin
 
 
@@ -233,17 +240,4 @@ def check_same_numbering(y: Array, classes: Array) -> None:
             f"y is numbered from 0, but y_pub holds {listed(classes)}; ensembles such as "
             "BaggingClassifier, VotingClassifier and StackingClassifier renumber y and do not change "
             "y_pub, so number both from 0 beforehand."
-        )
-
-
-def warn_of_empty_classes(y_pub: Array, classes: Array) -> None:
-    """Warn of classes without public rows; ``y_pub`` holds indices."""
-    counts = np.bincount(y_pub, minlength=len(classes))
-    if np.any(counts == 0):
-        empty = classes[counts == 0].tolist()
-        warnings.warn(
-            f"no public row has a label in {empty}; the outputs of these classes start from the rows of the "
-            "other classes, so add a public row of each class if you can.",
-            UserWarning,
-            stacklevel=6,
         )

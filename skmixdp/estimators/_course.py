@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Course, RowsKey, Run, of_rows, training
+from .._engine import Course, GaussianMechanism, RowsKey, Run, of_rows, training
 from .._learning.columns import columns_share, noisy_columns, unmapped
 from .._learning.corrections import LogitAdjustment
 from .._learning.facts import (
@@ -147,11 +147,6 @@ class FitInputs:
     def n_features(self) -> int:
         """Number of features."""
         return self.table.shape[1]
-
-    @cached_property
-    def geometry_shares(self) -> Shares:
-        """Shares of the squared budget for learning the geometry, from public facts."""
-        return Shares.of(self.budget.mu, self.n_rows, self.n_features)
 
     def weighted(self, weights: Array, told_by: tuple[Any, ...] = ()) -> "FitInputs":
         """The inputs with a weight (n_rows,) for each private row; labels and ``told_by`` determine it."""
@@ -385,7 +380,9 @@ def balanced_by_counts(inputs: FitInputs, learner: Learner, share: float) -> Cou
     multiplier = inputs.budget.multiplier(share)
     nowhere = np.zeros((0, 0))  # labels need no products
     query = counts_query(nowhere, partial(in_class, n_classes=inputs.n_counted))
-    counts, _ = yield from of_rows(LabelRows(inputs), learner.ask(learner.mechanism(multiplier), query))
+    counts, _ = yield from of_rows(
+        LabelRows(inputs), learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
+    )
     shares = class_shares(counts, multiplier, inputs.n_rows)
     by_class = 1 / (len(shares) * shares)  # of mean 1 over the rows
     weights = by_class[inputs.y]
@@ -455,7 +452,7 @@ def _stage_with(head: Any, inputs: FitInputs, columns: Columns | None) -> MapSta
 def map_shares(head: Any, inputs: FitInputs, columns: Columns | None) -> dict[str, float]:
     """Shares of the squared budget for learning the map after the columns from private rows."""
     if head._learns_geometry(inputs, columns):
-        shares = inputs.geometry_shares
+        shares = Shares.of(inputs.budget.mu, inputs.n_rows, inputs.n_features)
         learned = {"mean": shares.mean}
         groups, _ = inputs.groups
         few = len(groups) - n_groups(groups) < _FEWEST_FREE and shares.floor < _LARGEST_FLOOR
@@ -577,10 +574,10 @@ def start_is_useful(planned: PlannedHead, learner: Learner, multiplier: float) -
     something else.
     """
     info = planned.run.info
-    if not info.loss.has_classes:
+    if not info.view.data.loss.has_classes:
         return (yield from start_predicts(info, learner, multiplier))
     query = counts_query(info.view.W, is_correct)
-    (correct,), _ = yield from learner.ask(learner.mechanism(multiplier), query)
+    (correct,), _ = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
     right = [predicted_classes(judge.X @ start.T) == judge.y for start, judge in info.held_out]
     expected = _FAR_WORSE * float(np.mean(np.concatenate(right))) * learner.n_rows
     if correct + _CLEARLY * multiplier >= expected:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Closing, Options, Run, make_plan
 from .._learning.corrections import LogitAdjustment
+from .._learning.facts import Shares
 from .._linear import Loss, row_norms
 from .._rows import (
     Columns,
@@ -284,7 +285,11 @@ class LinearHead(PrivateEstimator):
             )
         calibration = self._calibration(inputs, mapped.row_map, info)
         options = Options(
-            self.learning_rate, self.l2, sampling, inputs.noise.needs_grid, calibration.balancing_intercept
+            self.learning_rate,
+            None if self.l2 == "auto" else self.l2,
+            sampling,
+            inputs.noise.needs_grid,
+            calibration.balancing_intercept,
         )
         adjustment = calibration.adjustment
         # The temperature comes first: the adjustment is in units of calibrated logits.
@@ -361,7 +366,8 @@ class LinearHead(PrivateEstimator):
             if not len(inputs.X_known):
                 return True
             unit_pub = RowMap(None, True, None)(inputs.X_known, np.float64)
-            noise = inputs.n_features / (inputs.n_rows * inputs.budget.mu) ** 2 / inputs.geometry_shares.mean
+            share = Shares.of(inputs.budget.mu, inputs.n_rows, inputs.n_features).mean
+            noise = inputs.n_features / (inputs.n_rows * inputs.budget.mu) ** 2 / share
             return variance_of_mean(unit_pub) > _TIMES_AS_GOOD * noise
         if self.geometry and not all(possible.values()):
             obstacle = next(name for name, fits in possible.items() if not fits)

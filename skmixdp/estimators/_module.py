@@ -168,7 +168,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         loss = torch_side.cross_entropy if self.loss is None else self.loss
         public = torch_side.LabelledRows(X_pub, y_pub, self.chunk_size)
         noise = noise_source(self.noise, self.random_state)
-        options = Options(self.learning_rate, "auto", self._sampling(n_rows), noise.needs_grid)
+        options = Options(self.learning_rate, None, self._sampling(n_rows), noise.needs_grid)
         rate = options.sampling.rate(n_rows)
         private = torch_side.LabelledRows(X, y, self.chunk_size)
         source: Any = self._source(private, loss, W, noise.needs_grid)

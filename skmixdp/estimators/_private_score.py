@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine import OpenRows, charge_event, drive, of_rows
+from .._engine import GaussianMechanism, OpenRows, charge_event, drive, of_rows
 from .._learning.facts import Learner, all_right, counts_query, is_correct
 from .._linear import predicted_classes
 from .._rows import Block, PersonTable, check_groups, check_private_rows, check_targets, groups_of, labels_of
@@ -71,7 +71,8 @@ class PrivateSumsMixin:
         learner = Learner(n_rows, None, noise, self._products_dtype())
         with recorded_outcome(self.ledger, charge):
             sums = of_rows(
-                OpenRows(rows), learner.ask(learner.mechanism(multiplier), counts_query(head, scores))
+                OpenRows(rows),
+                learner.ask(GaussianMechanism(multiplier, 1, noise), counts_query(head, scores)),
             )
             return drive([sums])[0][0], n_rows
 

@@ -149,7 +149,7 @@ ALLOWED = {
     "estimators/_checks.py::check_target_map": (2, "public"),
     "estimators/_classifier.py::Classifier.predict": (1, "predicted"),
     "_rows/table.py::check_classes": (2, "public"),
-    "estimators/_checks.py::warn_of_empty_classes": (2, "public"),
+    "estimators/_checks.py::encode_classes": (2, "public"),
     "estimators/_course.py::HeadRows.same_as": (1, "public"),
     "estimators/_course.py::finish": (2, "released"),
     "estimators/_course.py::_stage_with": (1, "released"),

@@ -63,14 +63,19 @@ def passes(monkeypatch):
     return lambda: [(*first, *second) for first, second in zip(requests, queries, strict=True)]
 
 
+def present(answers):
+    """The sums that were asked for, of each answer."""
+    return [[part for part in answer if part is not None] for answer in answers]
+
+
 def squared_losses(passes, n_rows):
     """mu squared of each row, from the sums over the data sets with and without it."""
     squares = np.zeros(n_rows)
     for _, sums, request, query, scales in passes:
         plain = replace(request, observe=None, points=query.points, contribute=query.contribute)
-        (whole,) = sums([plain])
+        (whole,) = present(sums([plain]))
         for i in range(n_rows):
-            (rest,) = sums([replace(plain, batch=Batch(np.arange(n_rows) != i, 1.0))])
+            (rest,) = present(sums([replace(plain, batch=Batch(np.arange(n_rows) != i, 1.0))]))
             moved = zip(query.assemble(whole), query.assemble(rest), scales, strict=True)
             squares[i] += sum(np.sum((one - other) ** 2) / scale**2 for one, other, scale in moved if scale)
     return squares

@@ -76,7 +76,7 @@ def test_no_entry_exceeds_the_bound_that_is_stated_for_it(name, drawn):
 
 def test_the_one_weight_clip_is_the_smallest_of_its_three_factors():
     problem = make_problem()
-    X, loss = 3 * problem.X, problem.info.loss
+    X, loss = 3 * problem.X, problem.info.view.data.loss
     Z = X @ problem.info.view.W.T
     R = loss.residuals(Z.copy(), problem.y)
     g = (R[:, :, None] * X[:, None, :]).reshape(len(X), -1)
@@ -94,7 +94,7 @@ def test_the_property_above_would_catch_a_clip_that_is_too_long():
     clip = CLIPPERS["l2"]
     long_rows = 3 * problem.X
     block = Block(long_rows, problem.y, np.ones(len(long_rows)))
-    C, _ = clipped_residuals(long_rows @ problem.info.view.W.T, block, problem.info.loss, clip)
+    C, _ = clipped_residuals(long_rows @ problem.info.view.W.T, block, problem.info.view.data.loss, clip)
     assert (row_norms(C) * row_norms(long_rows)).max() > 1.5 * clip.sensitivity(np.dtype("float64"))
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import OpenRows, drive, of_rows
+from skmixdp._engine import GaussianMechanism, OpenRows, drive, of_rows
 from skmixdp._learning.columns import _BINS, _magnitudes, _places, noisy_columns, unmapped
 from skmixdp._learning.corrections import temperature
 from skmixdp._learning.facts import Learner, noisy_second_moment
@@ -59,7 +59,7 @@ def moment_query(learner, n_features, W, mu):
 
 def temperature_query(learner, n_features, W, mu):
     """The closing, as the loop asks it."""
-    mechanism = learner.mechanism(mu)
+    mechanism = GaussianMechanism(mu, 1, learner.noise)
     mechanism.begin_step(learner.members)
     info = make_problem(K).info
     closing = temperature(1e9, info)

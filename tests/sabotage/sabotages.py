@@ -87,8 +87,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "noise x 0.66, as it is asked for",
         "Every release has two thirds of the noise that is accounted for.",
         "_engine/release.py",
-        "self._noise_multiplier * part.sensitivity",
-        "0.66 * self._noise_multiplier * part.sensitivity",
+        "self.noise_multiplier * part.sensitivity",
+        "0.66 * self.noise_multiplier * part.sensitivity",
         _RELEASE + "test_each_part_gets_its_own_noise",
     ),
     _sabotage(
@@ -122,7 +122,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "_engine/loop.py",
         "        view = info.view.data.view(W)\n",
         "        view = info.view.data.view(W)\n        "
-        "mechanism._noise_multiplier = (1 if batch is None else 1e-6) * plan.noise_multiplier\n",
+        "mechanism.noise_multiplier = (1 if batch is None else 1e-6) * plan.noise_multiplier\n",
         _EVERYWHERE + "[Poisson]",
     ),
     _sabotage(
@@ -131,7 +131,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "_engine/loop.py",
         "        view = info.view.data.view(W)\n",
         "        view = info.view.data.view(W)\n        "
-        "mechanism._noise_multiplier = (1 if run.members is None else 1e-6) * plan.noise_multiplier\n",
+        "mechanism.noise_multiplier = (1 if run.members is None else 1e-6) * plan.noise_multiplier\n",
         _EVERYWHERE + "[folds]",
     ),
     _sabotage(
@@ -154,8 +154,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "GEP's coordinates without noise",
         "One of two arrays of a step leaves the rows as it is.",
         "_engine/release.py",
-        "noisy.append(self._noise.add_noise(array,",
-        "noisy.append(array if part.share < 1 and array.ndim == 1 else self._noise.add_noise(array,",
+        "noisy.append(self.noise.add_noise(array,",
+        "noisy.append(array if part.share < 1 and array.ndim == 1 else self.noise.add_noise(array,",
         _EVERYWHERE + "[gep]",
     ),
     _sabotage(
@@ -204,7 +204,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a comparison that nothing is set aside for",
         "The comparison of two heads comes on top of a budget that the steps have spent.",
         "_engine/plan.py",
-        "share -= sum(closing.share for closing in closings)",
+        "share -= sum(costs)",
         "share -= 1e-9",
         _GEOMETRY + "[public rows]",
     ),
@@ -252,8 +252,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a check of public targets with a tenth of its noise",
         "The sum that tells whether a regression keeps its public rows costs a hundred times what is stated.",
         "_learning/targets.py",
-        "learner.mechanism(multiplier)",
-        "learner.mechanism(0.1 * multiplier)",
+        "GaussianMechanism(multiplier, 1",
+        "GaussianMechanism(0.1 * multiplier, 1",
         _GEOMETRY + "[regression, public rows]",
     ),
     _sabotage(
@@ -766,7 +766,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "more steps than are accounted for",
         "A run may go on after its last step.",
         "_engine/release.py",
-        "if self.step >= self._n_steps:",
+        "if self.step >= self.n_steps:",
         "if False:",
         _RELEASE + "test_no_step_beyond_those_that_were_paid_for",
     ),
@@ -1314,8 +1314,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "three histograms for the budget of one",
         "Each of three histograms spends what all together are charged.",
         "_learning/columns.py",
-        "mechanism = learner.mechanism(multiplier, n_stages)",
-        "mechanism = learner.mechanism(multiplier / math.sqrt(n_stages), n_stages)",
+        "GaussianMechanism(multiplier * math.sqrt(n_stages), n_stages",
+        "GaussianMechanism(multiplier, n_stages",
         _OF_TABLES + "test_a_scaler_without_bounds[1.0-float-add_or_remove_one]",
     ),
     _sabotage(
@@ -1419,10 +1419,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a second moment with half of its noise",
         "The second moment costs four times what is stated.",
         "_learning/facts.py",
-        "    total, scale = yield from learner.ask(learner.mechanism(multiplier), query)\n"
-        "    values, vectors",
-        "    total, scale = yield from learner.ask(learner.mechanism(0.5 * multiplier), query)\n"
-        "    values, vectors",
+        "GaussianMechanism(multiplier, 1, learner.noise), query)\n    values, vectors",
+        "GaussianMechanism(0.5 * multiplier, 1, learner.noise), query)\n    values, vectors",
         _NOISE_OF_TABLES + "[table]",
     ),
     # -- several labels per row -------------------------------------------------------------
@@ -1518,8 +1516,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a temperature that nothing is set aside for",
         "The sums of the temperature come on top of a budget that the steps spend.",
         "_engine/plan.py",
-        "        share -= sum(closing.share for closing in closings)\n",
-        '        share -= sum(c.share for c in closings if "temperature" not in c.shares) + 1e-9\n',
+        "        share -= sum(costs)\n",
+        '        share -= sum(k for k, c in zip(costs, closings) if "temperature" not in c.shares) + 1e-9\n',
         _OF_TABLES + "test_columns_that_are_not_used_are_paid_for_and_geometry_follows[unlike]",
     ),
     # -- evaluation on private rows ---------------------------------------------------------
@@ -1535,8 +1533,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "an evaluation with two thirds of its noise",
         "The histogram costs more than is stated.",
         "_learning/noisy_sums.py",
-        "counts, scale = yield from learner.ask(learner.mechanism(multiplier), query)",
-        "counts, scale = yield from learner.ask(learner.mechanism(0.66 * multiplier), query)",
+        "counts, scale = yield from learner.ask(GaussianMechanism(multiplier",
+        "counts, scale = yield from learner.ask(GaussianMechanism(0.66 * multiplier",
         "tests/statistical/test_evaluation.py::"
         "test_each_layout_has_the_noise_of_its_sensitivity[two classes-add_or_remove_one-float]",
     ),
@@ -1763,8 +1761,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a scaler that counts rows for persons",
         "A person with many rows moves noisy means and deviations by one unit for each of them.",
         "_learning/noisy_sums.py",
-        "if persons is None:",
-        "if len(values):",
+        "        if persons is None:\n            return InMemoryRows(values",
+        "        if len(values):\n            return InMemoryRows(values",
         _BESIDE_FITS + "test_a_scaler_has_the_mean_and_deviation_over_persons",
         "tests/property/test_persons_elsewhere.py::"
         "test_a_release_shows_what_its_noise_pays_for[scaler-grown to 1,000 rows]",

@@ -26,7 +26,7 @@ def noise_in_heads(problem, algorithm, n_draws):
     plan = problem.plan(recipe, n_steps=1)
     rows = InMemoryRows(problem.X, problem.y)
     (quiet,) = train([Run(recipe, plan, problem.info, Silent(0), np.dtype("float64"))], rows)
-    a = problem.info.view.n_rows / (problem.info.view.n_rows + problem.info.n_private)
+    a = problem.info.view.data.n_rows / (problem.info.view.data.n_rows + problem.info.n_private)
     differences = []
     for seed in range(n_draws):
         (W,) = train([Run(recipe, plan, problem.info, NoiseSource(seed), np.dtype("float64"))], rows)

@@ -208,12 +208,12 @@ class MixingDescent(Update):
     def step(
         self, ctx: StepContext, direction: FloatArray, state: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        gap = ctx.W - state
+        gap = ctx.view.W - state
         least = self._least_gap(ctx)
         push = np.where(np.abs(gap) < least, np.where(gap >= 0, least / 2, -least / 2), 0.0)
-        alpha = ctx.noise.uniform(ctx.W.shape)
-        mixed = alpha * (ctx.W + push) + (1 - alpha) * (state - push)
-        return mixed - ctx.step_size * direction, ctx.W
+        alpha = ctx.noise.uniform(ctx.view.W.shape)
+        mixed = alpha * (ctx.view.W + push) + (1 - alpha) * (state - push)
+        return mixed - ctx.step_size * direction, ctx.view.W
 
     def _least_gap(self, ctx: StepContext) -> float:
         if not ctx.released:

@@ -139,12 +139,12 @@ class GradientView(View):
         """Mean gradient (1, p) over all public rows."""
         data = self.data
         data.parameters.place(self.W)
-        return flat(mean_gradient(data.parameters, data.function, data.rows, np.arange(self.n_rows)))
+        return flat(mean_gradient(data.parameters, data.function, data.rows, np.arange(data.n_rows)))
 
     @cached_property
     def gradient_norms(self) -> FloatArray:
         """L2 norm of each row's gradient, shape (n_pub,)."""
         data = self.data
         data.parameters.place(self.W)
-        chunks = gradients_of(data.gradients, data.parameters, data.rows, np.arange(self.n_rows))
+        chunks = gradients_of(data.gradients, data.parameters, data.rows, np.arange(data.n_rows))
         return np.concatenate([np.empty(0), *(norms for _, norms in chunks)])

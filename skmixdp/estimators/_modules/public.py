@@ -179,11 +179,6 @@ class View:
         self.W = W
 
     @property
-    def n_rows(self) -> int:
-        """Number of public rows."""
-        return len(self.data.rows)
-
-    @property
     def n_parameters(self) -> int:
         """Number of trained parameters."""
         size: int = self.W.size
@@ -199,7 +194,7 @@ class ModuleView(View):
     @cached_property
     def gradient(self) -> Direction:
         """Mean gradient over all public rows."""
-        return self.batch_gradients([np.arange(self.n_rows)])[0]
+        return self.batch_gradients([np.arange(self.data.n_rows)])[0]
 
     def random_directions(
         self, source: RandomSource, count: int, radius: float, *, sphere: bool

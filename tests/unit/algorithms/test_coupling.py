@@ -29,7 +29,7 @@ def test_without_noise_it_is_descent_on_rescaled_gradients(problem, gamma, momen
     W = start = view.W
     velocity = 0 * W
     for _ in range(10):
-        R = problem.info.loss.residuals(problem.X @ W.T, problem.y)
+        R = problem.info.view.data.loss.residuals(problem.X @ W.T, problem.y)
         dense = R[:, :, None] * problem.X[:, None, :]
         norms = np.sqrt((dense**2).sum(axis=(1, 2)))
         private = (dense / (norms + gamma)[:, None, None]).mean(axis=0)

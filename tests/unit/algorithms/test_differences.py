@@ -70,7 +70,7 @@ def taking_part(problem, mask):
 
 
 def test_dope_clips_differences_and_adds_the_centre_to_the_mean(problem, mask):
-    clip = 0.3 if problem.info.loss.n_outputs == 1 else 0.6
+    clip = 0.3 if problem.info.view.data.loss.n_outputs == 1 else 0.6
     W, _ = one_step(problem, DOPE(clip, momentum=0.0), Silent(0), mask)
     view = problem.info.view
     X, y, b = taking_part(problem, mask)

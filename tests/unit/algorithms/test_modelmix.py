@@ -73,7 +73,7 @@ def test_the_recursion_equals_its_formula_with_known_alpha(n_classes, width):
     algorithm = ModelMix(NoisyGD(clip=c, momentum=0.0), width=width)
     heads = trained(problem, algorithm, Scripted(alphas), n_steps)
 
-    loss, data, a = problem.info.loss, problem.info.view.data, 24 / 324
+    loss, data, a = problem.info.view.data.loss, problem.info.view.data, 24 / 324
     tau = width * c * (1 + 4 * 2**-52 + 2**-33) * eta * (1 - a) / 300
     older, pushed = W, 0
     for alpha, found in zip(alphas, heads[1:], strict=True):
@@ -104,7 +104,7 @@ def test_equal_heads_are_pushed_apart_upwards():
         ctx = context(W, noise=Scripted([np.full(W.shape, alpha)]))
         after, state = update.step(ctx, np.zeros_like(W), W)
         assert_close(after - W, shift, 1e-9)
-        assert state is ctx.W
+        assert state is ctx.view.W
 
 
 @pytest.mark.parametrize("gap", [-1e-3, -1e-9, -0.0, 0.0, 1e-9, 1e-3])
@@ -172,7 +172,7 @@ def test_without_noise_clip_and_width_it_is_the_heavy_ball_on_average():
     algorithm = ModelMix(NoisyGD(clip=1e6, momentum=0.0), width=1e-300)
     half = np.full(problem.info.view.W.shape, 0.5)
     heads = trained(problem, algorithm, Scripted([half] * 9), 9)
-    data, loss = problem.info.view.data, problem.info.loss
+    data, loss = problem.info.view.data, problem.info.view.data.loss
     X, y = np.vstack([data.X, problem.X]), np.concatenate([data.y, problem.y])
     W = older = heads[0]
     for found in heads[1:]:
@@ -209,7 +209,7 @@ def refused(base, message, **parameters):
 
 def rules(problem):
     """Descent's rule for steps, and that of mixed heads."""
-    made = NoisyGD("lipschitz" if problem.info.loss.lipschitz < np.inf else 0.5, momentum=0.0)
+    made = NoisyGD("lipschitz" if problem.info.view.data.loss.lipschitz < np.inf else 0.5, momentum=0.0)
     steps = problem.recipe(made).steps
     return steps, mixed_steps(steps)
 
@@ -307,7 +307,7 @@ class TestPlan:
 
         problem = make_problem()
         options = Options(
-            "auto", "auto", PoissonBatch(60) if rate else make_problem().recipe(AdaMix()).sampling, False
+            "auto", None, PoissonBatch(60) if rate else make_problem().recipe(AdaMix()).sampling, False
         )
         budget = Budget(epsilon, 1e-5, n_steps, None, neighboring, "float")
         return make_plan(budget, algorithm.recipe(problem.info, options), problem.info, FLOAT)
@@ -385,4 +385,4 @@ def test_the_mixing_weights_are_kept_nowhere(monkeypatch, fitted):
     W, state = update.init(problem.info.view.W)
     ctx = context(W)
     _, state = update.step(ctx, 0 * W, state)
-    assert state is ctx.W
+    assert state is ctx.view.W

@@ -34,7 +34,7 @@ def trained(problem, algorithm, *, n_steps=6, l2=0.0, rate=5.0, noise=None):
 
 
 def private_gradient(problem, W):
-    return problem.info.loss.residuals(problem.X @ W.T, problem.y).T @ problem.X / len(problem.X)
+    return problem.info.view.data.loss.residuals(problem.X @ W.T, problem.y).T @ problem.X / len(problem.X)
 
 
 @pytest.mark.parametrize("n_pub", [3, 30])

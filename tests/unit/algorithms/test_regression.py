@@ -98,7 +98,7 @@ def test_the_total_noise_is_the_losss_own():
         plan = problem.plan(recipe, n_steps=60)
         spread = plan.step_size(1) * (300 / 324) * plan.noise_multiplier * 0.5 / 300 * np.sqrt(60)
         assert spread == pytest.approx(expected, rel=1e-6)
-        assert problem.info.loss.noise_per_output == expected
+        assert problem.info.view.data.loss.noise_per_output == expected
 
 
 def test_a_loss_is_refused_by_its_name():

@@ -108,7 +108,7 @@ class TestBasis:
 
 def test_without_rows_the_gradient_is_zero():
     problem = make_problem(n_pub=0)
-    assert problem.info.view.n_rows == 0
+    assert problem.info.view.data.n_rows == 0
     np.testing.assert_array_equal(problem.info.view.gradient, 0)
 
 

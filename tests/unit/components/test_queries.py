@@ -56,12 +56,12 @@ class TestGradientQuery:
         space = subspace.at(ctx.view)
         sensitivity = CLIP.sensitivity(np.dtype("float32")) * space.gain
         assert query.releases == (ReleasedArray(sensitivity, 1.0, None, space.roundings),)
-        assert query.points is ctx.W
+        assert query.points is ctx.view.W
         assert query.contribute.func is clipped_residuals
-        assert query.contribute.keywords == {"loss": ctx.loss, "clip": CLIP}
+        assert query.contribute.keywords == {"loss": ctx.view.data.loss, "clip": CLIP}
         assert query.panel_rows == PANEL_ROWS and query.takes_tensors
-        total = RNG.normal(size=ctx.W.shape)
-        np.testing.assert_array_equal(query.assemble((total, None))[0], space.encode(total))
+        total = RNG.normal(size=ctx.view.W.shape)
+        np.testing.assert_array_equal(query.assemble((total,))[0], space.encode(total))
 
     def test_where_the_private_mean_has_no_weight_nothing_is_asked(self):
         ctx = context(public_weight=1)
@@ -74,7 +74,7 @@ class TestGradientQuery:
     def test_the_component_that_is_noise_alone_is_removed_for_softmax(self, n_classes, sum_to_zero):
         ctx = context(n_classes)
         rounds, _ = asked(GradientQuery(CLIP, FullSpace(), sum_to_zero), ctx)
-        total = RNG.normal(size=ctx.W.shape)
+        total = RNG.normal(size=ctx.view.W.shape)
         found = answer(rounds, total)
         if sum_to_zero and n_classes == 4:
             total = total - total.mean(axis=0)
@@ -84,7 +84,7 @@ class TestGradientQuery:
     def test_a_second_clip_bounds_the_noisy_mean(self, length):
         ctx = context(2)
         rounds, _ = asked(GradientQuery(CLIP, FullSpace(), False, second_clip=0.1), ctx)
-        mean = RNG.normal(size=ctx.W.shape)
+        mean = RNG.normal(size=ctx.view.W.shape)
         mean *= length / np.linalg.norm(mean)
         found = answer(rounds, mean * ctx.batch_size)
         assert_close(found, ctx.direction(mean * min(1, 0.1 / length)), 1e-12)
@@ -132,8 +132,8 @@ class TestCentredQuery:
         assert query.releases == (ReleasedArray(stated, 1.0, 2048 * stated, 2.0**-50),)
         assert difference_part(1.0) == ReleasedArray(1.0, 1.0, 2048.0, 2.0**-50)
         assert query.panel_rows == 0
-        np.testing.assert_array_equal(query.points, np.concatenate([ctx.W, ctx.view.gradient]))
-        total, weights = RNG.normal(size=ctx.W.shape), np.array([3.0])
+        np.testing.assert_array_equal(query.points, np.concatenate([ctx.view.W, ctx.view.gradient]))
+        total, weights = RNG.normal(size=ctx.view.W.shape), np.array([3.0])
         (found,) = query.assemble((total, weights[np.newaxis]))
         assert_close(found, total - 3 * ctx.view.gradient)
 
@@ -142,7 +142,7 @@ class TestCentredQuery:
     def test_the_centre_comes_back_on_the_mean_scale(self, n_classes, sum_to_zero):
         ctx = context(n_classes)
         rounds, _ = asked(DopeQuery(CLIP, sum_to_zero), ctx)
-        total = RNG.normal(size=ctx.W.shape)
+        total = RNG.normal(size=ctx.view.W.shape)
         found = answer(rounds, total)
         if sum_to_zero and n_classes == 4:
             total = total - total.mean(axis=0)
@@ -181,7 +181,7 @@ class TestEmbeddedQuery:
         """They only have shorter terms, which may be added in single precision, a few at a time."""
         problem, clip = make_problem(4), L2Clip(threshold)
         ctx = context(dtype=np.dtype(dtype))
-        longest = ctx.loss.lipschitz * problem.info.row_norm_bound
+        longest = ctx.view.data.loss.lipschitz * problem.info.row_norm_bound
         X, found = problem.X.astype(dtype), []
         for expected in (np.inf, longest):
             _, query = asked(GepQuery(3, clip, clip, True, expected), ctx)
@@ -200,7 +200,7 @@ class TestEmbeddedQuery:
         rounds, query = asked(self.query(), ctx)
         (part,) = query.releases
         assert (part.sensitivity, part.share) == (self.OUTSIDE.sensitivity(FLOAT), 1.0)
-        total = RNG.normal(size=ctx.W.shape)
+        total = RNG.normal(size=ctx.view.W.shape)
         (residual,) = query.assemble((total, np.zeros(0)))
         np.testing.assert_array_equal(residual, total)
         found = answer(rounds, total)
@@ -212,9 +212,9 @@ class TestEmbeddedQuery:
         ctx = context(n_classes)
         embedding = ctx.view.embedding(3)
         rounds, query = asked(self.query(3, sum_to_zero), ctx)
-        np.testing.assert_array_equal(query.points, np.concatenate([ctx.W, embedding.X]))
+        np.testing.assert_array_equal(query.points, np.concatenate([ctx.view.W, embedding.X]))
         q = embedding.n_components
-        matrix, weighted = RNG.normal(size=ctx.W.shape), RNG.normal(size=2 * q)
+        matrix, weighted = RNG.normal(size=ctx.view.W.shape), RNG.normal(size=2 * q)
         inside, residual = query.assemble((matrix, weighted))
         np.testing.assert_array_equal(inside, weighted[:q])
         np.testing.assert_allclose(residual, matrix - embedding.gradient(weighted[q:]), atol=1e-10)
@@ -227,7 +227,7 @@ class TestEmbeddedQuery:
 
 def test_each_row_gets_its_own_weight():
     problem = make_problem(4)
-    X, y, loss, clip = problem.X, problem.y, problem.info.loss, L2Clip(0.3)
+    X, y, loss, clip = problem.X, problem.y, problem.info.view.data.loss, L2Clip(0.3)
     W = RNG.normal(size=(4, X.shape[1]))
     C, S = clipped_residuals(X @ W.T, Block(X, y, row_norms(X)), loss, clip)
     assert S is None
@@ -240,7 +240,7 @@ def test_each_row_gets_its_own_weight():
 
 def test_entries_are_bounded_by_the_residuals_and_the_rows():
     problem = make_problem(4)
-    X, y, loss = problem.X, problem.y, problem.info.loss
+    X, y, loss = problem.X, problem.y, problem.info.view.data.loss
     W = RNG.normal(size=(4, X.shape[1]))
 
     class Spy(Clip):

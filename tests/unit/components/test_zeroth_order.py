@@ -42,14 +42,14 @@ def direction(problem, query, ctx, block=None):
 
 
 def private_gradient(problem, W):
-    R = problem.info.loss.residuals(problem.X @ W.T, problem.y)
+    R = problem.info.view.data.loss.residuals(problem.X @ W.T, problem.y)
     return R.T @ problem.X / len(problem.X)
 
 
 @pytest.mark.parametrize("exponent", [0.25, 0.5])
 def test_directions_lie_on_the_stated_sphere_and_point_everywhere_alike(problem, exponent):
     ctx = context(problem)
-    p = ctx.W.size
+    p = ctx.view.W.size
     U = RandomDirections(exponent, sphere=True).draw(ctx, 4000).reshape(4000, -1)
     assert_relative(np.linalg.norm(U, axis=1), p**exponent)
     second_moment = U.T @ U / len(U) * p / p ** (2 * exponent)
@@ -83,7 +83,7 @@ def test_public_batches_are_disjoint_and_of_the_stated_size():
     view = problem.info.view
     asked = []
     ctx = context(problem)
-    ctx.view = type("Spy", (), {"n_rows": 24, "batch_gradients": lambda self, b: asked.extend(b)})()
+    ctx.view = type("Spy", (), {"data": view.data, "batch_gradients": lambda self, b: asked.extend(b)})()
     public_gradients(ctx, 3, 5)
     public_gradients(ctx, 3, None)
     assert [len(batch) for batch in asked] == [5, 5, 5, 8, 8, 8]
@@ -152,7 +152,7 @@ def test_a_step_equals_the_dense_formula(problem):
     found = direction(problem, query, context(problem, a=a, l2=l2))
     ctx = context(problem, a=a, l2=l2)
     U = RandomDirections(0.25, True).draw(ctx, q)
-    p, W, loss = ctx.W.size, ctx.W, problem.info.loss
+    p, W, loss = ctx.view.W.size, ctx.view.W, problem.info.view.data.loss
     bound = loss_clip * p**0.25 / np.sqrt(p)
     assert query.bound(ctx.view) == pytest.approx(bound)
     estimate = 0
@@ -167,17 +167,17 @@ def test_a_step_equals_the_dense_formula(problem):
 
 def test_pazo_s_takes_the_candidate_after_which_private_losses_are_smallest(problem):
     rate, l2, C = 0.7, 0.01, 1.5
-    loss, further_won = problem.info.loss, []
+    loss, further_won = problem.info.view.data.loss, []
     for seed in range(30):
         algorithm = PAZO("s", loss_clip=C, candidate_noise=0.05)
         query = problem.recipe(algorithm, l2=l2).query
         found = direction(problem, query, context(problem, seed=seed, rate=rate, l2=l2))
         ctx = context(problem, seed=seed, rate=rate, l2=l2)
-        G = public_gradients(ctx, 3, None) + l2 * ctx.W
-        step = ctx.noise.normal((1, ctx.W.size)).reshape(ctx.W.shape) * 0.05
+        G = public_gradients(ctx, 3, None) + l2 * ctx.view.W
+        step = ctx.noise.normal((1, ctx.view.W.size)).reshape(ctx.view.W.shape) * 0.05
 
         def mean_loss(g, ctx=ctx):
-            values = loss.values(problem.X @ (ctx.W - rate * g).T, problem.y)
+            values = loss.values(problem.X @ (ctx.view.W - rate * g).T, problem.y)
             return np.clip(values, -C, C).mean()
 
         best = min(G, key=mean_loss)

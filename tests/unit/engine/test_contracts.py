@@ -74,11 +74,11 @@ class TwoPartQuery:
         values, vectors = np.linalg.eigh((R_pub @ R_pub.T) * (X_pub @ X_pub.T))
         A = vectors[:, -3:] / np.sqrt(values[-3:])
         basis = np.stack([(a[:, None] * R_pub).T @ X_pub for a in A.T])
-        k = ctx.loss.n_outputs
+        k = ctx.view.data.loss.n_outputs
 
         def contribute(Z, block):
             products = Z[:, k:].copy()
-            R = ctx.loss.residuals(Z[:, :k].copy(), block.y)
+            R = ctx.view.data.loss.residuals(Z[:, :k].copy(), block.y)
             inside = ((R @ R_pub.T) * products) @ A
             outside = np.sqrt(np.maximum((row_norms(R) * block.norms) ** 2 - row_norms(inside) ** 2, 0))
             c_in = np.minimum(1, self.clip_inside / row_norms(inside))[:, None]
@@ -90,7 +90,7 @@ class TwoPartQuery:
             return statistics[:3], matrix - np.tensordot(statistics[3:], basis, axes=1)
 
         z, residual = yield PrivateQuery(
-            points=np.vstack([ctx.W, X_pub]),
+            points=np.vstack([ctx.view.W, X_pub]),
             contribute=contribute,
             releases=(ReleasedArray(self.clip_inside, 0.5), ReleasedArray(self.clip_outside, 0.5)),
             assemble=assemble,
@@ -133,10 +133,12 @@ class TwoRoundQuery:
         return self.clip
 
     def losses_at(self, ctx, heads, share):
-        k = ctx.loss.n_outputs
+        k = ctx.view.data.loss.n_outputs
 
         def contribute(Z, block):
-            values = [ctx.loss.values(Z[:, i * k : (i + 1) * k], block.y) for i in range(len(heads))]
+            values = [
+                ctx.view.data.loss.values(Z[:, i * k : (i + 1) * k], block.y) for i in range(len(heads))
+            ]
             return None, np.clip(np.column_stack(values), 0, self.clip)
 
         return PrivateQuery(
@@ -144,12 +146,12 @@ class TwoRoundQuery:
         )
 
     def step(self, ctx):
-        candidates = [ctx.view.gradient, -ctx.view.gradient, np.zeros_like(ctx.W)]
-        heads = [ctx.W - ctx.step_size * g for g in candidates]
+        candidates = [ctx.view.gradient, -ctx.view.gradient, np.zeros_like(ctx.view.W)]
+        heads = [ctx.view.W - ctx.step_size * g for g in candidates]
         (first,) = yield self.losses_at(ctx, heads, 3 / 4)
         best = candidates[int(np.argmin(first))]
         further = best + 0.1
-        (second,) = yield self.losses_at(ctx, [ctx.W - ctx.step_size * further], 1 / 4)
+        (second,) = yield self.losses_at(ctx, [ctx.view.W - ctx.step_size * further], 1 / 4)
         self.asked.append((first, second))
         return further if second[0] < first.min() else best
 
@@ -194,12 +196,12 @@ class MixingUpdate:
     def step(self, ctx, direction, state):
         older = state
         width = ctx.released[-1].sensitivity * ctx.step_size * (1 - ctx.public_weight) / ctx.batch_size
-        gap = ctx.W - older
+        gap = ctx.view.W - older
         sign = np.where(gap >= 0, 1.0, -1.0)
         push = np.where(np.abs(gap) < width, sign * width / 2, 0.0)
-        alpha = ctx.noise.uniform(ctx.W.shape)
-        mixed = alpha * (ctx.W + push) + (1 - alpha) * (older - push)
-        return mixed - ctx.step_size * direction, ctx.W
+        alpha = ctx.noise.uniform(ctx.view.W.shape)
+        mixed = alpha * (ctx.view.W + push) + (1 - alpha) * (older - push)
+        return mixed - ctx.step_size * direction, ctx.view.W
 
     def result(self, W, state):
         return W

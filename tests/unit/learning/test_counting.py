@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from skmixdp._engine import GaussianMechanism
 from skmixdp._learning.facts import counts_query
 from skmixdp._linear import sum_error
 from skmixdp._rows import InMemoryRows
@@ -12,7 +13,7 @@ FLAGS = np.arange(20) % 3 == 0
 
 def count(learner, multiplier):
     query = counts_query(np.zeros((1, 3)), lambda Z, block: (block.y == 1)[:, np.newaxis])
-    counts, _ = yield from learner.ask(learner.mechanism(multiplier), query)
+    counts, _ = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
     return counts
 
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -133,7 +134,7 @@ class TestUpdate:
         W = rng.normal(size=(2, 3))
         first, second = inner.init(W), update.init(W)
         np.testing.assert_array_equal(first[0], second[0])
-        ctx = type("Context", (), {"W": W, "step_size": 0.7, "t": 1, "n_steps": 4})
+        ctx = SimpleNamespace(view=SimpleNamespace(W=W), step_size=0.7, t=1, n_steps=4)
         direction = rng.normal(size=(2, 3))
         one = inner.step(ctx, direction * [1.0, 10.0, 0.1], first[1])
         other = update.step(ctx, direction, second[1])
@@ -162,17 +163,18 @@ class TestRaisedClip:
 
     info = replace(make_problem(3).info, second_moment=0.2)
 
-    def clip(self, mu, n_rows, clip=0.3, **facts):
-        return Auto(clip)._raised_clip(replace(self.info, mu=mu, n_private=n_rows, **facts))
+    def clip(self, mu, n_rows, clip=0.3, info=info, **facts):
+        info = replace(info, mu=mu, n_private=n_rows, **facts)
+        return replace(make_problem(3), info=info).recipe(Auto(clip)).query.clipper.threshold
 
     def test_a_small_budget_leaves_it(self):
         assert self.clip(0.27, 1000) == 0.3 == self.clip(1e-9, 10**9)
 
     def test_it_grows_with_the_budget_up_to_what_cuts_nothing(self):
-        curvature = self.info.loss.curvature * 0.2
+        curvature = self.info.view.data.loss.curvature * 0.2
         wanted = 0.6
         assert self.clip(1.0, round(wanted * 10_000 / curvature)) == pytest.approx(wanted)
-        longest = self.info.loss.lipschitz * self.info.row_norm_bound
+        longest = self.info.view.data.loss.lipschitz * self.info.row_norm_bound
         assert self.clip(10.0, 10**6) == self.clip(100.0, 10**8) == longest > 1
 
     def test_one_that_is_larger_stays(self):
@@ -183,13 +185,13 @@ class TestRaisedClip:
         data = self.info.view.data
         weighted = PublicData(data.X, with_weights(data.y, np.ones(len(data.y))), WeightedLoss(data.loss))
         info = replace(self.info, view=weighted.view(self.info.view.W))
-        assert info.loss.lipschitz == math.inf
-        assert Auto()._raised_clip(replace(info, mu=1.0, n_private=1000, second_moment=math.inf)) == 0.3
-        assert 1 < Auto()._raised_clip(replace(info, mu=1.0, n_private=10**6)) < math.inf
+        assert info.view.data.loss.lipschitz == math.inf
+        assert self.clip(1.0, 1000, info=info, second_moment=math.inf) == 0.3
+        assert 1 < self.clip(1.0, 10**6, info=info) < math.inf
 
     def test_its_sensitivity_is_that_of_the_query(self):
         for mu, n_rows in ((0.27, 1000), (1.0, 60_000), (10.0, 10**6)):
             info = replace(self.info, mu=mu, n_private=n_rows)
             recipe = replace(make_problem(3), info=info).recipe(Auto())
             stated = recipe.query.sensitivity(info.view, FLOAT)
-            assert stated == pytest.approx(Auto()._raised_clip(info), rel=1e-6)
+            assert stated == pytest.approx(recipe.query.clipper.threshold, rel=1e-6)

@@ -54,7 +54,7 @@ def test_noise_alone_is_taken_back_and_a_warning_says_so(n_classes):
 def test_a_way_that_helps_is_kept_whole(n_classes):
     problem = make_problem(n_classes, n_pub=40, n_rows=3000)
     info = replace(problem.info, start=lambda rows: rows.solution)
-    everything = PublicData(problem.X, problem.y, info.loss).solution
+    everything = PublicData(problem.X, problem.y, info.view.data.loss).solution
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         W = shrunk(info, everything, 1e-3)
@@ -133,7 +133,7 @@ class TestComparison:
     def test_the_start_must_win_clearly_where_public_rows_do_not_favour_it(self, released, start_wins):
         problem = make_problem(4, n_pub=40, n_rows=3000)
         info = replace(problem.info, start=lambda rows: rows.solution)
-        W = PublicData(problem.X, problem.y, info.loss).solution
+        W = PublicData(problem.X, problem.y, info.view.data.loss).solution
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             head, query = self.closed(info, W, [released])
@@ -170,7 +170,7 @@ def test_the_usual_share_grows_with_what_cannot_be_noise(certain, share, monkeyp
     problem = make_problem(4, n_pub=40, n_rows=3000)
     info = replace(problem.info, start=lambda rows: rows.solution)
     monkeypatch.setattr("skmixdp._learning.shrinkage.PublicShrinkage._certain_share", lambda *args: certain)
-    whole = PublicData(problem.X, problem.y, info.loss).solution
+    whole = PublicData(problem.X, problem.y, info.view.data.loss).solution
     # Public rows favour the whole way here, so they choose no smaller share than the usual one.
     W = shrunk(info, whole, 1e-3)
     ratio = W / (info.view.W + share * (whole - info.view.W))
@@ -188,9 +188,9 @@ class TestClassBalance:
         problem = make_problem(4, n_pub=80, n_rows=3000)
         X = np.hstack([problem.X, np.full((len(problem.X), 1), self.intercept)])
         X_pub = np.hstack([problem.info.view.data.X, np.full((80, 1), self.intercept)])
-        data = PublicData(X_pub, problem.info.view.data.y, problem.info.loss)
+        data = PublicData(X_pub, problem.info.view.data.y, problem.info.view.data.loss)
         info = replace(problem.info, view=data.view(data.solution), start=lambda rows: rows.solution, mu=mu)
-        W = PublicData(X, problem.y, info.loss).solution
+        W = PublicData(X, problem.y, info.view.data.loss).solution
         W[2, -1] -= 3 / self.intercept
         return replace(problem, X=X), info, W
 

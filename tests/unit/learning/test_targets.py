@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import Options
+from skmixdp._engine import GaussianMechanism, Options
 from skmixdp._learning.facts import share_for
 from skmixdp._learning.targets import StartComparison, gains, gains_query, start_predicts, usual_gain
 from skmixdp._linear import MultilabelLoss, SquaredLoss, with_weights
@@ -94,7 +94,7 @@ def test_no_neighbour_moves_the_sum_by_more_than_its_noise_is_for(dtype, row):
 
         def asked(learner):
             query = gains_query(first, [other], 0.1, SquaredLoss(1))
-            return (yield from learner.ask(learner.mechanism(3.0), query))
+            return (yield from learner.ask(GaussianMechanism(3.0, 1, learner.noise), query))
 
         learned(InMemoryRows(X, y), asked, noise=noise, members=members)
         sums.append(float(noise.sums[0][0]))
@@ -211,7 +211,7 @@ def test_its_budget_follows_public_facts():
 
 
 def test_training_ends_with_it():
-    options = Options("auto", "auto", FullBatch(), False)
+    options = Options("auto", None, FullBatch(), False)
     recipe = AutoRegression().recipe(problem()[2], options)
-    assert recipe.closing is not None and recipe.closing.share > 0
+    assert recipe.closing is not None and recipe.closing.shares["comparison"] > 0
     assert AutoRegression().recipe(problem(n_pub=9)[2], options).closing is None

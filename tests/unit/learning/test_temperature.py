@@ -182,7 +182,7 @@ def test_its_share_follows_public_facts():
     def share(mu, n):
         found = temperature(mu, replace(info, n_private=n))
         assert found is None or (isinstance(found, Closing) and found.shares.keys() == {"temperature"})
-        return None if found is None else found.share
+        return None if found is None else found.shares["temperature"]
 
     assert share(0.27, 100) is None and share(1e-6, 10**4) is None and share(0.27, 290) is None
     assert share(0.27, 310) == 0.03 and share(0.27, 10**6) == 0.002

@@ -53,7 +53,7 @@ def trained(problem, info, rows, recipe, noise, n_steps=5):
 
 
 def options(sampling=None):
-    return Options(0.7, "auto", sampling or FullBatch(), False)
+    return Options(0.7, None, sampling or FullBatch(), False)
 
 
 @pytest.mark.covering
@@ -117,10 +117,10 @@ def test_the_scale_of_outputs_is_that_of_the_rows():
     """The power method finds the rows' second moment; an output moves by a row's length."""
     problem = make_problem()
     info = module_info(problem)
-    top = np.linalg.norm(problem.info.view.data.X, ord=2) ** 2 / info.view.n_rows
+    top = np.linalg.norm(problem.info.view.data.X, ord=2) ** 2 / info.view.data.n_rows
     assert info.curvature == pytest.approx(0.5 * top, rel=0.02)
     mean_square = np.mean(problem.info.view.data.norms**2)
-    assert info.loss.noise_per_output == pytest.approx(0.75 / np.sqrt(mean_square), rel=0.15)
+    assert info.view.data.loss.noise_per_output == pytest.approx(0.75 / np.sqrt(mean_square), rel=0.15)
     assert module_info(make_problem(n_pub=0)).curvature == np.inf
 
 
@@ -151,7 +151,7 @@ def test_losses_at_moved_parameters_and_the_batch_alone(together):
     start = info.view.W.tensors[0].clone()
     ((_, total),) = module_rows(problem).private_sums([Request(points, contribute, Batch(members=mask))])
     ((losses, y),) = seen
-    loss = problem.info.loss
+    loss = problem.info.view.data.loss
     X = problem.X
     expected = np.stack(
         [loss.values(X @ (problem.info.view.W + step * arrays[j]).T, problem.y) for j, step in moves],

@@ -48,7 +48,7 @@ def fitted(name="auto", module=None, X=X, **parameters):
 
 
 def options(sampling):
-    return Options(0.7, "auto", sampling, False)
+    return Options(0.7, None, sampling, False)
 
 
 @pytest.mark.covering
@@ -83,7 +83,7 @@ def test_sums_and_public_facts_are_those_of_the_head():
     module, source = gradient_problem()
     clip, sums = L2Clip(0.2), []
     for one, rows in ((problem, InMemoryRows(problem.X, problem.y)), (module, source(module.X, module.y))):
-        loss = one.info.loss
+        loss = one.info.view.data.loss
 
         def contribute(Z, block, loss=loss):
             return clipped_residuals(Z, block, loss, clip)
