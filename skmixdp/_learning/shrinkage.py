@@ -107,7 +107,10 @@ class PublicShrinkage(Update):
     def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
         inner, variance = state
         W, inner = self.inner.step(ctx, direction, inner)
-        return W, (inner, variance + ctx.step_size * ctx.step_size * ctx.noise_variance)
+        # Of each entry of the direction. Products, since a power that overflows is an error.
+        scale = (1 - ctx.public_weight) * ctx.noise_multiplier / ctx.batch_size
+        noise = scale * scale * sum(part.sensitivity**2 / part.share for part in ctx.released)
+        return W, (inner, variance + ctx.step_size * ctx.step_size * noise)
 
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         inner, variance = state

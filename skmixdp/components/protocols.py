@@ -248,13 +248,6 @@ class StepContext:
     noise_multiplier: float
     released: list[ReleasedArray] = field(default_factory=list)
 
-    @property
-    def noise_variance(self) -> float:
-        """Variance of the noise in each entry of the direction, from what this step has released."""
-        scale = (1 - self.public_weight) * self.noise_multiplier / self.batch_size
-        # A product, since a power that overflows is an error.
-        return scale * scale * sum(part.sensitivity**2 / part.share for part in self.released)
-
     def direction(self, private_mean: FloatArray, public_mean: FloatArray | None = None) -> FloatArray:
         """Mix a private with the public mean gradient, and add the gradient of the regulariser.
 

@@ -76,28 +76,20 @@ class PublicData:
     ) -> None:
         self.X = np.asarray(X, dtype=np.float64)
         self.n_rows = len(self.X)
+        self.norms: FloatArray = np.asarray(row_norms(self.X))
         self.y = y
         self.loss = loss
         if l2 is None:
             l2 = _L2 * max(float(np.mean(self.norms**2)), 1e-12) if len(self.X) else _L2
         self.l2 = l2
-        self._dtype = np.dtype(np.float64) if dtype is None else dtype
-
-    @cached_property
-    def multiplied(self) -> FloatArray:
-        """The rows in the dtype of the products of views."""
-        short = float(self.norms.max(initial=0.0)) <= _LONG
-        return self.X.astype(self._dtype if short else np.float64, copy=False)
+        short = dtype is not None and float(self.norms.max(initial=0.0)) <= _LONG
+        #: The rows in the dtype of the products of views.
+        self.multiplied = self.X.astype(dtype, copy=False) if short else self.X
 
     @cached_property
     def products(self) -> FloatArray:
         """Products (n_pub, n_pub) of the rows with each other."""
         return np.asarray(self.X @ self.X.T)
-
-    @cached_property
-    def norms(self) -> FloatArray:
-        """L2 norm of each public row."""
-        return np.asarray(row_norms(self.X))
 
     def largest_second_moment(self, row_norm_bound: float) -> float:
         """Largest eigenvalue of the second moment of the rows; without rows, a bound.

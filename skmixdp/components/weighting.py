@@ -25,8 +25,8 @@ class SampleWeight:
     """
 
     def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Rule:
-        n_pub = info.view.data.n_rows
-        return _always(n_pub / (n_pub + info.n_private), info)
+        weight = info.view.data.n_rows / (info.view.data.n_rows + info.n_private)
+        return lambda t, view: weight
 
 
 @dataclass(frozen=True)

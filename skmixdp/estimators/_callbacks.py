@@ -98,11 +98,6 @@ def _managed(estimator: Any, others: Sequence[Any], work: Callable[[], Any]) -> 
     return result
 
 
-def have_callbacks(estimators: Sequence[Any]) -> list[Any]:
-    """The estimators that have callbacks."""
-    return [estimator for estimator in estimators if getattr(estimator, "_skl_callbacks", None)]
-
-
 def stage_ended(estimator: Any) -> None:
     """Tell callbacks that a stage before the training has ended."""
     root = getattr(estimator, "_callback_fit_ctx", None)

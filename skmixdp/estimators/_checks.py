@@ -19,7 +19,6 @@ from .._utils.validation import (
     listed,
     public_sources,
     shown,
-    sources_of,
 )
 from ..privacy import PrivacyLeakWarning
 
@@ -78,7 +77,7 @@ def collect_public(
     sources, labels = public_sources(X, y)
     rows, targets = [], []
     for source, label in zip(sources, labels, strict=True):
-        part = _public_rows(source, "X_pub", names, n_features)
+        part = public_rows(source, "X_pub", names, n_features)
         rows.append(part)
         targets.append(check_target(from_device(label), "y_pub", len(part), "X_pub"))
         if targets[-1].shape[1:] != targets[0].shape[1:]:
@@ -86,16 +85,7 @@ def collect_public(
     return np.concatenate(rows), np.concatenate(targets)
 
 
-def collect_unlabeled(X: Any, names: Any, n_features: int) -> Array | None:
-    """Public rows without labels (n, n_features) of one array or of a tuple of sources; None without rows."""
-    if is_empty(X):
-        return None
-    return np.concatenate(
-        [_public_rows(source, "X_unlabeled", names, n_features) for source in sources_of(X)]
-    )
-
-
-def _public_rows(source: Any, name: str, names: Any, n_features: int) -> Array:
+def public_rows(source: Any, name: str, names: Any, n_features: int) -> Array:
     """Public rows (n, n_features) of one source as a dense array; they are few."""
     check_column_names(source, names, name)
     held: Any = from_device(source)

@@ -143,11 +143,6 @@ class FitInputs:
         """Number of private rows to fit to."""
         return self.table.shape[0] if self.members is None else int(self.members.sum())
 
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        return self.table.shape[1]
-
     def weighted(self, weights: Array, told_by: tuple[Any, ...] = ()) -> "FitInputs":
         """The inputs with a weight (n_rows,) for each private row; labels and ``told_by`` determine it."""
         loss = self.loss if isinstance(self.loss, WeightedLoss) else WeightedLoss(self.loss)
@@ -307,7 +302,7 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     event = inputs.budget.whole if planned is None else planned.run.plan.event
     work = None
     if inputs.table.is_shared:
-        work = work_of_pass(len(inputs.y), inputs.n_features, inputs.loss.n_outputs)
+        work = work_of_pass(len(inputs.y), inputs.table.shape[1], inputs.loss.n_outputs)
     private = inputs.noise.kind != "seeded"
     public = None
     if inputs.record is None and not ahead.run.recipe.draws:
@@ -397,7 +392,7 @@ def balanced_by_counts(inputs: FitInputs, learner: Learner, share: float) -> Cou
 def first_stage(head: Any, inputs: FitInputs) -> MapStage:
     """The first release that learns the map, if there is any, from public facts."""
     known = inputs.X_known if inputs.X_scale is None else inputs.X_scale
-    rules, columns = head._map_rules(inputs), None
+    rules, columns, n_features = head._map_rules(inputs), None, inputs.table.shape[1]
     if rules.scales:
         # Unlabelled rows hold rare values. Scaled to spread 1, each would be a long entry of few rows.
         rare = inputs.X_unlabeled is not None
@@ -405,12 +400,12 @@ def first_stage(head: Any, inputs: FitInputs) -> MapStage:
     stage = _stage_with(head, inputs, columns)
     # A few public rows give a poor estimate of the spread of columns.
     learned = len(known) < _FEWEST_KNOWN and rules.learns_columns
-    share = columns_share(inputs.budget.mu, inputs.n_rows, inputs.n_features) if learned else 0.0
+    share = columns_share(inputs.budget.mu, inputs.n_rows, n_features) if learned else 0.0
     if not share:
         return stage
     # Columns that need no scale are followed by the stage of unknown columns.
     shares = {"columns": share}
-    rows = HeadRows(inputs, unmapped(inputs.n_features), once=True)
+    rows = HeadRows(inputs, unmapped(n_features), once=True)
     return MapStage(rows, stage.mapped, shares, shares | _stage_with(head, inputs, None).shares)
 
 
@@ -452,7 +447,7 @@ def _stage_with(head: Any, inputs: FitInputs, columns: Columns | None) -> MapSta
 def map_shares(head: Any, inputs: FitInputs, columns: Columns | None) -> dict[str, float]:
     """Shares of the squared budget for learning the map after the columns from private rows."""
     if head._learns_geometry(inputs, columns):
-        shares = Shares.of(inputs.budget.mu, inputs.n_rows, inputs.n_features)
+        shares = Shares.of(inputs.budget.mu, inputs.n_rows, inputs.table.shape[1])
         learned = {"mean": shares.mean}
         groups, _ = inputs.groups
         few = len(groups) - n_groups(groups) < _FEWEST_FREE and shares.floor < _LARGEST_FLOOR
@@ -461,7 +456,7 @@ def map_shares(head: Any, inputs: FitInputs, columns: Columns | None) -> dict[st
         return learned
     rules = head._map_rules(inputs)
     if columns is not None and head._clips(columns) and rules.preconditions:
-        share = second_moment_share(inputs.budget.mu, inputs.n_rows, inputs.n_features)
+        share = second_moment_share(inputs.budget.mu, inputs.n_rows, inputs.table.shape[1])
         return {"second moment": share} if share else {}
     needed = head.row_norm == "clip" and len(inputs.X_known) == 0 and columns is None
     possible = rules.divides and not inputs.noise.needs_grid
@@ -478,18 +473,18 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
     """
     spent: dict[str, float] = {}
     rows, mapped, shares = stage.rows, stage.mapped, stage.shares
-    inputs = rows.inputs
+    inputs, n_features = rows.inputs, rows.inputs.table.shape[1]
     if "columns" in shares:
         spent |= shares
         multiplier = inputs.budget.multiplier(shares["columns"])
-        noisy = yield from of_rows(rows, noisy_columns(learner, inputs.n_features, multiplier))
+        noisy = yield from of_rows(rows, noisy_columns(learner, n_features, multiplier))
         stage_ended(head)
         columns = noisy.standardised(centred=head._map_rules(inputs).centres_columns)
         after = _stage_with(head, inputs, columns)
         rows, mapped, shares = after.rows, after.mapped, after.shares
         if columns is None and not isinstance(inputs.table, ArrayTable):
             # To refuse a row whose length overflows, now, would tell that it exists.
-            limits = Columns.limits(inputs.n_features, _LARGEST_ENTRY)
+            limits = Columns.limits(n_features, _LARGEST_ENTRY)
             rows = replace(rows, row_map=replace(rows.row_map, columns=limits))
             mapped = replace(mapped, row_map=replace(mapped.row_map, columns=rows.row_map.columns))
     spent |= shares
@@ -497,9 +492,7 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
     if not shares:
         return mapped, spent
     if "length of the rows" in shares:
-        bound = yield from of_rows(
-            rows, noisy_length(learner, inputs.n_features, multipliers["length of the rows"])
-        )
+        bound = yield from of_rows(rows, noisy_length(learner, n_features, multipliers["length of the rows"]))
         stage_ended(head)
         return Mapped(head._with_intercept(replace(rows.row_map, bound=bound), inputs)), spent
 
@@ -507,19 +500,19 @@ def learned_map(head: Any, stage: MapStage, learner: Learner) -> Course[tuple[Ma
         bare = replace(mapped.row_map, intercept_value=None)
         multiplier = multipliers["second moment"]
         moment = yield from of_rows(
-            HeadRows(inputs, bare), noisy_second_moment(learner, inputs.n_features, multiplier)
+            HeadRows(inputs, bare), noisy_second_moment(learner, n_features, multiplier)
         )
         stage_ended(head)
         matrix, second_moment = moment.preconditioner(mapped.row_map.intercept_value)
         return replace(mapped, second_moment=second_moment, preconditioner=matrix), spent
 
-    mean = yield from of_rows(rows, noisy_mean(learner, inputs.n_features, multipliers["mean"]))
+    mean = yield from of_rows(rows, noisy_mean(learner, n_features, multipliers["mean"]))
     stage_ended(head)
     warn_of_few_columns(mean.energies)
     row_map = replace(mapped.row_map, mean=_centre(mean, mapped.row_map, inputs))
     largest: float | None = None
     if "directions" in shares:
-        asked = leading_directions(learner, inputs.n_features, multipliers["directions"])
+        asked = leading_directions(learner, n_features, multipliers["directions"])
         directions = yield from of_rows(HeadRows(inputs, row_map), asked)
         stage_ended(head)
         warn_of_few_columns(directions.energies)

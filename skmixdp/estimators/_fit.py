@@ -23,7 +23,7 @@ from .._utils.validation import refuse_arguments, shown
 from ..preprocessing._leaks import seeding_ensemble
 from ..privacy import Charge, Event, recorded_outcome
 from ..privacy.noise import warn_of_seed
-from ._callbacks import have_callbacks, managed
+from ._callbacks import managed
 
 Array = NDArray[Any]
 
@@ -83,13 +83,14 @@ def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
     known: tuple[str, ...] = ("X", "y", "X_pub", "y_pub", "sample_weight", "groups")
     known += ("X_unlabeled",) if has_fit_parameter(estimator, "X_unlabeled") else ()
     refuse_arguments(estimator, unsupported, known, f"leave it out, or pass it as one of {', '.join(known)}")
-    if (watched := have_callbacks([estimator])) and not hasattr(estimator, "_callback_fit_ctx"):
-        managed(watched, partial(fit_one, estimator, data, ()))
+    if getattr(estimator, "_skl_callbacks", None) and not hasattr(estimator, "_callback_fit_ctx"):
+        managed([estimator], partial(fit_one, estimator, data, ()))
         return
     fitted = copy.copy(estimator)
     with np.errstate(all="ignore"):  # NumPy errors that the user turned on could reveal rows
         budget = fitted._check_parameters()
-        warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=4)
+        if estimator.random_state is not None:
+            warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=4)
         run_fits([fitted._course(budget, data)])
     adopt(estimator, fitted)
 
@@ -182,7 +183,8 @@ def fit_many(
                 f"fit_many accepts only estimators of this library, and {shown(estimator)} is not one of "
                 "them; fit it separately."
             )
-    if (watched := have_callbacks(estimators)) and not hasattr(watched[0], "_callback_fit_ctx"):
+    watched = [estimator for estimator in estimators if getattr(estimator, "_skl_callbacks", None)]
+    if watched and not hasattr(watched[0], "_callback_fit_ctx"):
         again = partial(
             fit_many, rows=rows, sample_weight=sample_weight, groups=groups, X_unlabeled=X_unlabeled
         )

@@ -31,7 +31,9 @@ from .._utils.validation import (
     NON_NEGATIVE,
     Allowed,
     Number,
+    is_empty,
     shown,
+    sources_of,
     warn_of_delta,
     warn_of_repeats,
 )
@@ -47,7 +49,7 @@ from ._checks import (
     CheckTarget,
     check_device,
     collect_public,
-    collect_unlabeled,
+    public_rows,
 )
 from ._course import FitInputs, Mapped, MapRules, PlannedHead, variance_of_mean
 from ._exports import to_onnx
@@ -198,8 +200,11 @@ class LinearHead(PrivateEstimator):
     ) -> FitInputs:
         """The inputs of a fit. Rows have been checked, labels encoded and targets scaled."""
         names, n_features = getattr(self, "feature_names_in_", None), table.shape[1]
-        X_unlabeled = collect_unlabeled(data.X_unlabeled, names, n_features)
-        if X_unlabeled is not None:
+        X_unlabeled = None
+        if not is_empty(data.X_unlabeled):
+            sources = sources_of(data.X_unlabeled)
+            parts = [public_rows(source, "X_unlabeled", names, n_features) for source in sources]
+            X_unlabeled = np.concatenate(parts)
             stated = f"{len(X_unlabeled)} rows known to be public without labels"
             treated_as_public = (*treated_as_public, stated)
         if self.row_norm is None:
@@ -366,8 +371,9 @@ class LinearHead(PrivateEstimator):
             if not len(inputs.X_known):
                 return True
             unit_pub = RowMap(None, True, None)(inputs.X_known, np.float64)
-            share = Shares.of(inputs.budget.mu, inputs.n_rows, inputs.n_features).mean
-            noise = inputs.n_features / (inputs.n_rows * inputs.budget.mu) ** 2 / share
+            n_features = inputs.table.shape[1]
+            share = Shares.of(inputs.budget.mu, inputs.n_rows, n_features).mean
+            noise = n_features / (inputs.n_rows * inputs.budget.mu) ** 2 / share
             return variance_of_mean(unit_pub) > _TIMES_AS_GOOD * noise
         if self.geometry and not all(possible.values()):
             obstacle = next(name for name, fits in possible.items() if not fits)

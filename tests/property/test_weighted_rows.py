@@ -92,7 +92,7 @@ NAMES = ["noisy-gd, private alone", "auto", "adamix", "coupling", "dope-sgd", "g
 def weighted(info):
     """Public facts of a fit whose private rows carry weights."""
     data = info.view.data
-    other = PublicData(data.X, data.y, WeightedLoss(data.loss), data.l2, data._dtype)
+    other = PublicData(data.X, data.y, WeightedLoss(data.loss), data.l2, data.multiplied.dtype)
     return replace(info, view=other.view(info.view.W))
 
 
