@@ -10,7 +10,6 @@ from scipy.special import expit
 from sklearn.isotonic import isotonic_regression
 
 from .._engine import Closing
-from .._linear import class_indices
 from .._rows import Block, Contribution
 from ..components.protocols import FloatArray, PrivateQuery, PublicInfo, ReleasedArray, Rounds
 from .facts import (
@@ -21,7 +20,6 @@ from .facts import (
     count_share,
     counts_query,
     in_class,
-    is_correct,
     sensitivity_of,
     share_for,
 )
@@ -80,7 +78,7 @@ def _gains(Z: FloatArray, block: Block, factors: FloatArray) -> Contribution:
     right = []
     for weights in factors.tolist():
         outputs = sum(weight * Z for weight, Z in zip(weights, products, strict=True) if weight)
-        right.append(is_correct(outputs, block).astype(np.float64))
+        right.append(block.is_correct(outputs).astype(np.float64))
     first, *others = right
     return None, np.concatenate([each - first for each in others], axis=1)
 
@@ -250,7 +248,7 @@ def _scaled(W: FloatArray, state: Any, multiplier: float, measure: Callable[...,
 
 def _overconfidence(Z: FloatArray, block: Block, scales: FloatArray) -> Contribution:
     """Confidence in the likeliest class at each scale, less whether the row is of that class, (rows, m)."""
-    own = np.asarray(class_indices(block.y))
+    own = block.classes
     # Class by class, so that work on few classes is vectorised over rows.
     logits = np.array(np.asarray(Z).T, order="C")
     if len(logits) == 1:

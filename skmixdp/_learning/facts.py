@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from .._engine import Asked, GaussianMechanism, Released
-from .._linear import class_indices, predicted_classes
 from .._rows import Block, Contribution, effective_columns
 from ..components import L2Clip
 from ..components.clipping import clip_rows
@@ -128,13 +127,7 @@ def counts_query(
 
 def in_class(Z: FloatArray, block: Block, n_classes: int) -> NDArray[np.bool_]:
     """Flags (rows, n_classes) of the class of each row."""
-    return np.asarray(np.asarray(class_indices(block.y))[:, np.newaxis] == np.arange(n_classes))
-
-
-def is_correct(Z: FloatArray, block: Block) -> NDArray[np.bool_]:
-    """Flags (rows, 1) of the rows whose outputs are largest for their own class."""
-    right = predicted_classes(np.asarray(Z)) == np.asarray(class_indices(block.y))
-    return np.asarray(right)[:, np.newaxis]
+    return np.asarray(block.classes[:, np.newaxis] == np.arange(n_classes))
 
 
 def all_right(Z: FloatArray, block: Block) -> NDArray[np.bool_]:

@@ -30,7 +30,6 @@ from .losses import (
     SoftmaxLoss,
     SquaredLoss,
     WeightedLoss,
-    class_indices,
     classification_loss,
     predicted_classes,
     with_weights,

@@ -285,7 +285,7 @@ class WeightedLoss:
     def split(self, y: Labels) -> tuple[Labels, Labels | None]:
         """Labels and weights (n,) of rows; the weights are None if ``y`` carries none."""
         if self.has_classes:
-            return (class_indices(y), y[:, 1]) if y.ndim == 2 else (y, None)
+            return (astype(y[:, 0], np.int64), y[:, 1]) if y.ndim == 2 else (y, None)
         carried = y.shape[1] > self.n_outputs
         return (y[:, :-1], y[:, -1]) if carried else (y, None)
 
@@ -300,11 +300,6 @@ def with_weights(y: Labels, weights: FloatArray) -> Labels:
     if y.ndim == 2:
         return np.column_stack([y, weights.astype(np.result_type(y, np.float32))])
     return np.column_stack([y.astype(np.float64), weights])
-
-
-def class_indices(y: Labels) -> Labels:
-    """Class indices (n,) of labels that may carry weights."""
-    return y if y.ndim == 1 else astype(y[:, 0], np.int64)
 
 
 def predicted_classes(Z: FloatArray) -> NDArray[np.intp]:

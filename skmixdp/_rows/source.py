@@ -24,7 +24,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import PANEL_ROWS, Array, FloatArray, SumError, largest_entries, namespace_of, parts_in_cache
+from .._linear import (
+    PANEL_ROWS,
+    Array,
+    FloatArray,
+    SumError,
+    largest_entries,
+    namespace_of,
+    parts_in_cache,
+    predicted_classes,
+)
 from .row_map import RowMap
 
 Labels = NDArray[Any]
@@ -69,6 +78,16 @@ class Block:
     def max_abs(self) -> Array:
         """Largest absolute entry of each row, shape (rows,), float64, or an upper bound."""
         return largest_entries(self.X) if self.compute_max_abs is None else self.compute_max_abs()
+
+    @cached_property
+    def classes(self) -> NDArray[Any]:
+        """Class indices (rows,) on the host, of labels that may carry weights."""
+        y = np.asarray(self.y)
+        return y if y.ndim == 1 else y[:, 0].astype(np.int64)
+
+    def is_correct(self, Z: Array) -> NDArray[np.bool_]:
+        """Flags (rows, 1) of the rows whose outputs ``Z`` (rows, k) are largest for their own class."""
+        return np.asarray(predicted_classes(np.asarray(Z)) == self.classes)[:, np.newaxis]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from .._learning.facts import (
     counts_query,
     in_class,
     intercept_constant,
-    is_correct,
     leading_directions,
     length_share,
     noisy_length,
@@ -569,7 +568,7 @@ def start_is_useful(planned: PlannedHead, learner: Learner, multiplier: float) -
     info = planned.run.info
     if not info.view.data.loss.has_classes:
         return (yield from start_predicts(info, learner, multiplier))
-    query = counts_query(info.view.W, is_correct)
+    query = counts_query(info.view.W, lambda Z, block: block.is_correct(Z))
     (correct,), _ = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
     right = [predicted_classes(judge.X @ start.T) == judge.y for start, judge in info.held_out]
     expected = _FAR_WORSE * float(np.mean(np.concatenate(right))) * learner.n_rows

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine import GaussianMechanism, OpenRows, charge_event, drive, of_rows
-from .._learning.facts import Learner, all_right, counts_query, is_correct
+from .._learning.facts import Learner, all_right, counts_query
 from .._linear import predicted_classes
 from .._rows import Block, PersonTable, check_groups, check_private_rows, check_targets, groups_of, labels_of
 from .._utils.validation import POSITIVE, PROBABILITY, check
@@ -132,7 +132,7 @@ class PrivateScoreMixin(PrivateSumsMixin):
         addition to the budget of the fit. ``ledger``, ``neighboring``, ``noise`` and ``random_state``
         are those of the estimator. The number of rows, or that of persons, is treated as public.
         """
-        flags = all_right if self.multilabel_ else is_correct
+        flags = all_right if self.multilabel_ else lambda Z, block: block.is_correct(Z)
         (count,), n_rows = self._noisy_sums(X, y, (noise_multiplier, epsilon, delta), flags, groups)
         return float(count / n_rows)
 

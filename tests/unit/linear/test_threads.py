@@ -91,9 +91,9 @@ def test_what_a_task_sets_is_set_for_no_other(two_threads):
         np.seterr(divide="raise")
         return before
 
-    with worker_session():
+    with np.errstate(divide="warn"), worker_session():
         assert in_parallel([task] * 6) == ["warn"] * 6
-    assert np.geterr()["divide"] == "warn"
+        assert np.geterr()["divide"] == "warn"
 
 
 def test_handling_of_overflow_holds_in_all_threads(two_threads):
