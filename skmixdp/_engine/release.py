@@ -9,9 +9,7 @@ Gaussian release of the plan's noise multiplier, and the plan allows ``n_steps``
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,6 +19,7 @@ from .._rows import Batch, PrivateRows, Request, sum_resolution
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource
 from .per_instance import Observation
+from .recording import RecordedRelease, current_recorder
 
 _ROUNDING = 1e-12
 
@@ -109,7 +108,7 @@ class Released:
 def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQuery]]) -> list[Released]:
     """Noisy answers to the queries of one or several runs, from one pass over the rows."""
     requests = [mechanism.admit(query, rows) for mechanism, query in asked]
-    recorder = _recorder.get()
+    recorder = current_recorder.get()
     if recorder is not None:
         requests = [recorder.without_absent(request, rows) for request in requests]
     watched: list[Observation] = []
@@ -131,70 +130,7 @@ def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQ
         asked_for = [part for part in answer if part is not None]
         noisy = mechanism.add_noise(stated, query.assemble(asked_for), grid)
         if recorder is not None:
-            recorder.add(mechanism, stated, noisy)
+            scales = tuple(mechanism.noise_scale(part) for part in stated.releases)
+            recorder.releases.append(RecordedRelease(stated, noisy, scales))
         answers.append(Released(stated.releases, noisy))
     return answers
-
-
-# -- recording for audits --------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class RecordedRelease:
-    """The noisy arrays that one query released, with public facts of the query.
-
-    ``scales`` are the stated standard deviations of the noise: noise multiplier times stated sensitivity
-    divided by the square root of the share.
-    """
-
-    query: PrivateQuery
-    arrays: tuple[FloatArray, ...]
-    scales: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class _Recorder:
-    releases: list[RecordedRelease]
-    absent: NDArray[np.bool_] | None
-
-    def without_absent(self, request: Request, rows: PrivateRows) -> Request:
-        """The request without the rows that an audit zeroes out."""
-        if self.absent is None:
-            return request
-        if len(self.absent) != rows.n_rows:
-            raise RuntimeError(
-                f"absent has {len(self.absent)} entries and the source {rows.n_rows} rows; pass one entry "
-                "for each row."
-            )
-        # Absent rows keep their index, as rows outside of a batch do.
-        batch = request.batch
-        taken = ~self.absent if batch.taken is None else ~self.absent & batch.taken
-        return replace(request, batch=replace(batch, taken=taken))
-
-    def add(self, mechanism: GaussianMechanism, query: PrivateQuery, noisy: tuple[FloatArray, ...]) -> None:
-        """Append the arrays of a query to the record."""
-        scales = tuple(mechanism.noise_scale(part) for part in query.releases)
-        self.releases.append(RecordedRelease(query, noisy, scales))
-
-
-_recorder: ContextVar[_Recorder | None] = ContextVar("_recorder", default=None)
-
-
-@contextmanager
-def recorded_releases(absent: NDArray[np.bool_] | None = None) -> Iterator[list[RecordedRelease]]:
-    """Record the releases of fits in this context, optionally with some private rows zeroed out.
-
-    It yields a list of records, in the order of release. Rows that are ``absent`` (n_rows,) contribute zero
-    to every sum, as in the neighbouring data sets of the guarantee; the number of rows does not change.
-    Another number of rows in the source is a RuntimeError.
-
-    *Guarantee*: a record holds noisy arrays and public facts of their queries, never a sum without noise. A
-    row that is zeroed out has the same effect as a row that was never there, for the same public number of
-    rows.
-    """
-    recorder = _Recorder([], absent)
-    token = _recorder.set(recorder)
-    try:
-        yield recorder.releases
-    finally:
-        _recorder.reset(token)

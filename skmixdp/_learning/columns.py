@@ -15,23 +15,13 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from .._engine import GaussianMechanism
-from .._rows import (
-    IQR,
-    ArrayTable,
-    BinCounts,
-    Columns,
-    InMemoryRows,
-    Persons,
-    PersonTable,
-    PrivateRows,
-    RowMap,
-    worth_scaling,
-)
+from .._rows import IQR, BinCounts, Columns, RowMap, worth_scaling
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport
 from ..privacy.sums import SumBudget
+from ..privacy.units import Units
 from .facts import Learner, Learning, sensitivity_of
-from .noisy_sums import noisy_sums
+from .noisy_sums import noisy_sums, table_of
 
 #: Magnitudes are powers of two, up to this exponent on both sides of 1.
 _EXPONENT = 50
@@ -159,27 +149,24 @@ def released_columns(
     treated_as_public: tuple[str, ...],
     description: str,
     leaks: tuple[str, ...],
-    persons: Persons | None,
+    units: Units,
 ) -> tuple[NoisyColumns, PrivacyReport]:
     """The centre and the spread of each column of PRIVATE rows (n, n_features) outside of any fit.
 
-    With ``persons``, each of them adds to each bin their share of rows in it. The other
+    If ``units`` are persons, each of them adds to each bin their share of rows in it. The other
     arguments, the report and the guarantee are those of :func:`noisy_sums`.
     """
     n_features = X.shape[1]
-    n_terms, unit = (len(X), "row") if persons is None else persons[1:]
-
-    def rows(exact: bool) -> PrivateRows:
-        labels = np.zeros(len(X))
-        if persons is None:
-            return InMemoryRows(unmapped(n_features)(X, np.float64), labels, exact=exact)
-        table = PersonTable(ArrayTable(X), *persons)
-        return table.private_rows(labels, unmapped(n_features), np.dtype(np.float64), exact=exact)
 
     def asked(multiplier: float, noise: NoiseSource) -> Learning[NoisyColumns]:
-        return noisy_columns(Learner(n_terms, None, noise, np.dtype(np.float64)), n_features, multiplier)
+        return noisy_columns(
+            Learner(units.n_units, None, noise, np.dtype(np.float64)), n_features, multiplier
+        )
 
-    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)
+    table, labels = table_of(X, units), np.zeros(len(X))
+    return noisy_sums(
+        table, unmapped(n_features), labels, asked, budget, treated_as_public, description, leaks
+    )
 
 
 def _magnitudes(Z: FloatArray) -> NDArray[Any]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import GaussianMechanism, OpenRows, as_reported, charge_event, drive, of_rows
-from .._rows import ArrayTable, BinCounts, InMemoryRows, Persons, PersonTable, PrivateRows, RowMap
+from .._rows import ArrayTable, BinCounts, Labels, PersonTable, RowMap, Table
 from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import (
@@ -19,9 +19,13 @@ from ..privacy import (
 )
 from ..privacy.noise import noise_caveats, noise_source
 from ..privacy.sums import SumBudget
+from ..privacy.units import Units
 from .facts import Learner, Learning, sensitivity_of
 
 _Result = TypeVar("_Result")
+
+#: The map that leaves rows as they are.
+_UNCHANGED = RowMap(None, False, None)
 
 
 def noisy_sum(
@@ -30,12 +34,12 @@ def noisy_sum(
     budget: SumBudget,
     treated_as_public: tuple[str, ...],
     description: str,
-    leaks: tuple[str, ...] = (),
-    persons: Persons | None = None,
+    leaks: tuple[str, ...],
+    units: Units,
 ) -> tuple[FloatArray, PrivacyReport]:
     """The noisy sum (m,) of ``contributions`` (n_samples, m) of PRIVATE rows, and its report.
 
-    With ``persons``, each of them contributes the mean over their rows.
+    If ``units`` are persons, each of them contributes the mean over their rows.
 
     An absent row contributes zeros. Contributions longer than ``bound``, which is known without looking at
     the rows, are scaled down to it. The report's noise multiplier is in units of the bound, up to rounding.
@@ -52,50 +56,50 @@ def noisy_sum(
     )
 
     def asked(multiplier: float, noise: NoiseSource) -> Learning[FloatArray]:
-        learner = Learner(len(values), None, noise, values.dtype)
+        learner = Learner(units.n_units, None, noise, values.dtype)
         total, _ = yield from learner.ask(GaussianMechanism(multiplier, 1, noise), query)
         return np.asarray(total[0])
 
-    def rows(exact: bool) -> PrivateRows:
-        labels = np.zeros(len(values))
-        if persons is None:
-            return InMemoryRows(values, labels, exact=exact)
-        table = PersonTable(ArrayTable(values), *persons)
-        return table.private_rows(labels, RowMap(None, False, None), values.dtype, exact=exact)
+    table, labels = table_of(values, units), np.zeros(len(values))
+    return noisy_sums(table, _UNCHANGED, labels, asked, budget, treated_as_public, description, leaks)
 
-    unit = "row" if persons is None else persons.unit
-    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)
+
+def table_of(X: FloatArray, units: Units) -> Table:
+    """Rows (n_rows, n_features) as a table of their units."""
+    rows = ArrayTable(X)
+    return rows if units.codes is None else PersonTable(rows, *units)
 
 
 @np.errstate(all="ignore")
 def noisy_sums(
-    rows: Callable[[bool], PrivateRows],
+    table: Table,
+    row_map: RowMap,
+    labels: Labels,
     asked: Callable[[float, NoiseSource], Learning[_Result]],
     budget: SumBudget,
     treated_as_public: tuple[str, ...],
     description: str,
     leaks: tuple[str, ...] = (),
-    unit: str = "row",
 ) -> tuple[_Result, PrivacyReport]:
     """The result of ``asked``, which queries PRIVATE rows for noisy sums, and the report.
 
-    ``rows(exact)`` opens the rows. ``asked(multiplier, noise)`` yields queries that are together as private
-    as one Gaussian release of this multiplier. ``treated_as_public`` and ``leaks`` are for the report and the
-    ledger, where ``description`` names the caller and ``unit`` what the rows count. If the ledger does not
-    admit the releases, nothing is charged or released.
+    Its queries see rows of the ``table`` after the map. ``asked(multiplier, noise)`` yields queries that are
+    together as private as one Gaussian release of this multiplier. ``treated_as_public`` and ``leaks`` are
+    for the report and the ledger, where ``description`` names the caller. If the ledger does not admit the
+    releases, nothing is charged or released.
 
     *Guarantee*: (epsilon, delta)-differentially private in the rows, by releases of ``_engine/release.py``.
     """
     event = budget.event
     noise = noise_source(budget.noise, budget.random_state)
-    source = rows(noise.needs_grid)
+    source = table.private_rows(labels, row_map, np.dtype(np.float64), exact=noise.needs_grid)
     charge = charge_event(
         budget.ledger,
         event,
         neighboring=budget.neighboring,
         name=description,
         n_units=source.n_rows,
-        unit=unit,
+        unit=table.unit,
         private=noise.kind != "seeded",
         leaks=leaks,
     )
@@ -116,7 +120,7 @@ def noisy_sums(
         noise=noise.kind,
         warnings=noise_caveats(noise, budget.epsilon, budget.delta, source.n_rows),
         leaks=leaks,
-        unit=unit,
+        unit=table.unit,
         **as_reported(charge),
     )
     return result, report
@@ -127,23 +131,16 @@ def noisy_histograms(
     n_bins: int,
     budget: SumBudget,
     treated_as_public: tuple[str, ...],
-    persons: Persons | None,
+    units: Units,
 ) -> tuple[NDArray[np.float64], float, PrivacyReport]:
     """Histograms (h, n_bins) of PRIVATE rows, the standard deviation of their noise, and the report.
 
-    ``bins`` (n_rows, h) are the cells to which a row adds 1. With ``persons``, each of them adds 1 to each
-    histogram, divided among the cells as their rows are.
+    ``bins`` (n_rows, h) are the cells to which a row adds 1. If ``units`` are persons, each of them adds 1 to
+    each histogram, divided among the cells as their rows are.
 
     *Guarantee*: one Gaussian release of the budget, of sensitivity ``sqrt(h)``.
     """
     n_histograms = bins.shape[1]
-    n_rows, unit = (len(bins), "row") if persons is None else persons[1:]
-    nothing = np.empty((len(bins), 0))  # cells need no features
-
-    def rows(exact: bool) -> PrivateRows:
-        if persons is None:
-            return InMemoryRows(nothing, bins, exact=exact)
-        return PersonTable(ArrayTable(nothing), *persons).label_rows(bins, nothing.dtype)
 
     def asked(multiplier: float, noise: NoiseSource) -> Learning[tuple[NDArray[np.float64], float]]:
         query = PrivateQuery(
@@ -151,9 +148,12 @@ def noisy_histograms(
             contribute=lambda Z, block: (None, BinCounts(block.y, n_bins)),
             releases=(ReleasedArray(sensitivity_of(n_histograms)),),
         )
-        learner = Learner(n_rows, None, noise, np.dtype(np.float64))
+        learner = Learner(units.n_units, None, noise, np.dtype(np.float64))
         counts, scale = yield from learner.ask(GaussianMechanism(multiplier, 1, noise), query)
         return np.asarray(counts, dtype=np.float64).reshape(n_histograms, n_bins), scale
 
-    released, report = noisy_sums(rows, asked, budget, treated_as_public, "private_evaluation", unit=unit)
+    table = table_of(np.empty((len(bins), 0)), units)  # cells need no features
+    released, report = noisy_sums(
+        table, _UNCHANGED, bins, asked, budget, treated_as_public, "private_evaluation"
+    )
     return *released, report

@@ -11,7 +11,7 @@ from .implicit import (
     whitened_entries,
 )
 from .memory import LONGEST_ROW, InMemoryRows, check_lengths, sum_resolution
-from .persons import Persons, PersonTable, check_groups, computed_by_blocks
+from .persons import PersonTable, computed_by_blocks
 from .row_map import RowMap, TargetMap
 from .scaling import IQR, Columns, Whitening, columns_of, effective_columns, n_groups, worth_scaling
 from .source import (
@@ -20,6 +20,7 @@ from .source import (
     Block,
     Contribute,
     Contribution,
+    Labels,
     MeanClip,
     OuterStatistics,
     PrivateRows,

@@ -13,11 +13,9 @@ hold. What a row contributes is therefore the same, bit for bit. Sums over rows 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
-from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
@@ -34,11 +32,10 @@ from .._linear import (
     row_norms,
     row_slices,
 )
-from .._utils.validation import CONVERSION_ERRORS, check_finite, unit_of
+from .._utils.validation import check_finite
 from .memory import check_lengths
 from .row_map import RowMap
 from .source import BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, Table
-from .table import from_device
 
 #: Entries that are visited together, at most, and rows.
 _PART_ENTRIES, _MOST_ROWS = 2**18, 4096
@@ -66,70 +63,20 @@ _ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 _UP = 1 + 2.0**-33
 
 
-class Persons(NamedTuple):
-    """Number of the person of each row, ``codes`` (n_rows,) with -1 for rows to leave out; and a name."""
-
-    codes: NDArray[np.intp]
-    n_persons: int
-    unit: str
-
-
-def check_groups(groups: Any, n_rows: int, noise: Any, members: NDArray[np.bool_] | None = None) -> Persons:
-    """The persons of rows, of the ``members`` if it is a mask, from their ids.
-
-    Persons are numbered in the order of their ids, whatever the order of rows.
-    """
-    if noise == "discrete":
-        raise ValueError(
-            "noise='discrete' needs exact sums, which means over the rows of a person are not; pass "
-            "noise='float', or no groups."
-        )
-    try:
-        # As objects, since an array of texts would hold a missing one as a text.
-        ids = (
-            np.asarray(groups, object)
-            if isinstance(groups, list | tuple)
-            else np.asarray(from_device(groups))
-        )
-    except CONVERSION_ERRORS:  # the original message would quote the ids
-        ids = np.empty((0, 0))
-    if ids.shape != (n_rows,):
-        raise ValueError(
-            f"groups has shape {ids.shape} and X {n_rows} rows; pass a flat array of one id for each row."
-        )
-    types = set(map(type, ids)) if ids.dtype == object else {ids.dtype.type}
-    floats = any(issubclass(t, float | np.floating) for t in types)
-    infinite = floats and bool(((ids == np.inf) | (ids == -np.inf)).any())
-    if np.ma.is_masked(groups) or pd.isna(ids).any() or infinite:
-        raise ValueError("groups has missing ids; drop the rows of unknown persons, or give each its own id.")
-    if any(issubclass(t, bool | np.bool_) for t in types):
-        raise ValueError("groups holds bools, which are no ids; pass one id for each row.")
-    # The same person may be 1 in one row and "1" in another.
-    if len(types) > 1 and not any(all(issubclass(t, kind) for t in types) for kind in (str, Real)):
-        raise ValueError("groups must hold ids of one type; pass integers or strings.")
-    chosen = np.ones(n_rows, bool) if members is None else members
-    codes = np.full(n_rows, -1)
-    try:
-        codes[chosen], found = pd.factorize(ids[chosen], sort=True)
-    except CONVERSION_ERRORS:
-        raise ValueError("groups must hold ids of one type; pass integers or strings.") from None
-    if len(found) < 2:
-        raise ValueError(f"groups has {len(found)} person(s), and at least 2 are needed; pass more of them.")
-    return Persons(codes, len(found), unit_of(groups))
-
-
-def computed_by_blocks(persons: Persons, compute: Callable[[NDArray[np.intp]], FloatArray]) -> FloatArray:
-    """What a function computes for each row, given the numbers of some rows at a time.
+def computed_by_blocks(
+    codes: NDArray[np.intp], n_persons: int, compute: Callable[[NDArray[np.intp]], FloatArray]
+) -> FloatArray:
+    """What a function computes for each row of persons, given the numbers of some rows at a time.
 
     Matrix products round a row by its place and by the number of rows. So the function gets blocks of one
     size, in which a row has the same place whatever other persons hold. Empty places hold the first row.
     """
-    places = Places(persons.codes, persons.n_persons, 0)
+    places = Places(codes, n_persons, 0)
     blocks = places.row.reshape(-1, places.n_lanes)
     blocks = blocks[(blocks >= 0).any(axis=1)]
     computed = np.concatenate([compute(np.maximum(block, 0)) for block in blocks])
     held = blocks.ravel() >= 0
-    found = np.empty_like(computed, shape=(len(persons.codes), *computed.shape[1:]))
+    found = np.empty_like(computed, shape=(len(codes), *computed.shape[1:]))
     found[blocks.ravel()[held]] = computed[held]
     return found
 

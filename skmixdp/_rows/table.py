@@ -144,13 +144,13 @@ def labels_of(X: Any, y: Any) -> Any:
 
 
 def groups_of(X: Any, groups: Any) -> Any:
-    """The ids of persons that were passed, or those in the files of ``X``; None without any."""
+    """Ids of persons in host memory: those that were passed, or in the files of ``X``; None without any."""
     in_files = X.groups if isinstance(X, RowFiles) else None
     if in_files is not None and groups is not None and groups is not in_files:
         raise ValueError(
             f"X was opened with group={in_files.name!r}, so its files have the groups; leave one of them out."
         )
-    return groups if in_files is None else in_files
+    return from_device(groups) if in_files is None else in_files
 
 
 def check_labels(y: Any, name: str, n_rows: int, rows_name: str) -> Array:

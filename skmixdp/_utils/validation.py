@@ -503,16 +503,6 @@ def warn_of_repeats(n_distinct: int, n_rows: int, stacklevel: int = 6) -> None:
         )
 
 
-def unit_of(groups: Any) -> str:
-    """What ids of persons are called: the name of their column, if any; "row" without ids."""
-    if groups is None:
-        return "row"
-    # Other objects with a name, such as Dask arrays, may be named by what they hold.
-    of_frame = type(groups).__module__.partition(".")[0] in ("pandas", "polars")
-    name = getattr(groups, "name", None) if of_frame else None
-    return name if isinstance(name, str) and name not in ("", "row") else "person"
-
-
 def warn_of_delta(delta: float, n_rows: int, stacklevel: int = 6) -> None:
     """Warn of a delta that guarantees little for this many rows."""
     if delta >= 1 / n_rows:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_random_state
 from .._utils.progress import progress_bar
 from .._utils.validation import PROBABILITY, check
 from ..privacy import epsilon_of
+from ..privacy.units import units_of
 from ._bounds import (
     epsilon_from_rates,
     mu_from_rates,
@@ -25,7 +26,7 @@ from ._checks import Rows, check_canaries, check_count, check_fits, check_guesse
 from ._fits import Fits, check_factory
 from ._membership import losses_of
 from ._result import AuditResult, Claim, View, claim_of
-from ._white_box import check_visible, evidence_of, persons_of, strengths_of
+from ._white_box import check_visible, evidence_of, strengths_of
 
 FloatArray = NDArray[np.float64]
 
@@ -150,7 +151,7 @@ def audit_epsilon(
     check("view", view, "released", "model")
     check_fits(n_fits)
     known = check_rows(X, y, "X", "y", 2)
-    persons = persons_of(groups, len(known))
+    units = units_of(groups, len(known), None)
     user_canaries = None if canaries is None else check_canaries(canaries, known)
     n_canaries = check_count(n_canaries, n_fits, user_canaries, known)
     guesses = check_guesses(n_guesses, n_canaries, n_fits)
@@ -159,7 +160,7 @@ def audit_epsilon(
         check_visible(estimator)
     rng = check_random_state(random_state)
 
-    fits = Fits(factory, known, X_pub, y_pub, persons)
+    fits = Fits(factory, known, X_pub, y_pub, units)
     chosen = user_canaries
     if chosen is None:
         chosen = _make_canaries(fits, known, n_canaries, estimator, rng)

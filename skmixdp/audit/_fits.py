@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine.release import RecordedRelease, recorded_releases
+from .._engine.recording import RecordedRelease, recorded_releases
+from ..privacy.units import Units
 from ._checks import Rows
 from ._result import steps_of
 
@@ -32,7 +33,7 @@ class Fits:
     The guarantee's neighbours have one row *zeroed out*: it adds zero to every sum, and the public number of
     rows stays. No row of numbers does that, so an excluded canary is zeroed out where sums are released. In
     ``X`` the mean of two known rows replaces it, so that no other step of a pipeline sees it. With
-    the ``persons`` of the known rows, each canary is a person with several rows, which are copies.
+    persons as the ``units`` of the known rows, each canary is a person with several rows, which are copies.
     """
 
     def __init__(
@@ -41,11 +42,11 @@ class Fits:
         known: Rows,
         X_pub: Any,
         y_pub: Any,
-        persons: tuple[NDArray[np.intp], int, str] | None = None,
+        units: Units,
     ) -> None:
         self._factory = factory
         self._known = known
-        self._persons = persons
+        self._units = units
         self._public = {} if X_pub is None and y_pub is None else {"X_pub": X_pub, "y_pub": y_pub}
 
     def __call__(self, canaries: Rows, included: NDArray[np.bool_]) -> Fitted:
@@ -56,9 +57,8 @@ class Fits:
         X, y = (known.X[i % n] + known.X[(i + 1 + i // n) % n]) / 2, known.y[i % n]
         pool = Rows(np.concatenate([X, canaries.X]), np.concatenate([y, canaries.y]))
         added = pool[i + m * included]
-        n_units, passed, codes = n, self._public, None
-        if self._persons is not None:
-            codes, n_units, _ = self._persons
+        (codes, n_units, _), passed = self._units, self._public
+        if codes is not None:
             of_canaries = np.repeat(i, ROWS_OF_PERSON)
             added = added[of_canaries]
             passed = {**passed, "groups": np.concatenate([codes, n_units + of_canaries])}

@@ -7,17 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine.release import RecordedRelease
-from .._rows import (
-    ArrayTable,
-    InMemoryRows,
-    Persons,
-    PersonTable,
-    PrivateRows,
-    Request,
-    RowMap,
-    check_groups,
-)
+from .._engine.recording import KnownRows, RecordedRelease
 from ._checks import Rows
 from ._fits import ROWS_OF_PERSON, Fitted
 from ._result import trained_step
@@ -60,7 +50,7 @@ def evidence_of(fitted: Fitted, known: Rows, canaries: Rows) -> Evidence:
     The attacker knows all rows except the canaries, so the known rows' contributions are subtracted from each
     release; for a sampled batch, their expectation.
     """
-    others, alone = _Asked(*_as_trained(fitted, known), fitted.codes), _one_by_one(fitted, canaries)
+    others, alone = KnownRows(*_as_trained(fitted, known), fitted.codes), _one_by_one(fitted, canaries)
     rate = float(getattr(trained_step(fitted.estimator).privacy_, "sampling_rate", 1.0))
     products = np.zeros(len(canaries))
     gram = np.zeros((len(canaries), len(canaries)))
@@ -84,11 +74,6 @@ def strengths_of(fitted: Fitted, canaries: Rows) -> FloatArray:
     return np.sqrt(squares)
 
 
-def persons_of(groups: Any, n_rows: int) -> Persons | None:
-    """The persons of the known rows, if there are ids."""
-    return None if groups is None else check_groups(groups, n_rows, None)
-
-
 def check_visible(estimator: Any) -> None:
     """Refuse an estimator whose queries other rows cannot answer."""
     head = trained_step(estimator)
@@ -99,32 +84,6 @@ def check_visible(estimator: Any) -> None:
         )
 
 
-class _Asked:
-    """Rows as the head saw them, which answer the same queries as the private rows; or those of persons."""
-
-    def __init__(self, X: FloatArray, y: NDArray[Any], codes: NDArray[np.intp] | None) -> None:
-        self._d_in = X.shape[1]
-        self._rows: PrivateRows = InMemoryRows(X, y)
-        if codes is not None:
-            table = PersonTable(ArrayTable(X), codes, int(codes.max()) + 1, "person")
-            self._rows = table.private_rows(y, RowMap(None, False, None), X.dtype, exact=False)
-
-    def understood(self, releases: Sequence[RecordedRelease]) -> Iterator[RecordedRelease]:
-        """The releases of the head's training; bounds hold without others, such as a scaler's."""
-        for release in releases:
-            points = release.query.points
-            if isinstance(points, np.ndarray) and len(points) > 0 and points.shape[1] == self._d_in:
-                yield release
-
-    def answer(self, release: RecordedRelease) -> tuple[FloatArray, ...]:
-        """Contribution of these rows to the released arrays."""
-        query = release.query
-        request = Request(query.points, query.contribute, mean_clip=query.mean_clip)
-        (sums,) = self._rows.private_sums([request])
-        arrays = query.assemble([part for part in sums if part is not None])
-        return tuple(np.asarray(array, dtype=np.float64) for array in arrays)
-
-
 def _as_trained(fitted: Fitted, rows: Rows) -> tuple[FloatArray, NDArray[Any]]:
     """Rows and labels as the head saw them in training."""
     head = trained_step(fitted.estimator)
@@ -133,14 +92,14 @@ def _as_trained(fitted: Fitted, rows: Rows) -> tuple[FloatArray, NDArray[Any]]:
     return X, y
 
 
-def _one_by_one(fitted: Fitted, rows: Rows) -> list[_Asked]:
+def _one_by_one(fitted: Fitted, rows: Rows) -> list[KnownRows]:
     X, y = _as_trained(fitted, rows)
     n_rows = 1 if fitted.codes is None else ROWS_OF_PERSON
     codes = None if fitted.codes is None else np.zeros(n_rows, np.intp)
-    return [_Asked(X[[i] * n_rows], y[[i] * n_rows], codes) for i in range(len(X))]
+    return [KnownRows(X[[i] * n_rows], y[[i] * n_rows], codes) for i in range(len(X))]
 
 
-def _contributions(alone: Sequence[_Asked], release: RecordedRelease) -> Iterator[tuple[int, FloatArray]]:
+def _contributions(alone: Sequence[KnownRows], release: RecordedRelease) -> Iterator[tuple[int, FloatArray]]:
     """Place of each noisy released array, and each row's contribution (m, size) in units of the noise."""
     answers = [source.answer(release) for source in alone]
     for part, scale in enumerate(release.scales):

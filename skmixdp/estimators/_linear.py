@@ -19,7 +19,6 @@ from .._rows import (
     PersonTable,
     RowMap,
     Table,
-    check_groups,
     check_lengths,
     check_private_rows,
     groups_of,
@@ -44,6 +43,7 @@ from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import LedgerDataset, Neighboring, Noise, PerInstanceRecord
 from ..privacy.accounting.events import Budget
 from ..privacy.noise import noise_source
+from ..privacy.units import units_of
 from ._base import PrivateEstimator
 from ._checks import (
     CheckTarget,
@@ -176,7 +176,7 @@ class LinearHead(PrivateEstimator):
 
     def _persons(self, table: Table, groups: Any, mask: Array | None) -> PersonTable:
         """The rows to fit to, grouped by persons."""
-        persons = check_groups(groups, table.shape[0], self.noise, mask)
+        persons = units_of(groups, table.shape[0], self.noise, mask)
         if check_device(self.device) not in (None, "cpu"):
             raise ValueError(
                 f"device={shown(self.device)} cannot be combined with groups, whose rows are held on the "

@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 from .._engine import GaussianMechanism, OpenRows, charge_event, drive, of_rows
 from .._learning.facts import Learner, all_right, counts_query
 from .._linear import predicted_classes
-from .._rows import Block, PersonTable, check_groups, check_private_rows, check_targets, groups_of, labels_of
+from .._rows import Block, PersonTable, check_private_rows, check_targets, groups_of, labels_of
 from .._utils.validation import POSITIVE, PROBABILITY, check
 from ..privacy import GaussianEvent, NoiseSource, noise_multiplier_for, recorded_outcome
 from ..privacy.noise import noise_source, seed_of, warn_of_seed
+from ..privacy.units import units_of
 
 Array = NDArray[Any]
 
@@ -47,7 +48,7 @@ class PrivateSumsMixin:
         table = check_private_rows(self, X, minimum=1, reset=False)
         targets = self._scored_targets(y, table.shape[0])
         if (groups := groups_of(X, groups)) is not None:
-            table = PersonTable(table, *check_groups(groups, table.shape[0], self.noise))
+            table = PersonTable(table, *units_of(groups, table.shape[0], self.noise))
         n_rows = table.shape[0]
         head = self._scored_head()
         warn_of_seed(self.random_state)

@@ -14,9 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._learning.facts import sensitivity_of
 from .._learning.noisy_sums import noisy_histograms
 from .._rows import (
-    Persons,
     RowFiles,
-    check_groups,
     check_indicator,
     check_labels,
     check_targets,
@@ -37,6 +35,7 @@ from .._utils.validation import (
 )
 from ..privacy.noise import warn_of_seed
 from ..privacy.sums import SumBudget
+from ..privacy.units import Units, units_of
 from ._cells import NoisyCells
 from ._one_vs_rest import OneVsRestEvaluation
 from ._public import take
@@ -187,8 +186,7 @@ def _scores(
             f"the model was fitted to several labels per row, and y has shape {shape}; pass a table of 0 and "
             "1 with a column for each label."
         )
-    persons = _persons(groups, X, budget)
-    P = _predicted(estimator, "predict_proba", X, persons)
+    P, units = _predicted(estimator, "predict_proba", X, groups, budget)
     if P.ndim != 2 or P.shape[1] < 2:
         raise ValueError(
             f"predict_proba gives an array of shape {P.shape}; evaluate a classifier that gives one column "
@@ -216,14 +214,13 @@ def _scores(
         scores, places = np.take_along_axis(P, best[:, np.newaxis], 1), (best == answers)[:, np.newaxis]
     else:
         scores, places = P[:, 1:], answers[:, np.newaxis]
-    n_terms = n_rows if persons is None else persons.n_persons
-    warn_of_delta(budget.delta, n_terms, stacklevel=4)
-    number = _number_of_bins(n_bins, n_terms, budget, scores.shape[1])
+    warn_of_delta(budget.delta, units.n_units, stacklevel=4)
+    number = _number_of_bins(n_bins, units.n_units, budget, scores.shape[1])
     with np.errstate(all="ignore"):
         bins = _bins_of(logit(scores), low, LARGEST_LOGIT, number) + number * places.astype(np.intp)
-    public = (f"the number of {_units(persons)}, the model and its classes", _passed("labels", persons))
-    counts, scale, report = noisy_histograms(bins, 2 * number, budget, public, persons)
-    cells = NoisyCells(counts, scale, n_terms)
+    public = (f"the number of {units.plural}, the model and its classes", _passed("labels", units))
+    counts, scale, report = noisy_histograms(bins, 2 * number, budget, public, units)
+    cells = NoisyCells(counts, scale, units.n_units)
     logits = np.linspace(low, LARGEST_LOGIT, number + 1)
     if several or layout == "one_vs_rest":
         return OneVsRestEvaluation(cells, report, logits, classes, exclusive=not several)
@@ -237,17 +234,15 @@ def _residuals(
     low, high = _check_bounds(bounds)
     bound = (high - low) / 2 if bound is None else bound
     check("residual_bound", bound, _LENGTH)
-    persons = _persons(groups, X, budget)
-    predicted = _predicted(estimator, "predict", X, persons)
+    predicted, units = _predicted(estimator, "predict", X, groups, budget)
     targets = check_targets(y, "y", len(predicted), "X")
     if targets.shape[1] > 1 or predicted.size != len(targets):
         raise ValueError(
             f"y has {targets.shape[1]} targets per row and predict gives an array of shape "
             f"{predicted.shape}; evaluate one target at a time."
         )
-    n_terms = len(targets) if persons is None else persons.n_persons
-    warn_of_delta(budget.delta, n_terms, stacklevel=4)
-    number = 2 * (_number_of_bins(n_bins, n_terms, budget, 2) // 2)
+    warn_of_delta(budget.delta, units.n_units, stacklevel=4)
+    number = 2 * (_number_of_bins(n_bins, units.n_units, budget, 2) // 2)
     with np.errstate(all="ignore"):
         residuals = np.arcsinh((targets[:, 0] - predicted.ravel()) / bound * FINENESS)
         ends = np.arcsinh(FINENESS)
@@ -255,12 +250,12 @@ def _residuals(
             [_bins_of(residuals, -ends, ends, number), _bins_of(targets[:, 0], low, high, number)]
         )
     public = (
-        f"the number of {_units(persons)}, and the model",
-        _passed("targets", persons),
+        f"the number of {units.plural}, and the model",
+        _passed("targets", units),
         "the bounds of targets and residuals (declared)",
     )
-    counts, scale, report = noisy_histograms(bins, number, budget, public, persons)
-    cells = NoisyCells(counts, scale, n_terms)
+    counts, scale, report = noisy_histograms(bins, number, budget, public, units)
+    cells = NoisyCells(counts, scale, units.n_units)
     residual_edges = bound * np.sinh(np.linspace(-ends, ends, number + 1)) / FINENESS
     return ResidualEvaluation(cells, report, residual_edges, np.linspace(low, high, number + 1))
 
@@ -284,26 +279,20 @@ def _bins_of(values: Array, low: float, high: float, n_bins: int) -> NDArray[np.
     return np.asarray(places.astype(np.intp))
 
 
-def _persons(groups: Any, X: Any, budget: SumBudget) -> Persons | None:
-    """The persons of rows, if there are ids."""
-    if groups is None:
-        return None
-    return check_groups(groups, X.shape[0] if hasattr(X, "shape") else len(X), budget.noise)
-
-
-def _units(persons: Persons | None) -> str:
-    """What is counted, for the report."""
-    return "private rows" if persons is None else "persons"
-
-
-def _passed(labels: str, persons: Persons | None) -> str:
+def _passed(labels: str, units: Units) -> str:
     """Text for the report: which checks were treated as public."""
-    checked = f"rows and {labels}" if persons is None else f"rows, {labels} and ids of persons"
+    checked = f"rows and {labels}" if units.codes is None else f"rows, {labels} and ids of persons"
     return f"the types of the columns of X, that {checked} passed validation and the model predicted for them"
 
 
-def _predicted(estimator: Any, method: str, X: Any, persons: Persons | None) -> Array:
-    """What a model predicts for PRIVATE rows, as an array; warnings and errors of it say nothing of them."""
+def _predicted(estimator: Any, method: str, X: Any, groups: Any, budget: SumBudget) -> tuple[Array, Units]:
+    """What a model predicts for PRIVATE rows, as an array, and the units of the rows.
+
+    Warnings and errors of the model say nothing of the rows.
+    """
+    persons = None
+    if groups is not None:
+        persons = units_of(groups, X.shape[0] if hasattr(X, "shape") else len(X), budget.noise)
 
     def predict(rows: Any) -> Array:
         return np.asarray(getattr(estimator, method)(rows), dtype=np.float64)
@@ -315,9 +304,10 @@ def _predicted(estimator: Any, method: str, X: Any, persons: Persons | None) -> 
             if persons is None:
                 predicted = predict(X)
             else:
-                held = _in_memory(X)
-                codes = persons.codes
-                predicted = computed_by_blocks(persons, lambda rows: predict(take(held, codes, rows)[0]))
+                held, codes = _in_memory(X), persons.codes
+                predicted = computed_by_blocks(
+                    codes, persons.n_units, lambda rows: predict(take(held, codes, rows)[0])
+                )
         except Exception as error:
             failed = error
     if failed is not None:
@@ -326,7 +316,7 @@ def _predicted(estimator: Any, method: str, X: Any, persons: Persons | None) -> 
     assert predicted is not None
     if len(predicted) == 0:
         raise ValueError("X has no rows; pass one at least.")
-    return predicted
+    return predicted, persons or Units(None, len(predicted))
 
 
 def _in_memory(X: Any) -> Any:

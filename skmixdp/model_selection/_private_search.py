@@ -10,11 +10,12 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._utils.progress import progress_bar
-from .._utils.validation import is_empty, refuse_arguments, unit_of
+from .._utils.validation import is_empty, refuse_arguments
 from ..preprocessing import check_pipeline
 from ..privacy import SearchTerms, recorded_outcome
 from ..privacy.noise import warn_of_seed
 from ..privacy.notebook import GuaranteeBoxMixin
+from ..privacy.units import unit_of
 from ._plan import Candidates, SearchPlan, check_head, check_parameters, make_plan
 from ._results import BestEstimatorMixin, best_of, report_of, results_of
 from ._resume import Progress, progress_of, resumed

@@ -13,9 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._rows import (
-    Persons,
     check_classes,
-    check_groups,
     check_labels,
     check_private_rows,
     encode_labels,
@@ -35,6 +33,7 @@ from ..preprocessing._leaks._rules import kinds, states_budget
 from ..privacy import PrivacyReport
 from ..privacy.noise import noise_source
 from ..privacy.sums import SumBudget
+from ..privacy.units import Units, units_of
 from ._private_evaluation import private_evaluation
 from ._public import public_params, take
 from ._scores import check_goal
@@ -190,7 +189,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
             check_routing(self.estimator)
             passed = public_params(X_pub, y_pub)
         groups = groups_of(X, groups)
-        persons = None if groups is None else check_groups(groups, len(y), self.noise)
+        units = units_of(groups, len(y), self.noise)
         if self.holdout == "prefit":
             check_is_fitted(self.estimator)
             leaks: tuple[str, ...] = ()
@@ -199,23 +198,22 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
             leaks = check_pipeline(self.estimator).in_words("leak", "uncounted")
             _check_rows(self.estimator, X)
             _check_known_labels(self.estimator, y, y_pub)
-            _check_ledger(budget, self.estimator, "row" if persons is None else persons.unit)
+            _check_ledger(budget, self.estimator, units.unit)
             seed = int(noise_source("float", self.random_state).uniform((1,))[0] * _SEEDS)
             split = {"test_size": self.holdout, "random_state": seed}
-            if persons is None:
+            if units.codes is None:
                 X_fit, X, y_fit, y = train_test_split(X, y, **split)
             else:
                 check_routing(self.estimator, "groups")
-                (X_fit, y_fit, own), (X, y, groups) = _split_persons(X, y, persons, split)
+                (X_fit, y_fit, own), (X, y, groups) = _split_persons(X, y, units, split)
                 passed["groups"] = own
             fitted = clone(self.estimator).fit(X_fit, y_fit, **passed)
         _check_number(fitted.classes_)
         report = _report_of(fitted)
-        unit = "row" if persons is None else persons.unit
-        if report is not None and report.unit != unit:
+        if report is not None and report.unit != units.unit:
             raise ValueError(
-                f"the fit protects {shown(report.unit)} and the threshold {shown(unit)}, which no report can "
-                "state in one; pass the same groups to both."
+                f"the fit protects {shown(report.unit)} and the threshold {shown(units.unit)}, which no "
+                "report can state in one; pass the same groups to both."
             )
         if report is not None:
             leaks = (*leaks, *report.leaks)
@@ -309,13 +307,13 @@ def _is_same(entry: Any, other: Any) -> bool:
     return path is not None and repr(entry) == repr(other)
 
 
-def _split_persons(X: Any, y: Any, persons: Persons, split: dict[str, Any]) -> tuple[Any, Any]:
+def _split_persons(X: Any, y: Any, persons: Units, split: dict[str, Any]) -> tuple[Any, Any]:
     """Rows, labels and ids of the persons to fit to, and those of the persons held out.
 
     Persons are drawn by their numbers, so that no size of one moves another.
     """
     check_consistent_length(X, y)
-    seen, _ = train_test_split(np.arange(persons.n_persons), **split)
+    seen, _ = train_test_split(np.arange(persons.n_units), **split)
     own = np.isin(persons.codes, seen)
     ids = pd.Series(persons.codes, name=persons.unit)
     parts = [(*take(X, np.asarray(y), np.flatnonzero(part)), ids[part]) for part in (own, ~own)]

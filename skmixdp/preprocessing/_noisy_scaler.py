@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._learning.columns import released_columns
 from .._learning.noisy_sums import noisy_sum
-from .._rows import Persons, check_groups
 from .._utils.validation import (
     FLAG,
     check_params,
@@ -25,6 +24,7 @@ from .._utils.validation import (
 from ..privacy.noise import warn_of_seed
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ..privacy.sums import SumBudget
+from ..privacy.units import Units, units_of
 from ._leaks import warn_of_leaks
 
 Array = NDArray[np.floating[Any]]
@@ -173,26 +173,26 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
         leaks = warn_of_leaks(public_rows=False, persons=groups is not None)
         table = check_table(X, "X", minimum=2)
         n_rows, n_features = table.shape
-        persons = None if groups is None else check_groups(groups, n_rows, self.noise)
+        units = units_of(groups, n_rows, self.noise)
         if self.bounds is None and self.noise == "discrete":
             raise ValueError(
                 "noise='discrete' needs bounds, which put entries on a grid; pass bounds=(low, high), or "
                 "noise='float'."
             )
         bounds = None if self.bounds is None else _check_bounds(self.bounds, n_features)
-        warn_of_delta(self.delta, n_rows if persons is None else persons.n_persons, stacklevel=3)
-        units, checked = "persons", "ids of persons"
-        if persons is None:
+        warn_of_delta(self.delta, units.n_units, stacklevel=3)
+        checked = "ids of persons"
+        if units.codes is None:
             warn_of_repeats(n_distinct_rows(table), n_rows, stacklevel=3)
-            units, checked = "private rows", "repeats"
+            checked = "repeats"
         public = (
-            f"the numbers of {units} and of features, and the features' names",
+            f"the numbers of {units.plural} and of features, and the features' names",
             f"that their shape, finiteness and {checked} passed validation",
         )
         if bounds is None:
-            self._fit_by_histograms(table, budget, public, leaks, persons)
+            self._fit_by_histograms(table, budget, public, leaks, units)
         else:
-            self._fit_within(table, *bounds, budget, (*public, "the bounds (declared)"), leaks, persons)
+            self._fit_within(table, *bounds, budget, (*public, "the bounds (declared)"), leaks, units)
         validate_data(self, X, skip_check_array=True)
         return self
 
@@ -204,11 +204,11 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
         budget: SumBudget,
         public: tuple[str, ...],
         leaks: tuple[str, ...],
-        persons: Persons | None,
+        units: Units,
     ) -> None:
         """Set mean and deviation from noisy sums of entries clipped to ``center - half`` and so on."""
         n_features = table.shape[1]
-        n_terms = len(table) if persons is None else persons.n_persons
+        n_terms = units.n_units
         weight = math.sqrt(_A) if self.with_std else 1.0
         with np.errstate(all="ignore"):  # the user's own state could tell of tiny or huge rows
             unit = np.clip((np.clip(table, center - half, center + half) - center) / half, -1, 1)
@@ -216,7 +216,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
             if self.with_std:
                 contributions = np.hstack([contributions, math.sqrt(_B) * (unit**2 - _C)])
         noisy, report = noisy_sum(
-            contributions, math.sqrt(n_features), budget, public, type(self).__name__, leaks, persons
+            contributions, math.sqrt(n_features), budget, public, type(self).__name__, leaks, units
         )
         noise_std = report.noise_multiplier * math.sqrt(n_features) / n_terms
         mean = np.clip(noisy[:n_features] / (weight * n_terms), -1, 1)
@@ -236,10 +236,10 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
         budget: SumBudget,
         public: tuple[str, ...],
         leaks: tuple[str, ...],
-        persons: Persons | None,
+        units: Units,
     ) -> None:
         """Set mean and deviation from noisy histograms of each column."""
-        found, self.privacy_ = released_columns(table, budget, public, type(self).__name__, leaks, persons)
+        found, self.privacy_ = released_columns(table, budget, public, type(self).__name__, leaks, units)
         unknown = np.flatnonzero(found.spread == 0)
         hidden = ""
         if len(unknown):

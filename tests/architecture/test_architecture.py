@@ -26,8 +26,8 @@ def calls_of(path, name):
 def test_only_the_release_asks_private_rows():
     asking = [path.relative_to(PACKAGE).as_posix() for path in MODULES if calls_of(path, "private_sums")]
     # A source of rows in several places asks each of them, and answers for them all. An audit asks
-    # rows that it was given as known, and its result is declared not private.
-    assert set(asking) == {"_engine/release.py", "_rows/dask.py", "audit/_white_box.py"}
+    # rows that it was given as known, by a record of queries, and its result is declared not private.
+    assert set(asking) == {"_engine/release.py", "_engine/recording.py", "_rows/dask.py"}
 
 
 def test_the_driver_is_the_only_caller_of_the_release():

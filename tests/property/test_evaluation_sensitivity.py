@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine.release import GaussianMechanism, recorded_releases
+from skmixdp._engine.recording import recorded_releases
+from skmixdp._engine.release import GaussianMechanism
 from skmixdp.model_selection import private_evaluation
 from tests.given_models import GivenPredictions, GivenScores, RoundedByPlace
 

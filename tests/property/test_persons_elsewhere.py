@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp._engine.release import recorded_releases
+from skmixdp._engine.recording import recorded_releases
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
-from skmixdp._engine.release import recorded_releases
+from skmixdp._engine.recording import recorded_releases
 from skmixdp.algorithms import NoisyGD
 from skmixdp.privacy import PrivacyLedger
 from tests.replay import Seen, compare, seen

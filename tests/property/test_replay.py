@@ -21,7 +21,7 @@ from skmixdp import (
     ZerothOrderDPModuleClassifier,
     fit_many,
 )
-from skmixdp._engine.release import recorded_releases
+from skmixdp._engine.recording import recorded_releases
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger

@@ -170,9 +170,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "exact sums in a report",
         "A hidden attribute of a scaler's report, which pickles keep, holds the sums before their noise.",
         "_learning/noisy_sums.py",
-        "    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n",
-        "    made = noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n"
-        '    object.__setattr__(made[1], "_sums", values.sum(axis=0))\n    return made\n',
+        "    return result, report\n",
+        '    object.__setattr__(report, "_sums", next(table.blocks()).sum(axis=0))\n'
+        "    return result, report\n",
         "tests/property/test_nothing_is_kept.py::test_no_exact_sum_and_no_row_is_kept[scaler]",
     ),
     _sabotage(
@@ -1322,8 +1322,10 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "exact spreads of columns",
         "The spreads by which columns are standardised are those of the private rows, without noise.",
         "_learning/columns.py",
-        "    return noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n",
-        "    columns, report = noisy_sums(rows, asked, budget, treated_as_public, description, leaks, unit)\n"
+        "    return noisy_sums(\n        table, unmapped(n_features), labels, asked, budget, "
+        "treated_as_public, description, leaks\n    )\n",
+        "    terms = (asked, budget, treated_as_public, description, leaks)\n"
+        "    columns, report = noisy_sums(table, unmapped(n_features), labels, *terms)\n"
         "    return NoisyColumns(columns.center, X.std(axis=0)), report\n",
         "tests/sklearn/test_scaler_without_bounds.py::test_a_seed_is_reproducible_and_said_to_be_not_private",
     ),
@@ -1640,7 +1642,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "folds with all rows of their persons",
         "A fold is fitted to rows outside of it, which its report does not cover.",
-        "_rows/persons.py",
+        "privacy/units.py",
         "chosen = np.ones(n_rows, bool) if members is None else members",
         "chosen = np.ones(n_rows, bool)",
         _GROUPS + "test_a_fold_counts_the_rows_of_the_fold",
@@ -1680,7 +1682,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "unknown persons left out",
         "Rows without an id are dropped, and the number of those that are left tells how many there were.",
-        "_rows/persons.py",
+        "privacy/units.py",
         "if np.ma.is_masked(groups) or pd.isna(ids).any() or infinite:",
         "if infinite:",
         _GROUPS + "test_bad_ids_are_refused_before_the_charge",
@@ -1688,7 +1690,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "ids of two types",
         "The rows of a person that is 1 in some rows and '1' in others are those of two persons.",
-        "_rows/persons.py",
+        "privacy/units.py",
         "if len(types) > 1 and not any",
         "if len(types) > 9 and not any",
         _GROUPS + "test_ids_of_files_are_never_made_alike",
@@ -1697,7 +1699,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "ids in files that are not used",
         "A fit to rows that were opened with a column of persons protects single rows.",
         "_rows/table.py",
-        "return groups if in_files is None else in_files",
+        "return from_device(groups) if in_files is None else in_files",
         "return groups",
         _GROUPS + "test_files_hold_the_ids_of_persons[rows.parquet]",
     ),
@@ -1753,16 +1755,16 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "cells by the number of rows of persons",
         "The number of cells of an evaluation tells how many rows persons have.",
         "model_selection/_private_evaluation.py",
-        "n_terms = n_rows if persons is None else persons.n_persons",
-        "n_terms = n_rows",
+        "number = _number_of_bins(n_bins, units.n_units, budget, scores.shape[1])",
+        "number = _number_of_bins(n_bins, n_rows, budget, scores.shape[1])",
         _BESIDE_FITS + "test_the_cells_follow_from_the_number_of_persons",
     ),
     _sabotage(
         "a scaler that counts rows for persons",
         "A person with many rows moves noisy means and deviations by one unit for each of them.",
         "_learning/noisy_sums.py",
-        "        if persons is None:\n            return InMemoryRows(values",
-        "        if len(values):\n            return InMemoryRows(values",
+        "return rows if units.codes is None else",
+        "return rows if len(X) else",
         _BESIDE_FITS + "test_a_scaler_has_the_mean_and_deviation_over_persons",
         "tests/property/test_persons_elsewhere.py::"
         "test_a_release_shows_what_its_noise_pays_for[scaler-grown to 1,000 rows]",

@@ -8,7 +8,7 @@ import pytest
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import GaussianMechanism, release
-from skmixdp._engine.release import recorded_releases
+from skmixdp._engine.recording import recorded_releases
 from skmixdp._learning.facts import counts_query, in_class
 from skmixdp._rows import InMemoryRows
 from skmixdp.privacy import NoiseSource, noise_multiplier_for

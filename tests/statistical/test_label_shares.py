@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine.release import recorded_releases
+from skmixdp._engine.recording import recorded_releases
 from skmixdp.privacy import noise_multiplier_for
 from tests.statistical.test_noise_scale import assert_standard_normal
 

@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, fields, is_dataclass
 import pytest
 
 from skmixdp import privacy
-from skmixdp._engine.release import RecordedRelease
+from skmixdp._engine.recording import RecordedRelease
 from skmixdp.algorithms import modelmix
 from skmixdp.privacy.accounting import composition, events
 from skmixdp.privacy.ledger import _account as account

@@ -20,6 +20,7 @@ from skmixdp.audit._white_box import Evidence, evidence_of, strengths_of
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.preprocessing import NoisyScaler, PublicOnly
 from skmixdp.privacy import NoiseSource, epsilon_of
+from skmixdp.privacy.units import Units
 from tests.audit_problems import DELTA, draw, draw_targets, factory, fix_noise, one_of_each
 from tests.catalog import ALGORITHMS
 from tests.rounding import assert_close
@@ -40,7 +41,8 @@ def canaries_for(data, count=6, seed=1):
 
 
 def fits_of(data, make):
-    return Fits(make, Rows(data["X"], data["y"]), data["X_pub"], data["y_pub"])
+    units = Units(None, len(data["X"]))
+    return Fits(make, Rows(data["X"], data["y"]), data["X_pub"], data["y_pub"], units)
 
 
 @pytest.mark.parametrize("name", NAMES)

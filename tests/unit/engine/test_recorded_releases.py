@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skmixdp._engine import GaussianMechanism, release
-from skmixdp._engine.release import recorded_releases
+from skmixdp._engine.recording import KnownRows, recorded_releases
 from skmixdp._rows import Batch, InMemoryRows
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from tests.conftest import Silent, Watched
@@ -70,3 +70,16 @@ def test_nothing_is_recorded_or_zeroed_out_afterwards():
 def test_a_mask_of_another_length_is_refused():
     with pytest.raises(RuntimeError, match="absent has 19 entries and the source 20 rows"):
         released(Silent(0), ABSENT[1:])
+
+
+def test_known_rows_answer_the_queries_of_a_record():
+    _, record = released(Silent(0), ABSENT)
+    for known, n_units in (
+        (KnownRows(X, np.zeros(20, int), None), 20),
+        (KnownRows(X, np.zeros(20, int), np.repeat(np.arange(10), 2)), 10),
+    ):
+        matrix, count = known.answer(record[0])
+        assert_close(matrix, X.sum(axis=0, keepdims=True) * n_units / 20)
+        assert_relative(count, [n_units])
+        assert list(known.understood(record)) == record
+    assert not list(KnownRows(X[:, :2], np.zeros(20, int), None).understood(record))

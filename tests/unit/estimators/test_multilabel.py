@@ -12,7 +12,7 @@ from sklearn.utils import get_tags
 
 import skmixdp
 from skmixdp import MixedDPLogisticRegression, ZerothOrderDPClassifier, fit_many
-from skmixdp._engine.release import recorded_releases
+from skmixdp._engine.recording import recorded_releases
 from skmixdp._linear import MultilabelLoss
 from skmixdp.algorithms import BY_NAME
 from skmixdp.audit import audit_epsilon, membership_attack

@@ -20,7 +20,8 @@ from skmixdp import (
     fit_many,
     resumable,
 )
-from skmixdp._engine.release import GaussianMechanism, recorded_releases
+from skmixdp._engine.recording import recorded_releases
+from skmixdp._engine.release import GaussianMechanism
 from skmixdp.algorithms import ModelMix, NoisyGD
 from skmixdp.estimators import _fit, _resume
 from skmixdp.exceptions import BudgetExceededError

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import expit
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine.release import recorded_releases
+from skmixdp._engine.recording import recorded_releases
 from skmixdp._learning.facts import label_share, noisy_logits
 from skmixdp._linear import with_weights
 from skmixdp._rows import Block, InMemoryRows

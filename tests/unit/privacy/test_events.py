@@ -21,6 +21,8 @@ from skmixdp.privacy import (
     steps_for,
 )
 from skmixdp.privacy.accounting.composition import ORDERS
+from skmixdp.privacy.accounting.events import Budget
+from skmixdp.privacy.sums import SumBudget
 
 
 def test_published_values():
@@ -227,3 +229,23 @@ def test_defaults_are_full_batches_of_continuous_noise_and_rows_that_come_or_go(
 def test_the_terms_of_a_budget_are_checked(terms, match):
     with pytest.raises(ValueError, match=match.replace(".", r"\.")):
         mu_of_budget(**{"epsilon": 1.0, "delta": 1e-5, **terms})
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n_steps", "noise_multiplier", "match"),
+    [
+        (1.0, 5, 20.0, "cannot all be given"),
+        (None, 5, None, "epsilon=None needs both"),
+        (None, None, 20.0, "epsilon=None needs both"),
+    ],
+)
+def test_a_budget_is_two_of_three_terms(epsilon, n_steps, noise_multiplier, match):
+    with pytest.raises(ValueError, match=match):
+        Budget(epsilon, 1e-5, n_steps, noise_multiplier, "zero_out", "float")
+
+
+def test_the_budget_of_a_sum_is_an_epsilon():
+    with pytest.raises(ValueError, match="epsilon=None does not determine the noise"):
+        SumBudget(None, 1e-5, "zero_out", "float", None)
+    event = SumBudget(1.0, 1e-5, "zero_out", "float", None).event
+    assert epsilon_of_event(event, 1e-5, "zero_out") == pytest.approx(1.0, rel=1e-6)

@@ -1,0 +1,79 @@
+"""Units of a guarantee: rows, or persons with all of their rows."""
+
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from .._utils.validation import CONVERSION_ERRORS
+
+
+class Units(NamedTuple):
+    """What a guarantee protects: each row, or each person with all of their rows.
+
+    ``codes`` (n_rows,) are the numbers of persons, with -1 for rows to leave out, or None. ``unit`` is "row",
+    or what persons are called.
+    """
+
+    codes: Any
+    n_units: int
+    unit: str = "row"
+
+    @property
+    def plural(self) -> str:
+        """What is counted, for reports."""
+        return "private rows" if self.codes is None else "persons"
+
+
+def units_of(groups: Any, n_rows: int, noise: Any, members: NDArray[np.bool_] | None = None) -> Units:
+    """The persons of rows, of the ``members`` if it is a mask, from their ids; rows without ids.
+
+    Persons are numbered in the order of their ids, whatever the order of rows.
+    """
+    if groups is None:
+        return Units(None, n_rows)
+    if noise == "discrete":
+        raise ValueError(
+            "noise='discrete' needs exact sums, which means over the rows of a person are not; pass "
+            "noise='float', or no groups."
+        )
+    try:
+        # As objects, since an array of texts would hold a missing one as a text.
+        ids = np.asarray(groups, object) if isinstance(groups, list | tuple) else np.asarray(groups)
+    except CONVERSION_ERRORS:  # the original message would quote the ids
+        ids = np.empty((0, 0))
+    if ids.shape != (n_rows,):
+        raise ValueError(
+            f"groups has shape {ids.shape} and X {n_rows} rows; pass a flat array of one id for each row."
+        )
+    types = set(map(type, ids)) if ids.dtype == object else {ids.dtype.type}
+    floats = any(issubclass(t, float | np.floating) for t in types)
+    infinite = floats and bool(((ids == np.inf) | (ids == -np.inf)).any())
+    if np.ma.is_masked(groups) or pd.isna(ids).any() or infinite:
+        raise ValueError("groups has missing ids; drop the rows of unknown persons, or give each its own id.")
+    if any(issubclass(t, bool | np.bool_) for t in types):
+        raise ValueError("groups holds bools, which are no ids; pass one id for each row.")
+    # The same person may be 1 in one row and "1" in another.
+    if len(types) > 1 and not any(all(issubclass(t, kind) for t in types) for kind in (str, Real)):
+        raise ValueError("groups must hold ids of one type; pass integers or strings.")
+    chosen = np.ones(n_rows, bool) if members is None else members
+    codes = np.full(n_rows, -1)
+    try:
+        codes[chosen], found = pd.factorize(ids[chosen], sort=True)
+    except CONVERSION_ERRORS:
+        raise ValueError("groups must hold ids of one type; pass integers or strings.") from None
+    if len(found) < 2:
+        raise ValueError(f"groups has {len(found)} person(s), and at least 2 are needed; pass more of them.")
+    return Units(codes, len(found), unit_of(groups))
+
+
+def unit_of(groups: Any) -> str:
+    """What ids of persons are called: the name of their column, if any; "row" without ids."""
+    if groups is None:
+        return "row"
+    # Other objects with a name, such as Dask arrays, may be named by what they hold.
+    of_frame = type(groups).__module__.partition(".")[0] in ("pandas", "polars")
+    name = getattr(groups, "name", None) if of_frame else None
+    return name if isinstance(name, str) and name not in ("", "row") else "person"
