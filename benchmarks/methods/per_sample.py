@@ -112,11 +112,7 @@ def _opacus(problem: Problem) -> list[tuple[str, Callable[[], str]]]:
                 optimizer.step()
         return f"batches of {_BLOCK_ROWS}, a release each"
 
-    return [
-        ("Opacus, hooks", hooks),
-        ("Opacus, ghost clipping", ghost),
-        ("Opacus, PrivacyEngine", engine),
-    ]
+    return [("Opacus, hooks", hooks), ("Opacus, ghost clipping", ghost), ("Opacus, PrivacyEngine", engine)]
 
 
 def _torch_func(problem: Problem) -> list[tuple[str, Callable[[], str]]]:

@@ -38,11 +38,7 @@ SEEDS, RATES = (0, 1, 2), (0.25, 1.0, 4.0)
 BATCH, STEPS = 64, (100, 1_000, 3_000)
 
 #: Public rows of each class, in the order of the classes: all alike, half and half, and a big imbalance.
-COUNTS = {
-    "5 of each class": (5,) * 10,
-    "7 and 3": (7,) * 5 + (3,) * 5,
-    "9 and 1": (9,) * 5 + (1,) * 5,
-}
+COUNTS = {"5 of each class": (5,) * 10, "7 and 3": (7,) * 5 + (3,) * 5, "9 and 1": (9,) * 5 + (1,) * 5}
 
 
 @dataclass(frozen=True)

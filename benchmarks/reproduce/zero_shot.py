@@ -69,12 +69,7 @@ def fits(algorithm: str, seed: int, size: Size) -> Iterator[dict[str, Any]]:
     def head(**parameters: Any) -> ZeroShotHead:
         return ZeroShotHead(names, embeddings=embeddings, **parameters)
 
-    starts = {
-        ZERO: "zeros",
-        NAMES: head(beta="auto", few_shot=False),
-        FEW: "public",
-        BOTH: head(beta="auto"),
-    }
+    starts = {ZERO: "zeros", NAMES: head(beta="auto", few_shot=False), FEW: "public", BOTH: head(beta="auto")}
     for shots in size.shots:
         split = make_split(seed, shots, size.n_private)
         for epsilon in size.epsilons:

@@ -12,13 +12,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from .._utils.validation import listed
-from ..estimators import (
-    MixedDPLogisticRegression,
-    MixedDPRidge,
-    PrivatePipeline,
-    private_pipeline,
-    resumable,
-)
+from ..estimators import MixedDPLogisticRegression, MixedDPRidge, PrivatePipeline, private_pipeline, resumable
 from ..preprocessing import TableEncoder
 from ..privacy import BudgetExceededError, NotPrivateWarning
 from ..privacy.noise import warn_of_seed

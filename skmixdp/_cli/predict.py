@@ -148,10 +148,7 @@ def _from_features(args: argparse.Namespace, model: Any, encoder: dict[str, Any]
     names = getattr(model, "feature_names_in_", None)
     public = () if names is None else names
     rows = read_features(
-        args.rows,
-        **_columns(args),
-        public=public,
-        reference=trained(args) if len(public) else "",
+        args.rows, **_columns(args), public=public, reference=trained(args) if len(public) else ""
     )
     if encoder is not None and rows.report is not None:
         what = f"ROWS {args.rows} and the training rows of MODEL {args.model}"

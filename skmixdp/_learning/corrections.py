@@ -132,12 +132,7 @@ class LogitAdjustment:
     """
 
     def __init__(
-        self,
-        strength: float | None,
-        n_classes: int,
-        intercept: float,
-        mu: float,
-        info: PublicInfo,
+        self, strength: float | None, n_classes: int, intercept: float, mu: float, info: PublicInfo
     ) -> None:
         self.strength = strength
         self.n_classes = n_classes

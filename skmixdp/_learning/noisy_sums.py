@@ -10,13 +10,7 @@ from .._engine import GaussianMechanism, OpenRows, as_reported, charge_event, dr
 from .._rows import ArrayTable, BinCounts, Labels, PersonTable, RowMap, Table
 from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
-from ..privacy import (
-    NoiseSource,
-    PrivacyReport,
-    accountant_name,
-    epsilon_of_event,
-    recorded_outcome,
-)
+from ..privacy import NoiseSource, PrivacyReport, accountant_name, epsilon_of_event, recorded_outcome
 from ..privacy.noise import noise_caveats, noise_source
 from ..privacy.sums import SumBudget
 from ..privacy.units import Units
@@ -127,11 +121,7 @@ def noisy_sums(
 
 
 def noisy_histograms(
-    bins: NDArray[np.intp],
-    n_bins: int,
-    budget: SumBudget,
-    treated_as_public: tuple[str, ...],
-    units: Units,
+    bins: NDArray[np.intp], n_bins: int, budget: SumBudget, treated_as_public: tuple[str, ...], units: Units
 ) -> tuple[NDArray[np.float64], float, PrivacyReport]:
     """Histograms (h, n_bins) of PRIVATE rows, the standard deviation of their noise, and the report.
 

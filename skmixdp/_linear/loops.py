@@ -203,8 +203,7 @@ _VECTOR_OF_DOUBLES = _read_only(float64)
 
 @njit(
     float64[:, ::1](
-        *(_VECTOR, int64, int64, _read_only(int8), _VECTOR),
-        *(_MATRIX, float32, int64, int64, int64),
+        *(_VECTOR, int64, int64, _read_only(int8), _VECTOR), *(_MATRIX, float32, int64, int64, int64)
     ),
     nogil=True,
     error_model="numpy",

@@ -47,10 +47,7 @@ def worker_session() -> Iterator[None]:
     if n_threads < 2:
         yield
         return
-    with (
-        one_thread(),
-        ThreadPoolExecutor(n_threads - 1, initializer=_one_thread_each) as pool,
-    ):
+    with one_thread(), ThreadPoolExecutor(n_threads - 1, initializer=_one_thread_each) as pool:
         tokens = _helpers.set((pool, n_threads - 1)), n_parts.set(min(_PARTS * n_threads, _MOST_PARTS))
         try:
             yield

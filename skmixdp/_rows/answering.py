@@ -132,9 +132,7 @@ def answer(
 
 
 def in_parts(
-    requests: Sequence[Request],
-    blocks: Sequence[_Rows],
-    visited: Callable[[Sequence[_Rows]], list[Sums]],
+    requests: Sequence[Request], blocks: Sequence[_Rows], visited: Callable[[Sequence[_Rows]], list[Sums]]
 ) -> list[Sums]:
     """Sums of all requests over blocks of rows, which threads share if there are any.
 

@@ -364,10 +364,7 @@ class PersonRows(PrivateRows):
         """Let a request observe lengths (n_persons,) and mean statistics of all persons."""
         assert request.observe is not None
         nowhere = np.full((self.n_rows, len(request.points)), np.inf)  # products of a mean gradient's rows
-        shown = (
-            None if lengths is None else lengths[:, np.newaxis],
-            means,
-        )
+        shown = (None if lengths is None else lengths[:, np.newaxis], means)
         request.observe(slice(0, self.n_rows), Block(None, self._y[:0], np.ones(self.n_rows)), nowhere, shown)
 
     # -- lengths of a person's mean ----------------------------------------------------------

@@ -118,12 +118,7 @@ class SparseRows(PrivateRows):
         # A bound on the terms of two sums that are subtracted, in units of their differences.
         longer = 4 / SHORTEST_DIFFERENCE
         error = stated_error(
-            request,
-            self.n_rows,
-            np.float64,
-            panel_rows=0,
-            block_rows=self._block_rows,
-            stretch=longer,
+            request, self.n_rows, np.float64, panel_rows=0, block_rows=self._block_rows, stretch=longer
         )
         whitening = self._map.whitening
         return error if whitening is None else error.plus_later(whitening.sum_rounding / SHORTEST_DIFFERENCE)

@@ -29,14 +29,7 @@ from .._linear import (
     row_products,
 )
 from .._utils.validation import check_finite
-from .answering import (
-    Selection,
-    Visit,
-    answer,
-    block_size,
-    selections,
-    stated_error,
-)
+from .answering import Selection, Visit, answer, block_size, selections, stated_error
 from .blockmap import BlockMap, finite_rows
 from .files import IN_PARTS
 from .memory import InMemoryRows, PassingRows, check_lengths, grid_of_rows
@@ -208,13 +201,7 @@ class NarrowStreamedRows(ShardedRows):
     are those of :class:`StreamedRows`.
     """
 
-    def __init__(
-        self,
-        shards: Sequence[Shard],
-        y: Labels,
-        row_map: RowMap,
-        dtype: np.dtype[Any],
-    ) -> None:
+    def __init__(self, shards: Sequence[Shard], y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> None:
         super().__init__(shards, y, dtype)
         n_features = shards[0].n_features
         self._value = row_map.intercept_value

@@ -15,14 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._linear import FloatArray
-from .._utils.validation import (
-    CONVERSION_ERRORS,
-    check_table,
-    listed,
-    n_distinct_rows,
-    shown,
-    sources_of,
-)
+from .._utils.validation import CONVERSION_ERRORS, check_table, listed, n_distinct_rows, shown, sources_of
 from .memory import InMemoryRows, PassingRows
 from .row_map import RowMap
 from .shards import array_shard

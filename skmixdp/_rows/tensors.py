@@ -91,10 +91,7 @@ class TorchRows(PrivateRows):
         except torch.OutOfMemoryError:
             return None
         return [
-            (
-                None if matrix is None else array_of(matrix),
-                None if vector is None else array_of(vector),
-            )
+            (None if matrix is None else array_of(matrix), None if vector is None else array_of(vector))
             for matrix, vector in sums
         ]
 

@@ -88,10 +88,7 @@ class Auto(Algorithm):
     "The importance of feature preprocessing for differentially private linear optimization".
     """
 
-    _allowed: ClassVar = {
-        "clip": (CLIP,),
-        "shrink": (FLAG,),
-    }
+    _allowed: ClassVar = {"clip": (CLIP,), "shrink": (FLAG,)}
 
     clip: float = 0.3
     _: KW_ONLY

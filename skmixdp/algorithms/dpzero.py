@@ -92,10 +92,7 @@ class DPZero(Algorithm):
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         on_sphere = self.directions == "sphere"
         query = TwoPointQuery(
-            RandomDirections(0.5, on_sphere),
-            self.n_directions,
-            self.smoothing,
-            self.loss_clip,
+            RandomDirections(0.5, on_sphere), self.n_directions, self.smoothing, self.loss_clip
         )
         spread = 1 + info.view.n_parameters / query.n_directions
         return zeroth_order_descent(info, options, query, NO_PUBLIC_WEIGHT, spread)

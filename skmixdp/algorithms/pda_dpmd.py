@@ -100,11 +100,7 @@ class CosinePDADPMD(Algorithm):
     Appendix F.
     """
 
-    _allowed: ClassVar = {
-        "clip": (CLIP,),
-        "cosine_steps": (POSITIVE, None),
-        "second_clip": (CLIP, None),
-    }
+    _allowed: ClassVar = {"clip": (CLIP,), "cosine_steps": (POSITIVE, None), "second_clip": (CLIP, None)}
 
     clip: float = 0.5
     _: KW_ONLY

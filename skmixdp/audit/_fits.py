@@ -36,14 +36,7 @@ class Fits:
     persons as the ``units`` of the known rows, each canary is a person with several rows, which are copies.
     """
 
-    def __init__(
-        self,
-        factory: Callable[[], Any],
-        known: Rows,
-        X_pub: Any,
-        y_pub: Any,
-        units: Units,
-    ) -> None:
+    def __init__(self, factory: Callable[[], Any], known: Rows, X_pub: Any, y_pub: Any, units: Units) -> None:
         self._factory = factory
         self._known = known
         self._units = units

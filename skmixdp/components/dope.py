@@ -119,11 +119,7 @@ def deviation_lengths(
 
 
 def deviation_bounds(
-    R: Array,
-    products: Array,
-    norms: Array,
-    centre: FloatArray,
-    rounding_scale: Array | None = None,
+    R: Array, products: Array, norms: Array, centre: FloatArray, rounding_scale: Array | None = None
 ) -> Array:
     """Upper bounds (n,) on ``|r_i x_i^T - M|``, rounding included; infinite where values are not finite.
 

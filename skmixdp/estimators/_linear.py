@@ -45,12 +45,7 @@ from ..privacy.accounting.events import Budget
 from ..privacy.noise import noise_source
 from ..privacy.units import units_of
 from ._base import PrivateEstimator
-from ._checks import (
-    CheckTarget,
-    check_device,
-    collect_public,
-    public_rows,
-)
+from ._checks import CheckTarget, check_device, collect_public, public_rows
 from ._course import FitInputs, Mapped, MapRules, PlannedHead, variance_of_mean
 from ._exports import to_onnx
 from ._fit import FitData, members

@@ -30,12 +30,7 @@ Array = NDArray[Any]
 
 
 def module_course(
-    head: Any,
-    run: Run,
-    source: Any,
-    worker: Any,
-    report: Callable[[Charge | None, str], Any],
-    n_threads: int,
+    head: Any, run: Run, source: Any, worker: Any, report: Callable[[Charge | None, str], Any], n_threads: int
 ) -> FitCourse:
     """Yield a Start and the queries of a module's fit, and set the results on the copy ``head``."""
     rows, modules = OpenRows(source), load_modules()

@@ -15,12 +15,7 @@ from .._rows import check_targets, is_dask, labels_of
 from ..algorithms import BY_NAME, Algorithm
 from ..algorithms.auto import AutoRegression
 from ..privacy.accounting.events import Budget
-from ._checks import (
-    check_sample_weight,
-    check_target_map,
-    collect_public,
-    public_facts,
-)
+from ._checks import check_sample_weight, check_target_map, collect_public, public_facts
 from ._course import course
 from ._fit import FitCourse, FitData, fit_one
 from ._linear import LinearHead

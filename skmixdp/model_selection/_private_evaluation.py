@@ -24,15 +24,7 @@ from .._rows import (
     is_dask,
     special_table,
 )
-from .._utils.validation import (
-    CONVERSION_ERRORS,
-    Number,
-    check,
-    refusal_of,
-    shown,
-    warn_of_delta,
-    whole_from,
-)
+from .._utils.validation import CONVERSION_ERRORS, Number, check, refusal_of, shown, warn_of_delta, whole_from
 from ..privacy.noise import warn_of_seed
 from ..privacy.sums import SumBudget
 from ..privacy.units import Units, units_of

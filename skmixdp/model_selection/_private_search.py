@@ -234,10 +234,7 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         passed: tuple[Any, ...] = (X, y, X_pub, y_pub, groups)
         if X_unlabeled is not None:  # else the key is that of earlier versions
             passed = (*passed, X_unlabeled)
-        with (
-            progress_of(self.memory, self._key(*passed)) as progress,
-            ExitStack() as outcomes,
-        ):
+        with progress_of(self.memory, self._key(*passed)) as progress, ExitStack() as outcomes:
             shown: list[Warning] = []
             drawn = resumed(self, progress) or begin(self, plan, candidates, rows, progress, shown)
             token, tried, seeds, leaks, charge = drawn

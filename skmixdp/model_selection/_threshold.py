@@ -12,13 +12,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._rows import (
-    check_classes,
-    check_labels,
-    check_private_rows,
-    encode_labels,
-    groups_of,
-)
+from .._rows import check_classes, check_labels, check_private_rows, encode_labels, groups_of
 from .._utils.validation import (
     PROBABILITY,
     check,

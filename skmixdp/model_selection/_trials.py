@@ -49,14 +49,7 @@ class Allowance:
     rehearsal: bool = field(default=False, kw_only=True)
 
     def charge(
-        self,
-        event: Any,
-        *,
-        neighboring: Any,
-        private: bool,
-        leaks: tuple[str, ...],
-        unit: str,
-        **unused: Any,
+        self, event: Any, *, neighboring: Any, private: bool, leaks: tuple[str, ...], unit: str, **unused: Any
     ) -> None:
         """Refuse a fit that costs more, or that is not full batches of Gaussian noise as in the search."""
         if type(event) is not GaussianEvent or event.sampling_rate != 1:

@@ -231,12 +231,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
         self.privacy_ = report
 
     def _fit_by_histograms(
-        self,
-        table: Array,
-        budget: SumBudget,
-        public: tuple[str, ...],
-        leaks: tuple[str, ...],
-        units: Units,
+        self, table: Array, budget: SumBudget, public: tuple[str, ...], leaks: tuple[str, ...], units: Units
     ) -> None:
         """Set mean and deviation from noisy histograms of each column."""
         found, self.privacy_ = released_columns(table, budget, public, type(self).__name__, leaks, units)

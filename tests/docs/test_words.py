@@ -6,15 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 #: Folders and files whose texts are checked.
-CHECKED = (
-    "README.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "docs",
-    "examples",
-    "benchmarks",
-    "skmixdp",
-)
+CHECKED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "examples", "benchmarks", "skmixdp")
 
 #: Words that are not the field's, and what to say instead.
 INSTEAD = {

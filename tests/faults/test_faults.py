@@ -18,10 +18,7 @@ from tests.faults.jobs import JOBS
 
 ROOT = Path(__file__).parents[2]
 
-pytestmark = [
-    pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs Linux"),
-    pytest.mark.slow,
-]
+pytestmark = [pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs Linux"), pytest.mark.slow]
 
 
 def test_kills_and_cancellations_leave_everything_whole_and_charged():

@@ -187,11 +187,7 @@ def arguments(draw: Draw) -> list[str]:
             "m.safetensors features.csv",
             "m.safetensors rows.npz",
         ),
-        "report": (
-            "m.safetensors",
-            "l.sqlite",
-            "missing.sqlite",
-        ),
+        "report": ("m.safetensors", "l.sqlite", "missing.sqlite"),
         "extract": ("rows.npy --model scattering --out out.npz",),
     }
     start = draw.pick(good[command]).split()

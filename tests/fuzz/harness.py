@@ -137,10 +137,7 @@ def chain(error: BaseException | None) -> Iterator[str]:
 
 
 def attempt(
-    tally: Tally,
-    action: Callable[[], Any],
-    *allowed: type[BaseException],
-    secrets: Sequence[str] = (),
+    tally: Tally, action: Callable[[], Any], *allowed: type[BaseException], secrets: Sequence[str] = ()
 ) -> Ending:
     """Do something that may raise ``allowed`` errors, and look through all that it says."""
     printed, complained = io.StringIO(), io.StringIO()

@@ -15,14 +15,7 @@ from skmixdp.estimators import fit_many
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger, mu_of_budget
 from tests.noise import watch
-from tests.property.test_charges_add_up import (
-    RELATIONS,
-    ROUNDED,
-    TERMS,
-    assert_adds_up,
-    needs_opendp,
-    spent,
-)
+from tests.property.test_charges_add_up import RELATIONS, ROUNDED, TERMS, assert_adds_up, needs_opendp, spent
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

@@ -18,8 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:delta:UserWarning")
 
 N, K = 12, 3
 SCORES = st.one_of(
-    st.floats(0, 1),
-    st.sampled_from([math.nan, math.inf, -math.inf, 0.0, 1.0, 0.5, -3.0, 7.0, 5e-324, 1 / 3]),
+    st.floats(0, 1), st.sampled_from([math.nan, math.inf, -math.inf, 0.0, 1.0, 0.5, -3.0, 7.0, 5e-324, 1 / 3])
 )
 TARGETS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False), st.sampled_from([0.0, 1.0, -1.0, 1e308, -1e308])

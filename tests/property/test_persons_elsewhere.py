@@ -14,16 +14,7 @@ from skmixdp._engine.recording import recorded_releases
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger
-from tests.property.test_persons_replay import (
-    COEF,
-    MOST,
-    NEIGHBOURS,
-    PERSON,
-    X_PUB,
-    Y_PUB,
-    K,
-    Persons,
-)
+from tests.property.test_persons_replay import COEF, MOST, NEIGHBOURS, PERSON, X_PUB, Y_PUB, K, Persons
 from tests.replay import compare, seen
 
 TERMS = {"epsilon": 30.0, "delta": 1e-4}

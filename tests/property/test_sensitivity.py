@@ -22,10 +22,7 @@ from tests.catalog import ALGORITHMS, CLIPPERS, SUBSPACES
 from tests.conftest import Watched, make_label_problem, make_problem, train
 from tests.rounding import assert_close
 
-VALUES = st.one_of(
-    st.floats(-3, 3, width=32),
-    st.sampled_from([0.0, 1e-30, 1e-12, 1.0, 1e6, 1e18, -1e18]),
-)
+VALUES = st.one_of(st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1e-12, 1.0, 1e6, 1e18, -1e18]))
 DTYPES = st.sampled_from(["float32", "float64"])
 
 

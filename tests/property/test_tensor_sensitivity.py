@@ -14,10 +14,7 @@ from tests.catalog import CLIPPERS
 
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
-VALUES = st.one_of(
-    st.floats(-3, 3, width=32),
-    st.sampled_from([0.0, 1e-30, 1e-12, 1.0, 1e6, 1e18, -1e18]),
-)
+VALUES = st.one_of(st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1e-12, 1.0, 1e6, 1e18, -1e18]))
 LOSSES = {
     "logistic": LogisticLoss(),
     "softmax": SoftmaxLoss(4),

@@ -71,15 +71,7 @@ def test_no_weighted_row_contributes_more_than_the_clip_states(clip, data):
 
 
 N, D = 90, 8
-KINDS = [
-    "memory",
-    "sparse",
-    "memory map",
-    "memory map, as if wide",
-    "dask",
-    "torch",
-    "torch, as on a device",
-]
+KINDS = ["memory", "sparse", "memory map", "memory map, as if wide", "dask", "torch", "torch, as on a device"]
 PROBLEMS = {
     "two classes": make_problem(2, n_rows=N, d=D),
     "four classes": make_problem(4, n_rows=N, d=D),

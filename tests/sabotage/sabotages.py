@@ -640,8 +640,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "rounding of sparse rows without the stretch for differences",
         "Centred sparse rows are differences of much longer terms, whose rounding is not stated.",
         "_rows/sparse.py",
-        "            stretch=longer,\n",
-        "            stretch=longer / longer,\n",
+        ", stretch=longer\n",
+        ", stretch=longer / longer\n",
         "tests/property/test_sparse_rounding.py::"
         "test_no_row_moves_the_rounding_by_more_than_is_stated[12-False]",
     ),

@@ -45,8 +45,7 @@ def refused(action, message, error=ValueError):
 class TestNamesOfArguments:
     @pytest.mark.covering
     @pytest.mark.parametrize(
-        ("given", "meant"),
-        [("Xpub", "X_pub"), ("x_pub", "X_pub"), ("ypub", "y_pub"), ("y_public", "y_pub")],
+        ("given", "meant"), [("Xpub", "X_pub"), ("x_pub", "X_pub"), ("ypub", "y_pub"), ("y_public", "y_pub")]
     )
     @pytest.mark.parametrize(
         "estimator",

@@ -262,11 +262,7 @@ def test_the_search_for_secrets_finds_them():
 
     assert [
         bool(Heard(lambda cause=cause: chained(cause)).secrets()) for cause in ("cause", "context", None)
-    ] == [
-        True,
-        True,
-        False,
-    ]
+    ] == [True, True, False]
     assert Heard(lambda: (_ for _ in ()).throw(ValueError(f"row {ROW}"))).secrets() == [str(ROW)]
 
 

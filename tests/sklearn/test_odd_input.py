@@ -53,9 +53,7 @@ def test_two_rows(fit, rows, public):
 def test_one_public_row(fit, rows, fit_intercept):
     with pytest.warns(UserWarning, match=r"no public row has a label in \[1, 2\]"):
         clf = fit(
-            {"classes": [0, 1, 2], "fit_intercept": fit_intercept},
-            X_pub=rows.X_pub[:1],
-            y_pub=rows.y_pub[:1],
+            {"classes": [0, 1, 2], "fit_intercept": fit_intercept}, X_pub=rows.X_pub[:1], y_pub=rows.y_pub[:1]
         )
     assert np.all(np.isfinite(clf.coef_))
 

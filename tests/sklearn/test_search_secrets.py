@@ -106,11 +106,7 @@ def test_a_seed_of_all_trials_is_reported_and_recorded(routing, rows, where, str
 def test_a_search_without_seeds_is_private(routing, rows):
     ledger = PrivacyLedger(":memory:").add_dataset("d", epsilon=10.0, delta=DELTA)
     fitted = run(
-        rows,
-        {"clf": [HEAD, clone(HEAD)]},
-        Pipeline([("clf", HEAD)]),
-        strategy="grid",
-        ledger=ledger,
+        rows, {"clf": [HEAD, clone(HEAD)]}, Pipeline([("clf", HEAD)]), strategy="grid", ledger=ledger
     )
     assert (
         fitted.privacy_.private and fitted.privacy_.noise == "cryptographic" and ledger.charges()[0].private

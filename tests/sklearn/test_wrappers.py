@@ -145,22 +145,10 @@ class TestTransformedTargets:
         [
             ({"func": np.log}, PUBLIC, "^func and inverse_func need each other"),
             ({"transformer": StandardScaler(), "func": np.log}, PUBLIC, "^transformer and func cannot both"),
-            (
-                {"transformer": StandardScaler()},
-                {},
-                r"^transformer=StandardScaler\(\) is fitted to y_pub;",
-            ),
-            (
-                {"func": np.log, "inverse_func": np.exp},
-                {},
-                "^the transformation of y fails with NaN or",
-            ),
+            ({"transformer": StandardScaler()}, {}, r"^transformer=StandardScaler\(\) is fitted to y_pub;"),
+            ({"func": np.log, "inverse_func": np.exp}, {}, "^the transformation of y fails with NaN or"),
             ({"transformer": StandardScaler()}, {"X_pub": X_PUB}, "^y_pub=None must be given too"),
-            (
-                {"func": np.sum, "inverse_func": np.exp},
-                PUBLIC,
-                "^the transformation of y_pub fails with a",
-            ),
+            ({"func": np.sum, "inverse_func": np.exp}, PUBLIC, "^the transformation of y_pub fails with a"),
             ({"func": len, "inverse_func": "no"}, PUBLIC, "^the transformation of y_pub fails with a result"),
         ],
     )

@@ -98,15 +98,7 @@ def evaluations(groups=None, **parameters):
     found = []
     for _ in range(4):
         noisy = private_evaluation(
-            clf,
-            X,
-            Y,
-            epsilon=5.0,
-            delta=1e-4,
-            groups=groups,
-            layout="one_vs_rest",
-            n_bins=200,
-            **parameters,
+            clf, X, Y, epsilon=5.0, delta=1e-4, groups=groups, layout="one_vs_rest", n_bins=200, **parameters
         )
         found.append((noisy.privacy.noise_multiplier, noisy.privacy.n_steps))
     return of(clf) + found

@@ -82,10 +82,7 @@ def fitted_with_and_without_noise(monkeypatch, estimator, X, y, X_pub, y_pub):
 
 @pytest.mark.parametrize(
     "algorithm",
-    [
-        NoisyGD(clip=0.3, momentum=0.0),
-        AdaMix(clip_floor=0.3, quantile=0.01, momentum=0.0),
-    ],
+    [NoisyGD(clip=0.3, momentum=0.0), AdaMix(clip_floor=0.3, quantile=0.01, momentum=0.0)],
     ids=["noisy-gd", "adamix"],
 )
 @pytest.mark.parametrize("n_classes", [2, 5])

@@ -22,12 +22,7 @@ LOW, HIGH = np.linspace(-3, -1, D), np.linspace(1, 2, D)
 def test_means_and_variances_carry_the_stated_noise(noise, neighboring, with_std):
     epsilon, delta = 20.0, 1e-5
     scaler = NoisyScaler(
-        epsilon,
-        delta,
-        bounds=(LOW, HIGH),
-        with_std=with_std,
-        noise=noise,
-        neighboring=neighboring,
+        epsilon, delta, bounds=(LOW, HIGH), with_std=with_std, noise=noise, neighboring=neighboring
     )
     multiplier = noise_multiplier_for(epsilon, delta, n_steps=1, neighboring=neighboring, noise=noise)
     half = (HIGH - LOW) / 2

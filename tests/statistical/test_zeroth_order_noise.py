@@ -28,11 +28,7 @@ CASES = {
         lambda p: np.sqrt(3) * p**-0.25,
     ),
     "pazo-p": (PAZO("p", loss_clip=LOSS_CLIP), [1], lambda p: 1.0),
-    "pazo-p, two directions": (
-        PAZO("p", n_directions=2, loss_clip=LOSS_CLIP),
-        [2],
-        lambda p: np.sqrt(2),
-    ),
+    "pazo-p, two directions": (PAZO("p", n_directions=2, loss_clip=LOSS_CLIP), [2], lambda p: np.sqrt(2)),
     "pazo-s": (PAZO("s", loss_clip=LOSS_CLIP), [3, 1], lambda p: 2.0),
     "pazo-s, no further candidate": (
         PAZO("s", loss_clip=LOSS_CLIP, candidate_noise=None),

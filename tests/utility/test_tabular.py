@@ -66,9 +66,7 @@ def test_texts_become_columns_and_missing_numbers_medians():
             "open": [True, False, True, True],
         }
     )
-    expected = np.array(
-        [[1.0, 0, 1, 0, 1], [3.0, 1, 0, 1, 0], [5.0, 0, 0, 0, 1], [3.0, 0, 1, 0, 1]],
-    )
+    expected = np.array([[1.0, 0, 1, 0, 1], [3.0, 1, 0, 1, 0], [5.0, 0, 0, 0, 1], [3.0, 0, 1, 0, 1]])
     np.testing.assert_array_equal(table.encoded(frame), expected)
 
 
@@ -195,12 +193,7 @@ def test_base_rates_are_the_best_constant():
 def columns(n):
     rng = np.random.default_rng(0)
     return np.column_stack(
-        [
-            rng.normal(40, 12, n),
-            rng.normal(1e-3, 1e-4, n),
-            rng.normal(-3e5, 2e4, n),
-            rng.integers(0, 2, n),
-        ]
+        [rng.normal(40, 12, n), rng.normal(1e-3, 1e-4, n), rng.normal(-3e5, 2e4, n), rng.integers(0, 2, n)]
     )
 
 

@@ -12,13 +12,7 @@ from sklearn.preprocessing import normalize
 from benchmarks import elsewhere
 from benchmarks.utility import data, measures, run, tables
 from benchmarks.utility.data import adult
-from benchmarks.utility.methods import (
-    ADAPTERS,
-    UnavailableError,
-    hindsight,
-    opacus_head,
-    ppgd,
-)
+from benchmarks.utility.methods import ADAPTERS, UnavailableError, hindsight, opacus_head, ppgd
 from benchmarks.utility.problems import BOTH, NAMES, PUBLIC, ZEROS, make_problem
 from benchmarks.utility.units import left_over, units
 from skmixdp import MixedDPLogisticRegression

@@ -13,11 +13,7 @@ from ..problems import Array, Rows
 from .files import data_folder
 
 #: Smallest and largest value that the survey admits; values beyond are moved there.
-BOUNDS = {
-    "age": (17, 90),
-    "education-num": (1, 16),
-    "hours-per-week": (1, 99),
-}
+BOUNDS = {"age": (17, 90), "education-num": (1, 16), "hours-per-week": (1, 99)}
 
 #: Dollars, on a logarithmic scale from 1.
 DOLLARS = {"capital-gain": 99_999, "capital-loss": 4_356}

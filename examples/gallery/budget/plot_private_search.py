@@ -22,10 +22,7 @@ from skmixdp.model_selection import PrivateSearchCV
 X, y = load_digits(return_X_y=True)
 public, private, test = np.split(np.random.default_rng(0).permutation(len(y)), [50, 1397])
 
-grid = [
-    {"algorithm": ["adamix", "noisy-gd"], "row_norm": ["unit", None]},
-    {"algorithm": ["auto"]},
-]
+grid = [{"algorithm": ["adamix", "noisy-gd"], "row_norm": ["unit", None]}, {"algorithm": ["auto"]}]
 search = PrivateSearchCV(MixedDPLogisticRegression(), grid, epsilon=3.0, delta=1e-5, strategy="grid")
 search.fit(X[private], y[private], X_pub=X[public], y_pub=y[public])
 print(search.best_params_)

@@ -78,10 +78,7 @@ results = [
 ]
 for epsilon, draw in itertools.product((0.3, 1.0, 3.0), range(3)):
     clf = MixedDPLogisticRegression(epsilon=epsilon, delta=1e-5, classes=list(requests))
-    for method, given in (
-        ("private rows alone", {}),
-        ("both", {"X_pub": X_pub, "y_pub": y_pub}),
-    ):
+    for method, given in (("private rows alone", {}), ("both", {"X_pub": X_pub, "y_pub": y_pub})):
         clf.fit(rows[private], intents[private], **given)
         accuracy = clf.score(rows[test], intents[test])
         results.append({"method": method, "epsilon": epsilon, "draw": draw, "accuracy": accuracy})

@@ -39,11 +39,7 @@ from sklearn.metrics import balanced_accuracy_score, recall_score
 
 from skmixdp import MixedDPLogisticRegression
 
-settings = {
-    "no correction": {"logit_adjustment": 0},
-    "default": {},
-    "balanced": {"class_weight": "balanced"},
-}
+settings = {"no correction": {"logit_adjustment": 0}, "default": {}, "balanced": {"class_weight": "balanced"}}
 recalls = {}
 for name, parameters in settings.items():
     recalls[name] = []

@@ -342,11 +342,7 @@ def steps_for(
 
 
 def mu_of_budget(
-    epsilon: float,
-    delta: float,
-    *,
-    neighboring: Neighboring = "add_or_remove_one",
-    noise: Noise = "float",
+    epsilon: float, delta: float, *, neighboring: Neighboring = "add_or_remove_one", noise: Noise = "float"
 ) -> float:
     """Largest ``sqrt(sum_t 1 / sigma_t**2)`` that full-batch releases may reach.
 

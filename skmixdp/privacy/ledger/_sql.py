@@ -138,8 +138,7 @@ def add_charge(
 def write_outcome(connection: Connection, charge: Charge, outcome: str) -> bool:
     """Record how a charge ended, in place of what was recorded before. False if there is no such charge."""
     changed = connection.execute(
-        "UPDATE charges SET outcome = ? WHERE id = ? AND dataset = ?",
-        (outcome, charge.id, charge.dataset),
+        "UPDATE charges SET outcome = ? WHERE id = ? AND dataset = ?", (outcome, charge.id, charge.dataset)
     )
     return changed.rowcount == 1
 

@@ -84,10 +84,7 @@ def test_a_folder_that_cannot_be_written_to(data, folder, no_noise, capsys, monk
             lambda f: f.drop(columns="b"),
             "--private priv.csv, compared with --public pub.csv, has 1 other column besides;",
         ),
-        (
-            lambda f: f.assign(e=1.0),
-            "--private priv.csv, compared with --public pub.csv, lacks column 'e';",
-        ),
+        (lambda f: f.assign(e=1.0), "--private priv.csv, compared with --public pub.csv, lacks column 'e';"),
         (
             lambda f: f.rename(columns={"a": "z"}),
             "lacks column 'z' and has 1 other column besides; give it the same feature columns",

@@ -173,10 +173,7 @@ class TestDeclarations:
             ({"categories": {"a": ["x", "x"]}}, "must give 'a' a list of distinct values"),
             ({"categories": {"a": ["x", None]}}, "must give 'a' a list of distinct values"),
             ({"categories": {"a": "xyz"}}, "must give 'a' a list of distinct values"),
-            (
-                {"numbers": {"a": [0, 1]}, "categories": {"a": ["x"]}},
-                "names 'a' twice; keep one",
-            ),
+            ({"numbers": {"a": [0, 1]}, "categories": {"a": ["x"]}}, "names 'a' twice; keep one"),
             ({"kinds": {"a": "float"}}, "must give 'a' one of the kinds number, boolean"),
             ({"kinds": {"a": ["x"]}}, "must give 'a' one of the kinds number, boolean"),
         ],

@@ -63,8 +63,7 @@ def test_a_regression_without_public_rows_takes_bounds_of_its_targets(targets, c
 
 
 @pytest.mark.parametrize(
-    ("text", "weights"),
-    [("balanced", "balanced"), ('eel=2.5,"cat"=1', {"eel": 2.5, "cat": 1.0})],
+    ("text", "weights"), [("balanced", "balanced"), ('eel=2.5,"cat"=1', {"eel": 2.5, "cat": 1.0})]
 )
 def test_class_weights_reach_the_estimator(text, weights, data, folder):
     assert run("fit", *save_tables(data), "--epsilon", 15, "--class-weight", text, *ENDS) == 0

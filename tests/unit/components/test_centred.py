@@ -8,11 +8,7 @@ import pytest
 from skmixdp._linear import SoftmaxLoss, row_norms
 from skmixdp._rows import Block
 from skmixdp.components import L2Clip, L2LinfClip
-from skmixdp.components.dope import (
-    clipped_deviations,
-    deviation_bounds,
-    largest_deviations,
-)
+from skmixdp.components.dope import clipped_deviations, deviation_bounds, largest_deviations
 from tests.rounding import assert_close, assert_relative
 
 PAD = 1e-15

@@ -21,12 +21,7 @@ from skmixdp import (
 )
 from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skmixdp.inspection import ensemble_report, model_card
-from skmixdp.model_selection import (
-    PrivateSearchCV,
-    WithPublicRows,
-    public_cross_val_score,
-    public_params,
-)
+from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, public_cross_val_score, public_params
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, TableEncoder, check_pipeline
 from skmixdp.privacy import PrivacyLedger
 

@@ -48,10 +48,7 @@ def test_over_time(ledger):
 
 def test_the_legend_says_what_is_spent_and_what_is_void(ledger):
     words = [text.get_text() for text in draw(ledger).ax_.get_legend().get_texts()]
-    assert words == [
-        "b: NO GUARANTEE",
-        f"a: ε {ledger['a'].spent:.3g} of 3 (δ = 1e-5)",
-    ]
+    assert words == ["b: NO GUARANTEE", f"a: ε {ledger['a'].spent:.3g} of 3 (δ = 1e-5)"]
 
 
 def test_long_names_leave_the_axes_their_width():

@@ -5,14 +5,7 @@ import math
 import numpy as np
 import pytest
 from scipy.special import expit, logit
-from sklearn.metrics import (
-    accuracy_score,
-    f1_score,
-    log_loss,
-    precision_score,
-    recall_score,
-    roc_auc_score,
-)
+from sklearn.metrics import accuracy_score, f1_score, log_loss, precision_score, recall_score, roc_auc_score
 
 from skmixdp.model_selection import private_evaluation
 from tests.given_models import GivenScores

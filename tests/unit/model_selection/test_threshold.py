@@ -211,10 +211,7 @@ def test_the_members_of_a_fitted_ensemble_are_found_when_frozen():
 @pytest.mark.filterwarnings("ignore:the model has a threshold")
 def test_estimators_with_one_budget_pass():
     """A search, a threshold and an estimator with its public rows have one report for all that they fit."""
-    for estimator in (
-        PrivateThresholdClassifier(HEAD),
-        WithPublicRows(HEAD, X_TEST[:100], Y_TEST[:100]),
-    ):
+    for estimator in (PrivateThresholdClassifier(HEAD), WithPublicRows(HEAD, X_TEST[:100], Y_TEST[:100])):
         fitted = PrivateThresholdClassifier(estimator, epsilon=0.1).fit(X, Y)
         assert fitted.privacy_.epsilon == pytest.approx(3.0, rel=1e-3) and fitted.privacy_.private
 

@@ -611,10 +611,7 @@ def test_the_csv_has_who_when_what_and_what_is_spent(ledger):
     made = charge(ledger, DISCRETE, dataset="b", private=False, description="second")
     ledger["b"].record_outcome(made, "finished")
     rows = list(csv.DictReader(io.StringIO(ledger.report().to_csv())))
-    assert [row["description"] for row in rows] == [
-        "first",
-        "second; the noise comes from a seed",
-    ]
+    assert [row["description"] for row in rows] == ["first", "second; the noise comes from a seed"]
     assert [row["outcome"] for row in rows] == ["open", "finished"]
     assert [row["private"] for row in rows] == ["True", "False"]
     assert datetime.fromisoformat(rows[1]["time"]) == made.time

@@ -150,12 +150,7 @@ def test_events_are_accounted_for_by_the_smaller_bound_and_named():
 
 @pytest.mark.parametrize(
     ("n_steps", "rate", "width"),
-    [
-        (60, 1.0, 60.0),
-        (60, 0.1, 5.0),
-        pytest.param(500, 0.02, 5.0, marks=pytest.mark.slow),
-        (60, 1.0, 1.0),
-    ],
+    [(60, 1.0, 60.0), (60, 0.1, 5.0), pytest.param(500, 0.02, 5.0, marks=pytest.mark.slow), (60, 1.0, 1.0)],
 )
 def test_calibration_stays_within_the_budget_and_close_to_it(n_steps, rate, width):
     family = partial(ModelMixEvent, width=width)

@@ -114,11 +114,7 @@ def test_shards_of_another_width_or_dtype(refuse, tmp_path):
     np.save(tmp_path / "a.npy", X)
     for name, other, told in (
         ("b", X[:, :5], r"b\.npy has 5 features of dtype float32 and a\.npy has 7 of dtype float32"),
-        (
-            "b",
-            X.astype(np.float16),
-            r"b\.npy has 7 features of dtype float16 and a\.npy has 7 of",
-        ),
+        ("b", X.astype(np.float16), r"b\.npy has 7 features of dtype float16 and a\.npy has 7 of"),
         ("b", X[:, 0], r"b\.npy holds rows of shape \(600,\)"),
         ("b", X.astype(complex), r"b\.npy holds rows of shape \(600, 7\) and type complex128"),
         ("b", X.astype(object), r"b\.npy holds Python objects"),

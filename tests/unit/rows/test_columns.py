@@ -9,16 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._rows import (
-    IQR,
-    BinCounts,
-    Columns,
-    Request,
-    RowMap,
-    columns_of,
-    special_table,
-    worth_scaling,
-)
+from skmixdp._rows import IQR, BinCounts, Columns, Request, RowMap, columns_of, special_table, worth_scaling
 from tests.rounding import assert_close
 
 rng = np.random.default_rng(0)

@@ -132,10 +132,7 @@ def test_statistics_are_averaged_in_all_their_forms():
     source = rows_of(X, y, codes, len(sizes))
     forms = {
         "arrays": (lambda rows: values[rows], weights @ values),
-        "bins": (
-            lambda rows: BinCounts(bins[rows], 4),
-            weights @ np.asarray(BinCounts(bins, 4)),
-        ),
+        "bins": (lambda rows: BinCounts(bins[rows], 4), weights @ np.asarray(BinCounts(bins, 4))),
         "outer": (
             lambda rows: OuterStatistics(values[rows, :2], values[rows, 2:].astype("f4")),
             weights @ np.asarray(OuterStatistics(values[:, :2], values[:, 2:])),

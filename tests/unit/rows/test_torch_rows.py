@@ -9,11 +9,7 @@ from skmixdp._rows import Batch, InMemoryRows, Request, RowMap
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
 from skmixdp._rows import tensors as torch_table  # noqa: E402
-from skmixdp._rows.tensors import (  # noqa: E402
-    TorchRows,
-    TorchTable,
-    mapped,
-)
+from skmixdp._rows.tensors import TorchRows, TorchTable, mapped  # noqa: E402
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3000, 7)).astype(np.float32)

@@ -55,18 +55,9 @@ MODELS = {
     "cancer": ("cancer", lambda: fitted(_logistic(), "cancer")),
     "iris": ("iris", lambda: fitted(_logistic(), "iris")),
     "wine": ("wine", lambda: fitted(_logistic(), "wine")),
-    "without public rows": (
-        "digits",
-        lambda: fitted(_logistic(classes=np.arange(10)), public=False),
-    ),
-    "learned geometry": (
-        "digits",
-        lambda: fitted(_logistic(n_steps=None, geometry=True, whiten=True)),
-    ),
-    "few public rows": (
-        "digits",
-        lambda: fitted(_logistic("adamix", whiten=True), n_public=50),
-    ),
+    "without public rows": ("digits", lambda: fitted(_logistic(classes=np.arange(10)), public=False)),
+    "learned geometry": ("digits", lambda: fitted(_logistic(n_steps=None, geometry=True, whiten=True))),
+    "few public rows": ("digits", lambda: fitted(_logistic("adamix", whiten=True), n_public=50)),
     "clipped rows": ("wine", lambda: fitted(_logistic(row_norm="clip"), "wine")),
     "rows as they are": ("digits", lambda: fitted(_logistic(row_norm=None))),
     "nothing learned": (
@@ -87,10 +78,7 @@ MODELS = {
         "cancer",
         lambda: fitted(_logistic(), "cancer", labels=lambda y: np.array(["ill", "well"], dtype=object)[y]),
     ),
-    "several labels": (
-        "digits",
-        lambda: fitted(_logistic(n_steps=None, classes=[*"zyx"]), labels=LABELS),
-    ),
+    "several labels": ("digits", lambda: fitted(_logistic(n_steps=None, classes=[*"zyx"]), labels=LABELS)),
     "two labels, no public rows": (
         "wine",
         lambda: fitted(_logistic(), "wine", public=False, labels=lambda y: LABELS(y)[:, :2]),

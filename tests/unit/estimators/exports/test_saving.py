@@ -169,10 +169,7 @@ def test_an_estimator_that_is_not_fitted_is_not_saved(tmp_path):
     [
         ({"algorithm": OwnAlgorithm()}, "algorithm is a OwnAlgorithm"),
         ({"random_state": np.random.RandomState(0)}, "random_state is a RandomState"),
-        (
-            {"init": ZeroShotHead(["a", "b", "c"], encoder=OwnEncoder())},
-            r"init.encoder is a OwnEncoder",
-        ),
+        ({"init": ZeroShotHead(["a", "b", "c"], encoder=OwnEncoder())}, r"init.encoder is a OwnEncoder"),
     ],
 )
 def test_objects_of_other_classes_are_refused_and_the_remedy_works(parameters, words, tmp_path):
@@ -314,17 +311,11 @@ FORGERIES = {
         "unknown",
     ),
     "a report that is none": (_set("attributes", "privacy_", to=None), "privacy_"),
-    "a negative epsilon": (
-        _set("attributes", "privacy_", "values", "epsilon", to=-1.0),
-        "epsilon",
-    ),
+    "a negative epsilon": (_set("attributes", "privacy_", "values", "epsilon", to=-1.0), "epsilon"),
     "a parameter of a newer version": (_set("parameters", "momentum", to=0.5), "momentum"),
     "a parameter outside its range": (_set("parameters", "l2", to=-1.0), "l2"),
     "an attribute of a newer version": (_set("attributes", "predict", to=1), "predict"),
-    "a missing array": (
-        _set("attributes", "coef_", to={"array": "other", "transposed": False}),
-        "missing",
-    ),
+    "a missing array": (_set("attributes", "coef_", to={"array": "other", "transposed": False}), "missing"),
     "an odd entry": (_set("attributes", "coef_", to={"lambda": "x"}), "lambda"),
     "a missing head": (lambda content, arrays: content["attributes"].pop("coef_"), "coef_"),
     "a missing row map": (lambda content, arrays: content["attributes"].pop("_row_map"), "_row_map"),

@@ -154,8 +154,7 @@ def test_losses_at_moved_parameters_and_the_batch_alone(together):
     loss = problem.info.view.data.loss
     X = problem.X
     expected = np.stack(
-        [loss.values(X @ (problem.info.view.W + step * arrays[j]).T, problem.y) for j, step in moves],
-        axis=1,
+        [loss.values(X @ (problem.info.view.W + step * arrays[j]).T, problem.y) for j, step in moves], axis=1
     )
     np.testing.assert_array_equal(y, problem.y)
     assert_close(losses, expected, 1e-10)
