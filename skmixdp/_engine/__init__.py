@@ -14,5 +14,5 @@ from .loop import (
     of_rows,
     training,
 )
-from .plan import Closing, Options, Plan, Recipe, as_reported, charge_event, make_plan
+from .plan import Closing, Options, Plan, Recipe, charge_event, make_plan
 from .release import GaussianMechanism, Released, release

@@ -195,16 +195,3 @@ def charge_event(
         unit=unit,
     )
     return charge
-
-
-def as_reported(charge: Charge | None) -> dict[str, Any]:
-    """The fields of a privacy report that describe a charge."""
-    if charge is None:
-        return {}
-    return {
-        "dataset": charge.dataset,
-        "dataset_epsilon": charge.budget,
-        "dataset_delta": charge.delta,
-        "dataset_spent": charge.spent,
-        "dataset_purpose": charge.purpose,
-    }

@@ -6,11 +6,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import GaussianMechanism, OpenRows, as_reported, charge_event, drive, of_rows
+from .._engine import GaussianMechanism, OpenRows, charge_event, drive, of_rows
 from .._rows import ArrayTable, BinCounts, Labels, PersonTable, RowMap, Table
 from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport, accountant_name, epsilon_of_event, recorded_outcome
+from ..privacy.ledger._report import as_reported
 from ..privacy.noise import noise_caveats, noise_source
 from ..privacy.sums import SumBudget
 from ..privacy.units import Units

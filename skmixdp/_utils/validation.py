@@ -463,6 +463,13 @@ def refusal_of(estimator: Any, X: Any, culprit: str, error: Exception, *, numeri
     )
 
 
+def copy_fitted(owner: Any, fitted: Any, *names: str) -> None:
+    """Set the fitted attributes of these names, and those of the features, that another estimator has."""
+    for name in (*names, "n_features_in_", "feature_names_in_"):
+        if hasattr(fitted, name):
+            setattr(owner, name, getattr(fitted, name))
+
+
 #: Words of a row that are hashed together, at most, and words of a block.
 _LONG_ROW, _HASHED_WORDS = 2**9, 2**16
 

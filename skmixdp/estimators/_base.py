@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
-from .._engine import Plan, as_reported
+from .._engine import Plan
 from .._utils.validation import (
     COUNT,
     FLAG,
@@ -25,6 +25,7 @@ from ..components import FullBatch, PoissonBatch
 from ..components.protocols import Sampling
 from ..privacy import LEDGER, Charge, NoiseSource, PrivacyReport, accountant_name
 from ..privacy.accounting.events import Budget
+from ..privacy.ledger._report import as_reported
 from ..privacy.noise import check_noise, noise_caveats
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin

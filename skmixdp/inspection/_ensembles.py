@@ -210,7 +210,9 @@ def _members(value: Any, where: str, seen: set[int]) -> Iterator[tuple[str, Any]
     elif hasattr(value, "get_params") and _is_fitted(value):
         inner = [
             member
-            for name, entry in _fitted_parts(value)
+            for name, entry in vars(value).items()
+            # What a fit has set, and the steps of a pipeline.
+            if (name.endswith("_") and not name.startswith("_")) or name == "steps"
             for member in _members(entry, f"{where}.{name}", seen)
         ]
         if not inner and callable(getattr(value, "predict", None)):
@@ -225,10 +227,3 @@ def _is_fitted(estimator: Any) -> bool:
     except (NotFittedError, TypeError):  # a TypeError without a method fit
         return False
     return True
-
-
-def _fitted_parts(estimator: Any) -> Iterator[tuple[str, Any]]:
-    """Attributes that a fit has set, and the steps of a pipeline."""
-    for name, entry in vars(estimator).items():
-        if (name.endswith("_") and not name.startswith("_")) or name == "steps":
-            yield name, entry

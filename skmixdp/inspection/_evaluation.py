@@ -21,15 +21,11 @@ _NEEDS = {
     "classes": "by_class",
     "residuals": "residual_edges",
 }
-_LEGENDS: dict[str, Any] = {
-    "roc": "lower right",
-    "precision_recall": "lower left",
-    "calibration": "upper left",
-}
-_LABELS = {
-    "roc": ("False positive rate", "True positive rate"),
-    "precision_recall": ("Recall", "Precision"),
-    "calibration": ("Probability", "Share of positive rows"),
+#: Labels of the axes of a curve, and the place of its legend.
+_LABELS: dict[str, Any] = {
+    "roc": ("False positive rate", "True positive rate", "lower right"),
+    "precision_recall": ("Recall", "Precision", "lower left"),
+    "calibration": ("Probability", "Share of positive rows", "upper left"),
 }
 
 
@@ -111,28 +107,18 @@ class EvaluationDisplay:
             errors = np.abs(np.stack([curve.low, curve.high]) - curve.y)
             self.ax_.errorbar(curve.x, curve.y, yerr=errors, capsize=3, label=self._interval, **style)
         else:
-            self.ax_.fill_between(
-                curve.x,
-                curve.low,
-                curve.high,
-                color=OKABE_ITO[0],
-                alpha=0.2,
-                linewidth=0,
-                label=self._interval,
-            )
-            self.ax_.plot(curve.x, curve.y, label=self._name, **style)
+            shade: dict[str, Any] = {"color": OKABE_ITO[0], "alpha": 0.2, "linewidth": 0}
+            self.ax_.fill_between(curve.x, curve.low, curve.high, label=self._interval, **shade)
+            name = f"area {self.evaluation.roc_auc()}" if self.kind == "roc" else "noisy counts"
+            self.ax_.plot(curve.x, curve.y, label=name, **style)
         if self.kind != "precision_recall":
             self.ax_.plot([0, 1], [0, 1], color="0.5", linestyle=(0, (1, 1.5)), zorder=1)
         self.ax_.set_xlim(-0.02, 1.02)
         self.ax_.set_ylim(-0.02, 1.02)
-        across, up = _LABELS[self.kind]
+        across, up, place = _LABELS[self.kind]
         self.ax_.set_xlabel(across)
         self.ax_.set_ylabel(up)
-        self.ax_.legend(frameon=False, loc=_LEGENDS[self.kind])
-
-    @property
-    def _name(self) -> str:
-        return f"area {self.evaluation.roc_auc()}" if self.kind == "roc" else "noisy counts"
+        self.ax_.legend(frameon=False, loc=place)
 
     def _classes(self) -> None:
         parts = {label: part.roc_auc() for label, part in self.evaluation.by_class.items()}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from ._results import SPREADS, Columns, Floats, summarise
+from ._results import SPREADS, Floats, summarise
 from ._style import axes, curve_style, legible, plain_axes, reference_style, short, spread_out
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class PrivacyUtilityDisplay:
             If the table lacks a column or has no rows, if a method is unnamed or a score not
             finite, if an epsilon is neither positive nor missing, or if no method has one.
         """
-        summary = summarise(table, Columns(method=method, epsilon=epsilon, score=score), spread)
+        summary = summarise(table, {"method": method, "epsilon": epsilon, "score": score}, spread)
         if percent and not summary["mean"].between(0, 1).all():
             worst = summary["mean"][~summary["mean"].between(0, 1)].iloc[0]
             raise ValueError(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,63 +15,58 @@ Floats = NDArray[np.float64]
 SPREADS = {"std": "mean ± standard deviation", "t95": "mean and its 95% interval"}
 
 
-class Columns(NamedTuple):
-    """Names of the columns that a results table is read from."""
+def summarise(table: Any, columns: dict[str, str], spread: str) -> pd.DataFrame:
+    """Table of ``method, epsilon, mean, low, high, n_fits``; epsilon is NaN for a method without budget.
 
-    method: str
-    epsilon: str
-    score: str
-
-
-def summarise(table: Any, columns: Columns, spread: str) -> pd.DataFrame:
-    """Table of ``method, epsilon, mean, low, high, n_fits``; epsilon is NaN for a method without budget."""
+    ``columns`` are the names of the columns "method", "epsilon" and "score".
+    """
     if spread not in SPREADS:
         raise ValueError(f"spread={spread!r} must be one of {', '.join(map(repr, SPREADS))}.")
     methods, epsilons, scores = _read(table, columns)
-    lines = []
-    for method in dict.fromkeys(methods):
-        of_method = np.array([other == method for other in methods])
-        for epsilon in np.unique(epsilons[of_method]):
-            part = scores[of_method & ((epsilons == epsilon) | (np.isnan(epsilons) & np.isnan(epsilon)))]
-            n, mean, half = len(part), float(part.mean()), 0.0
-            if n > 1:
-                times = 1.0 if spread == "std" else float(stats.t.ppf(0.975, n - 1)) / math.sqrt(n)
-                half = times * float(part.std(ddof=1))
-            lines.append((method, float(epsilon), mean, mean - half, mean + half, n))
-    return pd.DataFrame(lines, columns=["method", "epsilon", "mean", "low", "high", "n_fits"])
+    frame = pd.DataFrame({"method": methods, "epsilon": epsilons, "score": scores})
+    # In the order of the table; groupby would sort the methods.
+    frame["method"] = pd.Categorical(frame["method"], list(dict.fromkeys(methods)))
+    keys = frame.groupby(["method", "epsilon"], dropna=False, observed=True)["score"]
+    found = keys.agg(["mean", "std", "size"]).reset_index()
+    n = found["size"]
+    times = 1.0 if spread == "std" else stats.t.ppf(0.975, n - 1) / np.sqrt(n)
+    half = (times * found["std"]).fillna(0.0)  # of a single fit
+    ends = {"low": found["mean"] - half, "high": found["mean"] + half, "n_fits": n}
+    return found[["method", "epsilon", "mean"]].astype({"method": object}).assign(**ends)
 
 
-def _read(table: Any, columns: Columns) -> tuple[list[str], Floats, Floats]:
+def _read(table: Any, columns: dict[str, str]) -> tuple[list[str], Floats, Floats]:
     """Methods, epsilons (NaN for methods without budget) and scores of a checked table."""
     frame = _as_frame(table)
     if len(frame) == 0:
         raise ValueError("table has no rows; pass one row per fit.")
-    for parameter, name in columns._asdict().items():
+    for parameter, name in columns.items():
         if name not in frame.columns:
             raise ValueError(
                 f"{parameter}={name!r} is not a column of the table, which has "
                 f"{list(map(str, frame.columns))}; pass {parameter}= the name of one of them."
             )
-    missing = frame[columns.method].isna().to_numpy()
+    method, epsilon, score = (columns[key] for key in ("method", "epsilon", "score"))
+    missing = frame[method].isna().to_numpy()
     if missing.any():
         raise ValueError(
-            f"the method in column {columns.method!r} is missing in row {int(missing.argmax())} "
+            f"the method in column {method!r} is missing in row {int(missing.argmax())} "
             "(the first is row 0); name it or drop the row."
         )
-    methods = [str(method) for method in frame[columns.method]]
-    scores = _numbers(frame, columns.score)
+    methods = [str(name) for name in frame[method]]
+    scores = _numbers(frame, score)
     if not np.isfinite(scores).all():
         bad = int((~np.isfinite(scores)).argmax())
         raise ValueError(
-            f"the score in column {columns.score!r} is {_cell(frame, columns.score, bad)} in row {bad} "
+            f"the score in column {score!r} is {_cell(frame, score, bad)} in row {bad} "
             "(the first is row 0); fix it to a finite number or drop the row."
         )
-    epsilons = _numbers(frame, columns.epsilon)
-    readable = np.isfinite(epsilons) | np.isposinf(epsilons) | frame[columns.epsilon].isna().to_numpy()
+    epsilons = _numbers(frame, epsilon)
+    readable = np.isfinite(epsilons) | np.isposinf(epsilons) | frame[epsilon].isna().to_numpy()
     if not (readable & ~(epsilons <= 0)).all():
         bad = int((~readable | (epsilons <= 0)).argmax())
         raise ValueError(
-            f"the epsilon in column {columns.epsilon!r} is {_cell(frame, columns.epsilon, bad)} in row {bad} "
+            f"the epsilon in column {epsilon!r} is {_cell(frame, epsilon, bad)} in row {bad} "
             "(the first is row 0); fix it to a positive number, or leave it empty for a method that "
             "needs no budget."
         )

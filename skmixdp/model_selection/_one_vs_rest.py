@@ -1,11 +1,11 @@
 """What the noisy numbers of rows by score and label tell, for several classes or labels."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ._cells import Estimate, Evaluation, Floats, NoisyCells
+from ._cells import Estimate, Evaluation, Floats
 from ._scores import ScoreEvaluation
 
 
@@ -39,14 +39,9 @@ class OneVsRestEvaluation(Evaluation):
     @property
     def by_class(self) -> dict[Any, ScoreEvaluation]:
         """The metrics of each class, by its label."""
-        known = self.cells
         return {
             label: ScoreEvaluation(
-                NoisyCells(
-                    known.counts[j : j + 1], known.noise_scale, known.n_rows, known.level, known.sampling
-                ),
-                self.privacy,
-                self.logits,
+                replace(self.cells, counts=self.cells.counts[j : j + 1]), self.privacy, self.logits
             )
             for j, label in enumerate(self.classes)
         }

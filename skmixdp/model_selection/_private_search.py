@@ -1,23 +1,26 @@
 """A search over parameters within one privacy budget."""
 
 from contextlib import ExitStack
+from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import joblib
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.metrics import check_scoring
+from sklearn.utils import get_tags
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
 
 from .._utils.progress import progress_bar
-from .._utils.validation import is_empty, refuse_arguments
+from .._utils.validation import copy_fitted, is_empty, refuse_arguments
 from ..preprocessing import check_pipeline
 from ..privacy import SearchTerms, recorded_outcome
 from ..privacy.noise import warn_of_seed
 from ..privacy.notebook import GuaranteeBoxMixin
 from ..privacy.units import unit_of
 from ._plan import Candidates, SearchPlan, check_head, check_parameters, make_plan
-from ._results import BestEstimatorMixin, best_of, report_of, results_of
+from ._results import best_of, report_of, results_of
 from ._resume import Progress, progress_of, resumed
 from ._rows import metric_of, rows_of
 from ._trials import (
@@ -32,14 +35,14 @@ from ._trials import (
     verbosity_of,
 )
 from ._warnings import distinct, quiet, recorded, show
-from ._with_public import check_routing
+from ._with_public import check_routing, delegated
 
 #: Parameters that are left out of the cache key.
 _NOT_IN_KEY = frozenset({"ledger", "memory", "n_jobs", "verbose"})
 
 
 @dataclass(eq=False, repr=False)
-class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Search over parameters with one privacy budget for all fits, all scores and the choice.
 
     It has the attributes and methods of ``GridSearchCV``. There are no folds: every trial is fitted to all
@@ -210,12 +213,9 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         check_parameters(self)
         candidates = Candidates(self.param_grid)
         prefix, head = head_of(self.estimator)
-        if not is_empty(X_pub):
-            check_routing(self.estimator)
-        if groups is not None:
-            check_routing(self.estimator, "groups")
-        if X_unlabeled is not None:
-            check_routing(self.estimator, "X_unlabeled")
+        for name, value in (("X_pub", X_pub), ("groups", groups), ("X_unlabeled", X_unlabeled)):
+            if not is_empty(value):
+                check_routing(self.estimator, name)
         check_head(head, prefix, candidates.names, self.scoring)
         warn_of_seed(self.random_state, head.random_state)
         scorer = check_scoring(self.estimator, scoring=metric_of(self.scoring))
@@ -231,10 +231,8 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
             unit=unit_of(groups),
         )
         rows = replace(rows, score_multiplier=plan.terms.score_multiplier(plan.fit_epsilon))
-        passed: tuple[Any, ...] = (X, y, X_pub, y_pub, groups)
-        if X_unlabeled is not None:  # else the key is that of earlier versions
-            passed = (*passed, X_unlabeled)
-        with progress_of(self.memory, self._key(*passed)) as progress, ExitStack() as outcomes:
+        key = self._key(X, y, X_pub, y_pub, groups, X_unlabeled)
+        with progress_of(self.memory, key) as progress, ExitStack() as outcomes:
             shown: list[Warning] = []
             drawn = resumed(self, progress) or begin(self, plan, candidates, rows, progress, shown)
             token, tried, seeds, leaks, charge = drawn
@@ -276,12 +274,46 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         self.multimetric_ = False
         report = report_of(self, plan, head_of(best)[1], rows, charge, leaks, private=not is_seeded(self))
         self.privacy_ = report
-        for name in ("classes_", "n_features_in_", "feature_names_in_"):
-            if hasattr(best, name):
-                setattr(self, name, getattr(best, name))
+        copy_fitted(self, best, "classes_")
         # Last, since a filter may turn warnings into errors, which must not lose a result that was charged.
         show(caught, shown, stacklevel=3)
         return self
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Score of the winner on any rows; on private ones it is a release that no budget accounts for.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their labels or targets.
+
+        Returns
+        -------
+        float
+            By the metric in ``scoring``, or the estimator's own.
+        """
+        check_is_fitted(self)
+        return float(self.scorer_(self.best_estimator_, X, y))
+
+    predict = delegated("predict", "best_estimator_", "Predictions of the winner")
+    predict_proba = delegated("predict_proba", "best_estimator_", "Class probabilities of the winner")
+    predict_log_proba = delegated(
+        "predict_log_proba", "best_estimator_", "Logarithms of the winner's class probabilities"
+    )
+    decision_function = delegated("decision_function", "best_estimator_", "Decision values of the winner")
+    transform = delegated("transform", "best_estimator_", "Transformed rows of the winner")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = deepcopy(inner.classifier_tags)
+        tags.regressor_tags = deepcopy(inner.regressor_tags)
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.non_deterministic = True
+        return tags
 
     def _known_leaks(self) -> tuple[str, ...]:
         return check_pipeline(self).in_words("leak")
@@ -324,7 +356,6 @@ class PrivateSearchCV(BestEstimatorMixin, GuaranteeBoxMixin, MetaEstimatorMixin,
         """Cache key: equal for equal parameters and rows."""
         if self.memory is None:
             return ""
-        winner_warnings = {
-            name: value for name, value in self.get_params(deep=False).items() if name not in _NOT_IN_KEY
-        }
-        return str(joblib.hash((winner_warnings, repr(self.ledger), rows)))
+        params = self.get_params(deep=False)
+        kept = {name: value for name, value in params.items() if name not in _NOT_IN_KEY}
+        return str(joblib.hash((kept, repr(self.ledger), rows)))

@@ -55,9 +55,10 @@ class ResidualEvaluation(Evaluation):
         """Root mean squared error (RMSE)."""
         return Estimate(*(math.sqrt(end) for end in self._mean(self._residuals**2, 0.0)))
 
-    def _mean(self, values: Floats, low: float) -> Estimate:
+    def _mean(self, values: Floats, low: float, high: float | None = None) -> Estimate:
         rows = self._of_residuals(np.ones_like(values))
-        return self.cells.mean(self._of_residuals(values), float(low), float(values.max()), rows=rows)
+        high = float(values.max()) if high is None else high
+        return self.cells.mean(self._of_residuals(values), float(low), high, rows=rows)
 
     def r2_score(self) -> Estimate:
         """Coefficient of determination R2; ends below -1 are shown as -1.
@@ -94,12 +95,7 @@ class ResidualEvaluation(Evaluation):
         check("half_width", half_width, number(0, bound, closed="right"))
         edges = self.residual_edges[len(self._residuals) // 2 :]
         nearest = edges[np.argmin(np.abs(edges - half_width))]
-        return self._mean_share(np.abs(self._residuals) < nearest)
-
-    def _mean_share(self, within: Floats) -> Estimate:
-        return self.cells.mean(
-            self._of_residuals(within * 1.0), 0.0, 1.0, rows=self._of_residuals(np.ones(len(within)))
-        )
+        return self._mean(1.0 * (np.abs(self._residuals) < nearest), 0.0, 1.0)
 
     def half_width(self, coverage: float = 0.9) -> float:
         """The distance from a prediction within which so many targets lie.

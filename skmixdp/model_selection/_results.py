@@ -1,19 +1,16 @@
 """Results and report of a search."""
 
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
-from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
 
 from ..privacy import SearchReport, TrialLaw
+from ..privacy.ledger._report import as_reported
 from ._plan import SearchPlan
 from ._rows import Rows
-from ._with_public import delegated
 
 Array = NDArray[Any]
 
@@ -81,56 +78,8 @@ def report_of(
         noise=inner.noise if private else "seeded",
         warnings=(*inner.warnings, _SECRET) if random else inner.warnings,
         leaks=tuple(dict.fromkeys((*leaks, *inner.leaks))),
-        dataset=None if charge is None else charge.dataset,
-        dataset_epsilon=None if charge is None else charge.budget,
-        dataset_delta=None if charge is None else charge.delta,
-        dataset_spent=None if charge is None else charge.spent,
-        dataset_purpose=None if charge is None else charge.purpose,
+        **as_reported(charge),
     )
     part = f"one fit of a search; what was released is ({report.epsilon:.6g}, {search.delta:g})-private"
     head.privacy_ = replace(inner, warnings=(*inner.warnings, part), leaks=report.leaks)
     return report
-
-
-class BestEstimatorMixin:
-    """Methods of a fitted search that call those of its best estimator."""
-
-    estimator: Any
-    best_estimator_: Any
-    scorer_: Any
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """Score of the winner on any rows; on private ones it is a release that no budget accounts for.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Their labels or targets.
-
-        Returns
-        -------
-        float
-            By the metric in ``scoring``, or the estimator's own.
-        """
-        check_is_fitted(self)
-        return float(self.scorer_(self.best_estimator_, X, y))
-
-    predict = delegated("predict", "best_estimator_", "Predictions of the winner")
-    predict_proba = delegated("predict_proba", "best_estimator_", "Class probabilities of the winner")
-    predict_log_proba = delegated(
-        "predict_log_proba", "best_estimator_", "Logarithms of the winner's class probabilities"
-    )
-    decision_function = delegated("decision_function", "best_estimator_", "Decision values of the winner")
-    transform = delegated("transform", "best_estimator_", "Transformed rows of the winner")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        inner = get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = deepcopy(inner.classifier_tags)
-        tags.regressor_tags = deepcopy(inner.regressor_tags)
-        tags.input_tags.sparse = inner.input_tags.sparse
-        tags.non_deterministic = True
-        return tags

@@ -1,6 +1,5 @@
 """The rows of a search, and how a trial is scored on them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,14 +29,11 @@ class Rows:
 
     def fit(self, estimator: Any) -> Any:
         """Fit an estimator on the rows, unless that is done."""
-        return estimator if self.fitted else estimator.fit(self.X, self.y, **self._passed)
-
-    def fit_side_by_side(self, estimators: Sequence[Any]) -> None:
-        """Fit heads on the rows, which each pass visits once for all of them."""
-        estimators[0]._fit_many(estimators, self.X, self.y, **self._passed)
+        return estimator if self.fitted else estimator.fit(self.X, self.y, **self.passed)
 
     @property
-    def _passed(self) -> dict[str, Any]:
+    def passed(self) -> dict[str, Any]:
+        """Keyword arguments of a fit."""
         passed = {} if self.public is None else public_params(*self.public)
         more = {"groups": self.groups, "X_unlabeled": self.X_unlabeled}
         return passed | {name: value for name, value in more.items() if value is not None}

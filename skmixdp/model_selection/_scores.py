@@ -159,7 +159,9 @@ class ScoreEvaluation(Evaluation):
             Estimates of "precision", "recall", "f1", "accuracy" and "false positive rate".
         """
         check("threshold", threshold, FRACTION)
-        yes = self._from(self._place(threshold))
+        with np.errstate(divide="ignore"):
+            wanted = np.clip(logit(float(threshold)), self.logits[0], self.logits[-1])
+        yes = self._from(int(np.argmin(np.abs(self.logits - wanted))))
         hit, alarm, positive = self._of(0, yes), self._of(yes, 0), self._of(0, 1)
         return {
             "precision": self.cells.ratio(hit, hit + alarm),
@@ -168,12 +170,6 @@ class ScoreEvaluation(Evaluation):
             "accuracy": self.cells.mean(hit + self._of(1 - yes, 0), 0.0, 1.0),
             "false positive rate": self.cells.ratio(alarm, self._of(1, 0)),
         }
-
-    def _place(self, threshold: float) -> int:
-        """Index of the edge that is nearest to a probability."""
-        with np.errstate(divide="ignore"):
-            wanted = np.clip(logit(float(threshold)), self.logits[0], self.logits[-1])
-        return int(np.argmin(np.abs(self.logits - wanted)))
 
     # -- curves and thresholds -----------------------------------------------------------
 

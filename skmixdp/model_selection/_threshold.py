@@ -17,6 +17,7 @@ from .._utils.validation import (
     PROBABILITY,
     check,
     check_finite,
+    copy_fitted,
     is_empty,
     refuse_arguments,
     shown,
@@ -219,9 +220,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
         self.privacy_ = _weaker(self.evaluation_.privacy, report, self.holdout == "prefit")
         self.threshold_ = found.threshold(self.goal, self.value)
         self.estimator_ = fitted
-        for name in ("classes_", "n_features_in_", "feature_names_in_"):
-            if hasattr(fitted, name):
-                setattr(self, name, getattr(fitted, name))
+        copy_fitted(self, fitted, "classes_")
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -172,7 +172,8 @@ def fitted_side_by_side(trials: list[Trial]) -> list[Trial]:
     if not all(hasattr(estimator, "_fit_many") for estimator in estimators):
         return trials
     if trials:
-        trials[0][1].fit_side_by_side(estimators)
+        rows = trials[0][1]
+        estimators[0]._fit_many(estimators, rows.X, rows.y, **rows.passed)
     return [(estimator, replace(rows, fitted=True), scored) for estimator, rows, scored in trials]
 
 

@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.validation import is_empty
+from .._utils.validation import copy_fitted, is_empty
 from ._public import public_params
 
 Array = NDArray[Any]
@@ -121,19 +121,8 @@ class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if not (is_empty(self.X_pub) and is_empty(self.y_pub)):
             check_routing(self.estimator)
             params |= public_params(self.X_pub, self.y_pub)
-        estimator = clone(self.estimator).fit(X, y, **params)
-        self.estimator_ = estimator
-        for name in (
-            "privacy_",
-            "classes_",
-            "coef_",
-            "intercept_",
-            "n_iter_",
-            "n_features_in_",
-            "feature_names_in_",
-        ):
-            if hasattr(estimator, name):
-                setattr(self, name, getattr(estimator, name))
+        self.estimator_ = clone(self.estimator).fit(X, y, **params)
+        copy_fitted(self, self.estimator_, "privacy_", "classes_", "coef_", "intercept_", "n_iter_")
         return self
 
     predict = delegated("predict", "estimator_", "Predictions, (n_samples,) or (n_samples, k),")

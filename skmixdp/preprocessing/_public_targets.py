@@ -11,7 +11,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.validation import CONVERSION_ERRORS, is_empty, public_sources
+from .._utils.validation import CONVERSION_ERRORS, copy_fitted, is_empty, public_sources
 
 Array = NDArray[Any]
 
@@ -126,9 +126,7 @@ class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseE
         regressor = clone(self.regressor)
         regressor.fit(X, self._mapped(transformer, table, "y").reshape(shape), **public)
         self.transformer_, self.regressor_ = transformer, regressor
-        for name in ("privacy_", "n_features_in_", "feature_names_in_"):
-            if hasattr(regressor, name):
-                setattr(self, name, getattr(regressor, name))
+        copy_fitted(self, regressor, "privacy_")
         return self
 
     def predict(self, X: Any) -> Array:

@@ -89,7 +89,7 @@ ALLOWED = {
     "model_selection/_residuals.py::ResidualEvaluation.coverage": (1, "public"),
     "model_selection/_residuals.py::ResidualEvaluation.half_width": (1, "released"),
     "model_selection/_scores.py::ScoreEvaluation.log_loss": (1, "public"),
-    "model_selection/_scores.py::ScoreEvaluation._place": (1, "public"),
+    "model_selection/_scores.py::ScoreEvaluation.at": (1, "public"),
     "model_selection/_scores.py::ScoreEvaluation.threshold": (5, "released"),
     "model_selection/_scores.py::ScoreEvaluation._tails": (2, "released"),
     "model_selection/_scores.py::ScoreEvaluation._precisions": (1, "released"),

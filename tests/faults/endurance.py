@@ -114,7 +114,7 @@ def charged(path: Path, n_charges: int) -> Any:
                 connection,
                 account,
                 event,
-                time=datetime.now(UTC),
+                time=datetime.now(UTC).isoformat(),
                 description="a fit",
                 private=True,
                 user="someone",

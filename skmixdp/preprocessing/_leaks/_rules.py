@@ -101,14 +101,7 @@ READS_LABEL_SET = frozenset(
 
 #: Containers that learn nothing in addition to their parts.
 ONLY_PARTS = READS_LABEL_SET | {
-    *(
-        "Pipeline",
-        "FeatureUnion",
-        "ColumnTransformer",
-        "TransformedTargetRegressor",
-        "SelectFromModel",
-        "RFE",
-    ),
+    *("Pipeline", "FeatureUnion", "ColumnTransformer", "TransformedTargetRegressor", "RFE"),
     *("VotingRegressor", "StackingRegressor", "BaggingRegressor", "MultiOutputClassifier"),
     *("MultiOutputRegressor", "ClassifierChain", "RegressorChain", "FixedThresholdClassifier"),
     *("WithPublicRows", "PublicTransformedTargetRegressor", "SelectFromModel"),

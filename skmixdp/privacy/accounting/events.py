@@ -261,11 +261,10 @@ def epsilon_of(
     >>> round(epsilon_of(20, 240, delta=1e-5), 6)
     3.26455
     """
-    check("noise_multiplier", noise_multiplier, MULTIPLIER)
-    check("n_steps", n_steps, COUNT)
     check_terms(delta, sampling_rate, neighboring, noise)
-    event = GaussianEvent(noise_multiplier, n_steps, sampling_rate, noise)
-    return epsilon_of_event(event, delta, neighboring)
+    return epsilon_of_event(
+        GaussianEvent(noise_multiplier, n_steps, sampling_rate, noise), delta, neighboring
+    )
 
 
 # -- budgets ----------------------------------------------------------------------------
@@ -287,7 +286,6 @@ def noise_multiplier_for(
     so its epsilon never exceeds ``epsilon``. ``family`` makes the event of the releases from noise
     multiplier, steps, sampling rate and kind of noise. Pass it if the releases are more than Gaussian noise.
     """
-    check("epsilon", epsilon, POSITIVE)
     check("n_steps", n_steps, COUNT)
     return _Terms(delta, sampling_rate, neighboring, noise, family).multiplier(epsilon, n_steps)
 

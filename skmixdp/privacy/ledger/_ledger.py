@@ -210,12 +210,17 @@ class PrivacyLedger(_Shared):
         ValueError
             If ``charges`` has another value.
         """
+        return self._report(charges, None)
+
+    def _report(self, charges: str, name: str | None) -> LedgerReport:
+        """The report of all data sets, or of one."""
         check("charges", charges, "all", "failed")
-        return self._read(
-            lambda connection: LedgerReport(
-                read_accounts(connection), read_charges(connection, failed=charges == "failed")
-            )
-        )
+
+        def work(connection: Connection) -> LedgerReport:
+            accounts = read_accounts(connection) if name is None else (self._account(connection, name),)
+            return LedgerReport(accounts, read_charges(connection, name, failed=charges == "failed"))
+
+        return self._read(work)
 
     def _read(self, work: Work[Result]) -> Result:
         """The result of some work that changes nothing."""
@@ -362,7 +367,7 @@ class LedgerDataset(_Shared):
                 connection,
                 account,
                 event,
-                time=datetime.now(UTC),
+                time=datetime.now(UTC).isoformat(),
                 description=description,
                 private=private,
                 user=_user(),
@@ -504,13 +509,7 @@ class LedgerDataset(_Shared):
 
     def report(self, charges: Literal["all", "failed"] = "all") -> LedgerReport:
         """The report of this data set alone, as :meth:`PrivacyLedger.report`."""
-        check("charges", charges, "all", "failed")
-        return self.ledger._read(
-            lambda connection: LedgerReport(
-                (self.ledger._account(connection, self.name),),
-                read_charges(connection, self.name, failed=charges == "failed"),
-            )
-        )
+        return self.ledger._report(charges, self.name)
 
     def __repr__(self) -> str:
         purpose = f".for_purpose({self.purpose!r})" if self.purpose else ""

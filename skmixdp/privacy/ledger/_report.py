@@ -82,6 +82,19 @@ class Charge:
         return f"{self.description}, for {self.purpose!r}" if self.purpose else self.description
 
 
+def as_reported(charge: Charge | None) -> dict[str, Any]:
+    """The fields of a privacy report that describe a charge."""
+    if charge is None:
+        return {}
+    return {
+        "dataset": charge.dataset,
+        "dataset_epsilon": charge.budget,
+        "dataset_delta": charge.delta,
+        "dataset_spent": charge.spent,
+        "dataset_purpose": charge.purpose,
+    }
+
+
 @dataclass(frozen=True)
 class LedgerReport:
     """All budgets and charges of a ledger, or those of one data set.

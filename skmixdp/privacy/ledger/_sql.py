@@ -102,29 +102,13 @@ def read_charge(connection: Connection, number: int | None) -> Charge | None:
     return None if row is None else _charge_of(row, event_from_json)
 
 
-def add_charge(
-    connection: Connection,
-    account: Account,
-    event: object,
-    *,
-    time: datetime,
-    description: str,
-    private: bool,
-    user: str,
-    purpose: str,
-) -> Charge:
-    """Record a charge and return it; ``account`` is the account after the charge."""
-    values = {
-        "dataset": account.dataset,
-        "time": time.isoformat(),
-        "event": event_to_json(event),
-        "description": description,
-        "private": private,
-        "spent": account.spent,
-        "user": user,
-        "purpose": purpose,
-        "outcome": OPEN,
-    }
+def add_charge(connection: Connection, account: Account, event: object, **facts: object) -> Charge:
+    """Record a charge and return it; ``account`` is the account after the charge.
+
+    ``facts`` are the columns "time", "description", "private", "user" and "purpose".
+    """
+    values = {"dataset": account.dataset, "spent": account.spent, "event": event_to_json(event)}
+    values |= {"outcome": OPEN, **facts}
     number = connection.execute(
         f"INSERT INTO charges ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",
         tuple(values.values()),
