@@ -1,4 +1,4 @@
-"""The driver of fits, and the only training loop: sample, query, release, assemble, update.
+"""The driver of fits, and the only training loop: sample, query, release, combine, update.
 
 A fit is a *course*: a generator that yields one :class:`Ask` after the other, and returns when it is done.
 :func:`drive` answers what several courses ask, and lets those that ask the same rows share a pass. Which rows
@@ -70,7 +70,7 @@ Course = Generator[Ask, Released, _Result]
 
 
 class LostReleaseError(RuntimeError):
-    """Raised in a course if the answer to its query was lost and must not be released again."""
+    """Raised in a course, by ``resumable``, if its answer was lost and may not be drawn again."""
 
 
 def of_rows(rows: RowsKey, asked: Generator[Asked, Released, _Result]) -> Course[_Result]:
@@ -96,7 +96,7 @@ class Sources:
     _open: list[tuple[RowsKey, PrivateRows]] = field(default_factory=list)
 
     def of(self, rows: RowsKey, needed: Iterable[RowsKey]) -> PrivateRows:
-        """The source of some rows. Sources that are no longer needed are closed, or overwritten by it."""
+        """The source of some rows. Those that are no longer needed are dropped, or it uses their memory."""
         for known, source in self._open:
             if known.same_as(rows):
                 return source
@@ -133,7 +133,7 @@ def drive(
     with ExitStack() as ended:
         for course in courses:
             ended.callback(course.close)
-        # Heads that diverge are refused at the end.
+        # Without warnings of overflow: heads that diverge are refused at the end.
         ended.enter_context(np.errstate(all="ignore"))
         while answers:
             for index, answer in answers.items():
@@ -155,6 +155,7 @@ def drive(
             # Outside of the handler, so that an error of the course is not chained to this one.
             if failed is not None:
                 courses[next(iter(together))].throw(failed)
+                raise failed  # in case that the course goes on: there is no answer for it
             answers = dict(zip(together, released, strict=True))
     return [results[index] for index in range(len(courses))]
 
@@ -207,7 +208,7 @@ def training(run: Run) -> Generator[Asked, Any, FloatArray]:
             noise=run.noise,
         )
         try:
-            direction = yield from _asked(mechanism, recipe.query.step(ctx), ctx.released)
+            direction = yield from _answered_step(mechanism, recipe.query.step(ctx), ctx.released)
         except LostReleaseError:
             continue
         W, state = recipe.update.step(ctx, direction, state)
@@ -218,11 +219,11 @@ def training(run: Run) -> Generator[Asked, Any, FloatArray]:
     for closing, multiplier in plan.closings:
         mechanism = GaussianMechanism(multiplier, 1, run.noise)
         mechanism.begin_step(run.members)
-        W = yield from _asked(mechanism, closing.ask(W, state, multiplier), [])
+        W = yield from _answered_step(mechanism, closing.ask(W, state, multiplier), [])
     return W
 
 
-def _asked(
+def _answered_step(
     mechanism: GaussianMechanism, rounds: Rounds, released: list[ReleasedArray]
 ) -> Generator[Asked, Any, Any]:
     """Ask the queries of one step, record the releases, and return the result of the step."""

@@ -1,7 +1,7 @@
 """The release: adds the noise, the only code in which sums of private rows become released numbers.
 
-A :class:`GaussianMechanism` belongs to one run. In each step it answers queries whose shares sum to at most
-1. Every released array gets Gaussian noise of standard deviation
+Each training and each other release has a :class:`GaussianMechanism` of its own. In each step, it answers
+queries whose shares sum to at most 1. Every released array gets Gaussian noise of standard deviation
 ``noise_multiplier * sensitivity / sqrt(share)``. Zeroing out one row moves array j by at most
 ``sensitivity_j``. This includes rounding: the row source states how much rounding can add to the sensitivity
 of the clip. A step is therefore ``sqrt(sum_j share_j) / noise_multiplier``-Gaussian-DP. This is at most one
@@ -29,8 +29,8 @@ class GaussianMechanism:
     """Adds noise to the answers of one run's queries, within the run's plan of ``n_steps`` steps.
 
     ``noise_multiplier`` is the noise's standard deviation in a step, in units of its sensitivity. A run that
-    asks for more than the plan accounts for gets a RuntimeError from any method. ``step`` counts the steps
-    that have begun. ``before_noise`` is called once, before the next noise is drawn.
+    asks for more than the plan accounts for gets a RuntimeError. ``step`` counts the steps that have begun.
+    ``before_noise`` is called once, before the next noise is drawn.
     """
 
     noise_multiplier: float
@@ -70,7 +70,7 @@ class GaussianMechanism:
             resolution,
             panel_rows=query.panel_rows,
             n_fixed=query.n_fixed,
-            run=self,
+            run=self,  # whose products with the rows a source may keep
             takes_tensors=query.takes_tensors,
             clip_threshold=query.clip_threshold,
             mean_clip=query.mean_clip,
@@ -103,7 +103,7 @@ class Released:
     arrays: tuple[FloatArray, ...]
 
 
-# A warning of an overflow, or an error by the user's settings, would tell that such a row exists.
+# Warnings of overflow, or errors by the user's settings, would reveal that such a row exists.
 @np.errstate(all="ignore")
 def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQuery]]) -> list[Released]:
     """Noisy answers to the queries of one or several runs, from one pass over the rows."""
@@ -118,7 +118,7 @@ def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQ
         requests = [observation.request for observation in watched]
     sums = rows.private_sums(requests)
     answers = []
-    for (mechanism, query), request, answer in zip(asked, requests, sums, strict=True):
+    for (mechanism, query), request, exact in zip(asked, requests, sums, strict=True):
         error = rows.sum_error(request)
         stated = replace(query, releases=tuple(part.as_computed(error) for part in query.releases))
         if watched:
@@ -127,8 +127,8 @@ def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQ
                 rows.record.add(moved, part.sensitivity, mechanism.noise_scale(part))
         # Entries of the sums are whole multiples of the grid.
         grid = None if rows.grid is None or request.resolution is None else rows.grid * request.resolution
-        asked_for = [part for part in answer if part is not None]
-        noisy = mechanism.add_noise(stated, query.assemble(asked_for), grid)
+        present = [part for part in exact if part is not None]
+        noisy = mechanism.add_noise(stated, query.assemble(present), grid)
         if recorder is not None:
             scales = tuple(mechanism.noise_scale(part) for part in stated.releases)
             recorder.releases.append(RecordedRelease(stated, noisy, scales))

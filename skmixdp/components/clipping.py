@@ -61,8 +61,9 @@ class L2Clip(Clip):
 
     *Guarantee*: a weighted gradient ``c_i r_i x_i^T`` has norm at most ``threshold`` times
     ``1 + 4 eps + 2**-33``. The threshold, the factor and its product with the residuals are each rounded
-    once, to the dtype of precision ``eps`` or to a higher precision. Norms are upper bounds, made of lengths
-    of rows in float64. There the relative error of a sum of up to a million squares is less than ``2**-33``.
+    once, to the dtype of precision ``eps`` or to a higher precision. Norms are upper bounds: in float64,
+    where the relative error of a sum of up to a million squares is less than ``2**-33``; or in the dtype of
+    the residuals, where :func:`~skmixdp._linear.arrays.shorten_rows` takes their rounding off the threshold.
 
     Source: AdaMix, Algorithm 1; Abadi et al. 2016.
     """

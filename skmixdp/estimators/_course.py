@@ -273,17 +273,18 @@ class PlannedHead:
 
 
 def course(head: Any, inputs: FitInputs) -> FitCourse:
-    """Yield all that the fit of a head asks, and set the results on its copy ``head``.
+    """Yield all that a fit asks, and set the results on ``head``, a copy of the user's estimator.
 
-    The first request is a :class:`Start`, made when all that public facts can refuse has been refused; its
-    answer is the charge. The others are queries of private rows, with noisy answers.
+    The first request is a :class:`Start`, after every refusal that depends on public facts; its answer is the
+    charge. The others are queries of private rows, with noisy answers.
     """
     learner = Learner(inputs.n_rows, inputs.members, inputs.noise, inputs.dtype)
+    # Shares of the squared budget, by the names of what they are spent on.
     spent: dict[str, float] = {}
     balanced = inputs
     if inputs.n_counted:
         spent["class counts"] = count_share(inputs.budget.mu, inputs.n_rows, inputs.n_counted)
-        balanced = inputs.weighted(np.ones(len(inputs.y)))
+        balanced = inputs.weighted(np.ones(len(inputs.y)))  # until the classes are counted
     if inputs.label_share:
         spent["label shares"] = inputs.label_share
     check, first = check_share(head, inputs), first_stage(head, balanced)
@@ -296,8 +297,8 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     if check:
         without = balanced.without_public_rows()
         alone = first_stage(head, without)
-        least = _unused(spent | first.most) | checking | alone.most
-        head._planned(without, alone.mapped, least, ahead=True)
+        most_spent = _unused(spent | first.most) | checking | alone.most
+        head._planned(without, alone.mapped, most_spent, ahead=True)
     event = inputs.budget.whole if planned is None else planned.run.plan.event
     work = None
     if inputs.table.is_shared:
@@ -317,7 +318,7 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
         counted = noisy_logits(learner, inputs.loss.n_outputs, multiplier)
         balanced = replace(inputs, label_logits=(yield from of_rows(LabelRows(inputs), counted)))
         stage_ended(head)
-        planned = None if planned is None else head._planned(balanced, mapped, spent)
+        planned = None if planned is None else head._planned(balanced, mapped, spent | checking)
     if planned is None:
         mapped, shares = yield from learned_map(head, replace(first, rows=rows), learner)
         spent |= shares
