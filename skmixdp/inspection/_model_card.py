@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import import_module
-from numbers import Real
 from typing import Any
 
 import sklearn
@@ -296,7 +295,7 @@ def _metrics(
 
 def _number(parameter: str, name: str, value: Any) -> float:
     number = as_float(value)
-    if not isinstance(value, Real) or number is None:
+    if number is None:
         raise ValueError(f"{parameter}[{name!r}]={shown(value)} must be a number.")
     return number
 

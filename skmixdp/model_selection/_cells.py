@@ -79,12 +79,6 @@ class NoisyCells:
 
         return interval(over / under if under > 0 else math.nan, excess, low, high)
 
-    def with_intervals(self, level: float, sampling: bool) -> Self:
-        """The same cells, with other intervals."""
-        check("level", level, PROBABILITY)
-        check("sampling", sampling, FLAG)
-        return replace(self, level=float(level), sampling=bool(sampling))
-
 
 def interval(value: float, excess: Callable[[float], float], low: float, high: float) -> Estimate:
     """The numbers in [low, high] at which a quadratic ``excess`` is not positive.
@@ -154,7 +148,9 @@ class Evaluation:
         ValueError
             For a level outside (0, 1).
         """
-        return replace(self, cells=self.cells.with_intervals(level, sampling))
+        check("level", level, PROBABILITY)
+        check("sampling", sampling, FLAG)
+        return replace(self, cells=replace(self.cells, level=float(level), sampling=bool(sampling)))
 
     def summary(self) -> dict[str, Estimate]:
         """The main metrics, by name: value, and low and high end of the interval."""

@@ -42,8 +42,6 @@ _FEWEST, _MOST = 16, 256
 #: Squares of errors must stay floats.
 _LENGTH = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
 
-LAYOUTS = ("auto", "top", "one_vs_rest")
-
 
 def private_evaluation(
     estimator: Any,
@@ -142,7 +140,7 @@ def private_evaluation(
     True
     """
     budget = SumBudget(epsilon, delta, neighboring, noise, random_state, ledger)
-    check("layout", layout, *LAYOUTS)
+    check("layout", layout, "auto", "top", "one_vs_rest")
     check("n_bins", n_bins, "auto", whole_from(4))
     check_is_fitted(estimator)
     groups = groups_of(X, groups)

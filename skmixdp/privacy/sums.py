@@ -1,10 +1,10 @@
 """Budgets of noisy sums outside of any fit."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .._utils.validation import check
-from .accounting.events import Budget, GaussianEvent, Neighboring, Noise, noise_multiplier_for
+from .accounting.events import Budget, GaussianEvent, Neighboring, Noise
 from .ledger._ledger import LEDGER
 from .noise import check_noise
 
@@ -19,18 +19,12 @@ class SumBudget:
     noise: Noise
     random_state: Any
     ledger: Any = None
+    event: GaussianEvent = field(init=False)
 
     def __post_init__(self) -> None:
         if self.epsilon is None:
             raise ValueError("epsilon=None does not determine the noise; pass a positive number.")
-        Budget(self.epsilon, self.delta, 1, None, self.neighboring, self.noise)  # checks them
+        budget = Budget(self.epsilon, self.delta, None, None, self.neighboring, self.noise)
         check_noise(self.noise, self.random_state)
         check("ledger", self.ledger, None, LEDGER)
-
-    @property
-    def event(self) -> GaussianEvent:
-        """The event of the release, for accounting."""
-        multiplier = noise_multiplier_for(
-            self.epsilon, self.delta, n_steps=1, neighboring=self.neighboring, noise=self.noise
-        )
-        return GaussianEvent(multiplier, 1, noise=self.noise)
+        vars(self).update(event=budget.whole)

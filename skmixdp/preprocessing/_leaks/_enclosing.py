@@ -18,7 +18,7 @@ from sklearn.model_selection import cross_validate
 from ...privacy import PrivacyLeakWarning
 from ._check_pipeline import check_pipeline
 from ._report import Finding, PipelineReport
-from ._rules import BY_SIZE, BY_SIZE_FIX, deals_by_size, is_public_score
+from ._rules import BY_SIZE, BY_SIZE_FIX, deals_by_size, is_public_score, kinds
 
 _METHODS = frozenset({"fit", "fit_transform", "fit_predict"})
 #: Module of the functions that fit their argument ``estimator``, and score it or predict with it.
@@ -112,7 +112,7 @@ def seeding_ensemble() -> str | None:
         for frame, _ in walk_stack(sys._getframe(1)):
             if _module(frame).startswith("sklearn.ensemble."):
                 owner = frame.f_locals.get("self", frame.f_locals.get("ensemble"))
-                if "BaseEnsemble" in _kinds(owner):
+                if "BaseEnsemble" in kinds(owner):
                     return type(owner).__name__
     except Exception:
         return None
@@ -137,7 +137,7 @@ def _find() -> tuple[FrameType | None, FrameType | None, int]:
 def _fits(frame: FrameType, module: str) -> bool:
     """Whether a frame of scikit-learn fits an estimator, or scores fits of one."""
     if frame.f_code.co_name in _METHODS:
-        return "BaseEstimator" in _kinds(frame.f_locals.get("self"))
+        return "BaseEstimator" in kinds(frame.f_locals.get("self"))
     return module == _VALIDATION and "estimator" in frame.f_locals
 
 
@@ -146,7 +146,7 @@ def _findings(call: FrameType, public_rows: bool, persons: bool) -> tuple[str, P
     name, arguments = call.f_code.co_name, call.f_locals
     if name in _METHODS:
         owner = arguments["self"]
-        words = "steps of the pipeline" if "Pipeline" in _kinds(owner) else f"parts of {type(owner).__name__}"
+        words = "steps of the pipeline" if "Pipeline" in kinds(owner) else f"parts of {type(owner).__name__}"
         report = check_pipeline(owner, public_rows=public_rows)
         cv = getattr(owner, "cv", ())
         if deals_by_size(cv, persons=persons) and not deals_by_size(cv):
@@ -174,15 +174,15 @@ def _misuse(frame: FrameType) -> str | None:
     if function != "fit":
         return None
     owner = frame.f_locals.get("self")
-    kinds, arguments = _kinds(owner), frame.f_locals.get("fit_params") or {}
-    if "TransformedTargetRegressor" in kinds and arguments.get("y_pub") is not None:
+    names, arguments = kinds(owner), frame.f_locals.get("fit_params") or {}
+    if "TransformedTargetRegressor" in names and arguments.get("y_pub") is not None:
         if owner.transformer is None and owner.func is None:  # type: ignore[union-attr]
             return None
         return (
             "TransformedTargetRegressor transforms y and passes y_pub on unchanged; use "
             "skmixdp.preprocessing.PublicTransformedTargetRegressor, which transforms both."
         )
-    if "_BaseStacking" in kinds and arguments.get("X_pub") is not None:
+    if "_BaseStacking" in names and arguments.get("X_pub") is not None:
         return (
             f"{type(owner).__name__} passes X_pub to its final estimator too, whose rows are predictions; "
             "put each member into skmixdp.model_selection.WithPublicRows, and leave X_pub out of fit."
@@ -195,10 +195,6 @@ def _folds(frame: FrameType, n_rows: int) -> bool:
     held: list[Any] = [frame.f_locals.get(name) for name in _FOLDS]
     fold = any(hasattr(value, "__len__") and len(value) == n_rows for value in held)
     return fold and not _module(frame).startswith("sklearn.utils.")
-
-
-def _kinds(value: Any) -> frozenset[str]:
-    return frozenset(kind.__name__ for kind in type(value).__mro__)
 
 
 def _module(frame: FrameType) -> str:

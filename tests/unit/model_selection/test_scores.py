@@ -147,6 +147,12 @@ def test_intervals_of_these_rows_are_shorter(noisy):
     assert "these rows" in str(noisy.with_intervals(0.8, sampling=False))
 
 
+@pytest.mark.parametrize("bad", [{"level": 1.0}, {"level": "all"}, {"sampling": 1}])
+def test_bad_intervals_are_refused(noisy, bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        noisy.with_intervals(**bad)
+
+
 def test_the_text_states_what_there_is(noisy):
     text = str(noisy)
     assert text.startswith(
