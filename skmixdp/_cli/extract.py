@@ -21,7 +21,7 @@ IMAGES is a folder with a subfolder of images for each class, a folder of images
 y (labels, if known), index (places of the rows' images), files, class_names, report (network,
 hash of its weights and preprocessing, as JSON) and encoder (the flags). `fit` and `predict` take it.
 
---model is one of: {", ".join(f"{family.example}" for family in FAMILIES.values())}, and the like.
+--model is one of: {", ".join(example for _, example in FAMILIES.values())}, and the like.
 
 Rows of private images are as private as the images, in the output and in the cache."""
 
@@ -127,9 +127,7 @@ def _arrays(items: LabelledItems, extraction: Any) -> dict[str, Any]:
         "report": np.array(json.dumps(extraction.report)),
     }
     if items.y is not None:
-        arrays["y"] = items.y[extraction.index]
+        arrays |= {"y": items.y[extraction.index], "class_names": np.unique(items.y)}
     if items.files is not None:
         arrays["files"] = items.files[extraction.index]
-    if items.class_names is not None:
-        arrays["class_names"] = items.class_names
     return arrays

@@ -26,11 +26,11 @@ from .rows import (
     align,
     check_same_network,
     check_together,
+    only_for_tables,
     read_classes,
     read_labelled,
-    read_unlabeled,
+    read_unlabelled,
     read_weights,
-    take_rows,
 )
 from .terms import add_terms_to, charged_data_set, check_terms, fraction, positive
 
@@ -263,10 +263,8 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] |
             "give public rows of their own, or leave --public out."
         )
     files = [(flag, path) for flag, path in (("--private", args.private), ("--public", args.public)) if path]
-    named = ("--label-column", args.label_column), ("--id", args.id), ("--group-column", args.group_column)
-    for name, value in named:
-        if value is not None and not any(is_table(path, f"{flag} {path}") for flag, path in files):
-            raise InputError(f"{name} {value!r} is for tables and no file here has columns; drop it.")
+    if not any(is_table(path, f"{flag} {path}") for flag, path in files):
+        only_for_tables(args, "no file here has columns")
     how: dict[str, Any] = {
         "id_column": args.id,
         "group_column": args.group_column,
@@ -305,7 +303,7 @@ def _read_unlabeled(args: argparse.Namespace, private: Rows) -> Any:
             "own, or leave --unlabeled out."
         )
     left_aside = [args.label_column, args.id, args.group_column]
-    rows = read_unlabeled(args.unlabeled, where, left_aside, raw=args.encode is not None)
+    rows = read_unlabelled(args.unlabeled, where, left_aside, raw=args.encode is not None)
     if private.report is not None and rows.report is not None:
         check_same_network(private.report, rows.report, f"{where} and {private.where}")
     X = rows.X
@@ -328,9 +326,8 @@ def _held_out(
         raise InputError(f"--hold-out-public {n} leaves none of {len(public.y)} public rows; hold out fewer.")
     if classes is None and not args.regression:
         classes = np.unique(public.y)
-    parts = train_test_split(np.arange(len(public.y)), test_size=n, random_state=args.seed)
-    kept, held = (replace(public, X=take_rows(public.X, part), y=public.y[part]) for part in parts)
-    return kept, held, classes
+    X, X_held, y, y_held = train_test_split(public.X, public.y, test_size=n, random_state=args.seed)
+    return replace(public, X=X, y=y), replace(public, X=X_held, y=y_held), classes
 
 
 def _train(

@@ -18,12 +18,11 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class LabelledItems:
-    """Images for a transformer, with their labels, file names and classes if these are known."""
+    """Images for a transformer, with their labels and file names if these are known."""
 
     X: Any
     y: Array | None
     files: Array | None
-    class_names: Array | None
 
 
 def read_images(path: Path, labels: Path | None) -> LabelledItems:
@@ -36,15 +35,13 @@ def read_images(path: Path, labels: Path | None) -> LabelledItems:
             entry.is_dir() and not entry.name.startswith(".") for entry in path.iterdir()
         ):
             images = from_folder(path)
-            return LabelledItems(
-                images.paths, images.labels, _relative(images.paths, path), images.class_names
-            )
+            return LabelledItems(images.paths, images.labels, _relative(images.paths, path))
         files = image_files(path)
     except (OSError, ValueError) as error:
         raise InputError(str(error)) from error
     names = _relative(files, path)
     y = None if labels is None else _labels_by_file(labels, names)
-    return LabelledItems(np.array(files), y, names, None if y is None else np.unique(y))
+    return LabelledItems(np.array(files), y, names)
 
 
 def _relative(files: Any, folder: Path) -> Array:
@@ -87,4 +84,4 @@ def _arrays(path: Path, where: str, labels: Path | None) -> LabelledItems:
         raise InputError(
             f"{where} has images of shape {X.shape} and {len(y)} labels; give one for each image."
         )
-    return LabelledItems(X, y, None, None if y is None else np.unique(y))
+    return LabelledItems(X, y, None)

@@ -4,7 +4,6 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +11,11 @@ from .._utils.validation import listed, shown
 from ..features import OpenClipFeatures, ScatteringFeatures, TimmFeatures
 from .messages import InputError, in_flags
 
-
-@dataclass(frozen=True)
-class Family:
-    """A transformer, its parameters for the name in ``--model`` and for ``--weights``, and an example."""
-
-    transformer: Callable[..., Any]
-    name: str | None
-    weights: str | None
-    example: str
-
-
-FAMILIES: Mapping[str, Family] = {
-    "timm": Family(TimmFeatures, "model_name", "pretrained", "timm:resnet50"),
-    "open-clip": Family(OpenClipFeatures, "model_name", "pretrained", "open-clip:ViT-B-32"),
-    "scattering": Family(ScatteringFeatures, None, None, "scattering"),
+#: The transformer of each family, and an example of ``--model``; what has no name has no weights either.
+FAMILIES: Mapping[str, tuple[Callable[..., Any], str]] = {
+    "timm": (TimmFeatures, "timm:resnet50"),
+    "open-clip": (OpenClipFeatures, "open-clip:ViT-B-32"),
+    "scattering": (ScatteringFeatures, "scattering"),
 }
 
 
@@ -44,28 +33,26 @@ def make_transformer(
 ) -> Any:
     """The transformer of ``--model``, ``--weights``, ``--options`` and the parameters ``given``."""
     prefix, _, name = model.partition(":")
-    family = FAMILIES.get(prefix)
-    known = ", ".join(family.example for family in FAMILIES.values())
-    if family is None:
+    known = ", ".join(example for _, example in FAMILIES.values())
+    if prefix not in FAMILIES:
         raise InputError(f"--model {model} starts with none of the known families; use one like {known}.")
-    if (family.name is None) == bool(name):
-        raise InputError(f"--model {model} is written like {family.example}; fix the name.")
-    if weights is not None and family.weights is None:
+    transformer, example = FAMILIES[prefix]
+    if (":" in example) != bool(name):
+        raise InputError(f"--model {model} is written like {example}; fix the name.")
+    if weights is not None and not name:
         raise InputError(f"--weights {weights} was given and {prefix} has none; leave it out.")
-    parameters = dict(settings)
-    if family.name is not None:
-        parameters[family.name] = name
-    if family.weights is not None and weights is not None:
-        parameters[family.weights] = weights
+    parameters = dict(settings) | ({"model_name": name} if name else {})
+    if weights is not None:
+        parameters["pretrained"] = weights
     for key, value in _read_options(options).items():
-        allowed = [key for key in inspect.signature(family.transformer).parameters if key not in parameters]
+        allowed = [key for key in inspect.signature(transformer).parameters if key not in parameters]
         if key not in allowed:
             raise InputError(
                 f"--options names {key!r}, which is not among the other parameters of {prefix}, "
                 f"{listed(allowed, 20)}; use one of these."
             )
         parameters[key] = value
-    return family.transformer(**parameters)
+    return transformer(**parameters)
 
 
 def extracted(transformer: Any, images: Any, where: str, command: str) -> Any:

@@ -14,7 +14,7 @@ from .messages import EXIT_CODES, TRUST, InputError, path_named
 from .model_files import EncodedModel, load_model
 from .models import extracted, make_transformer
 from .outputs import check_outputs, write_together
-from .rows import FIX, Unlabelled, align, check_same_network, read_features
+from .rows import FIX, Unlabelled, align, check_same_network, only_for_tables, read_unlabelled
 
 _DESCRIPTION = f"""\
 Predict the class of each row and print it as CSV, or write it to a file.
@@ -83,10 +83,8 @@ def run(args: argparse.Namespace) -> None:
         )
     if _are_images(args.rows):
         rows = _from_images(args, encoder.get("images"))
-    elif isinstance(model, PrivatePipeline):
-        rows = _from_columns(args, model)
     else:
-        rows = _from_features(args, model, encoder.get("images"))
+        rows = _from_file(args, model, encoder.get("images"))
     width = getattr(model, "n_features_in_", rows.X.shape[1])
     if rows.X.shape[1] != width:
         raise InputError(
@@ -120,10 +118,7 @@ def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Un
             f"ROWS {args.rows} holds images, and MODEL {args.model} was not trained on rows that `extract` "
             "wrote; extract rows with the network of the training rows first."
         )
-    named = ("--label-column", args.label_column), ("--group-column", args.group_column), ("--id", args.id)
-    for given, value in named:
-        if value is not None:
-            raise InputError(f"{given} {value!r} is for tables and ROWS {args.rows} holds images; drop it.")
+    only_for_tables(args, f"ROWS {args.rows} holds images")
     items = read_images(args.rows, None)
     verbose = int(sys.stderr.isatty() and not args.quiet)
     settings = {"device": args.device, "on_error": args.on_error, "verbose": verbose}
@@ -136,31 +131,20 @@ def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Un
     return Unlabelled(extraction.features, names)
 
 
-def _from_columns(args: argparse.Namespace, model: PrivatePipeline) -> Unlabelled:
-    """Rows of a raw table, with the columns of the training."""
-    rows = read_features(args.rows, **_columns(args), raw=True)
-    names = [*model.feature_names_in_]
-    return Unlabelled(align(rows.X, names, f"ROWS {args.rows}", trained(args), FIX), rows.names)
-
-
-def _from_features(args: argparse.Namespace, model: Any, encoder: dict[str, Any] | None) -> Unlabelled:
-    """Rows of numbers, as the model was trained on."""
-    names = getattr(model, "feature_names_in_", None)
-    public = () if names is None else names
-    rows = read_features(
-        args.rows, **_columns(args), public=public, reference=trained(args) if len(public) else ""
-    )
+def _from_file(args: argparse.Namespace, model: Any, encoder: dict[str, Any] | None) -> Unlabelled:
+    """Rows of a raw table or of numbers, with the columns of the training."""
+    where, names = f"ROWS {args.rows}", [*getattr(model, "feature_names_in_", ())]
+    if not is_table(args.rows, where):
+        only_for_tables(args, f"{where} has no columns")
+    raw, reference = isinstance(model, PrivatePipeline), trained(args) if names else ""
+    left_aside = args.label_column, args.group_column
+    rows = read_unlabelled(args.rows, where, left_aside, args.id, raw=raw, public=names, reference=reference)
     if encoder is not None and rows.report is not None:
-        what = f"ROWS {args.rows} and the training rows of MODEL {args.model}"
+        what = f"{where} and the training rows of MODEL {args.model}"
         check_same_network(encoder["report"], rows.report, what)
-    if names is None or not is_table(args.rows, f"ROWS {args.rows}"):
+    if not names or not hasattr(rows.X, "columns"):
         return rows
-    return Unlabelled(align(rows.X, names.tolist(), f"ROWS {args.rows}", trained(args), FIX), rows.names)
-
-
-def _columns(args: argparse.Namespace) -> dict[str, Any]:
-    """The columns that are no features."""
-    return {"label_column": args.label_column, "id_column": args.id, "group_column": args.group_column}
+    return Unlabelled(align(rows.X, names, where, reference, FIX), rows.names)
 
 
 def trained(args: argparse.Namespace) -> str:

@@ -4,12 +4,12 @@
 array elsewhere. Labels are a 1-D array of numbers, truth values or text.
 """
 
+import argparse
 import csv
 import io
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,13 +81,27 @@ def read_labelled(
         frame = read_table(path, where)
         if group_column is not None and group_column in frame.columns:
             groups, frame = frame[group_column], frame.drop(columns=group_column)
+        if id_column is not None:
+            frame, _ = _without_ids(frame, id_column, where)
+        inside = None
+        if label_column is not None:
+            if label_column not in frame.columns:
+                raise InputError(
+                    f"--label-column {label_column!r} is not a column of {where}; name one of its "
+                    f"{frame.shape[1]} columns, whose names must be in its first line if it is a CSV file."
+                )
+            column = f"the label column {label_column!r} of {where}"
+            inside = labels_of_column(frame[label_column], column, targets)
+            frame = frame.drop(columns=label_column)
         names = frame.columns if public is None else public
-        read = None if raw else partial(_table_features, where=where, public=names, reference=reference)
-        X, inside = _labelled_table(frame, where, label_column, id_column, read, targets)
+        X = frame if raw else _table_features(frame, where, names, reference)
     else:
         if raw:
             raise InputError(f"--encode is for tables and {where} has no columns; leave it out.")
-        X, inside, report, encoder = _labelled_arrays(path, where, targets)
+        arrays = read_arrays(path, where, ("X", "y", "report", "encoder"))
+        inside = labels_of_array(arrays["y"], f"array y of {where}", targets) if "y" in arrays else None
+        report, encoder = (_json(arrays.get(name)) for name in ("report", "encoder"))
+        X = _array_features(arrays["X"], where)
     y = read_labels(labels, labels_flag, where, inside, targets)
     if y is None:
         raise InputError(f"{where} holds no labels; give them in a .npy or .csv file with {labels_flag}.")
@@ -102,51 +116,43 @@ def read_labelled(
     return Rows(X, y, where, report, encoder, groups)
 
 
-def read_features(
+def only_for_tables(args: argparse.Namespace, what: str) -> None:
+    """Refuse flags that name columns where there are none."""
+    named = ("--label-column", args.label_column), ("--id", args.id), ("--group-column", args.group_column)
+    for flag, column in named:
+        if column is not None:
+            raise InputError(f"{flag} {column!r} is for tables and {what}; drop it.")
+
+
+def read_unlabelled(
     path: Path,
-    *,
-    label_column: str | None,
+    where: str,
+    left_aside: Sequence[str | None],
     id_column: str | None = None,
-    group_column: str | None = None,
-    raw: bool = False,
-    public: Collection[str] = (),
+    *,
+    raw: bool,
+    public: Collection[str] | None = None,
     reference: str = "",
 ) -> Unlabelled:
-    """Rows without labels; a column of labels or of persons, or an array y, is left aside.
+    """Rows without labels; some columns, if they are there, or an array y, are left aside.
 
-    Messages name columns that are ``public``, which ``reference`` has.
+    Messages name the columns that are ``public``, which ``reference`` has; None stands for all of the file.
     """
-    where = f"ROWS {path}"
     if is_table(path, where):
         frame = read_table(path, where)
-        frame = frame.drop(columns=[name for name in (label_column, group_column) if name in frame.columns])
+        frame = frame.drop(columns=[name for name in left_aside if name in frame.columns])
         names = None
         if id_column is not None:
             frame, ids = _without_ids(frame, id_column, where)
             names = id_column, ids.tolist()
-        return Unlabelled(frame if raw else _table_features(frame, where, public, reference), names)
-    named = ("--label-column", label_column), ("--group-column", group_column), ("--id", id_column)
-    for given, column in named:
-        if column is not None:
-            raise InputError(f"{given} {column!r} is for tables and {where} has no columns; drop it.")
+        known = [*frame.columns] if public is None else public
+        return Unlabelled(frame if raw else _table_features(frame, where, known, reference), names)
     if raw:
-        raise InputError(f"{where} has no columns, and the model was trained on raw tables; give a table.")
+        raise InputError(f"{where} has no columns, and the model encodes raw tables; give a table.")
     arrays = read_arrays(path, where, ("X", "files", "report"))
     files = arrays.get("files")
     names = None if files is None or len(files) != len(arrays["X"]) else ("file", files.tolist())
     return Unlabelled(_array_features(arrays["X"], where), names, _json(arrays.get("report")))
-
-
-def read_unlabeled(path: Path, where: str, left_aside: Sequence[str | None], *, raw: bool) -> Unlabelled:
-    """Public rows without labels; some columns are left aside if they are there."""
-    if not is_table(path, where):
-        if raw:
-            raise InputError(f"--encode is for tables and {where} has no columns; leave it out.")
-        arrays = read_arrays(path, where, ("X", "report"))
-        return Unlabelled(_array_features(arrays["X"], where), None, _json(arrays.get("report")))
-    frame = read_table(path, where)
-    frame = frame.drop(columns=[name for name in left_aside if name in frame.columns])
-    return Unlabelled(frame if raw else _table_features(frame, where, [*frame.columns], ""), None)
 
 
 def _without_ids(frame: pd.DataFrame, id_column: str, where: str) -> "tuple[pd.DataFrame, pd.Series[Any]]":
@@ -171,11 +177,6 @@ def align(X: Any, names: Collection[str], where: str, reference: str, fix: str =
             f"the names in its first line if it is a CSV file (their order may differ){fix}."
         )
     return X[list(names)]
-
-
-def take_rows(X: Any, places: Array) -> Any:
-    """Rows of a data frame or an array, by their places."""
-    return X.iloc[places] if hasattr(X, "iloc") else X[places]
 
 
 def _columns(names: Sequence[str]) -> str:
@@ -269,39 +270,6 @@ def check_same_network(one: dict[str, Any], other: dict[str, Any], what: str) ->
             f"{what} were extracted with different settings ({', '.join(different)}); extract both in the "
             "same way."
         )
-
-
-def _labelled_table(
-    frame: Any,
-    where: str,
-    label_column: str | None,
-    id_column: str | None,
-    read: Callable[[Any], Any] | None,
-    targets: bool,
-) -> tuple[Any, Array | None]:
-    """Features, as ``read`` makes them, and, if the table has a label column, labels."""
-    if id_column is not None:
-        frame, _ = _without_ids(frame, id_column, where)
-    if label_column is None:
-        return frame if read is None else read(frame), None
-    if label_column not in frame.columns:
-        raise InputError(
-            f"--label-column {label_column!r} is not a column of {where}; name one of its "
-            f"{frame.shape[1]} columns, whose names must be in its first line if it is a CSV file."
-        )
-    y = labels_of_column(frame[label_column], f"the label column {label_column!r} of {where}", targets)
-    frame = frame.drop(columns=label_column)
-    return frame if read is None else read(frame), y
-
-
-def _labelled_arrays(
-    path: Path, where: str, targets: bool
-) -> tuple[Array, Array | None, dict[str, Any] | None, dict[str, Any] | None]:
-    """Features and, if the archive has them, labels and the report and flags of their extraction."""
-    arrays = read_arrays(path, where, ("X", "y", "report", "encoder"))
-    y = labels_of_array(arrays["y"], f"array y of {where}", targets) if "y" in arrays else None
-    report, encoder = (_json(arrays.get(name)) for name in ("report", "encoder"))
-    return _array_features(arrays["X"], where), y, report, encoder
 
 
 def _json(text: Array | None) -> dict[str, Any] | None:

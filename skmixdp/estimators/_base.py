@@ -14,9 +14,9 @@ from .._utils.validation import (
     FLAG,
     POSITIVE,
     Allowed,
+    Kind,
     check,
     check_params,
-    shown,
     suggestion,
     whole_from,
 )
@@ -62,6 +62,12 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
 
     #: The algorithm for each name that ``algorithm`` accepts.
     _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]]
+
+    #: The objects that it accepts besides, and what to do with others.
+    _objects: ClassVar[Kind] = Kind(
+        "an object from skmixdp.algorithms", lambda value: isinstance(value, Algorithm)
+    )
+    _remedy: ClassVar[str] = ""
 
     #: The allowed values of each parameter. Checks that involve several parameters are made elsewhere.
     _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
@@ -177,19 +183,14 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
 
     def _chosen_algorithm(self) -> Algorithm:
         """The algorithm object, created with default settings if ``algorithm`` is a name."""
-        algorithm, names = self.algorithm, self._algorithms
-        if isinstance(algorithm, Algorithm):
-            return algorithm
-        if isinstance(algorithm, str) and algorithm in names:
-            return names[algorithm]()
+        algorithm = self.algorithm
         if isinstance(algorithm, type) and issubclass(algorithm, Algorithm):
             raise ValueError(
                 f"algorithm={algorithm.__name__} is a class; pass an object, such as {algorithm.__name__}()."
             )
-        raise ValueError(
-            f"algorithm={shown(algorithm)} must be one of {', '.join(map(repr, names))} or an object "
-            "from skmixdp.algorithms."
-        )
+        check("algorithm", algorithm, *self._algorithms, self._objects, remedy=self._remedy)
+        chosen: Algorithm = self._algorithms[algorithm]() if isinstance(algorithm, str) else algorithm
+        return chosen
 
     def _sampling(self, n_rows: int) -> Sampling:
         """The rule that draws the private rows of a step."""

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .._linear import Loss
 from .._rows import RowFiles, Table, TargetMap, check_classes, check_indices, encode_labels, from_device
 from .._utils.validation import (
     CONVERSION_ERRORS,
@@ -27,9 +28,10 @@ Array = NDArray[Any]
 CheckTarget = Callable[[Any, str, int, str], Array]
 
 
-def public_facts(table: Table, *counted: str, lengths: bool, labels: bool, weights: bool) -> tuple[str, str]:
+def public_facts(table: Table, loss: Loss, *, lengths: bool, weights: bool) -> tuple[str, ...]:
     """Texts for the report: which numbers, and which checks of private rows, are treated as public."""
-    numbers = ["private rows" if table.unit == "row" else "persons", "of features", *counted]
+    numbers = ["private rows" if table.unit == "row" else "persons", "of features"]
+    numbers += ["of targets"] if loss.quadratic else []
     known = f"the numbers of {', '.join(numbers[:-1])} and {numbers[-1]}, and the features' names"
     all_checks = {
         "shapes": True,
@@ -37,7 +39,7 @@ def public_facts(table: Table, *counted: str, lengths: bool, labels: bool, weigh
         "lengths": lengths,
         "ids of persons": table.unit != "row",
         "repeats": table.counts_repeats,
-        "labels": labels,
+        "labels": not loss.quadratic,
         "weights": weights,
     }
     checks = [name for name, made in all_checks.items() if made]
@@ -171,42 +173,20 @@ def check_device(device: Any) -> str | None:
 
 
 def encode_classes(estimator: Any, y: Array, y_pub: Array | None) -> tuple[Array, Array | None, str]:
-    """Set ``classes_``; return encoded private and public labels, and the origin of the classes."""
-    estimator.classes_, origin = find_classes(estimator.classes, y, y_pub)
-    if estimator.classes is None and y_pub is None:
-        estimator._leaks = (*estimator._leaks, "the classes were read from the private labels")
-    source = "classes" if estimator.classes is not None else "y_pub"
-    if estimator.classes is None and y_pub is not None:
-        check_same_numbering(y, estimator.classes_)
-    y = encode_labels(y, estimator.classes_, "y", private=True, source=source)
-    y = y.astype(np.min_scalar_type(-len(estimator.classes_)))  # read faster than wider ones
-    if y_pub is None:
-        return y, None, origin
-    y_pub = encode_labels(y_pub, estimator.classes_, "y_pub", private=False)
-    counts = np.bincount(y_pub, minlength=len(estimator.classes_))
-    if np.any(counts == 0):
-        warnings.warn(
-            f"no public row has a label in {estimator.classes_[counts == 0].tolist()}; the outputs of these "
-            "classes start from the rows of the other classes, so add a public row of each class if you can.",
-            UserWarning,
-            stacklevel=5,
-        )
-    return y, y_pub, origin
-
-
-def find_classes(declared: Any, y: Array, y_pub: Array | None) -> tuple[Array, str]:
-    """Sorted classes of a classifier, and their origin for the report."""
+    """Set ``classes_``, sorted; return encoded private and public labels, and the origin of the classes."""
+    declared, source = estimator.classes, "classes"
     if declared is not None:
         classes, origin = check_classes(declared), "declared"
     elif y_pub is not None:
-        classes, origin = np.unique(y_pub), "those of the public labels"
+        classes, origin, source = np.unique(y_pub), "those of the public labels", "y_pub"
     else:
         classes, origin = np.unique(y), "READ FROM THE PRIVATE LABELS"
+        estimator._leaks = (*estimator._leaks, "the classes were read from the private labels")
         warnings.warn(
             "classes were read from the private labels y, which the guarantee does not cover; "
             "pass classes=[...] or public rows.",
             PrivacyLeakWarning,
-            stacklevel=6,
+            stacklevel=5,
         )
     if len(classes) < 2:
         # The message must not name a class that was read from private labels.
@@ -215,7 +195,23 @@ def find_classes(declared: Any, y: Array, y_pub: Array | None) -> tuple[Array, s
             f"classification needs at least two classes, but classes holds {len(classes)} class{named}; list "
             "all classes in classes."
         )
-    return classes, origin
+    if source == "y_pub":
+        check_same_numbering(y, classes)
+    estimator.classes_ = classes
+    y = encode_labels(y, classes, "y", private=True, source=source)
+    y = y.astype(np.min_scalar_type(-len(classes)))  # read faster than wider ones
+    if y_pub is None:
+        return y, None, origin
+    y_pub = encode_labels(y_pub, classes, "y_pub", private=False)
+    counts = np.bincount(y_pub, minlength=len(classes))
+    if np.any(counts == 0):
+        warnings.warn(
+            f"no public row has a label in {classes[counts == 0].tolist()}; the outputs of these "
+            "classes start from the rows of the other classes, so add a public row of each class if you can.",
+            UserWarning,
+            stacklevel=5,
+        )
+    return y, y_pub, origin
 
 
 def check_same_numbering(y: Array, classes: Array) -> None:

@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from .._rows import PrivateRows
-from .._utils.validation import Kind, check
+from .._utils.validation import Kind
 from ..algorithms import AdaMix, Algorithm, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from ..components.protocols import PublicView
 from ..privacy.accounting.events import Budget
@@ -102,6 +102,10 @@ class FirstOrderDPModuleClassifier(ModuleClassifier):
     """
 
     _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = FIRST_ORDER
+    _objects = _OBJECT
+    _remedy = (
+        "the others need products with rows or a convex public loss, and work with MixedDPLogisticRegression"
+    )
 
     _: KW_ONLY
     chunk_size: int = 128
@@ -114,20 +118,6 @@ class FirstOrderDPModuleClassifier(ModuleClassifier):
                 "noise='float', or use ZerothOrderDPModuleClassifier."
             )
         return budget
-
-    def _chosen_algorithm(self) -> Algorithm:
-        check(
-            "algorithm",
-            self.algorithm,
-            *FIRST_ORDER,
-            _OBJECT,
-            remedy="the others need products with rows or a convex public loss, and work with "
-            "MixedDPLogisticRegression",
-        )
-        chosen: Algorithm = (
-            FIRST_ORDER[self.algorithm]() if isinstance(self.algorithm, str) else self.algorithm
-        )
-        return chosen
 
     def _source(self, private: Any, loss: Any, W: Any, exact: bool) -> PrivateRows:
         source: PrivateRows = load_modules().GradientRows(private, loss, W)

@@ -45,7 +45,7 @@ from ..privacy.accounting.events import Budget
 from ..privacy.noise import noise_source
 from ..privacy.units import units_of
 from ._base import PrivateEstimator
-from ._checks import CheckTarget, check_device, collect_public, public_rows
+from ._checks import CheckTarget, check_device, collect_public, public_facts, public_rows
 from ._course import FitInputs, Mapped, MapRules, PlannedHead, variance_of_mean
 from ._exports import to_onnx
 from ._fit import FitData, members
@@ -143,6 +143,7 @@ class LinearHead(PrivateEstimator):
         labels = labels_of(data.X, data.y)
         self._leaks = warn_of_leaks(public_rows=data.X_pub is not None, persons=data.groups is not None)
         table = check_private_rows(self, data.X)
+        groups = groups_of(data.X, data.groups)
         if check_device(self.device) not in (None, "cpu"):
             if not table.is_movable:
                 raise ValueError(
@@ -154,6 +155,11 @@ class LinearHead(PrivateEstimator):
                     "noise='discrete' computes its exact sums on the CPU, not on "
                     f"device={shown(self.device)}; pass device='cpu', or noise='float'."
                 )
+            if groups is not None:
+                raise ValueError(
+                    f"device={shown(self.device)} cannot be combined with groups, whose rows are held on the "
+                    "host; pass device='auto'."
+                )
         n_rows, n_features = table.shape
         check_public_rows(n_rows, data.X_pub)
         check_public_rows(n_rows, data.X_unlabeled, "X_unlabeled")
@@ -161,40 +167,28 @@ class LinearHead(PrivateEstimator):
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(data.X_pub, data.y_pub, names, n_features, check_target)
         mask = members(data.rows, n_rows)
-        if (groups := groups_of(data.X, data.groups)) is not None:
-            table, mask = self._persons(table, groups, mask), None
+        if groups is not None:
+            table, mask = PersonTable(table, *units_of(groups, n_rows, self.noise, mask)), None
         else:
             warn_of_repeats(table.n_distinct(), n_rows)
         warn_of_delta(self.delta, table.shape[0] if mask is None else int(mask.sum()))
         X_pub, y_pub = (np.empty((0, n_features)), None) if public is None else public
         return table, y, X_pub, y_pub, mask
 
-    def _persons(self, table: Table, groups: Any, mask: Array | None) -> PersonTable:
-        """The rows to fit to, grouped by persons."""
-        persons = units_of(groups, table.shape[0], self.noise, mask)
-        if check_device(self.device) not in (None, "cpu"):
-            raise ValueError(
-                f"device={shown(self.device)} cannot be combined with groups, whose rows are held on the "
-                "host; pass device='auto'."
-            )
-        return PersonTable(table, *persons)
-
     def _inputs(
         self,
         budget: Budget,
         loss: Loss,
-        table: Table,
-        y: Array,
-        X_pub: Array,
-        y_pub: Array | None,
-        members: Array | None,
-        *,
+        rows: tuple[Table, Array, Array, Array | None, Array | None],
         data: FitData,
-        treated_as_public: tuple[str, ...],
+        known: str,
         labels: tuple[Any, ...],
     ) -> FitInputs:
         """The inputs of a fit. Rows have been checked, labels encoded and targets scaled."""
+        table, y, X_pub, y_pub, members = rows
         names, n_features = getattr(self, "feature_names_in_", None), table.shape[1]
+        lengths, weights = self.row_norm is None, data.sample_weight is not None
+        treated_as_public = (*public_facts(table, loss, lengths=lengths, weights=weights), known)
         X_unlabeled = None
         if not is_empty(data.X_unlabeled):
             sources = sources_of(data.X_unlabeled)
@@ -203,9 +197,9 @@ class LinearHead(PrivateEstimator):
             stated = f"{len(X_unlabeled)} rows known to be public without labels"
             treated_as_public = (*treated_as_public, stated)
         if self.row_norm is None:
-            for name, rows in (("X_pub", X_pub), ("X_unlabeled", X_unlabeled)):
-                if rows is not None:
-                    check_lengths(row_norms(rows), self._products_dtype(), name)
+            for name, public in (("X_pub", X_pub), ("X_unlabeled", X_unlabeled)):
+                if public is not None:
+                    check_lengths(row_norms(public), self._products_dtype(), name)
         device, selected = check_device(self.device), None if table.unit == "row" else data.rows
         return FitInputs(
             budget=budget,

@@ -24,7 +24,7 @@ from .._utils.validation import NON_NEGATIVE, Allowed, Kind, shown
 from ..components.protocols import PublicInfo
 from ..components.public import PublicData
 from ..privacy.accounting.events import Budget
-from ._checks import check_class_weight, check_sample_weight, encode_classes, public_facts
+from ._checks import check_class_weight, check_sample_weight, encode_classes
 from ._classifier import Classifier
 from ._course import FitInputs, course
 from ._fit import FitCourse, FitData, fit_one
@@ -289,18 +289,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         else:
             y, y_pub, origin = encode_classes(self, y, y_pub)
             kind, loss = "classes", classification_loss(len(self.classes_))
-        treated_as_public = (
-            *public_facts(
-                table, lengths=self.row_norm is None, labels=True, weights=data.sample_weight is not None
-            ),
-            f"the {kind} ({origin})",
-        )
         weights = check_sample_weight(data.sample_weight, len(y))
-        rows = table, y, X_pub, y_pub, members
-        labels = tuple(self.classes_.tolist())
-        inputs = self._inputs(
-            budget, loss, *rows, data=data, treated_as_public=treated_as_public, labels=labels
-        )
+        rows, labels = (table, y, X_pub, y_pub, members), tuple(self.classes_.tolist())
+        inputs = self._inputs(budget, loss, rows, data, f"the {kind} ({origin})", labels)
         if self.multilabel_ and self._starts_from_shares(inputs):
             share = label_share(budget.mu, inputs.n_rows, len(self.classes_))
             inputs = replace(inputs, label_share=share)

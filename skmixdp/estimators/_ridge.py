@@ -15,7 +15,7 @@ from .._rows import check_targets, is_dask, labels_of
 from ..algorithms import BY_NAME, Algorithm
 from ..algorithms.auto import AutoRegression
 from ..privacy.accounting.events import Budget
-from ._checks import check_sample_weight, check_target_map, collect_public, public_facts
+from ._checks import check_sample_weight, check_target_map, collect_public
 from ._course import course
 from ._fit import FitCourse, FitData, fit_one
 from ._linear import LinearHead
@@ -224,24 +224,11 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         origin = self._check_target_scale(y.shape[1], y_pub)
         if y_pub is not None:
             y_pub = self._target_map(y_pub, np.float64)
-        treated_as_public = (
-            *public_facts(
-                table,
-                "of targets",
-                lengths=self.row_norm is None,
-                labels=False,
-                weights=data.sample_weight is not None,
-            ),
-            f"centre and scale of the targets ({origin})",
-        )
         y = self._target_map(y, self._products_dtype())
-        loss = SquaredLoss(y.shape[1])
         weights = check_sample_weight(data.sample_weight, len(y))
-        rows = table, y, X_pub, y_pub, members
         labels = (*self._target_map.center.tolist(), *self._target_map.scale.tolist())
-        inputs = self._inputs(
-            budget, loss, *rows, data=data, treated_as_public=treated_as_public, labels=labels
-        )
+        rows, known = (table, y, X_pub, y_pub, members), f"centre and scale of the targets ({origin})"
+        inputs = self._inputs(budget, SquaredLoss(y.shape[1]), rows, data, known, labels)
         return course(self, inputs if weights is None else inputs.weighted(weights))
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:

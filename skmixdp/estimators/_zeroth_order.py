@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from .._rows import PrivateRows
-from .._utils.validation import Kind, check, shown
+from .._utils.validation import Kind, shown
 from ..algorithms import PAZO, Algorithm, DPZero
 from ..components.protocols import PublicView
 from ..privacy.accounting.events import Budget
@@ -29,17 +29,7 @@ _OBJECT = Kind(
 )
 
 
-def zeroth_order_algorithm(algorithm: Any) -> Algorithm:
-    """The zeroth-order algorithm, created with default settings if ``algorithm`` is a name."""
-    check(
-        "algorithm",
-        algorithm,
-        *ZEROTH_ORDER,
-        _OBJECT,
-        remedy="algorithms that need gradients of private rows work with MixedDPLogisticRegression",
-    )
-    chosen: Algorithm = ZEROTH_ORDER[algorithm]() if isinstance(algorithm, str) else algorithm
-    return chosen
+_REMEDY = "algorithms that need gradients of private rows work with MixedDPLogisticRegression"
 
 
 class ZerothOrderDPClassifier(MixedDPLogisticRegression):
@@ -95,6 +85,7 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
     """
 
     _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = ZEROTH_ORDER
+    _objects, _remedy = _OBJECT, _REMEDY
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -106,9 +97,6 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
             "y has several labels per row, and zeroth-order algorithms train on one class per row; use "
             "MixedDPLogisticRegression."
         )
-
-    def _chosen_algorithm(self) -> Algorithm:
-        return zeroth_order_algorithm(self.algorithm)
 
     def fit(
         self,
@@ -216,9 +204,7 @@ class ZerothOrderDPModuleClassifier(ModuleClassifier):
     """
 
     _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = ZEROTH_ORDER
-
-    def _chosen_algorithm(self) -> Algorithm:
-        return zeroth_order_algorithm(self.algorithm)
+    _objects, _remedy = _OBJECT, _REMEDY
 
     def _source(self, private: Any, loss: Any, W: Any, exact: bool) -> PrivateRows:
         source: PrivateRows = load_modules().ModuleRows(private, loss, exact=exact)

@@ -20,7 +20,7 @@ import skmixdp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
 from skmixdp._cli.columns import told_columns
 from skmixdp._cli.models import _read_options
-from skmixdp._cli.rows import read_features, read_labelled
+from skmixdp._cli.rows import read_labelled, read_unlabelled
 from skmixdp.datasets import open_rows
 from skmixdp.estimators._exports import saving
 from skmixdp.exceptions import BudgetExceededError
@@ -202,7 +202,7 @@ def check_row_files(draw: Draw, tally: Tally) -> None:
             column = draw.pick((None, "kind", "a"))
             end = attempt(
                 tally,
-                lambda: read_features(path, "ROWS", label_column=label, id_column=column),
+                lambda: read_unlabelled(path, "ROWS", [label], column, raw=False),
                 *BAD_FILE,
                 secrets=SECRET_SIGNS,
             )

@@ -971,8 +971,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "privacy_ forgets that classes were read from labels",
         "The fit warns that it read the classes from private labels, and its report knows nothing of it.",
         "estimators/_checks.py",
-        "if estimator.classes is None and y_pub is None:",
-        "if False:",
+        'estimator._leaks = (*estimator._leaks, "the classes were read from the private labels")',
+        "pass",
         _DOCUMENTS + "[classes-text]",
     ),
     _sabotage(

@@ -117,9 +117,6 @@ def _reports(estimator: Any) -> dict[str, str]:
 def _load() -> Any:
     try:
         import onnx
-        import onnx.checker
-        import onnx.helper
-        import onnx.numpy_helper
     except ModuleNotFoundError as error:
         raise ImportError("to_onnx needs the onnx package; install skmixdp[onnx].") from error
     return onnx

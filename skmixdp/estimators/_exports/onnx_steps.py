@@ -230,6 +230,13 @@ def _of_min_max(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
     return _cut(graph, scaled, *step.feature_range) if step.clip else scaled
 
 
+def _scaled(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
+    center = getattr(
+        step, "center_", getattr(step, "mean_", None) if getattr(step, "with_mean", True) else None
+    )
+    return _affine(graph, _matrix(graph, rows), center, getattr(step, "scale_", None))
+
+
 def _projected(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
     centered = _affine(graph, _matrix(graph, rows), getattr(step, "mean_", None), None)
     return graph.node("MatMul", centered, graph.constant(np.ascontiguousarray(step.components_.T)))
@@ -247,16 +254,8 @@ _RULES: dict[str, Callable[[Graph, Any, Any, str], _Rows]] = {
     "FunctionTransformer": lambda graph, step, rows, path: rows,
     "Normalizer": _of_lengths,
     "MinMaxScaler": _of_min_max,
-    "NoisyScaler": lambda graph, step, rows, path: _affine(
-        graph, _matrix(graph, rows), step.mean_, step.scale_
+    **dict.fromkeys(
+        ("MaxAbsScaler", "NoisyScaler", "PublicCenterer", "RobustScaler", "StandardScaler"), _scaled
     ),
     **dict.fromkeys(("PCA", "PublicWhitener", "TruncatedSVD"), _projected),
-    "PublicCenterer": lambda graph, step, rows, path: _affine(graph, _matrix(graph, rows), step.mean_, None),
-    "StandardScaler": lambda graph, step, rows, path: _affine(
-        graph, _matrix(graph, rows), step.mean_ if step.with_mean else None, step.scale_
-    ),
-    "MaxAbsScaler": lambda graph, step, rows, path: _affine(graph, _matrix(graph, rows), None, step.scale_),
-    "RobustScaler": lambda graph, step, rows, path: _affine(
-        graph, _matrix(graph, rows), step.center_, step.scale_
-    ),
 }

@@ -10,7 +10,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, LabelBinarizer, Normalizer, StandardScaler
 
-from ..._rows import RowMap, Whitening
+from ..._rows import RowMap
 
 Array = NDArray[Any]
 
@@ -33,20 +33,21 @@ def to_sklearn(estimator: Any) -> Pipeline:
         steps += [("columns", scaler(d, mean=columns.center, scale=1 / columns.factor)), ("cut", cut)]
     if row_map.unit_first:
         # First by the largest entry: the square of a huge or tiny one is inf or 0.
-        steps += [("unit_entries", _normalizer("max", d)), ("unit_length", _normalizer("l2", d))]
+        steps += [("unit_entries", normalizer("max", d)), ("unit_length", normalizer("l2", d))]
     if row_map.mean is not None:
         steps.append(("center", scaler(d, mean=row_map.mean)))
     bound = row_map.bound if row_map.normalize else None
     if row_map.normalize and bound is None:
-        steps.append(("largest_entry", _normalizer("max", d)))
+        steps.append(("largest_entry", normalizer("max", d)))
     if row_map.whitening is not None:
-        steps.append(("whiten", _linear_map(row_map.whitening)))
+        matrix = np.eye(d) + np.linalg.multi_dot([np.eye(d), *row_map.whitening.factorised])
+        steps.append(("whiten", projection(matrix.T)))
     if bound is not None:
-        steps += [("missing_length", _with_missing_length(bound)), ("clip", _normalizer("l2", d + 1))]
+        steps += [("missing_length", _with_missing_length(bound)), ("clip", normalizer("l2", d + 1))]
         # The last column, the missing length, has coefficients 0.
         coef = np.concatenate([coef, np.zeros((*coef.shape[:-1], 1))], axis=-1)
     elif row_map.normalize:
-        steps.append(("normalize", _normalizer("l2", d)))
+        steps.append(("normalize", normalizer("l2", d)))
     if not hasattr(estimator, "classes_"):
         head = _with_coefficients(Ridge(), coef, intercept)
     elif estimator.multilabel_:
@@ -98,19 +99,17 @@ def scaler(d: int, *, mean: Array | None = None, scale: Array | None = None) -> 
     return step
 
 
-def _normalizer(norm: str, d: int) -> Normalizer:
+def normalizer(norm: str, d: int) -> Normalizer:
     step = Normalizer(norm)
     step.n_features_in_ = d
     return step
 
 
-def _linear_map(whitening: Whitening) -> TruncatedSVD:
-    """Rows times a square matrix, as a TruncatedSVD with fitted attributes."""
-    d = whitening.directions.shape[1]
-    matrix = np.eye(d) + np.linalg.multi_dot([np.eye(d), *whitening.factorised])
-    step = TruncatedSVD(n_components=d)
-    step.components_ = np.ascontiguousarray(matrix.T)
-    step.n_features_in_ = d
+def projection(components: Array) -> TruncatedSVD:
+    """``x @ components.T``, as a TruncatedSVD with fitted attributes."""
+    step = TruncatedSVD(n_components=len(components))
+    step.components_ = np.array(components, order="C")
+    step.n_features_in_ = components.shape[1]
     return step
 
 

@@ -8,16 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.compose import ColumnTransformer
-from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from ...preprocessing import TableColumn
 from ...preprocessing._cells import FARTHEST, number_of
-from .sklearn_model import scaler
+from .sklearn_model import normalizer, projection, scaler
 
 
 def plain_step(step: Any, path: str) -> Any:
@@ -35,19 +34,6 @@ def plain_step(step: Any, path: str) -> Any:
             "with save, or transform rows before the model."
         )
     return copy.deepcopy(step)
-
-
-def _normalizer(step: Any) -> Normalizer:
-    plain = Normalizer(step.norm)
-    plain.n_features_in_ = step.n_features_in_
-    return plain
-
-
-def _whitener(step: Any) -> Pipeline:
-    project = TruncatedSVD(n_components=len(step.components_))
-    project.components_ = step.components_.copy()
-    project.n_features_in_ = d = step.n_features_in_
-    return Pipeline([("center", scaler(d, mean=step.mean_)), ("project", project)])
 
 
 def _encoder(step: Any) -> ColumnTransformer:
@@ -130,7 +116,9 @@ def _scaled(center: float, scale: float, cut: float) -> Pipeline:
 _RULES: dict[str, Callable[[Any], Any]] = {
     "NoisyScaler": lambda step: scaler(step.n_features_in_, mean=step.mean_, scale=step.scale_),
     "PublicCenterer": lambda step: scaler(step.n_features_in_, mean=step.mean_),
-    "PublicWhitener": _whitener,
-    "RowNormalizer": _normalizer,
+    "PublicWhitener": lambda step: Pipeline(
+        [("center", scaler(step.n_features_in_, mean=step.mean_)), ("project", projection(step.components_))]
+    ),
+    "RowNormalizer": lambda step: normalizer(step.norm, step.n_features_in_),
     "TableEncoder": _encoder,
 }

@@ -21,36 +21,3 @@ from .rows import LossesAt, ModuleRows
 from .saving import state_of, with_state
 from .start import warm_start
 from .threads import limited_threads, threads_for
-
-__all__ = [
-    "Direction",
-    "GradientData",
-    "GradientRows",
-    "LabelledRows",
-    "LossesAt",
-    "ModuleData",
-    "ModuleLoss",
-    "ModuleParameters",
-    "ModuleRows",
-    "ModuleView",
-    "Seeded",
-    "as_array",
-    "as_labels",
-    "check_forward",
-    "check_rows",
-    "collect_public",
-    "cross_entropy",
-    "flat",
-    "is_module",
-    "limited_threads",
-    "outputs_of",
-    "refuse_quantised",
-    "select_parameters",
-    "state_of",
-    "threads_for",
-    "trained_batch_norms",
-    "trained_module",
-    "warm_start",
-    "with_state",
-    "working_copy",
-]

@@ -10,7 +10,7 @@ that row alone, which :func:`~skmixdp.estimators._modules.probe.check_forward` t
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
@@ -118,14 +118,6 @@ class GradientData(ModuleData):
     def view(self, W: Any) -> "GradientView":  # type: ignore[override]
         """The view of the rows at a head (1, p)."""
         return GradientView(self, W)
-
-    @property
-    def mean_objective(self) -> NoReturn:
-        """Refused, since the gradient of a module's public loss has no inverse."""
-        raise ValueError(
-            "PDADPMD needs the inverse gradient of a convex public loss, which a module does not have; use "
-            "CosinePDADPMD."
-        )
 
 
 class GradientView(View):

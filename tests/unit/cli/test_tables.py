@@ -243,7 +243,7 @@ def test_fit_refuses(tables, argv, message, no_noise, capsys):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["rows.npz"], "ROWS rows.npz has no columns, and the model was trained on raw tables; give a table"),
+        (["rows.npz"], "ROWS rows.npz has no columns, and the model encodes raw tables; give a table"),
         (["new.csv"], "has 2 other columns besides; give it the same feature columns"),
         (["short.csv", "--id", "name"], "m.joblib was trained on, lacks column 'age' and has 1 other column"),
         (["new.csv", "--label-column", "outcome", "--id", "no"], "--id 'no' is not a column of ROWS new.csv"),

@@ -147,7 +147,8 @@ MEMORY = """
     from skmixdp.algorithms import DPZero
     from skmixdp.components import FullBatch
     from skmixdp.components.protocols import PublicInfo
-    from skmixdp._engine import Budget, Options, Run, make_plan
+    from skmixdp._engine import Options, Run, make_plan
+    from skmixdp.privacy.accounting.events import Budget
     from tests.conftest import train
     from skmixdp.estimators._modules import (
         LabelledRows, ModuleData, ModuleLoss, ModuleParameters, ModuleRows, cross_entropy
