@@ -11,7 +11,6 @@ from .._rows import ArrayTable, BinCounts, Labels, PersonTable, RowMap, Table
 from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport, accountant_name, epsilon_of_event, recorded_outcome
-from ..privacy.ledger._report import as_reported
 from ..privacy.noise import noise_caveats, noise_source
 from ..privacy.sums import SumBudget
 from ..privacy.units import Units
@@ -116,7 +115,7 @@ def noisy_sums(
         warnings=noise_caveats(noise, budget.epsilon, budget.delta, source.n_rows),
         leaks=leaks,
         unit=table.unit,
-        **as_reported(charge),
+        **({} if charge is None else charge.as_reported()),
     )
     return result, report
 

@@ -25,7 +25,6 @@ from ..components import FullBatch, PoissonBatch
 from ..components.protocols import Sampling
 from ..privacy import LEDGER, Charge, NoiseSource, PrivacyReport, accountant_name
 from ..privacy.accounting.events import Budget
-from ..privacy.ledger._report import as_reported
 from ..privacy.noise import check_noise, noise_caveats
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin
@@ -238,5 +237,5 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
             computed_on=computed_on,
             shares=shares,
             unit=unit,
-            **as_reported(charge),
+            **({} if charge is None else charge.as_reported()),
         )

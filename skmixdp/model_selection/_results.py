@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from ..privacy import SearchReport, TrialLaw
-from ..privacy.ledger._report import as_reported
 from ._plan import SearchPlan
 from ._rows import Rows
 
@@ -78,7 +77,7 @@ def report_of(
         noise=inner.noise if private else "seeded",
         warnings=(*inner.warnings, _SECRET) if random else inner.warnings,
         leaks=tuple(dict.fromkeys((*leaks, *inner.leaks))),
-        **as_reported(charge),
+        **({} if charge is None else charge.as_reported()),
     )
     part = f"one fit of a search; what was released is ({report.epsilon:.6g}, {search.delta:g})-private"
     head.privacy_ = replace(inner, warnings=(*inner.warnings, part), leaks=report.leaks)

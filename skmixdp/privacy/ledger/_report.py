@@ -76,23 +76,20 @@ class Charge:
     purpose: str = ""
     outcome: str = "open"
 
+    def as_reported(self) -> dict[str, Any]:
+        """The fields of a privacy report that describe the charge."""
+        return {
+            "dataset": self.dataset,
+            "dataset_epsilon": self.budget,
+            "dataset_delta": self.delta,
+            "dataset_spent": self.spent,
+            "dataset_purpose": self.purpose,
+        }
+
     @property
     def _what(self) -> str:
         """What was charged, and what for."""
         return f"{self.description}, for {self.purpose!r}" if self.purpose else self.description
-
-
-def as_reported(charge: Charge | None) -> dict[str, Any]:
-    """The fields of a privacy report that describe a charge."""
-    if charge is None:
-        return {}
-    return {
-        "dataset": charge.dataset,
-        "dataset_epsilon": charge.budget,
-        "dataset_delta": charge.delta,
-        "dataset_spent": charge.spent,
-        "dataset_purpose": charge.purpose,
-    }
 
 
 @dataclass(frozen=True)

@@ -122,12 +122,13 @@ class TestPredictionsOfImages:
     def test_other_weights_are_refused_and_moved_ones_are_found(self, images, capsys):
         import torch
         from safetensors.torch import save_file
-        from timm import create_model
+
+        from skmixdp.features.backends.timm_models import timm  # where torchvision is made to load
 
         for seed, name in ((0, "w.safetensors"), (1, "v.safetensors")):
             with torch.random.fork_rng():
                 torch.manual_seed(seed)
-                save_file(create_model("test_resnet").state_dict(), name)
+                save_file(timm.create_model("test_resnet").state_dict(), name)
         model = (*MODEL[:2], "--weights", "w.safetensors", "--options", '{"image_size": 32}')
         for part in ("private", "public"):
             assert run("extract", part, *model, "--out", f"{part}.npz", "--quiet") == 0
