@@ -39,10 +39,6 @@ class RowsKey(Protocol):
     def open(self) -> PrivateRows:
         """A new source of these rows; a ValueError tells of rows that cannot be used."""
 
-    def continued(self, earlier: "RowsKey", source: PrivateRows) -> PrivateRows | None:
-        """A source of these rows in the memory of earlier ones; None if that is not possible."""
-        return None
-
 
 @dataclass(frozen=True, eq=False)
 class OpenRows(RowsKey):
@@ -96,20 +92,14 @@ class Sources:
     _open: list[tuple[RowsKey, PrivateRows]] = field(default_factory=list)
 
     def of(self, rows: RowsKey, needed: Iterable[RowsKey]) -> PrivateRows:
-        """The source of some rows. Those that are no longer needed are dropped, or it uses their memory."""
-        for known, source in self._open:
-            if known.same_as(rows):
-                return source
-        wanted = list(needed)
-        kept = [(known, source) for known, source in self._open if any(known.same_as(one) for one in wanted)]
-        freed = [each for each in self._open if not any(each[1] is source for _, source in kept)]
-        self._open = kept
-        reused = None
-        while freed and reused is None:
-            reused = rows.continued(*freed.pop())
-        freed.clear()
-        self._open.append((rows, rows.open() if reused is None else reused))
-        return self._open[-1][1]
+        """The source of some rows. Those that are not ``needed`` are freed before a new one is opened."""
+        found = [source for known, source in self._open if known.same_as(rows)]
+        if not found:
+            wanted = list(needed)
+            self._open = [each for each in self._open if any(each[0].same_as(one) for one in wanted)]
+            found = [rows.open()]
+            self._open.append((rows, found[0]))
+        return found[0]
 
 
 def drive(
@@ -152,6 +142,7 @@ def drive(
                 released = release(source, [(ask.mechanism, ask.query) for ask in together.values()])
             except Exception as error:
                 failed = error
+            del source  # so that it can be freed before the next one is opened
             # Outside of the handler, so that an error of the course is not chained to this one.
             if failed is not None:
                 courses[next(iter(together))].throw(failed)

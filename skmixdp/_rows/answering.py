@@ -176,15 +176,6 @@ def _masked(part: Any, request: Request, mask: NDArray[np.bool_] | None, rows: S
     return part if request.resolution is None else truncated(part, request.resolution)
 
 
-def many_rows(m: int, d_in: int) -> int:
-    """Rows of a block for many points ``m``, such that the fixed cost of a block is small.
-
-    Arithmetic then takes so long that rows need not stay in cache for their second product. The larger the
-    sums of a block, the more rows it needs for adding them up to be cheap, up to a million outputs.
-    """
-    return max(1536, min(m * d_in // 32, 2**20 // max(m, 1)))
-
-
 def block_size(wanted: int, n_rows: int = 0, n_parts: int = 1) -> int:
     """Rows of a block: about as many as wanted, in whole panels and within the limits of a block.
 

@@ -33,7 +33,6 @@ from .answering import (
     answer,
     block_size,
     in_parts,
-    many_rows,
     n_lanes,
     selections,
     stated_error,
@@ -49,15 +48,8 @@ LONGEST_ROW = 1e30
 #: cost for each block.
 _NARROW_ROWS, _NARROW_OUTPUTS = 64512, 2**19
 
-#: With at least so many points, blocks have the size of :func:`many_rows`, or at least half of the usual
-#: size, since the cache must hold more outputs too.
-_MANY_POINTS, _SMALLER = 32, 2
-
-#: Largest factor by which such blocks grow with the number of requests.
-_LARGER = 4
-
-#: Size of the largest blocks that are read ahead of their products with fewer points.
-_AHEAD_BYTES = 2**23
+#: Size of the largest blocks that are read ahead of their products, and more than the number of points.
+_AHEAD_BYTES, _FEW_POINTS = 2**23, 32
 
 #: Size of the blocks that are mapped in every pass.
 _PASSING_BYTES = 2**21
@@ -76,7 +68,6 @@ class InMemoryRows(PrivateRows):
     are kept in float64, rounded to a grid so coarse that sums over all of them are computed without rounding.
     ``norms`` (n_rows,) are the L2 norms if they are known. ``appended`` is a constant entry that each row has
     after those in ``X``, included in the norms. Rows so long that products could overflow are a ValueError.
-    Rows that are mapped further and need other memory get it from ``memory``.
 
     Blocks of ``block_bytes`` are so large that their fixed cost is small, and so small that some caches still
     hold a block when it is needed again. A block has at least 512 rows: adding up (k, d_in) sums then costs
@@ -92,7 +83,6 @@ class InMemoryRows(PrivateRows):
         block_bytes: int = 2**22,
         norms: FloatArray | None = None,
         appended: float | None = None,
-        memory: RowMemory = row_memory,
     ) -> None:
         self.grid = grid_of_rows(len(X)) if exact else None
         if self.grid is not None:
@@ -100,7 +90,6 @@ class InMemoryRows(PrivateRows):
         self._narrow = is_narrow(*X.shape)
         self._X = np.asfortranarray(X) if self._narrow else X
         self._appended = appended
-        self._memory = memory
         self._all = Block(self._X, y, row_norms(X) if norms is None else norms)
         check_lengths(self._all.norms, X.dtype)
         self.n_rows = len(X)
@@ -116,24 +105,17 @@ class InMemoryRows(PrivateRows):
         row_map: RowMap,
         dtype: np.dtype[Any],
         *,
-        out: FloatArray | None = None,
         memory: RowMemory = row_memory,
     ) -> "InMemoryRows":
-        """Mapped features (n_rows, n_features), in new ``memory``; wide rows may use ``out`` instead."""
+        """Mapped features (n_rows, n_features), in new ``memory``."""
         norms, value = np.empty(len(X)), row_map.intercept_value
         if is_narrow(*X.shape):
             narrow = memory(len(X), row_map.width(X.shape[1]), dtype)
             row_map.write(X, narrow, norms)
-            return cls(narrow, y, norms=norms, memory=memory)
-        rows = memory(len(X), X.shape[1], dtype) if out is None else out
+            return cls(narrow, y, norms=norms)
+        rows = memory(len(X), X.shape[1], dtype)
         row_map.write(X, rows, norms)
         return cls(rows, y, norms=norms if value is None else np.hypot(norms, value), appended=value)
-
-    def remapped(self, row_map: RowMap) -> PrivateRows | None:
-        if self.grid is not None or self._appended is not None:
-            return None
-        X = self._X
-        return InMemoryRows.mapped(X, self._all.y, row_map, X.dtype, out=X, memory=self._memory)
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         if (sums := self._compiled_sums(requests)) is not None:
@@ -148,15 +130,11 @@ class InMemoryRows(PrivateRows):
             products.append((kept.begin(request.points, request.n_fixed), kept.complete))
         m = sum(len(computed) for computed, _ in products)
         block_rows = min(_NARROW_OUTPUTS // max(m, 1), _NARROW_ROWS)
-        if not self._narrow and m < _MANY_POINTS:
+        if not self._narrow:
             block_rows = min(block_rows, self._block_rows)
-        elif not self._narrow:
-            # Each request has a fixed cost in every block, so several requests get larger blocks.
-            smaller = self._block_rows // _SMALLER * min(len(requests), _LARGER)
-            block_rows = max(smaller, many_rows(m, self._X.shape[1]))
         block_rows = block_size(block_rows, self.n_rows, n_parts.get())
         bytes_of_block = block_rows * self._X.shape[1] * self._X.itemsize
-        ahead = not self._narrow and m < _MANY_POINTS and bytes_of_block <= _AHEAD_BYTES
+        ahead = not self._narrow and m < _FEW_POINTS and bytes_of_block <= _AHEAD_BYTES
 
         def visited(blocks: Sequence[Selection]) -> list[Sums]:
             buffer = np.empty((min(block_rows, self.n_rows), m), self._X.dtype)

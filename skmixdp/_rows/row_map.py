@@ -145,16 +145,6 @@ class RowMap:
         """Whether another map is the same."""
         return all(_same(getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
 
-    def after(self, earlier: "RowMap") -> "RowMap | None":
-        """The further map from unit rows of an ``earlier`` map to the rows of this one, or None.
-
-        There is one if this map is the earlier one with a whitening or an intercept.
-        """
-        bare = replace(self, whitening=None, intercept_value=None)
-        if not self.normalize or self.bound is not None or not bare.same_as(earlier):
-            return None
-        return RowMap(None, True, self.intercept_value, whitening=self.whitening)
-
     def width(self, n_features: int) -> int:
         """Number of entries of a mapped row."""
         return n_features + (self.intercept_value is not None)

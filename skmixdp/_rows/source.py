@@ -271,10 +271,6 @@ class PrivateRows(Protocol):
     def sum_error(self, request: Request) -> SumError:
         """How far the rounding of a request's sums can move when one row is zeroed out."""
 
-    def remapped(self, row_map: RowMap) -> "PrivateRows | None":
-        """These rows after a further map, in the same memory; None if that is not possible."""
-        return None
-
 
 class Table(Protocol):
     """Rows that a user passed for ``X``, before the row map.

@@ -187,15 +187,6 @@ class HeadRows(RowsKey):
         opened.record = inputs.record
         return opened
 
-    def continued(self, earlier: RowsKey, source: PrivateRows) -> PrivateRows | None:
-        if not isinstance(earlier, HeadRows) or self.inputs.y is not earlier.inputs.y:
-            return None
-        further = self.row_map.after(earlier.row_map)
-        remapped = None if further is None else source.remapped(further)
-        if remapped is not None:
-            remapped.record = self.inputs.record
-        return remapped
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelRows(RowsKey):

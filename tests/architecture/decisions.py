@@ -129,7 +129,7 @@ ALLOWED = {
     "_linear/arrays.py::orthonormal_columns": (2, "public"),
     "_linear/objective.py::PenalizedLoss.noise_gain": (1, "public"),
     "_linear/threads.py::one_thread": (1, "public"),
-    "_engine/loop.py::Sources.of": (2, "public"),
+    "_engine/loop.py::Sources.of": (1, "public"),
     "_engine/recording.py::KnownRows.__init__": (1, "public"),
     "_engine/release.py::GaussianMechanism.admit": (1, "released"),
     "_learning/corrections.py::LogitAdjustment._ask": (3, "released"),

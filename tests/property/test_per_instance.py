@@ -37,12 +37,9 @@ def problem():
 def passes(monkeypatch):
     """Every pass over the rows: their source, the request, the query, and the scales of its noise."""
     requests, queries = [], []
-    continue_rows = HeadRows.continued
     add_noise = releases.GaussianMechanism.add_noise
 
     def spied_source(source):
-        if source is None:
-            return None
         sums = source.private_sums
 
         def spied(asked):
@@ -58,7 +55,6 @@ def passes(monkeypatch):
 
     for rows in (HeadRows, LabelRows):
         monkeypatch.setattr(rows, "open", lambda self, make=rows.open: spied_source(make(self)))
-    monkeypatch.setattr(HeadRows, "continued", lambda *given: spied_source(continue_rows(*given)))
     monkeypatch.setattr(releases.GaussianMechanism, "add_noise", spied_noise)
     return lambda: [(*first, *second) for first, second in zip(requests, queries, strict=True)]
 

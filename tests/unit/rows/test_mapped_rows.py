@@ -1,6 +1,7 @@
-"""Rows in memory after a map: in fast arrays, mapped anew in every pass, or mapped further in place."""
+"""Rows in memory after a map: in fast arrays, or mapped anew in every pass."""
 
-from dataclasses import replace
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._learning.facts import NoisyMean
 from skmixdp._linear import NARROW, row_memory, row_norms
-from skmixdp._rows import ArrayTable, Columns, InMemoryRows, Request, RowMap, Whitening
+from skmixdp._rows import ArrayTable, InMemoryRows, Request, RowMap, Whitening
 from skmixdp.estimators._course import HeadRows
 from tests.rounding import assert_close, assert_relative
 
@@ -96,47 +97,6 @@ def test_rows_that_are_mapped_in_every_pass_are_the_same(d, dtype):
     assert passing.sum_error(request) == held.sum_error(request)
 
 
-@pytest.mark.covering
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("d", WIDTHS)
-def test_mapping_further_is_mapping_at_once(d, dtype):
-    X, y = rows_of(d, dtype), np.arange(N)
-    first = replace(UNIT, mean=np.full(d, 0.05))
-    last = replace(first, whitening=whitening_of(d), intercept_value=0.2)
-    source = InMemoryRows.mapped(X, y, first, np.dtype(dtype)).remapped(last.after(first))
-    expected = InMemoryRows.mapped(X, y, last, np.dtype(dtype))
-    assert_same_sums(everything(source, d + 1), everything(expected, d + 1), X, last, dtype)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        replace(UNIT, mean=np.ones(3)),
-        replace(UNIT, unit_first=False),
-        replace(UNIT, columns=Columns(np.zeros(3), np.ones(3))),
-        replace(UNIT, intercept_value=0.5),
-        replace(UNIT, whitening=whitening_of(3, 2)),
-    ],
-    ids=["centre", "order", "scale", "intercept", "whitening"],
-)
-def test_no_map_follows_another_one(other):
-    assert replace(UNIT, intercept_value=0.1).after(other) is None
-
-
-@pytest.mark.parametrize("whitened", [False, True])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_rows_of_zeros_are_mapped_further_in_the_same_memory(dtype, whitened):
-    X = rows_of(200, dtype)
-    X[[3, 690]] = 0
-    last = RowMap(None, True, 0.3, whitening_of(200) if whitened else None)
-    unit, y = UNIT(X, dtype), np.zeros(N, int)
-    further = InMemoryRows.mapped(X, y, UNIT, np.dtype(dtype)).remapped(last)
-    for found, wanted in zip(
-        everything(further, 201), everything(InMemoryRows(last(unit, dtype), y), 201), strict=True
-    ):
-        np.testing.assert_allclose(found, wanted, rtol=1e-4 if dtype == "float32" else 1e-11, atol=1e-6)
-
-
 def test_a_row_of_zeros_ends_no_fit_whose_mean_is_shrunk_to_zero(monkeypatch):
     # Noise that hides the mean makes it exactly zero. The row then stays one of zeros, as in the neighbour.
     monkeypatch.setattr(NoisyMean, "shrunk", lambda self: np.zeros_like(self.value))
@@ -144,17 +104,6 @@ def test_a_row_of_zeros_ends_no_fit_whose_mean_is_shrunk_to_zero(monkeypatch):
     X[3] = 0
     clf = MixedDPLogisticRegression(epsilon=0.01, classes=range(3), whiten=False)
     assert np.all(np.isfinite(clf.fit(X, y).coef_))
-
-
-@pytest.mark.parametrize("last", [replace(UNIT, normalize=False), replace(UNIT, bound=1.0)])
-def test_rows_that_keep_their_length_are_not_mapped_further(last):
-    assert last.after(last) is None
-
-
-def test_rows_with_an_intercept_or_on_a_grid_are_not_mapped_further():
-    X, y = rows_of(200), np.zeros(N, int)
-    assert InMemoryRows.mapped(X, y, replace(UNIT, intercept_value=0.1), X.dtype).remapped(UNIT) is None
-    assert InMemoryRows(UNIT(X, np.float64), y, exact=True).remapped(UNIT) is None
 
 
 def test_wide_rows_are_aligned_and_narrow_ones_are_columns():
@@ -205,18 +154,24 @@ def test_single_precision_rows_are_centred_by_the_whole_mean():
 
 
 def test_a_default_fit_without_public_rows_holds_one_copy_of_wide_rows(monkeypatch):
-    made, continued = [], []
-    open_, continued_ = HeadRows.open, HeadRows.continued
-    monkeypatch.setattr(HeadRows, "open", lambda self: made.append(open_(self)) or made[-1])
-    monkeypatch.setattr(
-        HeadRows, "continued", lambda *given: continued.append(continued_(*given)) or continued[-1]
-    )
+    """The source of the first passes is gone when that of the training is opened."""
+    opened, kinds = [], []
+    open_ = HeadRows.open
+
+    def open_alone(rows):
+        gc.collect()
+        assert not [source for source in opened if source() is not None]
+        source = open_(rows)
+        opened.append(weakref.ref(source))
+        kinds.append(type(source).__name__)
+        return source
+
+    monkeypatch.setattr(HeadRows, "open", open_alone)
     rng = np.random.default_rng(0)
     y = np.arange(600) % 3
     X = (3 * np.eye(3, 150)[y] + rng.normal(size=(600, 150))).astype(np.float32)
     estimator = MixedDPLogisticRegression(epsilon=50.0, classes=range(3), random_state=0, noise="float")
     with pytest.warns(UserWarning, match="random_state"):
         estimator.fit(X, y)
-    assert [type(source).__name__ for source in made] == ["PassingRows", "InMemoryRows"]
-    assert continued[0] is None and np.shares_memory(continued[1]._X, made[1]._X)
+    assert kinds == ["PassingRows", "InMemoryRows", "InMemoryRows"]
     assert estimator.score(X, y) > 0.9
