@@ -164,15 +164,8 @@ def scale_rows(C: Array, factors: Array) -> Array:
     number of the dtype of ``C``, in which it would be rounded by more than a fixed fraction,
     and one that makes the row overflow.
     """
-    if len(C) == 0:
-        return factors
     xp, dtype = namespace_of(C), dtype_of(C)
-    tiny = float(np.finfo(dtype).tiny)
-    # Comparisons with NaN are false.
-    if factors.min() >= tiny and factors.max() <= 1:
-        C *= astype(factors, dtype)[:, None]
-        return factors
-    usable = factors >= tiny
+    usable = factors >= float(np.finfo(dtype).tiny)  # false for NaN
     all_usable = usable.all()
     if not all_usable:
         factors = xp.where(usable, factors, 0.0)

@@ -175,7 +175,7 @@ def add_products(
     k, d_in = C.shape[1], X.shape[1]
     if C.dtype != np.float64 and k * d_in > _FEW_ENTRIES and len(X) > 0:
         for rows in row_slices(len(X), panel_rows):
-            term = total.buffer((k, d_in + (appended is not None)), X.dtype)
+            term = np.empty((k, d_in + (appended is not None)), X.dtype)
             np.matmul(C[rows].T, X[rows], out=term[:, :d_in])
             if appended is not None:
                 term[:, d_in] = _constant_column(C[rows], appended)

@@ -175,14 +175,6 @@ class Cascade:
 
     def __init__(self) -> None:
         self._levels: list[list[Any]] = []  # at each level: the sum so far, and of how many terms
-        self._spare: list[Any] = []
-
-    def buffer(self, shape: tuple[int, int], dtype: np.dtype[Any]) -> FloatArray:
-        """An array for the next term, to be overwritten and then added."""
-        for index in reversed(range(len(self._spare))):  # the last one may still be in cache
-            if self._spare[index].shape == shape and self._spare[index].dtype == dtype:
-                return self._spare.pop(index)  # type: ignore[no-any-return]
-        return np.empty(shape, dtype)
 
     def add(self, term: Any) -> None:
         """Add an array, which belongs to the cascade from now on."""
@@ -195,16 +187,11 @@ class Cascade:
                 self._levels[level] = [term, 1]
                 return
             held += term
-            if level == 0:
-                self._spare.append(term)
             if count + 1 < (_PANELS if level == 0 else _FAN_IN):
                 self._levels[level][1] = count + 1
                 return
             self._levels[level] = [None, 0]
-            term = held
-            if level == 0:
-                term = held.astype(np.float64)
-                self._spare.append(held)
+            term = held.astype(np.float64) if level == 0 else held
             level += 1
 
     @property

@@ -147,17 +147,12 @@ def in_parts(
 
 def added(parts: Sequence[list[Sums]]) -> list[Sums]:
     """The sums of several parts of the rows, added one after the other; None adds nothing."""
-    totals: list[Sums] = []
-    for sums in zip(*parts, strict=True):
-        matrices = [matrix for matrix, _ in sums if matrix is not None]
-        vectors = [vector for _, vector in sums if vector is not None]
-        totals.append(
-            (
-                reduce(operator.add, matrices) if matrices else None,
-                reduce(operator.add, vectors) if vectors else None,
-            )
-        )
-    return totals
+
+    def total(arrays: Iterable[Any]) -> Any:
+        present = [array for array in arrays if array is not None]
+        return reduce(operator.add, present) if present else None
+
+    return [(total(m for m, _ in sums), total(v for _, v in sums)) for sums in zip(*parts, strict=True)]
 
 
 def _masked(part: Any, request: Request, mask: NDArray[np.bool_] | None, rows: Selection) -> Any:

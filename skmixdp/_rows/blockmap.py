@@ -69,11 +69,15 @@ class BlockMap:
         # With a bound, the length of a row, which clipping needs, is not known once the row is scaled.
         linear = grid is None and row_map.bound is None
         self.whitening = row_map.whitening if linear and _mild(row_map.whitening) else None
+        #: Factor by which mapped rows may be longer than whitened ones.
+        self.stretch = 1.0
         if self.whitening is not None:
+            self.stretch = 1 / float(self.whitening.factors.min(initial=1.0))
             self._shortest /= _MILD  # factors grow by the inverse of what the whitening shortens
-        if self.whitening is not None:
             row_map = replace(row_map, whitening=None, intercept_value=None)
         self._map = row_map
+        #: Whether mapped rows are whitened. Products round a row differently in blocks of other sizes.
+        self.whitens = row_map.whitening is not None
         if row_map.unit_first:
             self._unit = 1.0
         mean = np.zeros(0) if row_map.mean is None else row_map.mean
@@ -86,24 +90,9 @@ class BlockMap:
             and float(np.abs(mean).max(initial=0.0)) <= _LONGEST
         )
         self._mean = (mean / self._unit).astype(np.float32) if mean.size and self.single else None
-
-    @property
-    def appended(self) -> float | None:
-        """The constant of an intercept column that mapped rows lack.
-
-        Rows of a power of two of features are multiplied faster than those with one more.
-        """
-        return self._value if self.single or self.whitening is not None else None
-
-    @property
-    def whitens(self) -> bool:
-        """Whether mapped rows are whitened. Products round a row differently in blocks of other sizes."""
-        return self._map.whitening is not None
-
-    @property
-    def stretch(self) -> float:
-        """Factor by which mapped rows may be longer than whitened ones."""
-        return 1.0 if self.whitening is None else 1 / float(self.whitening.factors.min(initial=1.0))
+        #: The constant of an intercept column that mapped rows lack, since rows of a power of two of features
+        #: are multiplied faster than those with one more.
+        self.appended = self._value if self.single or self.whitening is not None else None
 
     def measured(self, X: FloatArray, out: FloatArray) -> Measured:
         """Factors and lengths of rows; overwrites ``out`` (n or more, n_features), of the mapped dtype.

@@ -189,7 +189,6 @@ class InMemoryRows(PrivateRows):
             self._all.y[rows],
             self._all.norms[rows],
             compute_max_abs=lambda: np.maximum(largest_entries(X), value),
-            compute_single_norms=lambda: self._all.single_norms[rows],
         )
         times = partial(row_products, X, out=buffer[: len(X)], appended=self._appended)
         return Visit(rows, block, times, partial(add_products, X, appended=self._appended))

@@ -173,10 +173,10 @@ class RowMap:
     def write(self, X: FloatArray, out: FloatArray, norms: FloatArray | None = None) -> None:
         """Write mapped rows of features ``X`` (n, n_features) to ``out``, in its dtype.
 
-        The intercept is left out if ``out`` has no column for it. ``X`` holds finite features, and ``out``
-        may be ``X`` itself. ``norms`` (n,) takes upper bounds on the lengths of what is written, up to
-        rounding in float64; they exceed the lengths by rounding in the dtype of ``out``. How a row is mapped
-        depends on that row and on its number alone.
+        The intercept is left out if ``out`` has no column for it. ``X`` holds finite features.
+        ``norms`` (n,) takes upper bounds on the lengths of what is written, up to rounding in float64; they
+        exceed the lengths by rounding in the dtype of ``out``. How a row is mapped depends on that row and on
+        its number alone.
         """
         n_rows, n_features = X.shape
         # Single precision is enough if rows are read and written in it.
@@ -211,7 +211,7 @@ class RowMap:
         """
         parts = list(row_slices(len(X), step))
         # New memory for each part would take as long as the work on it.
-        in_cache, wide = np.empty_like(out[:step], dtype), np.empty_like(out[:step], np.float64)
+        in_cache = np.empty_like(out[:step], dtype)
         whitened, divided_by = None, np.empty(len(X))
         if self.whitening is not None:
             order: Any = "C" if out.strides[1] == out.itemsize else "F"
@@ -222,7 +222,6 @@ class RowMap:
                 centred, divided_by[rows] = self._centred(X[rows], buffer)
                 if centred is not target:
                     target[:] = centred
-            # ``out`` may be the features, which are not read any more.
             whitened = out if out.dtype == all_centred.dtype else np.empty_like(all_centred)
             self.whitening.of_rows(all_centred, whitened)
         precision = np.finfo(out.dtype)
@@ -232,11 +231,7 @@ class RowMap:
                 part, divided_by[rows] = self._centred(X[rows], in_cache[: len(X[rows])])
             else:
                 part = whitened[rows]
-            measured = part
-            if part.dtype != np.float64:
-                measured = wide[: len(part)]
-                np.copyto(measured, part)
-            lengths = row_norms(measured)
+            lengths = row_norms(part)
             factors = (1 / self._divisors(lengths, divided_by[rows])).astype(part.dtype)
             np.multiply(part, factors[:, np.newaxis], out=out[rows], casting="same_kind")
             norms[rows] = lengths * factors * (1 + float(precision.eps)) + smallest

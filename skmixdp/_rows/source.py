@@ -56,7 +56,6 @@ class Block:
     norms: Array
     compute_max_abs: Callable[[], Array] | None = None
     compute_rounding_scale: Callable[[], Array] | None = None
-    compute_single_norms: Callable[[], FloatArray] | None = None
 
     @cached_property
     def rounding_scale(self) -> Array:
@@ -69,8 +68,6 @@ class Block:
     @cached_property
     def single_norms(self) -> FloatArray:
         """Upper bounds (rows,) on the norms, float32, for rows on the host; no bounds below its range."""
-        if self.compute_single_norms is not None:
-            return self.compute_single_norms()
         with np.errstate(over="ignore"):  # to infinity
             return np.asarray(self.norms * _UP).astype(np.float32)
 

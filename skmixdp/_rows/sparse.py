@@ -91,11 +91,8 @@ class SparseRows(PrivateRows):
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         whitening = self._map.whitening
-        return answer(requests, self._visits(requests), np.dtype(np.float64), whitening=whitening)
-
-    def _visits(self, requests: Sequence[Request]) -> Iterator[Visit]:
-        for rows in selections(requests, self.n_rows, self._block_rows):
-            yield self._visit(rows)
+        visits = map(self._visit, selections(requests, self.n_rows, self._block_rows))
+        return answer(requests, visits, np.dtype(np.float64), whitening=whitening)
 
     def _visit(self, rows: Selection) -> Visit:
         X, factors = self._X[rows], self._factors[rows]

@@ -251,9 +251,6 @@ class TorchTable(Table):
         precision = torch.float64 if dtype == np.float64 else torch.float32
         if is_processor(self._place):  # NumPy's products are the faster ones there
             return InMemoryRows(array_of(mapped(self._X, row_map, precision, self._place)), y)
-        return self._on_device(y, row_map, precision)
-
-    def _on_device(self, y: Labels, row_map: RowMap, precision: torch.dtype) -> PrivateRows:
         try:
             return TorchRows(mapped(self._X, row_map, precision, self._place), y)
         except torch.OutOfMemoryError:

@@ -333,10 +333,6 @@ class Space(Protocol):
 class Subspace(Protocol):
     """A rule for the subspace in which sums are released."""
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the subspace is always the whole parameter space."""
-
     def at(self, view: PublicView) -> Space:
         """Fix the subspace at the current head."""
 

@@ -18,7 +18,6 @@ class FullSpace:
     gain = 1.0
     roundings = 0.0
     directions = None
-    is_full = True
 
     def at(self, view: PublicView) -> "FullSpace":
         return self
@@ -51,11 +50,6 @@ class PublicSubspace:
 
     n_components: int
     exact_sums: bool = False
-
-    @property
-    def is_full(self) -> bool:
-        """False: whether it spans everything depends on the public rows."""
-        return False
 
     def at(self, view: PublicView) -> "FullSpace | Coordinates | Complement":
         n_features = view.W.shape[1]

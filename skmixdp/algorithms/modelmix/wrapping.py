@@ -37,6 +37,7 @@ from ...components.protocols import (
     Steps,
     Update,
 )
+from ...components.subspaces import FullSpace
 
 #: Largest factor by which the curvature is assumed to lie below its bound, for the number of steps. If it
 #: reaches the bound, these steps are three quarters of the stability limit instead of half of it.
@@ -72,7 +73,7 @@ def mixed_query(query: Query, bound_entries: BoundEntries) -> Query:
 
 @mixed_query.register
 def _(query: GradientQuery, bound_entries: BoundEntries) -> Query:
-    if not query.subspace.is_full:
+    if not isinstance(query.subspace, FullSpace):
         raise ValueError(
             "ModelMix cannot wrap a release in a public subspace, whose noise leaves some coordinates "
             "without any; pass n_components=None to its base."

@@ -146,19 +146,6 @@ def test_a_level_of_double_precision_hands_on_sixteen_terms():
         assert total.value == n
 
 
-def test_arrays_that_were_added_are_used_again_where_shape_and_precision_agree():
-    total = Cascade()
-    first, second = np.ones((2, 3), np.float32), np.full((2, 3), 2.0, np.float32)
-    total.add(first)
-    total.add(second)  # added to the first, and free since then
-    assert total.buffer((2, 3), np.dtype(np.float64)) is not second
-    other = total.buffer((3, 2), np.dtype(np.float32))
-    assert other is not second and other.shape == (3, 2) and other.dtype == np.float32
-    assert total.buffer((2, 3), np.dtype(np.float32)) is second
-    assert total.buffer((2, 3), np.dtype(np.float32)) is not second
-    np.testing.assert_array_equal(total.value, np.full((2, 3), 3.0))
-
-
 def test_rows_that_move_cost_the_rounding_of_all_blocks():
     """A row more in a random batch moves those after it to other blocks, each of which is rounded anew."""
     n = 10 * BLOCK_ROWS - 5
