@@ -5,9 +5,17 @@ from typing import Any
 
 from .._utils.validation import POSITIVE, PROBABILITY
 from ..privacy import NEIGHBORING, NOISE, LedgerDataset, PrivacyLedger
+from ..privacy.ledger._account import PURPOSE
 from .messages import InputError, count_or_zero, number_type, path_named
 
 positive, fraction = number_type(POSITIVE), number_type(PROBABILITY)
+
+
+def _purpose(text: str) -> str:
+    """A type for argparse that takes purposes of charges."""
+    if not PURPOSE.admits(text):
+        raise argparse.ArgumentTypeError(f"{text!r} must be {PURPOSE.text}")
+    return text
 
 
 def add_terms_to(parser: Any, budget: Any, noise_help: str) -> None:
@@ -29,7 +37,7 @@ def add_terms_to(parser: Any, budget: Any, noise_help: str) -> None:
         "--ledger", type=path_named, metavar="FILE", help="ledger to charge; made if missing (.sqlite)"
     )
     ledger.add_argument("--dataset", metavar="NAME", help="the ledger's name of the private rows' data set")
-    ledger.add_argument("--purpose", metavar="TEXT", help="what the charge is for")
+    ledger.add_argument("--purpose", type=_purpose, metavar="TEXT", help="what the charge is for")
     ledger.add_argument(
         "--ledger-epsilon", type=positive, help="budget of the data set, if the ledger does not know it yet"
     )

@@ -1,7 +1,6 @@
 """Shrinkage and class balance of a released head, by public rows and a noisy comparison."""
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from scipy.special import softmax
 
 from ..components.protocols import FloatArray, PublicInfo, Rounds, StepContext, Update
 from .corrections import comparison_query, expected_losses
-from .facts import sensitivity_of, share_for
+from .facts import sensitivity_of, share_for, warn_of_sufficient_public_rows
 
 #: Candidate shares ``s`` of the change from the start to the released head.
 _SHARES = np.array([0.0, 0.25, 0.5, 0.75])
@@ -117,7 +116,7 @@ class PublicShrinkage(Update):
         W = self.inner.result(W, inner)
         share, _ = self._chosen_on_public_rows(W, variance)
         if share == 0:
-            self._warn_of_sufficient_public_rows()
+            warn_of_sufficient_public_rows(self.info.view.data.n_rows)
         return self._head(W, share, _USUAL_PART * self._balance(W, share))
 
     def closing(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
@@ -152,7 +151,7 @@ class PublicShrinkage(Update):
         if excess[best] > 0:
             share = others[best]
             if share == 0:
-                self._warn_of_sufficient_public_rows()
+                warn_of_sufficient_public_rows(self.info.view.data.n_rows)
             return self._head(W, share, _USUAL_PART * self._balance(W, share))
         part = _USUAL_PART
         if len(parts):
@@ -212,15 +211,6 @@ class PublicShrinkage(Update):
             noise *= 1 - 1 / data.loss.n_outputs
         energy = float(np.mean(outputs**2))
         return max(0.0, 1 - noise / energy) if energy > 0 else 0.0
-
-    def _warn_of_sufficient_public_rows(self) -> None:
-        warnings.warn(
-            f"the {self.info.view.data.n_rows} public rows suffice: the start of the fit does better than "
-            "the trained head under this budget, so the start is returned; "
-            "pass more private rows or a larger epsilon, or do without the private rows.",
-            UserWarning,
-            stacklevel=2,
-        )
 
 
 def reliable_balance(halves: Sequence[tuple[FloatArray, NDArray[Any]]], n_classes: int) -> FloatArray:

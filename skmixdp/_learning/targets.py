@@ -12,7 +12,7 @@ from .._engine import GaussianMechanism
 from .._rows import Block, Contribution
 from ..components.protocols import FloatArray, Loss, PrivateQuery, PublicInfo, Rounds, Update
 from ..components.zeroth_order import clipped, scalars
-from .facts import Learner, Learning, share_for
+from .facts import Learner, Learning, share_for, warn_of_sufficient_public_rows
 
 #: Differences of losses are clipped at this quantile of those of public rows.
 _QUANTILE = 0.9
@@ -136,11 +136,5 @@ class StartComparison:
         (released,) = yield gains_query(W, [view.W], limit, view.data.loss)
         if not float(released[0]) > _CLEARLY * multiplier:
             return W
-        warnings.warn(
-            f"the {view.data.n_rows} public rows suffice: the start of the fit predicts private rows better "
-            "than the trained head under this budget, so the start is returned; "
-            "pass more private rows or a larger epsilon, or do without the private rows.",
-            UserWarning,
-            stacklevel=2,
-        )
+        warn_of_sufficient_public_rows(view.data.n_rows)
         return view.W

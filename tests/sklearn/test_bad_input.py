@@ -93,7 +93,7 @@ BAD_PARAMETERS = [
     ("scale", [1, None, "yes"], "scale={} must be True, False or 'auto'"),
     ("geometry", [1, None, "yes"], "geometry={} must be True, False or 'auto'"),
     ("verbose", [-1, "yes", None], "verbose={} must be"),
-    ("algorithm", ["sgd", None, 3], "algorithm={} must be one of .*'adamix'.* or an object"),
+    ("algorithm", ["sgd", None, 3], "algorithm={} must be .*'adamix'.* or an object"),
 ]
 
 

@@ -9,7 +9,7 @@ from ..._utils.validation import COUNT, shown
 from ...components import L2LinfClip
 from ...components.protocols import Clipper, PublicInfo
 from ...privacy import Event, Noise
-from .._base import Algorithm
+from .._base import Algorithm, refuse_exact_sums
 from ..adamix import AdaMix
 from .accountant import WIDTH
 from .event import ModelMixEvent
@@ -73,11 +73,7 @@ class ModelMix(Algorithm):
             raise ValueError(
                 f"base={shown(base)} of ModelMix must be an algorithm object, such as NoisyGD(momentum=0)."
             )
-        if options.exact_sums:
-            raise ValueError(
-                "noise='discrete' cannot be used with ModelMix, whose mixing is not on a grid; use "
-                "noise='float'."
-            )
+        refuse_exact_sums(self, options)
 
         def bound_entries(clipper: Clipper) -> Clipper:
             # With a split of 1 the L2 bound is the bound on entries.

@@ -285,7 +285,7 @@ def test_bad_parameters_are_named(parameters, message):
 
 
 def test_discrete_noise_is_refused():
-    with pytest.raises(ValueError, match=r"^noise='discrete' cannot be used with ModelMix"):
+    with pytest.raises(ValueError, match=r"^noise='discrete' needs sums on a grid, and ModelMix"):
         make_problem().recipe(ModelMix(), exact=True)
 
 
