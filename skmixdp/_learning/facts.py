@@ -77,8 +77,8 @@ def warn_of_sufficient_public_rows(n_public: int) -> None:
     """Warn that a fit returns its start, which does better than the trained head."""
     warnings.warn(
         f"the {n_public} public rows suffice: the start of the fit does better than the trained head under "
-        "this budget, so the start is returned; pass more private rows or a larger epsilon, or do without the "
-        "private rows.",
+        "this budget, so the start is returned; pass more private rows or a larger epsilon, or do without "
+        "the private rows.",
         UserWarning,
         stacklevel=3,
     )
