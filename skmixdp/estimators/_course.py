@@ -298,7 +298,8 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     public = None
     if inputs.record is None and not ahead.run.recipe.draws:
         public = (inputs.X_pub, inputs.y_pub, inputs.X_unlabeled, inputs.labels)
-    charge = yield Start(head, rows, event, inputs.n_rows, private, inputs.table.unit, work, public)
+    unit = inputs.table.unit
+    charge = yield Start(head, rows, event, inputs.n_rows, private, unit=unit, work=work, public=public)
 
     if inputs.n_counted:
         balanced = yield from balanced_by_counts(inputs, learner, spent["class counts"])
