@@ -137,7 +137,9 @@ def exact(found: Any, X: Array, y: Array) -> dict[str, float]:
         metrics = exact_scores(found.logits, X.max(axis=1), right)
         named = ("ROC AUC", "log-loss", "calibration error")
         return {"accuracy": float(np.mean(right)), **{name: metrics[name] for name in named}}
-    return exact_scores(found.logits, X[:, 1], y)
+    at_half = ("accuracy", "precision", "recall", "f1")
+    metrics = exact_scores(found.logits, X[:, 1], y)
+    return {f"{name} at 0.5" if name in at_half else name: value for name, value in metrics.items()}
 
 
 def coverage(name: str, n_rows: int, runs: int, epsilon: float, seed: int = 0) -> dict[str, list[float]]:

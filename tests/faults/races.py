@@ -61,7 +61,7 @@ def race(n_rounds: int, rng: random.Random) -> Row:
             row.hits += not all(told) if n_charges == 1 else all(told)
             if sorted(told[0] + told[1]) != recorded or len(recorded) != n_charges:
                 row.findings.append(f"{n_charges} charges fit, {told} were told and {recorded} recorded")
-            if dataset.spent > EPSILON or not math.isclose(dataset.spent, EPSILON):
+            if dataset.spent > EPSILON or not math.isclose(dataset.spent, EPSILON, rel_tol=1e-8):
                 row.findings.append(f"{dataset.spent} of {EPSILON} are spent")
         for pipe, process in zip(pipes, processes, strict=True):
             pipe.send(None)

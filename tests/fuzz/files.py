@@ -207,7 +207,8 @@ def check_row_files(draw: Draw, tally: Tally) -> None:
                 secrets=SECRET_SIGNS,
             )
         if end.error is not None:
-            check_message(end.message, ("rows", "X", "y", "--label-column", "--id", "label", "classes"))
+            names = ("rows", "ROWS", "X", "y", "--label-column", "--id", "label", "classes")
+            check_message(end.message, names)
         elif way == 1:
             finite("coef_", end.result.coef_)
         elif way == 2:
