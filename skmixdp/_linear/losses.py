@@ -28,6 +28,9 @@ _LEAST_OUTPUT, _LEAST_PROBABILITY = -81.0, 2.0**-58
 #: Up to so many outputs, comparing labels with each of them is faster than indexing.
 _FEW_OUTPUTS = 10
 
+#: Of so many rows, outputs are compared column by column in a third of the time of ``argmax`` or less.
+_MANY_ROWS = 4096
+
 #: Larger weights could make residuals overflow in float32.
 _LARGEST_WEIGHT = 1e30
 
@@ -301,9 +304,19 @@ def with_weights(y: Labels, weights: FloatArray) -> Labels:
 
 def predicted_classes(Z: FloatArray) -> NDArray[np.intp]:
     """Class index of each row, (n,), from its outputs (n, k); one output is the logit of class 1."""
-    if Z.shape[1] == 1:
+    n, k = Z.shape
+    if k == 1:
         return np.asarray(Z[:, 0] > 0, dtype=np.intp)
-    return np.asarray(Z.argmax(axis=1))
+    if k > _FEW_OUTPUTS or n < _MANY_ROWS or Z.strides[0] != Z.itemsize:
+        return np.asarray(Z.argmax(axis=1))
+    # Column by column, comparisons are vectorised over rows. Of equal outputs the first one counts.
+    largest, best = Z[:, 0].copy(), np.zeros(n, np.int8)
+    for index in range(1, k):
+        larger = (Z[:, index] > largest).view(np.int8)
+        larger *= index
+        np.maximum(best, larger, out=best)
+        np.maximum(largest, Z[:, index], out=largest)
+    return np.asarray(Z.argmax(axis=1) if np.isnan(largest).any() else best, dtype=np.intp)
 
 
 def classification_loss(n_classes: int) -> SoftmaxLoss | LogisticLoss:
