@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import ArrayTable, InMemoryRows, PersonTable, PrivateRows, Request, RowMap
+from .._rows import UNCHANGED, ArrayTable, InMemoryRows, PersonTable, PrivateRows, Request
 from ..components.protocols import FloatArray, PrivateQuery
 
 
@@ -83,7 +83,7 @@ class KnownRows:
         self._rows: PrivateRows = InMemoryRows(X, y)
         if codes is not None:
             table = PersonTable(ArrayTable(X), codes, int(codes.max()) + 1, "person")
-            self._rows = table.private_rows(y, RowMap(None, False, None), X.dtype, exact=False)
+            self._rows = table.private_rows(y, UNCHANGED, X.dtype, exact=False)
 
     def understood(self, releases: Sequence[RecordedRelease]) -> Iterator[RecordedRelease]:
         """The releases of the head's training; bounds hold without others, such as a scaler's."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import GaussianMechanism, OpenRows, charge_event, drive, of_rows
-from .._rows import ArrayTable, BinCounts, Labels, PersonTable, RowMap, Table
+from .._rows import UNCHANGED, ArrayTable, BinCounts, Labels, PersonTable, RowMap, Table
 from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport, accountant_name, epsilon_of_event, recorded_outcome
@@ -17,9 +17,6 @@ from ..privacy.units import Units
 from .facts import Learner, Learning, sensitivity_of
 
 _Result = TypeVar("_Result")
-
-#: The map that leaves rows as they are.
-_UNCHANGED = RowMap(None, False, None)
 
 
 def noisy_sum(
@@ -55,7 +52,7 @@ def noisy_sum(
         return np.asarray(total[0])
 
     table, labels = table_of(values, units), np.zeros(len(values))
-    return noisy_sums(table, _UNCHANGED, labels, asked, budget, treated_as_public, description, leaks)
+    return noisy_sums(table, UNCHANGED, labels, asked, budget, treated_as_public, description, leaks)
 
 
 def table_of(X: FloatArray, units: Units) -> Table:
@@ -144,6 +141,6 @@ def noisy_histograms(
 
     table = table_of(np.empty((len(bins), 0)), units)  # cells need no features
     released, report = noisy_sums(
-        table, _UNCHANGED, bins, asked, budget, treated_as_public, "private_evaluation"
+        table, UNCHANGED, bins, asked, budget, treated_as_public, "private_evaluation"
     )
     return *released, report

@@ -12,7 +12,7 @@ from .implicit import (
 )
 from .memory import LONGEST_ROW, InMemoryRows, check_lengths, sum_resolution
 from .persons import PersonTable, computed_by_blocks
-from .row_map import RowMap, TargetMap
+from .row_map import UNCHANGED, RowMap, TargetMap
 from .scaling import IQR, Columns, Whitening, columns_of, effective_columns, n_groups, worth_scaling
 from .source import (
     Batch,

@@ -104,11 +104,9 @@ class PersonTable(Table):
         places = Places(self._codes, *self.shape)
         return PersonRows(places, places.mapped(self._table.blocks(), row_map, dtype), y)
 
-    def label_rows(self, y: Labels, dtype: np.dtype[Any]) -> PrivateRows:
-        """The labels of all rows, without features."""
-        places = Places(self._codes, self.shape[0], 0)
-        n_places = len(places.row)
-        return PersonRows(places, (np.empty((n_places, 0), dtype), np.zeros(n_places)), y)
+    def holding(self, table: Table) -> "PersonTable":
+        """Other features of the same rows."""
+        return PersonTable(table, self._codes, self.shape[0], self.unit)
 
     def blocks(self) -> Iterator[Any]:
         return self._table.blocks()

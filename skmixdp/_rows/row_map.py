@@ -352,6 +352,10 @@ def _same(one: Any, other: Any) -> bool:
     return np.array_equal(one, other)
 
 
+#: The map that leaves rows as they are.
+UNCHANGED = RowMap(None, False, None)
+
+
 @dataclass(frozen=True)
 class TargetMap:
     """The fixed map between targets in a user's units and targets of unit scale.

@@ -37,9 +37,9 @@ from .._learning.facts import (
 from .._learning.targets import FEWEST, start_predicts
 from .._linear import Loss, WeightedLoss, predicted_classes, with_weights, work_of_pass
 from .._rows import (
+    UNCHANGED,
     ArrayTable,
     Columns,
-    InMemoryRows,
     PersonTable,
     PrivateRows,
     RowMap,
@@ -199,10 +199,10 @@ class LabelRows(RowsKey):
 
     def open(self) -> PrivateRows:
         inputs = self.inputs
-        nothing = np.empty((len(inputs.y), 0), inputs.dtype)
-        source: PrivateRows = InMemoryRows(nothing, inputs.y, exact=inputs.noise.needs_grid)
+        table: Table = ArrayTable(np.empty((len(inputs.y), 0), inputs.dtype))
         if isinstance(inputs.table, PersonTable):
-            source = inputs.table.label_rows(inputs.y, inputs.dtype)
+            table = inputs.table.holding(table)
+        source = table.private_rows(inputs.y, UNCHANGED, inputs.dtype, exact=inputs.noise.needs_grid)
         source.record = inputs.record
         return source
 

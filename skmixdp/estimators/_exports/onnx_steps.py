@@ -231,9 +231,9 @@ def _of_min_max(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
 
 
 def _scaled(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
-    center = getattr(
-        step, "center_", getattr(step, "mean_", None) if getattr(step, "with_mean", True) else None
-    )
+    center = getattr(step, "center_", getattr(step, "mean_", None))
+    if not getattr(step, "with_mean", True):
+        center = None  # a StandardScaler computes it all the same
     return _affine(graph, _matrix(graph, rows), center, getattr(step, "scale_", None))
 
 

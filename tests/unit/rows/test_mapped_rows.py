@@ -1,6 +1,5 @@
 """Rows in memory after a map: in fast arrays, or mapped anew in every pass."""
 
-import gc
 import weakref
 
 import numpy as np
@@ -159,7 +158,6 @@ def test_a_default_fit_without_public_rows_holds_one_copy_of_wide_rows(monkeypat
     open_ = HeadRows.open
 
     def open_alone(rows):
-        gc.collect()
         assert not [source for source in opened if source() is not None]
         source = open_(rows)
         opened.append(weakref.ref(source))
