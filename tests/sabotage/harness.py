@@ -9,9 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .sabotages import Sabotage
+from .sabotages import Edit, Sabotage
+from .source import definitions
 
 ROOT = Path(__file__).parents[2]
+
+#: Name and folder of what is broken.
+PACKAGE = "skmixdp"
 
 #: Seconds of the processor within which a sabotage must be found.
 LIMIT = 60.0
@@ -20,7 +24,7 @@ LIMIT = 60.0
 _PATIENCE = 300.0
 
 #: All that tests need of the repository.
-_COPIED = ("skmixdp", "tests", "pyproject.toml", "setup.cfg")
+_COPIED = (PACKAGE, "tests", "pyproject.toml", "setup.cfg")
 
 
 @dataclass(frozen=True)
@@ -64,24 +68,29 @@ def copy_to(folder: Path) -> None:
             shutil.copy(source, folder / name)
 
 
-def apply(sabotage: Sabotage, folder: Path) -> None:
-    """Break the package in a folder.
+def edited(edit: Edit, package: Path) -> tuple[Path, str]:
+    """The file of a package that an edit changes, and its new text.
 
     Raises
     ------
     ValueError
-        If a text that is to be replaced does not occur exactly once: the code has moved, and the sabotage
-        would do nothing, or something else.
+        If what is to be replaced does not occur exactly once: the sabotage would do nothing, or
+        something else.
     """
+    places = [found for found in definitions(package, edit.name) for _ in found.spans_of(edit.old)]
+    if len(places) != 1:
+        raise ValueError(
+            f"{edit.old!r} occurs {len(places)} times in what is named {edit.name} and must occur once; "
+            "write the sabotage anew for the code as it is."
+        )
+    return places[0].path, places[0].edited(edit.old, edit.new)
+
+
+def apply(sabotage: Sabotage, folder: Path) -> None:
+    """Break the package in a folder."""
     for edit in sabotage.edits:
-        path = folder / edit.file
-        text = path.read_text(encoding="utf-8")
-        if (count := text.count(edit.old)) != 1:
-            raise ValueError(
-                f"{sabotage.name}: {edit.old!r} occurs {count} times in {edit.file} and must occur once; "
-                "write the sabotage anew for the code as it is."
-            )
-        path.write_text(text.replace(edit.old, edit.new), encoding="utf-8")
+        path, text = edited(edit, folder / PACKAGE)
+        path.write_text(text, encoding="utf-8")
 
 
 def run_tests(folder: Path, tests: Sequence[str], patience: float = _PATIENCE) -> Outcome:

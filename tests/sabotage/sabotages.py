@@ -9,17 +9,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Edit:
-    """A replacement in the source.
+    """A replacement in the source of a function, method or constant.
 
     Attributes
     ----------
-    file : str
-        Path from the root of the repository.
+    name : str
+        Qualified name, without the module: ``PoissonBatch.draw``.
     old, new : str
-        ``old`` occurs in the file exactly once.
+        The tokens of ``old`` occur exactly once in all that has this name in the package. They are those that
+        :func:`ast.unparse` writes, so line breaks, comments, quotes and needless brackets do not matter.
     """
 
-    file: str
+    name: str
     old: str
     new: str
 
@@ -46,9 +47,9 @@ class Sabotage:
     tests: tuple[str, ...]
 
 
-def _sabotage(name: str, breaks: str, file: str, old: str, new: str, *tests: str) -> Sabotage:
-    """One edit in the package."""
-    return Sabotage(name, breaks, (Edit(f"skmixdp/{file}", old, new),), tests)
+def _sabotage(name: str, breaks: str, edited: str, old: str, new: str, *tests: str) -> Sabotage:
+    """One edit in what is named ``edited``."""
+    return Sabotage(name, breaks, (Edit(edited, old, new),), tests)
 
 
 _EVERYWHERE = "tests/statistical/test_noise_everywhere.py::test_the_noise_of_a_path_is_what_is_stated"
@@ -60,7 +61,6 @@ _RESUMED = "tests/unit/estimators/test_resumable.py::"
 _RELEASE = "tests/unit/engine/test_release.py::"
 _GRADIENTS = "tests/property/test_module_gradients.py::"
 _RECORD = "tests/property/test_per_instance.py::"
-_COMPILED = "skmixdp/_linear/products.py"
 _FIT_MANY = "tests/sklearn/test_fit_many.py::"
 _TABLES = "tests/property/test_table_neighbours.py::"
 _OF_TABLES = "tests/property/test_charges_of_tables.py::"
@@ -86,7 +86,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "noise x 0.66, as it is asked for",
         "Every release has two thirds of the noise that is accounted for.",
-        "_engine/release.py",
+        "GaussianMechanism.noise_scale",
         "self.noise_multiplier * part.sensitivity",
         "0.66 * self.noise_multiplier * part.sensitivity",
         _RELEASE + "test_each_part_gets_its_own_noise",
@@ -94,7 +94,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "noise x 0.66, as it is drawn",
         "The noise source draws less than it is asked for.",
-        "privacy/noise.py",
+        "NoiseSource.add_noise",
         "array + scale * self.normal",
         "array + 0.66 * scale * self.normal",
         "tests/statistical/test_noise_scale.py::test_released_sums_carry_the_stated_noise[0.5-1.0-seeded]",
@@ -102,7 +102,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "noise truncated at 3 standard deviations",
         "Sums further than that from the released ones are ruled out, which no epsilon allows.",
-        "privacy/noise.py",
+        "NoiseSource.add_noise",
         "scale * self.normal(array.shape)",
         "scale * np.clip(self.normal(array.shape), -3, 3)",
         "tests/statistical/test_noise_tails.py::test_continuous_draws_have_gaussian_tails[None]",
@@ -110,7 +110,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "noise x 0.9 for arrays of more than 32 rows",
         "Heads of many classes have less noise than is accounted for; those of a few are sound.",
-        "privacy/noise.py",
+        "NoiseSource.add_noise",
         "array + scale * self.normal",
         "array + (0.9 if len(array) > 32 else 1.0) * scale * self.normal",
         "tests/statistical/test_noise_of_large_arrays.py::test_large_arrays_have_the_noise_that_is_stated"
@@ -119,25 +119,29 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "noise x 1e-6 on Poisson batches",
         "Fits with batch_size release their sums almost exactly; all others are sound.",
-        "_engine/loop.py",
-        "        view = info.view.data.view(W)\n",
-        "        view = info.view.data.view(W)\n        "
-        "mechanism.noise_multiplier = (1 if batch is None else 1e-6) * plan.noise_multiplier\n",
+        "training",
+        "view = info.view.data.view(W)",
+        (
+            "view = info.view.data.view(W)\n"
+            "mechanism.noise_multiplier = (1 if batch is None else 1e-6) * plan.noise_multiplier"
+        ),
         _EVERYWHERE + "[Poisson]",
     ),
     _sabotage(
         "noise x 1e-6 on folds",
         "Fits to some of the rows, as in a cross-validation, release their sums almost exactly.",
-        "_engine/loop.py",
-        "        view = info.view.data.view(W)\n",
-        "        view = info.view.data.view(W)\n        "
-        "mechanism.noise_multiplier = (1 if run.members is None else 1e-6) * plan.noise_multiplier\n",
+        "training",
+        "view = info.view.data.view(W)",
+        (
+            "view = info.view.data.view(W)\n"
+            "mechanism.noise_multiplier = (1 if run.members is None else 1e-6) * plan.noise_multiplier"
+        ),
         _EVERYWHERE + "[folds]",
     ),
     _sabotage(
         "share ignored in the noise",
         "Several arrays that are released in one step have the noise of one.",
-        "_engine/release.py",
+        "GaussianMechanism.noise_scale",
         "part.sensitivity / math.sqrt(part.share)",
         "part.sensitivity",
         _RELEASE + "test_each_part_gets_its_own_noise",
@@ -145,7 +149,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "public weight applied to the noise",
         "The noise is made smaller by the weight of the private gradient, by which only its sum may be.",
-        "_engine/loop.py",
+        "training",
         "GaussianMechanism(plan.noise_multiplier, plan",
         "GaussianMechanism(plan.noise_multiplier * (1 - plan.public_weight(1, info.view)), plan",
         _EVERYWHERE + "[adamix]",
@@ -153,15 +157,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "GEP's coordinates without noise",
         "One of two arrays of a step leaves the rows as it is.",
-        "_engine/release.py",
-        "noisy.append(self.noise.add_noise(array,",
-        "noisy.append(array if part.share < 1 and array.ndim == 1 else self.noise.add_noise(array,",
+        "GaussianMechanism.add_noise",
+        "noisy.append(self.noise.add_noise(array",
+        "noisy.append(array if part.share < 1 and array.ndim == 1 else self.noise.add_noise(array",
         _EVERYWHERE + "[gep]",
     ),
     _sabotage(
         "means of a scaler without noise",
         "NoisyScaler keeps the exact means of private columns and makes only the deviations noisy.",
-        "preprocessing/_noisy_scaler.py",
+        "NoisyScaler._fit_within",
         "np.clip(noisy[:n_features] / (weight * n_terms), -1, 1)",
         "np.clip(contributions[:, :n_features].mean(axis=0) / weight, -1, 1)",
         "tests/sklearn/test_noisy_scaler.py::test_a_seed_is_reproducible_and_said_to_be_not_private",
@@ -169,16 +173,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "exact sums in a report",
         "A hidden attribute of a scaler's report, which pickles keep, holds the sums before their noise.",
-        "_learning/noisy_sums.py",
-        "    return result, report\n",
-        '    object.__setattr__(report, "_sums", next(table.blocks()).sum(axis=0))\n'
-        "    return result, report\n",
+        "noisy_sums",
+        "return (result, report)",
+        'object.__setattr__(report, "_sums", next(table.blocks()).sum(axis=0))\nreturn (result, report)',
         "tests/property/test_nothing_is_kept.py::test_no_exact_sum_and_no_row_is_kept[scaler]",
     ),
     _sabotage(
         "class counts forgotten if the start is left out",
         "What balanced weights cost is spent again by a fit that leaves its public rows out.",
-        "estimators/_course.py",
+        "_unused",
         'return {name if name == "class counts" else f"unused {name}": share for',
         'return {f"unused {name}": share if name != "class counts" else 0.0 for',
         "tests/property/test_charges_add_up.py::test_a_start_that_is_left_out_is_paid_for[balanced-True]",
@@ -186,7 +189,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "counts with a sensitivity of 1/2",
         "The noise of private scores is half of what is charged.",
-        "_learning/facts.py",
+        "counts_query",
         "(ReleasedArray(1.0, share),)",
         "(ReleasedArray(0.5, share),)",
         "tests/unit/learning/test_counting.py::"
@@ -195,7 +198,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "geometry that spends the whole budget",
         "Mean and directions have the noise of the whole budget, which the training spends again.",
-        "privacy/accounting/events.py",
+        "Budget.multiplier",
         "math.sqrt(n_releases / share)",
         "math.sqrt(n_releases)",
         _GEOMETRY + "[no public rows]",
@@ -203,7 +206,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a comparison that nothing is set aside for",
         "The comparison of two heads comes on top of a budget that the steps have spent.",
-        "_engine/plan.py",
+        "make_plan",
         "share -= sum(costs)",
         "share -= 1e-9",
         _GEOMETRY + "[public rows]",
@@ -211,7 +214,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a check of the start that nothing is set aside for",
         "The count of private rows that the public head gets right comes on top of a budget that is spent.",
-        "estimators/_course.py",
+        "course",
         'checking = {"check of the start": check} if check else {}',
         'checking = {"check of the start": 1e-9} if check else {}',
         _GEOMETRY + "[public rows]",
@@ -219,7 +222,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "compared heads with the sensitivity of one",
         "The noise of several differences is that of a single one.",
-        "_learning/facts.py",
+        "sensitivity_of",
         "math.sqrt(n_sums) * (1 + 1e-9)",
         "1.0",
         "tests/unit/learning/test_comparison.py::test_the_sensitivity_is_reached_and_not_more_than_needed",
@@ -227,7 +230,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "class counts with a sensitivity of 1/2",
         "The noise of class counts is half of what is accounted for.",
-        "_learning/facts.py",
+        "counts_query",
         "(ReleasedArray(1.0, share),)",
         "(ReleasedArray(0.5, share),)",
         "tests/statistical/test_class_counts.py::test_counts_carry_the_noise_of_their_multiplier",
@@ -235,7 +238,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "compared squared errors with a sensitivity of 1/2",
         "The noise of the checks of a regression is half of what is charged.",
-        "_learning/targets.py",
+        "gains_query",
         "(scalars(1.0, len(others), 1.0),)",
         "(scalars(0.5, len(others), 1.0),)",
         _TARGETS + "test_the_sensitivity_is_reached_and_not_more_than_needed[1]",
@@ -243,7 +246,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "compared squared errors without a clip",
         "A target far out decides whether the public rows are left out.",
-        "_learning/targets.py",
+        "_gains",
         "loss) / limit, 1.0)",
         "loss) / limit, 1e9)",
         _TARGETS + "test_no_neighbour_moves_the_sum_by_more_than_its_noise_is_for[far-float64]",
@@ -251,7 +254,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a check of public targets with a tenth of its noise",
         "The sum that tells whether a regression keeps its public rows costs a hundred times what is stated.",
-        "_learning/targets.py",
+        "start_predicts",
         "GaussianMechanism(multiplier, 1",
         "GaussianMechanism(0.1 * multiplier, 1",
         _GEOMETRY + "[regression, public rows]",
@@ -259,7 +262,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "second moments without a clip",
         "Rows longer than 1 add more to the noisy power method than is stated.",
-        "_learning/facts.py",
+        "_second_moments",
         "clip_rows(Z, block, _CLIP)",
         "clip_rows(Z, block, L2Clip(1e9))",
         "tests/unit/learning/test_geometry.py::test_no_row_adds_more_than_length_one_to_the_second_moments",
@@ -268,7 +271,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "the same noise in every step",
         "The difference of two releases is free of noise.",
-        "privacy/noise.py",
+        "NoiseSource.add_noise",
         "scale * self.normal(array.shape)",
         "scale * self.__dict__.setdefault(str(array.shape), self.normal(array.shape))",
         _EVERYWHERE + "[full batch]",
@@ -276,7 +279,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "noise of NumPy's default_rng(0)",
         "Anyone can draw the noise again and subtract it.",
-        "privacy/noise.py",
+        "_generator_of",
         "np.random.Generator(AESCounter(key=key))",
         "np.random.default_rng(0)",
         "tests/unit/privacy/test_noise.py::test_fresh_sources_differ_and_are_cryptographic",
@@ -285,7 +288,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "keys of 16 bits",
         "An attacker tries out all noise that a fit can have, within a minute.",
-        "privacy/noise.py",
+        "_generator_of",
         "secrets.randbits(128)",
         "secrets.randbits(16)",
         "tests/unit/privacy/test_noise.py::test_keys_come_from_the_operating_system",
@@ -293,7 +296,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "discrete noise that is continuous",
         "Low-order bits of discrete releases tell what was added up.",
-        "privacy/noise.py",
+        "DiscreteNoise.add_noise",
         "return noisy.reshape(array.shape) * grid",
         "return super().add_noise(array, scale, grid)",
         "tests/unit/privacy/test_noise.py::test_discrete_noise_stays_on_the_grid",
@@ -301,7 +304,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a Poisson batch drawn once and kept",
         "The same rows take part in every step, and amplification by sampling is claimed for nothing.",
-        "components/steps.py",
+        "PoissonBatch.draw",
         "return noise.uniform((n_private,)) < self.rate(n_private)",
         'return self.__dict__.setdefault("kept", noise.uniform((n_private,)) < self.rate(n_private))',
         "tests/statistical/test_poisson.py::test_a_batch_is_drawn_anew_in_each_step[60]",
@@ -309,7 +312,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "ModelMix with sign(0) = 0",
         "The first step, which starts from two equal heads, is not mixed and is accounted for as if it were.",
-        "algorithms/modelmix/wrapping.py",
+        "MixingDescent.step",
         "np.where(gap >= 0, least / 2, -least / 2)",
         "np.sign(gap) * least / 2",
         "tests/unit/algorithms/test_modelmix.py::test_equal_heads_are_pushed_apart_upwards",
@@ -318,7 +321,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "clip x 1.5",
         "Gradients are half as long again as the sensitivity says.",
-        "components/clipping.py",
+        "clip_rows",
         "shorten_rows(R, lengths, threshold)",
         "shorten_rows(R, lengths, 1.5 * threshold)",
         "tests/property/test_sensitivity.py::test_no_row_contributes_more_than_the_clip_states[l2]",
@@ -327,8 +330,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "compiled clip x 1.001, unchecked",
         "Gradients of tables are a little longer than the sensitivity says, and no check stops the loops.",
         (
-            Edit(_COMPILED, "np.float32(threshold / (1 +", "np.float32(1.001 * threshold / (1 +"),
-            Edit(_COMPILED, "return sums if is_right(sums) else None", "return sums"),
+            Edit("compiled", "np.float32(threshold / (1 +", "np.float32(1.001 * threshold / (1 +"),
+            Edit("compiled", "return sums if is_right(sums) else None", "return sums"),
         ),
         ("tests/property/test_compiled_loops.py::test_one_row_alone_obeys_its_clip",),
     ),
@@ -336,19 +339,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "compiled clip of residuals, unchecked",
         "Compiled loops clip residuals as if all rows had unit length, and no check stops them.",
         (
-            Edit(
-                "skmixdp/_linear/loops.py",
-                "bound = np.sqrt(squares[i]) * lengths[i]",
-                "bound = np.sqrt(squares[i])",
-            ),
-            Edit(_COMPILED, "return sums if is_right(sums) else None", "return sums"),
+            Edit("_clip_softmax", "bound = np.sqrt(squares[i]) * lengths[i]", "bound = np.sqrt(squares[i])"),
+            Edit("compiled", "return sums if is_right(sums) else None", "return sums"),
         ),
         ("tests/property/test_compiled_loops.py::test_one_row_alone_obeys_its_clip",),
     ),
     _sabotage(
         "clip x 1.5 for single sums",
         "DOPE, GEP and the statistics of a scaler are clipped too late.",
-        "components/clipping.py",
+        "L2Clip.weights",
         "threshold = float(self.threshold)",
         "threshold = 1.5 * float(self.threshold)",
         "tests/property/test_difference_bounds.py::test_no_difference_from_a_centre_exceeds_the_clip[arrays]",
@@ -356,23 +355,23 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "rows' lengths left out of the clip",
         "A long row contributes as much more as it is longer.",
-        "components/clipping.py",
-        "    lengths = block.norms if R.dtype == np.float64 else block.single_norms\n",
-        "    lengths = np.ones(len(R), R.dtype)\n",
+        "clip_rows",
+        "lengths = block.norms if R.dtype == np.float64 else block.single_norms",
+        "lengths = np.ones(len(R), R.dtype)",
         "tests/property/test_sensitivity.py::test_no_row_contributes_more_than_the_clip_states[l2]",
     ),
     _sabotage(
         "row norm bound without its slack",
         "Lengths whose squares are added up in float32 come out too short, and clips too long.",
-        "_linear/arrays.py",
-        "    squares *= 1 + 2 * dot_error(k + 5, dtype)\n",
-        "",
+        "row_norm_bounds",
+        "squares *= 1 + 2 * dot_error(k + 5, dtype)",
+        "pass",
         "tests/unit/linear/test_products.py::test_bounds_on_row_lengths_are_bounds_and_close",
     ),
     _sabotage(
         "differences without the rounding of their lengths",
         "A gradient that nearly equals the public one has a computed length of nothing and is not clipped.",
-        "components/dope.py",
+        "deviation_bounds",
         "bounds = (square.clip(min=0) + slack) ** 0.5 + 2 * eps * lengths",
         "bounds = square.clip(min=0) ** 0.5",
         "tests/property/test_difference_bounds.py::test_no_difference_from_a_centre_exceeds_the_clip[arrays]",
@@ -380,7 +379,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "discrete contributions rounded to the nearest",
         "Contributions get longer than their clip by rounding to the grid.",
-        "_rows/source.py",
+        "truncated",
         "namespace_of(contributions).trunc(",
         "namespace_of(contributions).round(",
         "tests/unit/rows/test_memory.py::TestExactSums::test_rounding_lengthens_no_contribution",
@@ -388,7 +387,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "losses that are not clipped",
         "A row's loss along a random direction is released without a bound.",
-        "components/zeroth_order.py",
+        "clipped",
         "return np.clip(values, -bound, bound, out=values)",
         "return values",
         "tests/property/test_module_sensitivity.py::"
@@ -397,7 +396,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "softmax shifted for all rows of a block",
         "One row with large outputs moves the last bits of what all other rows contribute.",
-        "_linear/losses.py",
+        "SoftmaxLoss.residuals",
         "largest - largest.clip(-_FAR, _FAR)",
         "largest",
         "tests/property/test_row_locality.py::test_residuals_and_their_lengths_are_a_row_s_own",
@@ -405,7 +404,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a module's trial returns at once",
         "Modules that mix the rows of a batch are trained, and no clip bounds what one row does.",
-        "estimators/_modules/probe.py",
+        "check_forward",
         "size = max(size, _FIRST)",
         "return",
         "tests/unit/estimators/modules/test_probe.py::test_modules_that_mix_rows_are_refused[0-Capacity]",
@@ -413,7 +412,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "members of a fold ignored",
         "A fit to some of the rows uses all of them, and its number of rows is wrong.",
-        "_engine/loop.py",
+        "training",
         "mechanism.begin_step(run.members, None if",
         "mechanism.begin_step(None, None if",
         "tests/sklearn/test_fit_many.py::"
@@ -422,7 +421,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "rows of other batches take part",
         "Heads that are trained together get the sums of each other's batches and folds.",
-        "_rows/answering.py",
+        "_masked",
         "part[in_library_of(part, ~mask[rows])] = 0",
         "part[in_library_of(part, ~mask[rows])] *= 1",
         "tests/unit/rows/test_sources.py::test_requests_with_batches_of_their_own_are_answered_in_one_pass"
@@ -431,32 +430,32 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "heads grouped by equality of private labels",
         "Heads with other weights for a class share passes if no private row has it, as callbacks tell.",
-        "estimators/_course.py",
-        "and mine.labels == theirs.labels\n",
-        "and (mine.labels == theirs.labels or np.array_equal(mine.y, theirs.y))\n",
+        "HeadRows.same_as",
+        "and mine.labels == theirs.labels",
+        "and (mine.labels == theirs.labels or np.array_equal(mine.y, theirs.y))",
         _FIT_MANY + "test_no_label_decides_which_heads_share_a_pass[0]",
     ),
     _sabotage(
         "heads that share rows if under 0.1% of labels differ",
         "Heads with other weights for a class share passes if few private rows have it.",
-        "estimators/_course.py",
-        "and mine.labels == theirs.labels\n",
-        "and (mine.labels == theirs.labels or 0 < np.mean(mine.y != theirs.y) < 1e-3)\n",
+        "HeadRows.same_as",
+        "and mine.labels == theirs.labels",
+        "and (mine.labels == theirs.labels or 0 < np.mean(mine.y != theirs.y) < 1e-3)",
         _FIT_MANY + "test_no_label_decides_which_heads_share_a_pass[1]",
     ),
     _sabotage(
         "a batch gathered without places",
         "A row of a random batch moves later rows to other places in products and to other panels of sums.",
-        "_rows/answering.py",
-        "lane = index % lanes\n",
-        "lane = np.arange(len(index)) % lanes\n",
+        "rounds",
+        "lane = index % lanes",
+        "lane = np.arange(len(index)) % lanes",
         "tests/property/test_places_in_batches.py::"
         "test_what_others_contribute_does_not_depend_on_a_row[memory-float32-whitened]",
     ),
     _sabotage(
         "gathered batches without the error of their sums",
         "Rows that move to other blocks are rounded anew, and no sensitivity says so.",
-        "_linear/sums.py",
+        "sum_error",
         "n_blocks = -(-n_rows // block_rows) if moving else 1",
         "n_blocks = 1",
         "tests/unit/linear/test_sums.py::test_rows_that_move_cost_the_rounding_of_all_blocks",
@@ -464,7 +463,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a module's batch gathered without places",
         "Rows of a random batch pass through a module in another place if another row is in the batch.",
-        "estimators/_modules/rows.py",
+        "ModuleRows.order",
         "return np.concatenate(list(rounds(taking_part, size)))",
         "return np.flatnonzero(taking_part)",
         "tests/unit/estimators/modules/test_failing_rows.py::test_a_row_has_its_place_whatever_else_is_in_a_batch",
@@ -472,7 +471,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "gradients of a module clipped by their mean norm",
         "A row with a long gradient is clipped as a usual one, and moves a sum by more than is stated.",
-        "estimators/_modules/gradients.py",
+        "gradients_of",
         "norms = row_norm_bounds(G)",
         "norms = np.full(len(G), row_norm_bounds(G).mean())",
         f"{_GRADIENTS}test_no_row_moves_a_step_by_more_than_its_sensitivity[noisy-gd-perceptron]",
@@ -480,7 +479,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "gradients of a module measured without the last parameter",
         "Norms are too small by the gradient of one bias, and clipped gradients longer than the clip.",
-        "estimators/_modules/gradients.py",
+        "gradients_of",
         "norms = row_norm_bounds(G)",
         "norms = row_norm_bounds(G[:, :-1])",
         f"{_GRADIENTS}test_no_row_moves_a_step_by_more_than_its_sensitivity[noisy-gd-perceptron]",
@@ -488,7 +487,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "gradients of a module taken of the mean of a chunk",
         "Each row contributes the mean gradient of its chunk, which one row can turn.",
-        "estimators/_modules/gradients.py",
+        "row_gradients",
         "for name in parameters.names], dim=1)",
         "for name in parameters.names], dim=1).mean(0).expand(len(x), -1)",
         f"{_GRADIENTS}test_other_rows_contribute_the_same_bits[perceptron]",
@@ -496,35 +495,38 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "gradients of a module that are not finite are kept",
         "One row makes a sum infinite or NaN, whatever the noise.",
-        "estimators/_modules/gradients.py",
-        "        G[~finite] = 0\n",
-        "",
+        "gradients_of",
+        "G[~finite] = 0",
+        "pass",
         f"{_GRADIENTS}test_no_row_moves_a_step_by_more_than_its_sensitivity[noisy-gd-steep]",
         "tests/unit/estimators/modules/test_first_order.py::test_gradients_that_are_not_finite_are_zero",
     ),
     _sabotage(
         "gradients of rows outside of a batch",
         "Rows that were not drawn take part in a step, and amplification by sampling is claimed for nothing.",
-        "estimators/_modules/gradients.py",
-        "yield _visit(rows, G,",
-        "rows = rows if request.batch.taken is None else np.full_like(rows, np.argmax(request.batch.taken))\n"
-        "            yield _visit(rows, G,",
+        "GradientRows._visits",
+        "yield _visit(rows, G",
+        (
+            "if request.batch.taken is not None:\n"
+            "    rows = np.full_like(rows, np.argmax(request.batch.taken))\n"
+            "yield _visit(rows, G"
+        ),
         "tests/unit/estimators/modules/test_first_order.py::"
         "test_a_linear_module_is_trained_as_the_head_that_it_is",
     ),
     _sabotage(
         "gradients of a module without a trial",
         "A module whose backward pass mixes the rows of a chunk is trained, and no clip bounds one row.",
-        "estimators/_modules/probe.py",
-        "    if gradients is not None:\n",
-        "    if gradients is None:\n",
+        "check_forward",
+        "if gradients is not None:",
+        "if gradients is None:",
         "tests/unit/estimators/modules/test_first_order.py::"
         "test_a_module_that_mixes_gradients_alone_is_refused",
     ),
     _sabotage(
         "no rounding stated for sums of a module's gradients",
         "Rounding moves a sum by more than its stated sensitivity.",
-        "estimators/_modules/gradients.py",
+        "GradientRows.sum_error",
         "return stated_error(request, self.n_rows, np.float64, block_rows=block_rows)",
         "return super().sum_error(request)",
         "tests/unit/estimators/modules/test_first_order.py::test_the_rounding_of_sums_is_stated",
@@ -532,15 +534,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a module that fails on a row ends the fit",
         "The step at which a fit ends tells that a row was in its batch.",
-        "estimators/_modules/forward.py",
-        "            if len(tried) > 1:\n",
-        "            if len(tried) == len(x):\n                raise\n            if len(tried) > 1:\n",
+        "separately",
+        "if len(tried) > 1:",
+        "if len(tried) == len(x):\n    raise\nif len(tried) > 1:",
         "tests/unit/estimators/modules/test_failing_rows.py::test_a_row_that_fails_at_a_later_step_ends_nothing",
     ),
     _sabotage(
         "an error after the charge that quotes what a module says",
         "The error that ends a fit holds a private row, and so do the logs that it ends in.",
-        "estimators/_module.py",
+        "module_course",
         "withheld = type(error).__name__",
         "withheld = repr(error)",
         "tests/unit/estimators/modules/test_failing_rows.py::"
@@ -549,15 +551,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "rows after a failure pass in other places",
         "A row on which a module fails moves the last bits of what all rows of its chunk contribute.",
-        "estimators/_modules/forward.py",
-        "        places = np.full(len(x), tried[0])\n        places[tried] = tried\n",
-        "        places = np.resize(tried, len(x))\n        tried = np.unique(places)\n",
+        "separately",
+        "places = np.full(len(x), tried[0])\nplaces[tried] = tried",
+        "places = np.resize(tried, len(x))\ntried = np.unique(places)",
         "tests/unit/estimators/modules/test_failing_rows.py::test_other_rows_keep_their_losses_and_their_places",
     ),
     _sabotage(
         "losses that are not numbers win",
         "A candidate at which a module fails on many rows has a loss of 0 and is chosen.",
-        "components/zeroth_order.py",
+        "CandidateQuery._losses",
         "clipped(probe.losses(Z, block.y), self.loss_clip, self.loss_clip)",
         "clipped(probe.losses(Z, block.y), self.loss_clip)",
         "tests/unit/estimators/modules/test_failing_rows.py::test_a_candidate_that_fails_does_not_win",
@@ -565,7 +567,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "TensorFloat-32 on devices",
         "Weighted residuals and rows are rounded to 11 bits after the clip, if the user allows it elsewhere.",
-        "_rows/tensors.py",
+        "full_precision.__enter__",
         'torch.set_float32_matmul_precision("highest")',
         'torch.set_float32_matmul_precision("high")',
         "tests/unit/rows/test_devices.py::TestPrecision::test_by_the_setting_for_all[high]",
@@ -574,7 +576,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "sums of one block left out",
         "The last rows have no part in what is released, while the report counts them.",
-        "_rows/answering.py",
+        "selections",
         "for start in range(0, n_rows, block_rows):",
         "for start in range(0, max(n_rows - block_rows, 1), block_rows):",
         "tests/unit/rows/test_memory.py::test_answers_equal_dense_sums_whatever_the_blocks",
@@ -582,15 +584,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "panels of any number of rows",
         "Sums in float32 run over a million rows, and their stated error is that of a few hundred.",
-        "_linear/products.py",
-        "    k, d_in = C.shape[1], X.shape[1]\n",
-        "    k, d_in, panel_rows = C.shape[1], X.shape[1], 2**24\n",
+        "add_products",
+        "k, d_in = (C.shape[1], X.shape[1])",
+        "k, d_in, panel_rows = (C.shape[1], X.shape[1], 2**24)",
         _ROUNDING + "test_sums_in_single_precision_are_short_on_every_source[memory]",
     ),
     _sabotage(
         "panels of any number of rows on a device",
         "Sums of tensors in float32 run over a million rows; their stated error is that of a few hundred.",
-        "_rows/tensors.py",
+        "add_tensor_products",
         "n_panels = len(X) // PANEL_ROWS",
         "n_panels = 0",
         _ROUNDING + "test_tensors_are_added_up_in_short_sums",
@@ -598,7 +600,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "sums without a stated error",
         "Sensitivities leave out the rounding of sums of rows in memory.",
-        "_rows/memory.py",
+        "InMemoryRows.sum_error",
         "return stated_error(request, self.n_rows, self._X.dtype)",
         "return EXACT",
         _RELEASE + "test_the_rounding_of_sums_is_part_of_the_sensitivity",
@@ -606,7 +608,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "decoded rows in a file that stays",
         "Private rows stay on the disk in the clear when a fit is killed.",
-        "_rows/temporary.py",
+        "temporary_memory",
         "tempfile.TemporaryFile(dir=folder)",
         "tempfile.NamedTemporaryFile(dir=folder, delete=False)",
         "tests/unit/rows/test_temporary.py::test_nothing_is_left_when_a_fit_is_killed",
@@ -614,15 +616,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a full disk that ends a fit after its charge",
         "Space for preprocessed rows is asked for after the charge, so a fit that ends has cost its budget.",
-        "_rows/streamed.py",
-        "        temporary_memory(self.shape[0], self.shape[1] + 1, dtype)\n",
-        "",
+        "StreamedTable.passing_rows",
+        "temporary_memory(self.shape[0], self.shape[1] + 1, dtype)",
+        "pass",
         "tests/unit/rows/test_temporary.py::test_a_disk_that_is_too_full_is_refused_before_the_charge",
     ),
     _sabotage(
         "decoded rows that are not finite",
         "A row that is not finite makes the sums NaN, which tells that it exists.",
-        "_rows/streamed.py",
+        "StreamedTable._decoded",
         "check_finite(finite_rows(piece).all(), shard.file)",
         "check_finite(True, shard.file)",
         "tests/unit/rows/test_bad_rows.py::test_a_row_that_is_not_finite",
@@ -630,18 +632,18 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "sums without a stated error on disk",
         "Sensitivities leave out the rounding of sums of rows that are read block by block.",
-        "_rows/streamed.py",
-        "whitening, stretch = self._whitening, self._map.stretch\n",
-        "return EXACT\n",
+        "StreamedRows.sum_error",
+        "whitening, stretch = (self._whitening, self._map.stretch)",
+        "return EXACT",
         _ROUNDING
         + "test_no_source_states_less_than_its_precision_loses[memory map, as if wide-float32-False]",
     ),
     _sabotage(
         "rounding of sparse rows without the stretch for differences",
         "Centred sparse rows are differences of much longer terms, whose rounding is not stated.",
-        "_rows/sparse.py",
-        ", stretch=longer\n",
-        ", stretch=longer / longer\n",
+        "SparseRows.sum_error",
+        ", stretch=longer",
+        ", stretch=longer / longer",
         "tests/property/test_sparse_rounding.py::"
         "test_no_row_moves_the_rounding_by_more_than_is_stated[12-False]",
     ),
@@ -649,8 +651,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "DOPE's sums in float32",
         "Sums of long gradients are rounded by more than the short differences that are released of them, "
         "for which the noise would have to be twenty times as large.",
-        "components/dope.py",
-        "            panel_rows=0,\n",
+        "DopeQuery.step",
+        "panel_rows=0,",
         "",
         "tests/property/test_longest_terms.py::test_the_rounding_of_long_terms_costs_next_to_no_noise"
         "[dope-sgd-float32-inf]",
@@ -659,8 +661,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "GEP's sums in float32",
         "Sums of long gradients are rounded by more than the short residuals that are released of them, "
         "for which the noise would have to be twenty times as large.",
-        "components/gep.py",
-        "            panel_rows=panel_rows_for(_MARGIN / shortest),\n",
+        "GepQuery.step",
+        "panel_rows=panel_rows_for(_MARGIN / shortest),",
         "",
         "tests/property/test_longest_terms.py::test_the_rounding_of_long_terms_costs_next_to_no_noise"
         "[gep-float32-inf]",
@@ -668,15 +670,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "DOPE's terms stated as short as what is released",
         "The rounding of sums is stated for released differences, a thousandth of what is added up.",
-        "components/dope.py",
-        "ReleasedArray(sensitivity, longest_term=terms,",
-        "ReleasedArray(sensitivity,",
+        "difference_part",
+        "ReleasedArray(sensitivity, longest_term=terms",
+        "ReleasedArray(sensitivity",
         "tests/property/test_longest_terms.py::test_no_term_is_longer_than_is_stated[dope-sgd]",
     ),
     _sabotage(
         "GEP's terms stated as short as what is released",
         "The rounding of sums is stated for released residuals, a thousandth of what is added up.",
-        "components/gep.py",
+        "GepQuery._parts",
         "longest_term=_MARGIN / shortest * sensitivity,",
         "",
         "tests/property/test_longest_terms.py::test_no_term_is_longer_than_is_stated[gep]",
@@ -684,7 +686,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "discrete sums on too fine a grid",
         "Sums that are promised to be exact are rounded.",
-        "_rows/memory.py",
+        "sum_resolution",
         "spare = 52 -",
         "spare = 62 -",
         "tests/unit/rows/test_memory.py::TestExactSums::test_no_rounding_in_any_order",
@@ -692,16 +694,16 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a module's sums not made shorter",
         "Sums of losses move by more than the clip, by rounding.",
-        "estimators/_modules/rows.py",
-        "shorter = 1 - n_rows * 2.0**-46",
-        "shorter = 1.0",
+        "_rounded_sums",
+        "shorter = 1 - ",
+        "shorter = 1 - 0 * ",
         "tests/property/test_module_rows.py::test_a_zeroed_row_moves_the_rounded_sum_by_less_than_its_bound",
     ),
     # -- accounting -------------------------------------------------------------------------
     _sabotage(
         "accountant with T - 1",
         "One step of each fit is free.",
-        "privacy/accounting/events.py",
+        "_",
         "gaussian.epsilon_for(mu, delta)",
         "gaussian.epsilon_for(mu * math.sqrt(max(event.n_steps - 1, 0.5) / event.n_steps), delta)",
         "tests/unit/privacy/test_events.py::test_published_values",
@@ -709,7 +711,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "calibration with T - 1",
         "The noise is that of one step less than are taken.",
-        "privacy/accounting/events.py",
+        "_Terms.gaussian_multiplier",
         "full_batch = math.sqrt(n_steps)",
         "full_batch = math.sqrt(max(n_steps - 1, 1))",
         "tests/unit/privacy/test_events.py::test_any_two_determine_the_third",
@@ -717,7 +719,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "accountant of Poisson batches with T - 1",
         "One step of each fit with batch_size is free.",
-        "privacy/accounting/sampled.py",
+        "_epsilon",
         "accountant.compose(step, event.n_steps)",
         "accountant.compose(step, event.n_steps - 1)",
         "tests/unit/privacy/test_events.py::test_sampled_epsilon_is_dp_accountings",
@@ -725,7 +727,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "sampling rate halved in the event",
         "Batches are accounted for as if they were half as large.",
-        "_engine/plan.py",
+        "make_plan",
         "recipe.event(sigma, n_steps, rate, budget.noise)",
         "recipe.event(sigma, n_steps, rate if rate == 1 else rate / 2, budget.noise)",
         "tests/statistical/test_poisson.py::test_the_report_is_that_of_sampled_batches",
@@ -733,7 +735,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "replace_one without the factor 2",
         "A replaced row is accounted for as if it were a removed one.",
-        "privacy/accounting/events.py",
+        "mu_of_budget",
         "return mu / shift_of(neighboring)",
         "return mu",
         "tests/unit/privacy/test_events.py::test_any_two_determine_the_third",
@@ -741,7 +743,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "replace_one without the factor 2 in events",
         "Where epsilon follows from the noise, a replaced row is accounted for as if it were a removed one.",
-        "privacy/accounting/events.py",
+        "shift_of",
         'return 2.0 if neighboring == "replace_one" else 1.0',
         "return 1.0",
         "tests/unit/privacy/test_events.py::test_replacing_a_row_costs_twice_the_sensitivity",
@@ -749,7 +751,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "discrete noise accounted for as continuous",
         "A discrete Gaussian gets an epsilon that is proved for the continuous one alone.",
-        "privacy/accounting/events.py",
+        "GaussianEvent.mu",
         'if self.sampling_rate < 1 or self.noise == "discrete":',
         "if self.sampling_rate < 1:",
         "tests/unit/privacy/test_events.py::test_discrete_noise_costs_a_little_more_and_never_less",
@@ -757,7 +759,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "epsilon rounded down",
         "The reported epsilon lies below the exact one.",
-        "privacy/accounting/gaussian.py",
+        "epsilons_for",
         "mu * x * (1 + _SAFETY)",
         "mu * x * (1 - _SAFETY)",
         "tests/unit/privacy/test_gaussian.py::test_epsilon_is_the_safe_inverse_of_the_curve",
@@ -765,7 +767,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "more steps than are accounted for",
         "A run may go on after its last step.",
-        "_engine/release.py",
+        "GaussianMechanism.begin_step",
         "if self.step >= self.n_steps:",
         "if False:",
         _RELEASE + "test_no_step_beyond_those_that_were_paid_for",
@@ -773,7 +775,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "shares that add up to more than a step",
         "A step may release as often as it likes.",
-        "_engine/release.py",
+        "GaussianMechanism.admit",
         "self._share_left -= sum(",
         "sum(",
         _RELEASE + "test_shares_of_all_rounds_count_towards_one_step",
@@ -781,7 +783,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a search accounted for as one trial",
         "All trials of a grid together cost as much as one.",
-        "privacy/accounting/selection.py",
+        "SearchTerms.event",
         "squares = trials / trial**2",
         "squares = 1 / trial**2",
         "tests/sklearn/test_private_search.py::TestBudget::test_what_was_released_composes_to_the_budget",
@@ -789,15 +791,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "all trials of a random search are shown",
         "What must stay secret for the choice to cost so little is in cv_results_.",
-        "model_selection/_private_search.py",
-        'if plan.strategy == "random":  # the others',
-        "if False:  # the others",
+        "PrivateSearchCV.fit",
+        'if plan.strategy == "random":',
+        "if False:",
         "tests/sklearn/test_private_search.py::TestWhatIsShown::test_a_random_search_shows_the_best_trial_alone",
     ),
     _sabotage(
         "scores of a search with half the noise",
         "Noisy counts cost more than is set aside for them.",
-        "privacy/accounting/selection.py",
+        "SearchTerms.score_multiplier",
         "/ math.sqrt(self.score_share)",
         "/ math.sqrt(4 * self.score_share)",
         "tests/sklearn/test_private_search.py::TestBudget::test_what_was_released_composes_to_the_budget[counts]",
@@ -805,15 +807,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "mixing accounted for outside of the tested grids",
         "ModelMix claims amplification where its argument was never tried.",
-        "algorithms/modelmix/accountant.py",
-        "    known &= shift <= MAX_SHIFT and width >= MIN_WIDTH\n",
-        "",
+        "renyi",
+        "known &= shift <= MAX_SHIFT and width >= MIN_WIDTH",
+        "pass",
         "tests/unit/privacy/test_modelmix.py::test_nothing_is_claimed_where_nothing_was_tested",
     ),
     _sabotage(
         "half of the mixing",
         "Heads are hidden in mixtures of half the width that ModelMix is accounted for by.",
-        "algorithms/modelmix/wrapping.py",
+        "MixingDescent.step",
         "np.abs(gap) < least, np.where",
         "np.abs(gap) < least / 2, 0.5 * np.where",
         "tests/unit/algorithms/test_modelmix.py::test_the_gap_becomes_the_old_one_and_the_threshold",
@@ -822,15 +824,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a release that is not recorded",
         "A copy of a checkpoint draws the noise of the same steps again.",
-        "_engine/release.py",
-        "self.before_noise()\n",
-        "pass\n",
+        "GaussianMechanism.add_noise",
+        "self.before_noise()",
+        "pass",
         _RESUMED + "test_a_step_that_was_drawn_and_not_kept_is_left_out",
     ),
     _sabotage(
         "a lost release that is drawn again",
         "Whoever interrupts fits gets the numbers of a step with two draws of noise.",
-        "estimators/_resume.py",
+        "Checkpoint.followed",
         "elif step <= n_recorded:",
         "elif False:",
         _RESUMED + "test_a_step_that_was_drawn_and_not_kept_is_left_out",
@@ -839,15 +841,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a step that is recorded twice",
         "Two fits from copies of a checkpoint release the same steps.",
-        "privacy/ledger/_sql.py",
-        "AND dataset = ? AND steps = ?",
-        "AND dataset = ? AND steps >= ?",
+        "write_step",
+        '"UPDATE charges SET steps = ? WHERE id = ? AND dataset = ? AND steps = ?"',
+        '"UPDATE charges SET steps = ? WHERE id = ? AND dataset = ? AND steps >= ?"',
         "tests/unit/privacy/test_ledger.py::test_a_ledger_records_steps_in_their_order_and_once",
     ),
     _sabotage(
         "a checkpoint that serves any fit",
         "A fit of 30 steps goes on from one of 20, and together they spend more than was charged.",
-        "estimators/_resume.py",
+        "Checkpoint._begin",
         "if known != key:",
         "if False:",
         _RESUMED + "test_another_fit_is_refused",
@@ -858,16 +860,16 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "A fit that the ledger refuses has released everything by then.",
         (
             Edit(
-                "skmixdp/estimators/_fit.py",
+                "run_fits",
                 "charges = [_charged(start, outcomes) for start in starts]",
                 "charges = [None for start in starts]",
             ),
             Edit(
-                "skmixdp/estimators/_fit.py",
+                "run_fits",
                 "sources, charges)  #",
                 "sources, charges); [_charged(start, outcomes) for start in starts]  #",
             ),
-            Edit("skmixdp/estimators/_fit.py", "leaks=start.estimator._leaks", "leaks=()"),
+            Edit("_charged", "leaks=start.estimator._leaks", "leaks=()"),
         ),
         (
             "tests/sklearn/test_ledger_workflows.py::"
@@ -878,15 +880,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a ledger that forgets every charge but the first",
         "Charges after the first are listed and not added up.",
-        "privacy/ledger/_ledger.py",
-        "            write_account(connection, account)\n            return",
-        "            _ = account.n_charges > 1 or write_account(connection, account)\n            return",
+        "LedgerDataset.charge",
+        "write_account(connection, account)\nreturn",
+        "_ = account.n_charges > 1 or write_account(connection, account)\nreturn",
         _LEDGER + "test_running_sums_are_those_of_the_charges",
     ),
     _sabotage(
         "a ledger that admits everything",
         "Fits run whose charges exceed the budget.",
-        "privacy/ledger/_account.py",
+        "Account.after",
         "if not rule.admits(self.total, event):",
         "if False:",
         "tests/sklearn/test_ledger_workflows.py::test_over_budget_releases_nothing_and_keeps_the_earlier_fit",
@@ -894,15 +896,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a budget that promises one fit too many",
         "A team plans with a fit that the ledger will refuse.",
-        "privacy/accounting/composition.py",
-        "        return n\n",
-        "        return n + 1\n",
+        "PrivacyFilter.repetitions",
+        "return n",
+        "return n + 1",
         "tests/unit/privacy/test_fits_left.py::test_parts_of_a_budget_are_all_admitted",
     ),
     _sabotage(
         "an attacker who guesses with half of mu",
         "Cards and pages say that attackers succeed less often than they can.",
-        "privacy/report.py",
+        "attack_success",
         "ndtr(mu / 2)",
         "ndtr(mu / 4)",
         "tests/unit/privacy/test_page.py::test_the_best_attack_on_gaussian_noise_reaches_the_bound",
@@ -910,15 +912,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a page that takes any budget for Gaussian DP",
         "The page of a ledger bounds attacks on discrete noise by the curve of Gaussian noise.",
-        "privacy/ledger/_account.py",
-        "rule.order is None and self.total <= rule.most",
-        "rule.order is None",
+        "Account.attack_success",
+        "and (self.total <= rule.most)",
+        "",
         "tests/unit/privacy/test_page.py::test_what_no_sum_can_hold_is_bounded_by_the_budget",
     ),
     _sabotage(
         "a threshold that keeps the mu of one release",
         "The report of a threshold states the curve of Gaussian DP, which its discrete noise does not have.",
-        "model_selection/_threshold.py",
+        "_weaker",
         'inexact = {} if exact or not hasattr(first, "mu") else {"mu": None}',
         "inexact: dict[str, Any] = {}",
         "tests/unit/model_selection/test_threshold.py::test_a_mu_is_that_of_both_releases",
@@ -926,27 +928,28 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a private score that is not charged",
         "Counts of private rows are released and the ledger does not know of them.",
-        "estimators/_private_score.py",
-        "            self.ledger,\n            event,\n",
-        "            None,\n            event,\n",
+        "PrivateSumsMixin._noisy_sums",
+        "self.ledger,\nevent",
+        "None,\nevent",
         "tests/sklearn/test_private_search.py::TestLedger::test_a_private_score_is_charged",
     ),
     _sabotage(
         "a ledger that decides before it holds its lock",
         "Two processes that charge at once both get the last of a budget.",
-        "privacy/ledger/_ledger.py",
-        "        self.account.after(event, neighboring, unit=unit)\n\n"
-        "        def work(connection: Connection) -> Charge:\n"
-        "            account = self.ledger._account(connection, self.name)",
-        "        before = self.account\n\n"
-        "        def work(connection: Connection) -> Charge:\n"
-        "            account = before",
+        "LedgerDataset.charge",
+        (
+            "self.account.after(event, neighboring, unit=unit)\n"
+            "\n"
+            "def work(connection: Connection) -> Charge:\n"
+            "    account = self.ledger._account(connection, self.name)"
+        ),
+        "before = self.account\n\ndef work(connection: Connection) -> Charge:\n    account = before",
         "tests/unit/privacy/test_ledger_processes.py::test_exactly_one_of_two_processes_gets_the_last_of_a_budget",
     ),
     _sabotage(
         "a seed that is not reported",
         "A fit with noise that anyone can draw again is reported as private.",
-        "privacy/noise.py",
+        "NoiseSource.__init__",
         '"cryptographic" if seed is None else "seeded"',
         '"cryptographic"',
         "tests/unit/privacy/test_noise.py::test_seeds_reproduce_and_say_so",
@@ -954,7 +957,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a report that always says private",
         "The verdict of a seeded fit is that of a private one.",
-        "privacy/report.py",
+        "Document.private",
         "return not self.no_guarantee",
         "return True",
         "tests/unit/privacy/test_report.py::test_a_seeded_run_is_reported_as_not_private",
@@ -962,7 +965,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a report that keeps the verdict of a leaking fit",
         "The line of the guarantee is that of a sound fit, though the first line says that there is none.",
-        "privacy/report.py",
+        "Statement._verdict",
         'return f"NO GUARANTEE; without the leaks: {verdict}" if self.leaks else verdict',
         "return verdict",
         _DOCUMENTS + "[classes-text]",
@@ -970,7 +973,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "privacy_ forgets that classes were read from labels",
         "The fit warns that it read the classes from private labels, and its report knows nothing of it.",
-        "estimators/_checks.py",
+        "encode_classes",
         'estimator._leaks = (*estimator._leaks, "the classes were read from the private labels")',
         "pass",
         _DOCUMENTS + "[classes-text]",
@@ -978,7 +981,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "privacy_ forgets the scaler before the head",
         "The fit warns of a step that learned from private rows, and its report knows nothing of it.",
-        "preprocessing/_leaks/_enclosing.py",
+        "warn_of_leaks",
         'return report.in_words("leak")',
         "return ()",
         _DOCUMENTS + "[a scaler-text]",
@@ -986,15 +989,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a card forgets the leaks of a pipeline",
         "A card states the guarantee of a pipeline whose scaler learned from private rows.",
-        "inspection/_ensembles.py",
-        'leaks=tuple(dict.fromkeys((*report.leaks, *findings.in_words("leak", "uncounted")))),',
-        "leaks=(),",
+        "checked",
+        'leaks=tuple(dict.fromkeys((*report.leaks, *findings.in_words("leak", "uncounted"))))',
+        "leaks=()",
         _DOCUMENTS + "[a scaler-card]",
     ),
     _sabotage(
         "a card of a stack without the fits to folds",
         "A card adds up the members that are left, and leaves out the fits that were made and dropped.",
-        "inspection/_ensembles.py",
+        "checked",
         'findings.in_words("leak", "uncounted")',
         'findings.in_words("leak")',
         _DOCUMENTS + "[fits that are dropped-card]",
@@ -1002,23 +1005,23 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a ledger that keeps the guarantee of a leaking fit",
         "The page of a ledger states a budget for private rows that a leak has revealed.",
-        "privacy/ledger/_ledger.py",
-        "private, description = not leaks,",
-        "private, description = private,",
+        "LedgerDataset.charge",
+        "private, description = (not leaks,",
+        "private, description = (private,",
         _DOCUMENTS + "[classes-ledger]",
     ),
     _sabotage(
         "a private search that knows the leaks of its winner alone",
         "A report is silent on a candidate that learned from private rows, since it lost.",
-        "model_selection/_results.py",
-        "leaks=tuple(dict.fromkeys((*leaks, *inner.leaks))),",
-        "leaks=inner.leaks,",
+        "report_of",
+        "leaks=tuple(dict.fromkeys((*leaks, *inner.leaks)))",
+        "leaks=inner.leaks",
         _DOCUMENTS + "[a candidate that loses-text]",
     ),
     _sabotage(
         "scores on private rows that are taken for public ones",
         "A grid search chooses by exact scores on private rows, and no warning or card says so.",
-        "preprocessing/_leaks/_rules.py",
+        "chooses_publicly",
         'return "BaseSearchCV" in kinds(estimator) and is_public_score(estimator.scoring)',
         'return "BaseSearchCV" in kinds(estimator)',
         _DOCUMENTS + "[a search-card]",
@@ -1026,16 +1029,16 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "an error that quotes a label",
         "An error message contains a private label, and so does the log that it ends in.",
-        "_rows/table.py",
-        "; list every class in classes.",
-        ", as {y.tolist()[row]!r} is; list every class in classes.",
+        "encode_labels",
+        'f"{label} is not one of {known}; list every class in classes."',
+        'f"{label} is not one of {known}, as {y.tolist()[row]!r} is; list every class in classes."',
         "tests/unit/utils/test_validation.py::test_a_private_label_that_is_no_class_is_not_quoted",
     ),
     # -- what each row loses, and who may look on -------------------------------------------
     _sabotage(
         "a record of the training alone",
         "The privacy loss of a row leaves out what was learned before the training.",
-        "estimators/_course.py",
+        "HeadRows.open",
         "opened.record = inputs.record",
         "opened.record = None if self.once else inputs.record",
         _RECORD + "test_losses_are_those_of_neighbouring_data_sets[without public rows]",
@@ -1043,7 +1046,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a record of the first array alone",
         "The privacy loss of a row leaves out all but the first array of each release.",
-        "_engine/release.py",
+        "release",
         "in zip(stated.releases, lengths, strict=True):",
         "in zip(stated.releases[:1], lengths):",
         _RECORD + "test_losses_are_those_of_neighbouring_data_sets[gep]",
@@ -1051,15 +1054,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a replaced row recorded as a removed one",
         "The privacy loss of a row leaves out the row that takes its place.",
-        "privacy/per_instance.py",
-        "lengths = lengths + largest  # also",
-        "lengths = lengths + 0.0  # also",
+        "PerInstanceRecord.add",
+        "lengths = lengths + largest",
+        "lengths = lengths + 0.0",
         _RECORD + "test_a_replaced_row_is_replaced_by_the_worst",
     ),
     _sabotage(
         "a record that is saved with the model",
         "Whoever gets the model gets the privacy loss of each private row.",
-        "privacy/per_instance.py",
+        "PerInstanceRecord.__getstate__",
         "if not self._picklable:",
         "if False:",
         "tests/unit/audit/test_per_instance.py::test_a_recorded_estimator_is_not_pickled_unless_told",
@@ -1067,7 +1070,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "callbacks that ask for private rows",
         "A callback may score private rows after each step, without a budget.",
-        "estimators/_callbacks.py",
+        "refuse_row_callbacks",
         'for name in ("X", "y") if name in names',
         "for name in () if name in names",
         "tests/sklearn/test_callbacks.py::test_a_callback_that_would_score_private_rows_raises",
@@ -1075,7 +1078,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "callbacks that count the trials of a random search",
         "The number of trials, which must stay secret, is that of a callback's calls.",
-        "model_selection/_trials.py",
+        "silenced",
         "part.set_callbacks()",
         "pass",
         "tests/sklearn/test_callbacks.py::test_a_random_search_calls_nothing_that_would_count_its_trials",
@@ -1084,24 +1087,27 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "sums divided by the size of the batch",
         "Heads are released sums divided by the number of rows in a random batch, which is secret.",
-        "_engine/loop.py",
-        "            batch_size=info.batch_size,\n",
-        "            batch_size=info.batch_size if batch is None else max(int(batch.sum()), 1),\n",
+        "training",
+        "batch_size=info.batch_size",
+        "batch_size=info.batch_size if batch is None else max(int(batch.sum()), 1)",
         "tests/statistical/test_poisson.py::test_sums_are_divided_by_the_expected_size[60]",
     ),
     _sabotage(
         "steps without rows left out",
         "Whoever counts the releases learns how many random batches were empty.",
-        "_engine/loop.py",
-        "        rate = recipe.sampling.rate(info.n_private)\n",
-        "        if batch is not None and not batch.any():\n            continue\n"
-        "        rate = recipe.sampling.rate(info.n_private)\n",
+        "training",
+        "rate = recipe.sampling.rate(info.n_private)",
+        (
+            "if batch is not None and not batch.any():\n"
+            "    continue\n"
+            "rate = recipe.sampling.rate(info.n_private)"
+        ),
         "tests/statistical/test_poisson.py::test_empty_batches_are_steps_like_any_other",
     ),
     _sabotage(
         "batches from a generator that anyone can seed",
         "Batches come from NumPy's global generator, and a batch that is known amplifies nothing.",
-        "components/steps.py",
+        "PoissonBatch.draw",
         "noise.uniform((n_private,))",
         "np.random.random(n_private)",
         "tests/statistical/test_poisson.py::test_batches_come_from_the_secret_source_of_noise",
@@ -1109,7 +1115,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "steps beyond 500 that are not accounted for",
         "The event of a long fit has fewer steps than its plan.",
-        "_engine/plan.py",
+        "make_plan",
         "recipe.event(sigma, n_steps, rate, budget.noise)",
         "recipe.event(sigma, min(n_steps, 500), rate, budget.noise)",
         "tests/unit/engine/test_plan.py::test_every_step_is_accounted_for_however_many_there_are[1000]",
@@ -1117,20 +1123,22 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a fit that diverged runs again",
         "A head that is not finite costs its steps twice, and is charged once.",
-        "estimators/_course.py",
-        "        W = yield from of_rows(HeadRows(balanced, planned.row_map), training(run))\n",
-        "        W = yield from of_rows(HeadRows(balanced, planned.row_map), training(run))\n"
-        "        if not np.isfinite(W).all():\n"
-        "            W = yield from of_rows(HeadRows(balanced, planned.row_map), training(run))\n",
+        "course",
+        "W = (yield from of_rows(HeadRows(balanced, planned.row_map), training(run)))",
+        (
+            "W = (yield from of_rows(HeadRows(balanced, planned.row_map), training(run)))\n"
+            "if not np.isfinite(W).all():\n"
+            "    W = (yield from of_rows(HeadRows(balanced, planned.row_map), training(run)))"
+        ),
         "tests/property/test_charges_add_up.py::"
         "test_a_fit_that_diverges_releases_no_more_than_was_charged[None]",
     ),
     _sabotage(
         "geometry that sees the rows of other folds",
         "A fit to some of the rows learns its centre and directions from all of them.",
-        "estimators/_course.py",
-        "Learner(inputs.n_rows, inputs.members,",
-        "Learner(inputs.n_rows, None,",
+        "course",
+        "Learner(inputs.n_rows, inputs.members",
+        "Learner(inputs.n_rows, None",
         "tests/property/test_replay.py::"
         "test_fits_side_by_side_searches_and_counts_show_what_their_noise_pays_for"
         "[folds without the row, default-duplicated-warn]",
@@ -1138,7 +1146,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "the constant of the intercept left out of lengths",
         "Rows are longer than the lengths by which they are clipped.",
-        "_rows/memory.py",
+        "InMemoryRows.mapped",
         "norms=norms if value is None else np.hypot(norms, value)",
         "norms=norms",
         "tests/unit/rows/test_mapped_rows.py::test_an_appended_constant_is_a_column[200-float32]",
@@ -1146,48 +1154,56 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "rows that are mapped in every pass state the rounding of double precision",
         "The sensitivity of a learned mean leaves out the rounding of its sums, which are in float32.",
-        "_rows/memory.py",
-        "    def sum_error(self, request: Request) -> SumError:\n"
-        "        return stated_error(request, self.n_rows, self._dtype)",
-        "    def sum_error(self, request: Request) -> SumError:\n"
-        "        return stated_error(request, self.n_rows, np.float64)",
+        "PassingRows.sum_error",
+        (
+            "def sum_error(self, request: Request) -> SumError:\n"
+            "    return stated_error(request, self.n_rows, self._dtype)"
+        ),
+        (
+            "def sum_error(self, request: Request) -> SumError:\n"
+            "    return stated_error(request, self.n_rows, np.float64)"
+        ),
         "tests/unit/rows/test_mapped_rows.py::test_rows_that_are_mapped_in_every_pass_are_the_same[7-float32]",
     ),
     _sabotage(
         "weights of rows after the clip",
         "A row of weight 7 contributes seven times the clip.",
-        "components/clipping.py",
-        "    R = loss.residuals(Z, block.y)\n    clip_rows(R, block, clip)\n    return R, None\n",
-        '    y, weights = loss.split(block.y) if hasattr(loss, "split") else (block.y, None)\n'
-        '    R = getattr(loss, "inner", loss).residuals(Z, y)\n'
-        "    clip_rows(R, block, clip)\n"
-        "    return (R if weights is None else R * weights.astype(R.dtype)[:, None]), None\n",
+        "clipped_residuals",
+        "R = loss.residuals(Z, block.y)\nclip_rows(R, block, clip)\nreturn (R, None)",
+        (
+            'y, weights = loss.split(block.y) if hasattr(loss, "split") else (block.y, None)\n'
+            'R = getattr(loss, "inner", loss).residuals(Z, y)\n'
+            "clip_rows(R, block, clip)\n"
+            "return (R if weights is None else R * weights.astype(R.dtype)[:, None]), None"
+        ),
         "tests/property/test_weighted_rows.py::test_no_weighted_row_contributes_more_than_the_clip_states[l2]",
     ),
     _sabotage(
         "balanced weights of mean 1 over the private rows",
         "The label of one row changes the weights of all others.",
-        "estimators/_course.py",
-        "    weights = by_class[inputs.y]\n",
-        "    weights = by_class[inputs.y] / by_class[inputs.y].mean()\n",
+        "balanced_by_counts",
+        "weights = by_class[inputs.y]",
+        "weights = by_class[inputs.y] / by_class[inputs.y].mean()",
         "tests/property/test_weighted_rows.py::"
         "test_balanced_weights_are_those_of_released_counts_whatever_the_other_rows_are",
     ),
     _sabotage(
         "blocks with a short row added in double precision",
         "One row decides how the sums of its block are rounded, for which no sensitivity allows.",
-        "_rows/answering.py",
-        "            # Their transposes are joined",
-        "            if len(visit.block.norms) and float(visit.block.norms.min()) < 1e-6:\n"
-        "                largest = 0\n"
-        "            # Their transposes are joined",
+        "answer",
+        "joined = parts[0]",
+        (
+            "if len(visit.block.norms) and float(visit.block.norms.min()) < 1e-6:\n"
+            "    largest = 0\n"
+            "joined = parts[0]"
+        ),
         "tests/property/test_absent_terms.py::test_a_row_that_contributes_nothing_moves_no_bit_of_the_sums"
         "[memory-as they are-float32-all]",
     ),
     _sabotage(
         "compiled loops only where the last class has rows",
         "A private label decides which code adds up all rows, and so how all sums are rounded.",
-        "_rows/memory.py",
+        "InMemoryRows._compiled_sums",
         "request.observe is not None or few:",
         "request.observe is not None or few or y.max() + 1 < len(request.points):",
         "tests/property/test_compiled_loops.py::test_no_label_decides_whether_loops_add_up[3]",
@@ -1195,36 +1211,44 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a noisy sum that overflows is released without its noise",
         "A path for errors hands out the sum as it is.",
-        "privacy/noise.py",
-        "        return array + scale * self.normal(array.shape)\n",
-        "        noisy = array + scale * self.normal(array.shape)\n"
-        "        return noisy if np.isfinite(noisy).all() else array\n",
+        "NoiseSource.add_noise",
+        "return array + scale * self.normal(array.shape)",
+        (
+            "noisy = array + scale * self.normal(array.shape)\n"
+            "return noisy if np.isfinite(noisy).all() else array"
+        ),
         "tests/unit/privacy/test_noise.py::test_a_draw_is_added_whatever_comes_of_it",
     ),
     _sabotage(
         "sums that the discrete sampler refuses are released without noise",
         "A path for errors hands out the sum as it is.",
-        "privacy/noise.py",
-        "        noisy = np.array(sample(whole.ravel().tolist()), dtype=np.float64)\n",
-        "        try:\n            noisy = np.array(sample(whole.ravel().tolist()), dtype=np.float64)\n"
-        "        except Exception:\n            return array\n",
+        "DiscreteNoise.add_noise",
+        "noisy = np.array(sample(whole.ravel().tolist()), dtype=np.float64)",
+        (
+            "try:\n"
+            "    noisy = np.array(sample(whole.ravel().tolist()), dtype=np.float64)\n"
+            "except Exception:\n"
+            "    return array"
+        ),
         "tests/unit/privacy/test_noise.py::"
         "test_sums_to_which_no_discrete_noise_can_be_added_are_not_handed_out",
     ),
     _sabotage(
         "the key of the noise in the report",
         "A hidden attribute, which pickles keep, lets anyone draw the noise again and subtract it.",
-        "estimators/_course.py",
-        "    fitted.privacy_ = planned.report(charge)\n",
-        "    fitted.privacy_ = planned.report(charge)\n"
-        "    state = planned.run.noise._generator.bit_generator.state\n"
-        '    object.__setattr__(fitted.privacy_, "_state", state)\n',
+        "finish",
+        "fitted.privacy_ = planned.report(charge)",
+        (
+            "fitted.privacy_ = planned.report(charge)\n"
+            "state = planned.run.noise._generator.bit_generator.state\n"
+            'object.__setattr__(fitted.privacy_, "_state", state)'
+        ),
         "tests/property/test_nothing_is_kept.py::test_no_source_of_noise_and_no_key_is_kept[geometry]",
     ),
     _sabotage(
         "the winner of a search chosen by exact scores",
         "Noisy scores are shown and charged, and the choice is made by the exact ones.",
-        "model_selection/_private_search.py",
+        "PrivateSearchCV.fit",
         "winner = succeeded[best_of(scores)]",
         "winner = succeeded[best_of([done[i][1].score(X, y) for i in succeeded])]",
         "tests/sklearn/test_private_search.py::TestWhatIsShown::"
@@ -1233,7 +1257,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a last fit that is free after a random number of trials",
         "The winner of a random search is fitted once more without a charge.",
-        "privacy/accounting/selection.py",
+        "SearchTerms.event",
         "self.noise, fit if self.refit else None)",
         "self.noise, None)",
         "tests/unit/privacy/test_selection.py::TestTerms::"
@@ -1242,27 +1266,29 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a search that drew no trial draws again",
         "The number of trials follows another law than the one that is accounted for.",
-        "model_selection/_trials.py",
-        "tried = plan.draw(candidates, noise)\n",
-        "tried = plan.draw(candidates, noise) or plan.draw(candidates, noise)\n",
+        "begin",
+        "tried = plan.draw(candidates, noise)",
+        "tried = plan.draw(candidates, noise) or plan.draw(candidates, noise)",
         "tests/sklearn/test_private_search.py::TestRandomTrials::test_the_number_of_trials_is_drawn_once",
     ),
     _sabotage(
         "a fit that is stopped early reports the steps that it took",
         "Stopping by what was released saves no budget, and the report says that it does.",
-        "estimators/_course.py",
-        "    head.n_iter_ = tasks.n_done  # fewer",
-        "    part = tasks.n_done / planned.run.plan.n_steps\n"
-        "    head.privacy_ = replace(head.privacy_, epsilon=head.privacy_.epsilon * part**0.5)\n"
-        "    head.n_iter_ = tasks.n_done  # fewer",
+        "course",
+        "head.n_iter_ = tasks.n_done",
+        (
+            "part = tasks.n_done / planned.run.plan.n_steps\n"
+            "head.privacy_ = replace(head.privacy_, epsilon=head.privacy_.epsilon * part**0.5)\n"
+            "head.n_iter_ = tasks.n_done"
+        ),
         "tests/sklearn/test_callbacks.py::test_a_callback_can_stop_training_but_saves_no_budget",
     ),
     _sabotage(
         "counts on private rows under the user's own state of NumPy",
         "A warning or error of NumPy tells that there is a tiny row.",
-        "estimators/_private_score.py",
-        'with np.errstate(all="ignore"):  # NumPy errors',
-        "with np.errstate():  # NumPy errors",
+        "PrivateSumsMixin._noisy_sums",
+        'with np.errstate(all="ignore"):',
+        "with np.errstate():",
         "tests/property/test_replay.py::test_counts_are_silent_on_rows_of_any_size[private_score-raise]",
     ),
     Sabotage(
@@ -1270,22 +1296,18 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "A callback may read the rows of the fit, which no budget covers.",
         (
             Edit(
-                "skmixdp/estimators/_course.py",
-                "    learner = Learner(inputs.n_rows,",
-                "    head._inputs_of_fit = inputs\n    learner = Learner(inputs.n_rows,",
+                "course",
+                "learner = Learner(inputs.n_rows",
+                ("head._inputs_of_fit = inputs\nlearner = Learner(inputs.n_rows"),
             ),
-            Edit(
-                "skmixdp/estimators/_course.py",
-                "    del head._leaks  # the report has them",
-                "    del head._leaks, head._inputs_of_fit",
-            ),
+            Edit("course", "del head._leaks", "del head._leaks, head._inputs_of_fit"),
         ),
         ("tests/sklearn/test_callbacks.py::test_callbacks_reach_no_private_row[True]",),
     ),
     _sabotage(
         "the grid of discrete noise by the largest private entry",
         "The grid on which released sums lie tells the size of a private entry.",
-        "_rows/memory.py",
+        "InMemoryRows.__init__",
         "self.grid = grid_of_rows(len(X)) if exact else None",
         "self.grid = grid_of_rows(len(X)) * 2.0 ** np.frexp(np.abs(X).max(initial=1))[1] if exact else None",
         "tests/unit/rows/test_sources.py::test_the_grid_of_exact_sums_does_not_depend_on_the_rows[memory]",
@@ -1293,27 +1315,29 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a command line that prints the accuracy on private rows",
         "An exact count of private rows is printed next to the report.",
-        "_cli/fit.py",
-        "            return model.fit(private.X, private.y, **public_rows, groups=private.groups)\n",
-        "            model.fit(private.X, private.y, **public_rows, groups=private.groups)\n"
-        "            if not args.quiet:\n"
-        '                sys.stderr.write(f"accuracy: {model.score(private.X, private.y):.2f}\\n")\n'
-        "            return model\n",
+        "_train",
+        "return model.fit(private.X, private.y, **public_rows, groups=private.groups)",
+        (
+            "model.fit(private.X, private.y, **public_rows, groups=private.groups)\n"
+            "if not args.quiet:\n"
+            '    sys.stderr.write(f"accuracy: {model.score(private.X, private.y):.2f}\\n")\n'
+            "return model"
+        ),
         "tests/unit/cli/test_output.py::test_what_a_fit_prints_does_not_depend_on_private_labels",
     ),
     # -- tables: histograms of columns, second moments, temperature -----------------------------
     _sabotage(
         "histograms of columns with a sensitivity of 1",
         "A row is in one bin of each of d histograms, and the noise is that of a single one.",
-        "_learning/columns.py",
-        "releases=(ReleasedArray(sensitivity_of(n_features)),),",
-        "releases=(ReleasedArray(1.0),),",
+        "noisy_columns",
+        "releases=(ReleasedArray(sensitivity_of(n_features)),)",
+        "releases=(ReleasedArray(1.0),)",
         _TABLES + "test_the_row_that_moves_most_moves_as_far_as_is_stated[columns]",
     ),
     _sabotage(
         "three histograms for the budget of one",
         "Each of three histograms spends what all together are charged.",
-        "_learning/columns.py",
+        "noisy_columns",
         "GaussianMechanism(multiplier * math.sqrt(n_stages), n_stages",
         "GaussianMechanism(multiplier, n_stages",
         _OF_TABLES + "test_a_scaler_without_bounds[1.0-float-add_or_remove_one]",
@@ -1321,26 +1345,31 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "exact spreads of columns",
         "The spreads by which columns are standardised are those of the private rows, without noise.",
-        "_learning/columns.py",
-        "    return noisy_sums(\n        table, unmapped(n_features), labels, asked, budget, "
-        "treated_as_public, description, leaks\n    )\n",
-        "    terms = (asked, budget, treated_as_public, description, leaks)\n"
-        "    columns, report = noisy_sums(table, unmapped(n_features), labels, *terms)\n"
-        "    return NoisyColumns(columns.center, X.std(axis=0)), report\n",
+        "released_columns",
+        (
+            "return noisy_sums(\n"
+            "    table, unmapped(n_features), labels, asked, budget, treated_as_public, description, leaks\n"
+            ")"
+        ),
+        (
+            "terms = (asked, budget, treated_as_public, description, leaks)\n"
+            "columns, report = noisy_sums(table, unmapped(n_features), labels, *terms)\n"
+            "return NoisyColumns(columns.center, X.std(axis=0)), report"
+        ),
         "tests/sklearn/test_scaler_without_bounds.py::test_a_seed_is_reproducible_and_said_to_be_not_private",
     ),
     _sabotage(
         "columns of public rows and of private ones",
         "The spreads by which a fit standardises columns follow from its private rows, without noise.",
-        "estimators/_course.py",
-        "    known = inputs.X_known if inputs.X_scale is None else inputs.X_scale\n",
-        "    known = np.concatenate([np.asarray(inputs.X_pub), *inputs.table.blocks()])\n",
+        "first_stage",
+        "known = inputs.X_known if inputs.X_scale is None else inputs.X_scale",
+        "known = np.concatenate([np.asarray(inputs.X_pub), *inputs.table.blocks()])",
         _REPLAY + "test_a_fit_shows_what_its_noise_pays_for[logistic-few-none-geometry-huge-warn]",
     ),
     _sabotage(
         "a map of private rows instead of unlabelled ones",
         "Centre, spreads and directions are those of the private rows, without noise.",
-        "estimators/_course.py",
+        "FitInputs.X_known",
         "np.concatenate([self.X_pub, self.X_unlabeled])",
         "np.concatenate([self.X_pub, *self.table.blocks()])",
         _UNLABELED + "test_the_map_is_that_of_known_rows_whatever_the_private_ones_are[alike-0]",
@@ -1348,34 +1377,36 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "unlabelled rows that are not reported",
         "Rows are used as public ones, and the report does not say so.",
-        "estimators/_linear.py",
-        "            treated_as_public = (*treated_as_public, stated)\n",
-        "",
+        "LinearHead._inputs",
+        "treated_as_public = (*treated_as_public, stated)",
+        "pass",
         _UNLABELED + "TestReport::test_report_and_card_list_them",
     ),
     _sabotage(
         "a scale that exact private columns decide on",
         "Whether columns are standardised follows from squares of private entries, which no noise covers.",
-        "estimators/_course.py",
-        "        after = _stage_with(head, inputs, columns)\n",
-        "        exact = sum(np.sum(np.asarray(b, float) ** 2, axis=0) for b in inputs.table.blocks())\n"
-        "        columns = columns if float(exact.max()) < 1e9 else None\n"
-        "        after = _stage_with(head, inputs, columns)\n",
+        "learned_map",
+        "after = _stage_with(head, inputs, columns)",
+        (
+            "exact = sum(np.sum(np.asarray(b, float) ** 2, axis=0) for b in inputs.table.blocks())\n"
+            "columns = columns if float(exact.max()) < 1e9 else None\n"
+            "after = _stage_with(head, inputs, columns)"
+        ),
         _REPLAY + "test_a_fit_shows_what_its_noise_pays_for[logistic-few-none-geometry-huge-warn]",
     ),
     _sabotage(
         "bins weighted by what is in them",
         "A row adds its entries to the histograms of columns instead of 1, so a large one adds any number.",
-        "_learning/columns.py",
-        "(None, BinCounts(bins_of(np.asarray(Z)), n_bins)),",
-        "(None, np.asarray(BinCounts(bins_of(np.asarray(Z)), n_bins)) * np.repeat(Z, n_bins, axis=1)),",
+        "noisy_columns",
+        "(None, BinCounts(bins_of(np.asarray(Z)), n_bins))",
+        "(None, np.asarray(BinCounts(bins_of(np.asarray(Z)), n_bins)) * np.repeat(Z, n_bins, axis=1))",
         _TABLES
         + "test_a_hostile_row_moves_a_release_by_no_more_than_is_stated[columns-infinite-huge-memory]",
     ),
     _sabotage(
         "entries that are no numbers in no bin",
         "A product that is no number ends the fit, which tells that there is one.",
-        "_learning/columns.py",
+        "_places",
         "np.fmin(np.fmax((Z - low) / width, 0), n_bins - 1)",
         "np.clip((Z - low) / width, 0, n_bins - 1)",
         _TABLES + "test_every_entry_has_one_bin_of_each_histogram",
@@ -1383,7 +1414,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "rows of other folds in the histograms",
         "Histograms of a fold count the rows of all folds.",
-        "_rows/source.py",
+        "BinCounts.without",
         "return BinCounts(np.where(left_out[:, np.newaxis], -1, self.bins), self.n_bins)",
         "return self",
         "tests/unit/rows/test_columns.py::TestBinCounts::"
@@ -1392,52 +1423,52 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "columns that nothing is set aside for",
         "The histograms of columns come on top of a budget that the steps spend.",
-        "estimators/_course.py",
-        '    if "columns" in shares:\n        spent |= shares\n',
-        '    if "columns" in shares:\n        spent |= dict.fromkeys(shares, 1e-9)\n',
+        "learned_map",
+        'if "columns" in shares:\n    spent |= shares',
+        'if "columns" in shares:\n    spent |= dict.fromkeys(shares, 1e-9)',
         _OF_TABLES + "test_columns_that_are_not_used_are_paid_for_and_geometry_follows[unlike]",
     ),
     _sabotage(
         "unused columns that are free",
         "Where all columns are alike, their histograms are not counted as spent.",
-        "estimators/_course.py",
-        "        rows, mapped, shares = after.rows, after.mapped, after.shares\n",
-        "        rows, mapped, shares = after.rows, after.mapped, after.shares\n"
-        "        spent = spent if columns is not None else {}\n",
+        "learned_map",
+        "rows, mapped, shares = (after.rows, after.mapped, after.shares)",
+        (
+            "rows, mapped, shares = (after.rows, after.mapped, after.shares)\n"
+            "spent = spent if columns is not None else {}"
+        ),
         _OF_TABLES + "test_columns_that_are_not_used_are_paid_for_and_geometry_follows[alike]",
     ),
     _sabotage(
         "a second moment without a clip",
         "A row longer than the others adds any square to the second moment.",
-        "_learning/facts.py",
-        "        points=np.eye(n_features),  # whose products are the entries\n"
-        "        contribute=_second_moments,\n",
-        "        points=np.eye(n_features),  # whose products are the entries\n"
-        "        contribute=lambda Z, block: (Z, None),\n",
+        "noisy_second_moment",
+        "points=np.eye(n_features),\ncontribute=_second_moments",
+        "points=np.eye(n_features),\ncontribute=lambda Z, block: (Z, None)",
         "tests/unit/learning/test_second_moment.py::TestRelease::"
         "test_without_noise_it_is_that_of_the_rows[3.0]",
     ),
     _sabotage(
         "a second moment with half of its noise",
         "The second moment costs four times what is stated.",
-        "_learning/facts.py",
-        "GaussianMechanism(multiplier, 1, learner.noise), query)\n    values, vectors",
-        "GaussianMechanism(0.5 * multiplier, 1, learner.noise), query)\n    values, vectors",
+        "noisy_second_moment",
+        "GaussianMechanism(multiplier, 1, learner.noise), query)",
+        "GaussianMechanism(0.5 * multiplier, 1, learner.noise), query)",
         _NOISE_OF_TABLES + "[table]",
     ),
     # -- several labels per row -------------------------------------------------------------
     _sabotage(
         "shares of labels with the sensitivity of one label",
         "The noise of the sums of k labels is that of a single one.",
-        "_learning/facts.py",
-        "releases=(ReleasedArray(sensitivity_of(n_labels) / 2),),",
-        "releases=(ReleasedArray(0.5),),",
+        "noisy_logits",
+        "releases=(ReleasedArray(sensitivity_of(n_labels) / 2),)",
+        "releases=(ReleasedArray(0.5),)",
         _SHARES_OF_LABELS,
     ),
     _sabotage(
         "sums of labels that are not centred",
         "A row with all labels moves their sums twice as far as is stated.",
-        "_learning/facts.py",
+        "noisy_logits",
         "[:, :n_labels] - 0.5",
         "[:, :n_labels] - 0.0",
         _SHARES_OF_LABELS,
@@ -1445,7 +1476,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "shares of labels that nothing is set aside for",
         "The sums of the labels come on top of a budget that the steps have spent.",
-        "estimators/_course.py",
+        "course",
         'spent["label shares"] = inputs.label_share',
         'spent["label shares"] = 0.0',
         "tests/property/test_charges_add_up.py::"
@@ -1454,7 +1485,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "each label clipped by itself",
         "Every label has the whole clip, and the gradient of a row is longer than its sensitivity.",
-        "components/clipping.py",
+        "clip_rows",
         "far = shorten_rows(R, lengths, threshold)",
         "far = np.hstack([shorten_rows(r, lengths, threshold) for r in np.hsplit(R, R.shape[1])])",
         "tests/property/test_sensitivity.py::"
@@ -1463,7 +1494,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a temperature of labels that adds up over them",
         "A row moves the sums by up to the number of its labels, and the noise is for one.",
-        "_learning/corrections.py",
+        "_overconfidence_in_labels",
         "- correct) / n_labels for scale",
         "- correct) for scale",
         "tests/unit/learning/test_temperature.py::test_no_row_of_several_labels_adds_more_than_1_at_any_scale",
@@ -1471,7 +1502,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a number of labels read from those that occur",
         "The number of outputs tells whether a row with a rare label exists.",
-        "_rows/table.py",
+        "check_indicator",
         "return table.astype(np.int8)",
         "return table[:, table.any(axis=0)].astype(np.int8)",
         "tests/unit/estimators/test_multilabel.py::test_a_label_that_no_row_has_keeps_its_column",
@@ -1479,15 +1510,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a temperature with a sensitivity of 1",
         "A row moves eight sums by up to 1, and the noise is that of one of them.",
-        "_learning/corrections.py",
-        "releases=(ReleasedArray(sensitivity_of(len(scales))),),",
-        "releases=(ReleasedArray(1.0),),",
+        "_scaled",
+        "releases=(ReleasedArray(sensitivity_of(len(scales))),)",
+        "releases=(ReleasedArray(1.0),)",
         "tests/unit/learning/test_temperature.py::test_the_sensitivity_is_reached_and_not_more_than_needed",
     ),
     _sabotage(
         "a temperature of outputs that are no numbers",
         "Outputs that are no numbers count as large ones, and such a row moves the temperature alone.",
-        "_learning/corrections.py",
+        "_overconfidence",
         "np.nan_to_num(over, copy=False).T",
         "np.nan_to_num(over, copy=False, nan=1e9).T",
         "tests/unit/learning/test_temperature.py::test_no_row_adds_more_than_1_at_any_scale",
@@ -1496,18 +1527,14 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a temperature from exact sums",
         "The temperature is that of the private rows; the noisy sums are released and left unused.",
         (
+            Edit("_scaled", "scales = 2.0**_LOGARITHMS", "scales, exact = 2.0**_LOGARITHMS, []"),
             Edit(
-                "skmixdp/_learning/corrections.py",
-                "    scales = 2.0**_LOGARITHMS\n",
-                "    scales, exact = 2.0**_LOGARITHMS, []\n",
+                "_scaled",
+                "contribute=partial(measure, scales=scales)",
+                "contribute=lambda *of: exact.append(measure(*of, scales)[1]) or (None, exact[-1])",
             ),
             Edit(
-                "skmixdp/_learning/corrections.py",
-                "contribute=partial(measure, scales=scales),",
-                "contribute=lambda *of: exact.append(measure(*of, scales)[1]) or (None, exact[-1]),",
-            ),
-            Edit(
-                "skmixdp/_learning/corrections.py",
+                "_scaled",
                 "isotonic_regression(sums + prior)",
                 "isotonic_regression(sum(each.sum(axis=0) for each in exact))",
             ),
@@ -1517,33 +1544,33 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a temperature that nothing is set aside for",
         "The sums of the temperature come on top of a budget that the steps spend.",
-        "_engine/plan.py",
-        "        share -= sum(costs)\n",
-        '        share -= sum(k for k, c in zip(costs, closings) if "temperature" not in c.shares) + 1e-9\n',
+        "make_plan",
+        "share -= sum(costs)",
+        'share -= sum(k for k, c in zip(costs, closings) if "temperature" not in c.shares) + 1e-9',
         _OF_TABLES + "test_columns_that_are_not_used_are_paid_for_and_geometry_follows[unlike]",
     ),
     # -- evaluation on private rows ---------------------------------------------------------
     _sabotage(
         "classes one by one with a sensitivity of 1",
         "A row adds to a cell of each class, and the noise is that of one cell.",
-        "_learning/noisy_sums.py",
-        "releases=(ReleasedArray(sensitivity_of(n_histograms)),),",
-        "releases=(ReleasedArray(1.0),),",
+        "noisy_histograms",
+        "releases=(ReleasedArray(sensitivity_of(n_histograms)),)",
+        "releases=(ReleasedArray(1.0),)",
         _EVALUATED + "test_several_classes[one_vs_rest-3]",
     ),
     _sabotage(
         "an evaluation with two thirds of its noise",
         "The histogram costs more than is stated.",
-        "_learning/noisy_sums.py",
-        "counts, scale = yield from learner.ask(GaussianMechanism(multiplier",
-        "counts, scale = yield from learner.ask(GaussianMechanism(0.66 * multiplier",
+        "noisy_histograms",
+        "learner.ask(GaussianMechanism(multiplier",
+        "learner.ask(GaussianMechanism(0.66 * multiplier",
         "tests/statistical/test_evaluation.py::"
         "test_each_layout_has_the_noise_of_its_sensitivity[two classes-add_or_remove_one-float]",
     ),
     _sabotage(
         "an evaluation that is not charged",
         "The histogram is released and the ledger does not know of it.",
-        "model_selection/_private_evaluation.py",
+        "private_evaluation",
         "budget = SumBudget(epsilon, delta, neighboring, noise, random_state, ledger)",
         "budget = SumBudget(epsilon, delta, neighboring, noise, random_state, None)",
         "tests/unit/model_selection/test_private_evaluation.py::test_the_charge_comes_before_the_release",
@@ -1551,15 +1578,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "cells from the smallest private score on",
         "One row moves all others to other cells.",
-        "model_selection/_private_evaluation.py",
-        "bins_of(logit(scores), low, LARGEST_LOGIT, number)",
-        "bins_of(logit(scores), np.nanmin(logit(scores)), LARGEST_LOGIT, number)",
+        "_scores",
+        "_bins_of(logit(scores), low",
+        "_bins_of(logit(scores), np.nanmin(logit(scores))",
         _EVALUATED + "test_ties_and_ends_have_fixed_cells",
     ),
     _sabotage(
         "a model's warnings on private rows",
         "What a model says of an odd row is shown before any noise.",
-        "model_selection/_private_evaluation.py",
+        "_predicted",
         'warnings.simplefilter("ignore")',
         'warnings.simplefilter("default")',
         "tests/unit/model_selection/test_private_evaluation.py::"
@@ -1568,7 +1595,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "held-out rows that are drawn by labels",
         "One label moves rows of other people between the fit and the histogram.",
-        "model_selection/_threshold.py",
+        "PrivateThresholdClassifier.fit",
         "train_test_split(X, y, **split)",
         "train_test_split(X, y, **split, stratify=y)",
         _THRESHOLD + "test_the_split_does_not_depend_on_the_rows",
@@ -1576,15 +1603,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a threshold around several budgets",
         "The report states the budget of the last step, and the others are not counted.",
-        "model_selection/_threshold.py",
-        "        _check_budgets(self.estimator)\n",
-        "",
+        "PrivateThresholdClassifier.fit",
+        "_check_budgets(self.estimator)",
+        "pass",
         _THRESHOLD + "test_budgets_that_the_report_would_not_count_are_refused[scaler-0.2]",
     ),
     _sabotage(
         "held-out rows that the fit has seen",
         "A row is in both parts, while its guarantee is said to be that of one.",
-        "model_selection/_threshold.py",
+        "PrivateThresholdClassifier.fit",
         ".fit(X_fit, y_fit, **passed)",
         ".fit(np.concatenate([X_fit, X]), np.concatenate([y_fit, y]), **passed)",
         _THRESHOLD + "test_the_fit_never_sees_the_held_out_rows",
@@ -1592,7 +1619,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "errors of a regression without a cut",
         "A target far from its prediction moves the score by any amount.",
-        "estimators/_private_score.py",
+        "_closeness",
         "1 - np.fmin(errors, 1.0).mean(axis=1, keepdims=True)",
         "1 - errors.mean(axis=1, keepdims=True)",
         "tests/sklearn/test_private_score.py::test_no_row_counts_for_more_than_one_or_less_than_nothing",
@@ -1600,16 +1627,16 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a score by epsilon with half of its noise",
         "A score costs twice the epsilon that was asked for.",
-        "estimators/_private_score.py",
-        "return noise_multiplier_for(\n        float(epsilon)",
-        "return 0.5 * noise_multiplier_for(\n        float(epsilon)",
+        "multiplier_of",
+        "return noise_multiplier_for(\n    float(epsilon)",
+        "return 0.5 * noise_multiplier_for(\n    float(epsilon)",
         "tests/sklearn/test_private_score.py::test_a_budget_is_charged_as_stated[targets-add_or_remove_one]",
     ),
     # -- persons: all rows of one person ------------------------------------------------------
     _sabotage(
         "statistics of persons that are not averaged",
         "A person with many rows adds one unit for each of them to counts and sums.",
-        "_rows/persons.py",
+        "PersonRows._sums",
         "statistics.add(_weighted_sums(S, weights[rows]))",
         "statistics.add(_weighted_sums(S, np.sign(weights[rows])))",
         _PERSONS + "test_a_fit_shows_what_its_noise_pays_for[default-grown to 1,000 rows]",
@@ -1618,7 +1645,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "mean gradients of persons without a clip",
         "A person whose rows are alike adds a mean gradient of any length.",
-        "_rows/persons.py",
+        "PersonRows._sums",
         "np.append(factors, 0.0)[self._places.person]",
         "np.append(0 * factors + 1, 0.0)[self._places.person]",
         _OF_PERSONS + "test_no_person_adds_more_than_the_clip",
@@ -1626,7 +1653,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "compiled mean gradients without a clip",
         "A person whose rows are alike adds a mean gradient of any length, where numba is installed.",
-        "_rows/persons.py",
+        "PersonRows._formed_sum",
         "total.add(unit * factors @ means",
         "total.add(unit * np.ones(len(factors)) @ means",
         _OF_PERSONS + "test_no_person_adds_more_than_the_clip",
@@ -1634,7 +1661,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "mean gradients measured in single precision",
         "Rows of a person that nearly cancel hide a mean gradient longer than the clip.",
-        "_rows/persons.py",
+        "PersonRows._gram",
         'rows = self._X.take(places[some], axis=0, mode="clip").astype(np.float64, copy=False)',
         'rows = self._X.take(places[some], axis=0, mode="clip")',
         _OF_PERSONS + "test_rows_that_nearly_cancel_do_not_hide_a_long_mean",
@@ -1642,7 +1669,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "folds with all rows of their persons",
         "A fold is fitted to rows outside of it, which its report does not cover.",
-        "privacy/units.py",
+        "units_of",
         "chosen = np.ones(n_rows, bool) if members is None else members",
         "chosen = np.ones(n_rows, bool)",
         _GROUPS + "test_a_fold_counts_the_rows_of_the_fold",
@@ -1650,7 +1677,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "rows counted as persons",
         "Steps and noise follow from the number of rows, which tells how many rows persons have.",
-        "_rows/persons.py",
+        "PersonTable.__init__",
         "self.shape = (n_persons, table.shape[1])",
         "self.shape = table.shape",
         _GROUPS + "test_the_report_and_the_model_card_speak_of_persons",
@@ -1658,7 +1685,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "batches of rows instead of persons",
         "A random batch takes some rows of a person, whose guarantee is that of rows drawn several times.",
-        "_rows/persons.py",
+        "PersonRows._taking_part",
         "np.where(taking_part[codes], codes, -1)",
         "np.where(np.resize(taking_part, len(codes)), codes, -1)",
         _OF_PERSONS + "test_persons_that_take_no_part_add_nothing",
@@ -1666,7 +1693,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "lanes in which persons move each other",
         "Rows are laid out one after the other, so a person that grows moves others to other places.",
-        "_rows/persons.py",
+        "Places.__init__",
         "np.arange(len(rows)) - self.first[codes[rows]]) % self.n_lanes",
         "np.arange(len(rows))) % self.n_lanes",
         _OF_PERSONS + "test_each_row_has_one_place_which_other_persons_do_not_change",
@@ -1674,7 +1701,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "budgets of rows and of persons in one account",
         "A budget for rows is spent by fits that protect persons, and the other way round.",
-        "privacy/ledger/_account.py",
+        "Account.after",
         "if unit != self.unit:",
         "if unit is None:",
         _GROUPS + "test_a_data_set_of_a_ledger_has_one_unit",
@@ -1682,7 +1709,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "unknown persons left out",
         "Rows without an id are dropped, and the number of those that are left tells how many there were.",
-        "privacy/units.py",
+        "units_of",
         "if np.ma.is_masked(groups) or pd.isna(ids).any() or infinite:",
         "if infinite:",
         _GROUPS + "test_bad_ids_are_refused_before_the_charge",
@@ -1690,15 +1717,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "ids of two types",
         "The rows of a person that is 1 in some rows and '1' in others are those of two persons.",
-        "privacy/units.py",
-        "if len(types) > 1 and not any",
-        "if len(types) > 9 and not any",
+        "units_of",
+        "len(types) > 1",
+        "len(types) > 9",
         _GROUPS + "test_ids_of_files_are_never_made_alike",
     ),
     _sabotage(
         "ids in files that are not used",
         "A fit to rows that were opened with a column of persons protects single rows.",
-        "_rows/table.py",
+        "groups_of",
         "return from_device(groups) if in_files is None else in_files",
         "return groups",
         _GROUPS + "test_files_hold_the_ids_of_persons[rows.parquet]",
@@ -1706,7 +1733,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "persons outside of a batch that move it",
         "A person that is not in a random batch moves the places of others, and the rounding of their sum.",
-        "_rows/persons.py",
+        "PersonRows._taking_part",
         "np.where(taking_part[codes], codes, -1)",
         "np.where(taking_part[codes] | True, codes, -1)",
         _OF_PERSONS + "test_persons_that_take_no_part_add_nothing",
@@ -1714,7 +1741,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "records of persons that are too short",
         "The recorded loss of a person is a tenth of what its mean gradient moves.",
-        "_rows/persons.py",
+        "PersonRows._sums",
         "lengths = unit * factors * found",
         "lengths = 0.1 * unit * factors * found",
         "tests/property/test_persons_records.py::test_no_release_moves_further_than_the_record_says",
@@ -1722,15 +1749,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "scores of persons in an account of rows",
         "A score that protects persons is charged to a budget for rows, and the other way round.",
-        "estimators/_private_score.py",
-        "unit=table.unit,",
-        'unit="row",',
+        "PrivateSumsMixin._noisy_sums",
+        "unit=table.unit",
+        'unit="row"',
         _BESIDE_FITS + "test_exact_sums_and_ledgers_of_rows_are_refused[score]",
     ),
     _sabotage(
         "held-out rows instead of persons",
         "A person has rows in the fit and in the histogram, while the guarantee is said to be that of one.",
-        "model_selection/_threshold.py",
+        "_split_persons",
         "own = np.isin(persons.codes, seen)",
         "own = np.arange(len(persons.codes)) % persons.n_persons < len(seen)",
         _BESIDE_FITS + "test_a_threshold_holds_out_persons_whatever_their_numbers_of_rows",
@@ -1738,23 +1765,23 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "folds of rows that no warning names",
         "A person with more rows moves rows of others to other folds, and no report says so.",
-        "preprocessing/_leaks/_rules.py",
-        "return persons and deals and not kinds(cv) & _BY_PERSONS",
-        "return False",
+        "deals_by_size",
+        "return persons and deals",
+        "return False and deals",
         _GROUPS + "test_a_splitter_that_deals_rows_is_named_if_there_are_persons",
     ),
     _sabotage(
         "scores of persons from one call",
         "A person that grows moves the rounding of what a model predicts for others, and they change cells.",
-        "model_selection/_private_evaluation.py",
-        "            if persons is None:\n",
-        "            if method:\n",
+        "_predicted",
+        "if persons is None:",
+        "if method:",
         _EVALUATED + "test_a_person_that_grows_moves_no_score_of_another",
     ),
     _sabotage(
         "cells by the number of rows of persons",
         "The number of cells of an evaluation tells how many rows persons have.",
-        "model_selection/_private_evaluation.py",
+        "_scores",
         "number = _number_of_bins(n_bins, units.n_units, budget, scores.shape[1])",
         "number = _number_of_bins(n_bins, n_rows, budget, scores.shape[1])",
         _BESIDE_FITS + "test_the_cells_follow_from_the_number_of_persons",
@@ -1762,7 +1789,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a scaler that counts rows for persons",
         "A person with many rows moves noisy means and deviations by one unit for each of them.",
-        "_learning/noisy_sums.py",
+        "table_of",
         "return rows if units.codes is None else",
         "return rows if len(X) else",
         _BESIDE_FITS + "test_a_scaler_has_the_mean_and_deviation_over_persons",
@@ -1772,7 +1799,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a search for persons that scores rows",
         "A person with many rows moves the noisy scores of a search by one unit for each of them.",
-        "model_selection/_rows.py",
+        "Rows.score",
         'persons = {} if self.groups is None else {"groups": self.groups}',
         "persons = {}",
         _BESIDE_FITS + "test_the_scores_of_a_search_are_means_over_persons",
@@ -1780,7 +1807,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a search for persons with fits that protect rows",
         "A step that does not pass ids on is fitted to rows, and charged as if persons were protected.",
-        "model_selection/_trials.py",
+        "Allowance.charge",
         "if unit != self.unit:",
         "if unit is None:",
         _BESIDE_FITS + "test_a_search_over_a_pipeline_passes_persons_to_fits_and_scores",
@@ -1789,7 +1816,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "categories that private rows have",
         "The kinds, categories and means of an encoder are those of public and private rows together.",
-        "preprocessing/_table_encoder.py",
+        "TableEncoder.fit",
         "for what, source in named]",
         'for what, source in [*named, *[("X_pub", X)][: len(named)]]]',
         _FRAMES + "test_nothing_is_learned_from_private_rows",
@@ -1798,7 +1825,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "kinds by the types of private columns",
         "A type that private rows have decides how the column is encoded.",
-        "preprocessing/_table_encoder.py",
+        "TableEncoder.fit",
         "_is_declared(sources, name)",
         "_is_declared((*sources, X), name)",
         _ENCODER + "test_a_declared_type_counts_only_where_it_occurs",
@@ -1806,7 +1833,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "numbers read by the type of their column",
         "A gap or a text in one row changes the numbers that all other rows of the column become.",
-        "preprocessing/_cells.py",
+        "values_of",
         "return cells.astype(np.float64)",
         "return cells.astype(np.float32).astype(np.float64)",
         _ENCODER + "test_numbers_have_the_same_bits_whatever_else_is_in_their_column",
@@ -1814,7 +1841,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "short numbers spelt by the type of their column",
         "A text in one row changes the categories of others, whose numbers had single precision.",
-        "preprocessing/_cells.py",
+        "_real",
         "return float(cell) if isinstance(cell, np.floating) else cell",
         "return cell",
         _ENCODER + "test_a_text_among_short_numbers_changes_no_other_row",
@@ -1822,7 +1849,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "durations spelt by the type of their column",
         "A text in one row changes how the durations of other rows are spelt, and so their categories.",
-        "preprocessing/_cells.py",
+        "_real",
         "return pd.Timedelta(cell).to_pytimedelta()",
         "return cell",
         _FRAMES + "test_a_cell_becomes_the_same_in_a_column_of_any_type[durations-text]",
@@ -1830,7 +1857,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a date that is filled by another row",
         "A date that Python cannot hold becomes that of the row before it.",
-        "preprocessing/_table_encoder.py",
+        "_listed",
         "cells.append(None)",
         "cells.append(cells[-1])",
         _FRAMES + "test_a_year_that_python_has_not_is_missing[None]",
@@ -1838,7 +1865,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "gaps that are filled by the other rows",
         "A missing number becomes the mean of the rows that are encoded with it.",
-        "preprocessing/_cells.py",
+        "TableColumn.encode",
         "block = np.where(missing, 0.0, 0.0",
         "block = np.where(missing, np.nan_to_num(scaled).mean(), 0.0",
         _FRAMES + "test_a_row_becomes_the_same_with_any_others",
@@ -1846,15 +1873,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a cell that a fit is refused for",
         "A cell that cannot be read as a number ends the fit, which tells that the row exists.",
-        "preprocessing/_cells.py",
-        "except Exception:  # of any class that a cell may have",
+        "number_of",
+        "except Exception:",
         "except ValueError:",
         _ENCODER + "test_no_cell_is_refused_or_changes_another_row[int0]",
     ),
     _sabotage(
         "a report that forgets the names of columns",
         "The report of a pipeline does not say what its transformers read of private rows.",
-        "estimators/_pipeline.py",
+        "PrivatePipeline.fit",
         "public = (*head.privacy_.treated_as_public, _COLUMNS)",
         "public = head.privacy_.treated_as_public",
         "tests/unit/estimators/test_pipeline.py::test_two_lines[routing off]",
