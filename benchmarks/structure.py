@@ -12,7 +12,8 @@ import sys
 import tokenize
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
-from graphlib import TopologicalSorter
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from io import StringIO
 from pathlib import Path
 from types import FrameType
@@ -73,22 +74,44 @@ def lines() -> Lines:
     return Lines(*(sum(numbers) for numbers in zip(*map(astuple, each), strict=True)))
 
 
-def arrows() -> set[tuple[str, str]]:
-    """Pairs of rooms of which the first imports from the second."""
-    found = set()
+@cache
+def imports() -> dict[str, set[str]]:
+    """For each module of the package, by its dotted name below it, the modules that it imports anywhere."""
+    names = {}
     for path in PACKAGE.rglob("*.py"):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
-        package = list(parts[:-1])
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    found: dict[str, set[str]] = {name: set() for name in names}
+    for name, path in names.items():
+        package = name.split(".") if path.name == "__init__.py" and name else name.split(".")[:-1]
         for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.ImportFrom) or not node.level:
-                continue
-            base = package[: len(package) - (node.level - 1)]
-            targets = [node.module.split(".")[0]] if node.module else [alias.name for alias in node.names]
-            for target in targets:
-                room = base[0] if base else target
-                if len(parts) > 1 or parts[0] != "__init__":
-                    found.add((parts[0], room))
-    return {(one, other) for one, other in found if one != other and other != "__version__"}
+            if isinstance(node, ast.ImportFrom) and node.level:
+                base = package[: len(package) - (node.level - 1)] + (node.module or "").split(".")
+                base = [part for part in base if part]
+                for alias in node.names:
+                    whole = ".".join([*base, alias.name])
+                    found[name].add(whole if whole in names else ".".join(base))
+    return found
+
+
+def circles() -> list[list[str]]:
+    """Groups of modules that import from each other in a circle."""
+    below, found = dict(imports()), []
+    while True:
+        try:
+            TopologicalSorter(below).prepare()
+        except CycleError as error:
+            circle = sorted(set(error.args[1]))
+            found.append(circle)
+            below = {name: set() if name in circle else others for name, others in below.items()}
+        else:
+            return found
+
+
+def arrows() -> set[tuple[str, str]]:
+    """Pairs of rooms of which the first imports from the second; a module at the top is a room."""
+    rooms = {(one.split(".")[0], other.split(".")[0]) for one in imports() if one for other in imports()[one]}
+    return {(one, other) for one, other in rooms if one != other}
 
 
 def floors(pairs: set[tuple[str, str]]) -> int:
@@ -158,6 +181,7 @@ def main() -> None:
     found = lines()
     print(f"lines: {found.all:,}, of code: {found.code:,}, of docstrings: {found.docstrings:,}")
     print(f"rooms: {len(rooms)}, floors: {floors(arrows())}, imports between them: {len(arrows())}")
+    print(f"circles of modules: {len(circles())}")
     for name, run, folder in (
         ("skmixdp", lambda: private.fit(X[60:], y[60:], X[:60], y[:60]), PACKAGE),
         ("skmixdp without public rows", lambda: alone.fit(X, y), PACKAGE),

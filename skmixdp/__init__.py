@@ -5,6 +5,7 @@ The estimators follow scikit-learn. Their attribute ``privacy_`` states the guar
 
 from ._utils import quiet_interrupts as quiet_interrupts  # isort: split
 
+from ._version import __version__ as __version__
 from .estimators import (
     FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
@@ -17,8 +18,6 @@ from .estimators import (
     private_pipeline,
     resumable,
 )
-
-__version__ = "0.2.0.dev0"
 
 __all__ = [
     "FirstOrderDPModuleClassifier",

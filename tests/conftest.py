@@ -19,7 +19,7 @@ from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
-from skmixdp.privacy.accounting.events import Budget
+from skmixdp.privacy.accounting.budgets import Budget
 from tests.covering import leave_out_the_rest, mark_the_rest_slow
 
 # The numbers of examples stand here and nowhere else. `make test` tries the same few on every machine;

@@ -29,7 +29,7 @@ from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData, PublicView
 from skmixdp.privacy import NoiseSource
-from skmixdp.privacy.accounting.events import Budget
+from skmixdp.privacy.accounting.budgets import Budget
 
 from ..problems import Problem, Size, make_problem
 from .adamix_ablation import markdown

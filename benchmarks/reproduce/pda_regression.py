@@ -39,7 +39,7 @@ from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource, mu_of_budget
-from skmixdp.privacy.accounting.events import Budget
+from skmixdp.privacy.accounting.budgets import Budget
 
 Array = NDArray[Any]
 

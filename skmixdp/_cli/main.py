@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from .. import __version__
 from .._rows.files import FileError
 from .._utils.progress import no_bars
 from .._utils.validation import suggestion
+from .._version import __version__
 from . import evaluate, extract, fit, predict, report
 from .messages import EXIT_CODES, InputError, Parser, one_line, warnings_as_lines
 

@@ -28,7 +28,7 @@ from ..privacy import (
     noise_multiplier_for,
     steps_for,
 )
-from ..privacy.accounting.events import Budget
+from ..privacy.accounting.budgets import Budget
 from ..privacy.report import counted
 
 

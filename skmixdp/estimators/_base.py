@@ -24,7 +24,7 @@ from ..algorithms import Algorithm
 from ..components import FullBatch, PoissonBatch
 from ..components.protocols import Sampling
 from ..privacy import LEDGER, Charge, NoiseSource, PrivacyReport, accountant_name
-from ..privacy.accounting.events import Budget
+from ..privacy.accounting.budgets import Budget
 from ..privacy.noise import check_noise, noise_caveats
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin

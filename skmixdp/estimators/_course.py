@@ -52,7 +52,7 @@ from .._utils.validation import shown
 from ..algorithms import Algorithm, Auto
 from ..algorithms.auto import AutoRegression
 from ..privacy import Charge, NoiseSource, PerInstanceRecord
-from ..privacy.accounting.events import Budget
+from ..privacy.accounting.budgets import Budget
 from ._callbacks import FitTasks, stage_ended
 from ._fit import FitCourse, Start
 

@@ -8,7 +8,7 @@ from .._rows import PrivateRows
 from .._utils.validation import Kind
 from ..algorithms import AdaMix, Algorithm, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from ..components.protocols import PublicView
-from ..privacy.accounting.events import Budget
+from ..privacy.accounting.budgets import Budget
 from ._module import ModuleClassifier, load_modules
 
 #: The algorithm for each name that ``algorithm`` accepts.

@@ -41,7 +41,7 @@ from ..components.protocols import PublicInfo
 from ..components.public import PublicData
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import LedgerDataset, Neighboring, Noise, PerInstanceRecord
-from ..privacy.accounting.events import Budget
+from ..privacy.accounting.budgets import Budget
 from ..privacy.noise import noise_source
 from ..privacy.units import units_of
 from ._base import PrivateEstimator

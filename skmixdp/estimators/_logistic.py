@@ -23,7 +23,7 @@ from .._rows import (
 from .._utils.validation import NON_NEGATIVE, Allowed, Kind, shown
 from ..components.protocols import PublicInfo
 from ..components.public import PublicData
-from ..privacy.accounting.events import Budget
+from ..privacy.accounting.budgets import Budget
 from ._checks import check_class_weight, check_sample_weight, encode_classes
 from ._classifier import Classifier
 from ._course import FitInputs, course

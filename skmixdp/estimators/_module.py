@@ -18,7 +18,7 @@ from .._utils.validation import COUNT, Allowed, Kind, n_distinct_rows, shown, wa
 from ..components.protocols import PublicInfo, PublicView
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import Charge, Noise
-from ..privacy.accounting.events import Budget
+from ..privacy.accounting.budgets import Budget
 from ..privacy.noise import noise_source
 from ._base import PrivateEstimator
 from ._callbacks import FitTasks

@@ -14,7 +14,7 @@ from .._linear import SquaredLoss
 from .._rows import check_targets, is_dask, labels_of
 from ..algorithms import BY_NAME, Algorithm
 from ..algorithms.auto import AutoRegression
-from ..privacy.accounting.events import Budget
+from ..privacy.accounting.budgets import Budget
 from ._checks import check_sample_weight, check_target_map, collect_public
 from ._course import course
 from ._fit import FitCourse, FitData, fit_one

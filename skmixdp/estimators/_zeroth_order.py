@@ -9,7 +9,7 @@ from .._rows import PrivateRows
 from .._utils.validation import Kind, shown
 from ..algorithms import PAZO, Algorithm, DPZero
 from ..components.protocols import PublicView
-from ..privacy.accounting.events import Budget
+from ..privacy.accounting.budgets import Budget
 from ._checks import refuse_sample_weight
 from ._fit import FitCourse, FitData, fit_one
 from ._logistic import MixedDPLogisticRegression

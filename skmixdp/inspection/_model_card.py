@@ -5,13 +5,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib import import_module
 from typing import Any
 
 import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.validation import Kind, as_float, check, printable, shown
+from .._version import __version__
 from ..privacy import PrivacyReport
 from ..privacy.page import attack, bullets, page, paragraph, section, table
 from ._ensembles import checked, ensemble_report
@@ -264,8 +264,7 @@ def _facts(estimator: Any) -> dict[str, str]:
     if hasattr(estimator, "classes_"):
         name = "labels" if getattr(estimator, "multilabel_", False) else "classes"
         facts[name] = ", ".join(map(str, estimator.classes_))
-    version = import_module("skmixdp").__version__
-    facts["made with"] = f"skmixdp {version}, scikit-learn {sklearn.__version__}"
+    facts["made with"] = f"skmixdp {__version__}, scikit-learn {sklearn.__version__}"
     return facts
 
 

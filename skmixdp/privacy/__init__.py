@@ -3,6 +3,14 @@
 This package is independent of the estimators and of training.
 """
 
+from .accounting.budgets import (
+    amplified_epsilon,
+    epsilon_of,
+    epsilon_of_event,
+    mu_of_budget,
+    noise_multiplier_for,
+    steps_for,
+)
 from .accounting.composition import PrivacyFilter, mu_of_event, rdp_of_event
 from .accounting.events import (
     NEIGHBORING,
@@ -13,12 +21,6 @@ from .accounting.events import (
     Neighboring,
     Noise,
     accountant_name,
-    amplified_epsilon,
-    epsilon_of,
-    epsilon_of_event,
-    mu_of_budget,
-    noise_multiplier_for,
-    steps_for,
 )
 from .accounting.selection import SearchTerms, SelectionEvent
 from .accounting.trials import TrialLaw, shape_of

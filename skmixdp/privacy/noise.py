@@ -12,7 +12,8 @@ from typing import Any, Literal, Never
 import numpy as np
 
 from .._utils.validation import SEED, check
-from .accounting.events import LARGE_EPSILON, Noise
+from .accounting.budgets import LARGE_EPSILON
+from .accounting.events import Noise
 from .accounting.gaussian import FloatArray
 
 _FLOAT_WARNING = (

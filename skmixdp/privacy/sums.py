@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._utils.validation import check
-from .accounting.events import Budget, GaussianEvent, Neighboring, Noise
+from .accounting.budgets import Budget
+from .accounting.events import GaussianEvent, Neighboring, Noise
 from .ledger._ledger import LEDGER
 from .noise import check_noise
 

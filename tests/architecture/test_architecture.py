@@ -6,6 +6,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from benchmarks import structure
+
 PACKAGE = Path(__file__).parents[2] / "skmixdp"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -98,6 +100,22 @@ def test_files_have_one_topic():
     """Files are cut by topic and not by a number of lines; one that is longer than this has several."""
     long = {path.name: n for path in MODULES if (n := len(path.read_text().splitlines())) > 600}
     assert long == {}
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Imports inside functions count: a circle that is loaded late is one all the same."""
+    assert structure.circles() == []
+
+
+def test_a_circle_is_found(monkeypatch):
+    below = {"a": {"b", "d"}, "b": {"c"}, "c": {"a"}, "d": set(), "e": {"f"}, "f": {"e"}}
+    monkeypatch.setattr(structure, "imports", lambda: below)
+    assert sorted(structure.circles()) == [["a", "b", "c"], ["e", "f"]]
+
+
+def test_nothing_imports_the_package_from_above():
+    """Only those who use the library import what it gathers."""
+    assert [name for name, below in structure.imports().items() if "" in below] == []
 
 
 def test_import_contracts_hold():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..._utils.validation import shown
 from ...preprocessing import TableColumn
 from ...preprocessing._cells import FARTHEST
-from .onnx_model import Graph
+from .onnx_graph import Graph
 
 Array = NDArray[Any]
 

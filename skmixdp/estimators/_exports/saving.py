@@ -9,7 +9,6 @@ import json
 import platform
 import warnings
 from collections.abc import Mapping
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.files import written_whole
 from ..._utils.validation import one_line
+from ..._version import __version__
 from .coding import FITTED, HEADS, Decoder, Encoder, NotEncodableError, is_known, restored
 
 Array = NDArray[Any]
@@ -211,9 +211,8 @@ def _refusal(path: Path, error: Exception) -> ValueError:
 
 def _versions() -> dict[str, str]:
     """Versions of the libraries, as information for readers of the file."""
-    own: str = import_module("skmixdp").__version__
     return {
-        "skmixdp": own,
+        "skmixdp": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "scikit-learn": sklearn.__version__,

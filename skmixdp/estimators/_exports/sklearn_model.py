@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.decomposition import TruncatedSVD
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import FunctionTransformer, LabelBinarizer, Normalizer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, LabelBinarizer
 
 from ..._rows import RowMap
+from .sklearn_makers import normalizer, projection, scaler
 
 Array = NDArray[Any]
 
@@ -18,7 +18,7 @@ Array = NDArray[Any]
 def to_sklearn(estimator: Any) -> Pipeline:
     """The pipeline of a fitted estimator; see :meth:`LinearHead.to_sklearn`."""
     if hasattr(estimator, "steps"):
-        from .sklearn_steps import plain_step  # it imports from this module
+        from .sklearn_steps import plain_step  # it imports much of scikit-learn
 
         *before, (name, head) = estimator.steps
         return Pipeline(
@@ -85,31 +85,6 @@ def _double(d: int, names: Array | None) -> FunctionTransformer:
     step.n_features_in_ = d
     if names is not None:
         step.feature_names_in_ = names.copy()
-    return step
-
-
-def scaler(d: int, *, mean: Array | None = None, scale: Array | None = None) -> StandardScaler:
-    """``(x - mean) / scale``."""
-    step = StandardScaler(with_mean=mean is not None, with_std=scale is not None)
-    step.mean_ = None if mean is None else mean.copy()
-    step.scale_ = scale
-    step.var_ = None if scale is None else scale**2
-    step.n_samples_seen_ = 1
-    step.n_features_in_ = d
-    return step
-
-
-def normalizer(norm: str, d: int) -> Normalizer:
-    step = Normalizer(norm)
-    step.n_features_in_ = d
-    return step
-
-
-def projection(components: Array) -> TruncatedSVD:
-    """``x @ components.T``, as a TruncatedSVD with fitted attributes."""
-    step = TruncatedSVD(n_components=len(components))
-    step.components_ = np.array(components, order="C")
-    step.n_features_in_ = components.shape[1]
     return step
 
 

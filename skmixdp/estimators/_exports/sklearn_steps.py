@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from ...preprocessing import TableColumn
 from ...preprocessing._cells import FARTHEST, number_of
-from .sklearn_model import normalizer, projection, scaler
+from .sklearn_makers import normalizer, projection, scaler
 
 
 def plain_step(step: Any, path: str) -> Any:

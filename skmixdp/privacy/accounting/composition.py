@@ -15,8 +15,6 @@ order, before any release. The sum is Gaussian-DP if the event has it exactly; o
 at which the event fits most often. The privacy loss distribution is tighter than both, but it composes only
 events fixed in advance. It gives the cost of a single event: a first event that fits only by it is also the
 last.
-
-Orders are floats above 1; budgets are pairs (epsilon, delta).
 """
 
 import math
@@ -27,23 +25,17 @@ from typing import Literal, get_args
 import numpy as np
 
 from . import gaussian
-from .events import GaussianEvent, Neighboring, epsilon_of_event
+from .budgets import epsilon_of_event
+from .events import GaussianEvent, Neighboring
 from .gaussian import FloatArray
+from .renyi import ORDERS, rdp_limits
 
 Composition = Literal["gaussian", "renyi"]
 COMPOSITION: tuple[Composition, ...] = get_args(Composition)
 
-#: The orders at which Renyi divergences are kept. Small budgets need large orders.
-ORDERS: FloatArray = np.concatenate(
-    [np.arange(11, 110) / 10, np.arange(11, 65), [72, 80, 96, 112, 128, 160, 192, 256, 384, 512, 768, 1024]]
-).astype(np.float64)
-
-#: Relative margin by which a limit is rounded down, and the part of it that a sum may use. The parts of a
-#: divided budget add up to the whole only up to rounding.
-_SAFETY, _SLACK = 1e-9, 1e-10
-
-#: Far above the relative rounding of a few operations.
-_ROUNDING = 1e-14
+#: The part of a limit by which a sum may exceed it, since the parts of a divided budget add up to the whole
+#: only up to rounding.
+_SLACK = 1e-10
 
 
 @singledispatch
@@ -78,7 +70,7 @@ def _(event: GaussianEvent, orders: FloatArray, neighboring: Neighboring) -> Flo
     full_batch = event.rho(neighboring) * orders
     if event.sampling_rate == 1:  # discrete noise has the same divergences
         return np.asarray(full_batch)
-    from . import sampled  # late, as in events.py
+    from . import sampled  # late, as in budgets.py
 
     return np.asarray(np.minimum(full_batch, sampled.renyi(event, orders, neighboring)))
 
@@ -210,37 +202,3 @@ class PrivacyFilter:
                 more = max(0, int((end - spent) / step) - 1)
                 n, spent = n + more, spent + more * step
         return n
-
-
-def rdp_limits(epsilon: float, delta: float, orders: FloatArray) -> FloatArray:
-    """Largest Renyi divergence of each order that (epsilon, delta) allows; negative if none does.
-
-    Source: Canonne, Kamath and Steinke 2020, Proposition 12.
-    """
-    limits = epsilon - _conversion_cost(delta, orders)
-    return np.asarray(limits - _SAFETY * np.abs(limits))
-
-
-def epsilon_of_rdp(divergences: FloatArray, delta: float, orders: FloatArray) -> float:
-    """Smallest epsilon to which Renyi divergences fixed in advance convert at ``delta``.
-
-    Source: as for :func:`rdp_limits`.
-    """
-    return max(0.0, float(np.min(divergences * (1 + _ROUNDING) + _conversion_cost(delta, orders))))
-
-
-def rdp_deltas(epsilons: FloatArray, divergences: FloatArray, orders: FloatArray) -> FloatArray:
-    """Smallest delta (n_epsilons,) to which Renyi divergences fixed in advance convert at each epsilon.
-
-    Source: as for :func:`rdp_limits`.
-    """
-    excess = divergences - epsilons[:, np.newaxis] + np.log1p(-1 / orders)
-    with np.errstate(over="ignore"):
-        deltas = np.exp((orders - 1) * excess - np.log(orders))
-    return np.asarray(np.minimum(deltas.min(axis=1) * (1 + _SAFETY), 1.0))
-
-
-def _conversion_cost(delta: float, orders: FloatArray) -> FloatArray:
-    gain = np.log(orders) / (orders - 1) - np.log1p(-1 / orders)
-    loss = -math.log(delta) / (orders - 1)
-    return np.asarray(loss - gain + _ROUNDING * (loss + gain))

@@ -15,9 +15,9 @@ from dp_accounting.pld import pld_privacy_accountant
 from dp_accounting.rdp import rdp_privacy_accountant
 
 from . import gaussian
-from .composition import ORDERS, epsilon_of_rdp
 from .events import GaussianEvent, Neighboring, relation_name
 from .gaussian import FloatArray
+from .renyi import ORDERS, epsilon_of_rdp
 
 _RELATION = {
     # Zeroing out a row has the same privacy loss as adding or removing it.

@@ -19,19 +19,11 @@ import numpy as np
 from scipy.optimize import brentq
 
 from ..._utils.validation import COUNT, POSITIVE, check, number
-from .composition import epsilon_of_rdp, rdp_deltas, rdp_of_event
-from .events import (
-    MULTIPLIER,
-    NOISE,
-    GaussianEvent,
-    Neighboring,
-    Noise,
-    check_terms,
-    epsilon_of_event,
-    mu_of_budget,
-    shift_of,
-)
+from .budgets import epsilon_of_event, mu_of_budget
+from .composition import rdp_of_event
+from .events import MULTIPLIER, NOISE, GaussianEvent, Neighboring, Noise, check_terms, shift_of
 from .gaussian import FloatArray
+from .renyi import epsilon_of_rdp, rdp_deltas
 from .trials import TrialLaw, shape_of
 
 #: Relative precision of the budget of a fit, which is rounded down.

@@ -8,23 +8,10 @@ import numpy as np
 
 from ..._utils.validation import POSITIVE, PROBABILITY, Kind, check, number
 from ..accounting import gaussian
-from ..accounting.composition import (
-    COMPOSITION,
-    ORDERS,
-    Composition,
-    PrivacyFilter,
-    divergences_of,
-    epsilon_of_rdp,
-    mu_of_event,
-)
-from ..accounting.events import (
-    NEIGHBORING,
-    GaussianEvent,
-    Neighboring,
-    epsilon_of_event,
-    noise_multiplier_for,
-    relation_name,
-)
+from ..accounting.budgets import epsilon_of_event, noise_multiplier_for
+from ..accounting.composition import COMPOSITION, Composition, PrivacyFilter, divergences_of, mu_of_event
+from ..accounting.events import NEIGHBORING, GaussianEvent, Neighboring, relation_name
+from ..accounting.renyi import ORDERS, epsilon_of_rdp
 from ..report import attack_success
 
 _SUM = number(0, closed="both")

@@ -21,7 +21,7 @@ from skmixdp.algorithms.modelmix import (
 from skmixdp.components import GradientQuery, L2Clip, PublicSubspace
 from skmixdp.components.protocols import ReleasedArray, ReleaseFacts, StepContext
 from skmixdp.privacy import NoiseSource
-from skmixdp.privacy.accounting.events import Budget
+from skmixdp.privacy.accounting.budgets import Budget
 from tests.conftest import Silent, make_problem, make_regression_problem, train
 from tests.rounding import assert_close
 

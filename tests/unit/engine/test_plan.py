@@ -12,7 +12,7 @@ from skmixdp.components import BalancedSteps
 from skmixdp.components.protocols import ReleaseFacts
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import GaussianEvent, epsilon_of, noise_multiplier_for, steps_for
-from skmixdp.privacy.accounting.events import Budget
+from skmixdp.privacy.accounting.budgets import Budget
 from tests.conftest import make_problem, make_regression_problem
 
 PROBLEM = make_problem()

@@ -8,8 +8,9 @@ import pytest
 from skmixdp.algorithms.modelmix import ModelMixEvent
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import GaussianEvent, LedgerReport, epsilon_of_event
-from skmixdp.privacy.accounting.composition import ORDERS, divergences_of, epsilon_of_rdp
+from skmixdp.privacy.accounting.composition import divergences_of
 from skmixdp.privacy.accounting.gaussian import epsilon_for, mu_for
+from skmixdp.privacy.accounting.renyi import ORDERS, epsilon_of_rdp
 from skmixdp.privacy.ledger._account import Account, _costs_less_than_in_full, single_epsilon
 from tests.rounding import assert_relative
 

@@ -20,8 +20,8 @@ from skmixdp.privacy import (
     rdp_of_event,
     steps_for,
 )
-from skmixdp.privacy.accounting.composition import ORDERS
-from skmixdp.privacy.accounting.events import Budget
+from skmixdp.privacy.accounting.budgets import Budget
+from skmixdp.privacy.accounting.renyi import ORDERS
 from skmixdp.privacy.sums import SumBudget
 
 

@@ -29,7 +29,7 @@ from skmixdp.privacy import (
     recorded_outcome,
     register_event,
 )
-from skmixdp.privacy.accounting.composition import ORDERS, epsilon_of_rdp
+from skmixdp.privacy.accounting.renyi import ORDERS, epsilon_of_rdp
 from skmixdp.privacy.ledger import _account as account
 from skmixdp.privacy.ledger import _records as records
 from skmixdp.privacy.ledger import _store as store

@@ -148,7 +148,7 @@ MEMORY = """
     from skmixdp.components import FullBatch
     from skmixdp.components.protocols import PublicInfo
     from skmixdp._engine import Options, Run, make_plan
-    from skmixdp.privacy.accounting.events import Budget
+    from skmixdp.privacy.accounting.budgets import Budget
     from tests.conftest import train
     from skmixdp.estimators._modules import (
         LabelledRows, ModuleData, ModuleLoss, ModuleParameters, ModuleRows, cross_entropy
