@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._linear import FloatArray
+from .._utils.frames import numeric_frame
 from .._utils.validation import CONVERSION_ERRORS, check_table, listed, n_distinct_rows, shown, sources_of
 from .memory import InMemoryRows, PassingRows
 from .row_map import RowMap
@@ -72,6 +73,7 @@ def check_private_rows(estimator: Any, X: Any, *, minimum: int = 2, reset: bool 
     """
     table = special_table(X)
     if table is None:
+        X = numeric_frame(X, "X")
         table = ArrayTable(check_table(X, "X", minimum=minimum))
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return table

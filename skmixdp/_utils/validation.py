@@ -13,7 +13,7 @@ import difflib
 import hashlib
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -24,6 +24,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
+
+from .frames import ENCODE, numeric_frame
 
 Array = NDArray[Any]
 
@@ -246,13 +248,17 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
         )
     if table.shape[1] == 0:
         raise ValueError(f"{name} has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
-    check_finite(np.all(np.isfinite(table)), name)
+    finite = np.isfinite(table)
+    frame = isinstance(X, pd.DataFrame)
+    check_finite(finite.all(), name, X.columns[~finite.all(axis=0)] if frame and not finite.all() else ())
     return np.asarray(table)
 
 
 def _as_floats(X: Any, name: str) -> Array:
     """An array of float64 or float32 of what may be a data frame, lists, or anything else."""
     _refuse_text(X, name)
+    if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
+        raise ValueError(f"{name} holds dates or durations; {ENCODE}")
     try:
         return np.asarray(
             check_array(
@@ -279,11 +285,13 @@ def _as_floats(X: Any, name: str) -> Array:
         ) from None
 
 
-def check_finite(finite: Any, name: str) -> None:
-    """Refuse rows of which not all entries are ``finite``."""
+def check_finite(finite: Any, name: str, columns: Sequence[Any] = ()) -> None:
+    """Refuse rows of which not all entries are ``finite``, with the names of ``columns`` that hold others."""
     if not finite:
+        where = f" in the columns {listed(columns)}" if len(columns) else ""
         raise ValueError(
-            f"{name} contains NaN or infinity; drop those rows, or impute them with what public rows say."
+            f"{name} contains NaN or infinity{where}; drop those rows, or impute them with what public rows "
+            "say."
         )
 
 
@@ -311,7 +319,8 @@ def _refuse_text(X: Any, name: str) -> None:
     """Refuse rows that hold text. Numbers that are stored as text are not converted."""
     where = ""
     if isinstance(X, pd.DataFrame):
-        text = [column for column, dtype in X.dtypes.items() if _holds_text(X[column], dtype)]
+        columns = enumerate(X.dtypes.items())
+        text = [column for place, (column, dtype) in columns if _holds_text(X.iloc[:, place], dtype)]
         if not text:
             return
         where = f" in the columns {listed(text)}"
@@ -338,6 +347,7 @@ def _holds_text(X: Any, dtype: Any) -> bool:
 
 def rows_to_transform(estimator: Any, X: Any) -> Array:
     """Checked rows for a fitted estimator, with the same columns as in its fit."""
+    X = numeric_frame(X, "X")
     table = check_table(X, "X", minimum=1)
     named = getattr(estimator, "feature_names_in_", None) is not None
     width = getattr(estimator, "n_features_in_", None)
@@ -382,7 +392,7 @@ def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, 
 
 def check_column_names(source: Any, names: Any, name: str = "X_pub") -> None:
     """Refuse a data frame of public rows whose columns are not the ``names`` of the private ones, if any."""
-    columns = getattr(source, "columns", None)
+    columns = getattr(source, "column_names", getattr(source, "columns", None))  # of pyarrow, or others
     if names is not None and columns is not None and list(columns) != list(names):
         raise ValueError(
             f"{name} has the columns {listed(columns)} and X has {listed(names)}; pass the same "

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._linear import Loss
 from .._rows import RowFiles, Table, TargetMap, check_classes, check_indices, encode_labels, from_device
+from .._utils.frames import numeric_frame
 from .._utils.validation import (
     CONVERSION_ERRORS,
     NON_NEGATIVE,
@@ -89,6 +90,7 @@ def collect_public(
 
 def public_rows(source: Any, name: str, names: Any, n_features: int) -> Array:
     """Public rows (n, n_features) of one source as a dense array; they are few."""
+    source = numeric_frame(source, name)
     check_column_names(source, names, name)
     held: Any = from_device(source)
     if isinstance(source, RowFiles):

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._learning.columns import released_columns
 from .._learning.noisy_sums import noisy_sum
+from .._utils.frames import numeric_frame
 from .._utils.validation import (
     FLAG,
     check_params,
@@ -171,6 +172,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
         )
         warn_of_seed(self.random_state)
         leaks = warn_of_leaks(public_rows=False, persons=groups is not None)
+        X = numeric_frame(X, "X")
         table = check_table(X, "X", minimum=2)
         n_rows, n_features = table.shape
         units = units_of(groups, n_rows, self.noise)

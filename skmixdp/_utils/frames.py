@@ -1,0 +1,153 @@
+"""Data frames of pandas or polars and tables of pyarrow as rows of numbers, and columns of lists as columns.
+
+Messages name columns, and never a cell, its row, or how many cells are odd.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+#: The remedy for cells that are no numbers, in messages.
+ENCODE = "encode them as numbers by private_pipeline(TableEncoder(), ...)."
+
+
+def names_of_list(name: Any, length: int) -> list[str]:
+    """Names of the columns into which a column of lists of this length is split."""
+    return [f"{name}[{place}]" for place in range(length)]
+
+
+def is_list(column: Any) -> bool:
+    """Whether a column of pandas, polars or pyarrow holds lists: by its type, or by the cells of objects."""
+    kind = getattr(column, "dtype", None) or column.type
+    if str(kind) == "object":
+        return any(isinstance(cell, (list, tuple, np.ndarray)) for cell in column)
+    return str(kind).lower().startswith(("list", "large_list", "fixed_size_list", "array("))
+
+
+def stacked_lists(column: Any, where: str, length: int | None = None) -> Array:
+    """Lists of numbers as rows (n, length).
+
+    Parameters
+    ----------
+    column : Series of pandas or polars, array of pyarrow, or sequence of lists
+        The lists, of any type that pandas, polars or pyarrow has for them.
+    where : str
+        Name of the column in messages, such as "the column 'emb' of X".
+    length : int or None, default=None
+        The length that all lists must have. None takes the length that they share.
+
+    Raises
+    ------
+    ValueError
+        If a cell is missing or no list of numbers, or if the lengths differ.
+    """
+    try:
+        if hasattr(column, "type"):
+            rows = _of_arrow(column)
+        elif hasattr(column, "to_arrow"):  # of polars
+            rows = _of_arrow(column.to_arrow())
+        else:
+            rows = np.array([*column]) if len(column) else np.empty((0, length or 1))
+        fits = rows.ndim == 2 and rows.dtype.kind in "biuf" and rows.shape[1] == (length or rows.shape[1])
+    except Exception:  # lists of different lengths, or cells of any class
+        fits = False
+    if not fits or 0 in rows.shape[1:]:
+        expected = "one length" if length is None else f"length {length}"
+        raise ValueError(
+            f"{where} must hold lists of numbers of {expected} without missing values; leave out other rows, "
+            "so that np.stack(column) makes one table."
+        )
+    return np.asarray(rows, dtype=np.float64)
+
+
+def _of_arrow(column: Any) -> Any:
+    """Lists of a column of pyarrow as rows."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lengths, values = pc.list_value_length(column), pc.list_flatten(column)
+    if lengths.null_count or values.null_count or len(pc.unique(lengths)) > 1:
+        raise ValueError("values are missing, or lengths differ")
+    if pa.types.is_boolean(values.type):
+        values = values.cast(pa.uint8())
+    return values.to_numpy().reshape(len(column), lengths[0].as_py() if len(column) else 1)
+
+
+def pandas_frame(X: Any) -> Any:
+    """A table of pyarrow as a data frame of pandas; anything else as it is."""
+    if not hasattr(X, "column_names"):
+        return X
+    # Dates are read cell by cell: Python holds none after year 9999, and the error would quote the year.
+    return X.to_pandas(types_mapper=lambda kind: pd.ArrowDtype(kind) if str(kind)[:4] == "date" else None)
+
+
+def numeric_frame(X: Any, name: str) -> Any:
+    """A table of pandas, polars or pyarrow as a data frame of float64, with a column for each entry of lists.
+
+    Data frames of plain or sparse columns stay as they are, as do arrays. So do tables with cells that are
+    no numbers, which :func:`~skmixdp._utils.validation.check_table` refuses.
+
+    Raises
+    ------
+    ValueError
+        For columns of dates or durations, for lists of different lengths, and for names that occur twice.
+    """
+    if not hasattr(X, "columns"):
+        return X
+    arrow = hasattr(X, "column_names")
+    names = X.column_names if arrow else [*X.columns]
+    if len(set(names)) < len(names):
+        twice = [label for place, label in enumerate(names) if label in names[:place]]
+        raise ValueError(f"{name} has several columns of the names {_listed(twice)}; give each its own name.")
+    if isinstance(X, pd.DataFrame):
+        plain = all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in X.dtypes)
+        if plain or any(isinstance(dtype, pd.SparseDtype) for dtype in X.dtypes):
+            return X
+        columns = [X.iloc[:, place] for place in range(X.shape[1])]
+    elif arrow or hasattr(X, "get_columns"):  # of polars
+        columns = X.columns if arrow else X.get_columns()
+    else:
+        return X
+    blocks, labels, dates = [], [], []
+    for label, column in zip(names, columns, strict=True):
+        if is_list(column):
+            blocks.append(stacked_lists(column, f"the column {label!r} of {name}"))
+            labels += names_of_list(label, blocks[-1].shape[1])
+            continue
+        values = _numbers(column)
+        if values is None:
+            return pandas_frame(X)
+        if values.dtype.kind in "mM":
+            dates.append(label)
+        blocks.append(values.astype(np.float64)[:, None])
+        labels.append(label)
+    if dates:
+        raise ValueError(f"{name} holds dates or durations in the columns {_listed(dates)}; {ENCODE}")
+    rows = np.hstack(blocks) if blocks else np.empty((len(X), 0))
+    return pd.DataFrame(rows, columns=labels if len(labels) == len(names) else [*map(str, labels)])
+
+
+def _numbers(column: Any) -> Any:
+    """A column (n,) of numbers with NaN for missing ones, or of dates; None if it holds anything else."""
+    if hasattr(column, "type"):
+        column = column.to_pandas()
+    elif not isinstance(column, pd.Series):
+        column = pd.Series(column.to_numpy())
+    kind = getattr(column.dtype, "kind", "O")
+    if kind in "mM":
+        return column.to_numpy(dtype=f"{kind}8[s]")
+    if kind == "c" or (kind == "O" and any(isinstance(cell, (str, bytes)) for cell in column)):
+        return None
+    try:
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    except Exception:  # of any class that a cell may have
+        return None
+
+
+def _listed(names: Sequence[Any]) -> str:
+    return f"[{', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}]"
