@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .._utils.validation import as_float
+from .._utils.validation import COUNT, as_float
 from ..preprocessing._cells import text_of
 from ..preprocessing._table_encoder import KINDS
 from .messages import InputError
@@ -54,7 +54,9 @@ def _values(value: Any, name: str, where: str) -> list[Any]:
     return listed
 
 
-def _kind(value: Any, name: str, where: str) -> str:
+def _kind(value: Any, name: str, where: str) -> Any:
+    if COUNT.admits(value) or (isinstance(value, str) and "%" in value):
+        return value  # the length of lists, or a format of dates
     if value not in KINDS:
         raise InputError(f"{where} must give {name!r} one of the kinds {', '.join(KINDS)}; write it {_FORM}.")
-    return str(value)
+    return value

@@ -1,12 +1,19 @@
 """Columns of tables as rows of numbers, each cell by itself.
 
 What a cell becomes depends on the cell and on fixed facts about its column. It does not depend on the type of
-the column: one odd cell turns a column of integers into one of real or complex numbers, text or objects. So
-the same number counts the same as an integer, a real number, a complex number without an imaginary part, or
-a text that spells it. No cell raises an error or a warning: what cannot be read counts as missing.
+the column: one odd cell turns a column of truth values into one of integers, one of integers into one of real
+or complex numbers, text or objects. So the same value counts the same as a truth value, an integer, a real
+number, a complex number without an imaginary part, or a text that spells it, and the same moment counts the
+same as a date, a moment of any unit and zone, or an ISO 8601 text. No cell raises an error or a warning: what
+cannot be read counts as missing.
+
+Columns of plain numbers and moments are read as a whole. The type of a column alone chooses how, and the
+result has the same bits as if its cells were read one by one.
 """
 
 import math
+import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -17,7 +24,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import cosdg, sindg
 from sklearn.feature_extraction.text import HashingVectorizer
+
+from .._utils.frames import names_of_list
 
 Array = NDArray[np.float64]
 
@@ -25,7 +35,17 @@ Array = NDArray[np.float64]
 FARTHEST = 1e15
 
 _TRUTH = {"true": 1.0, "false": 0.0}
+#: Texts that libraries write for missing numbers and moments where a text makes texts of a whole array.
+_MISSING = frozenset(("", "nan", "+nan", "-nan", "nat"))
+#: A number with commas between thousands.
+_AMOUNT = re.compile(r"[+-]?(\d{1,3}(,\d{2,3})+|\d+)?(\.\d*)?([eE][+-]?\d+)?")
+_CURRENCY = re.compile(r"^[A-Z]{3}|[A-Z]{3}$")
 _START = datetime(1970, 1, 1)
+#: Units of moments that are parts of a day.
+_UNITS = tuple((unit, 1) for unit in ("D", "h", "m", "s", "ms", "us", "ns"))
+#: Moments in UTC that count, so that local ones are years of Python too.
+_FIRST, _LAST = datetime(1, 1, 3), datetime(9999, 12, 30)
+_DAY = 86_400_000_000  # in microseconds
 #: Names and lengths in days of what dates repeat by; the last one is for moments within days.
 _PERIODS = (("year", 365.2425), ("week", 7.0), ("day", 1.0))
 
@@ -36,7 +56,7 @@ class TableColumn:
 
     Attributes
     ----------
-    kind : {"number", "boolean", "date", "datetime", "category", "text", "drop"}
+    kind : {"number", "amount", "boolean", "date", "datetime", "category", "text", "list", "drop"}
         What its cells are.
     center, scale, cut : float
         Numbers and days become ``(x - center) / scale``, cut at ``-cut`` and ``cut``.
@@ -46,6 +66,10 @@ class TableColumn:
         The number of columns into which words are hashed.
     indicator : bool
         Whether a last column says where a cell is missing.
+    format : str
+        How texts spell dates, as in :meth:`datetime.datetime.strptime`; empty for ISO 8601.
+    length : int
+        The number of entries of each list.
     """
 
     kind: str
@@ -55,56 +79,100 @@ class TableColumn:
     categories: tuple[str, ...] = ()
     n_hashed: int = 0
     indicator: bool = False
+    format: str = ""
+    length: int = 0
 
     def names(self, name: str) -> list[str]:
         """Names of the encoded columns of the column with this name."""
         names = {
-            "number": [name],
-            "boolean": [name],
             "category": [f"{name}={value}" for value in self.categories],
             "text": [f"{name}#{place}" for place in range(self.n_hashed)],
-        }.get(self.kind, [])
-        if self.kind in ("date", "datetime"):
-            waves = (f"{name} {period} {wave}" for period, _ in self.periods for wave in ("sin", "cos"))
-            names = [name, *waves]
+            "list": names_of_list(name, self.length),
+            "drop": [],
+        }.get(self.kind, [name])
+        names += [f"{name} {period} {wave}" for period, _ in self.periods for wave in ("sin", "cos")]
         return [*names, f"{name} is missing"] if self.indicator else names
 
     @property
     def periods(self) -> tuple[tuple[str, float], ...]:
-        """Names and lengths in days of what a date repeats by."""
-        return _PERIODS if self.kind == "datetime" else _PERIODS[:-1]
+        """Names and lengths in days of what a date repeats by; none for other kinds."""
+        return {"date": _PERIODS[:-1], "datetime": _PERIODS}.get(self.kind, ())
 
     @np.errstate(all="ignore")  # the user's settings could tell of tiny or huge cells
-    def encode(self, cells: Sequence[Any]) -> Array:
+    def encode(self, cells: Any) -> Array:
         """Encoded cells, (n, width), all finite."""
-        values, missing = self.read(cells)
         if self.kind == "drop":
-            return np.zeros((len(missing), 0))
+            return np.zeros((len(cells), 0))
         if self.kind == "category":
-            block = self._one_hot(values)
+            block, missing = self._one_hot(cells)
         elif self.kind == "text":
-            block = self._hashed(values)
+            texts, missing = self.read(cells)
+            block = self._hashed(texts)
         else:
+            values, missing = self.read(cells)
             scaled = (np.clip(values, -FARTHEST, FARTHEST) - self.center) / self.scale
             # Added to 0.0, a zero has no sign: complex numbers lose it.
-            block = np.where(missing, 0.0, 0.0 + np.clip(scaled, -self.cut, self.cut))[:, None]
-            if self.kind in ("date", "datetime"):
-                block = np.hstack([block, self._waves(values)])
+            block = np.where(np.isnan(values), 0.0, 0.0 + np.clip(scaled, -self.cut, self.cut))
+            block = block.reshape(len(missing), -1)
+            for _, length in self.periods:
+                turns = values / length
+                degrees = 360.0 * (turns - np.floor(turns))
+                # Unlike sines of NumPy, these are computed one by one, wherever in an array they are.
+                waves = np.column_stack([sindg(degrees), cosdg(degrees)])
+                block = np.hstack([block, np.where(missing[:, None], 0.0, waves)])
         return np.hstack([block, missing[:, None]]) if self.indicator else block
 
-    def read(self, cells: Sequence[Any]) -> tuple[Any, NDArray[np.bool_]]:
-        """Texts or numbers of the cells (n,), and which cells are missing."""
+    def read(self, cells: Any) -> tuple[Any, Any]:
+        """Texts or numbers of the cells (n,), or entries of lists (n, length), and which are missing."""
         if self.kind in ("category", "text"):
-            texts = [text_of(cell) for cell in _objects(cells)]
+            texts = [text_of(cell) for cell in listed(cells)]
             return texts, np.array([text is None for text in texts], dtype=bool)
-        values = values_of(self.kind, cells)
+        values = self.values(cells)
+        if self.kind == "list":
+            return values, np.isnan(values).all(axis=1)
         return values, np.isnan(values)
 
-    def _one_hot(self, texts: list[str | None]) -> Array:
-        places = {value: place for place, value in enumerate(self.categories)}
-        block = np.zeros((len(texts), len(places) + 1))
-        block[np.arange(len(texts)), [places.get(text, -1) for text in texts]] = 1.0  # type: ignore[arg-type]
-        return block[:, :-1]  # the last one is for all others
+    def values(self, cells: Any) -> Array:
+        """Numbers, truth values as -1 and 1, or days since 1970; NaN for cells that hold none of the kind."""
+        if self.kind == "list":
+            rows = np.full((len(cells), self.length), np.nan)
+            for place, cell in enumerate(listed(cells)):
+                rows[place] = _list_of(cell, self.length)
+            return rows
+        if self.kind in ("date", "datetime"):
+            days = _days_of_moments(cells)
+            if days is None:
+                return np.array([days_of(cell, self.format) for cell in listed(cells)], dtype=np.float64)
+            return days
+        values = _plain_numbers(cells)
+        if values is None:
+            read = amount_of if self.kind == "amount" else number_of
+            values = np.array([read(cell) for cell in listed(cells)], dtype=np.float64)
+        if self.kind == "boolean":
+            return np.where((values == 0) | (values == 1), 2 * values - 1, np.nan)
+        return values
+
+    def _one_hot(self, cells: Any) -> tuple[Array, NDArray[np.bool_]]:
+        """Zeros and ones (n, n_categories), and which cells are missing."""
+        block = np.zeros((len(cells), len(self.categories) + 1))
+        values = _plain_numbers(cells)
+        if values is not None:
+            for place, category in enumerate(self.categories):
+                block[:, place] = values == number_of(category)
+            return block[:, :-1], np.isnan(values)
+        places = {text_of(value): place for place, value in enumerate(self.categories)}
+        found: list[int] = []
+        missing = np.zeros(len(block), dtype=bool)
+        for row, cell in enumerate(listed(cells)):
+            # A text that is a category as it stands needs no reading; others may spell one.
+            place = places.get(cell, -1) if type(cell) is str else -1
+            if place < 0:
+                text = text_of(cell)
+                missing[row] = text is None
+                place = places.get(text, -1)  # the last column is for all others
+            found.append(place)
+        block[np.arange(len(block)), found] = 1.0
+        return block[:, :-1], missing
 
     def _hashed(self, texts: list[str | None]) -> Array:
         if not texts:
@@ -112,107 +180,179 @@ class TableColumn:
         hashing = HashingVectorizer(n_features=self.n_hashed, token_pattern=r"(?u)\b\w+\b")
         return np.asarray(hashing.transform(text or "" for text in texts).toarray(), dtype=np.float64)
 
-    def _waves(self, days: Array) -> Array:
-        """Sine and cosine of days, in each period; one by one, so that no other row rounds them otherwise."""
-        lengths = [length for _, length in self.periods]
-        waves = [
-            [0.0] * (2 * len(lengths))
-            if math.isnan(day)
-            else [
-                wave(2 * math.pi * (day / length - math.floor(day / length)))
-                for length in lengths
-                for wave in (math.sin, math.cos)
-            ]
-            for day in days.tolist()
-        ]
-        return np.array(waves, dtype=np.float64).reshape(len(days), 2 * len(lengths))
+
+# -- columns ---------------------------------------------------------------------------------
 
 
-def values_of(kind: str, cells: Sequence[Any]) -> Array:
-    """Numbers, truth values as -1 and 1, or days since 1970; NaN for cells that hold none of the kind."""
-    if isinstance(cells, np.ndarray) and kind == "number":
-        return cells.astype(np.float64)
-    read = {"number": number_of, "boolean": _truth_of}.get(kind, days_of)
-    return np.array([read(cell) for cell in _objects(cells)], dtype=np.float64)
+def listed(cells: Any) -> Sequence[Any]:
+    """The cells of a column as objects of Python; None for those that Python cannot hold."""
+    if isinstance(cells, list):
+        return cells
+    kind = getattr(cells, "dtype", None)
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "mM":
+        if np.datetime_data(cells.dtype)[0] in ("ns", "ps", "fs", "as"):
+            cells = cells.astype(f"{cells.dtype.kind}8[us]")  # Python has no finer moments, only numbers
+    elif str(kind) == "Date":  # polars panics at days that Python cannot hold
+        cells = cells.set(~cells.is_between(date.min, date.max), None)
+    elif str(kind).startswith(("List", "Array(")) and hasattr(cells, "to_arrow"):
+        return [None if cell is None else cell.to_numpy() for cell in cells]
+    try:
+        return list((getattr(cells, "to_list", None) or cells.tolist)())
+    except Exception:
+        by_place, found = getattr(cells, "iloc", cells), []
+    for place in range(len(cells)):
+        try:
+            found.append(by_place[place])
+        except Exception:
+            found.append(None)
+    return found
 
 
-def _objects(cells: Sequence[Any]) -> Sequence[Any]:
-    """Cells as objects of Python, whose texts do not depend on a type of NumPy."""
-    return cells.tolist() if isinstance(cells, np.ndarray) else cells
+def _plain_numbers(cells: Any) -> Array | None:
+    """Numbers of a column of plain numbers or truth values, by its type; None for another column."""
+    kind: Any = getattr(cells, "dtype", None)
+    if isinstance(kind, np.dtype):
+        return np.asarray(cells).astype(np.float64) if kind.kind in "biuf" else None
+    if isinstance(kind, pd.api.extensions.ExtensionDtype):
+        plain = getattr(kind, "kind", "O") in "biuf"
+        return cells.to_numpy(dtype=np.float64, na_value=np.nan) if plain else None
+    if hasattr(kind, "is_integer") and (kind.is_integer() or kind.is_float() or str(kind) == "Boolean"):
+        return np.asarray(cells.to_numpy()).astype(np.float64)  # of polars
+    return None
 
 
-def kind_of(cells: Iterable[Any]) -> str | None:
-    """The kind that all cells have which are not missing; None if all are missing."""
-    known = [cell for cell in cells if not is_missing(cell)]
-    if not known:
+def _days_of_moments(cells: Any) -> Array | None:
+    """Days since 1970 in UTC of a column of moments, by its type; None for another column."""
+    kind = getattr(cells, "dtype", None)
+    arrow = str(kind) if isinstance(kind, pd.ArrowDtype) else ""
+    if isinstance(kind, pd.DatetimeTZDtype) or (arrow.startswith("timestamp") and "tz=" in arrow):
+        values = cells.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
+    elif arrow.startswith("timestamp"):
+        values = cells.to_numpy()
+    elif isinstance(kind, np.dtype) and kind.kind == "M":
+        values = np.asarray(cells)
+    elif str(kind).startswith(("Date", "Datetime(")) and hasattr(cells, "to_numpy"):
+        values = np.asarray(cells.to_numpy())  # of polars, in UTC
+    else:
         return None
-    if all(text_of(cell) in ("True", "False") for cell in known):
-        return "boolean"
-    if not np.isnan(values_of("number", known)).any():
-        return "number"
-    days = values_of("date", known)
-    if np.isnan(days).any():
-        return "category"
-    return "datetime" if np.any(days % 1) else "date"
+    if values.dtype.kind != "M" or np.datetime_data(values.dtype) not in _UNITS:
+        return None
+    whole = values.astype("M8[D]")
+    parts = (values - whole).astype("m8[us]").astype(np.int64)
+    inside = (whole >= np.datetime64(_FIRST, "D")) & (whole < np.datetime64(_LAST, "D"))
+    return np.where(inside, whole.astype(np.int64) + parts / _DAY, np.nan)
+
+
+# -- cells -----------------------------------------------------------------------------------
 
 
 def number_of(cell: Any) -> float:
     """The number that a cell holds or spells, with truth values as 0 and 1; NaN for any other."""
     try:
-        cell = _real(cell)
-        if isinstance(cell, (Real, Decimal, np.bool_)):
-            return float(cell)
-        if isinstance(cell, timedelta):
-            return cell.total_seconds()
-        text = cell.strip().lower() if isinstance(cell, str) else ""
-        return _TRUTH[text] if text in _TRUTH else float(text)
+        if type(cell) is not str:
+            cell = _real(cell)
+            if isinstance(cell, timedelta):
+                return cell.total_seconds()
+            if isinstance(cell, (Real, Decimal, np.bool_)):
+                return float(cell)
+            if not isinstance(cell, str):
+                return math.nan
+        # Python reads 1_12 as a number, and readers of files do not.
+        return math.nan if "_" in cell else float(cell)
+    except OverflowError:  # an integer beyond the range of floats
+        return math.inf if cell > 0 else -math.inf
+    except ValueError:
+        return _TRUTH.get(cell.strip().lower(), math.nan) if isinstance(cell, str) else math.nan
     except Exception:  # of any class that a cell may have
         return math.nan
 
 
-def _truth_of(cell: Any) -> float:
-    """1 for true, -1 for false, and NaN for all that is neither."""
+def amount_of(cell: Any) -> float:
+    """The same, also of texts with commas between thousands, a currency or a percent sign: ``$1,234.50``."""
     value = number_of(cell)
-    return 2 * value - 1 if value in (0.0, 1.0) else math.nan
+    if value == value or not isinstance(cell, str):
+        return value
+    text = "".join(sign for sign in cell if not sign.isspace() and unicodedata.category(sign) != "Sc")
+    in_brackets = text[:1] + text[-1:] == "()"  # as accounts write numbers below 0
+    text = _CURRENCY.sub("", text[1:-1] if in_brackets else text)
+    digits = text.removesuffix("%")
+    if not _AMOUNT.fullmatch(digits) or not any(map(str.isdigit, digits)):
+        return math.nan
+    value = number_of(digits.replace(",", ""))
+    return (-value if in_brackets else value) / (100 if digits != text else 1)
 
 
-def days_of(cell: Any) -> float:
-    """Days since 1970, in UTC, of a date, a moment or an ISO 8601 text; NaN for any other cell."""
+def days_of(cell: Any, form: str = "") -> float:
+    """Days since 1970, in UTC, of a date, a moment or a text, ISO 8601 or of this format; NaN for others."""
+    moment = _moment_of(cell, form)
+    if moment is None:
+        return math.nan
+    past = moment - _START
+    return past.days + (10**6 * past.seconds + past.microseconds) / _DAY
+
+
+def _moment_of(cell: Any, form: str = "") -> datetime | None:
+    """A date, a moment or a text as a moment in UTC; None for others and for years that Python has not."""
     try:
         cell = _real(cell)
         if isinstance(cell, pd.Timestamp):
             cell = cell.to_pydatetime(warn=False)
+        elif isinstance(cell, date) and not isinstance(cell, datetime):
+            cell = datetime.combine(cell, time())
         elif not isinstance(cell, datetime):
-            text = text_of(cell) or ""
-            cell = datetime.combine(cell, time()) if isinstance(cell, date) else datetime.fromisoformat(text)
+            text = cell if isinstance(cell, str) else ""
+            if (value := number_of(cell)) == value:
+                # As a number, a text has no zeros in front.
+                text = str(int(value)).zfill(len(_START.strftime(form)) if form else 8)
+                if not value.is_integer():
+                    return None
+            cell = datetime.strptime(text.strip(), form) if form else datetime.fromisoformat(text)
         if cell.tzinfo is not None:
             cell = cell.astimezone(UTC).replace(tzinfo=None)
-        return float((cell - _START) / timedelta(days=1))
+        return cell if _FIRST <= cell < _LAST else None
     except Exception:  # NaT, another text, a year that datetime does not have, or any class of cells
-        return math.nan
+        return None
 
 
 def text_of(cell: Any) -> str | None:
     """A cell as text, spelt alike whatever the type of its column; None if it is missing."""
     if is_missing(cell):
         return None
+    value = number_of(cell)
+    if value == value:
+        return str(int(value)) if value.is_integer() else repr(value)
     try:
-        text = str(_real(cell)).encode("utf-8", "replace").decode()
+        cell = _real(cell)
+        if isinstance(cell, date) or (isinstance(cell, str) and cell[:1].isdigit()):
+            moment = _moment_of(cell)
+            if moment is not None:
+                return str(moment.date() if moment.time() == time() else moment)
+        return str(cell).encode("utf-8", "replace").decode()
     except Exception:
         return None
-    if text.strip().lower() in _TRUTH:
-        return text.strip().capitalize()
+
+
+def _list_of(cell: Any, length: int) -> Any:
+    """The numbers of a list of this length, NaN for those that are missing; NaN for another cell."""
     try:
-        value = float(text)
-    except ValueError:
-        return text
-    return str(int(value)) if value.is_integer() else repr(value)
+        if isinstance(cell, (list, tuple, np.ndarray)) and len(cell) == length:
+            numbers = np.asarray(cell)
+            if numbers.shape == (length,) and numbers.dtype.kind in "biuf":
+                return numbers.astype(np.float64)
+            return [number_of(one) for one in cell]
+    except Exception:  # of a class that has no length
+        pass
+    return math.nan
 
 
 def is_missing(cell: Any) -> bool:
     """Whether a cell is empty; True also for objects that cannot be looked at."""
+    if type(cell) is float:
+        return cell != cell
     try:
-        return pd.isna(_real(cell)) is True or (isinstance(cell, str) and not cell.strip())
+        if isinstance(cell, str):
+            return cell.strip().lower() in _MISSING
+        return pd.isna(_real(cell)) is True
     except Exception:  # of a class whose objects cannot be compared
         return True
 
@@ -220,10 +360,12 @@ def is_missing(cell: Any) -> bool:
 def _real(cell: Any) -> Any:
     """The real part of a complex number, or None if it has an imaginary one; other cells as they are.
 
-    Numbers and durations become Python's, moments of NumPy become pandas', and ends of intervals real.
-    Another cell may have changed the type of a column, and with it how the same value is spelt: 0.1 in single
-    precision, or 0.10000000149011612; a day as ``1 days 00:00:00``, or ``1 day, 0:00:00``.
+    Numbers and durations become Python's, moments of NumPy become pandas', ends of intervals real, and arrays
+    and tuples lists. Another cell may have changed the type of a column, and with it how the same value is
+    spelt: 0.1 in single precision, or 0.10000000149011612; a list as ``[1, 2]``, or ``[1 2]``.
     """
+    if type(cell) in _PLAIN:
+        return cell
     if isinstance(cell, (complex, np.complexfloating)):
         cell = cell.real if cell.imag == 0 else None
     if isinstance(cell, (np.timedelta64, pd.Timedelta)):
@@ -232,4 +374,26 @@ def _real(cell: Any) -> Any:
         return pd.Interval(float(cell.left), float(cell.right), cell.closed)
     if isinstance(cell, np.datetime64):
         return pd.Timestamp(cell)
+    if isinstance(cell, (tuple, np.ndarray)):
+        return [_real(one) for one in cell]
     return float(cell) if isinstance(cell, np.floating) else cell
+
+
+#: Classes of cells that are as they are.
+_PLAIN = frozenset((str, float, int, bool, datetime, date, type(None)))
+
+
+# -- public cells ----------------------------------------------------------------------------
+
+
+def kind_of(cells: Iterable[Any]) -> str | None:
+    """The kind that all cells have which are not missing; None if all are missing."""
+    known = [cell for cell in cells if not is_missing(cell)]
+    if not known:
+        return None
+    if all(number_of(cell) == number_of(cell) for cell in known):
+        return "number"
+    days = [days_of(cell) for cell in known]
+    if any(map(math.isnan, days)):
+        return "category"
+    return "datetime" if any(day % 1 for day in days) else "date"

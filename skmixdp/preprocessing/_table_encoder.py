@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from datetime import date
+from datetime import datetime
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._utils.frames import pandas_frame, stacked_lists
 from .._utils.validation import (
     COUNT,
     FLAG,
@@ -27,7 +28,9 @@ from .._utils.validation import (
     sources_of,
     suggestion,
 )
-from ._cells import FARTHEST, TableColumn, days_of, is_missing, kind_of, text_of, values_of
+from ._cells import FARTHEST, TableColumn, days_of, is_missing, kind_of, number_of, text_of
+from ._cells import listed as cells_of
+from ._public_cells import is_row_number, merged_codes, remedy_for_odd_cells
 
 #: A column is scaled by public cells if there are as many; heads count public rows in the same way.
 _ENOUGH = 10
@@ -38,11 +41,22 @@ _ROUNDING = 1e-12
 #: Columns into which words may be hashed, at most.
 MOST_HASHED = 2**20
 #: What may be told about a column in one word.
-KINDS = ("number", "boolean", "date", "datetime", "category", "text", "drop")
+KINDS = ("number", "boolean", "date", "datetime", "category", "text", "drop", "amount")
 _TOLD = (
-    f"one of {', '.join(map(repr, KINDS))}, two bounds (low, high) as a tuple of numbers or of ISO dates, or "
-    "a list of categories"
+    f"one of {', '.join(map(repr, KINDS))}, two bounds (low, high) as a tuple of numbers or of ISO dates, "
+    "a list of categories, a format of dates such as '%d/%m/%Y', or the length of lists"
 )
+#: What cells of a kind are, in messages.
+_CELLS = {
+    "number": "number",
+    "amount": "number",
+    "boolean": "truth value",
+    "date": "date",
+    "datetime": "date",
+    "list": "list of that length",
+}
+#: Directives of the time of the day, in formats of dates.
+_OF_DAYS = ("%H", "%I", "%M", "%S", "%c", "%X", "%f")
 
 
 @dataclass(eq=False, repr=False)
@@ -55,9 +69,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     columns : dict or None, default=None
-        What is known about columns, by name: ``"number"``, ``"boolean"``, ``"date"``, ``"datetime"``,
-        ``"category"``, ``"text"``, ``"drop"``, bounds ``(low, high)``, or a list of categories. Public rows
-        tell the rest. Without public rows, every column must be told.
+        What is known about columns, by name: ``"number"``, ``"amount"`` (numbers with commas between
+        thousands, currencies and percent signs, like ``$1,234.50``), ``"boolean"``, ``"date"``,
+        ``"datetime"``, ``"category"``, ``"text"``, ``"drop"``, bounds ``(low, high)``, a list of categories,
+        a format of dates like ``"%d/%m/%Y"``, or the length of lists of numbers. Public rows tell the rest.
+        Without public rows, every column must be told.
     indicators : "auto", bool or list of str, default="auto"
         Columns with an indicator of missing cells. "auto" means those in which a public row lacks a value.
     max_categories : int, default=50
@@ -163,7 +179,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"columns={shown(self.columns)} does not tell what is in {len(names) - len(told)} of the "
                 f"{len(names)} columns of X, and there are no public rows; pass X_pub or X_unlabeled, or "
-                'columns={"age": "number", ...} for all columns.'
+                f"columns={_to_fill_in(names, told)} for all columns."
             )
         public = [_cells(source, names, what, "X") for what, source in named]
         where = self.indicators if isinstance(self.indicators, (list, tuple)) else None
@@ -171,7 +187,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"indicators names {listed(absent)}, which X does not have; name its columns.")
         columns = {}
         for name in names:
-            cells = [cell for table in public for cell in table[name]]
+            cells = [cell for table in public for cell in cells_of(table[name])]
             column = self._learned(name, cells, _is_declared(sources, name), told.get(name), parameters)
             marked = bool(self.indicators) if where is None else name in where
             if column.kind != "drop":
@@ -256,33 +272,45 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """A column by what is told and by its public cells."""
         kind = told.kind if told else "category" if declared else kind_of(cells)
         if kind is None:
-            warnings.warn(
+            _warn(
                 f"no public row has a value in the column {name!r}, which is left out; tell its kind by "
-                f"columns={{{name!r}: ...}}.",
-                UserWarning,
-                stacklevel=3,
+                f"columns={{{name!r}: ...}}."
             )
             return TableColumn("drop")
         column = told or TableColumn(kind)
         if kind == "drop":
             return column
-        if told and any(column.read(cells)[1][[not is_missing(cell) for cell in cells]]):
-            what = "number" if kind == "number" else "truth value" if kind == "boolean" else "ISO 8601 date"
-            raise ValueError(
-                f"public rows have cells in the column {name!r} that are no {what}; tell another kind."
-            )
-        if kind in ("number", "date", "datetime") and column.cut == FARTHEST and cells:
-            return _scaled(column, cells, name)
-        if kind in ("category", "text") and not column.categories:
+        if kind == "category" and told is None and (length := _length_of_lists(cells, name)):
+            column = TableColumn("list", length=length)
+        if told and (n_odd := int(sum(column.read(cells)[1])) - sum(map(is_missing, cells))) > 0:
+            known = len(cells) - sum(map(is_missing, cells))
+            odd = f"{n_odd} of {known} public cells of the column {name!r} are no {_CELLS[kind]}"
+            if n_odd == known:
+                raise ValueError(f"{odd}; tell another kind.")
+            _warn(f"{odd} and count as missing; correct them, or tell another kind.")
+        if column.kind in ("number", "amount", "date", "datetime", "list"):
+            if told is None and kind == "number" and is_row_number(name, cells):
+                _warn(
+                    f"the column {name!r} holds another whole number in every public row, as numbers of rows "
+                    f"do; leave it out by columns={{{name!r}: 'drop'}}, or tell 'number'."
+                )
+            return _scaled(column, cells, name) if column.cut == FARTHEST and cells else column
+        if column.kind in ("category", "text") and not column.categories:
+            remedy = "" if told or declared else remedy_for_odd_cells(name, cells)
+            if remedy:
+                _warn(remedy)
+            if column.kind == "category" and (codes := merged_codes(cells)):
+                _warn(
+                    f"{codes} codes of the column {name!r} spell the same numbers as others, like 01 and 1, "
+                    "and count as the same categories; put a letter in front of codes."
+                )
             texts = [] if kind == "text" else sorted({text for cell in cells if (text := text_of(cell))})
             if 0 < len(texts) <= parameters["max_categories"]:
                 return replace(column, categories=tuple(texts))
-            if told is None and len(texts) > 0.9 * len(cells):
-                warnings.warn(
+            if not (told or remedy) and len(texts) > 0.9 * len(cells):
+                _warn(
                     f"nearly every public row has another text in the column {name!r}, whose words are "
-                    f"hashed; leave a name of rows out by columns={{{name!r}: 'drop'}}, or tell 'text'.",
-                    UserWarning,
-                    stacklevel=3,
+                    f"hashed; leave a name of rows out by columns={{{name!r}: 'drop'}}, or tell 'text'."
                 )
             return replace(column, kind="text", n_hashed=parameters["n_hashed"])
         return column
@@ -306,6 +334,11 @@ def _as_told(name: str, value: Any) -> TableColumn:
     """A column as a value of the parameter ``columns`` tells it."""
     if isinstance(value, str) and value in KINDS:
         return TableColumn(value)
+    if isinstance(value, str) and _is_format(value):
+        kind = "datetime" if any(directive in value for directive in _OF_DAYS) else "date"
+        return TableColumn(kind, format=value)
+    if COUNT.admits(value):
+        return TableColumn("list", length=int(value))
     if isinstance(value, tuple) and len(value) == 2:
         bounds, kind = [as_float(bound) for bound in value], "number"
         if None in bounds:
@@ -316,15 +349,21 @@ def _as_told(name: str, value: Any) -> TableColumn:
         if low is not None and high is not None and -1e300 < low < high < 1e300 and (high - low) / 2 > 0:
             return TableColumn(kind, center=(low + high) / 2, scale=(high - low) / 2, cut=1.0)
     if isinstance(value, list):
+        # Truth values keep their names, and are found as the numbers 0 and 1.
+        words = [str(one).strip().capitalize() for one in value]
         texts = [text_of(one) for one in value]
         if texts and None not in texts and len(set(texts)) == len(texts):
-            return TableColumn("category", categories=tuple(text for text in texts if text is not None))
+            spelt = (
+                word if word in ("True", "False") else text for word, text in zip(words, texts, strict=True)
+            )
+            return TableColumn("category", categories=tuple(map(str, spelt)))
     raise ValueError(f"columns[{name!r}]={shown(value)} must be {_TOLD}, distinct and not missing.")
 
 
 def _scaled(column: TableColumn, cells: list[Any], name: str) -> TableColumn:
     """A column of numbers or dates with the mean and, if there are enough, the deviation of public cells."""
-    values = values_of(column.kind, cells)
+    values = column.values(cells)
+    enough = len(values) >= _ENOUGH and np.count_nonzero(~np.isnan(values)) >= _ENOUGH
     values = values[~np.isnan(values)]
     if np.any(np.isinf(values)):
         raise ValueError(f"public rows have infinite numbers in the column {name!r}; remove their rows.")
@@ -332,10 +371,43 @@ def _scaled(column: TableColumn, cells: list[Any], name: str) -> TableColumn:
         return column
     values = np.clip(values, -column.cut, column.cut)
     center, scale = float(values.mean()), float(values.std())
-    if len(values) < _ENOUGH:
+    if not enough:
         return replace(column, center=center)
     constant = scale <= _ROUNDING * np.abs(values).max()
     return replace(column, center=center, scale=1.0 if constant else scale, cut=_FAR)
+
+
+def _is_format(text: str) -> bool:
+    """Whether this is a format that tells the year of dates."""
+    day = datetime(2021, 12, 31, 13, 59)
+    try:
+        return "%" in text and datetime.strptime(day.strftime(text), text).year == day.year
+    except ValueError:
+        return False
+
+
+def _length_of_lists(cells: list[Any], name: str) -> int:
+    """The length of public lists of numbers; 0 if cells are something else."""
+    known = [cell for cell in cells if not is_missing(cell)]
+    if not all(isinstance(cell, (list, tuple, np.ndarray)) for cell in known):
+        return 0
+    if any(number_of(one) != number_of(one) and not is_missing(one) for cell in known for one in cell):
+        return 0
+    if len({len(cell) for cell in known}) > 1 or not len(known[0]):
+        stacked_lists(known, f"the column {name!r} of public rows")  # it refuses them
+    return len(known[0])
+
+
+def _to_fill_in(names: Sequence[str], told: Mapping[str, Any]) -> str:
+    """A dict of all columns for a message; names are left out if one is a number, and may be of a row."""
+    if any(number_of(name) == number_of(name) for name in names):
+        return '{"name": "number", ...}'
+    asked = [f"{name!r}: ..." for name in names if name not in told]
+    return f"{{{', '.join(asked[:8])}{', ...' if len(asked) > 8 or told else ''}}}"
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, UserWarning, stacklevel=4)
 
 
 def _is_declared(sources: Sequence[Any], name: str) -> bool:
@@ -352,9 +424,7 @@ def _table(X: Any, what: str) -> tuple[Any, list[str]]:
     """A data frame or a dense array, and the names of its columns; cells are not read."""
     if sp.issparse(X):
         raise TypeError(f"{what} is sparse, and cells of tables are dense; pass {what}.toarray().")
-    if hasattr(X, "column_names"):  # a table of pyarrow, whose attribute columns holds cells
-        # Dates are read cell by cell: Python holds none after year 9999, and the error would quote the year.
-        X = X.to_pandas(types_mapper=lambda kind: pd.ArrowDtype(kind) if str(kind)[:4] == "date" else None)
+    X = pandas_frame(X)
     if hasattr(X, "columns"):
         names = [str(name) for name in X.columns]
     else:
@@ -372,8 +442,8 @@ def _table(X: Any, what: str) -> tuple[Any, list[str]]:
     return X, names
 
 
-def _cells(X: Any, names: Sequence[str], what: str, reference: str) -> dict[str, Sequence[Any]]:
-    """The cells of each column; a column of plain numbers stays an array."""
+def _cells(X: Any, names: Sequence[str], what: str, reference: str) -> dict[str, Any]:
+    """The column of each name."""
     X, own = _table(X, what)
     missing = [name for name in names if name not in own]
     if missing or len(own) > len(names):
@@ -381,42 +451,26 @@ def _cells(X: Any, names: Sequence[str], what: str, reference: str) -> dict[str,
         which = f"{len(missing)} column(s)" if reference == "X" else f"the columns {listed(missing)}"
         told = [f"lacks {which} of {reference}"] if missing else []
         told += [f"has {n} column(s) that {reference} has not"] if (n := len(set(own) - set(names))) else []
+        alike = "pass the same columns, in any order"
+        if len(own) == len(names) == len(missing) and (_numbered(own) or _numbered(names)):
+            alike = (
+                "one of them is an array without names of columns: pass both as arrays or as data frames. "
+                "Ensembles such as BaggingClassifier turn X into an array: pass X_pub.to_numpy() to them"
+            )
         raise ValueError(
-            f"{what} {' and '.join(told)}; pass the same columns, in any order (X has {len(own)} features, "
+            f"{what} {' and '.join(told)}; {alike} (X has {len(own)} features, "
             f"but TableEncoder is expecting {len(names)} features as input)."
         )
-    found: dict[str, Sequence[Any]] = {}
-    for place, name in enumerate(own):
-        column = _column(X, place)
-        plain = isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf"
-        found[name] = np.asarray(column) if plain else _listed(column)  # type: ignore[assignment]
-    return found
+    return {name: _column(X, place) for place, name in enumerate(own)}
 
 
-def _listed(column: Any) -> list[Any]:
-    """The cells as objects of Python; None for those that Python cannot hold, such as years after 9999."""
-    try:
-        return list((getattr(column, "to_list", None) or column.tolist)())
-    except Exception:
-        by_place, cells = getattr(column, "iloc", column), []
-    for place in range(len(column)):
-        try:
-            cells.append(by_place[place])
-        except Exception:
-            cells.append(None)
-    return cells
+def _numbered(names: Sequence[str]) -> bool:
+    """Whether these are names of the columns of an array."""
+    return list(names) == [f"x{place}" for place in range(len(names))]
 
 
 def _column(X: Any, place: int) -> Any:
     """A column of an array, or of a data frame of pandas or polars, by its place."""
     if hasattr(X, "iloc"):
         return X.iloc[:, place]
-    if hasattr(X, "columns"):
-        column = X[X.columns[place]]
-        if str(column.dtype) == "Date":  # polars panics at days that Python cannot hold
-            return column.set(~column.is_between(date.min, date.max), None)
-        return column
-    column = X[:, place]
-    if column.dtype.kind in "mM" and np.datetime_data(column.dtype)[0] in ("ns", "ps", "fs", "as"):
-        return column.astype(f"{column.dtype.kind}8[us]")  # Python has no finer moments, only numbers of them
-    return column
+    return X[X.columns[place]] if hasattr(X, "columns") else X[:, place]

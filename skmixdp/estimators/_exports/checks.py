@@ -137,13 +137,15 @@ def _check_encoder(encoder: TableEncoder) -> None:
 
 #: Allowed values of the fields of an encoded column.
 _COLUMN: dict[str, tuple[Allowed, ...]] = {
-    "kind": KINDS,
+    "kind": (*KINDS, "list"),
     "center": (_FINITE,),
     "scale": (POSITIVE,),
     "cut": (POSITIVE,),
     "categories": (_TEXTS,),
     "n_hashed": (Number("a count", 0, MOST_HASHED, "both", whole=True),),
     "indicator": (FLAG,),
+    "format": (_TEXT,),
+    "length": (Number("a count", 0, MOST_HASHED, "both", whole=True),),
 }
 
 #: Modules have these only if they were fitted to a data frame.

@@ -127,6 +127,13 @@ def _of_table(graph: Graph, encoder: Any, rows: _Rows, path: str) -> str:
             blocks.append(_one_hot(graph, texts, column.categories))
             if column.indicator:
                 blocks.append(_one_hot(graph, texts, [""]))
+        elif column.kind == "list":
+            if column.indicator:
+                raise TypeError(
+                    f"to_onnx has no form of missing lists, as of the column {name!r} in the step {path!r}; "
+                    "pass indicators=False to the encoder, or save the pipeline with save."
+                )
+            blocks.append(_of_column(graph, column, graph.input(name, column.length)))
         elif column.kind != "drop":
             blocks.append(_of_column(graph, column, graph.input(name, 1)))
     return _joined(graph, blocks)

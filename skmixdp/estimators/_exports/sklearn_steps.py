@@ -42,6 +42,12 @@ def _encoder(step: Any) -> ColumnTransformer:
     It is fitted to one made-up row, and the numbers are set afterwards.
     """
     columns = {name: column for name, column in step.columns_.items() if column.kind != "drop"}
+    odd = [name for name, column in columns.items() if column.kind in ("list", "amount") or column.format]
+    if odd:
+        raise TypeError(
+            f"to_sklearn has no form of lists, amounts and formats of dates, as of the column {odd[0]!r}; "
+            "save the pipeline with save, or convert the column before the model."
+        )
     parts = []
     for place, (name, column) in enumerate(columns.items()):
         parts.append((str(place), _column(column), [name]))

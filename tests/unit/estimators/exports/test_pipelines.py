@@ -310,7 +310,7 @@ def test_dates_that_were_told_are_saved_as_texts(tmp_path):
     told = {
         "a": (day, pd.Timestamp("2021-01-01 06:00")),
         "b": (date(2020, 1, 1), datetime(2021, 1, 1, tzinfo=zone)),
-        "c": [day, day.date()],
+        "c": [day, date(2020, 1, 2)],
         2: (0, 300),
     }
     days = [day + pd.Timedelta(days=k) for k in range(300)]

@@ -1,0 +1,94 @@
+"""What public cells tell that a person should know: odd cells among numbers and dates, codes, row numbers."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ._cells import amount_of, days_of, is_missing, number_of, text_of
+
+#: Cells that are looked at for a format of dates.
+_LOOKED_AT = 100
+#: Formats of dates that are tried.
+_DAYS = (
+    *(f"%d{sign}%m{sign}%Y" for sign in "/.-"),
+    *(f"%m{sign}%d{sign}%Y" for sign in "/-"),
+    *("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%Y/%m/%d", "%Y.%m.%d", "%y/%m/%d", "%y-%m-%d"),
+    *("%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %B %Y", "%d. %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y"),
+    *("%a, %d %b %Y", "%A, %B %d, %Y", "%b %Y", "%B %Y", "%b-%Y", "%b-%y", "%Y-%m", "%m/%Y", "%Y/%m"),
+)
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", " %H:%M:%S %z")
+_FORMATS = (
+    *(day + moment for moment in _TIMES for day in _DAYS),
+    *("%a %b %d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S %z", "%d/%b/%Y:%H:%M:%S %z", "%B %d, %Y, %H:%M"),
+)
+#: Names of columns that hold numbers or names of rows, in the middle of or after other words.
+_NAMES_OF_ROWS = re.compile(
+    r"(^|[\W_])(id|ids|uid|uuid|guid|index|idx|rownames?|rownum|rows?|nr|no|num|number|key|serial)$"
+    r"|^unnamed: ?\d+$|(?-i:[a-z]I[Dd]$)",
+    re.IGNORECASE,
+)
+
+
+def remedy_for_odd_cells(name: str, cells: Sequence[Any]) -> str:
+    """What to tell if most cells of a category are numbers or dates; empty if they are not."""
+    known = [cell for cell in cells if not is_missing(cell)]
+    what = f"most public cells of the column {name!r} are"
+    for kind, read in (("number", number_of), ("date", days_of), ("amount", amount_of)):
+        if _share(known, read) >= 0.5:
+            others = "written with signs" if kind == "amount" else "while others are texts"
+            return (
+                f"{what} {'dates' if kind == 'date' else 'numbers'} {others}, which makes categories of all; "
+                f"tell columns={{{name!r}: {kind!r}}}, by which cells of other kinds count as missing, or "
+                "tell 'category'."
+            )
+    texts = [cell for cell in known if isinstance(cell, str)][:_LOOKED_AT]
+    with_digits = [text for text in texts if any(map(str.isdigit, text))]
+    if not texts or len(with_digits) < 0.5 * len(texts):
+        return ""
+    shares = {form: _share(texts, partial(days_of, form=form)) for form in _formats_of(with_digits[:3])}
+    best = [form for form, share in shares.items() if share == max(shares.values()) >= 0.5]
+    if not best:
+        return ""
+    forms = " or ".join(f"columns={{{name!r}: {form!r}}}" for form in best[:2])
+    return f"{what} dates that are not ISO 8601; tell their format by {forms}, or tell 'category'."
+
+
+def _formats_of(texts: Sequence[str]) -> list[str]:
+    """Formats that one of these texts has."""
+    return [form for form in _FORMATS if _share(texts, partial(days_of, form=form))]
+
+
+def _share(cells: Sequence[Any], read: Callable[[Any], float]) -> float:
+    """The share of cells that can be read."""
+    values = [read(cell) for cell in cells]
+    return sum(value == value for value in values) / max(len(values), 1)
+
+
+def merged_codes(cells: Sequence[Any]) -> int:
+    """How many codes spell the same number as others, which are then one category."""
+    codes: dict[str, set[str]] = defaultdict(set)
+    for cell in cells:
+        value = number_of(cell)
+        if value == value and (isinstance(cell, str) or abs(value) >= 2**53):
+            codes[str(text_of(cell))].add(str(cell).strip().lower())
+    return sum(len(spelt) - 1 for spelt in codes.values())
+
+
+def is_row_number(name: str, cells: Sequence[Any]) -> bool:
+    """Whether a column of numbers counts or names rows: whole numbers, all different, and one sign more.
+
+    That sign is the name of the column, an order by size, or a range in which numbers that are drawn by
+    chance would repeat: of n draws from r numbers, about n^2 / (2 r) pairs are equal. Numbers such as incomes
+    are all different too, but come from a wide range.
+    """
+    values = np.array([number_of(cell) for cell in cells if not is_missing(cell)], dtype=np.float64)
+    n = len(values)
+    if n < 10 or not np.all(np.isfinite(values)) or np.any(values % 1) or len(np.unique(values)) < n:
+        return False
+    steps, span = np.diff(values), float(np.ptp(values)) + 1
+    ordered = bool(np.all(steps > 0) or np.all(steps < 0))
+    return ordered or n**2 / (2 * span) >= 5 or bool(_NAMES_OF_ROWS.search(name))
