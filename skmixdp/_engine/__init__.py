@@ -1,4 +1,4 @@
-"""The plan of a run, the driver of fits with the training loop, and the release, which adds noise."""
+"""Transactions, the plan of a run, the driver with the training loop, and the release, which adds noise."""
 
 from ..components.protocols import StepContext
 from .loop import (
@@ -14,5 +14,6 @@ from .loop import (
     of_rows,
     training,
 )
-from .plan import Closing, Options, Plan, Recipe, charge_event, make_plan
+from .plan import Closing, Options, Plan, Recipe, make_plan
 from .release import GaussianMechanism, Released, release
+from .transaction import ChargedCourse, Start, Transaction, charged, released, transact

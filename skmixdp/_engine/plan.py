@@ -1,4 +1,4 @@
-"""Recipes and plans: how a run splits its budget into steps and noise, and what it is charged."""
+"""Recipes and plans: how a run splits its budget into steps and noise."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -19,17 +19,8 @@ from ..components.protocols import (
     Update,
     Weighting,
 )
-from ..privacy import (
-    Charge,
-    Event,
-    EventFamily,
-    GaussianEvent,
-    epsilon_of_event,
-    noise_multiplier_for,
-    steps_for,
-)
+from ..privacy import Event, EventFamily, GaussianEvent, epsilon_of_event, noise_multiplier_for, steps_for
 from ..privacy.accounting.budgets import Budget
-from ..privacy.report import counted
 
 
 @dataclass(frozen=True)
@@ -166,32 +157,3 @@ def make_plan(
         closings=tuple(zip(closings, map(budget.multiplier, costs), strict=True)),
         training_share=share,
     )
-
-
-def charge_event(
-    ledger: Any,
-    event: Event,
-    *,
-    neighboring: str,
-    name: str,
-    n_units: int,
-    unit: str,
-    private: bool,
-    leaks: tuple[str, ...] = (),
-) -> Charge | None:
-    """Charge an event to a data set of a ledger; without a ledger, nothing is charged.
-
-    The ledger describes the charge by the ``name`` of what was fitted and by its ``n_units`` rows or persons.
-    If the budget does not allow it, a BudgetExceededError is raised, and nothing may be released.
-    """
-    if ledger is None:
-        return None
-    charge: Charge = ledger.charge(
-        event,
-        neighboring=neighboring,
-        description=f"{name}, {counted(n_units, unit)}",
-        private=private,
-        leaks=leaks,
-        unit=unit,
-    )
-    return charge

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from .._engine import GaussianMechanism
+from .._engine import GaussianMechanism, Transaction
 from .._rows import IQR, BinCounts, Columns, RowMap, worth_scaling
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport
-from ..privacy.sums import SumBudget
 from ..privacy.units import Units
 from .facts import Learner, Learning, sensitivity_of
 from .noisy_sums import noisy_sums, table_of
@@ -144,12 +143,7 @@ def _thinned(learner: Learner, n_features: int, multiplier: float) -> Learner:
 
 
 def released_columns(
-    X: FloatArray,
-    budget: SumBudget,
-    treated_as_public: tuple[str, ...],
-    description: str,
-    leaks: tuple[str, ...],
-    units: Units,
+    X: FloatArray, transaction: Transaction, treated_as_public: tuple[str, ...], units: Units
 ) -> tuple[NoisyColumns, PrivacyReport]:
     """The centre and the spread of each column of PRIVATE rows (n, n_features) outside of any fit.
 
@@ -164,9 +158,7 @@ def released_columns(
         )
 
     table, labels = table_of(X, units), np.zeros(len(X))
-    return noisy_sums(
-        table, unmapped(n_features), labels, asked, budget, treated_as_public, description, leaks
-    )
+    return noisy_sums(table, unmapped(n_features), labels, asked, transaction, treated_as_public)
 
 
 def _magnitudes(Z: FloatArray) -> NDArray[Any]:

@@ -6,13 +6,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import GaussianMechanism, OpenRows, charge_event, drive, of_rows
+from .._engine import GaussianMechanism, Transaction, released
 from .._rows import UNCHANGED, ArrayTable, BinCounts, Labels, PersonTable, RowMap, Table
 from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
-from ..privacy import NoiseSource, PrivacyReport, accountant_name, epsilon_of_event, recorded_outcome
-from ..privacy.noise import noise_caveats, noise_source
-from ..privacy.sums import SumBudget
+from ..privacy import NoiseSource, PrivacyReport
 from ..privacy.units import Units
 from .facts import Learner, Learning, sensitivity_of
 
@@ -22,10 +20,8 @@ _Result = TypeVar("_Result")
 def noisy_sum(
     contributions: FloatArray,
     bound: float,
-    budget: SumBudget,
+    transaction: Transaction,
     treated_as_public: tuple[str, ...],
-    description: str,
-    leaks: tuple[str, ...],
     units: Units,
 ) -> tuple[FloatArray, PrivacyReport]:
     """The noisy sum (m,) of ``contributions`` (n_samples, m) of PRIVATE rows, and its report.
@@ -52,7 +48,7 @@ def noisy_sum(
         return np.asarray(total[0])
 
     table, labels = table_of(values, units), np.zeros(len(values))
-    return noisy_sums(table, UNCHANGED, labels, asked, budget, treated_as_public, description, leaks)
+    return noisy_sums(table, UNCHANGED, labels, asked, transaction, treated_as_public)
 
 
 def table_of(X: FloatArray, units: Units) -> Table:
@@ -67,58 +63,29 @@ def noisy_sums(
     row_map: RowMap,
     labels: Labels,
     asked: Callable[[float, NoiseSource], Learning[_Result]],
-    budget: SumBudget,
+    transaction: Transaction,
     treated_as_public: tuple[str, ...],
-    description: str,
-    leaks: tuple[str, ...] = (),
 ) -> tuple[_Result, PrivacyReport]:
     """The result of ``asked``, which queries PRIVATE rows for noisy sums, and the report.
 
     Its queries see rows of the ``table`` after the map. ``asked(multiplier, noise)`` yields queries that are
-    together as private as one Gaussian release of this multiplier. ``treated_as_public`` and ``leaks`` are
-    for the report and the ledger, where ``description`` names the caller. If the ledger does not admit the
-    releases, nothing is charged or released.
+    together as private as one Gaussian release of this multiplier. ``treated_as_public`` is for the report.
+    If the ledger does not admit the releases, nothing is charged or released.
 
     *Guarantee*: (epsilon, delta)-differentially private in the rows, by releases of ``_engine/release.py``.
     """
-    event = budget.event
-    noise = noise_source(budget.noise, budget.random_state)
+    event, noise = transaction.budget.whole, transaction.noise
     source = table.private_rows(labels, row_map, np.dtype(np.float64), exact=noise.needs_grid)
-    charge = charge_event(
-        budget.ledger,
-        event,
-        neighboring=budget.neighboring,
-        name=description,
-        n_units=source.n_rows,
-        unit=table.unit,
-        private=noise.kind != "seeded",
-        leaks=leaks,
-    )
-    with recorded_outcome(budget.ledger, charge):
-        (result,) = drive([of_rows(OpenRows(source), asked(event.noise_multiplier, noise))])
-    report = PrivacyReport(
-        epsilon=epsilon_of_event(event, budget.delta, budget.neighboring),
-        delta=float(budget.delta),
-        mu=event.mu(budget.neighboring),
-        noise_multiplier=event.noise_multiplier,
-        n_steps=1,
-        sampling_rate=1.0,
-        neighboring=budget.neighboring,
-        accountant=accountant_name(event),
-        n_private=source.n_rows,
-        n_public=0,
-        treated_as_public=treated_as_public,
-        noise=noise.kind,
-        warnings=noise_caveats(noise, budget.epsilon, budget.delta, source.n_rows),
-        leaks=leaks,
-        unit=table.unit,
-        **({} if charge is None else charge.as_reported()),
-    )
-    return result, report
+    result = released(transaction, event, source, table.unit, asked(event.noise_multiplier, noise))
+    return result, transaction.report(event, source.n_rows, table.unit, treated_as_public)
 
 
 def noisy_histograms(
-    bins: NDArray[np.intp], n_bins: int, budget: SumBudget, treated_as_public: tuple[str, ...], units: Units
+    bins: NDArray[np.intp],
+    n_bins: int,
+    transaction: Transaction,
+    treated_as_public: tuple[str, ...],
+    units: Units,
 ) -> tuple[NDArray[np.float64], float, PrivacyReport]:
     """Histograms (h, n_bins) of PRIVATE rows, the standard deviation of their noise, and the report.
 
@@ -140,7 +107,5 @@ def noisy_histograms(
         return np.asarray(counts, dtype=np.float64).reshape(n_histograms, n_bins), scale
 
     table = table_of(np.empty((len(bins), 0)), units)  # cells need no features
-    released, report = noisy_sums(
-        table, UNCHANGED, bins, asked, budget, treated_as_public, "private_evaluation"
-    )
-    return *released, report
+    histograms, report = noisy_sums(table, UNCHANGED, bins, asked, transaction, treated_as_public)
+    return *histograms, report

@@ -1,4 +1,4 @@
-"""The base class of all estimators: parameter checks, ``fit`` and the privacy report."""
+"""The base class of all estimators: parameter checks and ``fit``."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
-from .._engine import Plan
 from .._utils.validation import (
     COUNT,
     FLAG,
@@ -23,9 +22,9 @@ from .._utils.validation import (
 from ..algorithms import Algorithm
 from ..components import FullBatch, PoissonBatch
 from ..components.protocols import Sampling
-from ..privacy import LEDGER, Charge, NoiseSource, PrivacyReport, accountant_name
+from ..privacy import LEDGER
 from ..privacy.accounting.budgets import Budget
-from ..privacy.noise import check_noise, noise_caveats
+from ..privacy.noise import check_noise
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin
 from ._checks import check_device
@@ -48,8 +47,6 @@ _EQUIVALENTS = {
     "sigma": "noise_multiplier",
     "warm_start": "init",
 }
-
-_AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
 
 
 class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
@@ -201,41 +198,3 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
                 "None for the full batch."
             )
         return PoissonBatch(self.batch_size)
-
-    def _report(
-        self,
-        budget: Budget,
-        plan: Plan,
-        noise: NoiseSource,
-        n_private: int,
-        n_public: int,
-        treated_as_public: tuple[str, ...],
-        charge: Charge | None,
-        computed_on: str = "cpu",
-        shares: tuple[tuple[str, float], ...] = (),
-        unit: str = "row",
-    ) -> PrivacyReport:
-        caveats = noise_caveats(noise, plan.epsilon, self.delta, n_private)
-        if plan.epsilon_unamplified is not None:
-            caveats = (*caveats, _AMPLIFICATION_WARNING)
-        return PrivacyReport(
-            epsilon=plan.epsilon,
-            delta=float(budget.delta),
-            mu=plan.event.mu(budget.neighboring),
-            noise_multiplier=plan.noise_multiplier,
-            n_steps=plan.n_steps,
-            sampling_rate=plan.event.sampling_rate,
-            neighboring=budget.neighboring,
-            accountant=accountant_name(plan.event),
-            n_private=n_private,
-            n_public=n_public,
-            treated_as_public=treated_as_public,
-            noise=noise.kind,
-            warnings=caveats,
-            leaks=self._leaks,
-            epsilon_unamplified=plan.epsilon_unamplified,
-            computed_on=computed_on,
-            shares=shares,
-            unit=unit,
-            **({} if charge is None else charge.as_reported()),
-        )

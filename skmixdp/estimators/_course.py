@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Course, GaussianMechanism, RowsKey, Run, of_rows, training
+from .._engine import Course, GaussianMechanism, RowsKey, Run, Start, Transaction, of_rows, training
 from .._learning.columns import columns_share, noisy_columns, unmapped
 from .._learning.corrections import LogitAdjustment
 from .._learning.facts import (
@@ -51,10 +51,10 @@ from .._rows import (
 from .._utils.validation import shown
 from ..algorithms import Algorithm, Auto
 from ..algorithms.auto import AutoRegression
-from ..privacy import Charge, NoiseSource, PerInstanceRecord
+from ..privacy import PerInstanceRecord
 from ..privacy.accounting.budgets import Budget
 from ._callbacks import FitTasks, stage_ended
-from ._fit import FitCourse, Start
+from ._fit import FitCourse
 
 Array = NDArray[Any]
 
@@ -93,7 +93,7 @@ class FitInputs:
     public rows without labels; None stands for none.
     """
 
-    budget: Budget
+    transaction: Transaction
     algorithm: Algorithm
     loss: Loss
     table: Table
@@ -101,7 +101,6 @@ class FitInputs:
     X_pub: Array
     y_pub: Array
     members: NDArray[np.bool_] | None
-    noise: NoiseSource
     dtype: np.dtype[Any]
     treated_as_public: tuple[str, ...]
     passed: tuple[Any, ...]
@@ -131,6 +130,11 @@ class FitInputs:
             return self.y_pub, None
         weight = min(_MOST_WEIGHT, _WEIGHT_OF_ALL / self.loss.n_outputs)
         return np.zeros(len(self.X_known), dtype=np.intp), None if self.loss.quadratic else 1 - weight
+
+    @property
+    def budget(self) -> Budget:
+        """What the fit may spend."""
+        return self.transaction.budget
 
     @property
     def is_default(self) -> bool:
@@ -171,7 +175,8 @@ class HeadRows(RowsKey):
         return (
             all(one is another for one, another in zip(mine.passed, theirs.passed, strict=True))
             and mine.labels == theirs.labels
-            and (mine.dtype, mine.noise.needs_grid) == (theirs.dtype, theirs.noise.needs_grid)
+            and (mine.dtype, mine.transaction.noise.needs_grid)
+            == (theirs.dtype, theirs.transaction.noise.needs_grid)
             and mine.table.device == theirs.table.device
             and mine.record is theirs.record
             and self.once == other.once
@@ -179,7 +184,7 @@ class HeadRows(RowsKey):
         )
 
     def open(self) -> PrivateRows:
-        inputs, exact = self.inputs, self.inputs.noise.needs_grid
+        inputs, exact = self.inputs, self.inputs.transaction.noise.needs_grid
         if self.once and not exact:
             opened = inputs.table.passing_rows(inputs.y, self.row_map, inputs.dtype)
         else:
@@ -202,7 +207,9 @@ class LabelRows(RowsKey):
         table: Table = ArrayTable(np.empty((len(inputs.y), 0), inputs.dtype))
         if isinstance(inputs.table, PersonTable):
             table = inputs.table.holding(table)
-        source = table.private_rows(inputs.y, UNCHANGED, inputs.dtype, exact=inputs.noise.needs_grid)
+        source = table.private_rows(
+            inputs.y, UNCHANGED, inputs.dtype, exact=inputs.transaction.noise.needs_grid
+        )
         source.record = inputs.record
         return source
 
@@ -255,11 +262,11 @@ class MapStage:
 
 @dataclass(frozen=True)
 class PlannedHead:
-    """A head that is ready to train; ``report`` turns the charge into the report of the fit."""
+    """A head that is ready to train; ``report`` makes the report of the fit."""
 
     run: Run
     row_map: RowMap
-    report: Callable[[Charge | None], Any]
+    report: Callable[[], Any]
     adjustment: LogitAdjustment | None
 
 
@@ -269,7 +276,7 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     The first request is a :class:`Start`, after every refusal that depends on public facts; its answer is the
     charge. The others are queries of private rows, with noisy answers.
     """
-    learner = Learner(inputs.n_rows, inputs.members, inputs.noise, inputs.dtype)
+    learner = Learner(inputs.n_rows, inputs.members, inputs.transaction.noise, inputs.dtype)
     # Shares of the squared budget, by the names of what they are spent on.
     spent: dict[str, float] = {}
     balanced = inputs
@@ -294,12 +301,11 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     work = None
     if inputs.table.is_shared:
         work = work_of_pass(len(inputs.y), inputs.table.shape[1], inputs.loss.n_outputs)
-    private = inputs.noise.kind != "seeded"
     public = None
     if inputs.record is None and not ahead.run.recipe.draws:
         public = (inputs.X_pub, inputs.y_pub, inputs.X_unlabeled, inputs.labels)
-    unit = inputs.table.unit
-    charge = yield Start(head, rows, event, inputs.n_rows, private, unit=unit, work=work, public=public)
+    transaction, unit = inputs.transaction, inputs.table.unit
+    yield Start(transaction, event, inputs.n_rows, unit, rows, work, public, head)
 
     if inputs.n_counted:
         balanced = yield from balanced_by_counts(inputs, learner, spent["class counts"])
@@ -329,9 +335,8 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     with FitTasks(head, planned.run.plan.n_steps) as tasks:
         run = replace(planned.run, callback=tasks)
         W = yield from of_rows(HeadRows(balanced, planned.row_map), training(run))
-    finish(head, planned, W, charge, inputs.record)
+    finish(head, planned, W, inputs.record)
     head.n_iter_ = tasks.n_done  # fewer than planned if a callback has stopped it
-    del head._leaks  # the report has them
 
 
 def _unused(spent: dict[str, float]) -> dict[str, float]:
@@ -339,9 +344,7 @@ def _unused(spent: dict[str, float]) -> dict[str, float]:
     return {name if name == "class counts" else f"unused {name}": share for name, share in spent.items()}
 
 
-def finish(
-    fitted: Any, planned: PlannedHead, W: Array, charge: Charge | None, record: PerInstanceRecord | None
-) -> None:
+def finish(fitted: Any, planned: PlannedHead, W: Array, record: PerInstanceRecord | None) -> None:
     """Set the results on the copy: coefficients and report."""
     plan = planned.run.plan
     fitted.coef_, fitted.intercept_ = fitted._coefficients(W)
@@ -351,7 +354,7 @@ def finish(
             f"{shown(fitted.learning_rate)}), a larger epsilon, or rows and targets of a usual scale."
         )
     fitted.learning_rate_ = plan.step_size(1)
-    fitted.privacy_ = planned.report(charge)
+    fitted.privacy_ = planned.report()
     vars(fitted).pop("per_instance_", None)  # that of an earlier fit
     if record is not None:
         fitted.per_instance_ = record
@@ -451,7 +454,7 @@ def map_shares(head: Any, inputs: FitInputs, columns: Columns | None) -> dict[st
         share = second_moment_share(inputs.budget.mu, inputs.n_rows, inputs.table.shape[1])
         return {"second moment": share} if share else {}
     needed = head.row_norm == "clip" and len(inputs.X_known) == 0 and columns is None
-    possible = rules.divides and not inputs.noise.needs_grid
+    possible = rules.divides and not inputs.transaction.noise.needs_grid
     share = length_share(inputs.budget.mu, inputs.n_rows) if needed and possible else 0.0
     return {"length of the rows": share} if share else {}
 

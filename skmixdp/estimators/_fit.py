@@ -1,34 +1,28 @@
 """The steps of a fit: check it, charge the ledger, run its course, and copy the results to the estimator.
 
 ``fit``, :func:`fit_many` and the searches share these steps. Each fit works on a copy of its estimator, and
-all that it asks is one generator, its course. :func:`run_fits` runs some courses. The estimators get their
-results only after all fits have finished.
+all that it asks is one generator, its course. The estimators get their results only after all fits have
+finished.
 """
 
 import copy
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
-from .._engine import Ask, Course, RowsKey, Sources, charge_event, drive
-from .._linear import one_thread, worker_session
+from .._engine import ChargedCourse, transact
 from .._utils.validation import refuse_arguments, shown
 from ..preprocessing._leaks import seeding_ensemble
-from ..privacy import Charge, Event, recorded_outcome
 from ..privacy.noise import warn_of_seed
 from ._callbacks import managed
 
 Array = NDArray[Any]
-
-#: Multiplications of a pass from which threads that share it save time.
-_MANY = 70_000_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,33 +43,11 @@ class FitData:
     X_unlabeled: Any = None
 
 
-@dataclass(frozen=True, repr=False)
-class Start:
-    """First request of a course: the rows to open, and the event to charge.
-
-    ``estimator`` is the copy that receives the results, ``private`` says whether the noise is secret,
-    ``n_rows`` counts units of the guarantee (rows or persons, see ``unit``), and ``work`` counts the
-    multiplications in a pass that threads may share (None for other rows). ``public`` are the facts that
-    determine, with the estimator's parameters and with released numbers, what the fit asks; None if nothing
-    does. ``charge`` is that of the interrupted fit that this one continues; None charges a new fit.
-    """
-
-    estimator: Any
-    rows: RowsKey
-    event: Event
-    n_rows: int
-    private: bool
-    unit: str = "row"
-    work: int | None = None
-    public: tuple[Any, ...] | None = None
-    charge: Charge | None = None
-
-
 #: Where the fits of this context keep their released numbers, within ``resumable``.
 current_checkpoint: ContextVar[Any] = ContextVar("current_checkpoint", default=None)
 
-#: All that a fit asks: a Start, whose answer is the charge, and then queries. It sets the results by itself.
-FitCourse = Generator[Start | Ask, Any, None]
+#: All that a fit asks. It sets the results by itself.
+FitCourse = ChargedCourse[None]
 
 
 def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
@@ -91,7 +63,7 @@ def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
         budget = fitted._check_parameters()
         if estimator.random_state is not None:
             warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=4)
-        run_fits([fitted._course(budget, data)])
+        transact([fitted._course(budget, data)], current_checkpoint.get())
     adopt(estimator, fitted)
 
 
@@ -142,8 +114,8 @@ def fit_many(
     ValueError, TypeError
         For bad input, before any noise is drawn or any ledger charged.
     BudgetExceededError
-        If a ledger does not allow all fits that are charged to it. Nothing is released then. Charges
-        already made for earlier fits in the list stay.
+        If a ledger does not allow all fits that are charged to it. Nothing is released then, and nothing is
+        charged to that ledger. Charges to another ledger stay.
 
     Notes
     -----
@@ -202,52 +174,14 @@ def fit_many(
     with np.errstate(all="ignore"):  # NumPy errors that the user turned on could reveal rows
         budgets = [copied._check_parameters() for copied in fitted]
         warn_of_seed(*(estimator.random_state for estimator in estimators))
-        run_fits(
-            [
-                copied._course(
-                    budget, FitData(X, y, X_pub, y_pub, sample_weight, groups, selection, X_unlabeled)
-                )
-                for copied, budget, selection in zip(fitted, budgets, selections, strict=True)
-            ]
-        )
+        courses = [
+            copied._course(budget, FitData(X, y, X_pub, y_pub, sample_weight, groups, selection, X_unlabeled))
+            for copied, budget, selection in zip(fitted, budgets, selections, strict=True)
+        ]
+        transact(courses, current_checkpoint.get())
     for estimator, copied in zip(estimators, fitted, strict=True):
         adopt(estimator, copied)
     return estimators
-
-
-def run_fits(courses: Sequence[FitCourse]) -> None:
-    """Check all fits and read their rows, then charge all fits, then run them."""
-    if (checkpoint := current_checkpoint.get()) is not None:
-        courses = checkpoint.resumed(courses)
-    starts: list[Any] = [next(course) for course in courses]
-    sources = Sources()
-    with ExitStack() as outcomes:
-        if all(start.work is not None and start.work >= _MANY for start in starts):
-            outcomes.enter_context(worker_session())
-        elif all(start.work is not None and start.work < _MANY for start in starts):
-            outcomes.enter_context(one_thread())
-        for start in starts:
-            sources.of(start.rows, [each.rows for each in starts])
-        charges = [_charged(start, outcomes) for start in starts]
-        drive(cast("list[Course[None]]", courses), sources, charges)  # each Start was taken above
-
-
-def _charged(start: Start, outcomes: ExitStack) -> Charge | None:
-    """Charge a fit to its ledger, and let the ledger record how the fit ends."""
-    ledger = start.estimator.ledger
-    charge = start.charge or charge_event(
-        ledger,
-        start.event,
-        neighboring=start.estimator.neighboring,
-        name=type(start.estimator).__name__,
-        n_units=start.n_rows,
-        unit=start.unit,
-        private=start.private,
-        leaks=start.estimator._leaks,
-    )
-    if charge is not None:
-        outcomes.enter_context(recorded_outcome(ledger, charge))
-    return charge
 
 
 def adopt(estimator: Any, fitted: Any) -> None:
@@ -255,11 +189,9 @@ def adopt(estimator: Any, fitted: Any) -> None:
     estimator.__dict__ = dict(vars(fitted))
 
 
-def members(rows: tuple[str, Any] | None, n_rows: int) -> NDArray[np.bool_] | None:
-    """Mask (n_rows,) of the rows of ``X`` to fit to; None means all rows."""
-    if rows is None:
-        return None
-    name, chosen = rows[0], np.asarray(rows[1])
+def members(name: str, rows: Any, n_rows: int) -> NDArray[np.bool_]:
+    """Mask (n_rows,) of the rows of ``X`` to fit to; ``name`` is that of the selection in messages."""
+    chosen = np.asarray(rows)
     if chosen.dtype == bool and chosen.ndim == 1:
         if len(chosen) != n_rows:
             raise ValueError(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine import Closing, Options, Run, make_plan
+from .._engine import Closing, Options, Run, Transaction, make_plan
 from .._learning.corrections import LogitAdjustment
 from .._learning.facts import Shares
 from .._linear import Loss, row_norms
@@ -42,7 +42,6 @@ from ..components.public import PublicData
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import LedgerDataset, Neighboring, Noise, PerInstanceRecord
 from ..privacy.accounting.budgets import Budget
-from ..privacy.noise import noise_source
 from ..privacy.units import units_of
 from ._base import PrivateEstimator
 from ._checks import CheckTarget, check_device, collect_public, public_facts, public_rows
@@ -166,7 +165,7 @@ class LinearHead(PrivateEstimator):
         y = check_target(labels, "y", n_rows, "X")
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(data.X_pub, data.y_pub, names, n_features, check_target)
-        mask = members(data.rows, n_rows)
+        mask = None if data.rows is None else members(*data.rows, n_rows)
         if groups is not None:
             table, mask = PersonTable(table, *units_of(groups, n_rows, self.noise, mask)), None
         else:
@@ -202,7 +201,9 @@ class LinearHead(PrivateEstimator):
                     check_lengths(row_norms(public), self._products_dtype(), name)
         device, selected = check_device(self.device), None if table.unit == "row" else data.rows
         return FitInputs(
-            budget=budget,
+            transaction=Transaction(
+                budget, type(self).__name__, self.ledger, self.random_state, self.__dict__.pop("_leaks")
+            ),
             algorithm=self._chosen_algorithm(),
             loss=loss,
             table=table if device is None else table.on_device(device),
@@ -210,7 +211,6 @@ class LinearHead(PrivateEstimator):
             X_pub=X_pub,
             y_pub=y[:0] if y_pub is None else y_pub,
             members=members,
-            noise=noise_source(self.noise, self.random_state),
             dtype=self._products_dtype(),
             treated_as_public=treated_as_public,
             passed=(data.X, data.y, data.sample_weight, data.groups, selected),
@@ -282,7 +282,7 @@ class LinearHead(PrivateEstimator):
             self.learning_rate,
             None if self.l2 == "auto" else self.l2,
             sampling,
-            inputs.noise.needs_grid,
+            inputs.transaction.noise.needs_grid,
             calibration.balancing_intercept,
         )
         adjustment = calibration.adjustment
@@ -299,18 +299,17 @@ class LinearHead(PrivateEstimator):
         for closing, _ in plan.closings:
             shares.update(closing.shares)
         report = partial(
-            self._report,
-            inputs.budget,
-            plan,
-            inputs.noise,
+            inputs.transaction.report,
+            plan.event,
             inputs.n_rows,
-            data.n_rows,
+            inputs.table.unit,
             inputs.treated_as_public,
-            computed_on="cpu" if inputs.noise.needs_grid else inputs.table.device,
+            n_public=data.n_rows,
+            plan=plan,
+            computed_on="cpu" if inputs.transaction.noise.needs_grid else inputs.table.device,
             shares=tuple(shares.items()),
-            unit=inputs.table.unit,
         )
-        run = Run(recipe, plan, info, inputs.noise, inputs.dtype, members=inputs.members)
+        run = Run(recipe, plan, info, inputs.transaction.noise, inputs.dtype, members=inputs.members)
         return PlannedHead(run, mapped.row_map, report, adjustment)
 
     def _calibration(self, inputs: FitInputs, row_map: RowMap, info: PublicInfo) -> Calibration:
@@ -331,7 +330,7 @@ class LinearHead(PrivateEstimator):
             centres_columns=self.center and not unit,
             whitens_alone=whitens_alone,
             preconditions=preconditions,
-            learns_columns=preconditions and scales and not inputs.noise.needs_grid,
+            learns_columns=preconditions and scales and not inputs.transaction.noise.needs_grid,
         )
 
     def _clips(self, columns: Columns | None) -> bool:

@@ -12,29 +12,34 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._engine import OpenRows, Options, Run, make_plan, of_rows, training
+from .._engine import OpenRows, Options, Run, Start, Transaction, make_plan, of_rows, training
 from .._rows import PrivateRows, check_labels
 from .._utils.validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
 from ..components.protocols import PublicInfo, PublicView
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
-from ..privacy import Charge, Noise
+from ..privacy import Noise
 from ..privacy.accounting.budgets import Budget
-from ..privacy.noise import noise_source
 from ._base import PrivateEstimator
 from ._callbacks import FitTasks
 from ._checks import encode_classes, refuse_sample_weight
 from ._classifier import Classifier
-from ._fit import FitCourse, FitData, Start, fit_one
+from ._fit import FitCourse, FitData, fit_one
 
 Array = NDArray[Any]
 
 
 def module_course(
-    head: Any, run: Run, source: Any, worker: Any, report: Callable[[Charge | None, str], Any], n_threads: int
+    head: Any,
+    transaction: Transaction,
+    run: Run,
+    source: Any,
+    worker: Any,
+    report: Callable[..., Any],
+    n_threads: int,
 ) -> FitCourse:
     """Yield a Start and the queries of a module's fit, and set the results on the copy ``head``."""
     rows, modules = OpenRows(source), load_modules()
-    charge = yield Start(head, rows, run.plan.event, run.info.n_private, run.noise.kind != "seeded")
+    yield Start(transaction, run.plan.event, run.info.n_private, rows=rows, estimator=head)
     withheld = None
     try:
         with modules.limited_threads(n_threads), FitTasks(head, run.plan.n_steps) as tasks:
@@ -49,9 +54,8 @@ def module_course(
     # A module may store its inputs, so take only the trained parameters from the copy that saw rows.
     head.module_ = modules.trained_module(head.module, head.device, source.at(W))
     head.learning_rate_ = run.plan.step_size(1)
-    head.privacy_ = report(charge, str(next(worker.parameters()).device))
+    head.privacy_ = report(computed_on=str(next(worker.parameters()).device))
     head.n_iter_ = tasks.n_done  # fewer than planned if a callback has stopped it
-    del head._leaks  # the report has them
 
 
 @dataclass(eq=False, repr=False)
@@ -162,7 +166,9 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         W = torch_side.select_parameters(worker, self.trainable)
         loss = torch_side.cross_entropy if self.loss is None else self.loss
         public = torch_side.LabelledRows(X_pub, y_pub, self.chunk_size)
-        noise = noise_source(self.noise, self.random_state)
+        leaks = self.__dict__.pop("_leaks")
+        transaction = Transaction(budget, type(self).__name__, self.ledger, self.random_state, leaks)
+        noise = transaction.noise
         options = Options(self.learning_rate, None, self._sampling(n_rows), noise.needs_grid)
         rate = options.sampling.rate(n_rows)
         private = torch_side.LabelledRows(X, y, self.chunk_size)
@@ -187,9 +193,10 @@ class ModuleClassifier(Classifier, PrivateEstimator):
             "that neither the module nor the loss failed on them before the first step",
             f"the classes ({origin})",
         )
-        report = partial(self._report, budget, plan, noise, n_rows, len(public), treated_as_public)
+        stated = partial(transaction.report, plan.event, n_rows, "row", treated_as_public)
+        report = partial(stated, n_public=len(public), plan=plan)
         run = Run(recipe, plan, info, noise, dtype)
-        return module_course(self, run, source, worker, report, n_threads)
+        return module_course(self, transaction, run, source, worker, report, n_threads)
 
     def _check_rows(self, torch_side: Any, data: FitData) -> tuple[Any, Array, Any, Array, str]:
         """Checked rows with encoded labels, and the origin of the classes."""

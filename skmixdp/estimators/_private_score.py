@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine import GaussianMechanism, OpenRows, charge_event, drive, of_rows
+from .._engine import GaussianMechanism, Transaction, released
 from .._learning.facts import Learner, all_right, counts_query
 from .._linear import predicted_classes
 from .._rows import Block, PersonTable, check_private_rows, check_targets, groups_of, labels_of
-from .._utils.validation import POSITIVE, PROBABILITY, check
-from ..privacy import GaussianEvent, NoiseSource, noise_multiplier_for, recorded_outcome
-from ..privacy.noise import noise_source, seed_of, warn_of_seed
+from .._utils.validation import POSITIVE, check
+from ..privacy.accounting.budgets import Budget
+from ..privacy.noise import seed_of, warn_of_seed
 from ..privacy.units import units_of
 
 Array = NDArray[Any]
@@ -30,19 +30,12 @@ class PrivateSumsMixin:
     """Mixin that releases noisy sums of the scores of private rows under a linear head."""
 
     def _noisy_sums(
-        self: Any,
-        X: Any,
-        y: Any,
-        terms: tuple[Any, Any, Any],
-        scores: Callable[[Array, Block], Array],
-        groups: Any,
+        self: Any, X: Any, y: Any, budget: Budget, scores: Callable[[Array, Block], Array], groups: Any
     ) -> tuple[Array, int]:
         """Noisy sums (n_sums,) of scores of the rows, or of persons' mean scores, and the number of terms.
 
-        Scores are in [0, 1], and a row has a positive one in one sum at most. ``terms`` are the noise
-        multiplier, epsilon and delta of the caller, see :func:`multiplier_of`. ``groups`` are ids of persons.
+        Scores are in [0, 1], and a row has a positive one in one sum at most. ``groups`` are ids of persons.
         """
-        multiplier = multiplier_of(self, *terms)
         check_is_fitted(self)
         y = labels_of(X, y)
         table = check_private_rows(self, X, minimum=1, reset=False)
@@ -52,30 +45,18 @@ class PrivateSumsMixin:
         n_rows = table.shape[0]
         head = self._scored_head()
         warn_of_seed(self.random_state)
-        noise = noise_source(self.noise, self.random_state)
-        if noise.kind == "seeded":
-            noise = NoiseSource(_SEEDS_OF_COUNTS + (seed_of(self.random_state) or 0))
+        seed = seed_of(self.random_state)
+        random_state = None if seed is None else _SEEDS_OF_COUNTS + seed
+        transaction = Transaction(budget, type(self).__name__, self.ledger, random_state)
+        event, noise = budget.whole, transaction.noise
         # This reads and checks rows that are not in memory, so do it before the charge.
         with np.errstate(all="ignore"):  # NumPy errors that the user turned on could reveal rows
             rows = table.private_rows(targets, self._row_map, self._products_dtype(), exact=noise.needs_grid)
-        event = GaussianEvent(multiplier, 1, noise=self.noise)
-        charge = charge_event(
-            self.ledger,
-            event,
-            neighboring=self.neighboring,
-            name=type(self).__name__,
-            n_units=n_rows,
-            unit=table.unit,
-            private=noise.kind != "seeded",
-        )
-
         learner = Learner(n_rows, None, noise, self._products_dtype())
-        with recorded_outcome(self.ledger, charge):
-            sums = of_rows(
-                OpenRows(rows),
-                learner.ask(GaussianMechanism(multiplier, 1, noise), counts_query(head, scores)),
-            )
-            return drive([sums])[0][0], n_rows
+        mechanism = GaussianMechanism(event.noise_multiplier, 1, noise)
+        asked = learner.ask(mechanism, counts_query(head, scores))
+        sums, _ = released(transaction, event, rows, table.unit, asked)
+        return sums, n_rows
 
     def _scored_head(self: Any) -> Array:
         """The head (k, d_in) in the units of its rows."""
@@ -134,7 +115,8 @@ class PrivateScoreMixin(PrivateSumsMixin):
         are those of the estimator. The number of rows, or that of persons, is treated as public.
         """
         flags = all_right if self.multilabel_ else lambda Z, block: block.is_correct(Z)
-        (count,), n_rows = self._noisy_sums(X, y, (noise_multiplier, epsilon, delta), flags, groups)
+        budget = budget_of(self, noise_multiplier, epsilon, delta)
+        (count,), n_rows = self._noisy_sums(X, y, budget, flags, groups)
         return float(count / n_rows)
 
     def private_confusion(
@@ -177,8 +159,7 @@ class PrivateScoreMixin(PrivateSumsMixin):
         -----
         *Guarantee*: as that of :meth:`private_score`, for the whole matrix.
         """
-        terms = noise_multiplier, epsilon, delta
-        multiplier_of(self, *terms)
+        budget = budget_of(self, noise_multiplier, epsilon, delta)
         check_is_fitted(self)
         if self.multilabel_:
             raise ValueError(
@@ -186,7 +167,7 @@ class PrivateScoreMixin(PrivateSumsMixin):
                 "per row; use private_score."
             )
         k = len(self.classes_)
-        counts, _ = self._noisy_sums(X, y, terms, partial(_in_cell, n_classes=k), groups)
+        counts, _ = self._noisy_sums(X, y, budget, partial(_in_cell, n_classes=k), groups)
         return np.asarray(counts.reshape(k, k))
 
     def _scored_targets(self: Any, y: Any, n_rows: int) -> Array:
@@ -245,7 +226,8 @@ class PrivateErrorMixin(PrivateSumsMixin):
         are those of the estimator. The number of rows, or that of persons, is treated as public. So is
         ``target_scale``, or the scale of the public targets if it is None.
         """
-        (total,), n_rows = self._noisy_sums(X, y, (noise_multiplier, epsilon, delta), _closeness, groups)
+        budget = budget_of(self, noise_multiplier, epsilon, delta)
+        (total,), n_rows = self._noisy_sums(X, y, budget, _closeness, groups)
         return float(total / n_rows)
 
     def _scored_targets(self: Any, y: Any, n_rows: int) -> Array:
@@ -266,8 +248,8 @@ class PrivateErrorMixin(PrivateSumsMixin):
         return np.column_stack([coef, intercept / self._row_map.intercept_value])
 
 
-def multiplier_of(estimator: Any, noise_multiplier: Any, epsilon: Any, delta: Any) -> float:
-    """The noise multiplier of a release, which may be passed as a budget."""
+def budget_of(estimator: Any, noise_multiplier: Any, epsilon: Any, delta: Any) -> Budget:
+    """The budget of one release, from its epsilon and delta or from its noise multiplier."""
     if (noise_multiplier is None) == (epsilon is None):
         raise ValueError(
             f"noise_multiplier={noise_multiplier!r} and epsilon={epsilon!r} must be one number and one None; "
@@ -277,12 +259,14 @@ def multiplier_of(estimator: Any, noise_multiplier: Any, epsilon: Any, delta: An
         check("delta", delta, None, remedy="it goes with epsilon")
         remedy = "it is the standard deviation of a count's noise, in rows"
         check("noise_multiplier", noise_multiplier, POSITIVE, remedy=remedy)
-        return float(noise_multiplier)
-    delta = estimator.delta if delta is None else delta
-    check("epsilon", epsilon, POSITIVE)
-    check("delta", delta, PROBABILITY)
-    return noise_multiplier_for(
-        float(epsilon), float(delta), n_steps=1, neighboring=estimator.neighboring, noise=estimator.noise
+    return Budget(
+        epsilon,
+        estimator.delta if delta is None else delta,
+        1 if epsilon is None else None,
+        noise_multiplier,
+        estimator.neighboring,
+        estimator.noise,
+        stacklevel=5,
     )
 
 

@@ -15,7 +15,7 @@ import sqlite3
 import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from functools import partial
 from importlib.metadata import version
 from os import PathLike, fspath
@@ -141,9 +141,10 @@ class Checkpoint:
         with closing(course):
             start = next(course)
             kept, n_recorded = self._begin(start)
-            charge = yield start if self._charge is None else replace(start, charge=self._charge)
+            start.transaction.charge = self._charge
+            charge = yield start
             self._keep_charge(charge)
-            record = partial(start.estimator.ledger.record_step, charge)
+            record = partial(start.transaction.ledger.record_step, charge)
             step, begun = 0, None
             go_on, answer = course.send, charge
             while True:
@@ -175,7 +176,7 @@ class Checkpoint:
 
     def _begin(self, start: Any) -> tuple[dict[int, list[tuple[float, Released]]], int]:
         """The numbers released so far, by step, and the number of steps that the ledger has recorded."""
-        ledger = start.estimator.ledger
+        ledger = start.transaction.ledger
         if self._connection is not None:
             raise ValueError("resumable() is for one fit, and this is the second; use a block for each fit.")
         if not hasattr(ledger, "record_step"):
@@ -183,7 +184,7 @@ class Checkpoint:
                 f"resumable() needs ledger= (now {shown(ledger)}), which records each step; pass a data set "
                 "of a PrivacyLedger."
             )
-        if start.public is None or not start.private:
+        if start.public is None or not start.transaction.is_private:
             raise ValueError(
                 "resumable() is for linear heads without zeroth-order algorithms, ModelMix, "
                 "record_per_instance and random_state, since released numbers alone do not tell how such a "
@@ -307,7 +308,14 @@ def _key(start: Any) -> str:
     """A hash of all public facts that determine, with released numbers, what a fit asks."""
     estimator = start.estimator
     parameters = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _FREE}
-    facts = (type(estimator).__name__, parameters, start.public, start.n_rows, start.unit, version("skmixdp"))
+    facts = (
+        type(estimator).__name__,
+        parameters,
+        start.public,
+        start.n_units,
+        start.unit,
+        version("skmixdp"),
+    )
     try:
         found: str = joblib.hash(facts)
     except Exception as error:

@@ -11,6 +11,7 @@ from scipy.special import logit
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
+from .._engine.transaction import Transaction
 from .._learning.facts import sensitivity_of
 from .._learning.noisy_sums import noisy_histograms
 from .._rows import (
@@ -26,7 +27,6 @@ from .._rows import (
 )
 from .._utils.validation import CONVERSION_ERRORS, Number, check, refusal_of, shown, warn_of_delta, whole_from
 from ..privacy.noise import warn_of_seed
-from ..privacy.sums import SumBudget
 from ..privacy.units import Units, units_of
 from ._cells import NoisyCells
 from ._one_vs_rest import OneVsRestEvaluation
@@ -139,7 +139,15 @@ def private_evaluation(
     >>> bool(area.low < area.value < area.high and area.value > 0.7)
     True
     """
-    budget = SumBudget(epsilon, delta, neighboring, noise, random_state, ledger)
+    transaction = Transaction.of_release(
+        "private_evaluation",
+        epsilon=epsilon,
+        delta=delta,
+        neighboring=neighboring,
+        noise=noise,
+        random_state=random_state,
+        ledger=ledger,
+    )
     check("layout", layout, "auto", "top", "one_vs_rest")
     check("n_bins", n_bins, "auto", whole_from(4))
     check_is_fitted(estimator)
@@ -148,18 +156,18 @@ def private_evaluation(
         raise ValueError("y=None leaves nothing to evaluate by; pass the labels or targets of the rows.")
     warn_of_seed(random_state)
     if is_regressor(estimator):
-        return _residuals(estimator, X, y, budget, n_bins, target_bounds, residual_bound, groups)
+        return _residuals(estimator, X, y, transaction, n_bins, target_bounds, residual_bound, groups)
     if not is_classifier(estimator) or not hasattr(estimator, "predict_proba"):
         raise TypeError(
             f"estimator={shown(estimator)} must be a fitted regressor, or a classifier with predict_proba."
         )
     for name, value in (("target_bounds", target_bounds), ("residual_bound", residual_bound)):
         check(name, value, None, remedy="a classifier has no residuals")
-    return _scores(estimator, X, y, budget, layout, n_bins, groups)
+    return _scores(estimator, X, y, transaction, layout, n_bins, groups)
 
 
 def _scores(
-    estimator: Any, X: Any, y: Any, budget: SumBudget, layout: str, n_bins: int | str, groups: Any
+    estimator: Any, X: Any, y: Any, transaction: Transaction, layout: str, n_bins: int | str, groups: Any
 ) -> ScoreEvaluation | OneVsRestEvaluation:
     """The evaluation of a classifier."""
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
@@ -176,7 +184,7 @@ def _scores(
             f"the model was fitted to several labels per row, and y has shape {shape}; pass a table of 0 and "
             "1 with a column for each label."
         )
-    P, units = _predicted(estimator, "predict_proba", X, groups, budget)
+    P, units = _predicted(estimator, "predict_proba", X, groups, transaction)
     if P.ndim != 2 or P.shape[1] < 2:
         raise ValueError(
             f"predict_proba gives an array of shape {P.shape}; evaluate a classifier that gives one column "
@@ -204,12 +212,12 @@ def _scores(
         scores, places = np.take_along_axis(P, best[:, np.newaxis], 1), (best == answers)[:, np.newaxis]
     else:
         scores, places = P[:, 1:], answers[:, np.newaxis]
-    warn_of_delta(budget.delta, units.n_units, stacklevel=4)
-    number = _number_of_bins(n_bins, units.n_units, budget, scores.shape[1])
+    warn_of_delta(transaction.budget.delta, units.n_units, stacklevel=4)
+    number = _number_of_bins(n_bins, units.n_units, transaction, scores.shape[1])
     with np.errstate(all="ignore"):
         bins = _bins_of(logit(scores), low, LARGEST_LOGIT, number) + number * places.astype(np.intp)
     public = (f"the number of {units.plural}, the model and its classes", _passed("labels", units))
-    counts, scale, report = noisy_histograms(bins, 2 * number, budget, public, units)
+    counts, scale, report = noisy_histograms(bins, 2 * number, transaction, public, units)
     cells = NoisyCells(counts, scale, units.n_units)
     logits = np.linspace(low, LARGEST_LOGIT, number + 1)
     if several or layout == "one_vs_rest":
@@ -218,21 +226,28 @@ def _scores(
 
 
 def _residuals(
-    estimator: Any, X: Any, y: Any, budget: SumBudget, n_bins: int | str, bounds: Any, bound: Any, groups: Any
+    estimator: Any,
+    X: Any,
+    y: Any,
+    transaction: Transaction,
+    n_bins: int | str,
+    bounds: Any,
+    bound: Any,
+    groups: Any,
 ) -> ResidualEvaluation:
     """The evaluation of a regressor."""
     low, high = _check_bounds(bounds)
     bound = (high - low) / 2 if bound is None else bound
     check("residual_bound", bound, _LENGTH)
-    predicted, units = _predicted(estimator, "predict", X, groups, budget)
+    predicted, units = _predicted(estimator, "predict", X, groups, transaction)
     targets = check_targets(y, "y", len(predicted), "X")
     if targets.shape[1] > 1 or predicted.size != len(targets):
         raise ValueError(
             f"y has {targets.shape[1]} targets per row and predict gives an array of shape "
             f"{predicted.shape}; evaluate one target at a time."
         )
-    warn_of_delta(budget.delta, units.n_units, stacklevel=4)
-    number = 2 * (_number_of_bins(n_bins, units.n_units, budget, 2) // 2)
+    warn_of_delta(transaction.budget.delta, units.n_units, stacklevel=4)
+    number = 2 * (_number_of_bins(n_bins, units.n_units, transaction, 2) // 2)
     with np.errstate(all="ignore"):
         residuals = np.arcsinh((targets[:, 0] - predicted.ravel()) / bound * FINENESS)
         ends = np.arcsinh(FINENESS)
@@ -244,13 +259,13 @@ def _residuals(
         _passed("targets", units),
         "the bounds of targets and residuals (declared)",
     )
-    counts, scale, report = noisy_histograms(bins, number, budget, public, units)
+    counts, scale, report = noisy_histograms(bins, number, transaction, public, units)
     cells = NoisyCells(counts, scale, units.n_units)
     residual_edges = bound * np.sinh(np.linspace(-ends, ends, number + 1)) / FINENESS
     return ResidualEvaluation(cells, report, residual_edges, np.linspace(low, high, number + 1))
 
 
-def _number_of_bins(n_bins: int | str, n_rows: int, budget: SumBudget, n_histograms: int) -> int:
+def _number_of_bins(n_bins: int | str, n_rows: int, transaction: Transaction, n_histograms: int) -> int:
     """Number of cells for a score; ``"auto"`` is a power of two, by public facts.
 
     Noise in a sum over all cells grows as the root of their number, and the error by their width falls as its
@@ -258,7 +273,7 @@ def _number_of_bins(n_bins: int | str, n_rows: int, budget: SumBudget, n_histogr
     """
     if not isinstance(n_bins, str):
         return int(n_bins)
-    signal = n_rows / (budget.event.noise_multiplier * sensitivity_of(n_histograms))
+    signal = n_rows / (transaction.budget.whole.noise_multiplier * sensitivity_of(n_histograms))
     return min(max(1 << max(0, round(math.log2(2.2 * signal**0.4))), _FEWEST), _MOST)
 
 
@@ -275,14 +290,16 @@ def _passed(labels: str, units: Units) -> str:
     return f"the types of the columns of X, that {checked} passed validation and the model predicted for them"
 
 
-def _predicted(estimator: Any, method: str, X: Any, groups: Any, budget: SumBudget) -> tuple[Array, Units]:
+def _predicted(
+    estimator: Any, method: str, X: Any, groups: Any, transaction: Transaction
+) -> tuple[Array, Units]:
     """What a model predicts for PRIVATE rows, as an array, and the units of the rows.
 
     Warnings and errors of the model say nothing of the rows.
     """
     persons = None
     if groups is not None:
-        persons = units_of(groups, X.shape[0] if hasattr(X, "shape") else len(X), budget.noise)
+        persons = units_of(groups, X.shape[0] if hasattr(X, "shape") else len(X), transaction.budget.noise)
 
     def predict(rows: Any) -> Array:
         return np.asarray(getattr(estimator, method)(rows), dtype=np.float64)

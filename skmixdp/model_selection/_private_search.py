@@ -12,10 +12,12 @@ from sklearn.utils import get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from .._engine.transaction import Start, Transaction, charged
 from .._utils.progress import progress_bar
 from .._utils.validation import copy_fitted, is_empty, refuse_arguments
 from ..preprocessing import check_pipeline
-from ..privacy import SearchTerms, recorded_outcome
+from ..privacy import SearchTerms
+from ..privacy.accounting.budgets import Budget
 from ..privacy.noise import warn_of_seed
 from ..privacy.notebook import GuaranteeBoxMixin
 from ..privacy.units import unit_of
@@ -232,11 +234,26 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
         )
         rows = replace(rows, score_multiplier=plan.terms.score_multiplier(plan.fit_epsilon))
         key = self._key(X, y, X_pub, y_pub, groups, X_unlabeled)
+        transaction = Transaction(
+            Budget(self.epsilon, self.delta, None, None, head.neighboring, head.noise, stacklevel=4),
+            f"PrivateSearchCV of {type(head).__name__}",
+            self.ledger,
+            self.random_state,
+            seeded=is_seeded(self),
+        )
         with progress_of(self.memory, key) as progress, ExitStack() as outcomes:
             shown: list[Warning] = []
-            drawn = resumed(self, progress) or begin(self, plan, candidates, rows, progress, shown)
-            token, tried, seeds, leaks, charge = drawn
-            outcomes.enter_context(recorded_outcome(self.ledger, charge))
+            if (begun := resumed(self, progress)) is None:
+                drawn = begin(self, plan, candidates, rows, transaction, shown)
+            else:
+                *drawn, transaction.charge = begun
+                if transaction.charge is None:  # charged, by a ledger that gives no charges
+                    transaction.ledger = None
+            token, tried, seeds, transaction.leaks = drawn
+            event = plan.terms.event(plan.trials, plan.fit_epsilon)
+            outcomes.enter_context(charged([Start(transaction, event, unit=plan.unit)]))
+            if begun is None:
+                progress.save((*drawn, transaction.charge))
             trials = [(prepared(self, plan, *pair), rows, True) for pair in zip(tried, seeds, strict=False)]
             done, caught = self._run(plan, token, trials, progress, secret=plan.strategy == "random")
             # A secret trial that failed loses even to a score of NaN.
@@ -272,7 +289,7 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
         self.scorer_ = scorer
         self.n_splits_ = 1
         self.multimetric_ = False
-        report = report_of(self, plan, head_of(best)[1], rows, charge, leaks, private=not is_seeded(self))
+        report = report_of(transaction, plan, head_of(best)[1], rows)
         self.privacy_ = report
         copy_fitted(self, best, "classes_")
         # Last, since a filter may turn warnings into errors, which must not lose a result that was charged.

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from .._engine.transaction import Transaction
 from ..privacy import SearchReport, TrialLaw
 from ._plan import SearchPlan
 from ._rows import Rows
@@ -41,24 +42,13 @@ def results_of(candidates: list[dict[str, Any]], scores: list[float]) -> dict[st
     }
 
 
-def report_of(
-    search: Any,
-    plan: SearchPlan,
-    head: Any,
-    rows: Rows,
-    charge: Any,
-    leaks: tuple[str, ...],
-    *,
-    private: bool,
-) -> SearchReport:
+def report_of(transaction: Transaction, plan: SearchPlan, head: Any, rows: Rows) -> SearchReport:
     """The report of the search; the report of the winner (``head``) is marked as a part of it."""
     inner, trials = head.privacy_, plan.trials
     random = isinstance(trials, TrialLaw)
     multiplier = rows.score_multiplier
-    report = SearchReport(
+    report = transaction.search_report(
         epsilon=plan.costs[plan.strategy],
-        delta=float(search.delta),
-        neighboring=plan.terms.neighboring,
         strategy=plan.strategy,
         n_trials=trials.mean if isinstance(trials, TrialLaw) else float(trials),
         distribution=trials.name if isinstance(trials, TrialLaw) else None,
@@ -74,11 +64,10 @@ def report_of(
         n_public=rows.n_public,
         n_held_out=rows.n_held_out,
         treated_as_public=(*inner.treated_as_public, "the candidates, and that they could be fitted"),
-        noise=inner.noise if private else "seeded",
+        noise=inner.noise if transaction.is_private else "seeded",
         warnings=(*inner.warnings, _SECRET) if random else inner.warnings,
-        leaks=tuple(dict.fromkeys((*leaks, *inner.leaks))),
-        **({} if charge is None else charge.as_reported()),
+        leaks=tuple(dict.fromkeys((*transaction.leaks, *inner.leaks))),
     )
-    part = f"one fit of a search; what was released is ({report.epsilon:.6g}, {search.delta:g})-private"
+    part = f"one fit of a search; what was released is ({report.epsilon:.6g}, {report.delta:g})-private"
     head.privacy_ = replace(inner, warnings=(*inner.warnings, part), leaks=report.leaks)
     return report

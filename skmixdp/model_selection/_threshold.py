@@ -12,6 +12,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from .._engine.transaction import Transaction
 from .._rows import check_classes, check_labels, check_private_rows, encode_labels, groups_of
 from .._utils.validation import (
     PROBABILITY,
@@ -26,8 +27,6 @@ from .._utils.validation import (
 from ..preprocessing import check_pipeline
 from ..preprocessing._leaks._rules import kinds, states_budget
 from ..privacy import PrivacyReport
-from ..privacy.noise import noise_source
-from ..privacy.sums import SumBudget
 from ..privacy.units import Units, units_of
 from ._private_evaluation import private_evaluation
 from ._public import public_params, take
@@ -173,7 +172,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
         """
         refuse_arguments(self, unsupported, ("X", "y", "X_pub", "y_pub", "groups"), "pass public rows alone")
         terms = {name: getattr(self, name) for name in ("epsilon", "delta", "neighboring", "noise", "ledger")}
-        budget = SumBudget(**terms, random_state=self.random_state)  # checks them
+        transaction = Transaction.of_release(type(self).__name__, **terms, random_state=self.random_state)
         check_goal(self.goal, self.value)
         check("holdout", self.holdout, PROBABILITY, "prefit")
         _check_two_classes(y, X.shape[0] if hasattr(X, "shape") else len(X))
@@ -193,8 +192,8 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
             leaks = check_pipeline(self.estimator).in_words("leak", "uncounted")
             _check_rows(self.estimator, X)
             _check_known_labels(self.estimator, y, y_pub)
-            _check_ledger(budget, self.estimator, units.unit)
-            seed = int(noise_source("float", self.random_state).uniform((1,))[0] * _SEEDS)
+            _check_ledger(transaction, self.estimator, units.unit)
+            seed = int(transaction.noise.uniform((1,))[0] * _SEEDS)
             split = {"test_size": self.holdout, "random_state": seed}
             if units.codes is None:
                 X_fit, X, y_fit, y = train_test_split(X, y, **split)
@@ -275,21 +274,21 @@ def _check_terms(owner: PrivateThresholdClassifier) -> None:
             )
 
 
-def _check_ledger(budget: SumBudget, estimator: Any, unit: str) -> None:
+def _check_ledger(transaction: Transaction, estimator: Any, unit: str) -> None:
     """Refuse a histogram that the ledger would refuse after the fit, as far as the fit's event is known."""
-    account = getattr(budget.ledger, "account", None)
+    account = getattr(transaction.ledger, "account", None)
     if account is None:
         return
     while hasattr(estimator, "steps"):
         estimator = estimator.steps[-1][1]
-    events = [budget.event]
-    if hasattr(estimator, "_check_parameters") and _is_same(estimator.ledger, budget.ledger):
+    events = [transaction.budget.whole]
+    if hasattr(estimator, "_check_parameters") and _is_same(estimator.ledger, transaction.ledger):
         fit = estimator._check_parameters()
         events += [fit.whole] if fit.is_divisible else []
     for event in reversed(events):
         # A little less, so that rounding refuses nothing that the ledger would admit.
         event = replace(event, noise_multiplier=event.noise_multiplier * (1 + 1e-9))
-        account = account.after(event, budget.neighboring, unit=unit)
+        account = account.after(event, transaction.budget.neighboring, unit=unit)
 
 
 def _is_same(entry: Any, other: Any) -> bool:

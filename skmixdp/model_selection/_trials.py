@@ -1,4 +1,4 @@
-"""The trials of a search: how they are drawn, checked and charged, fitted and scored."""
+"""The trials of a search: how they are drawn, checked, fitted and scored."""
 
 import math
 import uuid
@@ -10,12 +10,11 @@ from typing import Any
 import joblib
 from sklearn.base import clone
 
+from .._engine.transaction import Transaction
 from .._utils.progress import no_bars
 from .._utils.validation import shown
-from ..privacy import GaussianEvent, Neighboring, Noise, NoiseSource
-from ..privacy.noise import seed_of
+from ..privacy import GaussianEvent, Neighboring, Noise
 from ._plan import Candidates, SearchPlan
-from ._resume import Progress
 from ._rows import Rows
 from ._warnings import common, distinct, quiet, recorded, show
 
@@ -182,17 +181,16 @@ def begin(
     plan: SearchPlan,
     candidates: Candidates,
     rows: Rows,
-    progress: Progress,
+    transaction: Transaction,
     shown: list[Warning],
-) -> tuple[str, list[dict[str, Any]], list[int | None], tuple[str, ...], Any]:
-    """Draw the trials, check and charge them; return token, candidates, seeds, leaks and charge.
+) -> tuple[str, list[dict[str, Any]], list[int | None], tuple[str, ...]]:
+    """Draw the trials and check them; return token, candidates, seeds and leaks.
 
     All candidates of a grid are checked, drawn or not: neither errors nor time depend on what was drawn.
     """
-    seed, (_, head) = seed_of(search.random_state), head_of(search.estimator)
-    noise = NoiseSource(seed)
+    noise, seeded = transaction.noise, search.random_state is not None
     tried = plan.draw(candidates, noise)
-    seeds = [None if seed is None else int(u * _SEEDS) for u in noise.uniform((len(tried) + 1,))]
+    seeds = [int(u * _SEEDS) if seeded else None for u in noise.uniform((len(tried) + 1,))]
     # A fixed candidate comes first, so that bad input raises the same error for every draw.
     checked = candidates.every() if candidates.size is not None else [candidates.at(0.0), *tried]
     warned, leaks = [], []
@@ -208,19 +206,7 @@ def begin(
     # Leaks of drawn candidates would tell which were drawn.
     common_leaks = leaks if candidates.size is not None else leaks[:1]
     known = tuple(dict.fromkeys([*chain.from_iterable(common_leaks), *search._known_leaks()]))
-    charge = None
-    if search.ledger is not None:
-        charge = search.ledger.charge(
-            plan.terms.event(plan.trials, plan.fit_epsilon),
-            neighboring=plan.terms.neighboring,
-            description=f"PrivateSearchCV of {type(head).__name__}",
-            private=not is_seeded(search),
-            leaks=known,
-            unit=plan.unit,
-        )
-    drawn = uuid.uuid4().hex, tried, seeds, known, charge
-    progress.save(drawn)
-    return drawn
+    return uuid.uuid4().hex, tried, seeds, known
 
 
 def prepared(

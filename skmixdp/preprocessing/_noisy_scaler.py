@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._engine.transaction import Transaction
 from .._learning.columns import released_columns
 from .._learning.noisy_sums import noisy_sum
 from .._utils.frames import numeric_frame
@@ -24,7 +25,6 @@ from .._utils.validation import (
 )
 from ..privacy.noise import warn_of_seed
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
-from ..privacy.sums import SumBudget
 from ..privacy.units import Units, units_of
 from ._leaks import warn_of_leaks
 
@@ -167,11 +167,17 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
         check_params(self, {"with_mean": (FLAG,), "with_std": (FLAG,)})
         if not (self.with_mean or self.with_std):
             raise ValueError("with_mean=False and with_std=False leave nothing to scale by; set one of them.")
-        budget = SumBudget(
-            self.epsilon, self.delta, self.neighboring, self.noise, self.random_state, self.ledger
+        transaction = Transaction.of_release(
+            type(self).__name__,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            neighboring=self.neighboring,
+            noise=self.noise,
+            random_state=self.random_state,
+            ledger=self.ledger,
         )
         warn_of_seed(self.random_state)
-        leaks = warn_of_leaks(public_rows=False, persons=groups is not None)
+        transaction.leaks = warn_of_leaks(public_rows=False, persons=groups is not None)
         X = numeric_frame(X, "X")
         table = check_table(X, "X", minimum=2)
         n_rows, n_features = table.shape
@@ -192,9 +198,9 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
             f"that their shape, finiteness and {checked} passed validation",
         )
         if bounds is None:
-            self._fit_by_histograms(table, budget, public, leaks, units)
+            self._fit_by_histograms(table, transaction, public, units)
         else:
-            self._fit_within(table, *bounds, budget, (*public, "the bounds (declared)"), leaks, units)
+            self._fit_within(table, *bounds, transaction, (*public, "the bounds (declared)"), units)
         validate_data(self, X, skip_check_array=True)
         return self
 
@@ -203,9 +209,8 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
         table: Array,
         center: Array,
         half: Array,
-        budget: SumBudget,
+        transaction: Transaction,
         public: tuple[str, ...],
-        leaks: tuple[str, ...],
         units: Units,
     ) -> None:
         """Set mean and deviation from noisy sums of entries clipped to ``center - half`` and so on."""
@@ -217,9 +222,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
             contributions = weight * unit
             if self.with_std:
                 contributions = np.hstack([contributions, math.sqrt(_B) * (unit**2 - _C)])
-        noisy, report = noisy_sum(
-            contributions, math.sqrt(n_features), budget, public, type(self).__name__, leaks, units
-        )
+        noisy, report = noisy_sum(contributions, math.sqrt(n_features), transaction, public, units)
         noise_std = report.noise_multiplier * math.sqrt(n_features) / n_terms
         mean = np.clip(noisy[:n_features] / (weight * n_terms), -1, 1)
         self.mean_ = center + half * mean if self.with_mean else None
@@ -233,10 +236,10 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
         self.privacy_ = report
 
     def _fit_by_histograms(
-        self, table: Array, budget: SumBudget, public: tuple[str, ...], leaks: tuple[str, ...], units: Units
+        self, table: Array, transaction: Transaction, public: tuple[str, ...], units: Units
     ) -> None:
         """Set mean and deviation from noisy histograms of each column."""
-        found, self.privacy_ = released_columns(table, budget, public, type(self).__name__, leaks, units)
+        found, self.privacy_ = released_columns(table, transaction, public, units)
         unknown = np.flatnonzero(found.spread == 0)
         hidden = ""
         if len(unknown):

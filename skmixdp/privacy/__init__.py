@@ -25,7 +25,8 @@ from .accounting.events import (
 from .accounting.selection import SearchTerms, SelectionEvent
 from .accounting.trials import TrialLaw, shape_of
 from .ledger._account import BudgetExceededError
-from .ledger._ledger import LEDGER, LedgerDataset, PrivacyLedger, recorded_outcome
+from .ledger._charging import recorded_outcome
+from .ledger._ledger import LEDGER, LedgerDataset, PrivacyLedger
 from .ledger._records import event_from_json, event_to_json, register_event
 from .ledger._report import Charge, LedgerReport
 from .noise import DiscreteNoise, NoiseSource, NotPrivateWarning

@@ -178,7 +178,7 @@ ALLOWED = {
     "estimators/_exports/saving.py::_read": (1, "public"),
     "estimators/_exports/sklearn_steps.py::_column": (1, "public"),
     "estimators/_fit.py::fit_many": (1, "public"),
-    "estimators/_fit.py::run_fits": (2, "public"),
+    "_engine/transaction.py::transact": (2, "public"),
     "estimators/_fit.py::_mask_of_numbers": (1, "public"),
     "estimators/_ridge.py::_refuse_constant": (4, "public"),
     "estimators/_linear.py::LinearHead._clips": (1, "released"),

@@ -42,6 +42,42 @@ def test_noise_is_added_in_the_release_alone():
     assert callers == ["_engine/release.py"]
 
 
+#: What a release outside of the transaction would have to call, and the files that may.
+_OF_TRANSACTIONS = {
+    "NoiseSource": {"privacy/noise.py"},
+    "DiscreteNoise": {"privacy/noise.py"},
+    "noise_source": {"_engine/transaction.py"},
+    "charge": {"privacy/ledger/_charging.py"},
+    "charge_together": {"_engine/transaction.py"},
+    "drive": {"_engine/transaction.py"},
+    "recorded_outcome": {"_engine/transaction.py"},
+    "PrivacyReport": {"_engine/transaction.py"},
+    "SearchReport": {"_engine/transaction.py"},
+}
+
+
+def callers_of(name, modules=MODULES, package=PACKAGE):
+    return {path.relative_to(package).as_posix() for path in modules if calls_of(path, name)}
+
+
+def test_the_transaction_alone_draws_charges_drives_records_and_reports():
+    found = {name: callers_of(name) for name in _OF_TRANSACTIONS}
+    assert found == _OF_TRANSACTIONS
+
+
+def test_a_second_copy_of_the_transaction_is_found(tmp_path):
+    copy = tmp_path / "copy.py"
+    copy.write_text(
+        "noise = privacy.noise.noise_source('float', None)\n"
+        "charge = self.ledger.charge(event, neighboring='replace_one')\n"
+        "with recorded_outcome(self.ledger, charge):\n"
+        "    (result,) = drive([asked])\n"
+        "report = PrivacyReport(epsilon=1.0)\n"
+    )
+    for name in ("noise_source", "charge", "recorded_outcome", "drive", "PrivacyReport"):
+        assert callers_of(name, [copy], tmp_path) == {"copy.py"}
+
+
 def test_no_random_numbers_but_from_the_noise_source():
     for path in MODULES:
         if path.name == "noise.py":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from skmixdp.estimators import _fit
+from skmixdp._engine import transaction
 from skmixdp.privacy.ledger import _ledger
 from tests.faults import jobs
 from tests.faults.harness import Job, can_mount, try_job
@@ -86,11 +86,11 @@ def test_a_result_that_is_lost_for_a_while_would_be_found(found):
 
 
 def test_a_release_before_its_charge_would_be_found(found, monkeypatch):
-    charge = _fit.charge_event
-    monkeypatch.setattr(_fit, "charge_event", lambda *args, **kwargs: None)
+    charge = transaction.charge_together
+    monkeypatch.setattr(transaction, "charge_together", lambda requests: [None] * len(requests))
     with pytest.raises(AssertionError, match="a release with 0 charges"):
         found(jobs.Fit(), "call")
-    monkeypatch.setattr(_fit, "charge_event", charge)
+    monkeypatch.setattr(transaction, "charge_together", charge)
 
 
 def test_a_charge_that_is_not_counted_would_be_found(found, monkeypatch):

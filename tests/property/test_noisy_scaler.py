@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from skmixdp._engine import Transaction
 from skmixdp._learning.noisy_sums import noisy_sum
 from skmixdp.preprocessing import NoisyScaler
-from skmixdp.privacy.sums import SumBudget
+from skmixdp.privacy.accounting.budgets import Budget
 from skmixdp.privacy.units import Units
 from tests.conftest import Watched
 from tests.rounding import assert_close
@@ -88,9 +89,9 @@ def removal(X, noise):
             return noises[-1]
 
         name = "DiscreteNoise" if noise == "discrete" else "NoiseSource"
-        budget = SumBudget(1.0, 1e-5, "add_or_remove_one", noise, None)
+        transaction = Transaction(Budget(1.0, 1e-5, None, None, "add_or_remove_one", noise), "test")
         with patch(f"skmixdp.privacy.noise.{name}", keep):
-            _, report = noisy_sum(rows, 2.0, budget, (), "test", (), Units(None, len(rows)))
+            _, report = noisy_sum(rows, 2.0, transaction, (), Units(None, len(rows)))
         arrays.append(noises[0].sums[0])
     move = np.linalg.norm(arrays[0].astype(np.longdouble) - arrays[1])
     return float(move), noises[0].scales[0] / report.noise_multiplier
@@ -100,6 +101,6 @@ def test_a_row_that_is_longer_than_was_said_is_cut():
     rows = np.array([[30.0, 40.0], [0.3, 0.4]])
     noise = Watched()
     with patch("skmixdp.privacy.noise.NoiseSource", lambda seed: noise):
-        budget = SumBudget(1.0, 1e-5, "add_or_remove_one", "float", None)
-        noisy_sum(rows, 1.0, budget, (), "test", (), Units(None, 2))
+        transaction = Transaction(Budget(1.0, 1e-5, None, None, "add_or_remove_one", "float"), "test")
+        noisy_sum(rows, 1.0, transaction, (), Units(None, 2))
     assert_close(noise.sums[0], [[0.6 + 0.3, 0.8 + 0.4]])

@@ -174,8 +174,12 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "exact sums in a report",
         "A hidden attribute of a scaler's report, which pickles keep, holds the sums before their noise.",
         "noisy_sums",
-        "return (result, report)",
-        'object.__setattr__(report, "_sums", next(table.blocks()).sum(axis=0))\nreturn (result, report)',
+        "return (result, transaction.report(event, source.n_rows, table.unit, treated_as_public))",
+        (
+            "report = transaction.report(event, source.n_rows, table.unit, treated_as_public)\n"
+            'object.__setattr__(report, "_sums", next(table.blocks()).sum(axis=0))\n'
+            "return (result, report)"
+        ),
         "tests/property/test_nothing_is_kept.py::test_no_exact_sum_and_no_row_is_kept[scaler]",
     ),
     _sabotage(
@@ -859,17 +863,12 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a charge after the release",
         "A fit that the ledger refuses has released everything by then.",
         (
+            Edit("transact", "context.enter_context(charged(starts))", "pass"),
             Edit(
-                "run_fits",
-                "charges = [_charged(start, outcomes) for start in starts]",
-                "charges = [None for start in starts]",
+                "transact",
+                "return drive(",
+                "context.callback(lambda: charged(starts).__enter__())\nreturn drive(",
             ),
-            Edit(
-                "run_fits",
-                "sources, charges)  #",
-                "sources, charges); [_charged(start, outcomes) for start in starts]  #",
-            ),
-            Edit("_charged", "leaks=start.estimator._leaks", "leaks=()"),
         ),
         (
             "tests/sklearn/test_ledger_workflows.py::"
@@ -880,10 +879,18 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a ledger that forgets every charge but the first",
         "Charges after the first are listed and not added up.",
-        "LedgerDataset.charge",
+        "LedgerDataset._charging",
         "write_account(connection, account)\nreturn",
         "_ = account.n_charges > 1 or write_account(connection, account)\nreturn",
         _LEDGER + "test_running_sums_are_those_of_the_charges",
+    ),
+    _sabotage(
+        "charges of several fits one by one",
+        "The first of several fits stay charged though a later one is refused, and none of them runs.",
+        "charge_together",
+        "if len(requests) < 2 or",
+        "if True or",
+        "tests/sklearn/test_ledger_workflows.py::test_fits_of_one_call_are_charged_together_or_not_at_all",
     ),
     _sabotage(
         "a ledger that admits everything",
@@ -929,21 +936,21 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a private score that is not charged",
         "Counts of private rows are released and the ledger does not know of them.",
         "PrivateSumsMixin._noisy_sums",
-        "self.ledger,\nevent",
-        "None,\nevent",
+        "self.ledger, random_state",
+        "None, random_state",
         "tests/sklearn/test_private_search.py::TestLedger::test_a_private_score_is_charged",
     ),
     _sabotage(
         "a ledger that decides before it holds its lock",
         "Two processes that charge at once both get the last of a budget.",
-        "LedgerDataset.charge",
+        "LedgerDataset._charging",
         (
-            "self.account.after(event, neighboring, unit=unit)\n"
+            "self.account.after(stored, neighboring, unit=unit)\n"
             "\n"
             "def work(connection: Connection) -> Charge:\n"
-            "    account = self.ledger._account(connection, self.name)"
+            "    before = self.ledger._account(connection, self.name)"
         ),
-        "before = self.account\n\ndef work(connection: Connection) -> Charge:\n    account = before",
+        "before = self.account\n\ndef work(connection: Connection) -> Charge:\n    pass",
         "tests/unit/privacy/test_ledger_processes.py::test_exactly_one_of_two_processes_gets_the_last_of_a_budget",
     ),
     _sabotage(
@@ -1005,16 +1012,16 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a ledger that keeps the guarantee of a leaking fit",
         "The page of a ledger states a budget for private rows that a leak has revealed.",
-        "LedgerDataset.charge",
-        "private, description = (not leaks,",
-        "private, description = (private,",
+        "LedgerDataset._charging",
+        "account = before.after(stored, neighboring, not leaks, unit)",
+        "account = before.after(stored, neighboring, private, unit)",
         _DOCUMENTS + "[classes-ledger]",
     ),
     _sabotage(
         "a private search that knows the leaks of its winner alone",
         "A report is silent on a candidate that learned from private rows, since it lost.",
         "report_of",
-        "leaks=tuple(dict.fromkeys((*leaks, *inner.leaks)))",
+        "leaks=tuple(dict.fromkeys((*transaction.leaks, *inner.leaks)))",
         "leaks=inner.leaks",
         _DOCUMENTS + "[a candidate that loses-text]",
     ),
@@ -1237,9 +1244,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "the key of the noise in the report",
         "A hidden attribute, which pickles keep, lets anyone draw the noise again and subtract it.",
         "finish",
-        "fitted.privacy_ = planned.report(charge)",
+        "fitted.privacy_ = planned.report()",
         (
-            "fitted.privacy_ = planned.report(charge)\n"
+            "fitted.privacy_ = planned.report()\n"
             "state = planned.run.noise._generator.bit_generator.state\n"
             'object.__setattr__(fitted.privacy_, "_state", state)'
         ),
@@ -1300,7 +1307,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
                 "learner = Learner(inputs.n_rows",
                 ("head._inputs_of_fit = inputs\nlearner = Learner(inputs.n_rows"),
             ),
-            Edit("course", "del head._leaks", "del head._leaks, head._inputs_of_fit"),
+            Edit("course", "finish(head", "del head._inputs_of_fit\nfinish(head"),
         ),
         ("tests/sklearn/test_callbacks.py::test_callbacks_reach_no_private_row[True]",),
     ),
@@ -1346,13 +1353,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "exact spreads of columns",
         "The spreads by which columns are standardised are those of the private rows, without noise.",
         "released_columns",
+        "return noisy_sums(table, unmapped(n_features), labels, asked, transaction, treated_as_public)",
         (
-            "return noisy_sums(\n"
-            "    table, unmapped(n_features), labels, asked, budget, treated_as_public, description, leaks\n"
-            ")"
-        ),
-        (
-            "terms = (asked, budget, treated_as_public, description, leaks)\n"
+            "terms = (asked, transaction, treated_as_public)\n"
             "columns, report = noisy_sums(table, unmapped(n_features), labels, *terms)\n"
             "return NoisyColumns(columns.center, X.std(axis=0)), report"
         ),
@@ -1571,8 +1574,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "an evaluation that is not charged",
         "The histogram is released and the ledger does not know of it.",
         "private_evaluation",
-        "budget = SumBudget(epsilon, delta, neighboring, noise, random_state, ledger)",
-        "budget = SumBudget(epsilon, delta, neighboring, noise, random_state, None)",
+        "ledger=ledger",
+        "ledger=None",
         "tests/unit/model_selection/test_private_evaluation.py::test_the_charge_comes_before_the_release",
     ),
     _sabotage(
@@ -1627,9 +1630,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a score by epsilon with half of its noise",
         "A score costs twice the epsilon that was asked for.",
-        "multiplier_of",
-        "return noise_multiplier_for(\n    float(epsilon)",
-        "return 0.5 * noise_multiplier_for(\n    float(epsilon)",
+        "budget_of",
+        "return Budget(epsilon,",
+        "return Budget(epsilon and 2 * epsilon,",
         "tests/sklearn/test_private_score.py::test_a_budget_is_charged_as_stated[targets-add_or_remove_one]",
     ),
     # -- persons: all rows of one person ------------------------------------------------------
@@ -1750,8 +1753,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "scores of persons in an account of rows",
         "A score that protects persons is charged to a budget for rows, and the other way round.",
         "PrivateSumsMixin._noisy_sums",
-        "unit=table.unit",
-        'unit="row"',
+        "rows, table.unit, asked",
+        'rows, "row", asked',
         _BESIDE_FITS + "test_exact_sums_and_ledgers_of_rows_are_refused[score]",
     ),
     _sabotage(
@@ -1782,8 +1785,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "cells by the number of rows of persons",
         "The number of cells of an evaluation tells how many rows persons have.",
         "_scores",
-        "number = _number_of_bins(n_bins, units.n_units, budget, scores.shape[1])",
-        "number = _number_of_bins(n_bins, n_rows, budget, scores.shape[1])",
+        "number = _number_of_bins(n_bins, units.n_units, transaction, scores.shape[1])",
+        "number = _number_of_bins(n_bins, n_rows, transaction, scores.shape[1])",
         _BESIDE_FITS + "test_the_cells_follow_from_the_number_of_persons",
     ),
     _sabotage(

@@ -307,14 +307,27 @@ def test_a_fit_that_fails_after_its_charge_keeps_it(rows, head, ledger, monkeypa
     check_charges(ledger, {60: 1}, outcome="failed: MemoryError")
 
 
-def test_fits_together_that_the_budget_does_not_cover_say_so(rows, head, ledger):
+def test_fits_of_one_call_are_charged_together_or_not_at_all(rows, head, ledger, monkeypatch):
     small = ledger.ledger.add_dataset("small", epsilon=1.6, delta=DELTA)
-    heads = [head().set_params(ledger=small) for _ in range(3)]
+    copied = pickle.loads(pickle.dumps(small))  # another object for the same file
+    heads = [head().set_params(ledger=data) for data in (ledger, small, copied, small)]
+    with monkeypatch.context() as patch:
+        patch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("something was released"))
+        with pytest.raises(BudgetExceededError, match=r"^4 charges .* only the first 3 fit: dataset='small'"):
+            fit_many(heads, rows.X, rows.y, rows.X_pub, rows.y_pub)
+    assert small.charges() == ledger.charges() == []
+    fit_many(heads[:-1], rows.X, rows.y, rows.X_pub, rows.y_pub)
+    assert len(small.charges()) == 2 and len(ledger.charges()) == 1
+    assert {charge.outcome for charge in (*small.charges(), *ledger.charges())} == {"finished"}
+
+
+def test_charges_to_another_ledger_stay_and_say_how_they_ended(rows, head, ledger):
+    other = PrivacyLedger(":memory:").add_dataset("small", epsilon=1.6, delta=DELTA)
+    heads = [head().set_params(ledger=data) for data in (ledger, other, other, other)]
     with pytest.raises(BudgetExceededError):
         fit_many(heads, rows.X, rows.y, rows.X_pub, rows.y_pub)
-    outcomes = [charge.outcome for charge in small.charges()]
-    assert outcomes == ["failed: BudgetExceededError"] * 2
-    assert [charge.outcome for charge in small.report().failed] == outcomes
+    assert other.charges() == []
+    assert [charge.outcome for charge in ledger.report().failed] == ["failed: BudgetExceededError"]
 
 
 def test_counts_scalers_and_searches_say_how_they_ended(rows, head, ledger, monkeypatch):

@@ -606,7 +606,8 @@ def test_candidates_of_another_relation_are_refused(rows, routing):
 
 
 def test_a_fit_that_asks_no_ledger_is_refused(search, trials, monkeypatch):
-    monkeypatch.setattr("skmixdp.estimators._fit.charge_event", lambda *args, **kwargs: None)
+    charged = "skmixdp._engine.transaction.charge_together"
+    monkeypatch.setattr(charged, lambda requests: [None] * len(requests))
     with pytest.raises(RuntimeError, match="without asking its ledger"):
         search({"n_steps": [2]})
     assert trials == []

@@ -6,7 +6,7 @@ Of epsilon, noise multiplier and number of steps, any two determine the third.
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from functools import cached_property, singledispatch
 
 from ..._utils.validation import COUNT, POSITIVE, check
@@ -207,6 +207,7 @@ class Budget:
     """The privacy budget of a fit, checked when made.
 
     Two of epsilon, noise multiplier and steps determine the third. Values to be computed are None.
+    ``stacklevel`` is that of a warning of a large epsilon.
     """
 
     epsilon: float | None
@@ -215,8 +216,9 @@ class Budget:
     noise_multiplier: float | None
     neighboring: Neighboring
     noise: Noise
+    stacklevel: InitVar[int] = 6
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, stacklevel: int) -> None:
         check("epsilon", self.epsilon, POSITIVE, None)
         check("noise_multiplier", self.noise_multiplier, POSITIVE, None)
         check("n_steps", self.n_steps, COUNT, None)
@@ -233,7 +235,7 @@ class Budget:
                 f"epsilon={self.epsilon:g} guarantees next to nothing, since a guess of whether a row took "
                 "part may nearly always be right; use a smaller epsilon, such as 1, or 8 at most.",
                 UserWarning,
-                stacklevel=6,
+                stacklevel=stacklevel,
             )
         if self.epsilon is None and open_terms:
             raise ValueError(
@@ -256,11 +258,14 @@ class Budget:
 
     @cached_property
     def whole(self) -> GaussianEvent:
-        """One full-batch Gaussian release that spends the whole budget. The budget must be divisible.
+        """One full-batch Gaussian event that spends the whole budget.
 
         Full-batch Gaussian releases that divide it have the same guarantee: their ``1 / sigma**2`` add up to
         that of this one.
         """
+        if self.epsilon is None:
+            assert self.n_steps is not None and self.noise_multiplier is not None
+            return GaussianEvent(self.noise_multiplier, self.n_steps, noise=self.noise)
         return GaussianEvent(1 / self.mu, 1, noise=self.noise)
 
     def multiplier(self, share: float, n_releases: int = 1) -> float:

@@ -2,7 +2,6 @@
 
 import getpass
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -350,31 +349,45 @@ class LedgerDataset(_Shared):
         ValueError, TypeError
             For another relation or unit, or an event that no accountant knows.
         """
+        work = self._charging(event, neighboring, description, private, leaks, unit)
+        return self.ledger._store.transact(work, write=True)
+
+    def _charging(
+        self,
+        event: object,
+        neighboring: Neighboring,
+        description: str = "",
+        private: bool = True,
+        leaks: tuple[str, ...] = (),
+        unit: str = "row",
+    ) -> Work[Charge]:
+        """What makes a charge within a transaction of the ledger, after a check of its arguments."""
         check("neighboring", neighboring, *NEIGHBORING)
         check("description", description, TEXT)
         leaks = leaks if private else (*leaks, "the noise comes from a seed")
-        private, description = not leaks, "; ".join(filter(None, (description, *leaks)))
+        described = "; ".join(filter(None, (description, *leaks)))
         # Charge the event as it will be stored. This refuses an event that cannot be read back, and one
         # whose numbers were changed to invalid ones after it was made.
-        event = event_from_json(event_to_json(event))
+        stored = event_from_json(event_to_json(event))
         # Slow results are computed and cached first, without holding the lock.
-        self.account.after(event, neighboring, unit=unit)
+        self.account.after(stored, neighboring, unit=unit)
 
         def work(connection: Connection) -> Charge:
-            account = self.ledger._account(connection, self.name).after(event, neighboring, private, unit)
+            before = self.ledger._account(connection, self.name)
+            account = before.after(stored, neighboring, not leaks, unit)
             write_account(connection, account)
             return add_charge(
                 connection,
                 account,
-                event,
+                stored,
                 time=datetime.now(UTC).isoformat(),
-                description=description,
-                private=private,
+                description=described,
+                private=not leaks,
                 user=_user(),
                 purpose=self.purpose,
             )
 
-        return self.ledger._store.transact(work, write=True)
+        return work
 
     def record_outcome(self, charge: Charge, outcome: str) -> None:
         """Record how a charged fit or search ended; the charge itself does not change.
@@ -514,33 +527,6 @@ class LedgerDataset(_Shared):
     def __repr__(self) -> str:
         purpose = f".for_purpose({self.purpose!r})" if self.purpose else ""
         return f"{self.ledger!r}[{self.name!r}]{purpose}"
-
-
-@contextmanager
-def recorded_outcome(ledger: Any, charge: Charge | None) -> Iterator[None]:
-    """Context manager that records in a ledger whether the releases of a charge finish or fail.
-
-    Of an error, only the type is recorded, since its message may quote rows. The fit goes on if the outcome
-    cannot be recorded, for example because the file was removed.
-
-    Parameters
-    ----------
-    ledger : data set of a ledger, or None
-        What was charged.
-    charge : Charge or None
-        The charge; None records nothing.
-    """
-    record = getattr(ledger, "record_outcome", None)
-    outcome = "finished"
-    try:
-        yield
-    except BaseException as error:
-        outcome = f"failed: {type(error).__name__}"
-        raise
-    finally:
-        if charge is not None and callable(record):
-            with suppress(OSError, ValueError):
-                record(charge, outcome)
 
 
 def _user() -> str:

@@ -9,6 +9,7 @@ import pytest
 from dp_accounting import dp_event, privacy_accountant
 from dp_accounting.pld import pld_privacy_accountant
 
+from skmixdp._engine import Transaction
 from skmixdp.algorithms.modelmix import ModelMixEvent
 from skmixdp.privacy import (
     GaussianEvent,
@@ -22,7 +23,6 @@ from skmixdp.privacy import (
 )
 from skmixdp.privacy.accounting.budgets import Budget
 from skmixdp.privacy.accounting.renyi import ORDERS
-from skmixdp.privacy.sums import SumBudget
 
 
 def test_published_values():
@@ -245,7 +245,8 @@ def test_a_budget_is_two_of_three_terms(epsilon, n_steps, noise_multiplier, matc
 
 
 def test_the_budget_of_a_sum_is_an_epsilon():
+    terms = {"delta": 1e-5, "neighboring": "zero_out", "noise": "float", "random_state": None, "ledger": None}
     with pytest.raises(ValueError, match="epsilon=None does not determine the noise"):
-        SumBudget(None, 1e-5, "zero_out", "float", None)
-    event = SumBudget(1.0, 1e-5, "zero_out", "float", None).event
+        Transaction.of_release("test", epsilon=None, **terms)
+    event = Transaction.of_release("test", epsilon=1.0, **terms).budget.whole
     assert epsilon_of_event(event, 1e-5, "zero_out") == pytest.approx(1.0, rel=1e-6)

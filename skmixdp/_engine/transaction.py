@@ -1,0 +1,262 @@
+"""Transactions: the only code that draws a source of noise, charges, runs what was charged, and reports it.
+
+A fit, a noisy sum or a search has one :class:`Transaction`. What it asks of private rows is a generator whose
+first request is a :class:`Start`, after every refusal. :func:`transact` opens the rows, charges all starts
+together, runs the generators, and records in the ledger how they ended.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, TypeVar, cast
+
+from .._linear import one_thread, worker_session
+from .._rows import PrivateRows
+from .._utils.validation import check
+from ..privacy import (
+    LEDGER,
+    Charge,
+    Event,
+    Neighboring,
+    Noise,
+    NoiseSource,
+    PrivacyReport,
+    SearchReport,
+    SelectionEvent,
+    accountant_name,
+    epsilon_of_event,
+    recorded_outcome,
+)
+from ..privacy.accounting.budgets import Budget
+from ..privacy.ledger._charging import charge_together
+from ..privacy.noise import check_noise, noise_caveats, noise_source
+from ..privacy.report import counted
+from .loop import Ask, Asked, Course, OpenRows, RowsKey, Sources, drive, of_rows
+from .plan import Plan
+from .release import Released
+
+_Result = TypeVar("_Result")
+
+#: Multiplications of a pass from which threads that share it save time.
+_MANY = 70_000_000
+
+_AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
+
+
+@dataclass(eq=False, repr=False)
+class Transaction:
+    """What one fit, sum or search spends: its noise, its charge and its report.
+
+    Attributes
+    ----------
+    budget : Budget
+        What it may spend.
+    name : str
+        What was fitted or called, for ledgers.
+    ledger : data set of a ledger, or None
+        Where it is charged.
+    random_state : None, int or RandomState
+        None draws secret noise.
+    leaks : tuple of str
+        What is known to have been read from private rows without a budget.
+    seeded : bool
+        Whether a seed determines noise of the transaction that has another source.
+    charge : Charge or None
+        The charge, once it is made. It is set beforehand for a fit that was interrupted after its charge.
+    """
+
+    budget: Budget
+    name: str
+    ledger: Any = None
+    random_state: Any = None
+    leaks: tuple[str, ...] = ()
+    seeded: bool = False
+    charge: Charge | None = None
+
+    @classmethod
+    def of_release(
+        cls,
+        name: str,
+        *,
+        epsilon: float,
+        delta: float,
+        neighboring: Neighboring,
+        noise: Noise,
+        random_state: Any,
+        ledger: Any,
+    ) -> "Transaction":
+        """The transaction of a release outside of any fit, whose parameters are checked."""
+        if epsilon is None:
+            raise ValueError("epsilon=None does not determine the noise; pass a positive number.")
+        budget = Budget(epsilon, delta, None, None, neighboring, noise, stacklevel=5)
+        check_noise(noise, random_state)
+        check("ledger", ledger, None, LEDGER)
+        return cls(budget, name, ledger, random_state)
+
+    @cached_property
+    def noise(self) -> NoiseSource:
+        """The source of its noise and of its other random numbers."""
+        return noise_source(self.budget.noise, self.random_state)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether no seed determines its noise."""
+        return self.noise.kind != "seeded" and not self.seeded
+
+    def report(
+        self,
+        event: Event,
+        n_units: int,
+        unit: str,
+        treated_as_public: tuple[str, ...],
+        *,
+        n_public: int = 0,
+        plan: Plan | None = None,
+        computed_on: str = "cpu",
+        shares: tuple[tuple[str, float], ...] = (),
+    ) -> PrivacyReport:
+        """The report of what was released: by the ``plan`` of a fit, or in one release of ``event``."""
+        neighboring, delta = self.budget.neighboring, self.budget.delta
+        epsilon = epsilon_of_event(event, delta, neighboring) if plan is None else plan.epsilon
+        unamplified = None if plan is None else plan.epsilon_unamplified
+        caveats = noise_caveats(self.noise, epsilon, delta, n_units)
+        return PrivacyReport(
+            epsilon=epsilon,
+            delta=float(delta),
+            mu=event.mu(neighboring),
+            noise_multiplier=event.noise_multiplier if plan is None else plan.noise_multiplier,
+            n_steps=event.n_steps if plan is None else plan.n_steps,
+            sampling_rate=event.sampling_rate,
+            neighboring=neighboring,
+            accountant=accountant_name(event),
+            n_private=n_units,
+            n_public=n_public,
+            treated_as_public=treated_as_public,
+            noise=self.noise.kind,
+            warnings=caveats if unamplified is None else (*caveats, _AMPLIFICATION_WARNING),
+            leaks=self.leaks,
+            epsilon_unamplified=unamplified,
+            computed_on=computed_on,
+            shares=shares,
+            unit=unit,
+            **({} if self.charge is None else self.charge.as_reported()),
+        )
+
+    def search_report(self, **facts: Any) -> SearchReport:
+        """The report of a search, of which ``facts`` are what the transaction does not know."""
+        return SearchReport(
+            delta=float(self.budget.delta),
+            neighboring=self.budget.neighboring,
+            **facts,
+            **({} if self.charge is None else self.charge.as_reported()),
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Start:
+    """What to charge, and the rows to open before the charge: the first request of a fit or a release.
+
+    ``n_units`` counts units of the guarantee (rows or persons, see ``unit``); None leaves the number out of
+    the ledger. ``work`` counts the multiplications in a pass that threads may share; None for other rows.
+    ``public`` are the facts that determine, with the parameters of the ``estimator`` and with released
+    numbers, what the fit asks; None if nothing does.
+    """
+
+    transaction: Transaction
+    event: Event | SelectionEvent
+    n_units: int | None = None
+    unit: str = "row"
+    rows: RowsKey | None = None
+    work: int | None = None
+    public: tuple[Any, ...] | None = None
+    estimator: Any = None
+
+
+#: All that a fit or a release asks: a Start, whose answer is the charge, and then queries.
+ChargedCourse = Generator[Start | Ask, Any, _Result]
+
+
+class Checkpoint(Protocol):
+    """Where the released numbers of one fit are kept, so that it can be resumed."""
+
+    def resumed(self, courses: Sequence[ChargedCourse[_Result]]) -> Sequence[ChargedCourse[_Result]]:
+        """The courses of fits, of which one goes on from its released numbers."""
+
+
+def transact(
+    courses: Sequence[ChargedCourse[_Result]], checkpoint: Checkpoint | None = None
+) -> list[_Result]:
+    """Check all courses and open their rows, then charge all of them, then run them; return their results.
+
+    *Guarantee*: nothing is charged before everything that can be refused was, and nothing is released before
+    everything is charged. Of one ledger, all charges are made or none.
+    """
+    if checkpoint is not None:
+        courses = checkpoint.resumed(courses)
+    starts: list[Any] = [next(course) for course in courses]
+    sources = Sources()
+    with ExitStack() as context:
+        if all(start.work is not None and start.work >= _MANY for start in starts):
+            context.enter_context(worker_session())
+        elif all(start.work is not None and start.work < _MANY for start in starts):
+            context.enter_context(one_thread())
+        for start in starts:
+            sources.of(start.rows, [each.rows for each in starts])
+        context.enter_context(charged(starts))
+        charges = [start.transaction.charge for start in starts]
+        return drive(cast("list[Course[_Result]]", courses), sources, charges)  # each Start was taken above
+
+
+def released(
+    transaction: Transaction,
+    event: Event,
+    source: PrivateRows,
+    unit: str,
+    asked: Generator[Asked, Released, _Result],
+) -> _Result:
+    """Charge an event, and return the result of a generator that asks the rows of a source."""
+
+    def course() -> ChargedCourse[_Result]:
+        rows = OpenRows(source)
+        yield Start(transaction, event, source.n_rows, unit, rows)
+        return (yield from of_rows(rows, asked))
+
+    return transact([course()])[0]
+
+
+@contextmanager
+def charged(starts: Sequence[Start]) -> Iterator[None]:
+    """Context manager that charges what several starts release in it, and records how it ends.
+
+    Charges to data sets of one ledger are made together: if its budgets do not allow all of them, none is
+    made and a BudgetExceededError is raised. A transaction that has its charge already is not charged again.
+    """
+    ledgers: dict[Any, list[Start]] = {}
+    for start in starts:
+        if (dataset := start.transaction.ledger) is not None:
+            ledger = getattr(dataset, "ledger", dataset)
+            ledgers.setdefault(getattr(ledger, "path", None) or id(ledger), []).append(start)
+    with ExitStack() as outcomes:
+        for group in ledgers.values():
+            new = [start for start in group if start.transaction.charge is None]
+            requests = [(start.transaction.ledger, _request(start)) for start in new]
+            for start, charge in zip(new, charge_together(requests), strict=True):
+                start.transaction.charge = charge
+            for start in group:
+                outcomes.enter_context(recorded_outcome(start.transaction.ledger, start.transaction.charge))
+        yield
+
+
+def _request(start: Start) -> dict[str, Any]:
+    """The arguments of a charge."""
+    transaction, n_units = start.transaction, start.n_units
+    name = transaction.name
+    return {
+        "event": start.event,
+        "neighboring": transaction.budget.neighboring,
+        "description": name if n_units is None else f"{name}, {counted(n_units, start.unit)}",
+        "private": transaction.is_private,
+        "leaks": transaction.leaks,
+        "unit": start.unit,
+    }
