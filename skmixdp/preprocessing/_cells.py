@@ -327,6 +327,8 @@ def text_of(cell: Any) -> str | None:
             moment = _moment_of(cell)
             if moment is not None:
                 return str(moment.date() if moment.time() == time() else moment)
+        if isinstance(cell, list):
+            cell = [text_of(one) for one in cell]
         return str(cell).encode("utf-8", "replace").decode()
     except Exception:
         return None
