@@ -12,7 +12,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from .._linear import EXACT, FloatArray, SumError, on_grid, row_norms
 from .._utils.validation import check_finite
@@ -20,7 +20,7 @@ from .answering import added, stated_error
 from .blockmap import finite_rows
 from .memory import InMemoryRows, check_lengths, grid_of_rows
 from .row_map import RowMap
-from .source import Batch, Labels, PrivateRows, Request, Sums, Table
+from .source import Batch, Labels, PrivateRows, Request, Sums, Table, declared_type
 
 Array = NDArray[Any]
 
@@ -47,6 +47,8 @@ class _Chunk:
 class DaskRows(PrivateRows):
     """Private rows in the chunks of a Dask array: delayed arrays (rows, n_features) of some ``sizes``.
 
+    Chunks become arrays of the type ``source``. Their own types may follow from their cells.
+
     ``places`` has the address of the worker that keeps each chunk; None leaves that to the scheduler. With
     ``exact``, rows are rounded to a grid on which sums are exact. A row that is not finite or too long, or a
     chunk that cannot be computed, is a ValueError.
@@ -66,6 +68,7 @@ class DaskRows(PrivateRows):
         *,
         exact: bool = False,
         places: Sequence[str | None] | None = None,
+        source: DTypeLike = np.float64,
     ) -> None:
         import dask
 
@@ -76,7 +79,7 @@ class DaskRows(PrivateRows):
         prepare = dask.delayed(_prepare, pure=False)
         spans = list(zip(self._ends[:-1], self._ends[1:], strict=True))
         made = [
-            prepare(chunk, y[a:b], row_map, dtype, self.grid)
+            prepare(chunk, source, y[a:b], row_map, dtype, self.grid)
             for chunk, (a, b) in zip(chunks, spans, strict=True)
         ]
         self._places = [None] * len(made) if places is None else places
@@ -129,6 +132,8 @@ class DaskTable(Table):
             raise ValueError("X is a Dask array of unknown width; call X.compute_chunk_sizes() first.")
         X = X.rechunk({1: -1})
         self._X = X
+        self.declared = declared_type(X.dtype)
+        self._type = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
         self._blocks = X.to_delayed()[:, 0].tolist()
         sizes = X.chunks[0]
         if np.isnan(sizes).any():
@@ -141,12 +146,14 @@ class DaskTable(Table):
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         places = _placed(self._X, [block.key for block in self._blocks], self._sizes)
-        return DaskRows(self._blocks, self._sizes, y, row_map, dtype, exact=exact, places=places)
+        return DaskRows(
+            self._blocks, self._sizes, y, row_map, dtype, exact=exact, places=places, source=self._type
+        )
 
     def blocks(self) -> Iterator[Array]:
         for block in self._blocks:
             (computed,) = _computed(block)
-            yield np.asarray(computed)
+            yield np.asarray(computed, self._type)
 
 
 def _computed(*delayed: Any) -> tuple[Any, ...]:
@@ -182,8 +189,10 @@ def lazily(X: Any, compute: Callable[[Array], Array], n_columns: int | None, dty
 
 
 @np.errstate(all="ignore")
-def _prepare(X: Array, y: Labels, row_map: RowMap, dtype: np.dtype[Any], grid: float | None) -> _Chunk:
-    X = np.asarray(X)
+def _prepare(
+    X: Array, source: np.dtype[Any], y: Labels, row_map: RowMap, dtype: np.dtype[Any], grid: float | None
+) -> _Chunk:
+    X = np.asarray(X, source)
     if not finite_rows(X).all():
         nothing = np.empty((0, X.shape[1]), dtype)
         return _Chunk(nothing, y[:0], np.empty(0), finite=False)

@@ -92,6 +92,7 @@ class PersonTable(Table):
         self._table = table
         self.unit = unit
         self._codes = codes
+        self.declared = table.declared
         self.shape = (n_persons, table.shape[1])
         self.names = table.names
 

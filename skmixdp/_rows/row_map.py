@@ -179,7 +179,7 @@ class RowMap:
         its number alone.
         """
         n_rows, n_features = X.shape
-        # Single precision is enough if rows are read and written in it.
+        # Single precision is enough for arrays declared to be float32 whose rows are written in it.
         largest = 0.0 if self.mean is None else float(np.abs(self.mean).max(initial=0.0))
         precise = self.whitening is None or self.normalize
         single = (
@@ -277,7 +277,9 @@ class RowMap:
 
         A row of zeros has length 1. Rows that are not to be scaled keep their lengths.
         """
-        block = astype(X, np.float64, copy=True)
+        # In one order, since sums over columns are rounded otherwise in another.
+        held = isinstance(X, np.ndarray)
+        block: Any = np.array(X, np.float64, order="C") if held else astype(X, np.float64, copy=True)
         if self.columns is not None:
             block = self.columns(block)
         if self.unit_first:

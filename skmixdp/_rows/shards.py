@@ -115,7 +115,11 @@ def _table_shards(file: ArrowFile, label: str | None, group: str | None) -> list
 
 @dataclass(frozen=True)
 class _Layout:
-    """Features as one column each, or all in one column of lists of one length."""
+    """Features as one column each, or all in one column of lists of one length.
+
+    The lists have the type that the schema declares. Columns are float64: pandas, which may have written
+    them, gives each a type by all of its cells.
+    """
 
     columns: list[str]
     n_features: int
@@ -143,8 +147,8 @@ class _Layout:
                 "read the file as a data frame for private_pipeline(TableEncoder(), ...)."
             )
         dtypes = [np.dtype(np.uint8 if pa.types.is_boolean(t) else t.to_pandas_dtype()) for t in inner]
-        dtype = np.result_type(*dtypes)
-        return cls([f.name for f in fields], width, dtype if dtype.kind == "f" else np.dtype(float), listed)
+        declared = listed and dtypes[0].kind == "f"
+        return cls([f.name for f in fields], width, dtypes[0] if declared else np.dtype(float), listed)
 
     def rows(self, table: Any, where: str) -> Array:
         if any(column.null_count for column in table.columns):

@@ -272,15 +272,18 @@ class PrivateRows(Protocol):
 class Table(Protocol):
     """Rows that a user passed for ``X``, before the row map.
 
-    ``shape`` is (n_rows, n_features), and ``names`` those of the features, if known. ``unit`` is that of
-    the guarantee: "row", or the name of a column of persons, which ``n_rows`` then counts. ``counts_repeats``
-    tells whether :meth:`n_distinct` counts, which takes too much memory for some rows. If ``is_movable``,
+    ``declared`` is the type of an array that the user made float32 or float16, whose rows may be mapped in
+    single precision; None for others, which are mapped as if they were float64. ``shape`` is (n_rows,
+    n_features), and ``names`` those of the features, if known. ``unit`` is that of the guarantee: "row", or
+    the name of a column of persons, which ``n_rows`` then counts. ``counts_repeats`` tells whether
+    :meth:`n_distinct` counts, which takes too much memory for some rows. If ``is_movable``,
     :meth:`on_device` can hold the private rows on another ``device``. If ``can_be_observed``, rows are
     visited in this process, so that ``Request.observe`` is called. If ``is_shared``, threads share the passes
     over the private rows.
     """
 
     shape: tuple[int, int]
+    declared: str | None = None
     names: list[str] | None = None
     unit: str = "row"
     counts_repeats: bool = False
@@ -309,6 +312,12 @@ class Table(Protocol):
     def on_device(self, device: str) -> "Table":
         """The table whose private rows are held on a device, if it is movable."""
         return self
+
+
+def declared_type(dtype: Any) -> str | None:
+    """The name of the type of an array, if rows are mapped otherwise for it."""
+    name = np.dtype(dtype).name
+    return name if name in ("float32", "float16") else None
 
 
 def truncated(contributions: Array, resolution: float) -> Array:

@@ -36,7 +36,7 @@ from .memory import InMemoryRows, PassingRows, check_lengths, grid_of_rows
 from .row_map import RowMap
 from .scaling import Whitening
 from .shards import Shard, check_alike, file_shards, read_labels
-from .source import Block, Labels, PrivateRows, Request, Sums, Table
+from .source import Block, Labels, PrivateRows, Request, Sums, Table, declared_type
 from .temporary import temporary_memory
 
 Array = NDArray[Any]
@@ -247,6 +247,7 @@ class StreamedTable(Table):
     def __init__(self, shards: Sequence[Shard]) -> None:
         check_alike(shards)
         self._shards = list(shards)
+        self.declared = declared_type(shards[0].dtype)
         self.shape: tuple[int, int] = (sum(s.n_rows for s in shards), shards[0].n_features)
         self.names: list[str] | None = None if shards[0].names is None else list(shards[0].names)
         # Half precision is widened by StreamedRows in a fraction of the time.

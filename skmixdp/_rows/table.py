@@ -20,7 +20,7 @@ from .._utils.validation import CONVERSION_ERRORS, check_table, listed, n_distin
 from .memory import InMemoryRows, PassingRows
 from .row_map import RowMap
 from .shards import array_shard
-from .source import Labels, PrivateRows, Table
+from .source import Labels, PrivateRows, Table, declared_type
 from .sparse import SparseTable
 from .streamed import RowFiles, StreamedTable
 
@@ -39,6 +39,7 @@ class ArrayTable(Table):
 
     def __init__(self, X: FloatArray) -> None:
         self._X = X
+        self.declared = declared_type(X.dtype)
         self.shape: tuple[int, int] = (X.shape[0], X.shape[1])
 
     def check(self, name: str) -> None:

@@ -254,16 +254,29 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
     return np.asarray(table)
 
 
+def is_single(X: Any) -> bool:
+    """Whether rows are an array that was declared to be float32.
+
+    A frame declares no type: pandas and others choose that of a column by all of its cells, so one private
+    cell may choose it. So NumPy chooses the type of lists.
+    """
+    dtype = "" if hasattr(X, "columns") else str(getattr(X, "dtype", ""))
+    return dtype.removeprefix("torch.") == "float32"
+
+
 def _as_floats(X: Any, name: str) -> Array:
-    """An array of float64 or float32 of what may be a data frame, lists, or anything else."""
+    """An array of what may be a data frame, lists, or anything else: float64, unless it :func:`is_single`."""
     _refuse_text(X, name)
     if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
         raise ValueError(f"{name} holds dates or durations; {ENCODE}")
     try:
+        if _holds_dates(X):
+            raise TypeError("dates")
         return np.asarray(
             check_array(
                 X,
-                dtype=[np.float64, np.float32],
+                dtype=np.float32 if is_single(X) else np.float64,
+                order="C",
                 ensure_2d=False,
                 allow_nd=True,
                 ensure_all_finite=False,
@@ -343,6 +356,14 @@ def _holds_text(X: Any, dtype: Any) -> bool:
     if entries.dtype.kind != "O":
         return entries.dtype.kind in "UST"
     return any(isinstance(entry, (str, bytes)) for entry in entries.ravel())
+
+
+def _holds_dates(X: Any) -> bool:
+    """Whether entries are dates or durations, whose numbers depend on the unit of a column."""
+    if sp.issparse(X):
+        return False
+    types = X.dtypes if isinstance(X, pd.DataFrame) else [getattr(X, "dtype", None) or np.asarray(X).dtype]
+    return any(getattr(dtype, "kind", None) in ("m", "M") for dtype in types)
 
 
 def rows_to_transform(estimator: Any, X: Any) -> Array:

@@ -46,7 +46,8 @@ def public_facts(table: Table, loss: Loss, *, lengths: bool, weights: bool) -> t
     checks = [name for name, made in all_checks.items() if made]
     passed = f"that their {', '.join(checks[:-1])} and {checks[-1]} passed validation"
     looked = table.counts_repeats or table.unit != "row"
-    return known, passed if looked else f"{passed} (repeated rows were not looked for)"
+    facts = known, passed if looked else f"{passed} (repeated rows were not looked for)"
+    return facts if table.declared is None else (*facts, f"that X is an array of {table.declared} (declared)")
 
 
 def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | None) -> TargetMap:

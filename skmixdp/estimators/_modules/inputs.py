@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..._utils.validation import check_column_names, is_empty, public_sources
+from ..._utils.validation import CONVERSION_ERRORS, check_column_names, is_empty, public_sources
 
 Array = NDArray[Any]
 
@@ -34,8 +34,9 @@ def check_rows(X: Any, name: str, minimum: int) -> Array | Tensor:
 
 def _numbers(X: Any, name: str) -> Array:
     try:
-        array = np.asanyarray(X)
-    except ValueError:  # rows of different lengths
+        # A frame declares no type, see is_single.
+        array = np.asarray(X, np.float64) if hasattr(X, "columns") else np.asanyarray(X)
+    except CONVERSION_ERRORS:  # rows of different lengths
         array = np.empty((), dtype=object)
     if array.dtype.kind not in "biuf":
         raise ValueError(
