@@ -153,7 +153,9 @@ class DaskTable(Table):
     def blocks(self) -> Iterator[Array]:
         for block in self._blocks:
             (computed,) = _computed(block)
-            yield np.asarray(computed, self._type)
+            with _without_quotes():
+                rows = np.asarray(computed, self._type)
+            yield rows
 
 
 def _computed(*delayed: Any) -> tuple[Any, ...]:

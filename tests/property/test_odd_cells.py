@@ -1,0 +1,126 @@
+"""No odd cell decides how other cells are read; see :mod:`tests.odd_cells`."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp._rows import RowMap
+from skmixdp._utils import validation
+from skmixdp.model_selection import PrivateThresholdClassifier, private_evaluation
+from skmixdp.preprocessing import NoisyScaler
+from tests.odd_cells import HOLDERS, KINDS, N_ROWS, ODD, ROW, check_odd_cell, columns_of
+
+LABELS = np.arange(N_ROWS) % 2
+TERMS = {"epsilon": 30.0, "delta": 1e-4}
+#: Public rows, in a frame of the same columns: they say which types columns have.
+PUBLIC = columns_of("floats")
+Y_PUB = np.arange(N_ROWS) % 2
+
+
+def fitted(head, fit):
+    def path_of(X):
+        def path(calls):
+            model = head()
+            fit(model, X)
+            report = getattr(model, "privacy_", None)
+            return model, str(report)
+
+        return path
+
+    return path_of
+
+
+def head(**parameters):
+    return lambda: MixedDPLogisticRegression("noisy-gd", classes=[0, 1], n_steps=2, **{**TERMS, **parameters})
+
+
+def public_head():
+    return MixedDPLogisticRegression(classes=[0, 1], **TERMS)
+
+
+def scored(released):
+    """A path that releases something of rows under a head that was fitted to others."""
+    clf = head()().fit(pd.DataFrame(PUBLIC), LABELS)
+
+    def path_of(X):
+        return lambda calls: released(clf, X)
+
+    return path_of
+
+
+PATHS = {
+    "unit rows": fitted(head(row_norm="unit"), lambda model, X: model.fit(X, LABELS)),
+    "clipped rows": fitted(head(row_norm="clip", scale=False), lambda model, X: model.fit(X, LABELS)),
+    "default": fitted(
+        public_head, lambda model, X: model.fit(X, LABELS, pd.DataFrame(PUBLIC).to_numpy(), Y_PUB)
+    ),
+    "regression": fitted(
+        lambda: MixedDPRidge("noisy-gd", n_steps=2, target_scale=1.0, **TERMS),
+        lambda model, X: model.fit(X, LABELS * 1.0),
+    ),
+    "persons": fitted(head(), lambda model, X: model.fit(X, LABELS, groups=np.arange(N_ROWS) // 2)),
+    "scaler": fitted(lambda: NoisyScaler(**TERMS), lambda model, X: model.fit(X)),
+    "scaler within bounds": fitted(
+        lambda: NoisyScaler(bounds=(-3, 3), **TERMS), lambda model, X: model.fit(X)
+    ),
+    "score": scored(lambda clf, X: clf.private_score(X, LABELS, epsilon=1.0)),
+    "confusion": scored(lambda clf, X: clf.private_confusion(X, LABELS, epsilon=1.0)),
+    "evaluation": scored(lambda clf, X: private_evaluation(clf, X, LABELS, epsilon=1.0).summary()),
+    "threshold": fitted(
+        lambda: PrivateThresholdClassifier(head()(), goal="recall", value=0.5, random_state=0, **TERMS),
+        lambda model, X: model.fit(X, LABELS),
+    ),
+}
+#: Holders that a path does not take.
+NOT_TAKEN = {
+    "scaler": ("sparse", "Dask"),
+    "scaler within bounds": ("sparse", "Dask"),
+    "threshold": ("Dask", "lists", "pyarrow"),
+}
+#: Numbers of the odd row where persons are numbered, and in the part that its row of a split is in.
+NUMBERS = {"persons": ROW // 2, "threshold": 35}
+CASES = [case for case in product(HOLDERS, KINDS, ODD, PATHS) if case[0] not in NOT_TAKEN.get(case[3], ())]
+
+
+@pytest.mark.covering("holder odd", "kind odd", "path holder")
+@pytest.mark.parametrize(("holder", "kind", "odd", "path"), CASES)
+def test_no_odd_cell_decides_how_others_are_read(monkeypatch, holder, kind, odd, path):
+    hold = HOLDERS[holder]
+    one, other = hold(columns_of(kind)), hold(columns_of(kind, odd))
+    number = NUMBERS.get(path, ROW)
+    check_odd_cell(monkeypatch, PATHS[path], one, other, row=number, each_row=holder != "Dask")
+
+
+@pytest.mark.parametrize("path", ["unit rows", "score"])
+def test_a_type_by_all_cells_would_be_found(monkeypatch, path):
+    """The twin: frames of float32 alone are mapped in single precision."""
+    hold = HOLDERS["pandas, smallest types"]
+    one, other = hold(columns_of("floats")), hold(columns_of("floats", "float"))
+    assert {str(dtype) for dtype in one.dtypes} == {"float32"} != {str(dtype) for dtype in other.dtypes}
+    monkeypatch.setattr(validation, "is_single", lambda X: np.asarray(X).dtype == np.float32)
+    with pytest.raises(AssertionError, match="decide"):
+        check_odd_cell(monkeypatch, PATHS[path], one, other)
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+@pytest.mark.parametrize("unit", [True, False])
+def test_the_layout_of_an_array_decides_nothing(narrow, unit):
+    """Layouts follow from types: frames of several types are laid out column by column."""
+    X = np.random.default_rng(0).normal(size=(200, 5 if narrow else 80))
+    X[3], X[4] = 1e300, 1e-300
+    row_map = RowMap.of(X[5:50], True, True, True)
+    row_map = replace(row_map, unit_first=unit)
+    one, other = (row_map(held, np.float32) for held in (np.ascontiguousarray(X), np.asfortranarray(X)))
+    assert one.tobytes() == other.tobytes()
+
+
+def test_the_type_of_an_array_is_stated_and_that_of_a_frame_is_not():
+    X = pd.DataFrame(PUBLIC).astype("f4")
+    stated = "that X is an array of float32 (declared)"
+    of_array, of_frame = (head()().fit(held, LABELS).privacy_.treated_as_public for held in (X.to_numpy(), X))
+    assert stated in of_array
+    assert set(of_array) - set(of_frame) == {stated}
