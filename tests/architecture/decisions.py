@@ -84,6 +84,7 @@ ALLOWED = {
     "model_selection/_threshold.py::_check_rows": (3, "refusal"),
     "model_selection/_threshold.py::_split_persons": (2, "batch"),
     "_utils/validation.py::check_table": (3, "refusal"),
+    "_utils/validation.py::_holds_dates": (1, "refusal"),
     "_utils/validation.py::_holds_text": (1, "refusal"),
     "_utils/validation.py::n_distinct_rows": (4, "repeats"),
     "model_selection/_cells.py::_on_simplex": (1, "released"),
