@@ -253,6 +253,7 @@ class PersonRows(PrivateRows):
         points = request.points.astype(self._X.dtype, order="F")
         C: Any = None
         statistics, shown, compiled = Cascade(), [], None
+        factors_of, values_of = [], []  # of products of means
         terms = np.zeros(len(self._norms))
         for rows in self._places.parts():
             X, norms = self._X[rows], self._norms[rows]
@@ -273,10 +274,17 @@ class PersonRows(PrivateRows):
                     terms[rows] = row_norms(held) * norms
                     if mean_clip is not None:
                         _shorten(held, terms[rows], longest, unit)
-            if S is not None:
+            if isinstance(S, OuterStatistics) and S.of_means:
+                factors_of.append(S.factors)
+                values_of.append(S.values)
+            elif S is not None:
                 statistics.add(_weighted_sums(S, weights[rows]))
             if request.observe is not None and S is not None:
                 shown.append(np.asarray(S))
+        if factors_of:
+            means = [self._places.mean(np.concatenate(parts)) for parts in (factors_of, values_of)]
+            for persons in row_slices(self.n_rows, self._places.part_rows):
+                statistics.add(OuterStatistics(means[0][persons], means[1][persons]).sums())
         total = lengths = None
         if mean_clip is not None and compiled is not None:
             total, lengths = self._formed_sum(C.T, mean_clip.clip, compiled, longest, unit)

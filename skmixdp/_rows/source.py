@@ -91,11 +91,13 @@ class Block:
 class OuterStatistics:
     """Statistics ``f_ij v_il`` of each row, (rows, s q), kept as factors, whose sums are one product.
 
-    ``factors`` (rows, s) are float64, and ``values`` (rows, q) float32 or float64.
+    ``factors`` (rows, s) are float64, and ``values`` (rows, q) float32 or float64. If ``of_means``, both are
+    averaged over the rows of each person before they are multiplied.
     """
 
     factors: FloatArray
     values: FloatArray
+    of_means: bool = False
 
     def __len__(self) -> int:
         return len(self.factors)
@@ -106,7 +108,7 @@ class OuterStatistics:
 
     def without(self, left_out: NDArray[np.bool_]) -> "OuterStatistics":
         """The statistics with zeros for some rows, whose values are finite."""
-        return OuterStatistics(np.where(left_out[:, np.newaxis], 0.0, self.factors), self.values)
+        return replace(self, factors=np.where(left_out[:, np.newaxis], 0.0, self.factors))
 
     def sums(self, weights: FloatArray | None = None) -> FloatArray:
         """Sums over the rows, shape (s q,), of products that are rounded and added in double precision.

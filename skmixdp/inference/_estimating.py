@@ -1,0 +1,479 @@
+"""Noisy Newton steps for regression coefficients, and the covariance of what they estimate.
+
+Rows ``x`` have standardised columns and a constant first. Long rows are downweighted by a factor ``v`` that
+depends on ``x`` alone, so the root of the estimating equation stays at the true coefficients; rows that were
+shortened instead would move it. Each step releases the sum of the rows' scores ``v r x`` and of their
+curvatures ``v s x x^T``. After the last step, the estimate is that without privacy, plus noise whose
+distribution is known.
+
+Each function is a generator: it yields queries with the mechanisms that answer them, and returns what it has
+learned from the noisy answers.
+
+Source: Avella-Medina, Bradshaw and Loh 2023, "Differentially private inference via noisy optimization",
+Annals of Statistics 51(5).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._engine import GaussianMechanism
+from .._learning.facts import Learner, Learning, counts_query, in_class
+from .._rows import BinCounts, Block, Contribution, OuterStatistics
+from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
+
+#: Shares of the squared budget of the steps of a logistic regression: of scores, and of curvatures. The last
+#: step uses the curvature of the step before. Chosen in simulations.
+_SCORES, _CURVATURES = (0.02, 0.03, 0.05, 0.08, 0.14, 0.33), (0.03, 0.05, 0.07, 0.1, 0.1, 0.0)
+
+#: Shares of squared budget for class counts, and of the outer products of scores for robust errors.
+_COUNTS, _OUTER = 0.02, 0.12
+
+#: Shares of a least squares regression: the curvature, the scores of each step, the histograms of absolute
+#: residuals before the second and the third step, and the variance of the residuals.
+_CURVATURE, _STEPS, _HISTOGRAMS, _VARIANCE = 0.22, (0.05, 0.1, 0.45), (0.04, 0.06), 0.08
+
+#: Edges of the histogram of absolute residuals, in spreads of the targets: quarters of an octave.
+_EDGES = 2.0 ** np.arange(-30, 12.25, 0.25)
+
+#: Residuals are cut where what is cut off adds less than this part of the noise to a score.
+_CUT_OFF = 0.1
+
+#: Before the first histogram, residuals are cut at so many spreads of the targets; never below so many of
+#: their own.
+_FIRST_CUT, _LEAST_CUT = 4.0, 2.0
+
+#: For the variance of the residuals, they are cut at so many standard deviations.
+_VARIANCE_CUT = 6.0
+
+#: Standard deviations of its noise that a bin must exceed to count.
+_SURELY = 4.0
+
+#: Targets are cut at so many spreads, so that squares stay finite.
+_FARTHEST = 1e30
+
+#: Largest root mean square by which a step may change the linear predictors of a logistic regression.
+_LONGEST_STEP = 2.0
+
+#: Classes count as separated if the last step changed the slopes by more than this and so many standard
+#: deviations of the noise, or if the slopes of standardised columns are together longer than the last number.
+_UNSETTLED, _FAR, _LONGEST_SLOPES = 0.5, 4.0, 10.0
+
+#: More than the rounding of a row's length and weight.
+_UP = 1 + 1e-12
+
+
+@dataclass(frozen=True)
+class Design:
+    """Columns of the model, and how they are standardised: (d,) each."""
+
+    columns: NDArray[np.intp]
+    center: FloatArray
+    spread: FloatArray
+
+    @property
+    def width(self) -> int:
+        """Entries of a row, the constant among them."""
+        return len(self.columns) + 1
+
+    @property
+    def radius(self) -> float:
+        """Length above which rows are downweighted: that of a row with all entries one spread from 0."""
+        return math.sqrt(self.width)
+
+    def rows(self, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Rows (n, d + 1) from all entries of the features, and their weights (n,).
+
+        ``v`` is ``min(1, (R / |x|)^2)`` with the radius R, so ``v |x|`` is at most R and ``v |x|^2`` at most
+        ``R^2``.
+        """
+        x = np.ones((len(entries), self.width))
+        x[:, 1:] = (entries[:, self.columns] - self.center) / self.spread
+        squares = (x * x).sum(axis=1) * _UP
+        return x, np.minimum(1.0, self.radius**2 / squares)
+
+
+@dataclass(frozen=True)
+class Known:
+    """Public rows (m, d + 1) as a known part of the equations, their weights (m,), and labels or targets."""
+
+    x: FloatArray
+    v: FloatArray
+    y: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Coefficients (p,) of standardised rows, and the parts of their covariance (p, p).
+
+    ``sampling`` is that without noise, ``noise`` what the releases add. ``hidden`` (p,) is the part of each
+    coefficient in directions that the noise hides. ``separated`` says that the columns tell the classes of
+    nearly all rows, so that slopes grow without end.
+    """
+
+    values: FloatArray
+    sampling: FloatArray
+    noise: FloatArray
+    hidden: FloatArray
+    separated: bool = False
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """A released curvature (p, p): eigenvalues no smaller than noise alone makes them, and which are raised.
+
+    ``scale`` is the standard deviation of the noise in an entry before the matrix is made symmetric.
+    """
+
+    values: FloatArray
+    vectors: FloatArray
+    raised: NDArray[np.bool_]
+    scale: float
+
+    @classmethod
+    def of(cls, matrix: FloatArray, scale: float) -> "Curvature":
+        """From a noisy sum that need not be symmetric."""
+        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+        floor = noise_floor(scale, len(values))
+        return cls(np.maximum(values, floor), vectors, values < floor, scale)
+
+    @property
+    def matrix(self) -> FloatArray:
+        return np.asarray((self.vectors * self.values) @ self.vectors.T)
+
+    @property
+    def inverse(self) -> FloatArray:
+        return np.asarray((self.vectors / self.values) @ self.vectors.T)
+
+    def estimate(
+        self, values: FloatArray, step: FloatArray, score_scale: float, outer: FloatArray
+    ) -> Estimate:
+        """The estimate after a last ``step``, whose scores had noise of this scale.
+
+        ``outer`` (p, p) is the covariance of the exact scores. Noise E in the curvature moves the root by
+        about ``H^-1 E step``.
+        """
+        inverse = self.inverse
+        by_step = self.scale**2 / 2 * (float(step @ step) * np.eye(len(step)) + np.outer(step, step))
+        added = score_scale**2 * np.eye(len(step)) + by_step
+        hidden = (self.vectors[:, self.raised] ** 2).sum(axis=1)
+        return Estimate(values, inverse @ outer @ inverse, inverse @ added @ inverse, hidden)
+
+
+def noise_floor(scale: float, size: int) -> float:
+    """About the largest eigenvalue of noise alone, in a matrix of this size that is made symmetric."""
+    return scale * math.sqrt(2 * size)
+
+
+@dataclass(frozen=True)
+class Mechanisms:
+    """Gaussian mechanisms for shares of a squared budget; ``multiplier`` is that of the whole."""
+
+    learner: Learner
+    multiplier: float
+
+    def scale(self, sensitivity: float, share: float) -> float:
+        """Standard deviation of the noise of a release, up to what rounding adds."""
+        return self.multiplier * sensitivity / math.sqrt(share)
+
+    def ask(self, query: PrivateQuery, share: float) -> Learning[tuple[tuple[FloatArray, ...], list[float]]]:
+        """The noisy arrays of a query, and the scales of their noise."""
+        mechanism = GaussianMechanism(self.multiplier / math.sqrt(share), 1, self.learner.noise)
+        mechanism.begin_step(self.learner.members)
+        released = yield mechanism, query
+        return released.arrays, [mechanism.noise_scale(part) for part in released.stated]
+
+
+def sum_query(
+    n_features: int,
+    statistics: Callable[[FloatArray, Block], OuterStatistics | BinCounts | FloatArray],
+    releases: tuple[ReleasedArray, ...],
+    split: Callable[[FloatArray], tuple[FloatArray, ...]],
+) -> PrivateQuery:
+    """The query for sums of statistics of the rows' entries (rows, n_features) and labels."""
+
+    def contribute(Z: FloatArray, block: Block) -> Contribution:
+        return None, statistics(np.asarray(Z), block)
+
+    return PrivateQuery(
+        points=np.eye(n_features),  # whose products are the entries
+        contribute=contribute,
+        releases=releases,
+        assemble=lambda sums: split(sums[0]),
+    )
+
+
+# -- logistic regression ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """Log-odds of each class against the first, ``n_classes - 1`` outputs per row."""
+
+    n_classes: int
+
+    @property
+    def n_outputs(self) -> int:
+        return self.n_classes - 1
+
+    @property
+    def residual_bound(self) -> float:
+        """Bound on the length of a row's residuals ``p - e``."""
+        return 1.0 if self.n_classes == 2 else math.sqrt(2) * _UP
+
+    @property
+    def curvature_bound(self) -> float:
+        """Bound on the Frobenius norm of ``diag(p) - p p^T`` without the first class."""
+        return 0.25 if self.n_classes == 2 else 0.5
+
+    def residuals(self, x: FloatArray, y: NDArray[Any], beta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Residuals (rows, k) and curvatures (rows, k, k) at coefficients (k d_in,)."""
+        # Entry by entry, so that a row has the same result wherever it stands.
+        outputs = [(x * each).sum(axis=1) for each in beta.reshape(self.n_outputs, -1)]
+        eta = np.column_stack([np.zeros(len(x)), *outputs])
+        eta -= eta.max(axis=1, keepdims=True)
+        p = np.exp(eta)
+        p = (p / p.sum(axis=1, keepdims=True))[:, 1:]
+        curvature = -p[:, :, np.newaxis] * p[:, np.newaxis, :]
+        k = np.arange(self.n_outputs)
+        # p (1 - p) with the rest of the probability, which rounding does not make negative.
+        curvature[:, k, k] = p * (1 - np.minimum(p, 1.0))
+        return p - (np.asarray(y)[:, np.newaxis] == 1 + k), curvature
+
+    def statistics(self, x: FloatArray, v: FloatArray, y: NDArray[Any], beta: FloatArray) -> OuterStatistics:
+        """Scores and curvatures of rows, as factors of their entries."""
+        residuals, curvature = self.residuals(x, y, beta)
+        weighted = v[:, np.newaxis, np.newaxis] * curvature
+        products = weighted[:, :, :, np.newaxis] * x[:, np.newaxis, np.newaxis, :]
+        products = products.reshape(len(x), math.prod(products.shape[1:]))  # also for no rows
+        return OuterStatistics(np.hstack([v[:, np.newaxis] * residuals, products]), x)
+
+    def split(self, sums: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
+        """The sum (p,) of scores and the sum (p, p) of curvatures."""
+        k = self.n_outputs
+        table = sums.reshape(k + k * k * width, width)
+        # (output, output, entry, entry) to (output, entry, output, entry)
+        curvature = table[k:].reshape(k, k, width, width).transpose(0, 2, 1, 3)
+        return table[:k].ravel(), curvature.reshape(k * width, k * width)
+
+    def outer(self, x: FloatArray, v: FloatArray, y: NDArray[Any], beta: FloatArray) -> OuterStatistics:
+        """Outer products of the scores of rows, or of the mean scores of persons."""
+        residuals, _ = self.residuals(x, y, beta)
+        scores = (v[:, np.newaxis] * residuals)[:, :, np.newaxis] * x[:, np.newaxis, :]
+        scores = scores.reshape(len(x), math.prod(scores.shape[1:]))
+        return OuterStatistics(scores, scores, of_means=True)
+
+
+def logistic_shares(robust: bool) -> tuple[FloatArray, FloatArray, float]:
+    """Shares of scores and curvatures of each step, and of outer products of scores."""
+    outer = _OUTER if robust else 0.0
+    left = (1 - _COUNTS - outer) / (sum(_SCORES) + sum(_CURVATURES))
+    return left * np.array(_SCORES), left * np.array(_CURVATURES), outer
+
+
+def logistic_steps(
+    mechanisms: Mechanisms, n_features: int, design: Design, n_classes: int, known: Known, *, robust: bool
+) -> Learning[Estimate]:
+    """Coefficients of a logistic regression, from the noisy log-odds of the classes.
+
+    *Guarantee*: one Gaussian release of the mechanisms' multiplier. A row adds at most 1 to one class count,
+    a score of length at most R (``sqrt(2) R`` for more than two classes), a curvature of norm at most ``R^2 /
+    4`` (``R^2 / 2``), and an outer product of its score, where R is the radius of the design.
+    """
+    family, learner = Logistic(n_classes), mechanisms.learner
+    n_rows, size = learner.n_rows + len(known.y), family.n_outputs * design.width
+    query = counts_query(np.zeros((0, n_features)), lambda Z, block: in_class(Z, block, n_classes))
+    (counts,), (scale,) = yield from mechanisms.ask(query, _COUNTS)
+    counts = np.maximum(counts + np.bincount(known.y.astype(np.intp), minlength=n_classes), max(3 * scale, 1))
+    start = np.zeros((n_classes - 1, design.width))
+    start[:, 0] = np.log(counts[1:] / counts[0])
+    beta: FloatArray = start.ravel()
+    score_shares, curvature_shares, outer_share = logistic_shares(robust)
+    longest_score = family.residual_bound * design.radius * _UP
+    longest_curvature = family.curvature_bound * design.radius**2 * _UP
+    outer: FloatArray | None = None
+    curvature: Curvature | None = None
+    for score_share, curvature_share in zip(score_shares, curvature_shares, strict=True):
+        whole = score_share + curvature_share
+
+        def statistics(Z: FloatArray, block: Block, beta: FloatArray = beta) -> OuterStatistics:
+            x, v = design.rows(Z)
+            return family.statistics(x, v, block.classes, beta)
+
+        releases = [ReleasedArray(longest_score, score_share / whole)]
+        if curvature_share:
+            releases.append(ReleasedArray(longest_curvature, curvature_share / whole))
+        n_arrays = len(releases)
+        query = sum_query(
+            n_features,
+            statistics,
+            tuple(releases),
+            lambda sums, n_arrays=n_arrays: family.split(sums, design.width)[:n_arrays],  # type: ignore[misc]
+        )
+        arrays, scales = yield from mechanisms.ask(query, whole)
+        of_known = family.split(family.statistics(known.x, known.v, known.y, beta).sums(), design.width)
+        if curvature_share:
+            curvature = Curvature.of(arrays[1] + of_known[1], scales[1])
+        elif robust:
+            query = sum_query(
+                n_features,
+                lambda Z, block, beta=beta: family.outer(*design.rows(Z), block.classes, beta),  # type: ignore[misc]
+                (ReleasedArray(longest_score**2),),
+                lambda sums: (sums.reshape(size, size),),
+            )
+            (noisy,), (outer_scale,) = yield from mechanisms.ask(query, outer_share)
+            known_outer = family.outer(known.x, known.v, known.y, beta).sums().reshape(noisy.shape)
+            outer = positive(noisy + known_outer, outer_scale)
+        assert curvature is not None
+        step = -curvature.inverse @ (arrays[0] + of_known[0])
+        change = math.sqrt(float(step @ curvature.matrix @ step) / n_rows)
+        step *= min(1.0, _LONGEST_STEP / change) if change > 0 else 1.0
+        beta = beta + step
+    assert curvature is not None
+    found = curvature.estimate(beta, step, scales[0], curvature.matrix if outer is None else outer)
+    # Where columns separate the classes, each step lengthens the slopes by about 1.
+    slopes = np.arange(size) % design.width > 0
+    by_noise = math.sqrt(float(np.diag(found.noise)[slopes].sum()))
+    moved, length = (float(np.linalg.norm(each[slopes])) for each in (step, beta))
+    return replace(found, separated=moved > _UNSETTLED + _FAR * by_noise or length > _LONGEST_SLOPES)
+
+
+def positive(matrix: FloatArray, scale: float) -> FloatArray:
+    """A noisy sum of outer products with no eigenvalue below the noise in a diagonal entry."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray((vectors * np.maximum(values, scale)) @ vectors.T)
+
+
+# -- least squares ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LeastSquaresShares:
+    """Shares of squared budget; ``last`` is that of the variance, or of the outer products of scores."""
+
+    curvature: float
+    steps: tuple[float, ...]
+    histograms: tuple[float, ...]
+    last: float
+
+    @classmethod
+    def of(cls, robust: bool) -> "LeastSquaresShares":
+        last = _OUTER if robust else _VARIANCE
+        left = (1 - last) / (_CURVATURE + sum(_STEPS) + sum(_HISTOGRAMS))
+        steps, histograms = (tuple(left * share for share in each) for each in (_STEPS, _HISTOGRAMS))
+        return cls(left * _CURVATURE, steps, histograms, last)
+
+
+def least_squares_steps(
+    mechanisms: Mechanisms,
+    n_features: int,
+    design: Design,
+    target: tuple[float, float],
+    known: Known,
+    *,
+    robust: bool,
+) -> Learning[Estimate]:
+    """Coefficients of least squares for targets in units of their spread, from their centre.
+
+    ``target`` is this centre and spread; those of ``known`` rows are in these units already. Residuals are
+    cut where noise outweighs what is cut off: a noisy histogram of their sizes tells where.
+
+    *Guarantee*: one Gaussian release of the mechanisms' multiplier. A row adds a curvature ``v x x^T`` of
+    norm at most ``R^2``, scores of length at most R times the cut, 1 to one bin of each histogram, and a
+    squared residual up to its cut or an outer product of its score.
+    """
+    shares, learner = LeastSquaresShares.of(robust), mechanisms.learner
+    n_rows = learner.n_rows + len(known.y)
+    radius = design.radius * _UP
+
+    def curvatures(Z: FloatArray, block: Block) -> OuterStatistics:
+        x, v = design.rows(Z)
+        return OuterStatistics(v[:, np.newaxis] * x, x)
+
+    def residuals(x: FloatArray, block: Block, beta: FloatArray) -> FloatArray:
+        y = (np.asarray(block.y, np.float64).reshape(len(x)) - target[0]) / target[1]
+        return np.asarray(np.clip(y, -_FARTHEST, _FARTHEST) - (x * beta).sum(axis=1))
+
+    def square(sums: FloatArray) -> tuple[FloatArray, ...]:
+        return (sums.reshape(design.width, design.width),)
+
+    query = sum_query(n_features, curvatures, (ReleasedArray(radius**2),), square)
+    (noisy,), (scale,) = yield from mechanisms.ask(query, shares.curvature)
+    curvature = Curvature.of(noisy + (known.v[:, np.newaxis] * known.x).T @ known.x, scale)
+
+    beta, cut, spread = np.zeros(design.width), _FIRST_CUT, 1.0
+    for number, share in enumerate(shares.steps):
+        if number:
+
+            def bins(Z: FloatArray, block: Block, beta: FloatArray = beta) -> BinCounts:
+                x, _ = design.rows(Z)
+                return BinCounts(bins_of(residuals(x, block, beta))[:, np.newaxis], len(_EDGES) + 1)
+
+            query = sum_query(n_features, bins, (ReleasedArray(1.0),), lambda sums: (sums,))
+            (counts,), (scale,) = yield from mechanisms.ask(query, shares.histograms[number - 1])
+            sizes = np.where(counts > _SURELY * scale, counts, 0.0)
+            sizes += np.bincount(bins_of(known.y - known.x @ beta), minlength=len(_EDGES) + 1)
+            spread, cut = cut_of(sizes, n_rows, mechanisms.scale(radius, share))
+
+        def scores(Z: FloatArray, block: Block, beta: FloatArray = beta, cut: float = cut) -> FloatArray:
+            x, v = design.rows(Z)
+            return (v * np.clip(residuals(x, block, beta), -cut, cut))[:, np.newaxis] * x
+
+        query = sum_query(n_features, scores, (ReleasedArray(radius * cut),), lambda sums: (sums,))
+        (score,), (score_scale,) = yield from mechanisms.ask(query, share)
+        cut_known = np.clip(known.y - known.x @ beta, -cut, cut)
+        step = curvature.inverse @ (score + (known.v * cut_known) @ known.x)
+        beta = beta + step
+
+    cut = min(cut, _VARIANCE_CUT * spread)
+    cut_known = np.clip(known.y - known.x @ beta, -cut, cut)
+    if robust:
+
+        def outer_products(Z: FloatArray, block: Block) -> OuterStatistics:
+            x, v = design.rows(Z)
+            rows = (v * np.clip(residuals(x, block, beta), -cut, cut))[:, np.newaxis] * x
+            return OuterStatistics(rows, rows, of_means=True)
+
+        query = sum_query(n_features, outer_products, (ReleasedArray((radius * cut) ** 2),), square)
+        (noisy,), (scale,) = yield from mechanisms.ask(query, shares.last)
+        scored = (known.v * cut_known)[:, np.newaxis] * known.x
+        outer = positive(noisy + scored.T @ scored, scale)
+    else:
+
+        def squares(Z: FloatArray, block: Block) -> FloatArray:
+            x, _ = design.rows(Z)
+            return np.minimum(residuals(x, block, beta) ** 2, cut**2)[:, np.newaxis]
+
+        query = sum_query(n_features, squares, (ReleasedArray(cut**2),), lambda sums: (sums,))
+        (total,), (scale,) = yield from mechanisms.ask(query, shares.last)
+        outer = curvature.matrix * max(float(total[0]) + float(cut_known @ cut_known), scale) / n_rows
+    return curvature.estimate(beta, step, score_scale, outer)
+
+
+def bins_of(residuals: FloatArray) -> NDArray[np.intp]:
+    """Bins of absolute residuals (rows,); the first and the last take all beyond."""
+    return np.searchsorted(_EDGES, np.abs(residuals), side="right")
+
+
+def cut_of(sizes: FloatArray, n_rows: float, noise_of_unit: float) -> tuple[float, float]:
+    """The spread of residuals of these sizes, and the size at which to cut them.
+
+    ``noise_of_unit`` is the noise in a score whose residuals are cut at 1. The cut is the smallest that loses
+    less than a part of the noise and of the sampling error of a score.
+    """
+    middles = np.r_[_EDGES[0] / 2, _EDGES[:-1] * 2**0.125, _EDGES[-1] * 2**0.125]
+    total = sizes.sum()
+    if not total:
+        return 1.0, float(_FIRST_CUT)
+    spread = math.sqrt(float(sizes @ middles**2) / total)
+    cuts = _EDGES[_LEAST_CUT * spread <= _EDGES]
+    if not len(cuts):
+        return spread, float(_EDGES[-1])
+    lost = (sizes * np.maximum(middles - cuts[:, np.newaxis], 0)).sum(axis=1)
+    noise = np.sqrt(n_rows * spread**2 + (cuts * noise_of_unit) ** 2)
+    enough = lost <= _CUT_OFF * noise
+    return spread, float(cuts[enough.argmax()] if enough.any() else cuts[-1])

@@ -1,0 +1,491 @@
+"""Regression coefficients of private rows, with confidence intervals."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from .._engine import Transaction
+from .._learning.columns import columns_share, noisy_columns, unmapped
+from .._learning.facts import Learner, Learning
+from .._learning.noisy_sums import noisy_sums
+from .._rows import (
+    IQR,
+    PersonTable,
+    TargetMap,
+    check_classes,
+    check_labels,
+    check_private_rows,
+    check_targets,
+    encode_labels,
+    groups_of,
+    labels_of,
+)
+from .._utils.validation import PROBABILITY, check, shown, sources_of, warn_of_delta, warn_of_repeats
+from ..estimators._checks import collect_public
+from ..preprocessing._leaks import check_public_rows, warn_of_leaks
+from ..privacy import NoiseSource
+from ..privacy.noise import warn_of_seed
+from ..privacy.units import units_of
+from ._estimating import (
+    Design,
+    Estimate,
+    Known,
+    LeastSquaresShares,
+    Logistic,
+    Mechanisms,
+    least_squares_steps,
+    logistic_shares,
+    logistic_steps,
+    noise_floor,
+)
+from ._result import INTERCEPT, InferenceResult, named
+
+Array = NDArray[Any]
+
+#: The curvature that balanced classes would have is at least so many times the noise.
+_CLEAR = 8.0
+
+#: Public rows from which to take centre and spread of columns and targets.
+_ENOUGH = 30
+
+#: Range of declared spreads, and of centres up to the largest.
+_SMALLEST, _LARGEST = 1e-15, 1e15
+
+#: A coefficient is not identified if more than this part of it is in directions that noise hides.
+_MOSTLY_HIDDEN = 0.05
+
+
+def private_inference(
+    X: Any,
+    y: Any,
+    *,
+    family: str = "logistic",
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    classes: Any = None,
+    X_pub: Any = None,
+    y_pub: Any = None,
+    groups: Any = None,
+    cov: str = "model",
+    confidence: float = 0.95,
+    encoder: Any = None,
+    scale: Mapping[Any, tuple[float, float]] | None = None,
+    target_scale: tuple[float, float] | None = None,
+    neighboring: Any = "add_or_remove_one",
+    ledger: Any = None,
+    random_state: Any = None,
+) -> InferenceResult:
+    """Estimate regression coefficients of PRIVATE rows, with standard errors and confidence intervals.
+
+    The intervals cover the coefficients that a regression without privacy estimates. They count both the
+    sampling error and the noise. Coefficients refer to the columns' own units.
+
+    Parameters
+    ----------
+    X : array-like, data frame, sparse matrix, Dask array or RowFiles of shape (n_samples, n_features)
+        PRIVATE rows of numbers, or a table of mixed columns with an ``encoder``. If you encode categories
+        yourself, leave out one of each column: all categories and the intercept together are collinear.
+    y : array-like of shape (n_samples,) or None
+        Classes or targets of the rows. If None, the labels in the files of ``X`` are used.
+    family : {"logistic", "gaussian"}, default="logistic"
+        ``"logistic"`` estimates log-odds of the second class; of more classes, those of each class against
+        the first (multinomial). ``"gaussian"`` is least squares.
+    epsilon, delta : float, default=1.0 and 1e-5
+        The budget of all releases together. Choose delta well below 1/n.
+    classes : array-like or None, default=None
+        All classes. If None, they are those of ``y_pub``; without public rows, they are required.
+    X_pub, y_pub : array-like, or None
+        Public rows. They are a known part of the same regression, so they must come from the same population.
+        Thirty of them or more also tell centre and spread of the columns.
+    groups : array-like of shape (n_samples,) or None, default=None
+        Ids of the persons whose rows these are. The guarantee is then for all rows of one person. Each person
+        counts once, by the mean of their rows, and errors are robust to what the rows of a person share.
+    cov : {"model", "robust"}, default="model"
+        ``"model"`` errors hold if the model is right. ``"robust"`` errors (Huber, White) also hold if it is
+        not, and for targets whose errors differ in size. They spend 12% of the budget on one more release.
+    confidence : float, default=0.95
+        Coverage of the intervals.
+    encoder : TableEncoder or None, default=None
+        A fitted encoder of the rows. Coefficients of numbers are then in units of the table's cells, and
+        those of dates are per day. The first category of each column is the reference of the others.
+    scale : dict or None, default=None
+        ``{column: (center, spread)}`` by name or position, from prior knowledge: a typical value, and how far
+        values usually lie from it. Noisy histograms of the private rows tell those of the other columns.
+    target_scale : (center, spread) or None, default=None
+        The same for the targets of ``family="gaussian"``.
+    neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
+        Which data sets count as neighbours. The number of private rows is always treated as public.
+    ledger : LedgerDataset or None, default=None
+        The ledger entry of the data set in ``X``. It is charged before anything is released.
+    random_state : None, int or RandomState, default=None
+        None is private. A seed makes the result reproducible and NOT private: a NotPrivateWarning and the
+        report say so.
+
+    Returns
+    -------
+    InferenceResult
+        Coefficients, standard errors, intervals and p-values. Its ``privacy_`` is the report.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For bad input, and for more columns than the rows and the budget can carry; the message says how many
+        they can. No noise was drawn or budget charged by then.
+    BudgetExceededError
+        If the ledger does not allow the releases; nothing is released or charged.
+
+    Notes
+    -----
+    *Guarantee*: the result is (epsilon, delta)-differentially private in the rows of ``X, y``, or in the
+    persons of ``groups``. All releases are full-batch Gaussian releases that share one budget. A row x of d
+    standardised columns and a constant has weight ``v = min(1, (d + 1) / |x|^2)``. It adds a score ``v r x``,
+    whose length is at most ``sqrt(d + 1)`` times the bound of the residual r, a curvature of norm at most
+    ``(d + 1) / 4`` (logistic) or ``d + 1`` (least squares), and 1 to histograms and counts.
+
+    The weights depend on x alone. So they leave the coefficients where they are if the model is right, and
+    lose some precision. If the model is wrong, the estimate is that of a regression with these weights.
+
+    References
+    ----------
+    M. Avella-Medina, C. Bradshaw and P.-L. Loh (2023). Differentially private inference via noisy
+    optimization. Annals of Statistics 51(5), 2067-2092.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_regression
+    >>> from skmixdp.inference import private_inference
+    >>> X, y, slopes = make_regression(20_000, 3, n_informative=3, noise=50.0, coef=True, random_state=0)
+    >>> result = private_inference(X, y, family="gaussian", epsilon=1.0)
+    >>> result.params.index.tolist()
+    ['intercept', 'x0', 'x1', 'x2']
+    >>> bool(np.all(np.abs(result.params.iloc[1:] - slopes) < 5 * result.bse.iloc[1:]))
+    True
+    """
+    check("family", family, "logistic", "gaussian")
+    check("cov", cov, "model", "robust")
+    check("confidence", confidence, PROBABILITY)
+    transaction = Transaction.of_release(
+        "private_inference",
+        epsilon=epsilon,
+        delta=delta,
+        neighboring=neighboring,
+        noise="float",
+        random_state=random_state,
+        ledger=ledger,
+    )
+    warn_of_seed(random_state)
+    transaction.leaks = warn_of_leaks(public_rows=X_pub is not None, persons=groups is not None)
+    logistic = family == "logistic"
+    holder: Any = BaseEstimator()
+    held, ids = labels_of(X, y), groups_of(X, groups)
+    encoded = None
+    if encoder is not None:
+        encoded = Encoded.of(encoder)
+        X, X_pub = encoded(X), None if X_pub is None else tuple(map(encoded, sources_of(X_pub)))
+        y_pub = y_pub if isinstance(y_pub, tuple) or y_pub is None else (y_pub,)
+    table = check_private_rows(holder, X)
+    n_rows, n_features = table.shape
+    given = getattr(holder, "feature_names_in_", None)
+    names = [f"x{j}" for j in range(n_features)] if given is None else [str(name) for name in given]
+    units = units_of(ids, n_rows, "float")
+    check_target = check_labels if logistic else check_targets
+    check_public_rows(n_rows, X_pub)
+    labels = check_target(held, "y", n_rows, "X")
+    public = collect_public(X_pub, y_pub, given, n_features, check_target)
+    x_pub, labels_pub = (np.empty((0, n_features)), labels[:0]) if public is None else public
+    target: tuple[str, ...] = ("0", "1")
+    if logistic:
+        found = _classes(classes, None if public is None else labels_pub)
+        labels = encode_labels(labels, found, "y", private=True)
+        if public is not None:
+            labels_pub = encode_labels(labels_pub, found, "y_pub", private=False)
+        target = tuple(str(label) for label in found.tolist())
+    else:
+        check("classes", classes, None, remedy="family='gaussian' has no classes")
+        labels, labels_pub = _one_target(labels, "y"), _one_target(labels_pub, "y_pub")
+    known = _declared_scales(scale, names)
+    if logistic:
+        check("target_scale", target_scale, None, remedy="family='logistic' has no targets")
+    known_target = None if target_scale is None else _pair("target_scale", target_scale)
+    if len(x_pub) >= _ENOUGH:
+        known = _public_scales(x_pub) | known
+        if not logistic and known_target is None:
+            known_target = _public_scales(labels_pub[:, np.newaxis])[0]
+    warn_of_delta(delta, units.n_units, stacklevel=3)
+    checked = "labels" if logistic else "targets"
+    if units.codes is None:
+        warn_of_repeats(table.n_distinct(), n_rows, stacklevel=3)
+        checked += " and repeats"
+    else:
+        table = PersonTable(table, *units)
+        checked += " and ids of persons"
+    robust = cov == "robust" or units.codes is not None
+    n_units = units.n_units
+    unknown = n_features if len(known) < n_features else 0
+    multiplier = transaction.budget.whole.noise_multiplier
+    shares = _shares(multiplier, n_units, unknown, target=not logistic and known_target is None)
+    n_classes = len(target) if logistic else 0
+    left = multiplier / math.sqrt(shares["steps"])
+    _refuse_what_noise_hides(left, n_units + len(x_pub), n_features, n_classes, robust)
+    facts = (
+        f"the numbers of {units.plural} and of features, and the features' names",
+        f"that their shape, finiteness, {checked} passed validation",
+        *(("the classes",) if logistic else ()),
+        *(("centre and spread of columns that were declared or are those of public rows",) if known else ()),
+    )
+
+    def asked(multiplier: float, noise: NoiseSource) -> Learning[tuple[Design, TargetMap, Estimate]]:
+        learner = Learner(n_units, None, noise, np.dtype(np.float64))
+        center: Array = np.zeros(n_features)
+        spread: Array = np.zeros(n_features)
+        if shares["columns"]:
+            part = multiplier / math.sqrt(shares["columns"])
+            columns = yield from noisy_columns(learner, n_features, part)
+            center, spread = columns.center.copy(), columns.spread.copy()
+        for j, (middle, width) in known.items():
+            center[j], spread[j] = middle, width
+        middle, width = (0.0, 1.0) if known_target is None else known_target
+        if shares["target"]:
+            part = multiplier / math.sqrt(shares["target"])
+            nowhere = np.zeros((0, n_features))  # targets need no products
+            of_target = yield from noisy_columns(
+                learner, 1, part, nowhere, lambda Z, block: np.asarray(block.y)[:, np.newaxis]
+            )
+            if of_target.spread[0] > 0:
+                middle, width = float(of_target.center[0]), float(of_target.spread[0])
+        shown_columns = np.flatnonzero(spread > 0)
+        design = Design(shown_columns, center[shown_columns], spread[shown_columns])
+        mechanisms = Mechanisms(learner, multiplier / math.sqrt(shares["steps"]))
+        x, v = design.rows(x_pub)
+        if logistic:
+            steps = logistic_steps(
+                mechanisms, n_features, design, len(target), Known(x, v, labels_pub), robust=robust
+            )
+        else:
+            public_part = Known(x, v, (labels_pub - middle) / width)
+            steps = least_squares_steps(
+                mechanisms, n_features, design, (middle, width), public_part, robust=robust
+            )
+        estimate = yield from steps
+        return design, TargetMap(np.array([middle]), np.array([width])), estimate
+
+    (design, target_map, estimate), report = noisy_sums(
+        table, unmapped(n_features), labels, asked, transaction, facts
+    )
+    if encoded is not None:
+        design = encoded.in_cells(design)
+    values, to_units = _in_units(design, estimate, len(target) - 1, target_map)
+    index = _index(design, names, target if len(target) > 2 else ())
+    hidden = (estimate.hidden > _MOSTLY_HIDDEN) | estimate.separated
+    left_out = tuple(name for j, name in enumerate(names) if j not in design.columns)
+    return InferenceResult(
+        params=pd.Series(values, index),
+        covariance=to_units @ (estimate.sampling + estimate.noise) @ to_units.T,
+        sampling_covariance=to_units @ estimate.sampling @ to_units.T,
+        identified=pd.Series(~hidden, index),
+        hidden_columns=left_out,
+        family=family,
+        cov_type="robust" if robust else "model",
+        classes=target if logistic else (),
+        n_private=n_units,
+        n_public=len(x_pub),
+        unit=units.unit,
+        confidence=confidence,
+        references={} if encoded is None else encoded.references,
+        notes=_notes(left_out, index[hidden], estimate.separated),
+        privacy_=report,
+    )
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The columns of an encoder but for one category of each column, and what one unit of them is in cells.
+
+    ``center`` and ``scale`` are those of the kept columns. ``references`` are the categories left out.
+    """
+
+    encoder: Any
+    kept: NDArray[np.intp]
+    center: Array
+    scale: Array
+    references: dict[str, str]
+
+    @classmethod
+    def of(cls, encoder: Any) -> "Encoded":
+        if not hasattr(encoder, "columns_"):
+            raise TypeError(
+                f"encoder={shown(encoder)} must be a fitted skmixdp.preprocessing.TableEncoder; fit it to "
+                "public rows, or with declared columns."
+            )
+        kept, center, scale, place = [], [], [], 0
+        references = {}
+        for name, column in encoder.columns_.items():
+            for number, _ in enumerate(column.names(name)):
+                if column.kind == "category" and number == 0:
+                    references[name] = column.categories[0]
+                else:
+                    kept.append(place)
+                    in_cells = number == 0 and column.kind in ("number", "boolean", "date", "datetime")
+                    center.append(column.center if in_cells else 0.0)
+                    scale.append(column.scale if in_cells else 1.0)
+                place += 1
+        return cls(encoder, np.array(kept), np.array(center), np.array(scale), references)
+
+    def __call__(self, X: Any) -> pd.DataFrame:
+        """Encoded rows, without reference categories."""
+        names = np.asarray(self.encoder.get_feature_names_out())[self.kept]
+        return pd.DataFrame(self.encoder.transform(X)[:, self.kept], columns=names)
+
+    def in_cells(self, design: Design) -> Design:
+        """A design for rows in the units of the table's cells."""
+        center, scale = self.center[design.columns], self.scale[design.columns]
+        return Design(design.columns, center + scale * design.center, scale * design.spread)
+
+
+def _classes(declared: Any, y_pub: Array | None) -> Array:
+    """The classes, sorted; private labels do not tell them."""
+    if declared is not None:
+        found = check_classes(declared)
+    elif y_pub is not None:
+        found = np.unique(y_pub)
+    else:
+        raise ValueError("classes=None needs public rows; pass classes=[...], or X_pub and y_pub.")
+    if len(found) < 2:
+        raise ValueError(f"classes={shown(found.tolist())} holds one class; list all classes.")
+    return found
+
+
+def _one_target(targets: Array, name: str) -> Array:
+    """Targets (n,) of a table (n, 1)."""
+    if targets.ndim == 2 and targets.shape[1] > 1:
+        raise ValueError(f"{name} has {targets.shape[1]} targets per row; pass one at a time.")
+    return targets.reshape(-1)
+
+
+def _pair(name: str, value: Any) -> tuple[float, float]:
+    """A declared centre and spread."""
+    try:
+        center, spread = (float(each) for each in value)
+    except (TypeError, ValueError):
+        center = spread = math.nan
+    if not (abs(center) <= _LARGEST and _SMALLEST <= spread <= _LARGEST):
+        raise ValueError(
+            f"{name}={shown(value)} must be two numbers (center, spread), up to 1e15 and with a spread of at "
+            "least 1e-15; choose them from prior knowledge, never from the private rows."
+        )
+    return center, spread
+
+
+def _declared_scales(scale: Any, names: list[str]) -> dict[int, tuple[float, float]]:
+    """Centre and spread by the position of a column."""
+    if scale is None:
+        return {}
+    if not isinstance(scale, Mapping):
+        raise TypeError(f"scale={shown(scale)} must be a dict of column: (center, spread), or None.")
+    places: dict[Any, int] = {name: j for j, name in enumerate(names)} | {j: j for j in range(len(names))}
+    for name in scale:
+        if name not in places:
+            raise ValueError(f"scale names column {shown(name)}, which X does not have; name its columns.")
+    return {places[name]: _pair(f"scale[{name!r}]", value) for name, value in scale.items()}
+
+
+def _public_scales(X: Array) -> dict[int, tuple[float, float]]:
+    """Centre and spread of the columns of public rows that are not constant."""
+    quartiles = np.quantile(X, [0.25, 0.75], axis=0)
+    spread = np.maximum(X.std(axis=0), (quartiles[1] - quartiles[0]) / IQR)
+    usable = np.flatnonzero((spread >= _SMALLEST) & (spread <= _LARGEST))
+    return {int(j): (float(X[:, j].mean()), float(spread[j])) for j in usable}
+
+
+def _shares(multiplier: float, n_units: int, n_unknown: int, *, target: bool) -> dict[str, float]:
+    """Shares of the squared budget; refuses columns or targets of a scale that noise would hide."""
+    mu = 1 / multiplier
+    shares = {
+        "columns": columns_share(mu, n_units, n_unknown) if n_unknown else 0.0,
+        "target": columns_share(mu, n_units, 1) if target else 0.0,
+    }
+    for name, wanted, remedy in (
+        ("columns", n_unknown, "scale={column: (center, spread)}"),
+        ("target", target, "target_scale=(center, spread)"),
+    ):
+        if wanted and not shares[name]:
+            raise ValueError(
+                f"the budget and {n_units} rows are too few to learn the spread of the {name}; pass "
+                f" {remedy}, more rows, a larger epsilon, or {_ENOUGH} public rows or more."
+            )
+    return {**shares, "steps": 1 - sum(shares.values())}
+
+
+def _refuse_what_noise_hides(
+    multiplier: float, n_rows: int, n_features: int, n_classes: int, robust: bool
+) -> None:
+    """Refuse more columns than the noise leaves visible; ``n_classes`` is 0 for least squares."""
+
+    def needed(d: int) -> float:
+        """Rows of d columns whose curvature is clear of the noise."""
+        radius = math.sqrt(d + 1)
+        if n_classes:
+            family = Logistic(n_classes)
+            share = float(logistic_shares(robust)[1].max())
+            sensitivity, size = family.curvature_bound * radius**2, family.n_outputs * (d + 1)
+            usual = 1 / n_classes - 1 / n_classes**2 if n_classes == 2 else 1 / n_classes**2
+        else:
+            share, sensitivity, size, usual = LeastSquaresShares.of(robust).curvature, radius**2, d + 1, 1.0
+        return _CLEAR * noise_floor(multiplier * sensitivity / math.sqrt(share), size) / usual
+
+    if n_rows >= needed(n_features):
+        return
+    most = max((d for d in range(1, n_features) if n_rows >= needed(d)), default=0)
+    fewer = f"use at most {most} column(s), " if most else "pass "
+    raise ValueError(
+        f"X has {n_features} columns, whose effects the noise would hide with {n_rows} rows and this budget; "
+        f"{fewer}at least {math.ceil(needed(n_features))} rows or a larger epsilon."
+    )
+
+
+def _in_units(design: Design, estimate: Estimate, n_outputs: int, target: TargetMap) -> tuple[Array, Array]:
+    """Coefficients in the columns' and the targets' units, and the matrix that takes covariances there."""
+    one = np.eye(design.width)
+    one[1:, 1:] /= design.spread[:, np.newaxis]
+    one[0, 1:] = -design.center / design.spread
+    matrix = np.kron(np.eye(n_outputs), one * target.scale[0])
+    values = matrix @ estimate.values
+    values[:: design.width] += target.center[0]
+    return values, matrix
+
+
+def _index(design: Design, names: list[str], classes: tuple[str, ...]) -> pd.Index:
+    """Names of the coefficients, by class if there are more than two."""
+    terms = [INTERCEPT, *(names[j] for j in design.columns)]
+    if not classes:
+        index: pd.Index = pd.Index(terms)
+        return index
+    return pd.MultiIndex.from_tuples(
+        [(label, term) for label in classes[1:] for term in terms], names=["class", "term"]
+    )
+
+
+def _notes(left_out: tuple[str, ...], hidden: pd.Index, separated: bool) -> tuple[str, ...]:
+    """What to know before the numbers are used."""
+    notes = []
+    if left_out:
+        notes.append(
+            f"Left out, since noise hides their spread: {', '.join(left_out)}. Declare it by scale= to keep "
+            "them."
+        )
+    if len(hidden):
+        names = ", ".join(map(named, hidden))
+        notes.append(f"Not identified (collinear columns, or hidden by noise): {names}.")
+    if separated:
+        notes.append(
+            "The columns nearly separate the classes, so their coefficients are not identified. Leave out "
+            "the column that does."
+        )
+    return tuple(notes)

@@ -1,0 +1,229 @@
+"""The result of a private regression: coefficients, intervals and what they rest on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..privacy import PrivacyReport
+
+Array = NDArray[Any]
+
+#: Name of the constant among the coefficients.
+INTERCEPT = "intercept"
+
+
+def named(term: Any) -> str:
+    """The name of a coefficient, after its class if it has one."""
+    return ": ".join(term) if isinstance(term, tuple) else str(term)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class InferenceResult:
+    """Coefficients of a regression of private rows, with standard errors that count the noise.
+
+    Everything follows from released numbers, so it may be published, and costs nothing more.
+
+    Parameters
+    ----------
+    params : Series of shape (p,)
+        Coefficients in the columns' own units; those of more than two classes are indexed by class and name.
+    covariance : array of shape (p, p)
+        Covariance of the coefficients, noise included.
+    sampling_covariance : array of shape (p, p)
+        The part of it that a regression without privacy would have.
+    identified : Series of bool, shape (p,)
+        Whether the data tell the coefficient. If not, columns are collinear or noise hides them.
+    hidden_columns : tuple of str
+        Columns left out, since noise hides their spread.
+    family, cov_type : str
+        The model, and the kind of the standard errors.
+    classes : tuple of str
+        The classes, the first of which is the reference; empty for least squares.
+    n_private, n_public : int
+        Numbers of private rows, or persons, and of public rows.
+    unit : str
+        "row", or what persons are called.
+    confidence : float
+        Coverage of the intervals.
+    references : dict of str to str
+        The category of each encoded column against which the others are compared.
+    notes : tuple of str
+        What to know before the numbers are used.
+    privacy_ : PrivacyReport
+        The guarantee and its assumptions.
+    """
+
+    params: pd.Series
+    covariance: Array
+    sampling_covariance: Array
+    identified: pd.Series
+    hidden_columns: tuple[str, ...]
+    family: str
+    cov_type: str
+    classes: tuple[str, ...]
+    n_private: int
+    n_public: int
+    unit: str
+    confidence: float
+    references: dict[str, str]
+    notes: tuple[str, ...]
+    privacy_: PrivacyReport
+
+    @property
+    def bse(self) -> pd.Series:
+        """Standard errors, noise included."""
+        return self._series(np.sqrt(np.diag(self.covariance)))
+
+    @property
+    def sampling_bse(self) -> pd.Series:
+        """The part of the standard errors that a regression without privacy would have."""
+        return self._series(np.sqrt(np.diag(self.sampling_covariance)))
+
+    @property
+    def zvalues(self) -> pd.Series:
+        """Coefficients divided by their standard errors; NaN if not identified."""
+        return (self.params / self.bse).where(self.identified)
+
+    @property
+    def pvalues(self) -> pd.Series:
+        """P-values of each coefficient being 0, two-sided, from the normal distribution."""
+        return self._series(2 * norm.sf(np.abs(self.zvalues)))
+
+    def adjusted_pvalues(self) -> pd.Series:
+        """P-values adjusted for testing all slopes, by the method of Holm (1979); NaN for intercepts."""
+        slopes = self.pvalues[self._slopes].dropna().sort_values()
+        steps = slopes * np.arange(len(slopes), 0, -1)
+        return steps.cummax().clip(upper=1.0).reindex(self.params.index)
+
+    def conf_int(self, confidence: float | None = None) -> pd.DataFrame:
+        """Confidence intervals, with columns ``low`` and ``high``; NaN if not identified.
+
+        Parameters
+        ----------
+        confidence : float or None, default=None
+            Coverage of each interval; None is that of the result.
+
+        Returns
+        -------
+        DataFrame of shape (p, 2)
+            An interval for each coefficient.
+        """
+        wanted = self.confidence if confidence is None else confidence
+        half = norm.ppf(0.5 + wanted / 2) * self.bse.where(self.identified)
+        return pd.DataFrame({"low": self.params - half, "high": self.params + half})
+
+    def cov_params(self) -> pd.DataFrame:
+        """Covariance (p, p) of the coefficients, noise included."""
+        return pd.DataFrame(self.covariance, self.params.index, self.params.index)
+
+    def odds_ratios(self, confidence: float | None = None) -> pd.DataFrame:
+        """Odds ratios per unit of each column, with their intervals.
+
+        Parameters
+        ----------
+        confidence : float or None, default=None
+            Coverage of each interval; None is that of the result.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``odds_ratio``, ``low`` and ``high``, one row for each slope.
+
+        Raises
+        ------
+        ValueError
+            For least squares, which has no odds.
+        """
+        if self.family != "logistic":
+            raise ValueError("odds ratios need family='logistic', and this is family='gaussian'; use params.")
+        table = pd.concat([self.params.rename("odds_ratio"), self.conf_int(confidence)], axis=1)
+        return table[self._slopes].apply(np.exp)
+
+    def summary(self) -> pd.DataFrame:
+        """All numbers in a table, one row for each coefficient.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``coef``, ``std err``, ``z``, ``P>|z|``, ``P (Holm)``, the ends of the interval, and
+            ``from noise``: how much narrower the interval would be without privacy, as a part of its width.
+        """
+        tail = (1 - self.confidence) / 2
+        interval = self.conf_int()
+        return pd.DataFrame(
+            {
+                "coef": self.params,
+                "std err": self.bse,
+                "z": self.zvalues,
+                "P>|z|": self.pvalues,
+                "P (Holm)": self.adjusted_pvalues(),
+                f"[{tail:.3g}": interval["low"],
+                f"{1 - tail:.3g}]": interval["high"],
+                "from noise": 1 - self.sampling_bse / self.bse,
+            }
+        )
+
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Plot the slopes with their intervals.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        matplotlib Axes
+            The axes with the plot.
+        """
+        from ..inspection._style import OKABE_ITO, axes, plain_axes
+
+        ax = axes(ax)
+        drawn = self._slopes & self.identified
+        interval, places = self.conf_int()[drawn], np.arange(int(drawn.sum()))[::-1]
+        ax.axvline(0, color="0.6", linewidth=0.8)
+        ax.hlines(places, interval["low"], interval["high"], color=OKABE_ITO[0], linewidth=2)
+        ax.plot(self.params[drawn], places, "o", color=OKABE_ITO[0])
+        names = [
+            ": ".join(map(str, each)) if isinstance(each, tuple) else str(each) for each in interval.index
+        ]
+        ax.set_yticks(places, names)
+        ax.set_xlabel("log-odds per unit" if self.family == "logistic" else "effect per unit")
+        ax.set_title(f"{self.confidence:.0%} confidence intervals, noise included")
+        plain_axes(ax)
+        return ax
+
+    @property
+    def _slopes(self) -> pd.Series:
+        terms = self.params.index.get_level_values(-1)
+        return pd.Series(terms != INTERCEPT, self.params.index)
+
+    def _series(self, values: Any) -> pd.Series:
+        return pd.Series(np.asarray(values), self.params.index)
+
+    def __str__(self) -> str:
+        model = "Logistic regression" if self.family == "logistic" else "Least squares"
+        counted = "rows" if self.unit == "row" else "persons"
+        public = f", {self.n_public} public rows" if self.n_public else ""
+        head = [
+            f"{model}, private: epsilon {self.privacy_.epsilon:.3g}, delta {self.privacy_.delta:.3g}",
+            f"{self.n_private} private {counted}{public}; {self.cov_type} standard errors, "
+            f"{self.confidence:.0%} intervals",
+        ]
+        if self.family == "logistic":
+            head.append(f"log-odds against class {self.classes[0]}")
+        if self.references:
+            head.append("categories against " + ", ".join(f"{k}={v}" for k, v in self.references.items()))
+        table = self.summary().to_string(float_format=lambda value: f"{value:.4g}", na_rep="-")
+        return "\n".join([*head, "", table, *(["", *self.notes] if self.notes else [])])
+
+    __repr__ = __str__

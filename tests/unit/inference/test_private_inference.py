@@ -1,0 +1,281 @@
+"""Coefficients and intervals of private regressions: right values, what is refused, and what is said."""
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+from skmixdp.exceptions import BudgetExceededError
+from skmixdp.inference import private_inference
+from skmixdp.preprocessing import TableEncoder
+from skmixdp.privacy import PrivacyLedger
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:delta:UserWarning", "ignore::skmixdp.exceptions.NotPrivateWarning"
+)
+
+N, D = 6000, 3
+SLOPES = np.array([0.8, -0.5, 0.0])
+SCALES = {0: (50.0, 10.0), 1: (0.0, 1e-3), 2: (-3.0, 1.0)}
+
+
+def rows(seed=0, n=N):
+    """Rows whose columns have the centres and spreads of ``SCALES``, and standardised ones."""
+    Z = np.random.default_rng(seed).normal(size=(n, D))
+    center, spread = np.array(list(SCALES.values())).T
+    return center + spread * Z, Z, spread
+
+
+def binary(seed=0, n=N):
+    X, Z, spread = rows(seed, n)
+    y = (np.random.default_rng([seed, 1]).random(n) < expit(Z @ SLOPES - 0.5)).astype(int)
+    return X, y, SLOPES / spread
+
+
+def linear(seed=0, n=N):
+    X, Z, spread = rows(seed, n)
+    y = 100 + 7 * (Z @ SLOPES + np.random.default_rng([seed, 1]).normal(size=n))
+    return X, y, 7 * SLOPES / spread
+
+
+def weighted(Z):
+    """The weights of the method for standardised rows."""
+    return np.minimum(1, (D + 1) / (1 + (Z**2).sum(axis=1)))
+
+
+def test_with_much_budget_it_is_the_weighted_maximum_likelihood_estimate():
+    X, y, _ = binary()
+    result = private_inference(X, y, epsilon=1e7, classes=[0, 1], scale=SCALES)
+    _, Z, spread = rows()
+    known = LogisticRegression(C=np.inf, tol=1e-10).fit(Z, y, sample_weight=weighted(Z))
+    np.testing.assert_allclose(result.params.to_numpy()[1:] * spread, known.coef_[0], atol=2e-3)
+    A = np.c_[np.ones(N), Z]
+    p = known.predict_proba(Z)[:, 1]
+    errors = np.sqrt(np.diag(np.linalg.inv((A * (weighted(Z) * p * (1 - p))[:, np.newaxis]).T @ A)))
+    np.testing.assert_allclose(result.bse.to_numpy()[1:] * spread, errors[1:], rtol=0.01, atol=0)
+    assert (result.summary()["from noise"] < 1e-3).all()
+
+
+@pytest.mark.parametrize("cov", ["model", "robust"])
+def test_with_much_budget_it_is_weighted_least_squares(cov):
+    X, y, _ = linear()
+    result = private_inference(X, y, family="gaussian", epsilon=1e7, scale=SCALES, cov=cov)
+    _, Z, spread = rows()
+    v, A = weighted(Z), np.c_[np.ones(N), Z]
+    known = np.linalg.solve((A * v[:, np.newaxis]).T @ A, (A * v[:, np.newaxis]).T @ y)
+    np.testing.assert_allclose(result.params.to_numpy()[1:] * spread, known[1:], atol=0.02)
+    assert result.cov_type == cov
+    bread, residuals = np.linalg.inv((A * v[:, np.newaxis]).T @ A), y - A @ known
+    scores = (v * residuals)[:, np.newaxis] * A
+    covariance = bread * residuals.var() if cov == "model" else bread @ (scores.T @ scores) @ bread
+    np.testing.assert_allclose(
+        result.bse.to_numpy()[1:] * spread, np.sqrt(np.diag(covariance))[1:], rtol=0.03, atol=0
+    )
+
+
+@pytest.mark.parametrize(
+    ("family", "made", "options"),
+    [
+        ("logistic", binary, {"classes": [0, 1]}),
+        ("logistic", binary, {"classes": [0, 1], "cov": "robust"}),
+        ("gaussian", linear, {}),
+        ("gaussian", linear, {"cov": "robust"}),
+    ],
+)
+def test_intervals_cover(family, made, options):
+    """30 data sets of 3 slopes: fewer than 76 or more than 90 of 90 is rarer than 1e-4 at coverage .95."""
+    inside = 0
+    for seed in range(30):
+        X, y, slopes = made(seed)
+        result = private_inference(X, y, family=family, epsilon=2.0, random_state=seed, **options)
+        interval = result.conf_int().iloc[1:]
+        inside += int(((interval["low"] < slopes) & (slopes < interval["high"])).sum())
+        assert result.identified.all() and not result.hidden_columns
+    assert inside >= 76
+
+
+def test_several_classes_cover_and_name_the_reference():
+    inside = 0
+    for seed in range(20):
+        X, Z, spread = rows(seed)
+        slopes = np.array([SLOPES, [0.0, 0.4, 0.6]])
+        scores = np.c_[np.zeros(N), Z @ slopes.T] + np.random.default_rng([seed, 2]).gumbel(size=(N, 3))
+        y = np.array(["a", "b", "c"])[scores.argmax(axis=1)]
+        result = private_inference(X, y, epsilon=4.0, classes=["a", "b", "c"], random_state=seed)
+        interval = result.conf_int()
+        for label, true in zip("bc", slopes, strict=True):
+            part = interval.loc[label].iloc[1:]
+            inside += int(((part["low"] < true / spread) & (true / spread < part["high"])).sum())
+    assert inside >= 104  # of 120
+    assert "log-odds against class a" in str(result)
+    assert list(result.params.index)[1] == ("b", "x0")
+
+
+@pytest.mark.parametrize("family", ["logistic", "gaussian"])
+def test_persons_whose_rows_are_alike(family):
+    """Model-based errors of rows would be far too small, and those of mean rows too large."""
+    inside, m = 0, 5
+    for seed in range(20):
+        rng = np.random.default_rng([seed, 3])
+        Z = np.repeat(rng.normal(size=(N // 2, 2)), m, axis=0)
+        groups = np.repeat(np.arange(N // 2), m)
+        if family == "logistic":
+            y = (Z @ [0.5, 0.0] + np.repeat(rng.logistic(size=N // 2), m) > 0).astype(int)
+        else:
+            y = Z @ [0.5, 0.0] + np.repeat(rng.normal(size=N // 2), m)
+        options = {"classes": [0, 1]} if family == "logistic" else {}
+        result = private_inference(
+            Z, y, family=family, epsilon=4.0, groups=groups, random_state=seed, **options
+        )
+        interval = result.conf_int().iloc[1:]
+        inside += int(((interval["low"] < [0.5, 0.0]) & (interval["high"] > [0.5, 0.0])).sum())
+    assert inside >= 32  # of 40
+    assert result.cov_type == "robust" and result.n_private == N // 2
+    assert result.privacy_.unit == "person" and "private persons" in str(result)
+
+
+def test_public_rows_count():
+    X, y, _ = binary()
+    alone = private_inference(X[:2000], y[:2000], epsilon=1.0, classes=[0, 1], random_state=0)
+    more = private_inference(X[:2000], y[:2000], epsilon=1.0, X_pub=X[2000:], y_pub=y[2000:], random_state=0)
+    assert more.n_public == N - 2000
+    assert (more.bse.iloc[1:] < 0.75 * alone.bse.iloc[1:]).all()
+
+
+def test_sources_agree():
+    """Rows of every kind give the same result, up to rounding, which the noise covers."""
+    X, y, _ = binary()
+    first = private_inference(X, y, classes=[0, 1], scale=SCALES, random_state=0)
+    frame = pd.DataFrame(X, columns=["age", "dose", "third"])
+    by_name = {"age": SCALES[0], "dose": SCALES[1], "third": SCALES[2]}
+    for other, scale in ((frame, by_name), (sp.csr_array(X), SCALES)):
+        found = private_inference(other, y, classes=[0, 1], scale=scale, random_state=0)
+        off = (found.params.to_numpy() - first.params) / first.bse
+        np.testing.assert_allclose(off, 0, atol=1e-3)
+    assert list(private_inference(frame, y, classes=[0, 1]).params.index) == [
+        "intercept",
+        "age",
+        "dose",
+        "third",
+    ]
+
+
+def test_encoded_tables_are_in_units_of_cells_and_name_their_references():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"age": rng.uniform(20, 70, N), "city": rng.choice(["Bonn", "Ulm", "Rome"], N)})
+    y = 10 + 2.5 * frame["age"] + 15 * (frame["city"] == "Ulm") + rng.normal(size=N)
+    encoder = TableEncoder({"age": (0, 120), "city": ["Bonn", "Ulm", "Rome"]}).fit(frame)
+    result = private_inference(frame, y, family="gaussian", epsilon=8.0, encoder=encoder, random_state=0)
+    assert list(result.params.index) == ["intercept", "age", "city=Ulm", "city=Rome"]
+    np.testing.assert_allclose(result.params, [10, 2.5, 15, 0], atol=0.6)
+    assert result.references == {"city": "Bonn"} and "city=Bonn" in str(result)
+
+
+def test_a_hidden_column_is_left_out_and_named():
+    """Columns of zeros have no spread; one of unit 1e6 has."""
+    X, y, _ = binary()
+    X = np.c_[X * [1, 1, 1e6], np.zeros(N)]
+    result = private_inference(X, y, classes=[0, 1], epsilon=3.0, random_state=0)
+    assert result.hidden_columns == ("x3",) and "x3" in result.notes[0]
+    assert list(result.params.index) == ["intercept", "x0", "x1", "x2"]
+
+
+def test_collinear_columns_are_not_identified():
+    X, y, _ = binary()
+    result = private_inference(np.c_[X, 2 * X[:, 0]], y, classes=[0, 1], epsilon=3.0, random_state=0)
+    assert list(result.identified) == [True, False, True, True, False]
+    assert np.isnan(result.pvalues["x0"]) and result.conf_int().loc["x3"].isna().all()
+    assert "Not identified" in str(result)
+    assert result.pvalues["x1"] < 0.05
+
+
+def test_separated_classes_have_no_pvalues():
+    X, _, _ = binary()
+    y = (X[:, 0] > 50).astype(int)
+    for epsilon in (3.0, 30.0, 300.0):
+        result = private_inference(X, y, classes=[0, 1], epsilon=epsilon, random_state=0)
+        assert not result.identified.any() and "separate" in str(result)
+    y = (np.random.default_rng(0).random(N) < expit(0.5 * (X[:, 0] - 50))).astype(int)
+    assert private_inference(X, y, classes=[0, 1], epsilon=3.0, random_state=0).identified.all()
+
+
+def test_results_read_like_those_of_statsmodels():
+    X, y, _ = binary()
+    result = private_inference(X, y, classes=[0, 1], epsilon=3.0, confidence=0.9, random_state=0)
+    np.testing.assert_allclose(result.zvalues, result.params / result.bse, atol=1e-9)
+    wider = result.conf_int(0.99)
+    assert (wider["low"] < result.conf_int()["low"]).all()
+    odds = result.odds_ratios()
+    assert list(odds.columns) == ["odds_ratio", "low", "high"] and len(odds) == D
+    np.testing.assert_allclose(odds["odds_ratio"], np.exp(result.params.iloc[1:]), atol=1e-9)
+    np.testing.assert_allclose(np.sqrt(np.diag(result.cov_params())), result.bse, atol=1e-9)
+    adjusted = result.adjusted_pvalues()
+    assert np.isnan(adjusted["intercept"]) and (adjusted.iloc[1:] >= result.pvalues.iloc[1:]).all()
+    assert list(result.summary().columns[-3:]) == ["[0.05", "0.95]", "from noise"]
+    mpl.use("agg")
+    assert len(result.plot().get_yticks()) == D
+
+
+def test_holm_by_hand():
+    X, y, _ = binary()
+    result = private_inference(X, y, classes=[0, 1], epsilon=3.0, random_state=0)
+    raw = np.sort(result.pvalues.iloc[1:])
+    expected = np.minimum(np.maximum.accumulate(raw * [3, 2, 1]), 1)
+    np.testing.assert_allclose(np.sort(result.adjusted_pvalues().iloc[1:]), expected, atol=1e-12)
+
+
+def test_the_ledger_is_charged_once(tmp_path):
+    X, y, _ = binary()
+    ledger = PrivacyLedger(tmp_path / "ledger.sqlite")
+    ledger.add_dataset("patients", epsilon=1.0, delta=1e-5)
+    result = private_inference(X, y, classes=[0, 1], ledger=ledger["patients"])
+    assert result.privacy_.epsilon == pytest.approx(1.0, abs=1e-6) and result.privacy_.epsilon <= 1.0
+    assert len(ledger["patients"].charges()) == 1
+    with pytest.raises(BudgetExceededError):
+        private_inference(X, y, classes=[0, 1], ledger=ledger["patients"])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"family": "poisson"}, "family='poisson'"),
+        ({"cov": "HC1"}, "cov='HC1'"),
+        ({"confidence": 95}, "confidence=95"),
+        ({"epsilon": 0.0}, "epsilon=0.0"),
+        ({"epsilon": None}, "epsilon=None"),
+        ({"classes": None}, "classes=None needs public rows"),
+        ({"classes": [0]}, "holds one class"),
+        ({"classes": [1, 2]}, "not one of the classes"),
+        ({"scale": [1, 2]}, "must be a dict"),
+        ({"scale": {"age": (0, 1)}}, "names column 'age'"),
+        ({"scale": {0: (0, 0)}}, r"scale\[0\]=\(0, 0\)"),
+        ({"scale": {0: 3}}, r"scale\[0\]=3"),
+        ({"target_scale": (0, 1)}, "has no targets"),
+        ({"encoder": TableEncoder()}, "must be a fitted"),
+        ({"family": "gaussian"}, "has no classes"),
+        ({"neighboring": "none"}, "neighboring='none'"),
+        ({"groups": [1, 2]}, "groups has shape"),
+        ({"epsilon": 1e-3}, "too few to learn the spread of the columns"),
+        ({"epsilon": 1e-3, "scale": SCALES}, "whose effects the noise would hide"),
+    ],
+)
+def test_bad_input_is_refused_before_the_charge(tmp_path, change, words):
+    X, y, _ = binary()
+    ledger = PrivacyLedger(tmp_path / "ledger.sqlite")
+    ledger.add_dataset("patients", epsilon=10.0, delta=1e-3)
+    with pytest.raises((ValueError, TypeError), match=words):
+        private_inference(X, y, **{"classes": [0, 1], "ledger": ledger["patients"], **change})
+    assert not ledger["patients"].charges()
+
+
+def test_refusals_name_what_the_budget_can_carry():
+    X, y = np.random.default_rng(0).normal(size=(3000, 20)), np.arange(3000) % 2
+    with pytest.raises(ValueError, match=r"use at most (\d+) column") as refused:
+        private_inference(X, y, classes=[0, 1])
+    most = int(str(refused.value).split("at most ")[1].split()[0])
+    private_inference(X[:, :most], y, classes=[0, 1])
+    with pytest.raises(ValueError, match="would hide"):
+        private_inference(X[:, : most + 1], y, classes=[0, 1])
