@@ -196,7 +196,8 @@ def implicit_weighted_sum(X: Any, factors: FloatArray, row_map: RowMap, C: Float
 
 def canonical(X: Any) -> Any:
     """The rows in CSR form, each entry stored once."""
-    X = sp.csr_array(X)
+    # SciPy converts no rows of half precision.
+    X = sp.csr_array(X.astype(np.float32) if X.dtype == np.float16 else X)
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()

@@ -98,7 +98,7 @@ def public_rows(source: Any, name: str, names: Any, n_features: int) -> Array:
         held = np.concatenate(list(source.blocks()))
     if sp.issparse(source):
         check_indices(held, name)
-        held = held.toarray()
+        held = (held.astype(np.float32) if held.dtype == np.float16 else held).toarray()
     part: Array = check_table(held, name, minimum=1)
     if part.shape[1] != n_features:
         raise ValueError(

@@ -45,7 +45,8 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     output for two classes, and one for each label if rows have several (:doc:`/several_labels`). Rows are
     first centred and whitened by public or noisy values, and their length is bounded. Columns in different
     units are standardised. The probabilities of the default are calibrated by a private temperature
-    (:doc:`/calibration`).
+    (:doc:`/calibration`). ``coef_`` applies to these mapped rows, not to ``X``: give explainers such as SHAP
+    the function ``predict_proba``, since those of linear models multiply ``coef_`` by ``X``.
 
     The parameters fall into six groups. Most fits need those of the first two alone.
 

@@ -55,7 +55,8 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
     the scale of the targets. The objective is half the mean squared error of all rows. Features are centred
     and scaled by public or noisy values, and bounded in length. Targets are centred and divided by their
     scale. Clipping the gradient of the squared loss gives the gradient of Huber's loss. A target far from its
-    prediction therefore adds no more than the clip.
+    prediction therefore adds no more than the clip. ``coef_`` applies to the mapped rows, not to ``X``: give
+    explainers such as SHAP the function ``predict``; those of linear models multiply ``coef_`` by ``X``.
 
     The groups of parameters are those of :class:`MixedDPLogisticRegression`, and :doc:`/parameters` explains
     them.

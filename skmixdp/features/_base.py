@@ -109,7 +109,8 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X : sequence of n_samples items
             Images: paths, PIL images or uint8 arrays in a list, an array of paths, a uint8
             array (n, height, width) or (n, height, width, channels), or a torch Dataset of
-            images or of tuples that start with one. Texts: a list or array of str.
+            images or of tuples that start with one. Images are turned as their EXIF orientation
+            says. Texts: a list or array of str.
 
         Returns
         -------

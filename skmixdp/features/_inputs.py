@@ -17,6 +17,8 @@ ItemKind = Literal["image", "text"]
 #: Modes with more than 8 bits a channel, which a conversion to 8 bits would truncate.
 _DEEP_MODES = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 _DIGEST_BYTES = 16
+#: Tag of EXIF.
+_ORIENTATION = 0x0112
 
 
 class ItemError(ValueError):
@@ -71,7 +73,7 @@ class ImageList(Items):
         if not isinstance(element, (str, os.PathLike)):
             return _image_digest(_as_image(element))
         with _reading(), open(element, "rb") as file:  # noqa: PTH123
-            return _digest(b"file", file.read())
+            return _digest(b"upright file", file.read())
 
 
 class ImageArray(Items):
@@ -104,10 +106,11 @@ class Texts(Items):
     """A list of texts."""
 
     def __getitem__(self, index: int) -> Any:
-        return self._held[index]
+        # Halves of characters that stand alone, which networks do not read, become question marks.
+        return self._held[index].encode("utf-8", "replace").decode()
 
     def digest(self, index: int) -> bytes:
-        return _digest(b"text", self._held[index].encode())
+        return _digest(b"text", self[index].encode())
 
 
 def as_items(X: Any, kind: ItemKind) -> Items:
@@ -195,8 +198,21 @@ def _as_image(element: Any) -> Any:
             element = element.detach().cpu().numpy()
             element = element.transpose(1, 2, 0) if element.ndim == 3 else element
         image = _from_pixels(element)
+    image = _upright(image)
     if image.mode in _DEEP_MODES:
         raise ItemError(f"has pixels of mode {image.mode}, of more than 8 bits; convert it to 8 bits")
+    return image
+
+
+def _upright(image: Any) -> Any:
+    """A photograph turned as its EXIF orientation says, which cameras store; others as they are."""
+    from PIL import ImageOps
+
+    try:
+        if image.getexif().get(_ORIENTATION, 1) != 1:
+            return ImageOps.exif_transpose(image)
+    except Exception:  # damaged metadata, or an image of another library
+        return image
     return image
 
 
