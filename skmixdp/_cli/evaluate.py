@@ -7,11 +7,15 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..estimators import PrivatePipeline
 from ..model_selection import private_evaluation
 from ..privacy import BudgetExceededError, NotPrivateWarning
 from ..privacy.noise import warn_of_seed
 from ..privacy.page import attack, page, paragraph, section, sentence, table
+from .files import add_text_to, text_form
+from .labels import as_classes
 from .messages import EXIT_CODES, TRUST, InputError, bounds, in_flags, path_named
 from .model_files import EncodedModel, load_model
 from .outputs import check_outputs, write_together
@@ -62,6 +66,7 @@ def add_to(commands: Any) -> None:
         metavar="LOW,HIGH",
         help="for a regression: bounds of the targets from prior knowledge, to which they are cut",
     )
+    add_text_to(parser, "default: commas (tabs for .tsv), decimal points, UTF-8; the file is not asked")
     budget = parser.add_argument_group("budget")
     budget.add_argument(
         "--epsilon", type=positive, required=True, help="privacy budget, in addition to that of the fit"
@@ -125,6 +130,7 @@ def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
         args.label_column,
         args.labels,
         "--labels",
+        text_form(args),
         id_column=args.id,
         group_column=args.group_column,
         raw=isinstance(model, PrivatePipeline),
@@ -135,9 +141,12 @@ def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
     if isinstance(loaded, EncodedModel) and rows.report is not None:
         what = f"{rows.where} and the training rows of MODEL {args.model}"
         check_same_network(loaded.encoder["images"]["report"], rows.report, what)
+    y = rows.y
+    if hasattr(model, "classes_"):
+        y = as_classes(y, np.asarray(model.classes_), rows.where, f"of MODEL {args.model}", private=True)
     if reference and hasattr(rows.X, "columns"):
-        return model, align(rows.X, names, rows.where, reference, FIX), rows.y, rows.groups
-    return model, rows.X, rows.y, rows.groups
+        return model, align(rows.X, names, rows.where, reference, FIX), y, rows.groups
+    return model, rows.X, y, rows.groups
 
 
 def _written(found: Any, path: Path) -> str:

@@ -3,7 +3,9 @@
 ``where`` is how a file is called in messages: its flag and its path. Nothing here unpickles.
 """
 
-from collections.abc import Sequence
+import argparse
+import warnings
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +13,45 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .._rows.files import ArrayFile, TableFile, format_of
-from .messages import InputError
+from .._rows.files import ArrayFile, TableFile, TextFile, format_of, opened, reading
+from .._rows.text import TextForm, guessed
+from .messages import InputError, in_flags
 
 Array = NDArray[Any]
+
+_FLAGS = {name: f"--{name}" for name in ("separator", "decimal", "encoding")}
+
+
+def add_text_to(parser: Any, otherwise: str) -> None:
+    """Declare the arguments that say how tables are written as text."""
+    text = parser.add_argument_group("tables as text (.csv, .tsv)", otherwise)
+    text.add_argument("--separator", metavar="C", help="character between cells, or the word tab")
+    text.add_argument("--decimal", choices=(".", ","), help="decimal mark")
+    text.add_argument("--encoding", metavar="NAME", help="encoding, such as latin-1 or utf-16")
+
+
+def text_form(args: argparse.Namespace) -> TextForm:
+    """What the arguments say of tables as text."""
+    try:
+        return TextForm(args.separator, args.decimal, args.encoding)
+    except ValueError as error:
+        raise InputError(in_flags(error, _FLAGS)) from None
+
+
+def guessed_form(path: Path, form: TextForm, where: str) -> TextForm:
+    """The form of a table that is PUBLIC, or of other rows whose guarantee is of no concern."""
+    if not issubclass(format_of(path, where), TextFile):
+        return form
+    with reading(where):
+        found = guessed(path, form, where)
+    if found.encoding != form.encoding:
+        warnings.warn(
+            f"{where} is not written in UTF-8, and is read as {found.encoding}; name its encoding by "
+            "--encoding.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return found
 
 
 def is_table(path: Path, where: str) -> bool:
@@ -22,12 +59,18 @@ def is_table(path: Path, where: str) -> bool:
     return issubclass(format_of(path, where), TableFile)
 
 
-def read_table(path: Path, where: str) -> pd.DataFrame:
-    """The data frame of a table."""
-    file = format_of(path, where)(path, where)
+def is_text(path: Path, where: str) -> bool:
+    """Whether the cells of the file are texts, whose types are not told."""
+    return issubclass(format_of(path, where), TextFile)
+
+
+def read_table(
+    path: Path, where: str, form: TextForm | None = None, asked: Collection[str | None] = ()
+) -> pd.DataFrame:
+    """The data frame of a table, without the columns of a pandas index that are not ``asked`` for."""
+    file = opened(path, where, form)
     assert isinstance(file, TableFile)
-    frame = file.frame()
-    frame.columns = [str(name) for name in frame.columns]
+    frame = file.frame().drop(columns=[name for name in file.index if name not in asked])
     if len(frame) == 0:
         raise InputError(f"{where} has columns and no rows; check that it is the right file.")
     return frame

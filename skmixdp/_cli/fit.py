@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from .._utils.validation import listed
@@ -17,7 +18,8 @@ from ..preprocessing import TableEncoder
 from ..privacy import BudgetExceededError, NotPrivateWarning
 from ..privacy.noise import warn_of_seed
 from .columns import told_columns
-from .files import is_table
+from .files import add_text_to, guessed_form, is_table, text_form
+from .labels import as_classes, read_classes, read_weights, typed
 from .messages import EXIT_CODES, InputError, bounds, count, in_flags, path_named
 from .model_files import EncodedModel, page_of, save_model
 from .outputs import Writer, check_outputs, write_together
@@ -27,18 +29,18 @@ from .rows import (
     check_same_network,
     check_together,
     only_for_tables,
-    read_classes,
     read_labelled,
     read_unlabelled,
-    read_weights,
 )
 from .terms import add_terms_to, charged_data_set, check_terms, fraction, positive
+
+Array = NDArray[Any]
 
 _DESCRIPTION = """\
 Train a differentially private classifier, or a regression with --regression, and save it with its
 privacy report.
 
-Files: .csv, .csv.gz, .csv.xz (with a line of column names), .parquet, .arrow and
+Files: .csv, .tsv (also .gz or .xz; with a line of column names), .parquet, .arrow and
 .feather (need pyarrow), .npy (rows, with the labels in a file of their own), .npz (arrays X and y).
 Nothing is written, and no noise is drawn, unless the input and the outputs are in order."""
 
@@ -112,6 +114,12 @@ def add_to(commands: Any) -> None:
         metavar="public|FILE.json",
         help="turn columns of tables into numbers, text and dates among them, by what public rows hold, by "
         "declared bounds, categories and kinds, or by both; the model then takes raw tables",
+    )
+    add_text_to(
+        parser,
+        "default: as the public table seems to be written, and else commas (tabs for .tsv), decimal points "
+        "and "
+        "UTF-8; the private table is not asked",
     )
     budget = parser.add_argument_group("budget")
     budget.add_argument(
@@ -223,7 +231,9 @@ def run(args: argparse.Namespace) -> None:
     check_outputs(outputs, [path for path in inputs if path is not None], force=args.force)
     private, public, told = _read(args)
     unlabeled = _read_unlabeled(args, private)
-    public, held_out, classes = _held_out(args, private, public)
+    check_together(private, public)
+    private, public, classes = _with_classes(args, private, public)
+    public, held_out, classes = _held_out(args, public, classes)
     with nullcontext() if args.checkpoint is None else resumable(args.checkpoint):
         model = _train(args, private, public, told, classes, unlabeled)
         saved = model if private.encoder is None else EncodedModel(model, {"images": private.encoder})
@@ -272,14 +282,18 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] |
         "targets": args.regression,
     }
     public = None
+    form = text_form(args)
     if args.public is not None:
+        form = guessed_form(args.public, form, f"--public {args.public}")
         labels = args.public_labels, "--public-labels"
-        public = read_labelled(args.public, "--public", args.label_column, *labels, **how)
+        public = read_labelled(args.public, "--public", args.label_column, *labels, form, **how)
+    elif args.unlabeled is not None:
+        form = guessed_form(args.unlabeled, form, f"--unlabeled {args.unlabeled}")
     known = getattr(None if public is None else public.X, "columns", ())
     labels = args.labels, "--labels"
     reference = public.where if public is not None and len(known) else ""
     how |= {"public": known, "reference": reference}
-    private = read_labelled(args.private, "--private", args.label_column, *labels, **how)
+    private = read_labelled(args.private, "--private", args.label_column, *labels, form, **how)
     told = None if args.encode in (None, "public") else told_columns(Path(args.encode))
     if public is None:
         if told is not None:
@@ -303,7 +317,8 @@ def _read_unlabeled(args: argparse.Namespace, private: Rows) -> Any:
             "own, or leave --unlabeled out."
         )
     left_aside = [args.label_column, args.id, args.group_column]
-    rows = read_unlabelled(args.unlabeled, where, left_aside, raw=args.encode is not None)
+    form = guessed_form(args.unlabeled, text_form(args), where)
+    rows = read_unlabelled(args.unlabeled, where, left_aside, form, raw=args.encode is not None)
     if private.report is not None and rows.report is not None:
         check_same_network(private.report, rows.report, f"{where} and {private.where}")
     X = rows.X
@@ -313,12 +328,34 @@ def _read_unlabeled(args: argparse.Namespace, private: Rows) -> Any:
     return X
 
 
-def _held_out(
+def _with_classes(
     args: argparse.Namespace, private: Rows, public: Rows | None
+) -> tuple[Rows, Rows | None, Array | None]:
+    """Rows whose labels are spelt like the declared classes, or the public ones; and the declared classes."""
+    if args.regression:
+        return private, public, None
+    declared = None
+    if public is not None and public.spelt and args.classes is None:
+        public = replace(public, y=typed(public.y, public.where), spelt=False)
+    if args.classes is not None:
+        told = None if public is None or public.spelt else public.y
+        declared = read_classes(args.classes, told)
+        known, source = declared, "--classes"
+    elif public is not None:
+        known, source = np.unique(public.y), f"the labels of {public.where}"
+    else:
+        own = typed(private.y, private.where) if private.spelt else private.y
+        return replace(private, y=own), None, None
+    if public is not None:
+        public = replace(public, y=as_classes(public.y, known, public.where, source))
+    y = as_classes(private.y, known, private.where, source, private=True)
+    return replace(private, y=y), public, declared
+
+
+def _held_out(
+    args: argparse.Namespace, public: Rows | None, classes: Array | None
 ) -> tuple[Rows | None, Rows | None, Any]:
     """Public rows for the fit, those held out (or None), and the classes that are declared or held out."""
-    classes = None if args.classes is None else read_classes(args.classes, private.y)
-    check_together(private, public, classes, args.regression)
     if public is None or args.hold_out_public is None:
         return public, None, classes
     n, left = args.hold_out_public, len(public.y) - args.hold_out_public
@@ -350,7 +387,8 @@ def _train(
         center = None if args.no_intercept else (low + high) / 2
         own |= {"target_center": center, "target_scale": (high - low) / 4}
     if not args.regression:
-        weights = None if args.class_weight is None else read_weights(args.class_weight, private.y)
+        known = np.unique(private.y if public is None else public.y) if classes is None else classes
+        weights = None if args.class_weight is None else read_weights(args.class_weight, known)
         own |= {"classes": classes, "class_weight": weights}
     model = (MixedDPRidge if args.regression else MixedDPLogisticRegression)(
         args.algorithm,

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._rows.text import TextForm
 from .._utils.validation import listed
 from ..datasets import from_folder, image_files
-from .files import is_table, read_arrays, read_table
+from .files import is_table, is_text, read_arrays, read_table
+from .labels import labels_of_array, labels_of_column, typed
 from .messages import InputError
-from .rows import labels_of_array, labels_of_column, read_labels
+from .rows import read_labels
 
 Array = NDArray[Any]
 
@@ -67,7 +69,9 @@ def _labels_by_file(path: Path, names: Array) -> Array:
         raise InputError(
             f"{where} names {len(extra)} files that are not there, such as {extra[0]!r}; check it."
         )
-    y = labels_of_column(frame["label"], f"the column label of {where}")
+    what, spelt = f"the column label of {where}", is_text(path, where)
+    y = labels_of_column(frame["label"], what, spelt)
+    y = typed(y, what) if spelt else y
     return y[[known[name] for name in names.tolist()]]
 
 
@@ -79,7 +83,9 @@ def _arrays(path: Path, where: str, labels: Path | None) -> LabelledItems:
     arrays = read_arrays(path, where, ("X", "y"))
     X = arrays["X"]
     y = labels_of_array(arrays["y"], f"array y of {where}") if "y" in arrays else None
-    y = read_labels(labels, "--labels", where, y)
+    y = read_labels(labels, "--labels", where, y, TextForm())
+    if labels is not None and y is not None and is_text(labels, f"--labels {labels}"):
+        y = typed(y, f"--labels {labels}")
     if y is not None and (X.ndim == 0 or len(y) != len(X)):
         raise InputError(
             f"{where} has images of shape {X.shape} and {len(y)} labels; give one for each image."

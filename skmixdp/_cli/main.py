@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from .._rows.files import FileError
+from .._rows.text import FileError
 from .._utils.progress import no_bars
 from .._utils.validation import suggestion
 from .._version import __version__

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..estimators import PrivatePipeline
-from .files import is_table, shape_of
+from .files import add_text_to, guessed_form, is_table, shape_of, text_form
 from .items import read_images
 from .messages import EXIT_CODES, TRUST, InputError, path_named
 from .model_files import EncodedModel, load_model
@@ -48,6 +48,7 @@ def add_to(commands: Any) -> None:
         help="column of the table that names rows, to be written next to the predictions; rows of `extract` "
         "and images in a folder are named by their files",
     )
+    add_text_to(parser, "default: as the file seems to be written")
     parser.add_argument("--proba", action="store_true", help="add the probability of each class")
     parser.add_argument(
         "--out", type=path_named, metavar="FILE.csv", help="write here (default: standard output)"
@@ -138,7 +139,10 @@ def _from_file(args: argparse.Namespace, model: Any, encoder: dict[str, Any] | N
         only_for_tables(args, f"{where} has no columns")
     raw, reference = isinstance(model, PrivatePipeline), trained(args) if names else ""
     left_aside = args.label_column, args.group_column
-    rows = read_unlabelled(args.rows, where, left_aside, args.id, raw=raw, public=names, reference=reference)
+    form = guessed_form(args.rows, text_form(args), where)
+    rows = read_unlabelled(
+        args.rows, where, left_aside, form, args.id, raw=raw, public=names, reference=reference
+    )
     if encoder is not None and rows.report is not None:
         what = f"{where} and the training rows of MODEL {args.model}"
         check_same_network(encoder["report"], rows.report, what)

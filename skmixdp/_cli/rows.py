@@ -5,9 +5,8 @@ array elsewhere. Labels are a 1-D array of numbers, truth values or text.
 """
 
 import argparse
-import csv
-import io
 import json
+import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +16,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from .._rows.text import MISSING, TextForm, numbers_of, with_point
+from .._utils.frames import is_list, names_of_list, stacked_lists
 from .._utils.validation import listed
-from .files import is_table, read_arrays, read_table
+from .files import is_table, is_text, read_arrays, read_table
+from .labels import labels_of_array, labels_of_column
 from .messages import InputError
 
 Array = NDArray[Any]
@@ -31,12 +33,14 @@ FIX = ", and leave other columns aside with --label-column, --group-column and -
 class Rows:
     """Labelled rows of the file that messages call ``where``, and how ``extract`` made them, if it did.
 
-    ``groups`` is the column of persons; None without one.
+    Labels are ``spelt`` in a table of text, which does not tell their type. ``groups`` is the column of
+    persons; None without one.
     """
 
     X: Any
     y: Array
     where: str
+    spelt: bool = False
     report: dict[str, Any] | None = None
     encoder: dict[str, Any] | None = None
     groups: Any = None
@@ -57,6 +61,7 @@ def read_labelled(
     label_column: str | None,
     labels: Path | None,
     labels_flag: str,
+    form: TextForm,
     *,
     id_column: str | None = None,
     group_column: str | None = None,
@@ -72,15 +77,18 @@ def read_labelled(
     """
     where = f"{flag} {path}"
     report = encoder = groups = None
+    spelt = False
     if is_table(path, where):
         if (label_column is None) == (labels is None):
             raise InputError(
                 f"{where} is a table, whose labels come from either --label-column or {labels_flag}, "
                 f"and {'neither was' if labels is None else 'both were'} given; give one of them."
             )
-        frame = read_table(path, where)
+        frame = read_table(path, where, form, (label_column, id_column, group_column))
+        spelt = is_text(path, where)
         if group_column is not None and group_column in frame.columns:
             groups, frame = frame[group_column], frame.drop(columns=group_column)
+            groups = groups.mask(groups.str.strip() == "") if spelt else groups
         if id_column is not None:
             frame, _ = _without_ids(frame, id_column, where)
         inside = None
@@ -91,10 +99,12 @@ def read_labelled(
                     f"{frame.shape[1]} columns, whose names must be in its first line if it is a CSV file."
                 )
             column = f"the label column {label_column!r} of {where}"
-            inside = labels_of_column(frame[label_column], column, targets)
+            inside = labels_of_column(frame[label_column], column, spelt, targets, form.decimal)
             frame = frame.drop(columns=label_column)
+        frame = frame if raw or spelt else _split_lists(frame, where)
         names = frame.columns if public is None else public
-        X = frame if raw else _table_features(frame, where, names, reference)
+        frame = _told_apart(frame, form.decimal) if spelt and raw else frame
+        X = frame if raw else _table_features(frame, where, names, reference, form if spelt else None)
     else:
         if raw:
             raise InputError(f"--encode is for tables and {where} has no columns; leave it out.")
@@ -102,7 +112,8 @@ def read_labelled(
         inside = labels_of_array(arrays["y"], f"array y of {where}", targets) if "y" in arrays else None
         report, encoder = (_json(arrays.get(name)) for name in ("report", "encoder"))
         X = _array_features(arrays["X"], where)
-    y = read_labels(labels, labels_flag, where, inside, targets)
+    y = read_labels(labels, labels_flag, where, inside, form, targets)
+    spelt = spelt if labels is None else is_text(labels, labels_flag)
     if y is None:
         raise InputError(f"{where} holds no labels; give them in a .npy or .csv file with {labels_flag}.")
     if len(y) != len(X):
@@ -113,7 +124,7 @@ def read_labelled(
     # The file whose columns are public may have no ids.
     if public is not None and group_column is not None and groups is None:
         raise InputError(f"--group-column {group_column!r} is no column of {where}; name the column of ids.")
-    return Rows(X, y, where, report, encoder, groups)
+    return Rows(X, y, where, spelt, report, encoder, groups)
 
 
 def only_for_tables(args: argparse.Namespace, what: str) -> None:
@@ -128,6 +139,7 @@ def read_unlabelled(
     path: Path,
     where: str,
     left_aside: Sequence[str | None],
+    form: TextForm,
     id_column: str | None = None,
     *,
     raw: bool,
@@ -137,16 +149,30 @@ def read_unlabelled(
     """Rows without labels; some columns, if they are there, or an array y, are left aside.
 
     Messages name the columns that are ``public``, which ``reference`` has; None stands for all of the file.
+    Of a table that has all public columns, others are left out with a warning.
     """
     if is_table(path, where):
-        frame = read_table(path, where)
+        frame = read_table(path, where, form, (id_column,))
         frame = frame.drop(columns=[name for name in left_aside if name in frame.columns])
         names = None
         if id_column is not None:
             frame, ids = _without_ids(frame, id_column, where)
             names = id_column, ids.tolist()
+        spelt = is_text(path, where)
+        frame = frame if raw or spelt else _split_lists(frame, where)
         known = [*frame.columns] if public is None else public
-        return Unlabelled(frame if raw else _table_features(frame, where, known, reference), names)
+        others = [name for name in frame.columns if name not in known]
+        if others and known and set(known) <= set(frame.columns):
+            warnings.warn(
+                f"{where} has columns besides those of {reference}, {listed(others)}; they are left out.",
+                UserWarning,
+                stacklevel=2,
+            )
+            frame = frame.drop(columns=others)
+        if raw:
+            return Unlabelled(_told_apart(frame, form.decimal) if spelt else frame, names)
+        X = _table_features(frame, where, known, reference, form if spelt else None)
+        return Unlabelled(X, names)
     if raw:
         raise InputError(f"{where} has no columns, and the model encodes raw tables; give a table.")
     arrays = read_arrays(path, where, ("X", "files", "report"))
@@ -184,74 +210,17 @@ def _columns(names: Sequence[str]) -> str:
     return f"column {names[0]!r}" if len(names) == 1 else f"the columns {listed(names)}"
 
 
-def read_classes(text: str, y: Array) -> Array:
-    """The labels in ``--classes``, of the type of the labels ``y``."""
-    names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
-    if not names or not all(names):
-        raise InputError(f"--classes {text!r} has an empty name; write it as name,name,name.")
-    if y.dtype.kind == "U":
-        return np.array(names)
-    truth = {"true": True, "false": False}
-    try:
-        if y.dtype.kind == "b":
-            return np.array([truth[name.lower()] for name in names])
-        return np.array([float(name) if y.dtype.kind == "f" else int(name) for name in names])
-    except (KeyError, ValueError, OverflowError):
-        kind = "True or False" if y.dtype.kind == "b" else "numbers"
-        raise InputError(
-            f"--classes {text!r} does not fit the private labels, which are {kind}; write the classes in the "
-            "same way."
-        ) from None
-
-
-def read_weights(text: str, y: Array) -> Any:
-    """``--class-weight``: "balanced", or weights of classes of the type of the labels ``y``."""
-    if text == "balanced":
-        return text
-    cells = [cell.rpartition("=") for cell in next(csv.reader([text], skipinitialspace=True), [])]
-    try:
-        weights = [float(weight) for _, _, weight in cells]
-    except ValueError:
-        raise InputError(
-            f"--class-weight {text!r} must be balanced, or weights of classes like A=1,B=5."
-        ) from None
-    names = io.StringIO()
-    csv.writer(names).writerow(name for name, _, _ in cells)
-    return dict(zip(read_classes(names.getvalue().strip(), y).tolist(), weights, strict=True))
-
-
-def check_together(private: Rows, public: Rows | None, classes: Array | None, regression: bool) -> None:
-    """Check that private rows, public rows and declared classes agree; a ``regression`` has none."""
-    if public is not None:
-        if private.X.shape[1] != public.X.shape[1]:
-            raise InputError(
-                f"{public.where} has {public.X.shape[1]} features and {private.where} has "
-                f"{private.X.shape[1]}; make both by the same feature extraction."
-            )
-        if private.report is not None and public.report is not None:
-            check_same_network(private.report, public.report, f"{public.where} and {private.where}")
-        if (private.y.dtype.kind == "U") != (public.y.dtype.kind == "U"):
-            raise InputError(
-                f"the labels of {private.where} and of {public.where} differ in type; write them alike, all "
-                "as numbers or all as text."
-            )
-    if regression:
+def check_together(private: Rows, public: Rows | None) -> None:
+    """Check that private rows and public rows are of the same features."""
+    if public is None:
         return
-    if classes is not None:
-        known, source = classes, "--classes"
-    elif public is not None:
-        known, source = np.unique(public.y), f"the labels of {public.where}"
-    else:
-        return
-    for rows in (private, public):
-        if rows is not None and not np.isin(rows.y, known).all():
-            # A private label is not named, nor the row in which it is.
-            unknown = rows.y[~np.isin(rows.y, known)]
-            label = "a label" if rows is private else f"the label {unknown[0].item()!r}"
-            raise InputError(
-                f"{rows.where} holds {label}, which is not one of the classes {listed(known.tolist())} "
-                f"({source}); name every class in --classes."
-            )
+    if private.X.shape[1] != public.X.shape[1]:
+        raise InputError(
+            f"{public.where} has {public.X.shape[1]} features and {private.where} has "
+            f"{private.X.shape[1]}; make both by the same feature extraction."
+        )
+    if private.report is not None and public.report is not None:
+        check_same_network(private.report, public.report, f"{public.where} and {private.where}")
 
 
 def check_same_network(one: dict[str, Any], other: dict[str, Any], what: str) -> None:
@@ -282,7 +251,7 @@ def _json(text: Array | None) -> dict[str, Any] | None:
 
 
 def read_labels(
-    labels: Path | None, flag: str, where: str, inside: Array | None, targets: bool = False
+    labels: Path | None, flag: str, where: str, inside: Array | None, form: TextForm, targets: bool = False
 ) -> Array | None:
     """Labels from inside a file of rows, or from the file of labels that ``flag`` gave; None without both."""
     if labels is None:
@@ -294,20 +263,48 @@ def read_labels(
         raise InputError(f"{where} must be a .npy file or a table of one column; save the labels alone.")
     if not is_table(labels, where):
         return labels_of_array(read_arrays(labels, where)["X"], where, targets)
-    frame = read_table(labels, where)
+    frame = read_table(labels, where, form)
     if frame.shape[1] != 1:
         raise InputError(f"{where} has {frame.shape[1]} columns; keep the label column alone.")
-    return labels_of_column(frame.iloc[:, 0], where, targets)
+    return labels_of_column(frame.iloc[:, 0], where, is_text(labels, where), targets, form.decimal)
 
 
-def _table_features(frame: pd.DataFrame, where: str, public: Collection[str], reference: str) -> Any:
-    """A data frame of finite floats; messages name columns that are ``public``, which ``reference`` has."""
-    numeric = pd.api.types.is_numeric_dtype
-    text = [
-        name
-        for name, dtype in frame.dtypes.items()
-        if not numeric(dtype) or getattr(dtype, "kind", "") == "c"
-    ]
+def _split_lists(frame: pd.DataFrame, where: str) -> pd.DataFrame:
+    """A table in which each column of lists of numbers is a column for each place."""
+    parts: list[pd.DataFrame] = []
+    for name, column in frame.items():
+        if not is_list(column):
+            parts.append(column.to_frame())
+            continue
+        try:
+            rows = stacked_lists(column, f"the column {name!r} of {where}")
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        parts.append(pd.DataFrame(rows, columns=names_of_list(name, rows.shape[1]), index=frame.index))
+    return pd.concat(parts, axis=1) if parts else frame
+
+
+def _told_apart(frame: pd.DataFrame, decimal: str | None) -> pd.DataFrame:
+    """A table of texts in which words for missing cells are missing, and numbers have a decimal point."""
+    pointed = frame.map(with_point) if decimal == "," else frame
+    return pointed.mask(pointed.map(lambda cell: cell.strip() in MISSING))
+
+
+def _table_features(
+    frame: pd.DataFrame, where: str, public: Collection[str], reference: str, form: TextForm | None
+) -> Any:
+    """A data frame of finite floats; messages name columns that are ``public``, which ``reference`` has.
+
+    ``form`` is that of a table of texts, and None for a table with types.
+    """
+    read = {}
+    for name in frame.columns:
+        if form is None:
+            read[name] = _floats(frame[name])
+        else:
+            values, numeric = numbers_of(frame[name].tolist(), form.decimal)
+            read[name] = values if numeric else None
+    text = [name for name, values in read.items() if values is None]
     if text:
         # By place where they may be private, since in a file without a header the names are entries of a row.
         named = all(name in public for name in text)
@@ -319,9 +316,21 @@ def _table_features(frame: pd.DataFrame, where: str, public: Collection[str], re
             f"{where} has feature columns that are not numbers, {which}; leave names of rows aside with "
             "--id, and encode text with `fit --encode`."
         )
-    single = len(frame.columns) > 0 and all(dtype == np.float32 for dtype in frame.dtypes)
-    values = frame.to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
+    found = [values for values in read.values() if values is not None]
+    values = np.column_stack(found) if found else np.empty(frame.shape)
     return pd.DataFrame(_array_features(values, where), columns=frame.columns)
+
+
+def _floats(column: "pd.Series[Any]") -> Array | None:
+    """A column as float64 whatever its type, NaN where a number is missing; None if it is not numeric."""
+    dtype = column.dtype
+    if pd.api.types.is_numeric_dtype(dtype) and getattr(dtype, "kind", "") != "c":
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    # Whole numbers and truth values with gaps, which no array of NumPy holds, and decimals.
+    kind = pd.api.types.infer_dtype(column, skipna=True) if dtype.kind == "O" else ""
+    if kind in ("integer", "boolean", "decimal"):
+        return np.array([np.nan if cell is None else float(cell) for cell in column], dtype=np.float64)
+    return None
 
 
 def _array_features(X: Array, where: str) -> Array:
@@ -341,40 +350,3 @@ def _array_features(X: Array, where: str) -> Array:
             "from public rows."
         )
     return X
-
-
-def labels_of_column(column: "pd.Series[Any]", where: str, targets: bool = False) -> Array:
-    """Labels, or ``targets``, of a table's column."""
-    if column.isna().any():
-        raise InputError(
-            f"{where} has empty cells (text such as NA or None counts as empty); fill them or remove their "
-            "rows."
-        )
-    values = column.tolist()
-    if len({isinstance(value, str) for value in values}) > 1:
-        raise InputError(f"{where} mixes text and numbers; write all labels in one way.")
-    return labels_of_array(np.asarray(values), where, targets)
-
-
-def labels_of_array(y: Array, where: str, targets: bool = False) -> Array:
-    """A 1-D array of labels, or of ``targets``; a single column counts as one."""
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if targets:
-        if y.ndim != 1 or y.dtype.kind not in "iuf" or not np.isfinite(y).all():
-            raise InputError(
-                f"{where} has shape {y.shape} and type {y.dtype}; save targets as 1-D finite numbers."
-            )
-        return y.astype(np.float64)
-    if y.ndim != 1 or y.dtype.kind not in "biufU":
-        raise InputError(
-            f"{where} has shape {y.shape} and type {y.dtype}; save labels as a 1-D array of whole "
-            "numbers or text."
-        )
-    if y.dtype.kind == "f":
-        whole = np.isfinite(y) & (y == np.floor(y))
-        if not whole.all():
-            raise InputError(
-                f"{where} holds numbers that are not whole; write class labels as whole numbers or text."
-            )
-    return y

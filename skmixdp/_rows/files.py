@@ -1,13 +1,17 @@
 """Files of rows, whole and in parts: the readers of the command line and of :func:`open_rows`.
 
-A format is a class and its endings in ``FORMATS``. Errors are one sentence that names the file and the
-remedy. They quote nothing that the file holds, since its rows may be private.
+A format is a class and its endings in ``FORMATS``; text is read by :mod:`.text`. Errors are one sentence
+that names the file and the remedy. They quote nothing that the file holds, since its rows may be private.
 """
 
+import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -15,14 +19,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from .._utils.frames import names_of_list, stacked_lists
+from .._utils.validation import listed
+from .text import FileError, TextForm, header_of, label_of, n_rows_of, numbers_of, rows_of
+
 Array = NDArray[Any]
 
 #: About the bytes of a row group that are decoded at a time, and the least and most rows of such a piece.
 _PIECE_BYTES, _PIECE_ROWS = 2**22, (2**10, 2**16)
-
-
-class FileError(ValueError):
-    """A file that cannot be read: one sentence that names it and the remedy."""
+#: Lines of text that are read at a time.
+_LINES = 2**13
 
 
 class MissingPackageError(FileError, ImportError):
@@ -52,16 +58,52 @@ class ArrayFile(RowFile, ABC):
         """One of the arrays; ``mapped`` leaves its numbers in the file if the format can."""
 
 
-class TableFile(RowFile, ABC):
-    """Named columns, of numbers or text."""
+@dataclass(frozen=True)
+class Layout:
+    """How columns are rows of numbers: their width, dtype and names, and the lengths of lists (0: no list)."""
 
-    def frame(self) -> pd.DataFrame:
-        """The whole table."""
-        with reading(self.where):
-            return self._frame()
+    width: int
+    dtype: np.dtype[Any]
+    names: tuple[str, ...]
+    lengths: tuple[int, ...] = ()
+
+
+class TableFile(RowFile, ABC):
+    """Named columns, of numbers or text, whose cells are read one by one.
+
+    ``sizes`` are the numbers of rows of its parts. The columns in ``index`` are the index of a pandas frame.
+    """
+
+    names: list[str]
+    index: Sequence[str] = ()
+
+    @property
+    @abstractmethod
+    def sizes(self) -> list[int]: ...
 
     @abstractmethod
-    def _frame(self) -> pd.DataFrame: ...
+    def frame(self) -> pd.DataFrame:
+        """The whole table."""
+
+    @abstractmethod
+    def layout(self, columns: Sequence[str]) -> Layout:
+        """How columns are rows of numbers."""
+
+    @abstractmethod
+    def numbers(self, i: int, columns: Sequence[str], layout: Layout) -> Iterator[Array]:
+        """Rows of numbers of a part, piece by piece."""
+
+    @abstractmethod
+    def cells(self, i: int, column: str) -> "pd.Series[Any]":
+        """A column of a part, whose cells are not looked at."""
+
+    @abstractmethod
+    def labels(self, cells: "pd.Series[Any]") -> Array:
+        """The labels that cells hold."""
+
+    def part_where(self, i: int) -> str:
+        """The name of a part in messages."""
+        return self.where
 
 
 class NpyFile(ArrayFile):
@@ -105,31 +147,68 @@ class NpzFile(ArrayFile):
             return np.asarray(np.load(file)[name])
 
 
-class CsvFile(TableFile):
-    """Text with a line of column names."""
+class TextFile(TableFile):
+    """Text with a line of column names, whose cells are texts."""
 
-    def _frame(self) -> pd.DataFrame:
-        # In one piece, since types found chunk by chunk can differ within a column. One cell of text
-        # makes its column text, whose numbers Python reads exactly; from 3.1 on, pandas always does so.
-        older = tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
-        exact: Any = {"float_precision": "round_trip"} if older else {}
-        frame: pd.DataFrame = pd.read_csv(self.path, low_memory=False, **exact)
-        nameless = [name for name in frame.columns if name.startswith("Unnamed: ")]
-        if nameless:
-            raise FileError(
-                f"{self.where} has a column without a name (pandas calls it {nameless[0]!r}), often the row "
-                "numbers saved with a table; remove it, or name it if it is a feature."
-            )
-        return frame
+    def __init__(self, path: Path, where: str, form: TextForm | None = None) -> None:
+        self.form = (form or TextForm()).of(path)
+        super().__init__(path, where)
+
+    def _open(self) -> None:
+        self.names = header_of(self.path, self.form, self.where)
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """The number of rows, for which the file is read."""
+        with reading(self.where):
+            return [n_rows_of(self.path, self.form, self.where, len(self.names))]
+
+    def frame(self) -> pd.DataFrame:
+        return pd.concat([self._texts([], self.names), *self._pieces(self.names)], ignore_index=True)
+
+    def layout(self, columns: Sequence[str]) -> Layout:
+        return Layout(len(columns), np.dtype(float), tuple(columns))
+
+    def numbers(self, i: int, columns: Sequence[str], layout: Layout) -> Iterator[Array]:
+        for piece in self._pieces(columns):
+            found = [numbers_of(piece[name].tolist(), self.form.decimal) for name in columns]
+            if other := [place for place, (_, numeric) in enumerate(found, start=1) if not numeric]:
+                raise FileError(
+                    f"{self.where} has features that are not numbers, at the places {listed(other)}; name "
+                    "features in columns or others in exclude, or read the file as a data frame for "
+                    "private_pipeline(TableEncoder(), ...)."
+                )
+            yield np.stack([values for values, _ in found], axis=1)
+
+    def cells(self, i: int, column: str) -> "pd.Series[Any]":
+        parts = [piece[column] for piece in self._pieces([column])]
+        cells: pd.Series[Any] = pd.concat(parts, ignore_index=True)
+        return cells.mask(cells.str.strip() == "")
+
+    def labels(self, cells: "pd.Series[Any]") -> Array:
+        _refuse_gaps(cells, self.where)
+        return np.asarray([label_of(cell, self.form.decimal) for cell in cells.tolist()])
+
+    def _pieces(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
+        """Columns of the file, as one data frame after the other."""
+        with reading(self.where):
+            rows = rows_of(self.path, self.form, self.where, len(self.names))
+            while lines := list(islice(rows, _LINES)):
+                yield self._texts(lines, columns)
+
+    def _texts(self, rows: list[list[str]], columns: Sequence[str]) -> pd.DataFrame:
+        """Some columns of rows, as texts whatever they hold."""
+        places = {name: self.names.index(name) for name in columns}
+        return pd.DataFrame(
+            {name: pd.Series([row[j] for row in rows], dtype="str") for name, j in places.items()}
+        )
 
 
 class ArrowFile(TableFile):
-    """Arrow (Feather), read by record batches; ``sizes`` are their numbers of rows.
-
-    ``schema`` has the names and types of the columns, as pyarrow describes them.
-    """
+    """Arrow (Feather), read by record batches; ``schema`` has the types of pyarrow."""
 
     part_name: ClassVar[str] = "batch"
+    schema: Any
 
     def __init__(self, path: Path, where: str) -> None:
         try:
@@ -140,28 +219,117 @@ class ArrowFile(TableFile):
                 f"{where} needs the pyarrow package, which is not installed; install skmixdp[parquet]."
             ) from error
         super().__init__(path, where)
+        self.names = self.schema.names
+        if len(set(self.names)) < len(self.names):
+            raise FileError(f"{where} has columns of the same name; give each column its own name.")
+        with reading(where):
+            told = json.loads((self.schema.metadata or {}).get(b"pandas", b"{}"))
+            self.index = [name for name in told.get("index_columns", ()) if isinstance(name, str)]
+
+    @property
+    def sizes(self) -> list[int]:
+        return self._sizes
 
     def _open(self) -> None:
         import pyarrow as pa
 
         file = pa.ipc.open_file(pa.memory_map(str(self.path)))
         self.schema = file.schema
-        self.sizes = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
+        self._sizes = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
         self._file = file
 
-    def _frame(self) -> pd.DataFrame:
-        return pd.read_feather(self.path)
+    def frame(self) -> pd.DataFrame:
+        import pyarrow as pa
 
-    def pieces(self, i: int, columns: list[str]) -> Iterator[Any]:
-        """Columns of a part, as one ``pyarrow.Table`` after the other."""
-        with reading(self.part_where(i)):
-            yield from self._pieces(i, columns)
+        parts = (piece for i in range(len(self.sizes)) for piece in self._read(i, self.names))
+        with reading(self.where):
+            table = pa.concat_tables([self.schema.empty_table(), *parts])
+            frame: pd.DataFrame = table.to_pandas(
+                # A single gap would make whole numbers real, and a single date beyond Python's is an error.
+                integer_object_nulls=True,
+                ignore_metadata=True,
+                types_mapper=lambda kind: pd.ArrowDtype(kind) if str(kind).startswith("date") else None,
+            )
+            return frame
+
+    def layout(self, columns: Sequence[str]) -> Layout:
+        fields = [self.schema.field(name) for name in columns]
+        listed = [_is_list(field.type) for field in fields]
+        for field, is_list in zip(fields, listed, strict=True):
+            if not (is_list or _is_number(field.type)):
+                raise FileError(
+                    f"{self.where} has the column {field.name!r}, which does not hold numbers; pass the "
+                    "label "
+                    "column as label, that of persons as group, and name others in exclude, or read the file "
+                    "as a data frame for private_pipeline(TableEncoder(), ...)."
+                )
+        lengths = tuple(
+            self._length(field) if is_list else 0 for field, is_list in zip(fields, listed, strict=True)
+        )
+        # The type of a column follows from all of its cells, and that of lists from how they were computed.
+        types = [np.dtype(float)]
+        if all(listed):
+            types = [np.dtype(field.type.value_type.to_pandas_dtype()) for field in fields]
+        dtype = np.result_type(*types)
+        names = [
+            name
+            for column, length in zip(columns, lengths, strict=True)
+            for name in (names_of_list(column, length) if length else [column])
+        ]
+        return Layout(len(names), dtype if dtype.kind == "f" else np.dtype(float), tuple(names), lengths)
+
+    def _length(self, field: Any) -> int:
+        """The length of the first list in a column, which all lists must have."""
+        import pyarrow as pa
+
+        if pa.types.is_fixed_size_list(field.type):
+            return int(field.type.list_size)
+        for i in range(len(self.sizes)):
+            for table in self._read(i, [field.name]):
+                if len(table):
+                    return self._lists(table.column(0)[:1], field.name).shape[1]
+        return 1
+
+    def _lists(self, column: Any, name: str, length: int | None = None) -> Array:
+        try:
+            return stacked_lists(column, f"the column {name!r} of {self.where}", length)
+        except ValueError as error:
+            raise FileError(str(error)) from None
+
+    def numbers(self, i: int, columns: Sequence[str], layout: Layout) -> Iterator[Array]:
+        for table in self._read(i, columns):
+            rows, first = np.empty((len(table), layout.width), dtype=layout.dtype), 0
+            for name, length in zip(columns, layout.lengths, strict=True):
+                column = table.column(name)
+                if length:
+                    rows[:, first : first + length] = self._lists(column, name, length)
+                elif column.null_count:
+                    raise FileError(f"{self.where} has an empty value; drop the row or fill it.")
+                else:
+                    rows[:, first] = column.to_numpy()
+                first += length or 1
+            yield rows
+
+    def cells(self, i: int, column: str) -> "pd.Series[Any]":
+        import pyarrow as pa
+
+        table = pa.concat_tables(self._read(i, [column]))
+        cells: pd.Series[Any] = table.column(0).to_pandas()
+        return cells
+
+    def labels(self, cells: "pd.Series[Any]") -> Array:
+        _refuse_gaps(cells, self.where)
+        return np.asarray(cells.to_numpy())
 
     def part_where(self, i: int) -> str:
-        """The name of a part in messages."""
         return f"{self.where} ({self.part_name} {i})"
 
-    def _pieces(self, i: int, columns: list[str]) -> Iterator[Any]:
+    def _read(self, i: int, columns: Sequence[str]) -> Iterator[Any]:
+        """Columns of a part, as one ``pyarrow.Table`` after the other."""
+        with reading(self.part_where(i)):
+            yield from self._tables(i, list(columns))
+
+    def _tables(self, i: int, columns: list[str]) -> Iterator[Any]:
         import pyarrow as pa
 
         yield pa.table(self._file.get_batch(i)).select(columns)
@@ -177,38 +345,60 @@ class ParquetFile(ArrowFile):
 
         file = parquet.ParquetFile(self.path, memory_map=True)
         self.schema = file.schema_arrow
-        self.sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        self._sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         self._file = file
 
-    def _frame(self) -> pd.DataFrame:
-        return pd.read_parquet(self.path, engine="pyarrow")
-
-    def _pieces(self, i: int, columns: list[str]) -> Iterator[Any]:
+    def _tables(self, i: int, columns: list[str]) -> Iterator[Any]:
         import pyarrow as pa
 
         n_rows = min(max(_PIECE_BYTES // (8 * len(columns)), _PIECE_ROWS[0]), _PIECE_ROWS[1])
         for batch in self._file.iter_batches(n_rows, row_groups=[i], columns=columns, use_threads=False):
-            yield pa.table(batch)
+            yield pa.table(batch).select(columns)
 
 
-#: Ending of a name -> class that reads the file, for formats that can be read in parts.
-IN_PARTS: dict[str, type[RowFile]] = {
+def _refuse_gaps(cells: "pd.Series[Any]", where: str) -> None:
+    if cells.isna().any():
+        raise FileError(f"{where} has rows without a label; drop them.")
+
+
+def _is_list(kind: Any) -> bool:
+    """Whether a type of pyarrow is one of lists of numbers."""
+    import pyarrow as pa
+
+    lists = pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list
+    return any(is_kind(kind) for is_kind in lists) and _is_number(kind.value_type)
+
+
+def _is_number(kind: Any) -> bool:
+    """Whether a type of pyarrow is one of real numbers or truth values."""
+    import pyarrow as pa
+
+    return any(is_kind(kind) for is_kind in (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean))
+
+
+#: Ending of a name -> class that reads the file.
+FORMATS: dict[str, type[RowFile]] = {
+    **{f"{ending}{packed}": TextFile for ending in (".csv", ".tsv") for packed in ("", ".gz", ".xz")},
     ".npy": NpyFile,
     ".npz": NpzFile,
     ".parquet": ParquetFile,
     ".arrow": ArrowFile,
     ".feather": ArrowFile,
 }
-#: The same for all formats.
-FORMATS: dict[str, type[RowFile]] = {".csv": CsvFile, ".csv.gz": CsvFile, ".csv.xz": CsvFile, **IN_PARTS}
 
 
-def format_of(path: Path, where: str, formats: Mapping[str, type[RowFile]] = FORMATS) -> type[RowFile]:
+def format_of(path: Path, where: str) -> type[RowFile]:
     """The format of a file, by the ending of its name."""
-    for ending, form in formats.items():
+    for ending, form in FORMATS.items():
         if path.name.lower().endswith(ending):
             return form
-    raise FileError(f"{where} must end in one of {', '.join(formats)}; convert the file to one of these.")
+    raise FileError(f"{where} must end in one of {', '.join(FORMATS)}; convert the file to one of these.")
+
+
+def opened(path: Path, where: str, form: TextForm | None = None) -> RowFile:
+    """An open file of any format; ``form`` is of use for text alone."""
+    kind = format_of(path, where)
+    return kind(path, where, form) if issubclass(kind, TextFile) else kind(path, where)
 
 
 @contextmanager

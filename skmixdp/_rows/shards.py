@@ -1,11 +1,11 @@
 """Rows on disk, shard by shard.
 
 A shard is a part of the rows: a memory-mapped ``.npy`` file (of which the system reads the pages that are
-needed), an ``.npz`` archive, a row group of a Parquet file, a record batch of an Arrow file. Messages about
-rows name the file alone, since the part and the row depend on private values.
+needed), an ``.npz`` archive, a file of text, a row group of a Parquet file, a record batch of an Arrow file.
+Messages about rows name the file alone, since the part and the row depend on private values.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .files import IN_PARTS, ArrayFile, ArrowFile, NpyFile, format_of
+from .._utils.validation import listed
+from .files import ArrayFile, NpyFile, TableFile, opened
+from .text import TextForm, number_of
 
 Array = NDArray[Any]
 
@@ -59,12 +61,48 @@ def array_shard(
     return Shard(where, where, shape[0], shape[1], dtype, lambda: iter([rows()]), labels, is_mapped)
 
 
-def file_shards(path: Path, label: str | None, group: str | None) -> list[Shard]:
-    """The parts of a file, with labels in the column or array ``label`` and ids of persons in ``group``."""
-    file = format_of(path, path.name, IN_PARTS)(path, path.name)
-    if isinstance(file, ArrowFile):
-        return _table_shards(file, label, group)
+@dataclass(frozen=True)
+class Wanted:
+    """What to take from files: labels, ids of persons, and features, by the names of columns or arrays.
+
+    Features are ``columns``, or all but those in ``exclude``.
+    """
+
+    label: str | None = None
+    group: str | None = None
+    columns: Sequence[str] | None = None
+    exclude: Sequence[str] = ()
+
+    def features(self, names: Sequence[str], index: Sequence[str], where: str) -> list[str]:
+        """The features among the columns of a file; those of pandas' index are none."""
+        for what, asked in (("columns", self.columns or ()), ("exclude", self.exclude)):
+            if absent := [name for name in asked if name not in names]:
+                raise ValueError(f"{what} names {listed(absent)}, which {where} lacks; name its columns.")
+        if self.label is not None and self.label not in names:
+            raise ValueError(
+                f"label={self.label!r} is no column of {where}; name the column that holds the labels."
+            )
+        if self.group is not None and (self.group == self.label or self.group not in names):
+            raise ValueError(
+                f"group={self.group!r} is no column of {where} other than the labels; name the column that "
+                "holds the ids of persons."
+            )
+        others = {self.label, self.group, *self.exclude, *index}
+        found = list(self.columns) if self.columns else [name for name in names if name not in others]
+        if not found or {self.label, self.group} & set(found):
+            raise ValueError(f"{where} has no columns but labels and ids; name features of its own.")
+        return found
+
+
+def file_shards(path: Path, wanted: Wanted, form: TextForm, folders: Mapping[str, str]) -> list[Shard]:
+    """The parts of a file; ``folders`` are columns that the names of its folders tell, with their values."""
+    file = opened(path, path.name, form)
+    if isinstance(file, TableFile):
+        return _table_shards(file, wanted, folders)
     assert isinstance(file, ArrayFile)
+    if wanted.columns is not None or wanted.exclude:
+        raise ValueError(f"{file.where} has no names of columns; leave columns and exclude out.")
+    label, group = wanted.label, wanted.group
     labels = label or "y"
     if label is not None and label not in file.headers:
         raise ValueError(
@@ -84,84 +122,49 @@ def file_shards(path: Path, label: str | None, group: str | None) -> list[Shard]
     return [replace(shard, ids=lambda: pd.Series(file.read(group)))]
 
 
-def _table_shards(file: ArrowFile, label: str | None, group: str | None) -> list[Shard]:
-    if label is not None and label not in file.schema.names:
-        raise ValueError(
-            f"label={label!r} is no column of {file.where}; name the column that holds the labels."
-        )
-    if group is not None and (group == label or group not in file.schema.names):
-        raise ValueError(
-            f"group={group!r} is no column of {file.where} other than the labels; name the column that "
-            "holds the ids of persons."
-        )
-    layout = _Layout.of(file.schema, {label, group}, file.where)
-    names = None if layout.listed else tuple(layout.columns)
+def _table_shards(file: TableFile, wanted: Wanted, folders: Mapping[str, str]) -> list[Shard]:
+    own = [name for name in file.names if name not in folders]
+    features = wanted.features([*own, *folders], file.index, file.where)
+    inside = [name for name in features if name in own]
+    fixed = {name: _number(folders[name], name, file.where) for name in features if name in folders}
+    layout = file.layout(inside)
 
-    def shard(i: int) -> Shard:
+    def shard(i: int, n_rows: int) -> Shard:
+        def rows() -> Iterator[Array]:
+            for piece in file.numbers(i, inside, layout):
+                columns = [np.full((len(piece), 1), value) for value in fixed.values()]
+                yield np.hstack([piece, *columns]) if columns else piece
+
+        def cells(name: str) -> "pd.Series[Any]":
+            if name in folders:
+                return pd.Series([folders[name]] * n_rows, dtype="str")
+            return file.cells(i, name)
+
+        label, group = wanted.label, wanted.group
         return Shard(
             file.part_where(i),
             file.where,
-            file.sizes[i],
-            layout.n_features,
-            layout.dtype,
-            lambda: (layout.rows(piece, file.where) for piece in file.pieces(i, layout.columns)),
-            None if label is None else lambda: _labels(file.pieces(i, [label]), file.where),
-            names=names,
-            ids=None if group is None else lambda: _ids(file.pieces(i, [group])),
+            n_rows,
+            layout.width + len(fixed),
+            np.dtype(float) if fixed else layout.dtype,
+            rows,
+            None if label is None else lambda: file.labels(cells(label)),
+            names=(*layout.names, *fixed),
+            ids=None if group is None else lambda: cells(group),
         )
 
-    return [shard(i) for i in range(len(file.sizes)) if file.sizes[i]]
+    return [shard(i, n) for i, n in enumerate(file.sizes) if n]
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """Features as one column each, or all in one column of lists of one length.
-
-    The lists have the type that the schema declares. Columns are float64: pandas, which may have written
-    them, gives each a type by all of its cells.
-    """
-
-    columns: list[str]
-    n_features: int
-    dtype: np.dtype[Any]
-    listed: bool
-
-    @classmethod
-    def of(cls, schema: Any, others: set[str | None], where: str) -> "_Layout":
-        import pyarrow as pa
-
-        fields = [field for field in schema if field.name not in others]
-        if len(fields) == 1 and pa.types.is_fixed_size_list(fields[0].type):
-            inner, width, listed = [fields[0].type.value_type], fields[0].type.list_size, True
-        else:
-            inner, width, listed = [field.type for field in fields], len(fields), False
-        text = [
-            field.name
-            for field, kind in zip(fields, inner, strict=True)
-            if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind))
-        ]
-        if text or not fields:
-            raise ValueError(
-                f"{where} has the column {text[0] if text else None!r}, which does not hold numbers; pass "
-                "the label column as label, that of persons as group, and leave out what is no feature, or "
-                "read the file as a data frame for private_pipeline(TableEncoder(), ...)."
-            )
-        dtypes = [np.dtype(np.uint8 if pa.types.is_boolean(t) else t.to_pandas_dtype()) for t in inner]
-        declared = listed and dtypes[0].kind == "f"
-        return cls([f.name for f in fields], width, dtypes[0] if declared else np.dtype(float), listed)
-
-    def rows(self, table: Any, where: str) -> Array:
-        if any(column.null_count for column in table.columns):
-            raise ValueError(f"{where} has an empty value; drop the row or fill it.")
-        if self.listed:
-            flat = table.column(0).combine_chunks().flatten()
-            if len(flat) != len(table) * self.n_features or flat.null_count:
-                raise ValueError(f"{where} has lists with empty values; drop their rows or fill them.")
-            return np.asarray(flat, dtype=self.dtype).reshape(len(table), self.n_features)
-        rows = np.empty((len(table), self.n_features), dtype=self.dtype)
-        for j, column in enumerate(table.columns):
-            rows[:, j] = column.to_numpy()
-        return rows
+def _number(value: str, name: str, where: str) -> float:
+    """The number in the name of a folder, which holds for all rows within it."""
+    number = number_of(value)
+    if number is None or not np.isfinite(number):
+        raise ValueError(
+            f"{where} lies in a folder {name}=..., which is no number; name {name!r} in exclude, or as "
+            "label or group."
+        )
+    return number
 
 
 def check_alike(shards: Sequence[Shard]) -> None:
@@ -196,21 +199,3 @@ def read_labels(shards: Sequence[Shard]) -> Array | None:
             )
         parts.append(y)
     return np.concatenate(parts)
-
-
-def _labels(pieces: Iterable[Any], where: str) -> Array:
-    """The labels (n_rows,) in tables of one column."""
-    import pyarrow as pa
-
-    column = pa.concat_tables(pieces).column(0)
-    if column.null_count:
-        raise ValueError(f"{where} has rows without a label; drop them.")
-    return np.asarray(column.to_pandas().to_numpy())
-
-
-def _ids(pieces: Iterable[Any]) -> "pd.Series[Any]":
-    """The ids (n_rows,) of persons in tables of one column."""
-    import pyarrow as pa
-
-    ids: pd.Series[Any] = pa.concat_tables(pieces).column(0).to_pandas()
-    return ids

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 from weakref import ref
 
 import numpy as np
@@ -31,13 +32,14 @@ from .._linear import (
 from .._utils.validation import check_finite
 from .answering import Selection, Visit, answer, block_size, selections, stated_error
 from .blockmap import BlockMap, finite_rows
-from .files import IN_PARTS
+from .files import FORMATS
 from .memory import InMemoryRows, PassingRows, check_lengths, grid_of_rows
 from .row_map import RowMap
 from .scaling import Whitening
-from .shards import Shard, check_alike, file_shards, read_labels
+from .shards import Shard, Wanted, check_alike, file_shards, read_labels
 from .source import Block, Labels, PrivateRows, Request, Sums, Table, declared_type
 from .temporary import temporary_memory
+from .text import TextForm
 
 Array = NDArray[Any]
 
@@ -355,22 +357,45 @@ class RowFiles(StreamedTable):
         return f"<RowFiles: {self.shape[0]} rows of {self.shape[1]} features in {len(self._shards)} {word}>"
 
 
-def open_rows(paths: Any, *, label: str | None = None, group: str | None = None) -> RowFiles:
-    """Open files of rows that need not fit in memory; only headers are read.
+def open_rows(
+    paths: Any,
+    *,
+    label: str | None = None,
+    group: str | None = None,
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+) -> RowFiles:
+    """Open files of rows that need not fit in memory; but for text, only headers are read.
 
     Parameters
     ----------
     paths : path, or list of paths
         Files, or one folder of which all files are taken in the order of their names:
         ``.npy`` (memory-mapped), ``.npz`` (arrays ``X`` and ``y``), ``.parquet`` (a row group is read at a
-        time) and ``.arrow`` or ``.feather`` (a record batch at a time). A table holds a column for each
-        feature, or one column of lists of one length.
+        time), ``.arrow`` or ``.feather`` (a record batch at a time), and text: ``.csv`` and ``.tsv``, also
+        packed as ``.gz`` or ``.xz``. A table holds a column for each feature, or columns of lists of one
+        length. In a folder, those named ``year=2020`` are read too, and ``year`` is then a column.
     label : str or None, default=None
         Column, or array of an archive, that holds the labels. None takes ``y`` of archives;
         otherwise labels are passed to ``fit``.
     group : str or None, default=None
         Column, or array of an archive, that holds the ids of persons. It is no feature, and takes the place
         of ``groups`` in ``fit`` and in noisy scores: the guarantee is then for all rows of one person.
+    columns : list of str or None, default=None
+        Columns that are features, in this order. None takes all others than labels, ids, ``exclude`` and the
+        index that pandas wrote.
+    exclude : list of str, default=()
+        Columns that are no features.
+    separator : str or None, default=None
+        The character between the cells of text, or ``"tab"``. None is a tab for ``.tsv`` and a comma for
+        ``.csv``.
+    decimal : {".", ","} or None, default=None
+        The decimal mark of text. With a comma, points may separate groups of three digits. None is a point.
+    encoding : str or None, default=None
+        The encoding of text. None is that of its byte-order mark, and UTF-8 without one.
 
     Returns
     -------
@@ -380,14 +405,16 @@ def open_rows(paths: Any, *, label: str | None = None, group: str | None = None)
     Raises
     ------
     ValueError
-        If a file is damaged, lacks the labels or ids, or files differ in width, dtype or columns; it names
-        the file.
+        If a file is damaged, lacks the labels, ids or columns, or files differ in width, dtype or columns; it
+        names the file. Also for a line of text that does not hold one cell for each column.
 
     Notes
     -----
     *Guarantee*: that of the fit. The files must not change while a fit runs. Rows of archives and tables
     also lie, unencrypted, in a temporary file without a name while it runs; ``TMPDIR`` sets its folder.
-    Messages name files, and neither a row nor a value in it.
+    Messages name files, and neither a row nor a value in it. Each cell is read by itself: nothing is guessed
+    from other cells. Columns of tables are rows of float64, whatever their types, and lists keep the type of
+    their numbers.
 
     Examples
     --------
@@ -398,19 +425,48 @@ def open_rows(paths: Any, *, label: str | None = None, group: str | None = None)
     >>> open_rows(folder)
     <RowFiles: 15 rows of 2 features in 3 shards>
     """
-    shards = [shard for path in _files(paths) for shard in file_shards(path, label, group)]
+    form = TextForm(separator, decimal, encoding)
+    wanted = Wanted(label, group, _names("columns", columns), _names("exclude", exclude) or ())
+    shards = [shard for path, folders in _files(paths) for shard in file_shards(path, wanted, form, folders)]
     if not shards:
         raise ValueError(f"paths={str(paths)!r} hold no rows; name files that do.")
     return RowFiles(shards, group)
 
 
-def _files(paths: Any) -> list[Path]:
-    """The files named, or all of known formats in a folder, in the order of their names."""
+def _names(what: str, value: Any) -> list[str] | None:
+    """Names of columns that a user listed; None stays None."""
+    if value is None:
+        return None
+    names = [] if isinstance(value, str) else list(value)
+    if (
+        isinstance(value, str)
+        or not all(isinstance(name, str) for name in names)
+        or len(set(names)) < len(names)
+    ):
+        raise ValueError(f"{what}={value!r} must be a list of distinct names of columns.")
+    return names
+
+
+def _files(paths: Any) -> list[tuple[Path, dict[str, str]]]:
+    """The files named, or all of known formats in a folder, with the columns that its folders tell."""
     if isinstance(paths, (list, tuple)) or not Path(paths).is_dir():
-        return [Path(path) for path in (paths if isinstance(paths, (list, tuple)) else [paths])]
-    files = sorted(path for path in Path(paths).iterdir() if path.name.lower().endswith(tuple(IN_PARTS)))
+        return [(Path(path), {}) for path in (paths if isinstance(paths, (list, tuple)) else [paths])]
+    files = _in_folder(Path(paths), {})
     if not files:
-        raise ValueError(f"paths={str(paths)!r} has no {', '.join(IN_PARTS)} file; name another folder.")
+        raise ValueError(f"paths={str(paths)!r} has no {', '.join(FORMATS)} file; name another folder.")
+    return files
+
+
+def _in_folder(folder: Path, told: dict[str, str]) -> list[tuple[Path, dict[str, str]]]:
+    """Files in a folder, then those in folders named ``column=value`` within it, in the order of names."""
+    entries = sorted(folder.iterdir())
+    files = [
+        (path, told) for path in entries if path.name.lower().endswith(tuple(FORMATS)) and path.is_file()
+    ]
+    for entry in entries:
+        name, equals, value = entry.name.partition("=")
+        if name and equals and entry.is_dir():
+            files += _in_folder(entry, told | {unquote(name): unquote(value)})
     return files
 
 

@@ -33,8 +33,8 @@ from tests.unit.cli.conftest import refuse, run, save_npy, save_npz, save_tables
         ),
         (["--epsilon", "0.01", "--noise-multiplier", "0.1"], "at --noise-multiplier 0.1; use"),
         (["--noise", "discrete", "--seed", "1"], "--seed 1 cannot seed --noise discrete"),
-        (["--classes", "0,1"], "priv.npz holds a label, which is not one of the classes [0, 1]"),
-        (["--classes", "0,one"], "--classes '0,one' does not fit the private labels, which are numbers"),
+        (["--classes", "0,1"], "pub.npz holds the label 2, which is not one of the classes [0, 1]"),
+        (["--classes", "0,one"], "--classes '0,one' does not fit the public labels, which are numbers"),
         (["--classes", "0,,1"], "--classes '0,,1' has an empty name"),
         (["--classes", ""], "--classes '' has an empty name"),
         (["--label-column", "kind"], "--label-column 'kind' is for tables"),
@@ -104,20 +104,20 @@ def test_a_folder_that_cannot_be_written_to(data, folder, no_noise, capsys, monk
         ),
         (
             lambda f: f.assign(kind=f["kind"].where(f.index != 3)),
-            "the label column 'kind' of --public pub.csv has empty cells (text such as NA",
+            "the label column 'kind' of --public pub.csv has empty cells; fill them",
         ),
+        (lambda f: f.assign(kind=0.5), "--public pub.csv holds numbers that are not whole;"),
         (
-            lambda f: f.assign(kind=0.5),
-            "label column 'kind' of --public pub.csv holds numbers that are not whole;",
+            lambda f: f.assign(kind=1),
+            "--private priv.csv holds a label, which is not one of the classes [1] (the labels of --public",
         ),
-        (lambda f: f.assign(kind=1), "differ in type; write them alike"),
         (
             lambda f: f.assign(kind="cow"),
             "--private priv.csv holds a label, which is not one of the classes ['cow']",
         ),
         (lambda f: f.iloc[:0], "--public pub.csv has columns and no rows"),
         (lambda f: f[["kind"]], "--public pub.csv has 15 rows and 0 feature columns"),
-        (lambda f: f.rename(columns={"a": ""}), "has a column without a name (pandas calls it"),
+        (lambda f: f.rename(columns={"a": ""}), "has a column without a name, often the row numbers"),
     ],
 )
 def test_fit_refuses_tables(change, message, data, folder, no_noise, capsys):
@@ -189,19 +189,6 @@ def test_label_files(data, folder, no_noise, capsys):
     assert "--labels labels.npz must be a .npy file or a table of one column" in error
 
 
-def test_mixed_labels(data, folder, no_noise, capsys, monkeypatch):
-    rows = save_tables(data)
-    read = pd.read_csv
-
-    def mixed(*args, **kwargs):
-        frame = read(*args, **kwargs)
-        return frame.assign(kind=pd.Series([1, *frame["kind"][1:]], dtype=object))
-
-    monkeypatch.setattr(pd, "read_csv", mixed)
-    error = refuse(capsys, folder, "fit", *rows, "--out", "m")
-    assert "the label column 'kind' of --public pub.csv mixes text and numbers" in error
-
-
 @pytest.mark.parametrize(
     "name",
     ["bad.csv", "bad.csv.gz", "bad.csv.xz", "bad.parquet", "bad.npy", "bad.npz", "empty.npz", "empty.csv"],
@@ -213,7 +200,7 @@ def test_damaged_files(name, data, folder, no_noise, capsys):
     label = ["--label-column", "kind"] if ".csv" in name or "parquet" in name else []
     error = refuse(capsys, folder, "fit", "--private", name, *label, "--out", "m")
     assert f"skmixdp fit: --private {name} " in error
-    assert "cannot be read" in error or "not a NumPy file" in error
+    assert any(told in error for told in ("cannot be read", "not a NumPy file", "is empty", "is not text in"))
 
 
 @pytest.mark.parametrize("name", ["cut.csv.gz", "cut.csv.xz", "cut.npz", "cut.npy"])
@@ -267,18 +254,14 @@ def test_parquet_without_pyarrow(data, folder, no_noise, capsys, monkeypatch):
         (["list.pkl", "pub.csv"], "MODEL list.pkl holds a list without predict; give a fitted classifier"),
         (["m.joblib", "none.csv"], "ROWS none.csv cannot be read"),
         (
-            ["m.joblib", "pub.csv"],
-            "ROWS pub.csv, compared with the rows that m.joblib was trained on, has 1 other column besides",
-        ),
-        (
             ["m.joblib", "few.csv"],
             "ROWS few.csv, compared with the rows that m.joblib was trained on, lacks column 'b';",
         ),
         (
             ["m.joblib", "coded.csv"],
-            "coded.csv, compared with the rows that m.joblib was trained on, has 1 other column besides; "
-            "give it the same feature columns, by the names in its first line if it is a CSV file (their "
-            "order may differ), and leave other columns aside with --label",
+            "coded.csv, compared with the rows that m.joblib was trained on, lacks column 'a' and has 2 "
+            "other columns besides; give it the same feature columns, by the names in its first line if it is "
+            "a CSV file (their order may differ), and leave other columns aside with --label",
         ),
         (["unfitted.joblib", "few.npy"], "not fitted"),
         (["m.joblib", "few.npy"], "ROWS few.npy has 3 features and MODEL m.joblib was trained on 4"),
@@ -294,7 +277,7 @@ def test_predict_refuses(argv, message, model, data, folder, capsys):
     Path("list.pkl").write_bytes(pickle.dumps([1]))
     pd.DataFrame(data[0][:, :3], columns=list("acd")).to_csv("few.csv", index=False)
     np.save("few.npy", data[0][:, :3])
-    table(data[0], data[1]).to_csv("coded.csv", index=False)
+    table(data[0], data[1], columns=("e", "b", "c", "d")).to_csv("coded.csv", index=False)
     joblib.dump(LogisticRegression(), "unfitted.joblib")
     assert message in refuse(capsys, folder, "predict", *argv)
 

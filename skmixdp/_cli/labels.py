@@ -1,0 +1,190 @@
+"""Labels of rows: what they are is declared, or follows from public ones, and never from private ones.
+
+Text does not tell whether ``2`` is a number. The declared classes, or else the public labels, decide that for
+all of them. Each private label is then one of these classes, or is refused.
+"""
+
+import re
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from .._rows.text import numbers_of
+from .._utils.validation import listed
+from .messages import InputError
+
+Array = NDArray[Any]
+
+#: Whole numbers of at most 15 digits; a code such as 01 is a text.
+_WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,14})(\.0*)?")
+_NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?\.?\d+([eE][+-]?\d+)?")
+_TRUTH = {"true": True, "false": False}
+
+#: A name in double quotes, within which two stand for one, or without; then an end or a weight.
+_NAME = r'\s*(?:"((?:[^"]|"")*)"|([^",]*?))\s*'
+_NAMES = re.compile(_NAME + r"()(,|$)")
+_WEIGHTS = re.compile(_NAME + r'=\s*([^=,"]*)(,|$)')
+
+
+def labels_of_column(
+    column: "pd.Series[Any]", where: str, spelt: bool, targets: bool = False, decimal: str | None = None
+) -> Array:
+    """Labels, or ``targets``, of a table's column; of a table of text, they stay as they are ``spelt``."""
+    if (column.isna() | (column.str.strip() == "" if spelt else False)).any():
+        raise InputError(f"{where} has empty cells; fill them or remove their rows.")
+    values = column.tolist()
+    if not spelt:
+        return labels_of_array(np.asarray(values), where, targets)
+    if not targets:
+        return np.asarray(values, dtype=str)
+    numbers, numeric = numbers_of(values, decimal)
+    return labels_of_array(numbers if numeric else np.asarray(values, dtype=str), where, targets)
+
+
+def labels_of_array(y: Array, where: str, targets: bool = False) -> Array:
+    """A 1-D array of labels, or of ``targets``; a single column counts as one."""
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if targets:
+        if y.ndim != 1 or y.dtype.kind not in "iuf" or not np.isfinite(y).all():
+            raise InputError(
+                f"{where} has shape {y.shape} and type {y.dtype}; save targets as 1-D finite numbers."
+            )
+        return y.astype(np.float64)
+    if y.ndim != 1 or y.dtype.kind not in "biufU":
+        raise InputError(
+            f"{where} has shape {y.shape} and type {y.dtype}; save labels as a 1-D array of whole "
+            "numbers or text."
+        )
+    if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.floor(y))).all():
+        raise InputError(
+            f"{where} holds numbers that are not whole; write class labels as whole numbers or text."
+        )
+    return y
+
+
+def typed(y: Array, where: str) -> Array:
+    """Labels that are spelt, as whole numbers or truth values if all of them are, and else as texts."""
+    texts = [text.strip() for text in y.tolist()]
+    if all(_WHOLE.fullmatch(text) for text in texts):
+        return np.array([int(float(text)) for text in texts])
+    if all(text.lower() in _TRUTH for text in texts):
+        return np.array([_TRUTH[text.lower()] for text in texts])
+    if all(_NUMBER.fullmatch(text) for text in texts):
+        raise InputError(
+            f"{where} holds numbers that are not whole; write class labels as whole numbers or text."
+        )
+    return y
+
+
+def as_classes(y: Array, classes: Array, where: str, source: str, *, private: bool = False) -> Array:
+    """Labels as entries of ``classes``, which come from ``source``, whatever their own type and spelling."""
+    known = _Known(classes)
+    cells = y.tolist()
+    places = [known.place(cell) for cell in cells]
+    if None in places:
+        # A private label is not named, nor the row in which it is.
+        label = "a label" if private else f"the label {cells[places.index(None)]!r}"
+        raise InputError(
+            f"{where} holds {label}, which is not one of the classes {listed(classes.tolist())} ({source}); "
+            "name every class in --classes."
+        )
+    return classes[np.array(places, dtype=np.intp)]
+
+
+class _Known:
+    """Places of classes by their spelling. Each label is looked up by itself."""
+
+    def __init__(self, classes: Array) -> None:
+        texts = [_spelt(value) for value in classes.tolist()]
+        self._kind = classes.dtype.kind
+        self._places = dict(zip(texts, range(len(texts)), strict=True))
+        bare = [text.strip() for text in texts]
+        self._bare = {text: place for place, text in enumerate(bare) if bare.count(text) == 1}
+
+    def place(self, cell: Any) -> int | None:
+        """The place of the class of a label; None if it is none of them."""
+        text = _spelt(cell)
+        if text in self._places:
+            return self._places[text]
+        text = text.strip()
+        if self._kind in "iuf" and _NUMBER.fullmatch(text.removesuffix(".")):
+            text = _spelt(float(text))
+        elif self._kind == "b":
+            text = text.capitalize()
+        return self._bare.get(text)
+
+
+def _spelt(value: Any) -> str:
+    """How a label is spelt: whole numbers without a point."""
+    if isinstance(value, Real) and not isinstance(value, (bool, Integral)):
+        number = float(value)
+        return str(int(number)) if number.is_integer() else repr(number)
+    return str(value)
+
+
+def read_classes(text: str, public: Array | None) -> Array:
+    """The classes in ``--classes``, of the type of ``public`` labels that have one."""
+    names = [name for name, _ in _items(text, _NAMES)]
+    if not all(name.strip() for name in names):
+        raise InputError(f"--classes {text!r} has an empty name; write it as name,name,name.")
+    found = np.array(names)
+    if public is None:
+        return typed(found, f"--classes {text!r}")
+    if public.dtype.kind == "U":
+        return found
+    try:
+        if public.dtype.kind == "b":
+            return np.array([_TRUTH[name.lower()] for name in names])
+        return np.array([float(name) if public.dtype.kind == "f" else int(name) for name in names])
+    except (KeyError, ValueError, OverflowError):
+        kind = "True or False" if public.dtype.kind == "b" else "numbers"
+        raise InputError(
+            f"--classes {text!r} does not fit the public labels, which are {kind}; write the classes in the "
+            "same way."
+        ) from None
+
+
+def read_weights(text: str, classes: Array) -> Any:
+    """``--class-weight``: "balanced", or weights of some of the ``classes``."""
+    if text == "balanced":
+        return text
+    known, weights = _Known(classes), {}
+    for name, weight in _items(text, _WEIGHTS):
+        place = known.place(name)
+        if place is None:
+            raise InputError(
+                f"--class-weight {text!r} names {name!r}, which is not one of the classes "
+                f"{listed(classes.tolist())}; write it as one of them."
+            )
+        try:
+            weights[classes[place].item()] = float(weight)
+        except ValueError:
+            raise _no_weights(text) from None
+    return weights
+
+
+def _items(text: str, form: re.Pattern[str]) -> Sequence[tuple[str, str]]:
+    """Names, and what follows each of them; a name in double quotes keeps its spaces and commas."""
+    items, end = [], 0
+    while found := form.match(text, end):
+        quoted, bare, weight, separator = found.groups()
+        items.append((bare if quoted is None else quoted.replace('""', '"'), weight))
+        if not separator:
+            return items
+        end = found.end()
+    if form is _WEIGHTS:
+        raise _no_weights(text)
+    raise InputError(
+        f"--classes {text!r} cannot be read; write it as name,name,name, with double quotes around a name "
+        "that "
+        "holds a comma or a quote, and two quotes for one."
+    )
+
+
+def _no_weights(text: str) -> InputError:
+    return InputError(f"--class-weight {text!r} must be balanced, or weights of classes like A=1,B=5.")

@@ -1,0 +1,295 @@
+"""Tables as text: each line is a row, and each line and each cell is read by itself.
+
+A reader that guesses lets one cell decide how all others are read. One comma too many makes the first cells
+row names, one word turns a column of numbers into text, and one quote that is not closed swallows the lines
+after it. Here the first line and a :class:`TextForm` say how a line is read. A line that does not hold one
+cell for each name is refused, whatever the other lines hold.
+"""
+
+import codecs
+import csv
+import gzip
+import lzma
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Cells of features that count as empty: those of pandas.
+MISSING = frozenset(
+    {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"}
+    | {"N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
+)
+
+_TRUTH = {"true": 1.0, "false": 0.0}
+
+#: Separators that are guessed from public files.
+SEPARATORS = (",", ";", "\t", "|")
+_NAMED = {"tab": "\t", "\\t": "\t"}
+
+#: First bytes of a file that tell its encoding; those of UTF-32 start like UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+#: Encodings in which a character can change what later ones mean.
+_SHIFTING = ("iso2022", "hz", "utf-7", "idna", "punycode", "unicode", "raw-unicode", "undefined")
+
+#: Numbers with a decimal comma, and with points between groups of three digits.
+_COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
+_GROUPS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?")
+#: Numbers as they are spelt where they do not stand for something else, such as 01.
+_NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
+
+
+class FileError(ValueError):
+    """A file that cannot be read: one sentence that names it and the remedy."""
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """How a table is written as text.
+
+    Attributes
+    ----------
+    separator : str or None
+        The character between cells, or ``"tab"``. None is a tab in files that end in ``.tsv``, and else a
+        comma.
+    decimal : {".", ","} or None
+        The decimal mark. With a comma, points may separate groups of three digits. None is a point.
+    encoding : str or None
+        None is that of the byte-order mark, and UTF-8 without one.
+    """
+
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.separator is not None:
+            separator = _NAMED.get(self.separator, self.separator)
+            if len(separator) != 1 or separator.isalnum() or separator in '"\r\n\0.+-_':
+                raise ValueError(
+                    f"separator={self.separator!r} must be one character between cells, such as ';', or "
+                    "'tab'."
+                )
+            object.__setattr__(self, "separator", separator)
+        if self.decimal not in (None, ".", ","):
+            raise ValueError(f"decimal={self.decimal!r} must be '.' or ','.")
+        if self.decimal == "," and self.separator == ",":
+            raise ValueError("decimal=',' is also the separator; name another separator, such as ';'.")
+        if self.encoding is not None:
+            try:
+                "".encode(self.encoding)  # refuses what is no encoding of text
+                name = codecs.lookup(self.encoding).name
+            except (LookupError, ValueError):
+                name = _SHIFTING[0]
+            if name.startswith(_SHIFTING):
+                raise ValueError(
+                    f"encoding={self.encoding!r} must name an encoding, such as 'utf-8', 'latin-1', "
+                    "'cp1252' or "
+                    "'utf-16', in which each character stands for itself."
+                )
+
+    def of(self, path: Path) -> "TextForm":
+        """The form of a file, with nothing left open but what its byte-order mark tells."""
+        tabs = re.search(r"\.tsv(\.gz|\.xz)?$", path.name.lower())
+        return replace(
+            self,
+            separator=self.separator or ("\t" if tabs else ";" if self.decimal == "," else ","),
+            decimal=self.decimal or ".",
+        )
+
+
+def lines(path: Path, form: TextForm, where: str) -> Iterator[str]:
+    """The lines of a file, which end with a line feed, or with a carriage return and a line feed."""
+    openers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+    opener, encoding = openers.get(path.suffix.lower(), open), form.encoding
+    if encoding is None:
+        with opener(path, "rb") as file:
+            start = file.read(4)
+        encoding = next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8")
+    try:
+        with opener(path, "rt", encoding=encoding, newline="\n") as file:
+            for i, line in enumerate(file):
+                text = line.removesuffix("\n").removesuffix("\r")
+                yield text.removeprefix("\ufeff") if i == 0 else text
+    except UnicodeError:
+        raise FileError(
+            f"{where} is not text in {encoding}; name its encoding, often latin-1 or cp1252, by encoding "
+            "(--encoding)."
+        ) from None
+
+
+def cells_of(line: str, separator: str, where: str) -> list[str]:
+    """The cells of a line. Double quotes may surround a cell; within them, two stand for one."""
+    if "\0" in line or "\r" in line:
+        raise FileError(
+            f"{where} has null characters, as UTF-16 text without a mark does, or carriage returns within "
+            "lines; name its encoding by encoding (--encoding), or save it with line feeds as line ends."
+        )
+    if '"' not in line:
+        return line.split(separator)
+    try:
+        (cells,) = csv.reader([line], delimiter=separator, strict=True)
+    except csv.Error:
+        raise FileError(
+            f"{where} has a line with a quote that is not closed in its cell; a row is one line, so "
+            "replace line "
+            "breaks in cells by spaces, double the quotes that belong to a quoted cell, or save the table as "
+            ".parquet."
+        ) from None
+    return cells
+
+
+def is_row(line: str, width: int) -> bool:
+    """Whether a line is a row. Blank lines are none, but where tables of one column have an empty cell."""
+    return width == 1 or bool(line.strip(" "))
+
+
+def header_of(path: Path, form: TextForm, where: str) -> list[str]:
+    """The names of the columns, in the first line that is not blank."""
+    for line in lines(path, form, where):
+        if is_row(line, 0):
+            break
+    else:
+        raise FileError(f"{where} is empty; check that it is the right file.")
+    assert form.separator is not None
+    names = cells_of(line, form.separator, where)
+    if len(names) == 1 and any(other in line for other in SEPARATORS if other != form.separator):
+        raise FileError(
+            f"{where} has one name in its first line, in which its cells seem to be separated otherwise; "
+            "name the "
+            "character by separator (--separator)."
+        )
+    if any(not name.strip() for name in names):
+        raise FileError(
+            f"{where} has a column without a name, often the row numbers saved with a table; remove it, or "
+            "name "
+            "it if it is a feature."
+        )
+    if len(set(names)) < len(names):
+        raise FileError(f"{where} has columns of the same name; give each column its own name.")
+    return names
+
+
+def rows_of(path: Path, form: TextForm, where: str, width: int) -> Iterator[list[str]]:
+    """The cells of each row after the line of names; a line with another number of cells is refused."""
+    assert form.separator is not None
+    for line in _after_header(path, form, where, width):
+        cells = cells_of(line, form.separator, where)
+        if len(cells) != width:
+            raise FileError(
+                f"{where} has a line with more or fewer cells than its first line, which has {width} "
+                "names; give "
+                "each line one cell for each name, put cells that hold the separator in double quotes, and "
+                "name "
+                "another separator by separator (--separator)."
+            )
+        yield cells
+
+
+def n_rows_of(path: Path, form: TextForm, where: str, width: int) -> int:
+    """The number of rows after the line of names."""
+    return sum(1 for _ in _after_header(path, form, where, width))
+
+
+def _after_header(path: Path, form: TextForm, where: str, width: int) -> Iterator[str]:
+    """The lines that are rows, after the first line that is not blank."""
+    is_after = False
+    for line in lines(path, form, where):
+        if is_after and is_row(line, width):
+            yield line
+        is_after = is_after or is_row(line, 0)
+
+
+def number_of(cell: str) -> float | None:
+    """The number that a cell spells, with truth values as 0 and 1; NaN if it is empty, None otherwise."""
+    try:
+        return None if "_" in cell else float(cell)
+    except ValueError:
+        text = cell.strip()
+        return math.nan if text in MISSING else _TRUTH.get(text.lower())
+
+
+def label_of(cell: str, decimal: str | None = None) -> Any:
+    """A label: a whole number, another number, a truth value, or a text, of which ``01`` is one."""
+    text = with_point(cell).strip() if decimal == "," else cell.strip()
+    if _NUMBER.fullmatch(text):
+        value = float(text)
+        return int(value) if value.is_integer() and abs(value) < 1e15 else value
+    return text.lower() == "true" if text.lower() in _TRUTH else cell
+
+
+def with_point(cell: str) -> str:
+    """A cell whose number has a decimal comma, with a point and without points between groups of digits."""
+    text = cell.strip()
+    if _GROUPS.fullmatch(text):
+        return text.replace(".", "").replace(",", ".")
+    return text.replace(",", ".") if _COMMA.fullmatch(text) else cell
+
+
+def numbers_of(cells: Sequence[str], decimal: str | None) -> tuple[NDArray[np.float64], bool]:
+    """The numbers that cells spell, with NaN for others, and whether all others are empty."""
+    if decimal == ",":
+        cells = [with_point(cell) for cell in cells]
+    values = [number_of(cell) for cell in cells]
+    return np.array(values, dtype=np.float64), None not in values
+
+
+def guessed(path: Path, form: TextForm, where: str) -> TextForm:
+    """The form of a PUBLIC file, in which what ``form`` leaves open is guessed from all of its lines.
+
+    The separator is the one that gives all lines the most cells, the decimal mark the one that more cells
+    have.
+    """
+    if form.encoding is None:
+        try:
+            for _ in lines(path, form, where):
+                pass
+        except FileError:
+            form = replace(form, encoding="cp1252")
+            try:
+                for _ in lines(path, form, where):
+                    pass
+            except FileError:
+                form = replace(form, encoding="latin-1")
+    found = [line for line in lines(path, form, where) if is_row(line, 0)]
+    if form.separator is None and form.of(path).separator != "\t" and found:
+        widths = {one: _widths(found, one, where) for one in SEPARATORS if one != form.decimal}
+        best = max(widths, key=lambda one: widths[one])
+        form = replace(form, separator=best if widths[best][1] > 1 else None)
+    separator = form.of(path).separator
+    if form.decimal is None and separator not in (None, ","):
+        cells = [cell.strip() for line in found[1:] for cell in _try_cells(line, separator, where)]
+        commas = sum(
+            bool(_COMMA.fullmatch(cell) or ("," in cell and _GROUPS.fullmatch(cell))) for cell in cells
+        )
+        points = sum(bool(_POINT.fullmatch(cell)) for cell in cells)
+        form = replace(form, decimal="," if commas > points else ".")
+    return form
+
+
+def _widths(found: Sequence[str], separator: str, where: str) -> tuple[int, int]:
+    """The number of cells that all lines have, 0 if they differ or have one, and that of the first line."""
+    widths = [len(_try_cells(line, separator, where)) for line in found]
+    common = widths[0] if len(set(widths)) == 1 and widths[0] > 1 else 0
+    return common, widths[0]
+
+
+def _try_cells(line: str, separator: str, where: str) -> list[str]:
+    """The cells of a line; none if it is refused."""
+    try:
+        return cells_of(line, separator, where)
+    except FileError:
+        return []
