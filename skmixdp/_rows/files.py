@@ -60,7 +60,7 @@ class ArrayFile(RowFile, ABC):
 
 @dataclass(frozen=True)
 class Layout:
-    """How columns are rows of numbers: their width, dtype and names, and the lengths of lists (0: no list)."""
+    """How columns are rows of numbers: width, dtype, names, and the length of lists in each (0: no list)."""
 
     width: int
     dtype: np.dtype[Any]
@@ -287,7 +287,7 @@ class ArrowFile(TableFile):
         for i in range(len(self.sizes)):
             for table in self._read(i, [field.name]):
                 if len(table):
-                    return self._lists(table.column(0)[:1], field.name).shape[1]
+                    return len(self._lists(table.column(0)[:1], field.name)[0])
         return 1
 
     def _lists(self, column: Any, name: str, length: int | None = None) -> Array:

@@ -77,7 +77,7 @@ def _format(files: Any, name: str) -> tuple[Callable[[Path, bytes], Any], list[b
     def table(here: Path, data: bytes) -> Any:
         path = here / "rows.csv"
         path.write_bytes(data)
-        return files.read_labelled(path, "--private", "kind", None, "--labels")
+        return files.read_labelled(path, "--private", "kind", None, "--labels", files.TextForm())
 
     def model(here: Path, data: bytes) -> Any:
         path = here / "m.safetensors"

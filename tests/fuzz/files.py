@@ -21,6 +21,7 @@ from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassi
 from skmixdp._cli.columns import told_columns
 from skmixdp._cli.models import _read_options
 from skmixdp._cli.rows import read_labelled, read_unlabelled
+from skmixdp._rows.text import TextForm
 from skmixdp.datasets import open_rows
 from skmixdp.estimators._exports import saving
 from skmixdp.exceptions import BudgetExceededError
@@ -196,13 +197,13 @@ def check_row_files(draw: Draw, tally: Tally) -> None:
             end = attempt(tally, lambda: _fit_file(path, label), *BAD_FILE, secrets=SECRET_SIGNS)
         elif way == 2:
             raw = draw.chance(3)
-            reading = (path, "--private", label, None, "--labels")
+            reading = (path, "--private", label, None, "--labels", TextForm())
             end = attempt(tally, lambda: read_labelled(*reading, raw=raw), *BAD_FILE, secrets=SECRET_SIGNS)
         else:
             column = draw.pick((None, "kind", "a"))
             end = attempt(
                 tally,
-                lambda: read_unlabelled(path, "ROWS", [label], column, raw=False),
+                lambda: read_unlabelled(path, "ROWS", [label], TextForm(), column, raw=False),
                 *BAD_FILE,
                 secrets=SECRET_SIGNS,
             )

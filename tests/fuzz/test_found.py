@@ -19,6 +19,7 @@ from skmixdp._cli.main import main
 from skmixdp._cli.messages import InputError
 from skmixdp._cli.models import _read_options
 from skmixdp._cli.rows import read_labelled
+from skmixdp._rows.text import TextForm
 from skmixdp.algorithms import PAZO, AdaMix, ModelMix, NoisyGD
 from skmixdp.datasets import open_rows
 from skmixdp.inspection import model_card
@@ -395,7 +396,10 @@ class TestText:
         with pytest.raises(InputError, match=r"not JSON"):
             _read_options(self.NESTED)
         np.savez(tmp_path / "rows.npz", X=X, y=Y, report=self.NESTED)
-        assert read_labelled(tmp_path / "rows.npz", "--private", None, None, "--labels").report is None
+        assert (
+            read_labelled(tmp_path / "rows.npz", "--private", None, None, "--labels", TextForm()).report
+            is None
+        )
 
     @pytest.mark.parametrize("arguments", [["\0"], [".", "--cache", "a\0b"], [".", "--out", "\0.npz"]])
     def test_a_null_character_in_a_path(self, capsys, arguments):

@@ -260,8 +260,8 @@ def test_parquet_without_pyarrow(data, folder, no_noise, capsys, monkeypatch):
         (
             ["m.joblib", "coded.csv"],
             "coded.csv, compared with the rows that m.joblib was trained on, lacks column 'a' and has 2 "
-            "other columns besides; give it the same feature columns, by the names in its first line if it is "
-            "a CSV file (their order may differ), and leave other columns aside with --label",
+            "other columns besides; give it the same feature columns, by the names in its first line if it "
+            "is a CSV file (their order may differ), and leave other columns aside with --label",
         ),
         (["unfitted.joblib", "few.npy"], "not fitted"),
         (["m.joblib", "few.npy"], "ROWS few.npy has 3 features and MODEL m.joblib was trained on 4"),

@@ -159,13 +159,13 @@ def test_tables_that_lack_something(refuse, tmp_path):
 
 def test_paths_that_lead_nowhere(refuse, tmp_path):
     (tmp_path / "empty").mkdir()
-    refuse(r"has no \.npy, .* file", lambda: open_rows(tmp_path / "empty"))
+    refuse(r"has no \.csv, .* file", lambda: open_rows(tmp_path / "empty"))
     refuse(
         r"missing\.npy cannot be read \(No such file or directory\); check the path",
         lambda: open_rows(tmp_path / "missing.npy"),
     )
-    (tmp_path / "rows.csv").write_text("1,2")
-    refuse(r"rows\.csv must end in one of \.npy", lambda: open_rows(tmp_path / "rows.csv"))
+    (tmp_path / "rows.txt").write_text("1,2")
+    refuse(r"rows\.txt must end in one of \.csv", lambda: open_rows(tmp_path / "rows.txt"))
     refuse("hold no rows", lambda: open_rows([]))
     np.save(tmp_path / "rows.npy", X)
     refuse("label='y' is no array of rows.npy", lambda: open_rows(tmp_path / "rows.npy", label="y"))

@@ -284,7 +284,9 @@ class TestFits:
         clf = MixedDPLogisticRegression(n_steps=2, classes=[0, 1]).fit(held, labels)
         np.testing.assert_array_equal(np.asarray(clf.predict(held)), _named(clf, X, "predict"))
         assert clf.decision_function(held).shape == (N,)
-        assert (getattr(clf, "feature_names_in_", None) is not None) == (holder.kind in ("parquet", "arrow"))
+        assert (getattr(clf, "feature_names_in_", None) is not None) == (
+            holder.kind in ("parquet", "arrow", "lists")
+        )
 
     def test_public_rows_and_labels_held_in_other_ways(self, holder):
         held, _ = holder.hold(X[:100], y[:100])

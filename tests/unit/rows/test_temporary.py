@@ -37,14 +37,14 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def decoded(monkeypatch):
     """The parts of tables whose features are decoded, in order."""
-    parts, pieces = [], ArrowFile.pieces
+    parts, read = [], ArrowFile._read
 
     def noted(self, i, columns):
         if "label" not in columns:
             parts.append(self.part_where(i))
-        return pieces(self, i, columns)
+        return read(self, i, columns)
 
-    monkeypatch.setattr(ArrowFile, "pieces", noted)
+    monkeypatch.setattr(ArrowFile, "_read", noted)
     return parts
 
 
