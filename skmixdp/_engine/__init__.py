@@ -10,6 +10,7 @@ from .loop import (
     RowsKey,
     Run,
     Sources,
+    drawn,
     drive,
     of_rows,
     training,

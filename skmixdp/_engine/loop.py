@@ -18,7 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._rows import Batch, PrivateRows
-from ..components.protocols import FloatArray, PrivateQuery, PublicInfo, ReleasedArray, Rounds, StepContext
+from ..components.protocols import (
+    FloatArray,
+    PrivateQuery,
+    PublicInfo,
+    ReleasedArray,
+    Rounds,
+    Sampling,
+    StepContext,
+)
 from ..privacy import NoiseSource
 from .plan import Plan, Recipe
 from .release import GaussianMechanism, Released, release
@@ -172,18 +180,24 @@ class Run:
     callback: Callback | None = None
 
 
+def drawn(
+    sampling: Sampling, n_rows: int, noise: NoiseSource, members: NDArray[np.bool_] | None
+) -> Batch | None:
+    """The batch of a step, among the ``n_rows`` members of the source; None is all of them."""
+    taken = sampling.draw(n_rows, noise)
+    if taken is not None and members is not None:
+        among_members, taken = taken, np.zeros(len(members), dtype=bool)
+        taken[members] = among_members
+    return None if taken is None else Batch(taken, sampling.rate(n_rows))
+
+
 def training(run: Run) -> Generator[Asked, Any, FloatArray]:
     """Ask the queries of a run, step by step, and return the trained head (k, d_in), finite or not."""
     recipe, plan, info = run.recipe, run.plan, run.info
     mechanism = GaussianMechanism(plan.noise_multiplier, plan.n_steps, run.noise)
     W, state = recipe.update.init(info.view.W)
     for t in range(1, plan.n_steps + 1):
-        batch = recipe.sampling.draw(info.n_private, run.noise)
-        if batch is not None and run.members is not None:
-            among_members, batch = batch, np.zeros(len(run.members), dtype=bool)
-            batch[run.members] = among_members
-        rate = recipe.sampling.rate(info.n_private)
-        mechanism.begin_step(run.members, None if batch is None else Batch(batch, rate))
+        mechanism.begin_step(run.members, drawn(recipe.sampling, info.n_private, run.noise, run.members))
         view = info.view.data.view(W)
         ctx = StepContext(
             t=t,

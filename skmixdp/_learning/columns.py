@@ -103,7 +103,7 @@ def noisy_columns(
     *Guarantee*: one or three Gaussian releases. A row adds 1 to one bin of each column, so the sensitivity of
     each is ``sqrt(n_features)``.
     """
-    learner = _thinned(learner, n_features, multiplier)
+    learner = thinned(learner, n_features, multiplier)
     n_rows = learner.n_rows
     n_stages = 3 if multiplier * math.sqrt(3 * n_features) <= _MOST_ERROR * n_rows else 1
     mechanism = GaussianMechanism(multiplier * math.sqrt(n_stages), n_stages, learner.noise)
@@ -138,7 +138,7 @@ def noisy_columns(
     return NoisyColumns(center, spread)
 
 
-def _thinned(learner: Learner, n_features: int, multiplier: float) -> Learner:
+def thinned(learner: Learner, n_features: int, multiplier: float) -> Learner:
     """The learner on every s-th row, if noise stays small; public facts decide."""
     needed = multiplier * math.sqrt(3 * n_features) / _THINNED_ERROR
     step = int(learner.n_rows // max(needed, _FEWEST_ROWS)) if math.isfinite(needed) else 1
@@ -191,12 +191,12 @@ def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: int) -> tupl
     Both are 0 for a column whose counts may all be noise.
     """
     spread, reach = np.zeros(len(counts)), np.zeros(len(counts))
-    certain = _certain(counts, noise)
+    certain = certain_count(counts, noise)
     for j, column in enumerate(counts):
         taken = np.zeros(len(column), bool)
         taken[[0, 1, -1]] = True  # zeros, and what is beyond the range
         energy, end = 0.0, 0
-        for start, width, count in _windows(column, certain, taken):
+        for start, width, count in windows_of(column, certain, taken):
             # The middle of the window stands for its magnitudes.
             energy += count / n_rows * 4.0 ** (start + width / 2 - 2 - _EXPONENT)
             end = max(end, start + width - 1)
@@ -205,12 +205,12 @@ def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: int) -> tupl
     return spread, reach
 
 
-def _certain(counts: FloatArray, noise: float) -> float:
+def certain_count(counts: FloatArray, noise: float) -> float:
     """Threshold that noise alone exceeds with small probability, in any bin or window of all histograms."""
     return noise * float(ndtri(1 - _FALSE / (len(_WIDTHS) * counts.size)))
 
 
-def _windows(
+def windows_of(
     column: FloatArray, certain: float, taken: NDArray[np.bool_]
 ) -> Iterator[tuple[int, int, float]]:
     """Start, width and count of the windows of a histogram with more rows than noise.
@@ -236,9 +236,9 @@ def _moments(
     """Flags of columns with most rows in range, means, spreads, from histograms (n_features, bins)."""
     n_features, n_bins = counts.shape
     seen = np.zeros_like(counts)
-    certain = _certain(counts, noise)
+    certain = certain_count(counts, noise)
     for column, heights in zip(counts, seen, strict=True):
-        for start, size, count in _windows(column, certain, np.zeros(n_bins, bool)):
+        for start, size, count in windows_of(column, certain, np.zeros(n_bins, bool)):
             heights[start : start + size] = count / size
     total = seen.sum(axis=1)
     known = total > _SEEN * n_rows

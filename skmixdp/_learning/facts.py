@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from .._engine import Asked, GaussianMechanism, Released
+from .._engine import Asked, GaussianMechanism, Released, drawn
 from .._rows import Block, Contribution, effective_columns
-from ..components import L2Clip
+from ..components import FullBatch, L2Clip
 from ..components.clipping import clip_rows
-from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
+from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray, Sampling
 from ..privacy import NoiseSource
 
 _Learned = TypeVar("_Learned")
@@ -58,17 +58,18 @@ class Learner:
     """The private rows to learn from, and the noise.
 
     ``members`` masks these ``n_rows`` among the rows of the source; None is all. ``dtype`` is that of the
-    products with rows.
+    products with rows. A query takes a batch of the ``sampling``.
     """
 
     n_rows: int
     members: NDArray[np.bool_] | None
     noise: NoiseSource
     dtype: np.dtype[Any]
+    sampling: Sampling = FullBatch()
 
     def ask(self, mechanism: GaussianMechanism, query: PrivateQuery) -> Learning[tuple[FloatArray, float]]:
         """The noisy answer to a query that takes a whole step, and the scale of its noise."""
-        mechanism.begin_step(self.members)
+        mechanism.begin_step(self.members, drawn(self.sampling, self.n_rows, self.noise, self.members))
         released = yield mechanism, query
         return released.arrays[0], mechanism.noise_scale(released.stated[0])
 

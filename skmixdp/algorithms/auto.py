@@ -149,6 +149,9 @@ class AutoRegression(AdaMix):
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         recipe = super().pieces(info, options)
+        if info.gradient_bound is not None:
+            clip = L2Clip(max(self.clip_floor, info.gradient_bound))
+            recipe = replace(recipe, query=GradientQuery(clip, FullSpace(), sum_to_zero=True))
         if info.preconditioner is not None:
             recipe = replace(recipe, update=Preconditioned(recipe.update, info.preconditioner))
         comparison = StartComparison(recipe.update, info)

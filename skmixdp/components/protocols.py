@@ -143,6 +143,8 @@ class PublicInfo:
         Released estimate of the largest eigenvalue of the private rows' second moment. None if there is none.
     preconditioner : array of shape (d_in, d_in) or None
         Released matrix for directions of descent. None if there is none.
+    gradient_bound : float or None
+        Released length that few gradients of private rows exceed. None if there is none.
     centered : bool
         Whether a public or released mean is subtracted from rows of unit length.
     of_persons : bool
@@ -157,6 +159,7 @@ class PublicInfo:
     start: Callable[[PublicData], FloatArray] | None = None
     second_moment: float | None = None
     preconditioner: FloatArray | None = None
+    gradient_bound: float | None = None
     centered: bool = False
     of_persons: bool = False
 

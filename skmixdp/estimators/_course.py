@@ -34,7 +34,14 @@ from .._learning.facts import (
     share_for,
     warn_of_few_columns,
 )
-from .._learning.targets import FEWEST, start_predicts
+from .._learning.targets import (
+    FEWEST,
+    TARGET_RELEASES,
+    bound_share,
+    noisy_gradient_bound,
+    noisy_targets,
+    start_predicts,
+)
 from .._linear import Loss, WeightedLoss, predicted_classes, with_weights, work_of_pass
 from .._rows import (
     UNCHANGED,
@@ -90,7 +97,8 @@ class FitInputs:
     None stands for ``X_known``. Noisy counts of ``n_counted`` classes balance the weights, which multiply
     ``sample_weight``; 0 counts none. ``label_share`` is the share of the squared budget for the logits (k,)
     at which labels start, ``label_logits`` once they are released; 0 releases none. ``X_unlabeled`` are
-    public rows without labels; None stands for none.
+    public rows without labels; None stands for none. ``target_share`` is the share of the squared budget for
+    centre and scale of the targets, or ``target_steps`` the number of releases of the plan for them.
     """
 
     transaction: Transaction
@@ -112,6 +120,8 @@ class FitInputs:
     label_share: float = 0.0
     label_logits: Array | None = None
     X_unlabeled: Array | None = None
+    target_share: float = 0.0
+    target_steps: int = 0
 
     @cached_property
     def X_known(self) -> Array:
@@ -238,12 +248,13 @@ class Mapped:
     """The map of a fit, and what was released of the mapped rows; None if nothing was.
 
     ``second_moment`` is their largest second moment, and ``preconditioner`` (d_in, d_in) a matrix for
-    directions of descent.
+    directions of descent. Few gradients of private rows are longer than ``gradient_bound``.
     """
 
     row_map: RowMap
     second_moment: float | None = None
     preconditioner: Array | None = None
+    gradient_bound: float | None = None
 
 
 @dataclass(frozen=True)
@@ -285,8 +296,12 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
         balanced = inputs.weighted(np.ones(len(inputs.y)))  # until the classes are counted
     if inputs.label_share:
         spent["label shares"] = inputs.label_share
+    if inputs.target_share:
+        spent["scale of the targets"] = inputs.target_share
     check, first = check_share(head, inputs), first_stage(head, balanced)
     checking = {"check of the start": check} if check else {}
+    if bounding := gradient_share(head, inputs):
+        checking["lengths of gradients"] = bounding
     rows, mapped, planned = first.rows, first.mapped, None
     if first.shares:
         ahead = head._planned(balanced, mapped, spent | first.most | checking, ahead=True)
@@ -317,6 +332,11 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
         balanced = replace(inputs, label_logits=(yield from of_rows(LabelRows(inputs), counted)))
         stage_ended(head)
         planned = None if planned is None else head._planned(balanced, mapped, spent | checking)
+    if inputs.target_share or inputs.target_steps:
+        balanced = yield from with_scaled_targets(head, inputs, learner, planned)
+        stage_ended(head)
+        rows = replace(rows, inputs=balanced)
+        planned = None if planned is None else head._planned(balanced, mapped, spent | checking)
     if planned is None:
         mapped, shares = yield from learned_map(head, replace(first, rows=rows), learner)
         spent |= shares
@@ -330,7 +350,13 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
             balanced = balanced.without_public_rows()
             alone = replace(alone, rows=replace(alone.rows, inputs=balanced))
             mapped, shares = yield from learned_map(head, alone, learner)
-            planned = head._planned(balanced, mapped, _unused(spent) | checking | shares)
+            spent = _unused(spent) | shares
+            planned = head._planned(balanced, mapped, spent | checking)
+    if bounding:
+        asked = noisy_gradient_bound(planned.run, learner, inputs.budget)
+        bound = yield from of_rows(HeadRows(balanced, planned.row_map), asked)
+        stage_ended(head)
+        planned = head._planned(balanced, replace(mapped, gradient_bound=bound), spent | checking)
     head._row_map = planned.row_map
     with FitTasks(head, planned.run.plan.n_steps) as tasks:
         run = replace(planned.run, callback=tasks)
@@ -379,6 +405,25 @@ def balanced_by_counts(inputs: FitInputs, learner: Learner, share: float) -> Cou
     if inputs.sample_weight is not None:
         weights = weights * inputs.sample_weight
     return inputs.weighted(weights, tuple(by_class.tolist()))
+
+
+def with_scaled_targets(
+    head: Any, inputs: FitInputs, learner: Learner, planned: PlannedHead | None
+) -> Course[FitInputs]:
+    """The inputs with targets of unit scale, by their noisy centre and scale."""
+    k = inputs.loss.n_outputs
+    if inputs.target_share:
+        multiplier = inputs.budget.multiplier(inputs.target_share, TARGET_RELEASES)
+    else:
+        assert planned is not None  # nothing else is released
+        learner = replace(learner, sampling=planned.run.recipe.sampling)
+        multiplier = planned.run.plan.noise_multiplier
+    mechanism = GaussianMechanism(multiplier, TARGET_RELEASES, learner.noise)
+    center, scale = yield from of_rows(LabelRows(inputs), noisy_targets(learner, k, mechanism))
+    target_map = head._set_target_scale(center, scale)
+    y = np.column_stack([target_map(inputs.y[:, :k], inputs.dtype), inputs.y[:, k:]])
+    labels = (*target_map.center.tolist(), *target_map.scale.tolist(), *inputs.labels)
+    return replace(inputs, y=y, y_pub=target_map(inputs.y_pub, np.float64), labels=labels)
 
 
 # -- the map ---------------------------------------------------------------------------------
@@ -540,6 +585,12 @@ def variance_of_mean(unit_pub: Array) -> float:
 
 
 # -- the start -------------------------------------------------------------------------------
+
+
+def gradient_share(head: Any, inputs: FitInputs) -> float:
+    """Share of the squared budget for the clip of squared loss; 0 if the algorithm has a clip of its own."""
+    learned = inputs.loss.quadratic and inputs.is_default and head._map_rules(inputs).divides
+    return bound_share(inputs.budget.mu, inputs.n_rows, inputs.table.shape[1]) if learned else 0.0
 
 
 def check_share(head: Any, inputs: FitInputs) -> float:

@@ -270,6 +270,7 @@ class LinearHead(PrivateEstimator):
             second_moment=1.0 if ahead else mapped.second_moment,
             of_persons=inputs.table.unit != "row",
             preconditioner=mapped.preconditioner,
+            gradient_bound=mapped.gradient_bound,
             centered=mapped.row_map.mean is not None,
         )
         if self.learning_rate == "auto" and not math.isfinite(info.largest_second_moment):
@@ -296,6 +297,16 @@ class LinearHead(PrivateEstimator):
         if inputs.record is not None and plan.epsilon_unamplified is not None:
             self._refuse_record("ModelMix, whose guarantee rests on mixing", "another algorithm")
         shares = {} if plan.training_share == 1 else {**spent, "training": plan.training_share}
+        if inputs.target_steps:
+            # The first releases of the plan are no steps.
+            total, left = plan.n_steps, plan.n_steps - inputs.target_steps
+            if left < 1:
+                raise ValueError(
+                    f"the budget is enough for {total} releases, and {inputs.target_steps} are needed for the "
+                    "scale of the targets; pass target_scale from prior knowledge, or a larger noise_multiplier."
+                )
+            plan = replace(plan, n_steps=left)
+            shares = {"scale of the targets": inputs.target_steps / total, "training": left / total}
         for closing, _ in plan.closings:
             shares.update(closing.shares)
         report = partial(

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._learning.targets import TARGET_RELEASES, ZEROS, target_share
 from .._linear import SquaredLoss
-from .._rows import check_targets, is_dask, labels_of
-from ..algorithms import BY_NAME, Algorithm
+from .._rows import TargetMap, check_targets, is_dask, labels_of
+from ..algorithms import BY_NAME, Algorithm, ModelMix
 from ..algorithms.auto import AutoRegression
 from ..privacy.accounting.budgets import Budget
 from ._checks import check_sample_weight, check_target_map, collect_public
@@ -29,6 +30,9 @@ Array = NDArray[Any]
 #: and epsilons from 0.01 to 10; targets that only the private side had scaled or logarithmised gave 1.6 to
 #: 7 at epsilon 1.
 _WORST_FIT = 1.5
+
+#: Of fewer given steps, none tells the scale of the targets.
+_FEWEST_STEPS = 12
 
 #: Public targets that vary less, relative to their scale, count as constant.
 _CONSTANT = 1e-12
@@ -223,13 +227,19 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
                 f"y_pub has {y_pub.shape[1]} targets per row and y has {y.shape[1]}; pass the same ones."
             )
         origin = self._check_target_scale(y.shape[1], y_pub)
-        if y_pub is not None:
-            y_pub = self._target_map(y_pub, np.float64)
-        y = self._target_map(y, self._products_dtype())
+        n_rows = table.shape[0] if members is None else int(members.sum())
+        share, steps = self._releases_of_scale(budget, n_rows, y.shape[1], y_pub)
+        if share or steps:
+            origin = "noisy"
+        else:
+            if y_pub is not None:
+                y_pub = self._target_map(y_pub, np.float64)
+            y = self._target_map(y, self._products_dtype())
         weights = check_sample_weight(data.sample_weight, len(y))
         labels = (*self._target_map.center.tolist(), *self._target_map.scale.tolist())
         rows, known = (table, y, X_pub, y_pub, members), f"centre and scale of the targets ({origin})"
         inputs = self._inputs(budget, SquaredLoss(y.shape[1]), rows, data, known, labels)
+        inputs = replace(inputs, target_share=share, target_steps=steps)
         return course(self, inputs if weights is None else inputs.weighted(weights))
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
@@ -254,20 +264,53 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         derived = (
             "those of the public targets" if y_pub is not None else "0 and 1, since nothing else is known"
         )
-        if self.target_scale is None:
-            if y_pub is not None and len(y_pub) > 1:
-                _refuse_constant(y_pub)
-            else:
-                self._warn_of_unknown_scale()
+        if self.target_scale is None and y_pub is not None and len(y_pub) > 1:
+            _refuse_constant(y_pub)
         if center is None and self.target_scale is None:
             return derived
         words = {True: "declared", False: "of the public targets" if y_pub is not None else "by default"}
         origin = "0" if not self.fit_intercept else words[center is not None]
         return f"centre {origin}, scale {words[self.target_scale is not None]}"
 
-    def _warn_of_unknown_scale(self) -> None:
+    def _releases_of_scale(
+        self, budget: Budget, n_rows: int, n_targets: int, y_pub: Array | None
+    ) -> tuple[float, int]:
+        """Share of the squared budget, or number of releases of the plan, for the scale of the targets."""
+        if self.target_scale is not None or (y_pub is not None and len(y_pub) > 1):
+            return 0.0, 0
+        if self.batch_size is None and budget.is_divisible:
+            share, steps = target_share(budget.mu, n_rows, n_targets), 0
+        else:
+            # One public row would change the plan once the scale is known. Releases that are not mixed have
+            # no place in the plan of ModelMix.
+            enough = budget.n_steps is None or budget.n_steps >= _FEWEST_STEPS
+            possible = enough and y_pub is None and not isinstance(self._chosen_algorithm(), ModelMix)
+            share, steps = 0.0, TARGET_RELEASES if possible else 0
+        if not (share or steps):
+            self._warn_of_unknown_scale("is unknown")
+        return share, steps
+
+    def _set_target_scale(self, center: Array, scale: Array) -> TargetMap:
+        """Set and return the map of the targets by their noisy centre and scale; 0 stands for unknown."""
+        if not np.all(scale > 0):
+            self._warn_of_unknown_scale("is hidden by noise")
+        elif np.any(scale < ZEROS):
+            warnings.warn(
+                "nearly all targets y are 0 and noise hides the others, so predictions are about 0; pass "
+                "target_scale from prior knowledge, a larger epsilon or public rows.",
+                UserWarning,
+                stacklevel=5,
+            )
+        known = self._target_map.center
+        if self.fit_intercept and self.target_center is None:
+            known = center
+        spread = np.hypot(scale, center - known)
+        self._target_map = TargetMap(known, np.where(scale > 0, spread, 1.0))
+        return self._target_map
+
+    def _warn_of_unknown_scale(self, why: str) -> None:
         warnings.warn(
-            "the scale of the targets y is unknown, so the fit assumes a scale of 1; pass target_scale and "
+            f"the scale of the targets y {why}, so the fit assumes a scale of 1; pass target_scale and "
             "target_center from prior knowledge, or two public rows or more.",
             UserWarning,
             stacklevel=6,

@@ -98,11 +98,19 @@ class TestUnits:
         ):
             assert words in str(fitted(**parameters).privacy_)
 
-    def test_without_public_rows_they_are_declared_or_warned_of(self):
+    def test_without_public_rows_they_are_declared_or_released(self):
         reg = MixedDPRidge(epsilon=3.0, target_center=1000.0, target_scale=150.0, random_state=0)
         assert reg.fit(X_PRIV, Y_PRIV[:, 0]).score(X_TEST, Y_TEST[:, 0]) > 0.7
+        reg.set_params(target_scale=None, target_center=None).fit(X_PRIV, Y_PRIV[:, 0])
+        assert reg.score(X_TEST, Y_TEST[:, 0]) > 0.7
+        assert "centre and scale of the targets (noisy)" in " ".join(str(reg.privacy_).split())
+        assert dict(reg.privacy_.shares)["scale of the targets"] > 0
+
+    def test_noise_may_hide_them(self):
+        """By public facts before the charge."""
+        reg = MixedDPRidge(epsilon=0.01, random_state=0)
         with pytest.warns(UserWarning, match=r"the scale of the targets y is unknown.*pass target_scale"):
-            reg.set_params(target_scale=None, target_center=None).fit(X_PRIV, Y_PRIV[:, 0])
+            reg.fit(X_PRIV, Y_PRIV[:, 0])
         assert reg._target_map.scale == 1 and "0 and 1, since nothing else is known" in " ".join(
             str(reg.privacy_).split()
         )
@@ -116,8 +124,10 @@ class TestUnits:
         assert np.all(np.isfinite(reg.predict(X_TEST)))
 
     def test_one_public_row_tells_no_scale(self):
+        reg = MixedDPRidge(epsilon=3.0).fit(X_PRIV, Y_PRIV[:, 0], X_pub=X_PUB[:1], y_pub=Y_PUB[:1, 0])
+        assert "scale of the targets" in dict(reg.privacy_.shares)
         with pytest.warns(UserWarning, match="the scale of the targets y is unknown"):
-            reg = MixedDPRidge().fit(X_PRIV, Y_PRIV[:, 0], X_pub=X_PUB[:1], y_pub=Y_PUB[:1, 0])
+            reg = MixedDPRidge(n_steps=30).fit(X_PRIV, Y_PRIV[:, 0], X_pub=X_PUB[:1], y_pub=Y_PUB[:1, 0])
         assert reg._target_map.scale == 1 and reg._target_map.center == Y_PUB[0, 0]
 
     @pytest.mark.parametrize("scale", [1e-200, 1e200])
