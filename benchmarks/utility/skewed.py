@@ -57,7 +57,7 @@ def load(name: str) -> tuple[Array, Array]:
     y = y if pd.api.types.is_numeric_dtype(y) else (y.astype(str) == "Yes")
     few = [c for c in frame if pd.api.types.is_numeric_dtype(frame[c]) or frame[c].nunique() <= 20]
     X = pd.get_dummies(frame[few], drop_first=True).to_numpy(np.float64)
-    X = X[:, (X != X[0]).any(axis=0)][:, :_MOST_COLUMNS]
+    X = X[:, (X[0] != X).any(axis=0)][:, :_MOST_COLUMNS]
     return X, y.to_numpy(np.float64)
 
 

@@ -49,6 +49,8 @@ _MARGIN = 1.1
 #: a small constant suffices, and it adds little noise; but few classes may be of very different sizes.
 _LEAST_INTERCEPT, _INTERCEPT_OF_TWO = 0.1, 0.3
 
+_ALL_ROWS = FullBatch()
+
 #: Rows have unit length; the clip enforces it.
 _CLIP = L2Clip(1.0)
 
@@ -65,7 +67,7 @@ class Learner:
     members: NDArray[np.bool_] | None
     noise: NoiseSource
     dtype: np.dtype[Any]
-    sampling: Sampling = FullBatch()
+    sampling: Sampling = _ALL_ROWS
 
     def ask(self, mechanism: GaussianMechanism, query: PrivateQuery) -> Learning[tuple[FloatArray, float]]:
         """The noisy answer to a query that takes a whole step, and the scale of its noise."""

@@ -1,4 +1,4 @@
-"""What private rows tell about targets: their scale, lengths of gradients, and noisy comparisons of heads by their losses."""
+"""What private rows tell about targets: their scale, lengths of gradients, and noisy comparisons of heads."""
 
 import math
 import warnings
@@ -13,15 +13,8 @@ from scipy.special import ndtri
 from .._engine import GaussianMechanism, Run, make_plan, training
 from .._linear import row_norms
 from .._rows import BinCounts, Block, Contribution
-from ..components.protocols import (
-    FloatArray,
-    Loss,
-    PrivateQuery,
-    PublicInfo,
-    ReleasedArray,
-    Rounds,
-    Update,
-)
+from ..components import BalancedSteps
+from ..components.protocols import FloatArray, Loss, PrivateQuery, PublicInfo, ReleasedArray, Rounds, Update
 from ..components.zeroth_order import clipped, scalars
 from ..privacy.accounting.events import Budget
 from .columns import certain_count, thinned, windows_of
@@ -51,8 +44,8 @@ FEWEST = 10
 #: Number of releases for the centre and the scale of targets.
 TARGET_RELEASES = 3
 
-#: Target for the noise in a count of :func:`noisy_targets`, the largest noise that is still useful, as parts of
-#: the rows, and the smallest and largest share of mu squared.
+#: Target for the noise in a count of targets, and the largest noise that is still useful, as parts of the
+#: rows; smallest and largest share of mu squared.
 _TARGET_ERROR, _MOST_TARGET_ERROR, _TARGET_LIMITS = 0.003, 0.03, (0.002, 0.05)
 
 #: Ends of the bins of signed magnitudes: half powers of two, up to 60 on both sides of 1.
@@ -83,8 +76,8 @@ def noisy_targets(
 ) -> Learning[tuple[FloatArray, FloatArray]]:
     """The centre and the scale (k,) of targets in any units; the scale is 0 where noise hides it.
 
-    A histogram of signed magnitudes gives the range of the bulk of the targets. Two more histograms of 64 bins
-    narrow it down. Quantiles tell the scale, so that a few targets far out do not change it.
+    A histogram of signed magnitudes gives the range of most targets, and two more histograms narrow it down.
+    Quantiles tell the scale, so that a few targets far out do not change it.
 
     *Guarantee*: ``TARGET_RELEASES`` Gaussian releases. A row adds 1 to one bin of each target, so the
     sensitivity of each is ``sqrt(k)``.
@@ -152,18 +145,20 @@ _FIRST_STEPS = 15
 _PARTS, _LEAST, _LARGEST = 2, -10, 12
 _BINS = _PARTS * (_LARGEST - _LEAST)
 
-#: Rows beyond the clip, times mu and divided by the width of a row. Fewer rows would leave more noise, and more
-#: rows more bias. On five skewed targets and five usual ones, 2 and 6 were about as good.
+#: Rows beyond the clip, times mu and divided by the width of a row. Fewer rows would leave more noise, and
+#: more rows more bias. On five skewed targets and five usual ones, 2 and 6 were about as good.
 _BEYOND = 3.0
 
-#: Largest noise in the head, ``width / (mu n_rows)``, at which a longer clip gains. Beyond it, on tables with few
-#: rows, noise costs more than the clip of Huber's loss.
+#: Largest noise in the head, ``width / (mu n_rows)``, at which a longer clip gains. With more noise, the
+#: clip of Huber's loss costs less than noise.
 _MOST_NOISE = 0.01
 
 
-def bound_share(mu: float, n_rows: int, width: int) -> float:
-    """Share of mu squared for :func:`noisy_gradient_bound`, from public facts; 0 if it would not gain."""
-    return _FIRST_SHARE + _LENGTHS_SHARE if width <= _MOST_NOISE * mu * n_rows else 0.0
+def bound_shares(mu: float, n_rows: int, width: int) -> dict[str, float]:
+    """Shares of mu squared for :func:`noisy_gradient_bound`, from public facts; none if it would not gain."""
+    if width > _MOST_NOISE * mu * n_rows:
+        return {}
+    return {"first head": _FIRST_SHARE, "lengths of gradients": _LENGTHS_SHARE}
 
 
 def noisy_gradient_bound(run: Run, learner: Learner, budget: Budget) -> Learning[float]:
@@ -178,13 +173,12 @@ def noisy_gradient_bound(run: Run, learner: Learner, budget: Budget) -> Learning
     trade-off in differential privacy".
     """
     loss, info = run.info.view.data.loss, replace(run.info, mu=budget.mu * math.sqrt(_FIRST_SHARE))
+    assert isinstance(run.recipe.steps, BalancedSteps)
     recipe = replace(run.recipe, closing=None, steps=replace(run.recipe.steps, maximum=_FIRST_STEPS))
     plan = make_plan(budget, recipe, info, run.dtype, _FIRST_SHARE)
     W = yield from training(replace(run, recipe=recipe, plan=plan, info=info))
     query = PrivateQuery(
-        points=np.nan_to_num(W),
-        contribute=partial(_lengths, loss=loss),
-        releases=(ReleasedArray(1.0),),
+        points=np.nan_to_num(W), contribute=partial(_lengths, loss=loss), releases=(ReleasedArray(1.0),)
     )
     mechanism = GaussianMechanism(budget.multiplier(_LENGTHS_SHARE), 1, learner.noise)
     counts, noise = yield from learner.ask(mechanism, query)
@@ -192,7 +186,7 @@ def noisy_gradient_bound(run: Run, learner: Learner, budget: Budget) -> Learning
     beyond = np.cumsum(counts[::-1])[::-1]
     hidden = 2 * noise * np.sqrt(np.arange(_BINS, 0, -1))
     few = beyond <= np.maximum(_BEYOND * W.shape[1] / budget.mu, hidden)
-    first = int(few.argmax()) if few.any() else _BINS
+    first = int(np.append(few, True).argmax())
     return float(2.0 ** (_LEAST + first / _PARTS))
 
 

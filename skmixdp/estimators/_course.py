@@ -34,14 +34,7 @@ from .._learning.facts import (
     share_for,
     warn_of_few_columns,
 )
-from .._learning.targets import (
-    FEWEST,
-    TARGET_RELEASES,
-    bound_share,
-    noisy_gradient_bound,
-    noisy_targets,
-    start_predicts,
-)
+from .._learning.targets import FEWEST, noisy_gradient_bound, start_predicts
 from .._linear import Loss, WeightedLoss, predicted_classes, with_weights, work_of_pass
 from .._rows import (
     UNCHANGED,
@@ -300,8 +293,7 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
         spent["scale of the targets"] = inputs.target_share
     check, first = check_share(head, inputs), first_stage(head, balanced)
     checking = {"check of the start": check} if check else {}
-    if bounding := gradient_share(head, inputs):
-        checking["lengths of gradients"] = bounding
+    checking |= (bounding := head._bound_shares(inputs))
     rows, mapped, planned = first.rows, first.mapped, None
     if first.shares:
         ahead = head._planned(balanced, mapped, spent | first.most | checking, ahead=True)
@@ -333,7 +325,7 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
         stage_ended(head)
         planned = None if planned is None else head._planned(balanced, mapped, spent | checking)
     if inputs.target_share or inputs.target_steps:
-        balanced = yield from with_scaled_targets(head, inputs, learner, planned)
+        balanced = yield from head._with_scaled_targets(inputs, learner, planned)
         stage_ended(head)
         rows = replace(rows, inputs=balanced)
         planned = None if planned is None else head._planned(balanced, mapped, spent | checking)
@@ -353,8 +345,8 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
             spent = _unused(spent) | shares
             planned = head._planned(balanced, mapped, spent | checking)
     if bounding:
-        asked = noisy_gradient_bound(planned.run, learner, inputs.budget)
-        bound = yield from of_rows(HeadRows(balanced, planned.row_map), asked)
+        rows = HeadRows(balanced, planned.row_map)
+        bound = yield from of_rows(rows, noisy_gradient_bound(planned.run, learner, inputs.budget))
         stage_ended(head)
         planned = head._planned(balanced, replace(mapped, gradient_bound=bound), spent | checking)
     head._row_map = planned.row_map
@@ -405,25 +397,6 @@ def balanced_by_counts(inputs: FitInputs, learner: Learner, share: float) -> Cou
     if inputs.sample_weight is not None:
         weights = weights * inputs.sample_weight
     return inputs.weighted(weights, tuple(by_class.tolist()))
-
-
-def with_scaled_targets(
-    head: Any, inputs: FitInputs, learner: Learner, planned: PlannedHead | None
-) -> Course[FitInputs]:
-    """The inputs with targets of unit scale, by their noisy centre and scale."""
-    k = inputs.loss.n_outputs
-    if inputs.target_share:
-        multiplier = inputs.budget.multiplier(inputs.target_share, TARGET_RELEASES)
-    else:
-        assert planned is not None  # nothing else is released
-        learner = replace(learner, sampling=planned.run.recipe.sampling)
-        multiplier = planned.run.plan.noise_multiplier
-    mechanism = GaussianMechanism(multiplier, TARGET_RELEASES, learner.noise)
-    center, scale = yield from of_rows(LabelRows(inputs), noisy_targets(learner, k, mechanism))
-    target_map = head._set_target_scale(center, scale)
-    y = np.column_stack([target_map(inputs.y[:, :k], inputs.dtype), inputs.y[:, k:]])
-    labels = (*target_map.center.tolist(), *target_map.scale.tolist(), *inputs.labels)
-    return replace(inputs, y=y, y_pub=target_map(inputs.y_pub, np.float64), labels=labels)
 
 
 # -- the map ---------------------------------------------------------------------------------
@@ -585,12 +558,6 @@ def variance_of_mean(unit_pub: Array) -> float:
 
 
 # -- the start -------------------------------------------------------------------------------
-
-
-def gradient_share(head: Any, inputs: FitInputs) -> float:
-    """Share of the squared budget for the clip of squared loss; 0 if the algorithm has a clip of its own."""
-    learned = inputs.loss.quadratic and inputs.is_default and head._map_rules(inputs).divides
-    return bound_share(inputs.budget.mu, inputs.n_rows, inputs.table.shape[1]) if learned else 0.0
 
 
 def check_share(head: Any, inputs: FitInputs) -> float:

@@ -302,8 +302,9 @@ class LinearHead(PrivateEstimator):
             total, left = plan.n_steps, plan.n_steps - inputs.target_steps
             if left < 1:
                 raise ValueError(
-                    f"the budget is enough for {total} releases, and {inputs.target_steps} are needed for the "
-                    "scale of the targets; pass target_scale from prior knowledge, or a larger noise_multiplier."
+                    f"the budget is enough for {total} releases, and the scale of the targets needs "
+                    f"{inputs.target_steps} before the first step; pass target_scale from prior knowledge, "
+                    "or a larger noise_multiplier."
                 )
             plan = replace(plan, n_steps=left)
             shares = {"scale of the targets": inputs.target_steps / total, "training": left / total}
@@ -322,6 +323,10 @@ class LinearHead(PrivateEstimator):
         )
         run = Run(recipe, plan, info, inputs.transaction.noise, inputs.dtype, members=inputs.members)
         return PlannedHead(run, mapped.row_map, report, adjustment)
+
+    def _bound_shares(self, inputs: FitInputs) -> dict[str, float]:
+        """Shares of the squared budget for a length that few gradients exceed; empty if none is needed."""
+        return {}
 
     def _calibration(self, inputs: FitInputs, row_map: RowMap, info: PublicInfo) -> Calibration:
         """Corrections of the trained head; a regression has none."""

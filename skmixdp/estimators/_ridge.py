@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._learning.targets import TARGET_RELEASES, ZEROS, target_share
+from .._engine import Course, GaussianMechanism, of_rows
+from .._learning.facts import Learner
+from .._learning.targets import TARGET_RELEASES, ZEROS, bound_shares, noisy_targets, target_share
 from .._linear import SquaredLoss
 from .._rows import TargetMap, check_targets, is_dask, labels_of
 from ..algorithms import BY_NAME, Algorithm, ModelMix
 from ..algorithms.auto import AutoRegression
 from ..privacy.accounting.budgets import Budget
 from ._checks import check_sample_weight, check_target_map, collect_public
-from ._course import course
+from ._course import FitInputs, LabelRows, PlannedHead, course
 from ._fit import FitCourse, FitData, fit_one
 from ._linear import LinearHead
 from ._outputs import lazy_result
@@ -290,8 +292,30 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
             self._warn_of_unknown_scale("is unknown")
         return share, steps
 
-    def _set_target_scale(self, center: Array, scale: Array) -> TargetMap:
-        """Set and return the map of the targets by their noisy centre and scale; 0 stands for unknown."""
+    def _with_scaled_targets(
+        self, inputs: FitInputs, learner: Learner, planned: PlannedHead | None
+    ) -> Course[FitInputs]:
+        """The inputs with targets of unit scale, by their noisy centre and scale."""
+        k = inputs.loss.n_outputs
+        if inputs.target_share:
+            multiplier = inputs.budget.multiplier(inputs.target_share, TARGET_RELEASES)
+        else:
+            assert planned is not None  # no other release comes before the steps
+            learner = replace(learner, sampling=planned.run.recipe.sampling)
+            multiplier = planned.run.plan.noise_multiplier
+        mechanism = GaussianMechanism(multiplier, TARGET_RELEASES, learner.noise)
+        asked = noisy_targets(learner, k, mechanism)
+        self._set_target_scale(*(yield from of_rows(LabelRows(inputs), asked)))
+        y = np.column_stack([self._target_map(inputs.y[:, :k], inputs.dtype), inputs.y[:, k:]])
+        labels = (*self._target_map.center.tolist(), *self._target_map.scale.tolist(), *inputs.labels)
+        return replace(inputs, y=y, y_pub=self._target_map(inputs.y_pub, np.float64), labels=labels)
+
+    def _bound_shares(self, inputs: FitInputs) -> dict[str, float]:
+        learned = inputs.is_default and self._map_rules(inputs).divides
+        return bound_shares(inputs.budget.mu, inputs.n_rows, inputs.table.shape[1]) if learned else {}
+
+    def _set_target_scale(self, center: Array, scale: Array) -> None:
+        """Set the map of the targets by their noisy centre and scale; a scale of 0 is unknown."""
         if not np.all(scale > 0):
             self._warn_of_unknown_scale("is hidden by noise")
         elif np.any(scale < ZEROS):
@@ -306,7 +330,6 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
             known = center
         spread = np.hypot(scale, center - known)
         self._target_map = TargetMap(known, np.where(scale > 0, spread, 1.0))
-        return self._target_map
 
     def _warn_of_unknown_scale(self, why: str) -> None:
         warnings.warn(

@@ -78,15 +78,17 @@ def test_stages_of_a_classifier(monkeypatch, table, public, geometry, row_norm, 
 @pytest.mark.covering
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("public", N_PUBLIC)
+@pytest.mark.parametrize("scale", [2.0, None])
 @pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
-def test_stages_of_a_regression(monkeypatch, table, public, relation):
+def test_stages_of_a_regression(monkeypatch, table, public, scale, relation):
     needs_opendp(relation)
     noise, neighboring = relation
     log = watch(monkeypatch)
     head = fitted(
-        MixedDPRidge(**TERMS, target_scale=2.0, noise=noise, neighboring=neighboring), table, public
+        MixedDPRidge(**TERMS, target_scale=scale, noise=noise, neighboring=neighboring), table, public
     )
     assert_adds_up(log, head.privacy_)
+    assert ("scale of the targets" in names_of(head)) == (public == "none" and scale is None)
     assert ("columns" in names_of(head)) == (public not in KNOWN and noise == "float")
     assert "temperature" not in names_of(head)
 

@@ -66,9 +66,7 @@ def path_of(kind, table, public, option):
     if option == "left out":
         y_pub = -y_pub if kind == "ridge" else (y_pub + 1) % K
     known = (table_of(X_PUB, table)[:n_public], y_pub[:n_public]) if n_public else ()
-    if kind == "ridge" and not n_public:
-        parameters["target_scale"] = 2.0
-    elif kind != "ridge":
+    if kind != "ridge":
         parameters["classes"] = range(K)
 
     def path(private, calls):

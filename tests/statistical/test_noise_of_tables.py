@@ -25,7 +25,10 @@ WIDE = np.column_stack([X, rng.normal(size=(N, 12))])
 TABLE = X * np.where(np.arange(D) < 1, 1e4, 1.0)
 #: Releases of each stage.
 STAGES = {
+    "scale of the targets": 3,
     "columns": 3,
+    "first head": 15,
+    "lengths of gradients": 1,
     "check of the start": 1,
     "mean": 1,
     "directions": 3,
@@ -36,7 +39,13 @@ STAGES = {
 
 
 def sensitivities(n_features):
-    return {"columns": math.sqrt(n_features), "second moment": 1.0, "temperature": math.sqrt(8)}
+    return {
+        "scale of the targets": math.sqrt(2),  # of two targets
+        "columns": math.sqrt(n_features),
+        "lengths of gradients": 1.0,
+        "second moment": 1.0,
+        "temperature": math.sqrt(8),
+    }
 
 
 def classifier(X, *public, **parameters):
@@ -78,8 +87,8 @@ PATHS = {
     "geometry": (20, lambda: terms(classifier(TABLE, geometry=True)), {"columns", "temperature"}),
     "regression": (
         20,
-        lambda: terms(MixedDPRidge(target_scale=1.0, **TERMS).fit(TABLE, X[:, :2])),
-        {"columns", "second moment"},
+        lambda: terms(MixedDPRidge(**TERMS).fit(TABLE, X[:, :2])),
+        {"scale of the targets", "columns", "second moment", "first head", "lengths of gradients"},
     ),
     "scaler": (1, scaler, {"columns"}),
 }
