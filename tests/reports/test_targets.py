@@ -1,0 +1,141 @@
+"""Regressions of targets as people have them: in any units, skewed, rare, constant, with values far out."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from skmixdp import MixedDPRidge
+
+N = 6000
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(2 * N, 4))
+SIGNAL = X @ [0.7, 0.4, 0.0, -0.2]
+Y = SIGNAL + 0.6 * RNG.normal(size=2 * N)
+
+
+def fitted(y, rows=X, y_rows=slice(N), **parameters):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return MixedDPRidge(**{"epsilon": 1.0, "random_state": 0, **parameters}).fit(rows[:N], y[y_rows])
+
+
+UNITS = {
+    "dollars": (10_000.0, 50_000.0),
+    "micrometres": (1e-6, 0.0),
+    "molecules": (1e6, 0.0),
+    "Julian dates": (40.0, 2_460_000.0),
+    "negative degrees": (-5.0, -80.0),
+    "unit scale": (1.0, 0.0),
+    "large and far": (1e12, 1e13),
+    "tiny and far": (1e-9, 1e-7),
+    "years": (15.0, 1990.0),
+}
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_targets_in_any_units(unit):
+    scale, shift = UNITS[unit]
+    y = scale * Y + shift
+    unknown = fitted(y).score(X[N:], y[N:])
+    known = fitted(y, target_scale=abs(scale), target_center=shift).score(X[N:], y[N:])
+    assert unknown > known - 0.03 and unknown > 0.5
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"noise": "discrete", "random_state": None},
+        {"batch_size": 500},
+        {"n_steps": 40},
+        {"epsilon": None, "noise_multiplier": 20.0, "n_steps": 40},
+        {"algorithm": "adamix"},
+        {"algorithm": "noisy-gd"},
+        {"algorithm": "pda-dpmd"},
+        {"algorithm": "modelmix"},
+        {"fit_intercept": False, "row_norm": "clip"},
+    ],
+    ids=str,
+)
+def test_dollars_with_other_parameters(parameters):
+    if parameters.get("noise") == "discrete":
+        pytest.importorskip("opendp", reason="discrete noise needs skmixdp[opendp]")
+    shift = 0.0 if "fit_intercept" in parameters else 50_000.0
+    y = 10_000 * Y + shift
+    reg = fitted(y, **parameters)
+    assert reg.score(X[N:], y[N:]) > 0.45
+    assert dict(reg.privacy_.shares)["scale of the targets"] > 0
+    if reg.n_steps is not None:
+        assert reg.n_iter_ == 37 and reg.privacy_.n_steps == 37
+
+
+def test_several_targets_in_several_units():
+    y = np.stack([1e-3 * Y, 1e5 * Y + 1e6, np.exp(Y)], axis=1)
+    scores = fitted(y, epsilon=3.0).score(X[N:], y[N:])
+    assert scores > 0.4
+
+
+def test_weights_and_persons():
+    y = 10_000 * Y + 50_000
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        weighted = MixedDPRidge(epsilon=1.0, random_state=0).fit(X[:N], y[:N], sample_weight=np.ones(N))
+        groups = np.arange(N) // 2
+        persons = MixedDPRidge(epsilon=3.0, random_state=0).fit(X[:N], y[:N], groups=groups)
+    assert weighted.score(X[N:], y[N:]) > 0.5 and persons.score(X[N:], y[N:]) > 0.5
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_a_few_values_a_million_times_larger(epsilon):
+    far = np.arange(2 * N) % 100 == 0
+    y = np.where(far, 1e6 * Y, Y)
+    reg = fitted(y, epsilon=epsilon)
+    assert 0.5 < reg._target_map.scale[0] < 2
+    if epsilon == 1.0:
+        assert reg.score(X[N:][~far[N:]], y[N:][~far[N:]]) > 0.5
+
+
+@pytest.mark.parametrize("value", [0.0, 5.0, -1e6, 1e-7])
+def test_constant_targets(value):
+    predicted = fitted(np.full(2 * N, value)).predict(X)
+    np.testing.assert_allclose(predicted, value, rtol=1e-4, atol=1e-9)
+
+
+def test_hidden_rare_events_are_warned_of():
+    y = (np.arange(2 * N) % 1000 == 0).astype(float)
+    with pytest.warns(UserWarning, match="nearly all targets y are 0 and noise hides the others"):
+        reg = MixedDPRidge(epsilon=1.0).fit(X[:N], y[:N])
+    assert np.abs(reg.predict(X)).max() < 1e-6
+
+
+def test_too_few_steps_for_the_scale_are_refused_before_any_noise():
+    with pytest.raises(ValueError, match="the budget is enough for 1 releases.*pass target_scale"):
+        MixedDPRidge(epsilon=0.2, noise_multiplier=20.0).fit(X[:N], Y[:N])
+
+
+#: Skewed targets with their signal, by what they count.
+SKEWED = {
+    "rare events": lambda u: u < 0.05 + 0.03 * np.tanh(SIGNAL),
+    "visits": lambda u: np.floor(-np.log(u) * np.exp(0.6 * SIGNAL)),
+    "costs": lambda u: np.exp(0.6 * SIGNAL) * u**-0.35,
+    "delays": lambda u: np.where(u < 0.8, 0.0, 5 + 3 * SIGNAL - 10 * np.log((1 - u) / 0.2 + 1e-9)),
+    "times": lambda u: -np.log(u) * np.exp(1 + 0.5 * SIGNAL),
+    "churn": lambda u: u < 0.2 + 0.1 * np.tanh(SIGNAL),
+    "purchases": lambda u: np.where(u < 0.9, 0.0, 20 + 10 * SIGNAL),
+}
+
+
+@pytest.mark.parametrize("known", [0, 200], ids=lambda n: f"{n} public rows")
+@pytest.mark.parametrize("name", SKEWED)
+def test_skewed_targets_have_the_right_mean(name, known):
+    y = np.asarray(SKEWED[name](np.random.default_rng(1).uniform(size=2 * N)), np.float64)
+    public = {"X_pub": X[:known], "y_pub": y[:known]} if known else {}
+    squares = LinearRegression().fit(X[known:], y[known:]).score(X, y)
+    # What is rare has a mean far below its deviation, which is the unit of the noise.
+    for epsilon, mean, of_deviation, r2 in ((8.0, 0.05, 0.03, 0.02), (1e6, 0.02, 0.0, 0.005)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            reg = MixedDPRidge(epsilon=epsilon, random_state=0).fit(X[known:], y[known:], **public)
+        assert reg.predict(X).mean() == pytest.approx(y.mean(), mean, abs=of_deviation * y.std())
+        assert reg.score(X, y) > squares - r2
