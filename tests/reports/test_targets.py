@@ -110,7 +110,7 @@ def test_hidden_rare_events_are_warned_of():
 
 
 def test_too_few_steps_for_the_scale_are_refused_before_any_noise():
-    with pytest.raises(ValueError, match="the budget is enough for 1 releases.*pass target_scale"):
+    with pytest.raises(ValueError, match=r"the budget is enough for 1 releases.*pass target_scale"):
         MixedDPRidge(epsilon=0.2, noise_multiplier=20.0).fit(X[:N], Y[:N])
 
 
