@@ -83,10 +83,13 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
         With scores on public rows: whether to fit the winner once more, with all public rows. This fit is
         part of the charge. Otherwise the best trial is the result.
     n_jobs : int or None, default=None
-        Number of trials that run at a time.
+        Number of trials that run at a time. Each process gets a copy of the rows in its memory; none is
+        written to a file.
     memory : str, Path, joblib.Memory or None, default=None
         Folder on a local disk that keeps an interrupted search. A call with the same input resumes it
-        without a second charge. The folder holds unreleased results: protect it like the private rows.
+        without a second charge. Until the search ends, it has a folder there that only its owner can read,
+        with unreleased results and a hash of the rows. An interruption leaves it there. Protect it like the
+        private rows.
     ledger : LedgerDataset or None, default=None
         The ledger entry of the data set in ``X``, such as ``PrivacyLedger("ledger.sqlite")["patients"]``.
         The whole search is charged once, before the first trial.
@@ -360,8 +363,10 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
                 jobs = (delayed(run_secret_trial)(cached, *trial) for trial in named)
             else:
                 jobs = (delayed(cached)(*trial) for trial in named)
-            # verbose=0 overrides joblib's context: messages would count the trials.
-            results = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(jobs)
+            # verbose=0 overrides joblib's context: messages would count the trials. Without max_nbytes=None,
+            # joblib writes the rows to files that others can read and that stay if its processes are killed.
+            run = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0, max_nbytes=None)
+            results = run(jobs)
             # A bar would count trials whose number is secret.
             options = {"total": len(trials), "desc": type(self).__name__, "unit": "fit"}
             hidden = plan.strategy == "random"

@@ -176,7 +176,8 @@ def public_cross_val_score(
         delayed(_fit_and_score)(clone(estimator), X, y, scorer, train, test)
         for train, test in splitter.split(np.zeros(len(scorer.y)), scorer.y)
     )
-    return np.array(Parallel(n_jobs=n_jobs)(jobs))
+    # Without max_nbytes=None, joblib writes the private rows to files that others can read.
+    return np.array(Parallel(n_jobs=n_jobs, max_nbytes=None)(jobs))
 
 
 def _fit_and_score(

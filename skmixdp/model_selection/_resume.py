@@ -5,17 +5,20 @@ between two results and be charged for one. So a search is resumed only if it re
 
 Its plan (which candidates, how many) is on disk from its charge until its end, under a lock that dies with
 the process. While the plan is there, finished trials come from the cache and the others run, without a
-second charge. When the search ends, plan and trials are deleted before any result is handed out. Until then
-the folder is as confidential as the private rows, and only its owner can read it.
+second charge. When the search ends, its folder is deleted before any result is handed out. Until then it is
+as confidential as the private rows, and only its owner can read it: it holds unreleased results, and a hash
+of the rows by which the search is found again. Its name is random, so that it tells others nothing.
 
 An interruption shows nothing, so the search goes on. An error is a result, since it may depend on what the
 failed trial released. It ends the search, and the next call is charged again.
 """
 
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +36,12 @@ class Progress:
 
     def load(self) -> Any:
         """The plan of an interrupted search; None if there is none."""
-        if self._folder is None or not self._plan.exists():
-            return None
-        return joblib.load(self._plan)
+        return joblib.load(self._plan) if self.is_begun else None
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether there is a plan, so that the search can be resumed."""
+        return self._folder is not None and self._plan.exists()
 
     def save(self, plan: Any) -> None:
         """Keep a plan, now that it is charged."""
@@ -94,15 +100,24 @@ def progress_of(memory: Any, key: str) -> Iterator[Progress]:
     if location is None:
         yield Progress(None)
         return
-    folder = Path(location) / "private_search" / key
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    with closing(sqlite3.connect(folder / "lock.sqlite", timeout=0, isolation_level=None)) as connection:
+    home = Path(location) / "private_search"
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = next((path.parent for path in home.glob("*/key") if path.read_text() == key), None)
+    if folder is None:
+        folder = Path(tempfile.mkdtemp(dir=home))
+        (folder / "key").write_text(key)
+    with ExitStack() as stack:
         try:
-            connection.execute("BEGIN EXCLUSIVE")
+            lock = sqlite3.connect(folder / "lock.sqlite", timeout=0, isolation_level=None)
+            stack.enter_context(closing(lock)).execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError:
             raise RuntimeError(
                 f"memory={str(location)!r} holds this search, and another process is at it; wait for it, or "
                 "pass another memory for a search of its own."
             ) from None
-        yield Progress(folder)
+        progress = Progress(folder)
+        try:
+            yield progress
+        finally:
+            if not progress.is_begun:
+                shutil.rmtree(folder, ignore_errors=True)

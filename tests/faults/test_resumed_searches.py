@@ -4,7 +4,7 @@ import shutil
 import sqlite3
 import stat
 from concurrent.futures import BrokenExecutor
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 import numpy as np
 import pytest
@@ -159,7 +159,30 @@ def test_only_the_owner_reads_unreleased_results(search, monkeypatch, tmp_path):
         search()
     (folder,) = (tmp_path / "memory" / "private_search").iterdir()
     assert (folder / "plan.joblib").exists()
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    for path in (folder, folder.parent):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+
+
+def test_no_name_of_a_file_follows_from_the_rows(search, monkeypatch, tmp_path):
+    """Others may list names, and could compare them with those of rows that they try out."""
+    names = []
+    for number in range(2):
+        with monkeypatch.context() as patched:
+            Interrupted(patched)
+            with pytest.raises(KeyboardInterrupt):
+                search(memory=tmp_path / str(number))
+            names.append({path.name[:9] for path in (tmp_path / str(number) / "private_search").iterdir()})
+    assert names[0].isdisjoint(names[1])
+
+
+@pytest.mark.parametrize("how", ["finished", "refused", "failed"])
+def test_a_search_that_is_over_leaves_no_file(search, metric, ledger, tmp_path, how):
+    metric_refuses = {"scoring": metric} if how == "failed" else {}
+    options = {"grid": {"n_steps": [2, 0]}} if how == "refused" else metric_refuses
+    with nullcontext() if how == "finished" else pytest.raises((ValueError, RuntimeError)):
+        search(**options)
+    assert len(ledger.charges()) == (how != "refused")
+    assert list((tmp_path / "memory").rglob("*")) == [tmp_path / "memory" / "private_search"]
 
 
 def test_a_search_without_memory_keeps_nothing():

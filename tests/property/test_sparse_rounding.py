@@ -11,7 +11,8 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp._linear import SHORTEST_DIFFERENCE, sum_error
-from skmixdp._rows import Request, RowMap, SparseRows, Whitening
+from skmixdp._rows import UNCHANGED, Request, RowMap, SparseRows, Whitening
+from skmixdp._rows.sparse import SparseTable
 from tests.conftest import exactly_whitened
 
 D, K = 3, 2
@@ -91,6 +92,29 @@ def test_no_row_moves_the_rounding_by_more_than_is_stated(n, whitened):
         moved, stated, off = roundings(seed, n, whitened=whitened)
         assert moved <= stated.of(1.0)
         assert off <= stated.of(1.0)
+
+
+@pytest.mark.parametrize("d", [3, 200, 5000])
+def test_no_number_of_entries_decides_on_the_blocks(d):
+    """Other blocks round the sums of all other rows otherwise."""
+    n = 3000
+    few = sp.csr_array((np.ones(n), (np.arange(n), np.zeros(n, int))), shape=(n, d))
+    one_full = few.tolil()
+    one_full[7] = 1.0
+    many = sp.hstack([np.ones((n, min(d, 300))), sp.csr_array((n, max(d - 300, 0)))], "csr")
+    sizes = set()
+    for X in (few, one_full.tocsr(), many, sp.csr_array((n, d))):
+        assert X.shape == (n, d)
+        rows = SparseTable(X).private_rows(np.zeros(n, int), UNCHANGED, np.dtype("float32"), exact=False)
+        seen = []
+
+        def contribute(Z, block, seen=seen):
+            seen.append(len(Z))
+            return np.zeros_like(Z), None
+
+        rows.private_sums([Request(np.zeros((1, d)), contribute)])
+        sizes.add(tuple(seen))
+    assert len(sizes) == 1
 
 
 @pytest.mark.parametrize("n", [2, 5, 12])

@@ -1,5 +1,8 @@
 """Scores, evaluations, thresholds, scalers and searches of persons: what is released, charged and refused."""
 
+import pickle
+import re
+import warnings
 from typing import ClassVar
 
 import numpy as np
@@ -8,14 +11,20 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
+from skmixdp.model_selection import (
+    PrivateSearchCV,
+    PrivateThresholdClassifier,
+    _threshold,
+    private_evaluation,
+)
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger
+from tests.scan import reachable
 
 N = 400
 rng = np.random.default_rng(0)
@@ -111,6 +120,81 @@ def test_persons_who_count_once_decide_what_a_scaler_finds_without_bounds():
     groups = np.append(np.arange(2000), np.full(18000, 5))
     scaler = NoisyScaler(10.0).fit(np.vstack([usual, far]), groups=groups)
     assert np.abs(scaler.mean_).max() < 0.5 and scaler.scale_.max() < 5
+
+
+MODEL = clone(BINARY).fit(X_PUB, Y_PUB > 0)
+RELEASES = {
+    "fit": lambda delta: clone(HEAD).set_params(delta=delta).fit(X, Y, groups=GROUPS).privacy_,
+    "evaluation": lambda delta: (
+        private_evaluation(MODEL, X, Y > 0, groups=GROUPS, epsilon=1.0, delta=delta).privacy
+    ),
+    "evaluation of a regression": lambda delta: (
+        private_evaluation(
+            LinearRegression().fit(X_PUB, Y_PUB),
+            X,
+            Y,
+            groups=GROUPS,
+            epsilon=1.0,
+            delta=delta,
+            target_bounds=(0, 2),
+        ).privacy
+    ),
+    "threshold": lambda delta: (
+        PrivateThresholdClassifier(clone(BINARY).set_params(delta=delta), delta=delta)
+        .fit(X, Y > 0, groups=GROUPS)
+        .evaluation_.privacy
+    ),
+    "scaler": lambda delta: NoisyScaler(1.0, delta, bounds=(-2, 2)).fit(X, groups=GROUPS).privacy_,
+    "scaler without bounds": lambda delta: NoisyScaler(50.0, delta).fit(X, groups=GROUPS).privacy_,
+}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_delta_is_compared_with_the_number_of_persons(release):
+    """Compared with the number of rows, a warning would tell how many rows persons have."""
+    assert 1 / len(Y) < 1 / 1000 < 1 / N < 1 / 70
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        report = RELEASES[release](1 / 1000)
+    assert not any("not below 1/n" in str(warning.message) for warning in caught)
+    assert "delta is not below 1/n" not in report.warnings
+    with pytest.warns(UserWarning, match="not below 1/n"):
+        report = RELEASES[release](1 / 70)
+    assert "delta is not below 1/n" in report.warnings
+
+
+def test_no_object_holds_how_many_rows_persons_have(monkeypatch):
+    """Nor how many were held out: after a threshold, an evaluation, a search, a score and a scaler."""
+    held_out, evaluate = [], _threshold.private_evaluation
+
+    def spy(model, X, *args, **options):
+        held_out.append(len(X))
+        return evaluate(model, X, *args, **options)
+
+    monkeypatch.setattr(_threshold, "private_evaluation", spy)
+    many = np.tile(np.arange(len(Y)), 7)  # so that no count is like another number
+    rows, y, groups = X[many], Y[many], GROUPS.iloc[many]
+    threshold = PrivateThresholdClassifier(BINARY).fit(rows, y > 0, groups=groups)
+    released = [
+        threshold,
+        private_evaluation(threshold.estimator_, rows, y > 0, groups=groups, epsilon=1.0),
+        PrivateSearchCV(HEAD, {"learning_rate": [0.3, 1.0]}, strategy="grid").fit(rows, y, groups=groups),
+        NoisyScaler(bounds=(-4, 4)).fit(rows, groups=groups),
+        NoisyScaler(50.0).fit(rows, groups=groups),
+    ]
+    released[2].private_score = released[2].best_estimator_.private_score(
+        rows, y, groups=groups, noise_multiplier=9.0
+    )
+    counts = {len(y), len(y) - held_out[0], *held_out, *np.bincount(y).tolist(), int((y > 0).sum())}
+    assert min(counts) > 1000
+    for part in reachable([*released, *map(pickle.dumps, released), *map(str, released)]):
+        if isinstance(part, (int, float)):
+            assert part not in counts
+        elif isinstance(part, np.ndarray):
+            assert part.dtype.kind not in "fiu" or not np.isin(part, list(counts)).any()
+            assert len(y) not in part.shape and not {len(y) - held_out[0], *held_out} & {*part.shape}
+        elif isinstance(part, str):
+            assert not {int(number) for number in re.findall(r"\d+", part)} & counts
 
 
 # -- what is held out ----------------------------------------------------------------------

@@ -1,9 +1,12 @@
 """PrivateSearchCV: one budget for everything, in the shape of GridSearchCV."""
 
 import math
+import os
 import re
 from dataclasses import replace
+from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -18,7 +21,7 @@ from skmixdp._engine import loop, make_plan
 from skmixdp._rows import RowMap
 from skmixdp.algorithms import AdaMix, ModelMix
 from skmixdp.exceptions import BudgetExceededError
-from skmixdp.model_selection import PrivateSearchCV, _private_search, public_params
+from skmixdp.model_selection import PrivateSearchCV, _private_search, public_cross_val_score, public_params
 from skmixdp.model_selection._trials import Allowance
 from skmixdp.preprocessing import NoisyScaler, PublicOnly
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, TrialLaw, epsilon_of_event
@@ -112,6 +115,14 @@ class TestBudget:
     def test_a_single_candidate_costs_a_fit_and_its_score(self, search):
         report = search({"n_steps": [3]}, scoring="public").privacy_
         assert report.fit_epsilon == pytest.approx(2.0, rel=1e-6)
+
+
+def _seen(estimator, X, y):
+    """A metric that notes the size of the largest file of joblib while it runs."""
+    folder = Path(os.environ["FILES_OF_JOBLIB"])
+    largest = max((path.stat().st_size for path in folder.rglob("*.pkl")), default=0)
+    (folder / f"{os.getpid()}.seen").write_text(str(largest))
+    return 1.0
 
 
 def _multiplier(trial):
@@ -319,6 +330,39 @@ class TestComposition:
         assert_close(*[one.best_estimator_.coef_ for one in fitted], rounding)
         assert fitted[0].best_params_ == fitted[1].best_params_
 
+    @pytest.mark.parametrize("call", ["search", "scores"])
+    def test_no_process_gets_its_rows_by_a_file(self, rows, search, monkeypatch, call):
+        """Files of joblib can be read by others, and stay if its processes are killed."""
+        original, limits = joblib.Parallel.__init__, []
+
+        def spy(self, *args, max_nbytes="1M", **options):
+            limits.append(max_nbytes)
+            original(self, *args, max_nbytes=max_nbytes, **options)
+
+        monkeypatch.setattr(joblib.Parallel, "__init__", spy)
+        if call == "search":
+            search(strategy="random")
+        else:
+            public_cross_val_score(HEAD, rows.X, rows.y, rows.X_pub, rows.y_pub, cv=2)
+        assert limits and set(limits) == {None}
+
+    @pytest.mark.slow
+    def test_the_files_of_joblib_hold_no_rows(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("FILES_OF_JOBLIB", str(tmp_path))
+        X, y = np.random.default_rng(0).normal(size=(40_000, 8)), np.arange(40_000) % 3
+        head = clone(HEAD).set_params(classes=[0, 1, 2])
+        with joblib.parallel_config("loky", temp_folder=str(tmp_path)):
+            for mine in (True, False):
+                if mine:
+                    search = make({"n_steps": [2, 3]}, head, n_jobs=2, scoring=_seen, delta=1e-5)
+                    search.fit(X, y, X[:60], y[:60])
+                else:  # the twin: by default, joblib writes large arrays to files
+                    joblib.Parallel(n_jobs=2)(joblib.delayed(_seen)(None, X, y) for _ in range(2))
+                sizes = [int(path.read_text()) for path in tmp_path.glob("*.seen")]
+                assert sizes and (max(sizes) < X.nbytes / 2) == mine
+                for path in tmp_path.glob("*.seen"):
+                    path.unlink()
+
     def test_several_public_sources(self, rows):
         sources = (rows.X_pub[:25], rows.X_pub[25:]), (rows.y_pub[:25], rows.y_pub[25:])
         fitted = make(scoring="public").fit(rows.X, rows.y, *sources)
@@ -336,10 +380,24 @@ class TestLedger:
         assert charge.private and "PrivateSearchCV of MixedDPLogisticRegression" in charge.description
         assert fitted.privacy_.dataset == "p" and fitted.privacy_.dataset_spent == charge.spent
 
-    def test_a_seeded_search_is_recorded_as_such(self, search, tmp_path):
+    @pytest.mark.parametrize("options", [{}, {"strategy": "random"}])
+    def test_the_charge_has_the_relation_of_the_search(self, search, tmp_path, options):
+        """A replaced row costs twice the sensitivity, which a ledger knows by the relation alone."""
         ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=5, delta=DELTA)
-        search(ledger=ledger, random_state=0)
+        head = MixedDPLogisticRegression(AdaMix(), neighboring="replace_one")
+        report = search(head=head, ledger=ledger, **options).privacy_
+        (charge,) = ledger.charges()
+        assert report.neighboring == "replace_one"
+        spent = epsilon_of_event(charge.event, DELTA, "replace_one")
+        assert charge.spent == report.dataset_spent == pytest.approx(spent) == pytest.approx(report.epsilon)
+
+    @pytest.mark.parametrize("seeded", ["search", "head"])
+    def test_a_seeded_search_is_recorded_as_such(self, search, tmp_path, seeded):
+        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=5, delta=DELTA)
+        own = {"random_state": 0} if seeded == "search" else {"head": clone(HEAD).set_params(random_state=0)}
+        report = search(ledger=ledger, **own).privacy_
         assert not ledger.charges()[0].private
+        assert not report.private and report.noise == "seeded" and report.attack_success == 1
 
     def test_over_budget_nothing_is_tried(self, search, tmp_path, trials):
         ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=1, delta=DELTA)
@@ -582,17 +640,18 @@ def test_bad_rows_are_refused_in_one_sentence(rows):
             make(**options).fit(rows.X, rows.y, **({"X_pub": rows.X_pub, "y_pub": rows.y_pub} | given))
 
 
-def test_a_fit_that_costs_more_than_was_set_aside_is_stopped(search, monkeypatch):
+@pytest.mark.parametrize("factor", [2.0, 1 + 1e-6])
+def test_a_fit_that_costs_more_than_was_set_aside_is_stopped(search, monkeypatch, factor):
     """Should an estimator ask for more than its share, nothing is released."""
-    monkeypatch.setattr("skmixdp.estimators._linear.make_plan", _generous(make_plan))
+    monkeypatch.setattr("skmixdp.estimators._linear.make_plan", _generous(make_plan, factor))
     with pytest.raises(RuntimeError, match="more than was set aside"):
         search()
 
 
-def _generous(make_plan):
+def _generous(make_plan, factor):
     def plan(*args):
         made = make_plan(*args)
-        event = replace(made.event, noise_multiplier=made.event.noise_multiplier / 2)
+        event = replace(made.event, noise_multiplier=made.event.noise_multiplier / factor)
         return replace(made, event=event)
 
     return plan

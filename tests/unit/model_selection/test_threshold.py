@@ -22,7 +22,8 @@ from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, WithPublicRows
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, RowNormalizer, TableEncoder, check_pipeline
-from skmixdp.privacy import NoiseSource, PrivacyLedger
+from skmixdp.privacy import GaussianEvent, NoiseSource, NotPrivateWarning, PrivacyLedger, epsilon_of_event
+from tests.noise import watch
 
 X, Y = make_classification(6000, 6, n_informative=4, n_redundant=0, weights=[0.9], random_state=0)
 X_TEST, Y_TEST, X, Y = X[:2000], Y[:2000], X[2000:], Y[2000:]
@@ -292,6 +293,26 @@ def test_the_report_states_the_weaker_noise_and_all_warnings(epsilon):
     clf = PrivateThresholdClassifier(HEAD, epsilon=epsilon, noise="discrete").fit(X, Y)
     assert (clf.evaluation_.privacy.noise, clf.privacy_.noise) == ("discrete", "cryptographic")
     assert {*clf.estimator_.privacy_.warnings, *clf.evaluation_.privacy.warnings} < {*clf.privacy_.warnings}
+
+
+def test_a_seed_of_the_histogram_alone_is_in_the_report():
+    with pytest.warns(NotPrivateWarning):
+        clf = PrivateThresholdClassifier(HEAD, random_state=0).fit(X, Y)
+    assert clf.estimator_.privacy_.private
+    for report in (clf.evaluation_.privacy, clf.privacy_):
+        assert report.noise == "seeded" and not report.private
+
+
+@pytest.mark.parametrize("neighboring", ["add_or_remove_one", "zero_out", "replace_one"])
+def test_the_histogram_has_the_noise_of_its_relation(monkeypatch, neighboring):
+    """A row moves a count by 1, and a replaced row two counts."""
+    head = clone(HEAD).set_params(neighboring=neighboring)
+    log = watch(monkeypatch)
+    clf = PrivateThresholdClassifier(head, neighboring=neighboring, epsilon=2.0).fit(X, Y)
+    mu = (2 if neighboring == "replace_one" else 1) / log[-1].scale
+    assert epsilon_of_event(GaussianEvent(1 / mu, 1), 1e-5, "zero_out") == pytest.approx(2.0, rel=1e-5)
+    assert clf.evaluation_.noise_scale == log[-1].scale
+    assert clf.evaluation_.privacy.neighboring == clf.privacy_.neighboring == neighboring
 
 
 BAD = {

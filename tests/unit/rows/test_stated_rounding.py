@@ -7,6 +7,7 @@ import pytest
 
 from skmixdp._linear import PANEL_ROWS, Cascade, add_products, sum_error
 from skmixdp._rows import Request
+from tests.rounding import assert_close
 
 from .conftest import Holder, draw
 
@@ -57,6 +58,25 @@ def test_tensors_are_added_up_in_short_sums():
         C = torch.from_numpy(values)[:, None].repeat(1, k)
         add_tensor_products(total, C, torch.ones((n, d)))
         assert bool((total.value == values.sum(dtype=np.float64)).all())
+
+
+def test_tensors_whose_sums_are_stated_in_double_precision_are_added_in_it():
+    torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+    from skmixdp._rows.tensors import TorchRows
+
+    n = 40_000
+    values = numbers(n)
+    rows = TorchRows(
+        torch.from_numpy(np.column_stack([np.ones(n, np.float32), values - 1])), np.zeros(n, int)
+    )
+    thirds = np.float32(1 / 3)  # whose products with the values have more bits than single precision holds
+
+    def contribute(Z, block):
+        return Z * thirds, None
+
+    ((matrix, _),) = rows.private_sums([Request(np.ones((1, 2), np.float32), contribute, panel_rows=0)])
+    weights = (values * thirds).astype(np.float64)
+    assert_close(matrix[0], [weights.sum(), weights @ (values - 1.0)], 1e-13)
 
 
 def test_long_sums_in_single_precision_would_be_found():
