@@ -98,8 +98,8 @@ def private_evaluation(
     neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
         Which data sets count as neighbours. The number of private rows is always treated as public.
     noise : {"float", "discrete"}, default="float"
-        ``"discrete"`` adds whole numbers, which have no low-order bits to attack. It needs
-        ``skmixdp[discrete]``.
+        ``"discrete"`` adds discrete Gaussian noise to exact counts, on a grid that is much finer than one
+        row. There are no low-order bits to attack. It needs ``skmixdp[discrete]``.
     ledger : LedgerDataset or None, default=None
         The ledger entry of the data set in ``X``. It is charged before anything is released.
     random_state : None, int or RandomState, default=None

@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import load_digits, make_regression
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp.exceptions import NotPrivateWarning
 
 X, Y = load_digits(return_X_y=True)
 X_PUB, Y_PUB, X_TEST, Y_TEST = X[:100], Y[:100], X[1500:], Y[1500:]
@@ -19,6 +20,16 @@ def head(**parameters):
     return MixedDPLogisticRegression(
         **{"epsilon": 2.0, "classes": range(10), "random_state": 0, **parameters}
     )
+
+
+def without_warnings():
+    """Make all warnings errors but that on the seed.
+
+    Without a seed, the noise hides by chance that the trained head of the targets is better than its start:
+    it is so by 3.8 standard deviations, in one of 17,000 fits.
+    """
+    warnings.simplefilter("error", UserWarning)
+    warnings.simplefilter("ignore", NotPrivateWarning)
 
 
 def names(fitted):
@@ -38,8 +49,8 @@ def test_rows_of_another_kind_are_left_out(changed):
 
 def test_useful_rows_are_kept():
     with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        fitted = head(random_state=None).fit(X, Y, X_PUB, Y_PUB)
+        without_warnings()
+        fitted = head().fit(X, Y, X_PUB, Y_PUB)
     assert fitted.privacy_.n_public == 100
     assert 0.002 <= dict(fitted.privacy_.shares)[CHECK] <= 0.02
 
@@ -103,8 +114,8 @@ def test_the_check_counts_the_rows_of_the_fit_alone():
     with pytest.warns(UserWarning, match="left them out"):
         fit_many([head()], rows, Y, X_PUB, Y_PUB, rows=[~useful])
     with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        fit_many([head(random_state=None)], rows, Y, X_PUB, Y_PUB, rows=[useful])
+        without_warnings()
+        fit_many([head()], rows, Y, X_PUB, Y_PUB, rows=[useful])
 
 
 # -- regressions -----------------------------------------------------------------------------
@@ -132,8 +143,8 @@ def test_targets_of_another_kind_are_left_out():
 
 def test_useful_targets_are_kept():
     with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        fitted = ridge(random_state=None).fit(*NUMBERS, KNOWN, GIVEN)
+        without_warnings()
+        fitted = ridge().fit(*NUMBERS, KNOWN, GIVEN)
     assert fitted.privacy_.n_public == 100 and names(fitted) == {CHECK, "training", "comparison"}
     assert 0.002 <= dict(fitted.privacy_.shares)[CHECK] <= 0.02
 

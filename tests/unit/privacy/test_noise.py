@@ -1,8 +1,10 @@
 import sys
 import warnings
+from itertools import chain, cycle
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from skmixdp.exceptions import NotPrivateWarning
 from skmixdp.privacy import DiscreteNoise, NoiseSource
@@ -156,3 +158,35 @@ def test_a_seed_is_warned_of_by_its_name():
         warn_of_seed(None, None)
     with pytest.warns(NotPrivateWarning, match="^--seed is set, so whoever knows it"):
         warn_of_seed(None, 0, name="--seed", stacklevel=1)
+
+
+def test_float_noise_ends_at_twelve_standard_deviations_as_the_page_of_the_guarantee_says():
+    """NumPy draws the tail from two numbers of 53 bits, and takes the first if the second is not too small."""
+    randomgen = pytest.importorskip("randomgen")
+    ones = 2**64 - 1
+
+    def draw(first):
+        """The draw in the tail for a first number, if the second is as large as it can be.
+
+        If the two are refused, it is where the tail begins.
+        """
+        numbers = chain([ones - 255, first, ones], cycle([0, ones]))  # the lowest byte 0 chooses the tail
+        generator = np.random.Generator(randomgen.UserBitGenerator(lambda _: next(numbers)))
+        return abs(generator.standard_normal())
+
+    low, high = 2**60, ones  # the largest first number that is accepted
+    while high - low > 2**11:
+        middle = (low + high) // 2
+        low, high = (middle, high) if draw(middle) > draw(0) else (low, middle)
+    assert 12.2 < draw(low) < 12.3
+    assert 2 * norm.sf(draw(low)) < 2.4e-34
+
+
+@pytest.mark.parametrize(("delta", "held"), [(1e-5, True), (1e-20, True), (0.99e-20, False), (1e-45, False)])
+def test_a_delta_below_the_reach_of_float_noise_has_a_caveat(delta, held):
+    text = "the tails of floating-point noise may be too short"
+    found = noise_caveats(NoiseSource(), 1.0, delta, 1000)
+    assert any(text in caveat for caveat in found) != held
+    if not held:
+        pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
+        assert noise_caveats(DiscreteNoise(), 1.0, delta, 1000) == ()
