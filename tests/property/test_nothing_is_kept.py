@@ -1,14 +1,19 @@
-"""No fitted object, report, pickle or file holds an exact sum of private rows, or a private row.
+"""No fitted object, report, pickle or file holds an exact sum of private rows, a private row, or a digest.
 
 Exact sums are recorded where they are computed, before their noise. They are then searched in all that can be
 reached from what a fit returns, hidden attributes and closures too, and in the bytes of everything that is
-written. Rows are searched in the same way.
+written. Rows are searched in the same way, and so are usual digests of the rows and of the labels, also in
+the names of files.
 """
 
+import functools
+import hashlib
 import io
 import pickle
 import secrets
+import stat
 import warnings
+from itertools import count
 
 import joblib
 import numpy as np
@@ -17,9 +22,14 @@ import scipy.sparse as sp
 from sklearn.ensemble import VotingClassifier
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
-from skmixdp.estimators import fit_many
+from skmixdp.estimators import fit_many, resumable
 from skmixdp.inspection import ensemble_report, model_card
-from skmixdp.model_selection import PrivateSearchCV
+from skmixdp.model_selection import (
+    PrivateSearchCV,
+    PrivateThresholdClassifier,
+    _private_search,
+    private_evaluation,
+)
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 from tests.noise import watch
@@ -92,7 +102,28 @@ def voters(ledger):
     return VotingClassifier([("a", head), ("b", head)]).fit(X, Y)
 
 
+def thresholds(ledger, groups=None):
+    head = MixedDPLogisticRegression(**TERMS, classes=[0, 1], ledger=ledger)
+    clf = PrivateThresholdClassifier(head, **TERMS, ledger=ledger)
+    return clf.fit(X, Y > 0, X_PUB, Y_PUB > 0, groups=groups)
+
+
 PATHS = {
+    "threshold": thresholds,
+    "threshold of persons": lambda ledger: thresholds(None, groups=np.arange(N) // 3),
+    "evaluation": lambda ledger: private_evaluation(classifier(X_PUB, Y_PUB), X, Y, **TERMS, ledger=ledger),
+    "evaluation of a regression": lambda ledger: private_evaluation(
+        MixedDPRidge(target_scale=1.0, n_steps=8, **TERMS).fit(X, X[:, 0]),
+        X,
+        X[:, 0],
+        **TERMS,
+        target_bounds=(-9.0, 9.0),
+        groups=np.arange(N) // 3,
+    ),
+    "scaler without bounds": lambda ledger: NoisyScaler(20.0, 1e-4, ledger=ledger).fit(X),
+    "persons": lambda ledger: MixedDPLogisticRegression(**TERMS, classes=range(K)).fit(
+        X, Y, X_PUB, Y_PUB, groups=np.arange(N) // 3
+    ),
     "counts": counts,
     "no public rows": lambda ledger: classifier(ledger=ledger),
     "geometry": lambda ledger: classifier(X_PUB, Y_PUB, geometry=True),
@@ -126,7 +157,9 @@ def written(outcome, tmp_path):
         if hasattr(head, "privacy_"):
             report = head.privacy_
             texts += [str(report), report.to_json(), report._repr_html_(), str(report.to_dict())]
-        if not isinstance(head, NoisyScaler):
+        if hasattr(head, "privacy"):
+            texts += [str(head), str(head.privacy), head.privacy.to_json()]
+        elif not isinstance(head, NoisyScaler | PrivateThresholdClassifier):
             card = model_card(head)
             texts += [str(card), card.to_markdown()]
         if isinstance(head, VotingClassifier):
@@ -141,9 +174,34 @@ def written(outcome, tmp_path):
             pytest.importorskip("onnx", reason="needs skmixdp[onnx]")
             for dtype in ("float64", "float32"):
                 files[f"onnx {dtype}"] = head.to_onnx(dtype=dtype).SerializeToString()
-    for path in tmp_path.glob("ledger*"):
-        files[path.name] = path.read_bytes()
-    return files
+    return files | on_disk(tmp_path)
+
+
+def on_disk(folder):
+    """The bytes of all files in a folder, by their names, and the names themselves."""
+    paths = sorted(folder.rglob("*"))
+    names = "\n".join(str(path.relative_to(folder)) for path in paths)
+    return {"names": names.encode()} | {str(path): path.read_bytes() for path in paths if path.is_file()}
+
+
+def digests():
+    """What usual hashes make of the rows, of the labels and of planted rows, as bytes and as text."""
+    found = []
+    for array in (X, X.astype(np.float32), Y, *X[PLANTED]):
+        for values in (array, (array,), {"X": array}):
+            found.append(joblib.hash(values))
+            found.append(joblib.hash(values, hash_name="sha1"))
+        for name in ("md5", "sha1", "sha256", "blake2b", "sha512"):
+            written = (array.tobytes(), np.asfortranarray(array).tobytes("F"), pickle.dumps(array))
+            found += [hashlib.new(name, data).hexdigest() for data in written]
+    return [part for text in found for part in (text[:16].encode(), bytes.fromhex(text[:16]))]
+
+
+DIGESTS = digests()
+
+
+def digests_in(data):
+    return [digest for digest in DIGESTS if digest in data]
 
 
 @pytest.mark.parametrize("name", PATHS)
@@ -159,6 +217,77 @@ def test_no_exact_sum_and_no_row_is_kept(monkeypatch, tmp_path, capfd, name):
     printed = "".join(capfd.readouterr()) + "".join(str(one.message) for one in warned)
     files = {**written(outcome, tmp_path), "printed": printed.encode()}
     assert {file: found for file, data in files.items() if (found := needles.in_bytes(data))} == {}
+    assert {file: found for file, data in files.items() if (found := digests_in(data))} == {}
+    texts = [part.encode() for part in reachable(outcome) if isinstance(part, str)]
+    assert not digests_in(b"\n".join(texts))
+
+
+def interrupt(monkeypatch, owner, name, number):
+    """Interrupt the call of this number."""
+    original, calls = getattr(owner, name), count(1)
+
+    @functools.wraps(original)  # joblib looks at the signature
+    def call(*args):
+        if next(calls) == number:
+            raise KeyboardInterrupt
+        return original(*args)
+
+    monkeypatch.setattr(owner, name, call)
+
+
+def test_an_interrupted_fit_leaves_released_numbers_alone(monkeypatch, tmp_path):
+    ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=99.0, delta=1e-3)
+    log = watch(monkeypatch)
+    interrupt(monkeypatch, NoiseSource, "normal", 4)
+    head, path = MixedDPLogisticRegression(**TERMS, classes=range(K), ledger=ledger), tmp_path / "fit"
+
+    def run():
+        with resumable(path):
+            head.fit(X, Y, X_PUB, Y_PUB)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    files = on_disk(tmp_path)
+    assert str(path) in files
+    needles = Needles([*(release.exact for release in log), *X[PLANTED]], N)
+    for data in files.values():
+        assert not needles.in_bytes(data) and not digests_in(data)
+    run()
+    assert not path.exists() and len(ledger.charges()) == 1
+    needles = Needles([*(release.exact for release in log), *X[PLANTED]], N)
+    for data in written(head, tmp_path).values():
+        assert not needles.in_bytes(data) and not digests_in(data)
+
+
+def test_an_interrupted_search_leaves_one_folder_that_only_its_owner_reads(monkeypatch, tmp_path):
+    search = PrivateSearchCV(
+        MixedDPLogisticRegression(classes=range(K), delta=1e-4),
+        {"class_weight": [None, "balanced"]},
+        epsilon=20.0,
+        strategy="grid",
+        memory=tmp_path / "memory",
+    )
+    log = watch(monkeypatch)
+    interrupt(monkeypatch, _private_search, "run_trial", 2)
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB)
+    assert not digests_in(on_disk(tmp_path)["names"])
+    (folder,) = (tmp_path / "memory").iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and list(folder.iterdir())
+    search.fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB)
+    assert not list(folder.iterdir())
+    needles = Needles([*(release.exact for release in log), *X[PLANTED]], N)
+    assert needles.in_object(search) == []
+    assert not needles.in_bytes(pickle.dumps(search)) and not digests_in(pickle.dumps(search))
+
+
+@pytest.mark.parametrize("how", ["text", "bytes", "name"])
+def test_a_digest_is_found(tmp_path, how):
+    text = joblib.hash(X)
+    (tmp_path / (text if how == "name" else "file")).write_bytes(
+        {"text": text.encode(), "bytes": bytes.fromhex(text), "name": b""}[how]
+    )
+    assert sum(len(digests_in(data)) for data in on_disk(tmp_path).values()) == 1
 
 
 @pytest.mark.parametrize("name", PATHS)

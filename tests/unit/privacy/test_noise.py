@@ -161,7 +161,7 @@ def test_a_seed_is_warned_of_by_its_name():
 
 
 def test_float_noise_ends_at_twelve_standard_deviations_as_the_page_of_the_guarantee_says():
-    """NumPy draws the tail from two numbers of 53 bits, and takes the first if the second is not too small."""
+    """NumPy draws the tail from two numbers of 53 bits, and refuses the first if the second is too small."""
     randomgen = pytest.importorskip("randomgen")
     ones = 2**64 - 1
 
