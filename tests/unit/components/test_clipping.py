@@ -6,8 +6,9 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
+from skmixdp._rows import Block
 from skmixdp.components import AutomaticClip, L2Clip, L2LinfClip, LipschitzClip, PublicQuantileClip
-from skmixdp.components.clipping import deviation_norms, gradient_norms
+from skmixdp.components.clipping import clip_rows, coordinate_lengths, deviation_norms, gradient_norms
 from skmixdp.components.protocols import Clip
 from tests.conftest import make_problem
 from tests.rounding import assert_relative
@@ -95,3 +96,29 @@ def test_which_clips_weigh_tensors():
             return self
 
     assert L2LinfClip(Plain(), 2).at(view).takes_tensors is False
+
+
+@pytest.mark.parametrize("threshold", [1e-10, 1e-14])
+def test_residuals_that_become_subnormal_lengthen_no_gradient(threshold):
+    """The rounding of a subnormal number is no fixed fraction of it, and a long row multiplies it."""
+    R = np.random.default_rng(0).normal(size=(500, 3)).astype(np.float32)
+    norms = np.full(len(R), 1e30)
+    clip_rows(R, Block(None, np.zeros(len(R), int), norms), L2Clip(threshold))
+    lengths = np.linalg.norm(R.astype(np.float64), axis=1) * norms
+    assert lengths.max() <= L2Clip(threshold).sensitivity(np.dtype("float32"))
+
+
+@pytest.mark.parametrize("dtype", EPS)
+def test_lengths_of_coordinates_are_upper_bounds(dtype):
+    """Products with directions are rounded, by a part of the whole row's length."""
+    rng = np.random.default_rng(0)
+    directions = np.linalg.qr(rng.normal(size=(400, 3)))[0].astype(dtype)
+    X = rng.normal(size=(300, 400))
+    X -= X @ directions @ directions.T * (1 - 1e-6)  # hardly anything of a row is left
+    X = X.astype(dtype)
+    norms = np.linalg.norm(X.astype(np.longdouble), axis=1)
+    block = Block(X, np.zeros(len(X), int), np.asarray(norms, float))
+    C = np.ones((len(X), 1), dtype)
+    (found,) = coordinate_lengths(C, None, X @ directions, block, width=400, gain=1.0)
+    exact = np.linalg.norm(X.astype(np.longdouble) @ directions.astype(np.longdouble), axis=1)
+    assert np.all(found >= exact * (1 - 1e-12))

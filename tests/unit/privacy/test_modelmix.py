@@ -17,7 +17,9 @@ from skmixdp.privacy import (
     amplified_epsilon,
     epsilon_of,
     epsilon_of_event,
+    mu_of_event,
     noise_multiplier_for,
+    rdp_of_event,
     steps_for,
 )
 from tests.rounding import assert_relative
@@ -256,3 +258,14 @@ def test_defaults_are_the_full_batch_without_a_split():
     assert modelmix_epsilon(5.0, 20, delta=1e-5, width=30.0, **named) == plain
     for change in ({"linf_split": 2}, {"conversion": "classic"}, {"neighboring": "replace_one"}):
         assert modelmix_epsilon(5.0, 20, delta=1e-5, width=30.0, **named | change) != plain
+
+
+@pytest.mark.parametrize("neighboring", [ADD, "zero_out", REPLACE])
+def test_without_amplification_divergences_and_mu_are_those_of_the_releases(neighboring):
+    """A ledger adds these up: under replace_one they are for twice the shift."""
+    event = ModelMixEvent(2.0, 7, width=mixing.MIN_WIDTH)  # which is too narrow to claim anything
+    orders = np.array([1.5, 2.0, 32.0])
+    found = rdp_of_event(event, orders, neighboring)
+    shift = 2.0 if neighboring == REPLACE else 1.0
+    assert_relative(found, 7 * orders * (shift / 2.0) ** 2 / 2, 1e-9)
+    assert mu_of_event(event, neighboring) == pytest.approx(math.sqrt(7) * shift / 2)

@@ -200,3 +200,12 @@ def test_predictions_for_rows_that_are_not_finite_or_of_another_width(tmp_path):
         clf.predict(np.load(tmp_path / "bad.npy", mmap_mode="r"))
     with pytest.raises(ValueError, match="X has 6 features"):
         clf.predict(sp.csr_array(X[:, :6]))
+
+
+def test_rows_too_long_for_single_precision_are_refused_by_every_source(holder):
+    long, y = draw(600)
+    long[17] = 1e35
+    with pytest.raises(ValueError, match="X holds a row that is too large for float32 products"):
+        holder.source(long, y, dtype="float32")
+    long[17] = 1e29
+    holder.source(long, y, dtype="float32")

@@ -262,6 +262,33 @@ def test_rounding_of_sums_stays_within_what_is_stated(n_persons):
     assert source.sum_error(request).of(stated) < 1e-6 * stated * n_persons
 
 
+def test_rows_that_cancel_in_double_precision_do_not_hide_a_mean(monkeypatch):
+    """Squares of lengths by products of rows are off by their rounding, and may come out as 0."""
+    monkeypatch.setattr(products, "_FEWEST_OF_PERSONS", 2**62)
+    rng, n = np.random.default_rng(0), 60
+    X = np.repeat(rng.normal(size=(n, 8)), 2, axis=0)
+    X[1::2] *= 1 + 2.0**-40
+    y = np.tile([1.0, -1.0], n)[:, np.newaxis]
+    exact = np.linalg.norm(X[::2] - X[1::2], axis=1) / 2  # the difference of two rows is exact
+    W = np.zeros((1, 8))
+    found = lengths_found(X, y, np.repeat(np.arange(n), 2), n, W, SquaredLoss(1), dtype="f8")
+    assert np.all(found >= exact) and np.all(found <= 1e-6 * np.linalg.norm(X[::2], axis=1))
+
+
+@pytest.mark.parametrize("n_persons", [2, 3000])
+def test_the_stated_rounding_is_that_of_sums_in_any_order(n_persons):
+    """Higham 2002, section 4.2: n terms are off by n roundoffs each, in either of two sums."""
+    X, y, codes, W = drawn([3] * n_persons)
+    source = rows_of(X, y, codes, n_persons)
+    plain = source.sum_error(Request(W, partial(unclipped_residuals, loss=LOSS)))
+    at_once = source._places.part_rows
+    assert at_once == Places(codes, n_persons, X.shape[1]).part_rows >= min(n_persons, 64)
+    assert plain.relative >= 2 * 2.0**-53 * at_once * n_persons
+    # Before a mean is clipped, its terms may be longer by this factor.
+    clipped_means = source.sum_error(clipped(W, L2Clip(0.3)))
+    assert clipped_means.relative >= 1024 * plain.relative
+
+
 def test_rows_that_are_not_finite_or_too_long_are_refused():
     X, y, codes, _ = drawn([2, 3])
     X[0, 0] = np.nan
@@ -272,7 +299,7 @@ def test_rows_that_are_not_finite_or_too_long_are_refused():
         rows_of(X, y, codes, 2)
 
 
-def lengths_found(X, y, codes, n_persons, W, loss):
+def lengths_found(X, y, codes, n_persons, W, loss, dtype="f4"):
     """The lengths of mean gradients that a clip is given."""
     found = {}
 
@@ -281,7 +308,7 @@ def lengths_found(X, y, codes, n_persons, W, loss):
             found["lengths"] = np.array(norms)
             return super().weights(norms, largest)
 
-    rows_of(X, y, codes, n_persons).private_sums([clipped(W, Kept(0.3), loss)])
+    rows_of(X, y, codes, n_persons, dtype).private_sums([clipped(W, Kept(0.3), loss)])
     return found["lengths"]
 
 

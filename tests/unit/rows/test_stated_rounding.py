@@ -88,17 +88,24 @@ def test_long_sums_in_single_precision_would_be_found():
 
 
 @pytest.mark.covering
-@pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_no_source_states_less_than_its_precision_loses(holder, dtype, wide):
+def test_no_source_states_less_than_its_precision_loses(holder, dtype):
     X, y = draw(1500)
     rows = holder.source(X, y, dtype=dtype)
-    stated = rows.sum_error(Request(np.zeros((1, 7)), unweighted, panel_rows=0 if wide else PANEL_ROWS))
-    # Sparse rows are added in double precision, whatever theirs is.
-    least = sum_error(1500, "float64" if wide or holder.kind == "sparse" else dtype)
-    assert stated.relative >= least.relative > 0
-    assert stated.absolute >= least.absolute
-    assert stated.n_rows == 1500
+    for wide in (False, True):
+        stated = rows.sum_error(Request(np.zeros((1, 7)), unweighted, panel_rows=0 if wide else PANEL_ROWS))
+        # Sparse rows are added in double precision, whatever theirs is.
+        least = sum_error(1500, "float64" if wide or holder.kind == "sparse" else dtype)
+        assert stated.relative >= least.relative > 0
+        assert stated.absolute >= least.absolute
+        assert stated.n_rows == 1500
+
+
+@pytest.mark.parametrize("kind", ["memory", "memory map", "parquet", "dask", "torch"])
+def test_single_precision_is_stated_by_every_source(kind, tmp_path):
+    X, y = draw(1500)
+    rows = Holder(kind, tmp_path).source(X, y, dtype="float32")
+    assert rows.sum_error(Request(np.zeros((1, 7)), unweighted)) == sum_error(1500, "float32")
 
 
 @pytest.mark.covering
