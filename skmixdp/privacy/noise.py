@@ -191,7 +191,7 @@ def noise_caveats(noise: NoiseSource, epsilon: float, delta: float, n_private: i
         caveats.append("delta is not below 1/n")
     if delta < _LEAST_DELTA and noise.kind != "discrete":
         caveats.append(
-            f"delta is below {_LEAST_DELTA:g}, and the tails of floating-point noise may be too short for that"
+            f"delta is below {_LEAST_DELTA:g}, and the tails of floating-point noise may be too short for it"
         )
     return tuple(caveats)
 

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ from skmixdp.estimators import _fit, _resume
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.inspection import StepHistory
 from skmixdp.model_selection import PrivateSearchCV
-from skmixdp.privacy import NoiseSource, PrivacyLedger
+from skmixdp.privacy import NoiseSource, PrivacyLedger, event_to_json
 
 DELTA = 1e-4
 rng = np.random.default_rng(0)
@@ -347,6 +348,23 @@ def test_a_ledger_of_an_earlier_copy_is_refused(people, path, tmp_path, monkeypa
     with pytest.raises(ValueError, match=r"does not hold charge 1 .* with all its steps"), resumable(path):
         fitted(*fit, people)
     assert empty.charges() == []
+
+
+@pytest.mark.parametrize(
+    ("what", "match"), [("noise", "holds numbers with other noise"), ("event", "does not hold charge 1")]
+)
+def test_numbers_of_another_charge_are_refused(what, match, people, path, monkeypatch):
+    """A file or a ledger that was changed, or is an earlier copy in which another fit has this number."""
+    fit = begun(people, path, monkeypatch)
+    if what == "noise":
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("UPDATE released SET noise_multiplier = 1.01 * noise_multiplier")
+    else:
+        event = event_to_json(replace(people.charges()[0].event, noise_multiplier=90.0))
+        with closing(sqlite3.connect(people.ledger.path)) as connection, connection:
+            connection.execute("UPDATE charges SET event = ?", (event,))
+    with pytest.raises(ValueError, match=match), resumable(path):
+        fitted(*fit, people)
 
 
 # -- refusals --------------------------------------------------------------------------------

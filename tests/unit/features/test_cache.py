@@ -141,7 +141,16 @@ def test_shards_are_written_on_the_way(pixels, tiny, cache, monkeypatch):
 
 def test_only_the_owner_reads_a_new_cache(pixels, tiny, cache):
     tiny(cache=cache).transform(pixels)
-    assert cache.stat().st_mode & 0o077 == 0
+    for folder in (cache, *cache.iterdir()):
+        assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_only_the_owner_reads_what_is_in_a_folder_of_others(pixels, tiny, cache):
+    """The names of shards follow from the items."""
+    cache.mkdir(mode=0o755)
+    tiny(cache=cache).transform(pixels)
+    (folder,) = cache.iterdir()
+    assert folder.stat().st_mode & 0o077 == 0 and list(folder.glob("*.npz"))
     assert not [path for path in cache.rglob("*") if path.suffix == ".tmp"]
 
 

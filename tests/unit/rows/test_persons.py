@@ -275,6 +275,19 @@ def test_rows_that_cancel_in_double_precision_do_not_hide_a_mean(monkeypatch):
     assert np.all(found >= exact) and np.all(found <= 1e-6 * np.linalg.norm(X[::2], axis=1))
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_products_have_the_precision_that_is_asked_for(dtype):
+    seen = []
+
+    def contribute(Z, block):
+        seen.append((Z.dtype, block.X.dtype))
+        return None, np.zeros((len(Z), 1))
+
+    X, y, codes, W = drawn([2, 3, 1], dtype="f8")
+    rows_of(X, y, codes, 3, dtype).private_sums([Request(W, contribute)])
+    assert set(seen) == {(np.dtype(dtype), np.dtype(dtype))}
+
+
 @pytest.mark.parametrize("n_persons", [2, 3000])
 def test_the_stated_rounding_is_that_of_sums_in_any_order(n_persons):
     """Higham 2002, section 4.2: n terms are off by n roundoffs each, in either of two sums."""

@@ -92,6 +92,26 @@ def test_points_that_stay_are_answered_whether_their_products_are_kept_or_not(ho
         assert_close(sums, want.ravel())
 
 
+def test_runs_with_other_fixed_points_share_a_pass_and_no_products(holder):
+    class SomeRun:
+        pass
+
+    runs = [(SomeRun(), rng.normal(size=(3, D + 1))) for _ in range(2)]
+    source = holder.source(X, y, MAPS["all"])
+    rows = MAPS["all"](X, np.float64)
+
+    def values(Z, block):
+        return None, OuterStatistics(np.stack([block.norms, block.y], axis=1), Z.astype(np.float64))
+
+    for _ in range(2):
+        points = [np.concatenate([rng.normal(size=(2, D + 1)), fixed]) for _, fixed in runs]
+        asked = [
+            Request(of_run, values, n_fixed=3, run=run) for of_run, (run, _) in zip(points, runs, strict=True)
+        ]
+        for (_, sums), of_run in zip(source.private_sums(asked), points, strict=True):
+            assert_close(sums, (np.stack([row_norms(rows), y], axis=1).T @ (rows @ of_run.T)).ravel())
+
+
 @pytest.mark.covering("holder name")
 @pytest.mark.parametrize("dtype", CLOSE)
 @pytest.mark.parametrize("name", MAPS)
