@@ -20,6 +20,7 @@ from .accounting.events import (
     GaussianEvent,
     Neighboring,
     Noise,
+    OtherRelease,
     accountant_name,
 )
 from .accounting.selection import SearchTerms, SelectionEvent
@@ -49,6 +50,7 @@ __all__ = [
     "Noise",
     "NoiseSource",
     "NotPrivateWarning",
+    "OtherRelease",
     "PerInstanceRecord",
     "PrivacyFilter",
     "PrivacyLeakWarning",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
-from ..._utils.validation import COUNT, PROBABILITY, Number, check
+from ..._utils.validation import COUNT, POSITIVE, PROBABILITY, Number, check, number
 
 Neighboring = Literal["add_or_remove_one", "zero_out", "replace_one"]
 Noise = Literal["float", "discrete"]
@@ -23,6 +23,9 @@ NOISE: tuple[Noise, ...] = get_args(Noise)
 
 #: Multipliers of noise. Their squares, times the largest number of steps, must stay floats.
 MULTIPLIER = Number("a number from 1e-120 to 1e120", low=1e-120, high=1e120, closed="both")
+
+#: Deltas of releases of other tools, 0 for pure differential privacy.
+_DELTA = number(0, 1, closed="left")
 
 _RATE = Number("a number above 0 and at most 1, which is the full batch", low=0, high=1, closed="right")
 
@@ -147,6 +150,60 @@ class GaussianEvent:
     def rho(self, neighboring: Neighboring) -> float:
         """Zero-concentrated DP parameter at full batch: ``sum_t 1 / (2 sigma_t**2)``."""
         return 0.5 * self.n_steps * (shift_of(neighboring) / self.noise_multiplier) ** 2
+
+
+@dataclass(frozen=True)
+class OtherRelease:
+    """An (epsilon, delta)-differentially private release of another tool, such as Laplace noise on a count.
+
+    Parameters
+    ----------
+    epsilon : float
+        Epsilon that the other tool states.
+    delta : float, default=0.0
+        Its delta; 0 for pure differential privacy.
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its range.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        check("epsilon", self.epsilon, POSITIVE)
+        check("delta", self.delta, _DELTA)
+
+    @classmethod
+    def of(cls, event: Any, delta: float) -> "OtherRelease":
+        """The release of an event of dp-accounting, at a delta.
+
+        Parameters
+        ----------
+        event : dp_accounting.DpEvent
+            What the other tool releases, under the neighbouring relation of the data set to be charged.
+        delta : float
+            The delta at which to state its epsilon, above 0. Pass the epsilon of a pure mechanism by itself.
+
+        Returns
+        -------
+        OtherRelease
+            The release with the epsilon that the accountant of privacy loss distributions finds.
+
+        Raises
+        ------
+        ValueError
+            If the event has no finite epsilon at this delta.
+        """
+        from dp_accounting.pld import PLDAccountant  # it takes a second to import
+
+        check("delta", delta, PROBABILITY)
+        epsilon = float(PLDAccountant().compose(event).get_epsilon(delta))
+        if not math.isfinite(epsilon):
+            raise ValueError(f"delta={delta!r} gives {event!r} no finite epsilon; pass a larger delta.")
+        return cls(epsilon, delta)
 
 
 def accountant_name(event: Event) -> str:

@@ -10,11 +10,17 @@ from ..._utils.validation import POSITIVE, PROBABILITY, Kind, check, number
 from ..accounting import gaussian
 from ..accounting.budgets import epsilon_of_event, noise_multiplier_for
 from ..accounting.composition import COMPOSITION, Composition, PrivacyFilter, divergences_of, mu_of_event
-from ..accounting.events import NEIGHBORING, GaussianEvent, Neighboring, relation_name
+from ..accounting.events import NEIGHBORING, GaussianEvent, Neighboring, OtherRelease, relation_name
 from ..accounting.renyi import ORDERS, epsilon_of_rdp
 from ..report import attack_success
 
 _SUM = number(0, closed="both")
+
+#: The part of a limit by which sums may exceed it, by rounding.
+_SLACK = 1e-10
+
+#: What the account keeps of releases of other tools.
+_OTHERS = ("others_epsilon", "others_delta", "others_spent_epsilon", "others_spent_delta")
 
 #: Relative difference up to which sums agree, as other processors and versions of libraries round.
 _AGREEMENT = 1e-6
@@ -50,8 +56,10 @@ class Account:
     until the first charge decides. ``total`` is the filter's sum. ``divergences`` are sums of Renyi
     divergences at ``ORDERS``, or empty. ``spent`` is the smallest epsilon of a budget that would have
     admitted the charges. ``private`` tells whether the noise of all charges is secret and no leak is known.
-    ``unit`` is "row", or the column of persons whose rows are protected together. A field outside its range,
-    as in a damaged ledger, is a ValueError.
+    ``unit`` is "row", or the column of persons whose rows are protected together. ``others_epsilon`` and
+    ``others_delta`` are the part of the budget for releases of other tools, whose epsilons and deltas add up;
+    ``others_spent_epsilon`` and ``others_spent_delta`` are these sums, and ``spent`` includes the former. A
+    field outside its range, as in a damaged ledger, is a ValueError.
     """
 
     dataset: str
@@ -66,6 +74,10 @@ class Account:
     n_charges: int = 0
     private: bool = True
     unit: str = "row"
+    others_epsilon: float = 0.0
+    others_delta: float = 0.0
+    others_spent_epsilon: float = 0.0
+    others_spent_delta: float = 0.0
 
     def __post_init__(self) -> None:
         check("dataset", self.dataset, NAME)
@@ -83,26 +95,37 @@ class Account:
                 f"divergences must hold {len(ORDERS)} numbers, and hold {len(self.divergences)}."
             )
         # Unknown divergences are infinite, and so is the epsilon that they convert to.
-        sums = {"total": self.total, "spent": self.spent, "n_charges": self.n_charges}
+        sums = {name: getattr(self, name) for name in _OTHERS} | {
+            "total": self.total,
+            "spent": self.spent,
+            "n_charges": self.n_charges,
+        }
         for name, value in [*sums.items(), *(("divergences", value) for value in self.divergences)]:
             check(name, value, _SUM)
-        if self.n_charges > 0 and (self.neighboring is None or self.composition is None):
+        if not (self.others_epsilon < self.epsilon and self.others_delta < self.delta):
+            raise ValueError("the part of the budget for other tools must be smaller than the budget.")
+        undecided = self.total > 0 and self.composition is None
+        if undecided or (self.n_charges > 0 and self.neighboring is None):
             raise ValueError("an account with charges must say its neighboring and its composition.")
-        if (self.order is not None) != (self.n_charges > 0 and self.composition == "renyi"):
+        if (self.order is not None) != (self.total > 0 and self.composition == "renyi"):
             raise ValueError(f"order={self.order!r} must be set by the first charge that is summed as Renyi.")
 
     def check_agreement(self) -> None:
         """Refuse sums that contradict each other: a lowered total would admit charges beyond the budget."""
-        if self.n_charges == 0:
-            agrees = self.total == self.spent == 0 and not any(self.divergences)
+        own = self.spent - self.others_spent_epsilon
+        if self.total == 0:
+            agrees = own == 0 and not any(self.divergences) and (self.n_charges > 0 or self.spent == 0)
         elif self.order is not None:
             (at_order,) = np.array(self.divergences)[self.order == ORDERS]
             agrees = math.isclose(self.total, at_order, rel_tol=_AGREEMENT)
         elif 0 < self.total < math.inf:
             # The first charge may have spent less.
-            agrees = self.spent <= gaussian.epsilon_for(math.sqrt(self.total), self.delta) * (1 + _AGREEMENT)
+            most = gaussian.epsilon_for(math.sqrt(self.total), self._delta) + self.others_spent_epsilon
+            agrees = self.spent <= most * (1 + _AGREEMENT)
         else:
-            agrees = self.total > 0 or self.spent == 0
+            agrees = True
+        agrees &= self.others_spent_epsilon <= self.others_epsilon * (1 + _AGREEMENT)
+        agrees &= self.others_spent_delta <= self.others_delta * (1 + _AGREEMENT)
         if not agrees:
             raise ValueError(f"its total={self.total:g} contradicts its spent={self.spent:g}")
 
@@ -126,19 +149,21 @@ class Account:
                 f"neighboring={neighboring!r} is not the relation of dataset={self.dataset!r}, whose charges "
                 f"are accounted for under {self.neighboring!r}; use that one."
             )
+        if isinstance(event, OtherRelease):
+            return self._after_other(event, neighboring, private)
         rule = self._rule(event, neighboring)
         if not rule.admits(self.total, event):
             raise BudgetExceededError(self._refusal(event, rule))
         total = rule.after(self.total, event)
         divergences: tuple[float, ...] = ()
         if rule.composition == "gaussian":
-            spent = gaussian.epsilon_for(math.sqrt(total), self.delta)
+            spent = gaussian.epsilon_for(math.sqrt(total), self._delta)
         else:
             more = divergences_of(event, neighboring)
             divergences = tuple(np.nextafter(np.array(self.divergences or 0.0) + more, math.inf).tolist())
-            spent = epsilon_of_rdp(np.array(divergences), self.delta, ORDERS)
-        if self.n_charges == 0:
-            spent = min(spent, single_epsilon(event, self.delta, neighboring))
+            spent = epsilon_of_rdp(np.array(divergences), self._delta, ORDERS)
+        if self.total == 0:
+            spent = min(spent, single_epsilon(event, self._delta, neighboring))
         return replace(
             self,
             neighboring=neighboring,
@@ -146,10 +171,47 @@ class Account:
             order=rule.order,
             total=total,
             divergences=divergences,
-            spent=spent,
+            spent=spent + self.others_spent_epsilon,
             n_charges=self.n_charges + 1,
             private=self.private and private,
         )
+
+    def _after_other(self, event: OtherRelease, neighboring: Neighboring, private: bool) -> "Account":
+        """The account after a release of another tool; an error if its part of the budget is too small."""
+        epsilon, delta = (
+            math.nextafter(spent + more, math.inf) if more else spent
+            for spent, more in (
+                (self.others_spent_epsilon, event.epsilon),
+                (self.others_spent_delta, event.delta),
+            )
+        )
+        if self.repetitions(event) < 1:
+            raise BudgetExceededError(
+                f"dataset={self.dataset!r} reserves (epsilon={self.others_epsilon:g}, "
+                f"delta={self.others_delta:g}) for releases of other tools, of which "
+                f"({self.others_spent_epsilon:.4g}, {self.others_spent_delta:.4g}) is spent, and this one "
+                f"costs ({event.epsilon:g}, {event.delta:g}); reserve more by add_dataset(..., others=(epsilon, "
+                "delta)) before its first charge."
+            )
+        return replace(
+            self,
+            neighboring=neighboring,
+            spent=self.spent - self.others_spent_epsilon + epsilon,
+            n_charges=self.n_charges + 1,
+            private=self.private and private,
+            others_spent_epsilon=epsilon,
+            others_spent_delta=delta,
+        )
+
+    @property
+    def _epsilon(self) -> float:
+        """Epsilon of the part of the budget that the filter keeps."""
+        return self.epsilon - self.others_epsilon
+
+    @property
+    def _delta(self) -> float:
+        """Delta of the part of the budget that the filter keeps."""
+        return self.delta - self.others_delta
 
     def fits_left(self, epsilon: float, delta: float) -> int:
         """How many full-batch fits of this budget fit one after another."""
@@ -160,6 +222,16 @@ class Account:
 
     def repetitions(self, event: object) -> int:
         """How many charges of ``event`` fit one after another, under the relation of the data set."""
+        if isinstance(event, OtherRelease):
+            left = [
+                (most * (1 + _SLACK) - spent) / cost
+                for most, spent, cost in (
+                    (self.others_epsilon, self.others_spent_epsilon, event.epsilon),
+                    (self.others_delta, self.others_spent_delta, event.delta),
+                )
+                if cost
+            ]
+            return max(0, math.floor(min(left)))
         return self._rule(event, self.neighboring or NEIGHBORING[0]).repetitions(self.total, event)
 
     @property
@@ -171,7 +243,7 @@ class Account:
         """
         if not self.private:
             return 1.0
-        rule = None if self.neighboring is None else self._filter(self.neighboring)
+        rule = None if self.neighboring is None or self.others_epsilon else self._filter(self.neighboring)
         summed = rule is not None and rule.order is None and self.total <= rule.most
         return attack_success(self.epsilon, self.delta, math.sqrt(rule.most) if rule and summed else None)
 
@@ -180,7 +252,7 @@ class Account:
         """Epsilon of the largest full-batch Gaussian charge that still fits."""
         rule = None if self.neighboring is None else self._filter(self.neighboring)
         if rule is None:
-            return self.epsilon
+            return self._epsilon
         mu_squared = rule.limit - self.total
         if rule.order is not None:
             mu_squared *= 2 / rule.order
@@ -190,17 +262,17 @@ class Account:
         """The filter that decides on ``event``, which may be the first charge."""
         return self._filter(neighboring) or PrivacyFilter.for_first(
             event,
-            epsilon=self.epsilon,
-            delta=self.delta,
+            epsilon=self._epsilon,
+            delta=self._delta,
             neighboring=neighboring,
             composition=self.composition,
         )
 
     def _filter(self, neighboring: Neighboring) -> PrivacyFilter | None:
         """The filter of the data set; None before its first charge."""
-        if self.n_charges == 0 or self.composition is None:
+        if self.total == 0 or self.composition is None:
             return None
-        return PrivacyFilter(self.epsilon, self.delta, neighboring, self.composition, self.order)
+        return PrivacyFilter(self._epsilon, self._delta, neighboring, self.composition, self.order)
 
     def _refusal(self, event: object, rule: PrivacyFilter) -> str:
         asked = single_epsilon(event, self.delta, rule.neighboring)

@@ -127,6 +127,7 @@ class PrivacyLedger(_Shared):
         neighboring: Neighboring | None = None,
         composition: Composition | None = None,
         unit: str = "row",
+        others: tuple[float, float] | None = None,
     ) -> "LedgerDataset":
         """Add a data set and fix its budget; repeating the same call changes nothing.
 
@@ -144,6 +145,10 @@ class PrivacyLedger(_Shared):
         unit : str, default="row"
             What the budget protects: "row", or the name of the column of persons, each with all its rows.
             A charge in another unit is refused.
+        others : (epsilon, delta) or None, default=None
+            The part of the budget for releases of other tools, which are charged as
+            :class:`~skmixdp.privacy.OtherRelease`. Their epsilons and deltas add up. All other charges have
+            the rest of the budget. None reserves nothing.
 
         Returns
         -------
@@ -159,8 +164,16 @@ class PrivacyLedger(_Shared):
         check("epsilon", epsilon, POSITIVE)
         check("delta", delta, PROBABILITY)
         check("unit", unit, NAME)
+        reserved = _reserved(others, epsilon, delta)
         new = Account(
-            name, float(epsilon), float(delta), neighboring=neighboring, composition=composition, unit=unit
+            name,
+            float(epsilon),
+            float(delta),
+            neighboring=neighboring,
+            composition=composition,
+            unit=unit,
+            others_epsilon=reserved[0],
+            others_delta=reserved[1],
         )
 
         def work(connection: Connection) -> Account:
@@ -170,7 +183,7 @@ class PrivacyLedger(_Shared):
             return old or new
 
         old = self._store.transact(work, write=True)
-        for parameter in ("epsilon", "delta", "neighboring", "composition", "unit"):
+        for parameter in ("epsilon", "delta", "neighboring", "composition", "unit", *_OTHERS):
             value = getattr(new, parameter)
             if value is not None and value != getattr(old, parameter):
                 raise ValueError(
@@ -527,6 +540,26 @@ class LedgerDataset(_Shared):
     def __repr__(self) -> str:
         purpose = f".for_purpose({self.purpose!r})" if self.purpose else ""
         return f"{self.ledger!r}[{self.name!r}]{purpose}"
+
+
+#: Fields of an account for the parameter ``others``.
+_OTHERS = ("others_epsilon", "others_delta")
+
+
+def _reserved(others: Any, epsilon: float, delta: float) -> tuple[float, float]:
+    """The part of a budget for releases of other tools."""
+    if others is None:
+        return 0.0, 0.0
+    try:
+        own_epsilon, own_delta = (float(each) for each in others)
+    except (TypeError, ValueError):
+        own_epsilon = own_delta = -1.0
+    if not (0 < own_epsilon < epsilon and 0 <= own_delta < delta):
+        raise ValueError(
+            f"others={shown(others)} must be (epsilon, delta) of a part of the budget, with epsilon below "
+            f"{epsilon:g} and delta below {delta:g}; pass None to reserve nothing."
+        )
+    return own_epsilon, own_delta
 
 
 def _user() -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from ..accounting.events import GaussianEvent
+from ..accounting.events import GaussianEvent, OtherRelease
 from ..accounting.selection import SelectionEvent
 
 _Kind = TypeVar("_Kind", bound=type)
@@ -41,6 +41,7 @@ def register_event(name: str) -> Callable[[_Kind], _Kind]:
 
 
 register_event("gaussian")(GaussianEvent)
+register_event("other")(OtherRelease)
 register_event("selection")(SelectionEvent)
 
 

@@ -28,6 +28,7 @@ _COLUMNS = (
 _REPORTED = (
     *("dataset", "epsilon", "delta", "spent", "remaining", "n_charges", "private"),
     *("neighboring", "composition", "order"),
+    *("others_epsilon", "others_delta", "others_spent_epsilon", "others_spent_delta"),
 )
 
 
@@ -201,6 +202,8 @@ def _part(account: Account, charges: list[Charge]) -> str:
         "spent": f"epsilon {account.spent:.3g} (charges: {account.n_charges})",
         "left": "nothing",
     }
+    if account.others_epsilon:
+        rows["for other tools"] = _of_others(account)
     if account.remaining > 0:
         fits = account.fits_left(1.0, account.delta)
         rows["left"] = f"one full-batch fit with epsilon of about {account.remaining:.3g}"
@@ -251,11 +254,21 @@ def _no_formula(text: str) -> str:
 
 
 def _words(account: Account) -> str:
+    """How charges are composed, and what is reserved for other tools."""
+    words = {"gaussian": "Gaussian DP", "renyi": "Renyi divergences", None: "by the first charge"}
+    composed = words[account.composition]
     if account.order is not None:
-        return f"Renyi divergences of order {account.order:g}"
-    return {"gaussian": "Gaussian DP", "renyi": "Renyi divergences", None: "by the first charge"}[
-        account.composition
-    ]
+        composed += f" of order {account.order:g}"
+    return f"{composed}; others {_of_others(account)}" if account.others_epsilon else composed
+
+
+def _of_others(account: Account) -> str:
+    """What is spent of the part for other tools."""
+    spent, reserved = account.others_spent_epsilon, account.others_epsilon
+    return (
+        f"epsilon {spent:.3g} of {reserved:.3g}, delta {account.others_spent_delta:.3g} of "
+        f"{account.others_delta:.3g}"
+    )
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -26,7 +26,11 @@ CREATE TABLE accounts (
     spent REAL NOT NULL,
     n_charges INTEGER NOT NULL,
     private INTEGER NOT NULL,
-    unit TEXT NOT NULL
+    unit TEXT NOT NULL,
+    others_epsilon REAL NOT NULL,
+    others_delta REAL NOT NULL,
+    others_spent_epsilon REAL NOT NULL,
+    others_spent_delta REAL NOT NULL
 );
 CREATE TABLE charges (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

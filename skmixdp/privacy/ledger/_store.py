@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 Work = Callable[[sqlite3.Connection], Result]
 
 #: Mark a file as a ledger, with the version of its tables and of the meaning of their numbers.
-_APPLICATION, _VERSION = 0x736B6D78, 4
+_APPLICATION, _VERSION = 0x736B6D78, 5
 
 #: Seconds to wait for other writers; a charge holds the lock for milliseconds.
 _PATIENCE = 120.0

@@ -417,7 +417,7 @@ def test_a_ledger_of_another_version_is_refused(path):
     other.execute("PRAGMA user_version = 7")
     other.close()
     for use in (lambda: PrivacyLedger(path), lambda: charge(ledger)):
-        with pytest.raises(ValueError, match="of version 7 and this skmixdp knows version 4"):
+        with pytest.raises(ValueError, match="of version 7 and this skmixdp knows version 5"):
             use()
 
 
