@@ -190,8 +190,8 @@ class Account:
                 f"dataset={self.dataset!r} reserves (epsilon={self.others_epsilon:g}, "
                 f"delta={self.others_delta:g}) for releases of other tools, of which "
                 f"({self.others_spent_epsilon:.4g}, {self.others_spent_delta:.4g}) is spent, and this one "
-                f"costs ({event.epsilon:g}, {event.delta:g}); reserve more by add_dataset(..., others=(epsilon, "
-                "delta)) before its first charge."
+                f"costs ({event.epsilon:g}, {event.delta:g}); reserve more by add_dataset(..., "
+                "others=(epsilon, delta)) before its first charge."
             )
         return replace(
             self,
