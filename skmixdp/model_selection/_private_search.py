@@ -86,10 +86,9 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
         Number of trials that run at a time. Each process gets a copy of the rows in its memory; none is
         written to a file.
     memory : str, Path, joblib.Memory or None, default=None
-        Folder on a local disk that keeps an interrupted search. A call with the same input resumes it
-        without a second charge. Until the search ends, it has a folder there that only its owner can read,
-        with unreleased results and a hash of the rows. An interruption leaves it there. Protect it like the
-        private rows.
+        Folder on a local disk that keeps an interrupted search, which a call with the same input resumes
+        without a second charge. Until it ends, the search has a folder there that only its owner can read,
+        with unreleased results and a hash of the rows; an interruption leaves it there, so protect it.
     ledger : LedgerDataset or None, default=None
         The ledger entry of the data set in ``X``, such as ``PrivacyLedger("ledger.sqlite")["patients"]``.
         The whole search is charged once, before the first trial.
