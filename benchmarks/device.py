@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from skmixdp._linear import SoftmaxLoss
-from skmixdp._rows import Request
+from skmixdp._rows import PrivateQuery, Request
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 
@@ -68,7 +68,7 @@ def measure(device: Any, given: Any) -> list[dict[str, Any]]:
         rows = TorchRows(X, y)
         W = rng.standard_normal((k, given.features))
         contribute = partial(clipped_residuals, loss=SoftmaxLoss(k), clip=L2Clip(0.5))
-        request = Request(W, contribute, takes_tensors=True)
+        request = Request(PrivateQuery(W, contribute, (), takes_tensors=True))
         step = _seconds(lambda rows=rows, request=request: rows.private_sums([request]), device)
         operations = 4 * given.rows * given.features * k
         roof = max(X.nbytes / bandwidth, operations / rate)

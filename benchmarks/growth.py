@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 from skmixdp._linear import classification_loss
-from skmixdp._rows import InMemoryRows, Request
+from skmixdp._rows import InMemoryRows, PrivateQuery, Request
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 
@@ -137,7 +137,7 @@ def n_cores() -> int:
 def _seconds(n: int, d_in: int, k: int, steps: int, of: int) -> float:
     problem = make_problem(Size(n, d_in, k, 0))
     rows, loss, clip = InMemoryRows(problem.X, problem.y), classification_loss(k), L2Clip(0.5)
-    request = Request(problem.W, lambda Z, block: clipped_residuals(Z, block, loss, clip))
+    request = Request(PrivateQuery(problem.W, lambda Z, block: clipped_residuals(Z, block, loss, clip), ()))
     spent = []
     rows.private_sums([request])
     for _ in range(of):

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from skmixdp._linear import SoftmaxLoss
-from skmixdp._rows import ArrayTable, MeanClip, PersonTable, Request, RowMap
+from skmixdp._rows import ArrayTable, MeanClip, PersonTable, PrivateQuery, Request, RowMap
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals, unclipped_residuals
 
@@ -34,7 +34,7 @@ def ratios(n: int, d: int, k: int) -> list[float]:
     loss, clip = SoftmaxLoss(k), L2Clip(_THRESHOLD)
     contribute = partial(clipped_residuals, loss=loss, clip=clip)
     mean_clip = MeanClip(partial(unclipped_residuals, loss=loss), clip)
-    request = Request(W, contribute, clip_threshold=_THRESHOLD, mean_clip=mean_clip)
+    request = Request(PrivateQuery(W, contribute, (), clip_threshold=_THRESHOLD, mean_clip=mean_clip))
     times = np.empty((_TURNS, len(sources)))
     for turn in times:
         for i, source in enumerate(sources):

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._linear import SoftmaxLoss
-from skmixdp._rows import ArrayTable, PrivateRows, Request, RowMap, special_table
+from skmixdp._rows import ArrayTable, PrivateQuery, PrivateRows, Request, RowMap, special_table
 from skmixdp.components.clipping import L2Clip, clipped_residuals
 
 Array = NDArray[Any]
@@ -114,7 +114,7 @@ def peak_anonymous_mib(work: Callable[[], object]) -> float:
 def one_pass(rows: PrivateRows, W: Array, k: int = _K) -> Callable[[], object]:
     """The private part of one step."""
     loss, clip = SoftmaxLoss(k), L2Clip(0.5)
-    request = Request(W, lambda Z, block: clipped_residuals(Z, block, loss, clip))
+    request = Request(PrivateQuery(W, lambda Z, block: clipped_residuals(Z, block, loss, clip), ()))
     return lambda: rows.private_sums([request])
 
 

@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._linear import classification_loss, worker_session
-from skmixdp._rows import InMemoryRows, Request
+from skmixdp._rows import InMemoryRows, PrivateQuery, Request
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 
@@ -105,7 +105,7 @@ def _pass(size: Size, turns: int) -> dict[str, Any]:
     W = problem.W[: loss.n_outputs]
     rows = InMemoryRows(problem.held(), problem.y.astype(np.min_scalar_type(-size.k)))  # as in a fit
     query = partial(clipped_residuals, loss=loss, clip=clip)
-    request = Request(W, query, clip_threshold=clip.threshold)
+    request = Request(PrivateQuery(W, query, (), clip_threshold=clip.threshold))
     points = W.astype(X.dtype)
     C = np.ones((len(X), len(W)), X.dtype)
     flat = X.reshape(-1)

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 
 from skmixdp._linear import classification_loss
-from skmixdp._rows import InMemoryRows, Request
+from skmixdp._rows import InMemoryRows, PrivateQuery, Request
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 
@@ -24,7 +24,7 @@ def cases(problem: Problem) -> list[Case]:
     rows = InMemoryRows(problem.held(), problem.y)
 
     contribute = partial(clipped_residuals, loss=loss, clip=clip)
-    requests = [Request(W, contribute) for W in heads]
+    requests = [Request(PrivateQuery(W, contribute, ())) for W in heads]
 
     def together() -> str:
         rows.private_sums(requests)

@@ -34,7 +34,7 @@ def cases(problem: Problem) -> list[Case]:
     noise = NoiseSource(seed=0)
 
     def exact(query: PrivateQuery) -> Answer:
-        (sums,) = rows.private_sums([Request(query.points, query.contribute)])
+        (sums,) = rows.private_sums([Request(query)])
         return query.assemble([part for part in sums if part is not None])
 
     def private(query: PrivateQuery) -> Answer:

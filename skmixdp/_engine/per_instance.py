@@ -13,8 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import Block, Contribute, Contribution, Request, from_device
-from ..components.protocols import Lengths, PrivateQuery, ReleasedArray, term_lengths
+from .._rows import (
+    Block,
+    Contribute,
+    Contribution,
+    Lengths,
+    ReleasedArray,
+    Request,
+    from_device,
+    term_lengths,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -25,7 +33,8 @@ class Observation:
     Send its ``request`` in place of the query's request; it observes what rows contribute.
     """
 
-    def __init__(self, query: PrivateQuery, request: Request, n_rows: int) -> None:
+    def __init__(self, request: Request, n_rows: int) -> None:
+        query = request.query
         self._releases = query.releases
         taking_part = request.batch.mask
         self._takes_part = np.ones(n_rows, dtype=bool) if taking_part is None else taking_part
@@ -35,12 +44,11 @@ class Observation:
             self._measure = Lengths(term_lengths)
         self.request = replace(request, observe=self._observe)
         if self._measure is not None and self._measure.points is not None:
-            self._n_asked = len(request.points)
-            mean_clip = request.mean_clip
-            self.request = replace(
-                self.request,
-                points=np.concatenate([request.points, self._measure.points]),
-                contribute=self._of_asked(request.contribute),
+            self._n_asked = len(query.points)
+            mean_clip = query.mean_clip
+            self.request = self.request.with_query(
+                points=np.concatenate([query.points, self._measure.points]),
+                contribute=self._of_asked(query.contribute),
                 mean_clip=mean_clip and replace(mean_clip, contribute=self._of_asked(mean_clip.contribute)),
             )
 

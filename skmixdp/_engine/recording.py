@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import UNCHANGED, ArrayTable, InMemoryRows, PersonTable, PrivateRows, Request
-from ..components.protocols import FloatArray, PrivateQuery
+from .._rows import UNCHANGED, ArrayTable, InMemoryRows, PersonTable, PrivateQuery, PrivateRows, Request
+from ..components.protocols import FloatArray
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,6 @@ class KnownRows:
     def answer(self, release: RecordedRelease) -> tuple[FloatArray, ...]:
         """Contribution of these rows to the released arrays."""
         query = release.query
-        request = Request(query.points, query.contribute, mean_clip=query.mean_clip)
-        (sums,) = self._rows.private_sums([request])
+        (sums,) = self._rows.private_sums([Request(query)])
         arrays = query.assemble([part for part in sums if part is not None])
         return tuple(np.asarray(array, dtype=np.float64) for array in arrays)

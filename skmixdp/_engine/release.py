@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import Batch, PrivateRows, Request, sum_resolution
-from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
+from .._rows import Batch, PrivateQuery, PrivateRows, ReleasedArray, Request, sum_resolution
+from ..components.protocols import FloatArray
 from ..privacy import NoiseSource
 from .per_instance import Observation
 from .recording import RecordedRelease, current_recorder
@@ -63,18 +63,7 @@ class GaussianMechanism:
                 raise RuntimeError("discrete noise needs rows on a grid.")
             bound = max(part.sensitivity for part in query.releases)
             resolution = sum_resolution(rows.n_rows, rows.grid, bound)
-        return Request(
-            query.points,
-            query.contribute,
-            self._batch,
-            resolution,
-            panel_rows=query.panel_rows,
-            n_fixed=query.n_fixed,
-            run=self,  # whose products with the rows a source may keep
-            takes_tensors=query.takes_tensors,
-            clip_threshold=query.clip_threshold,
-            mean_clip=query.mean_clip,
-        )
+        return Request(query, self._batch, resolution, run=self)  # whose products a source may keep
 
     def add_noise(
         self, query: PrivateQuery, arrays: Sequence[FloatArray], grid: float | None
@@ -113,8 +102,7 @@ def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQ
         requests = [recorder.without_absent(request, rows) for request in requests]
     watched: list[Observation] = []
     if rows.record is not None:
-        queries = [query for _, query in asked]
-        watched = [Observation(q, r, rows.n_rows) for q, r in zip(queries, requests, strict=True)]
+        watched = [Observation(request, rows.n_rows) for request in requests]
         requests = [observation.request for observation in watched]
     sums = rows.private_sums(requests)
     answers = []

@@ -21,12 +21,16 @@ from .source import (
     Contribute,
     Contribution,
     Labels,
+    Lengths,
     MeanClip,
     OuterStatistics,
+    PrivateQuery,
     PrivateRows,
+    ReleasedArray,
     Request,
     Sums,
     Table,
+    term_lengths,
     truncated,
 )
 from .sparse import SparseRows, check_indices

@@ -76,10 +76,10 @@ def answer(
     ``products`` says what must be multiplied for each request; None is all of its points.
     """
     if products is None:
-        products = [(request.points, None) for request in requests]
+        products = [(request.query.points, None) for request in requests]
     asked = np.concatenate([computed for computed, _ in products])
     points = (asked if whitening is None else whitening(asked)).astype(dtype, order="F")
-    narrow = min(len(request.points) for request in requests) < _NARROW
+    narrow = min(len(request.query.points) for request in requests) < _NARROW
     buffer = np.empty(0, dtype)
     ends = np.cumsum([len(computed) for computed, _ in products])
     gathered = all(request.batch.taken is not None for request in requests)
@@ -101,12 +101,12 @@ def answer(
             products_of_request = Z[:, end - len(computed) : end]
             if complete is not None:
                 products_of_request = complete(visit.rows, products_of_request)
-            C, S = request.contribute(products_of_request, visit.block)
+            C, S = request.query.contribute(products_of_request, visit.block)
             C, S = (_masked(part, request, masks[index], visit.rows) for part in (C, S))
             if request.observe is not None:
                 request.observe(visit.rows, visit.block, products_of_request, (C, S))
             if C is not None:
-                weighted.setdefault(request.panel_rows, []).append(C)
+                weighted.setdefault(request.query.panel_rows, []).append(C)
                 widths[index] = C.shape[1]
             if isinstance(S, (OuterStatistics, BinCounts)):
                 vectors[index].add(S.sums())
@@ -124,8 +124,8 @@ def answer(
     for request, width, vector in zip(requests, widths, vectors, strict=True):
         matrix = None
         if width:
-            rest = totals[request.panel_rows]
-            matrix, totals[request.panel_rows] = rest[:width], rest[width:]
+            rest = totals[request.query.panel_rows]
+            matrix, totals[request.query.panel_rows] = rest[:width], rest[width:]
             matrix = matrix if whitening is None else whitening(matrix)
         sums.append((matrix, vector.value))
     return sums
@@ -226,7 +226,7 @@ def stated_error(
     return sum_error(
         n_rows,
         dtype,
-        panel_rows=min(panel_rows, request.panel_rows),
+        panel_rows=min(panel_rows, request.query.panel_rows),
         block_rows=block_rows,
         stretch=stretch,
         moving=request.batch.taken is not None,

@@ -93,8 +93,15 @@ class DaskRows(PrivateRows):
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         import dask
 
-        # The run that asks holds the noise source; it stays here. Each chunk gets its part of the rows.
-        bare = [replace(request, batch=Batch(), run=None, n_fixed=0) for request in requests]
+        # Who asks, and what assembles the sums, stays here. Each chunk gets its part of the rows.
+        bare = [
+            replace(
+                request.with_query(n_fixed=0, releases=(), assemble=tuple, lengths=None),
+                batch=Batch(),
+                run=None,
+            )
+            for request in requests
+        ]
         shared = dask.delayed(bare, name=f"requests-{uuid4().hex}", traverse=False)
         ask = dask.delayed(_Chunk.sums, pure=False)
         answers = []

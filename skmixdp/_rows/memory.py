@@ -122,12 +122,12 @@ class InMemoryRows(PrivateRows):
             return sums
         products: list[Products] = []
         for request in requests:
-            kept_bytes = len(request.points) * self.n_rows * self._X.itemsize
-            if request.n_fixed == 0 or request.batch.mask is not None or kept_bytes > _KEPT_BYTES:
-                products.append((request.points, None))
+            kept_bytes = len(request.query.points) * self.n_rows * self._X.itemsize
+            if request.query.n_fixed == 0 or request.batch.mask is not None or kept_bytes > _KEPT_BYTES:
+                products.append((request.query.points, None))
                 continue
             kept = self._kept.setdefault(request.run, FixedProducts(self.n_rows, self._X.dtype))
-            products.append((kept.begin(request.points, request.n_fixed), kept.complete))
+            products.append((kept.begin(request.query.points, request.query.n_fixed), kept.complete))
         m = sum(len(computed) for computed, _ in products)
         block_rows = min(_NARROW_OUTPUTS // max(m, 1), _NARROW_ROWS)
         if not self._narrow:
@@ -151,13 +151,13 @@ class InMemoryRows(PrivateRows):
             return None
         loops: list[Any] = []
         for request in requests:
-            plain = request.clip_threshold is not None and request.panel_rows == PANEL_ROWS
+            plain = request.query.clip_threshold is not None and request.query.panel_rows == PANEL_ROWS
             # If fewer than half of the rows take part, NumPy reads only these.
             members = request.batch.members
             few = members is not None and 2 * np.count_nonzero(members) < self.n_rows
             if not plain or request.resolution is not None or request.observe is not None or few:
                 return None
-            loop = clipped_sums(self.n_rows, X.shape[1], len(request.points), X.dtype)
+            loop = clipped_sums(self.n_rows, X.shape[1], len(request.query.points), X.dtype)
             if loop is None:
                 return None
             loops.append(loop)
@@ -172,7 +172,7 @@ class InMemoryRows(PrivateRows):
             totals = [Cascade() for _ in requests]
             for rows in blocks:
                 for request, add, of_request, total in zip(requests, loops, lengths, totals, strict=True):
-                    total.add(add(X, y, of_request, request.points, request.clip_threshold, rows))
+                    total.add(add(X, y, of_request, request.query.points, request.query.clip_threshold, rows))
             return [(total.value, None) for total in totals]
 
         size = block_size(BLOCK_ROWS, self.n_rows, n_parts.get())
@@ -213,7 +213,7 @@ class PassingRows(PrivateRows):
         self.n_rows = len(X)
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        m = sum(len(request.points) for request in requests)
+        m = sum(len(request.query.points) for request in requests)
         size = block_size(_PASSING_BYTES // (self._X.shape[1] * self._dtype.itemsize))
 
         def visited(blocks: Sequence[Selection]) -> list[Sums]:

@@ -244,13 +244,13 @@ class PersonRows(PrivateRows):
 
     def _sums(self, request: Request) -> Sums:
         weights = self._places.weight
-        mean_clip = request.mean_clip
-        contribute, unit, longest = request.contribute, 1.0, math.inf
+        mean_clip = request.query.mean_clip
+        contribute, unit, longest = request.query.contribute, 1.0, math.inf
         if mean_clip is not None:
             contribute, bound = mean_clip.contribute, mean_clip.clip.sensitivity(np.dtype(np.float64))
             # A power of two near the bound, in units of which no square underflows.
             unit, longest = 2.0 ** math.floor(math.log2(bound)), _LONGEST * bound
-        points = request.points.astype(self._X.dtype, order="F")
+        points = request.query.points.astype(self._X.dtype, order="F")
         C: Any = None
         statistics, shown, compiled = Cascade(), [], None
         factors_of, values_of = [], []  # of products of means
@@ -370,7 +370,8 @@ class PersonRows(PrivateRows):
     def _show(self, request: Request, lengths: FloatArray | None, means: FloatArray | None) -> None:
         """Let a request observe lengths (n_persons,) and mean statistics of all persons."""
         assert request.observe is not None
-        nowhere = np.full((self.n_rows, len(request.points)), np.inf)  # products of a mean gradient's rows
+        # A mean gradient belongs to no single row that would have products.
+        nowhere = np.full((self.n_rows, len(request.query.points)), np.inf)
         shown = (None if lengths is None else lengths[:, np.newaxis], means)
         request.observe(slice(0, self.n_rows), Block(None, self._y[:0], np.ones(self.n_rows)), nowhere, shown)
 
@@ -442,7 +443,7 @@ class PersonRows(PrivateRows):
         alone, and add at most as many means at a time as a part has rows. The terms of a person together are
         at most ``longest`` times as long as its contribution may be.
         """
-        longest = 1.0 if request.mean_clip is None else _LONGEST
+        longest = 1.0 if request.query.mean_clip is None else _LONGEST
         relative = 2 * 1.01 * _ROUNDOFF * (self._places.part_rows + 72) * self.n_rows * longest
         return SumError(relative, 0.0, self.n_rows)
 

@@ -33,6 +33,7 @@ from .._linear import (
     namespace_of,
     parts_in_cache,
     predicted_classes,
+    row_norms,
 )
 from .row_map import RowMap
 
@@ -194,7 +195,7 @@ class Batch:
 class MeanClip:
     """How the mean contribution of one person's rows to ``C^T X`` is clipped.
 
-    ``contribute`` is as in :class:`Request`, but gives residuals that no clip has shortened. The clip's
+    ``contribute`` is as in :class:`PrivateQuery`, but gives residuals that no clip has shortened. The clip's
     ``weights(lengths, largest)`` are factors of the means.
     """
 
@@ -203,48 +204,138 @@ class MeanClip:
 
 
 @dataclass(frozen=True)
-class Request:
-    """The part of a query that a row source answers: products with points, contributions, and which rows.
+class ReleasedArray:
+    """One array of a query's answer, with its sensitivity.
 
     Attributes
     ----------
-    points : array of shape (m, d_in), or another object that the source accepts
+    sensitivity : float
+        Guaranteed bound on the L2 norm of one row's contribution to the array, if sums are exact.
+    share : float
+        Fraction of the step's privacy budget that the array uses. The shares of a step sum to at most 1. The
+        noise has standard deviation ``noise_multiplier * sensitivity / sqrt(share)``, so the whole step is
+        one Gaussian release of that multiplier.
+    longest_term : float or None
+        Bound on the norm of each row's term in the sums from which the array is computed; None is the
+        sensitivity.
+    later_roundings : float
+        Bound on the rounding error of ``assemble``, relative to the norm of the sums.
+    """
+
+    sensitivity: float
+    share: float = 1.0
+    longest_term: float | None = None
+    later_roundings: float = 0.0
+
+    def as_computed(self, error: SumError) -> "ReleasedArray":
+        """A copy whose sensitivity includes the rounding of sums."""
+        term = self.sensitivity if self.longest_term is None else self.longest_term
+        return replace(self, sensitivity=self.sensitivity + error.of(term, self.later_roundings))
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """The length of each row's contribution to each released array.
+
+    Attributes
+    ----------
+    of : callable
+        ``(C, S, products, block) -> lengths``: an array (rows,) of L2 norms, or of upper bounds, for each
+        released array. ``C`` and ``S`` are what :attr:`PrivateQuery.contribute` returned. All are arrays on
+        the host, and the block has lengths only.
+    points : array of shape (m, d_in) or None
+        Directions whose products (rows, m) with the rows ``of`` needs; None is none.
+    """
+
+    of: Callable[[Any, Any, Any, Block], Sequence[FloatArray]]
+    points: FloatArray | None = None
+
+
+def term_lengths(C: Any, S: Any, products: Any, block: Block) -> list[FloatArray]:
+    """Lengths of ``c_i x_i^T`` and of ``s_i``, for sums that are released as they are."""
+    matrix = [] if C is None else [row_norms(C) * block.norms]
+    if S is None:
+        return matrix
+    return [*matrix, S.lengths() if isinstance(S, BinCounts) else row_norms(S)]
+
+
+@dataclass(frozen=True)
+class PrivateQuery:
+    """One query to the private rows.
+
+    Attributes
+    ----------
+    points : array of shape (m, d_in), or another object that the row source accepts
         Directions whose products with the rows are needed.
     contribute : callable
-        ``(Z, block) -> (C, S)``; either may be None. It may overwrite ``Z``, except for the columns of the
-        last ``n_fixed`` points. ``S`` may be an :class:`OuterStatistics` or :class:`BinCounts`.
-    batch : Batch
-        Rows that take part.
-    resolution : float or None
-        Power of two. Contributions are rounded towards zero to its multiples, so that their sums are exact.
+        ``(Z, block) -> (C, S)``: weighted residuals and statistics of each row; either may be None. It may
+        overwrite ``Z``, except for the columns of the last ``n_fixed`` points. ``S`` may be an
+        :class:`OuterStatistics` or :class:`BinCounts`.
+    releases : tuple of ReleasedArray
+        One for each array that ``assemble`` returns.
+    assemble : callable
+        LINEAR map from the sums that were asked for to the released arrays, applied before the noise is
+        added. It must not depend on private rows in any other way.
     panel_rows : int
-        Most rows whose terms may be added in single precision; 0 is no row.
-    n_fixed, run : int, object
-        The last ``n_fixed`` points are the same in all requests of this run, so their products may be kept.
+        Most rows whose terms may be added in single precision; 0 is no row. If terms are longer
+        than the sensitivity, fewer rows keep the rounding small.
+    n_fixed : int
+        Number of last points that are the same in all steps of a fit, so that a source may keep their
+        products.
     takes_tensors : bool
         Whether ``contribute`` also takes tensors, under the same bounds. It is then called on their device.
     clip_threshold : float or None
         The threshold, if ``contribute`` gives residuals of cross-entropy with L2 clipping, and does nothing
         else. A source may then use compiled loops. One output is the logit of class 1.
     mean_clip : MeanClip or None
-        How the mean of several rows is clipped, where these are rows of one person; None averages what
-        ``contribute`` gives.
+        How the mean contribution of a person's rows is clipped, under the same ``releases``. None averages
+        what ``contribute`` gives, which obeys any bound that rows obey.
+    lengths : Lengths or None
+        How long contributions to the released arrays are, for records of per-instance privacy. None stands
+        for :func:`term_lengths` if sums are released unchanged, and else for the sensitivity of each array.
+    """
+
+    points: Any
+    contribute: Contribute
+    releases: tuple[ReleasedArray, ...]
+    assemble: Callable[[Sequence[FloatArray]], tuple[FloatArray, ...]] = tuple
+    panel_rows: int = PANEL_ROWS
+    n_fixed: int = 0
+    takes_tensors: bool = False
+    clip_threshold: float | None = None
+    mean_clip: MeanClip | None = None
+    lengths: Lengths | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """A query with all that a row source needs to answer it.
+
+    Attributes
+    ----------
+    query : PrivateQuery
+        Points and contributions. A source does not assemble what it sums.
+    batch : Batch
+        Rows that take part.
+    resolution : float or None
+        Power of two. Contributions are rounded towards zero to its multiples, so that their sums are exact.
+    run : object
+        Who asks. The last ``n_fixed`` points of its queries are the same, so their products
+        may be kept.
     observe : callable or None
         ``(rows, block, Z, (C, S)) -> None``: called with the numbers of each block's rows and with what they
         contribute, for records of per-instance privacy. A block may be visited twice.
     """
 
-    points: Any
-    contribute: Contribute
+    query: PrivateQuery
     batch: Batch = Batch()
     resolution: float | None = None
-    panel_rows: int = PANEL_ROWS
-    n_fixed: int = 0
     run: object = None
-    takes_tensors: bool = False
-    clip_threshold: float | None = None
-    mean_clip: MeanClip | None = None
     observe: "Callable[[Any, Block, Array, Contribution], None] | None" = None
+
+    def with_query(self, **changes: Any) -> "Request":
+        """The request with some fields of its query replaced."""
+        return replace(self, query=replace(self.query, **changes))
 
 
 class PrivateRows(Protocol):

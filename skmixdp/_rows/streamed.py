@@ -71,13 +71,14 @@ class ShardedRows(PrivateRows):
         self.n_rows = sum(shard.n_rows for shard in shards)
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        m = sum(len(request.points) for request in requests)
+        m = sum(len(request.query.points) for request in requests)
         Z = np.empty((len(self._out), m), self._dtype)
         blocks = self._read(requests)
         visits = (self._visit(rows, raw, Z[: len(raw)]) for rows, raw in blocks)
         # Rows before whitening, which are longer, are added in shorter panels.
         short = [
-            replace(request, panel_rows=min(request.panel_rows, self._panel_rows)) for request in requests
+            request.with_query(panel_rows=min(request.query.panel_rows, self._panel_rows))
+            for request in requests
         ]
         return answer(short, visits, self._dtype, whitening=self._whitening)
 

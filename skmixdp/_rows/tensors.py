@@ -7,7 +7,6 @@ and forth. The noise is added to the sums on the processor, by the same generato
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from .._utils.validation import CONVERSION_ERRORS, check_finite, shown
 from .answering import Selection, Visit, answer, block_size, selections, stated_error
 from .memory import InMemoryRows, check_lengths
 from .row_map import RowMap
-from .source import Block, Contribute, Contribution, Labels, PrivateRows, Request, Sums, Table
+from .source import Block, Contribution, Labels, PrivateRows, Request, Sums, Table
 
 #: Bytes in a block: on a device, each block has the cost of copying its outputs each way.
 _BLOCK_BYTES = {"cpu": 2**21}
@@ -75,10 +74,7 @@ class TorchRows(PrivateRows):
         self._streamed = X.device != self.device
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        asked = [
-            request if request.takes_tensors else replace(request, contribute=_on_host(request.contribute))
-            for request in requests
-        ]
+        asked = [request if request.query.takes_tensors else _on_host(request) for request in requests]
         with full_precision():
             while (sums := self._sums(asked)) is None:
                 self._make_room()
@@ -128,7 +124,7 @@ class TorchRows(PrivateRows):
             )
 
     def sum_error(self, request: Request) -> SumError:
-        few = PANEL_ROWS if request.panel_rows == PANEL_ROWS else 0
+        few = PANEL_ROWS if request.query.panel_rows == PANEL_ROWS else 0
         return stated_error(request, self.n_rows, self._dtype, panel_rows=few)
 
     def _taken(self, rows: Selection) -> torch.Tensor:
@@ -136,19 +132,19 @@ class TorchRows(PrivateRows):
         return self._X[index].to(self.device)
 
 
-def _on_host(contribute: Contribute) -> Contribute:
-    """Make a contribution for arrays accept tensors, by copying its inputs and results."""
+def _on_host(request: Request) -> Request:
+    """Make a request for arrays accept tensors, by copying what contributes and what comes of it."""
 
     def copied(Z: torch.Tensor, block: Block) -> Contribution:
         y, norms = array_of(block.y), array_of(block.norms)
         host = Block(None, y, norms, compute_max_abs=lambda: array_of(block.max_abs))
-        C, S = contribute(array_of(Z), host)
+        C, S = request.query.contribute(array_of(Z), host)
         return (
             None if C is None else torch.from_numpy(np.ascontiguousarray(C)).to(Z.device),
             None if S is None else torch.from_numpy(np.ascontiguousarray(S)).to(Z.device),
         )
 
-    return copied
+    return request.with_query(contribute=copied)
 
 
 def products(X: torch.Tensor, points: torch.Tensor) -> torch.Tensor:

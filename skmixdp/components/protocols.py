@@ -5,119 +5,23 @@ interchangeable components has its own file. Shapes: ``W``, gradients and direct
 release sees private sums. Queries receive noisy sums, and everything else is public.
 """
 
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import PANEL_ROWS, Array, SumError, row_norms
+from .._linear import Array
 from .._linear import FloatArray as FloatArray
 from .._linear import Loss as Loss
-from .._rows import BinCounts, Block, Contribute, MeanClip
+from .._rows import Lengths as Lengths
+from .._rows import PrivateQuery as PrivateQuery
+from .._rows import ReleasedArray as ReleasedArray
+from .._rows import term_lengths as term_lengths
 from .public import PublicData, RandomSource
 from .public import PublicView as PublicView
-
-
-@dataclass(frozen=True)
-class ReleasedArray:
-    """One array of a query's answer, with its sensitivity.
-
-    Attributes
-    ----------
-    sensitivity : float
-        Guaranteed bound on the L2 norm of one row's contribution to the array, if sums are exact.
-    share : float
-        Fraction of the step's privacy budget that the array uses. The shares of a step sum to at most 1. The
-        noise has standard deviation ``noise_multiplier * sensitivity / sqrt(share)``, so the whole step is
-        one Gaussian release of that multiplier.
-    longest_term : float or None
-        Bound on the norm of each row's term in the sums from which the array is computed; None is the
-        sensitivity.
-    later_roundings : float
-        Bound on the rounding error of ``assemble``, relative to the norm of the sums.
-    """
-
-    sensitivity: float
-    share: float = 1.0
-    longest_term: float | None = None
-    later_roundings: float = 0.0
-
-    def as_computed(self, error: SumError) -> "ReleasedArray":
-        """A copy whose sensitivity includes the rounding of sums."""
-        term = self.sensitivity if self.longest_term is None else self.longest_term
-        return replace(self, sensitivity=self.sensitivity + error.of(term, self.later_roundings))
-
-
-@dataclass(frozen=True)
-class Lengths:
-    """The length of each row's contribution to each released array.
-
-    Attributes
-    ----------
-    of : callable
-        ``(C, S, products, block) -> lengths``: an array (rows,) of L2 norms, or of upper bounds, for each
-        released array. ``C`` and ``S`` are what :attr:`PrivateQuery.contribute` returned. All are arrays on
-        the host, and the block has lengths only.
-    points : array of shape (m, d_in) or None
-        Directions whose products (rows, m) with the rows ``of`` needs; None is none.
-    """
-
-    of: Callable[[Any, Any, Any, Block], Sequence[FloatArray]]
-    points: FloatArray | None = None
-
-
-def term_lengths(C: Any, S: Any, products: Any, block: Block) -> list[FloatArray]:
-    """Lengths of ``c_i x_i^T`` and of ``s_i``, for sums that are released as they are."""
-    matrix = [] if C is None else [row_norms(C) * block.norms]
-    if S is None:
-        return matrix
-    return [*matrix, S.lengths() if isinstance(S, BinCounts) else row_norms(S)]
-
-
-@dataclass(frozen=True)
-class PrivateQuery:
-    """One query to the private rows.
-
-    Attributes
-    ----------
-    points : array of shape (m, d_in), or another object that the row source accepts
-        Directions whose products with the rows are needed.
-    contribute : callable
-        ``(Z, block) -> (C, S)``: weighted residuals and statistics of each row.
-    releases : tuple of ReleasedArray
-        One for each array that ``assemble`` returns.
-    assemble : callable
-        LINEAR map from the sums that were asked for to the released arrays, applied before the noise is
-        added. It must not depend on private rows in any other way.
-    panel_rows : int
-        Most rows whose terms may be added in single precision; 0 is no row. If terms are longer
-        than the sensitivity, fewer rows keep the rounding small.
-    n_fixed : int
-        Number of last points that are the same in all steps of a fit, so that a source may keep their
-        products.
-    takes_tensors, clip_threshold
-        Properties of ``contribute``; see :class:`~skmixdp._rows.Request`.
-    mean_clip : MeanClip or None
-        How the mean contribution of a person's rows is clipped, under the same ``releases``. None averages
-        what ``contribute`` gives, which obeys any bound that rows obey.
-    lengths : Lengths or None
-        How long contributions to the released arrays are, for records of per-instance privacy. None stands
-        for :func:`term_lengths` if sums are released unchanged, and else for the sensitivity of each array.
-    """
-
-    points: Any
-    contribute: Contribute
-    releases: tuple[ReleasedArray, ...]
-    assemble: Callable[[Sequence[FloatArray]], tuple[FloatArray, ...]] = tuple
-    panel_rows: int = PANEL_ROWS
-    n_fixed: int = 0
-    takes_tensors: bool = False
-    clip_threshold: float | None = None
-    mean_clip: MeanClip | None = None
-    lengths: Lengths | None = None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Row sources that are watched: what each row contributes, and what the sum is without one of them."""
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -55,7 +54,7 @@ class SpiedRows:
 
     def private_sums(self, requests):
         heard = [
-            replace(request, contribute=Spied(request.contribute, self.listener(number)))
+            request.with_query(contribute=Spied(request.query.contribute, self.listener(number)))
             for number, request in enumerate(requests)
         ]
         return self._rows.private_sums(heard)

@@ -8,7 +8,8 @@ same, bit for bit, whatever a row is whose contribution is zero.
 import numpy as np
 import pytest
 
-from skmixdp._rows import Batch, Request, RowMap
+from skmixdp._rows import Batch, RowMap
+from tests.asking import request_of
 from tests.property.spies import prepare, source
 
 N, D, K, ROW = 900, 6, 3, 417
@@ -58,7 +59,7 @@ def test_a_row_that_contributes_nothing_moves_no_bit_of_the_sums(
         folder.mkdir()
         held = source(kind, folder, rows, labels, MAPS[row_map], dtype)
         ((matrix, vector),) = held.private_sums(
-            [Request(points, contribute, Batch(members=MEMBERS[members]))]
+            [request_of(points, contribute, Batch(members=MEMBERS[members]))]
         )
         found[name] = np.asarray(matrix).tobytes(), np.asarray(vector).tobytes()
     first = found["zeros"]

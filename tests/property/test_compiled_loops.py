@@ -12,13 +12,14 @@ from threadpoolctl import threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._linear import classification_loss, threads, worker_session
-from skmixdp._rows import Batch, InMemoryRows, Request
+from skmixdp._rows import Batch, InMemoryRows
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 
 pytest.importorskip("numba")
 
 from skmixdp._linear import products as loops
+from tests.asking import request_of
 from tests.rounding import assert_close
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(overflow|invalid value):RuntimeWarning")
@@ -79,7 +80,7 @@ def made(n, d, k, name, scale, threshold, seed):
     loss, clip = classification_loss(k), L2Clip(threshold)
     W = scale * rng.normal(size=(loss.n_outputs, d))
     query = partial(clipped_residuals, loss=loss, clip=clip)
-    return X, y, Request(W, query, clip_threshold=threshold), clip.sensitivity(np.dtype("f4"))
+    return X, y, request_of(W, query, clip_threshold=threshold), clip.sensitivity(np.dtype("f4"))
 
 
 def sums_of(rows, request):
@@ -151,9 +152,12 @@ def test_the_sums_are_those_of_numpy(used, monkeypatch, problem):
     rows = InMemoryRows(X, y)
     found = sums_of(rows, request)
     assert used
-    expected = sums_of(rows, Request(request.points, request.contribute))
+    expected = sums_of(rows, request_of(request.query.points, request.query.contribute))
     # Outputs are rounded in proportion to their size.
-    sizes = np.abs(request.points[:, : X.shape[1]]) @ np.abs(X.astype(float)).T + np.abs(request.points).max()
+    sizes = (
+        np.abs(request.query.points[:, : X.shape[1]]) @ np.abs(X.astype(float)).T
+        + np.abs(request.query.points).max()
+    )
     tolerance = np.minimum(1e-6 * (1 + sizes.max()), 1) + 1e-5
     assert np.abs(found - expected).max() <= tolerance * sensitivity * len(X)
 
@@ -200,7 +204,7 @@ def test_rows_that_take_no_part_add_nothing(used):
 def test_a_row_whose_outputs_are_no_numbers_adds_nothing(used, k):
     X, y, request, _ = made(800, 4, k, "random", 1e20, 0.5, 0)
     X[5] = 4e29 * np.array([1, -1, 1, -1])
-    request = replace(request, points=1e20 * np.ones(request.points.shape))
+    request = request.with_query(points=1e20 * np.ones(request.query.points.shape))
     found = sums_of(InMemoryRows(X, y), request)
     X[5] = 0
     np.testing.assert_array_equal(found, sums_of(InMemoryRows(X, y), request))
@@ -209,14 +213,14 @@ def test_a_row_whose_outputs_are_no_numbers_adds_nothing(used, k):
 
 def test_several_heads_share_the_loops(used):
     X, y, first, _ = made(2_000, 9, 3, "random", 1.0, 0.5, 0)
-    second = Request(2 * first.points, first.contribute, clip_threshold=0.2)
+    second = request_of(2 * first.query.points, first.query.contribute, clip_threshold=0.2)
     rows = InMemoryRows(X, y)
     together = rows.private_sums([first, second])
     assert used
     for (found, _), request in zip(together, (first, second), strict=True):
         np.testing.assert_array_equal(found, sums_of(rows, request))
     used.clear()
-    rows.private_sums([first, Request(first.points, first.contribute)])
+    rows.private_sums([first, request_of(first.query.points, first.query.contribute)])
     assert not used  # one pass serves both
 
 
@@ -234,7 +238,7 @@ def test_several_heads_share_the_loops(used):
 def test_what_asks_for_more_than_sums_is_left_to_numpy(used, changes):
     X, y, request, _ = made(500, 5, 3, "random", 1.0, 0.5, 0)
     values = {name: getattr(request, name) for name in ("points", "contribute", "clip_threshold")}
-    InMemoryRows(X, y).private_sums([Request(**{**values, **changes})])
+    InMemoryRows(X, y).private_sums([request_of(**{**values, **changes})])
     assert not used
 
 

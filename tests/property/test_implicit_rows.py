@@ -16,7 +16,6 @@ from hypothesis.extra import numpy as hnp
 
 from skmixdp._linear import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, SoftmaxLoss, dot_error
 from skmixdp._rows import (
-    Request,
     RowMap,
     SparseRows,
     Whitening,
@@ -29,6 +28,7 @@ from skmixdp._rows import (
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.public import PublicData
+from tests.asking import request_of
 from tests.catalog import CLIPPERS
 from tests.conftest import exactly_whitened
 from tests.rounding import assert_close
@@ -134,7 +134,7 @@ def test_products_are_as_exact_as_the_clips_are_told(given_rows, dtype, seed):
         X = X / X.dtype.type(1e6)
     source = SparseRows(canonical(sp.csr_array(X)), np.zeros(len(X)), row_map, np.dtype(dtype))
     seen = []
-    source.private_sums([Request(points, lambda Z, block: (seen.append((Z.copy(), block)), (None, Z))[1])])
+    source.private_sums([request_of(points, lambda Z, block: (seen.append((Z.copy(), block)), (None, Z))[1])])
     ((Z, block),) = seen
     rows = true_rows(X, row_map, source._factors)
     error = np.abs(Z - rows @ points.T.astype(np.longdouble))
@@ -169,7 +169,7 @@ def test_no_row_contributes_more_than_the_clip_states(name, given_rows, dtype, c
 
     points = np.concatenate([W, centre]) if centred else W
     with np.errstate(all="ignore"):
-        source.private_sums([Request(points, contribute)])
+        source.private_sums([request_of(points, contribute)])
     ((C, weights),) = seen
     rows = true_rows(X, row_map, source._factors)
     g = C.astype(np.longdouble)[:, :, None] * rows[:, None, :]

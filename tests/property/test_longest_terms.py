@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skmixdp._linear import row_norms
-from skmixdp._rows import Block, InMemoryRows, Request
+from skmixdp._rows import Block, InMemoryRows
 from skmixdp.algorithms import DOPE, GEP
 from skmixdp.components.protocols import StepContext
 from skmixdp.privacy import NoiseSource
+from tests.asking import request_of
 from tests.conftest import make_problem
 
 MADE = {
@@ -81,7 +82,7 @@ def test_terms_are_much_longer_than_what_is_released_of_them(algorithm):
 def test_the_rounding_of_long_terms_costs_next_to_no_noise(algorithm, dtype, row_norm_bound):
     """In single precision the noise would be twenty times as large, but for few rows at a time."""
     query, rows = asked(algorithm, 1e3, 1e-3, dtype, 0, row_norm_bound)
-    request = Request(query.points, query.contribute, panel_rows=query.panel_rows)
+    request = request_of(query.points, query.contribute, panel_rows=query.panel_rows)
     for part in query.releases:
         assert (
             part.sensitivity < part.as_computed(rows.sum_error(request)).sensitivity < 1.01 * part.sensitivity

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import Run
-from skmixdp._rows import Batch, Request
+from skmixdp._rows import Batch
 from skmixdp.algorithms import AdaMix, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from skmixdp.components import FullBatch, L2Clip, PoissonBatch
 from skmixdp.components.clipping import clipped_residuals
+from tests.asking import request_of
 from tests.conftest import Watched, train
 from tests.module_problems import (
     GradientRows,
@@ -163,7 +164,7 @@ class Contributions:
         batch = self.batch if batch is None else batch
         source = GradientRows(LabelledRows(X, y, self.chunk_size), cross_entropy, self.W)
         clip, loss = L2Clip(0.5), ModuleLoss(cross_entropy, 3)
-        request = Request(
+        request = request_of(
             flat(self.W.tensors),
             lambda Z, block: clipped_residuals(Z, block, loss, clip),
             batch=batch,

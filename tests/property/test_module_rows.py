@@ -46,11 +46,11 @@ class WatchedRows(ModuleRows):
         self.contributions = getattr(self, "contributions", [])
 
         def contribute(losses, block):
-            C, S = request.contribute(losses, block)
+            C, S = request.query.contribute(losses, block)
             self.contributions.append((self.visited(request), S.copy()))
             return C, S
 
-        return super().private_sums([replace(request, contribute=contribute)])
+        return super().private_sums([request.with_query(contribute=contribute)])
 
     def visited(self, request):
         """The rows in the order in which they pass, and -1 for those that take no part."""

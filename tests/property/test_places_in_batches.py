@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skmixdp._rows import Batch, Request, RowMap, Whitening, n_lanes, rounds
+from skmixdp._rows import Batch, RowMap, Whitening, n_lanes, rounds
+from tests.asking import request_of
 
 from .spies import prepare, source
 
@@ -97,7 +98,7 @@ def test_what_others_contribute_does_not_depend_on_a_row(
 
         batch = taken.copy()
         batch[row] = there
-        request = Request(W, contribute, batch=Batch(batch, RATE))
+        request = request_of(W, contribute, batch=Batch(batch, RATE))
         sums.append((rows.private_sums([request])[0][0], rows.sum_error(request)))
         return {number: found[number] for number in np.flatnonzero(batch).tolist()}
 
@@ -124,7 +125,7 @@ def test_batches_of_several_heads_are_gathered_together(kind, tmp_path, monkeypa
     def contribute(Z, block):
         return Z * 1.0, None
 
-    requests = [Request(W, contribute, batch=Batch(taken, RATE)) for taken in batches]
+    requests = [request_of(W, contribute, batch=Batch(taken, RATE)) for taken in batches]
     requests.append(replace(requests[0], batch=replace(requests[0].batch, members=members)))
     mapped = MAPS["as they are"](X, np.float64)
     for (found, _), taken in zip(rows.private_sums(requests), [*batches, batches[0] & members], strict=True):

@@ -11,8 +11,9 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp._linear import SHORTEST_DIFFERENCE, sum_error
-from skmixdp._rows import UNCHANGED, Request, RowMap, SparseRows, Whitening
+from skmixdp._rows import UNCHANGED, RowMap, SparseRows, Whitening
 from skmixdp._rows.sparse import SparseTable
+from tests.asking import request_of
 from tests.conftest import exactly_whitened
 
 D, K = 3, 2
@@ -67,7 +68,7 @@ def roundings(seed, n, *, whitened):
             weights[[] if absent is None else absent] = 0
             return weights, None
 
-        request = Request(np.zeros((1, D)), contribute)
+        request = request_of(np.zeros((1, D)), contribute)
         ((matrix, _),) = rows.private_sums([request])
         return matrix, rows.sum_error(request)
 
@@ -112,7 +113,7 @@ def test_no_number_of_entries_decides_on_the_blocks(d):
             seen.append(len(Z))
             return np.zeros_like(Z), None
 
-        rows.private_sums([Request(np.zeros((1, d)), contribute)])
+        rows.private_sums([request_of(np.zeros((1, d)), contribute)])
         sizes.add(tuple(seen))
     assert len(sizes) == 1
 

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._linear import UNDERFLOW_PAD, SoftmaxLoss, dot_error
-from skmixdp._rows import Batch, Request, RowMap, StreamedRows, Whitening
+from skmixdp._rows import Batch, RowMap, StreamedRows, Whitening
 from skmixdp._rows.shards import array_shard
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.public import PublicData
+from tests.asking import request_of
 from tests.catalog import CLIPPERS
 from tests.conftest import exactly_whitened
 
@@ -81,7 +82,7 @@ def asked(source, points, contribute):
         return C, S
 
     with np.errstate(all="ignore"):
-        source.private_sums([Request(points, look)])
+        source.private_sums([request_of(points, look)])
     (one,) = seen
     return one
 
@@ -171,5 +172,5 @@ def test_lengths_are_those_of_the_rows_in_a_block_of_any_size():
     for start in range(100):
         mask = np.zeros(n, bool)
         mask[start : start + 1 + start % 3] = True
-        rows.private_sums([Request(np.zeros((1, d)), contribute, Batch(members=mask))])
+        rows.private_sums([request_of(np.zeros((1, d)), contribute, Batch(members=mask))])
     assert np.concatenate(excess).max() <= 2**-33

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from skmixdp._engine import Run
 from skmixdp._linear import PANEL_ROWS, Cascade, SquaredLoss, add_products, panel_rows_for, sum_error
 from skmixdp._linear.sums import any_order
-from skmixdp._rows import InMemoryRows, Request, RowMap, Whitening
+from skmixdp._rows import InMemoryRows, RowMap, Whitening
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
+from tests.asking import request_of
 from tests.catalog import ALGORITHMS
 from tests.conftest import Watched, make_problem, train
 from tests.property.spies import Without, prepare, source
@@ -104,7 +105,7 @@ def clipped_sums(n, d, clip, rng, dtype="float32"):
     X[:, 0] = 1
     y = -(clip * (0.9 + 0.0999 * rng.random((n, 1)))).astype(dtype)
     contribute = partial(clipped_residuals, loss=SquaredLoss(1), clip=L2Clip(clip))
-    return InMemoryRows(X, y), Request(np.zeros((1, d)), contribute)
+    return InMemoryRows(X, y), request_of(np.zeros((1, d)), contribute)
 
 
 def moves(rows, request, places):

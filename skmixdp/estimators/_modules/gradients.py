@@ -89,7 +89,7 @@ class GradientRows(ModuleRows):
         return stated_error(request, self.n_rows, np.float64, block_rows=block_rows)
 
     def _visits(self, request: Request) -> Iterator[Visit]:
-        parameters, size = self.at(request.points), self.rows_in_pass(request.batch.rate)
+        parameters, size = self.at(request.query.points), self.rows_in_pass(request.batch.rate)
         index = self.order(request)
         index = np.arange(self.n_rows) if index is None else index
         chunks = gradients_of(self._gradients, parameters, self._rows, index, size)

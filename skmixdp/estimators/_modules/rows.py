@@ -116,7 +116,7 @@ class ModuleRows(PrivateRows):
         y = self._rows.y if index is None else self._rows.y[index]
         # No feature of a row bounds what it contributes.
         block = Block(np.empty((len(y), 0)), y, np.full(len(y), math.inf))
-        C, S = request.contribute(self._losses(request.points, index, size), block)
+        C, S = request.query.contribute(self._losses(request.query.points, index, size), block)
         if C is not None or S is None:
             raise RuntimeError("the rows of a module answer with statistics alone.")
         S = np.asarray(S)

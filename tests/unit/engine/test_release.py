@@ -172,12 +172,10 @@ def test_the_rows_are_asked_what_the_question_says():
         takes_tensors=True,
     )
     request = mechanism.admit(asked, ROWS)
-    assert request.points is asked.points
-    assert request.contribute is asked.contribute
+    assert request.query is asked
     assert request.batch.members is mask and request.batch.taken is batch.taken and request.batch.rate == 0.2
     assert request.resolution is None
-    assert (request.panel_rows, request.takes_tensors) == (64, True)
-    assert (request.n_fixed, request.run) == (2, mechanism)
+    assert request.run is mechanism
 
 
 def test_every_array_must_be_stated():

@@ -13,11 +13,12 @@ from skmixdp._engine import GaussianMechanism, Options
 from skmixdp._learning.facts import share_for
 from skmixdp._learning.targets import StartComparison, gains, gains_query, start_predicts, usual_gain
 from skmixdp._linear import MultilabelLoss, SquaredLoss, with_weights
-from skmixdp._rows import Block, InMemoryRows, Request
+from skmixdp._rows import Block, InMemoryRows
 from skmixdp.algorithms.auto import AutoRegression
 from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData
+from tests.asking import request_of
 from tests.conftest import Watched, learned
 
 ENTRIES = st.sampled_from([0.0, 1.0, -7.5, 1e-300, 1e18, -1e38, 1e300, np.inf, -np.inf, np.nan])
@@ -113,7 +114,7 @@ def test_gains_are_differences_of_squared_errors(k):
     Z = np.hstack([X @ head.T for head in heads])
     np.testing.assert_allclose(gains(Z, y, SquaredLoss(k)), wanted, atol=1e-10)
     query = gains_query(heads[0], heads[1:], 2.0, SquaredLoss(k))
-    ((_, sums),) = InMemoryRows(X, y).private_sums([Request(query.points, query.contribute)])
+    ((_, sums),) = InMemoryRows(X, y).private_sums([request_of(query.points, query.contribute)])
     np.testing.assert_allclose(sums, np.clip(wanted / 2, -1, 1).sum(axis=0), atol=1e-9)
 
 
@@ -181,7 +182,7 @@ def closed(W, info, X, y, multiplier=5.0):
 
     rounds = StartComparison(Inner(), info).closing(W, None, multiplier)
     query = next(rounds)
-    ((_, sums),) = InMemoryRows(X, y).private_sums([Request(query.points, query.contribute)])
+    ((_, sums),) = InMemoryRows(X, y).private_sums([request_of(query.points, query.contribute)])
     with pytest.raises(StopIteration) as stopped:
         rounds.send((sums,))
     return stopped.value.value, float(sums[0])

@@ -12,7 +12,8 @@ from hypothesis.extra import numpy as hnp
 from skmixdp._engine import Closing
 from skmixdp._learning.corrections import _LOGARITHMS, _USUAL, _overconfidence, temperature
 from skmixdp._linear import with_weights
-from skmixdp._rows import Block, InMemoryRows, Request
+from skmixdp._rows import Block, InMemoryRows
+from tests.asking import request_of
 from tests.conftest import make_label_problem, make_problem
 from tests.rounding import assert_close
 
@@ -41,7 +42,7 @@ def asked(W, n_rows=N, mu=1.0, multiplier=1.0):
 def scaled(W, X, y, noise=0.0):
     """The head that a closing makes of a head, with some noise in the sums."""
     query, rounds = asked(W)
-    ((_, sums),) = InMemoryRows(X, y).private_sums([Request(query.points, query.contribute)])
+    ((_, sums),) = InMemoryRows(X, y).private_sums([request_of(query.points, query.contribute)])
     with pytest.raises(StopIteration) as ended:
         rounds.send((sums + noise,))
     return ended.value.value
@@ -141,7 +142,7 @@ def test_a_head_of_several_labels_is_calibrated(k, factor):
     Z = 2 * drawn.normal(size=(N, k)) - 1
     y = (drawn.random(Z.shape) < 1 / (1 + np.exp(-Z))).astype(np.int8)
     query, rounds = asked_of_labels(factor * np.eye(k))
-    ((_, sums),) = InMemoryRows(Z, y).private_sums([Request(query.points, query.contribute)])
+    ((_, sums),) = InMemoryRows(Z, y).private_sums([request_of(query.points, query.contribute)])
     with pytest.raises(StopIteration) as ended:
         rounds.send((sums,))
     np.testing.assert_allclose(ended.value.value, np.eye(k), rtol=0.1, atol=1e-12)

@@ -8,13 +8,14 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression
+from skmixdp._engine import transaction
 from skmixdp._linear import classification_loss, in_parallel, n_parts, one_thread, threads, worker_session
-from skmixdp._rows import Batch, InMemoryRows, Request, RowMap
+from skmixdp._rows import Batch, InMemoryRows, RowMap
 from skmixdp._rows.answering import block_size
 from skmixdp._rows.memory import PassingRows
 from skmixdp.components import L2Clip, public
 from skmixdp.components.clipping import clipped_residuals
-from skmixdp.estimators import _fit
+from tests.asking import request_of
 
 rng = np.random.default_rng(0)
 
@@ -122,9 +123,9 @@ def requests(n, d_in, k):
         return None, np.asarray(Z > 0, dtype=float)
 
     return [
-        [Request(W, query)],
-        [Request(W, query, batch), Request(W, counted, batch)],
-        [Request(W, counted)],
+        [request_of(W, query)],
+        [request_of(W, query, batch), request_of(W, counted, batch)],
+        [request_of(W, counted)],
     ]
 
 
@@ -150,7 +151,7 @@ def test_parts_of_the_rows_give_the_same_sums(two_threads, n, d_in, k, kind):
 def test_records_of_rows_see_the_blocks_in_their_order(two_threads):
     X = rng.normal(size=(9_000, 100)).astype("f4")
     rows, seen = InMemoryRows(X, np.zeros(9_000, int)), []
-    watched = Request(
+    watched = request_of(
         np.ones((2, 100)), lambda Z, block: (Z, None), observe=lambda rows, *_: seen.append(rows.start)
     )
     with worker_session():
@@ -167,7 +168,7 @@ def test_a_fit_of_two_threads_is_that_of_one(two_threads, monkeypatch):
         sessions.append(1)
         return entered()
 
-    monkeypatch.setattr("skmixdp.estimators._fit.worker_session", watched)
+    monkeypatch.setattr("skmixdp._engine.transaction.worker_session", watched)
 
     def fitted(**options):
         head = MixedDPLogisticRegression(random_state=0, **options)
@@ -175,7 +176,7 @@ def test_a_fit_of_two_threads_is_that_of_one(two_threads, monkeypatch):
 
     alone = fitted()
     assert not sessions  # too few rows for threads to be worth their start
-    monkeypatch.setattr(_fit, "_MANY", 1)
+    monkeypatch.setattr(transaction, "_MANY", 1)
     np.testing.assert_allclose(fitted(), alone, rtol=1e-4, atol=1e-6)
     assert sessions == [1]
     assert n_parts.get() == 1

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._rows import IQR, BinCounts, Columns, Request, RowMap, columns_of, special_table, worth_scaling
+from skmixdp._rows import IQR, BinCounts, Columns, RowMap, columns_of, special_table, worth_scaling
+from tests.asking import request_of
 from tests.rounding import assert_close
 
 rng = np.random.default_rng(0)
@@ -98,7 +99,9 @@ class TestColumns:
             np.zeros(len(X)), row_map, np.dtype(dtype), exact=False
         )
         points = rng.normal(size=(2, 5))
-        ((total, products),) = rows.private_sums([Request(points, lambda Z, block: (Z, np.asarray(Z) ** 2))])
+        ((total, products),) = rows.private_sums(
+            [request_of(points, lambda Z, block: (Z, np.asarray(Z) ** 2))]
+        )
         Z = dense @ points.T
         # Rows have length 1.1 at most; sums of 300 products of them are rounded by this part of 300.
         rounding = 300 * 1e3 * np.finfo(dtype).eps

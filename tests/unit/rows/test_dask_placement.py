@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skmixdp._rows import Request, RowMap, special_table
+from skmixdp._rows import RowMap, special_table
 from skmixdp._rows.dask import divided
+from tests.asking import request_of
 from tests.rounding import assert_close
 
 THREADS = {"a": 1, "b": 2, "c": 4}
@@ -65,7 +66,7 @@ def test_each_worker_keeps_and_answers_its_share(persisted):
             distributed.wait(chunked)
         rows = special_table(chunked).private_rows(y, RowMap(None, False, None), X.dtype, exact=False)
         with distributed.get_task_stream(client) as stream:
-            ((got, _),) = rows.private_sums([Request(W, lambda Z, block: (Z, None))])
+            ((got, _),) = rows.private_sums([request_of(W, lambda Z, block: (Z, None))])
         answered = Counter(t["worker"] for t in stream.data if str(t["key"]).startswith("sums"))
     assert sorted(answered.values()) == [4, 4]
     assert_close(got, W @ X.T @ X, 1e-9)

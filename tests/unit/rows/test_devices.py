@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
 from skmixdp._linear import LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss
-from skmixdp._rows import ArrayTable, Batch, InMemoryRows, Request, RowMap
+from skmixdp._rows import ArrayTable, Batch, InMemoryRows, RowMap
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.protocols import Clip
@@ -22,6 +22,7 @@ torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
 from skmixdp._rows import tensors as torch_table  # noqa: E402
 from skmixdp._rows.tensors import TorchRows, TorchTable, full_precision  # noqa: E402
+from tests.asking import request_of  # noqa: E402
 from tests.rounding import assert_close  # noqa: E402
 
 rng = np.random.default_rng(0)
@@ -59,7 +60,7 @@ def asked_of(kind, name, query="clipped", seed=1):
 
 def there(W, contribute, mask=None):
     """A request that is answered where the rows are."""
-    return Request(W, contribute, Batch(members=mask), takes_tensors=True)
+    return request_of(W, contribute, Batch(members=mask), takes_tensors=True)
 
 
 def close(found, expected, dtype):
@@ -116,9 +117,9 @@ def test_statistics_stay_there_too():
 def test_questions_of_either_form_are_answered_side_by_side():
     W, contribute = asked_of("softmax", "l2")
     asked = [
-        Request(W, contribute),
+        request_of(W, contribute),
         there(W, contribute),
-        Request(W, lambda Z, block: (None, block.norms[:, None].copy())),
+        request_of(W, lambda Z, block: (None, block.norms[:, None].copy())),
     ]
     rows, host = TorchRows(torch.from_numpy(X), Y, block_bytes=1), InMemoryRows(X, Y)
     for found, expected in zip(rows.private_sums(asked), host.private_sums(asked), strict=True):
@@ -135,8 +136,8 @@ def test_pieces_of_others_are_asked_on_the_host():
 
     W, contribute = asked_of("softmax", "l2")
     mine = partial(clipped_residuals, loss=SoftmaxLoss(3), clip=Mine())
-    ((found, _),) = TorchRows(torch.from_numpy(X), Y).private_sums([Request(W, mine)])
-    ((expected, _),) = InMemoryRows(X, Y).private_sums([Request(W, contribute)])
+    ((found, _),) = TorchRows(torch.from_numpy(X), Y).private_sums([request_of(W, mine)])
+    ((expected, _),) = InMemoryRows(X, Y).private_sums([request_of(W, contribute)])
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
 
 
@@ -165,7 +166,7 @@ class TestRoom:
     @pytest.mark.parametrize("form", ["there", "on the host"])
     def test_fewer_rows_at_a_time_are_tried_first(self, full, form):
         W, contribute = asked_of("softmax", "l2")
-        request = Request(W, contribute, takes_tensors=form == "there")
+        request = request_of(W, contribute, takes_tensors=form == "there")
         ((expected, _),) = InMemoryRows(X, Y).private_sums([request])
         calls = full(1)
         ((found, _),) = TorchRows(torch.from_numpy(X), Y, block_bytes=4 * D * N).private_sums([request])

@@ -8,8 +8,9 @@ import pytest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._learning.facts import NoisyMean
 from skmixdp._linear import NARROW, row_memory, row_norms
-from skmixdp._rows import ArrayTable, InMemoryRows, Request, RowMap, Whitening
+from skmixdp._rows import ArrayTable, InMemoryRows, RowMap, Whitening
 from skmixdp.estimators._course import HeadRows
+from tests.asking import request_of
 from tests.rounding import assert_close, assert_relative
 
 N = 700
@@ -33,7 +34,7 @@ def everything(source, d_in):
     def contribute(Z, block):
         return Z * 1, np.column_stack([np.asarray(Z, np.float64), block.norms, block.max_abs])
 
-    return source.private_sums([Request(points, contribute)])[0]
+    return source.private_sums([request_of(points, contribute)])[0]
 
 
 def assert_same_sums(found, wanted, X, row_map, dtype):
@@ -76,7 +77,7 @@ def test_no_row_is_longer_than_it_is_said_to_be(d, intercept, dtype):
             seen.append((block.norms, block.single_norms))
             return None, np.zeros((len(Z), 1))
 
-        source.private_sums([Request(np.ones((1, d + (intercept is not None))), look)])
+        source.private_sums([request_of(np.ones((1, d + (intercept is not None))), look)])
         norms, single = (np.concatenate(parts) for parts in zip(*seen, strict=True))
         lengths = np.sqrt((rows**2).sum(axis=1))
         assert np.all(lengths <= norms * (1 + 2**-33)) and np.all(lengths <= single)
@@ -92,7 +93,7 @@ def test_rows_that_are_mapped_in_every_pass_are_the_same(d, dtype):
     held = InMemoryRows(UNIT(X, dtype), y)
     for _ in range(2):
         assert_same_sums(everything(passing, d), everything(held, d), X, UNIT, dtype)
-    request = Request(np.zeros((0, d)), lambda Z, block: (None, None))
+    request = request_of(np.zeros((0, d)), lambda Z, block: (None, None))
     assert passing.sum_error(request) == held.sum_error(request)
 
 

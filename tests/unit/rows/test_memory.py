@@ -5,11 +5,12 @@ import pytest
 
 from skmixdp._engine import GaussianMechanism, release
 from skmixdp._linear import SoftmaxLoss
-from skmixdp._rows import Batch, InMemoryRows, Request, sum_resolution
+from skmixdp._rows import Batch, InMemoryRows, sum_resolution
 from skmixdp.components import FullSpace, GradientQuery, L2Clip, PublicSubspace
 from skmixdp.components.protocols import PublicInfo, StepContext
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
+from tests.asking import request_of
 from tests.rounding import assert_close
 
 rng = np.random.default_rng(0)
@@ -32,16 +33,16 @@ def test_answers_equal_dense_sums_whatever_the_blocks():
     statistics = [np.linalg.norm(X, axis=1).sum(), np.abs(X).max(axis=1).sum()]
     for block_bytes in (1, 20_000, 2**30):
         rows = InMemoryRows(X, y, block_bytes=block_bytes)
-        ((matrix, vector),) = rows.private_sums([Request(A, squares)])
+        ((matrix, vector),) = rows.private_sums([request_of(A, squares)])
         assert_close(matrix, expected)
         assert_close(vector, statistics)
 
 
 def test_several_requests_are_answered_apart():
-    only_matrix = Request(B, lambda Z, block: (Z.copy(), None))
-    only_vector = Request(A, lambda Z, block: (None, Z.copy()))
+    only_matrix = request_of(B, lambda Z, block: (Z.copy(), None))
+    only_vector = request_of(A, lambda Z, block: (None, Z.copy()))
     (first, none), (nothing, second), (third, _) = InMemoryRows(X, y, block_bytes=1).private_sums(
-        [only_matrix, only_vector, Request(A, squares)]
+        [only_matrix, only_vector, request_of(A, squares)]
     )
     assert none is None
     assert nothing is None
@@ -53,11 +54,11 @@ def test_several_requests_are_answered_apart():
 def test_only_rows_of_the_mask_take_part():
     mask = rng.random(1000) < 0.3
     rows = InMemoryRows(X, y, block_bytes=1)
-    ((matrix, vector),) = rows.private_sums([Request(A, squares, Batch(members=mask))])
-    ((expected, statistics),) = InMemoryRows(X[mask], y[mask]).private_sums([Request(A, squares)])
+    ((matrix, vector),) = rows.private_sums([request_of(A, squares, Batch(members=mask))])
+    ((expected, statistics),) = InMemoryRows(X[mask], y[mask]).private_sums([request_of(A, squares)])
     assert_close(matrix, expected)
     assert_close(vector, statistics)
-    ((empty, zero),) = rows.private_sums([Request(A, squares, Batch(members=np.zeros(1000, bool)))])
+    ((empty, zero),) = rows.private_sums([request_of(A, squares, Batch(members=np.zeros(1000, bool)))])
     np.testing.assert_array_equal(empty, 0)
     np.testing.assert_array_equal(zero, 0)
 
@@ -87,7 +88,7 @@ class TestExactSums:
         for order, size in ((np.arange(n_rows), 1), (rng.permutation(n_rows), 2**30)):
             rows = InMemoryRows(data[order], labels, exact=True, block_bytes=size)
             resolution = sum_resolution(n_rows, rows.grid, 0.5)
-            ((matrix, _),) = rows.private_sums([Request(points, clipped, resolution=resolution)])
+            ((matrix, _),) = rows.private_sums([request_of(points, clipped, resolution=resolution)])
             sums.append(matrix)
         np.testing.assert_array_equal(sums[0], sums[1])
         units = sums[0] / (rows.grid * resolution)
@@ -110,7 +111,7 @@ class TestExactSums:
 
         resolution = 2.0**-8
         lone = InMemoryRows(X[:1], y[:1], exact=True)
-        ((matrix, _),) = lone.private_sums([Request(A, keep, resolution=resolution)])
+        ((matrix, _),) = lone.private_sums([request_of(A, keep, resolution=resolution)])
         assert np.linalg.norm(matrix) <= np.linalg.norm(seen[0]) * np.linalg.norm(lone._X)
         assert rows.grid is not None
 
@@ -145,12 +146,12 @@ def test_a_step_needs_no_memory_of_the_size_of_all_gradients(subspace):
 
 def test_runs_with_batches_of_their_own_are_answered_in_one_pass():
     masks = [rng.random(1000) < rate for rate in (0.1, 0.5, 0.0)]
-    requests = [Request(A, squares, Batch(members=mask)) for mask in masks]
+    requests = [request_of(A, squares, Batch(members=mask)) for mask in masks]
     for mask, (matrix, vector) in zip(
         masks, InMemoryRows(X, y, block_bytes=1).private_sums(requests), strict=True
     ):
         ((expected, statistics),) = (
-            InMemoryRows(X[mask], y[mask]).private_sums([Request(A, squares)])
+            InMemoryRows(X[mask], y[mask]).private_sums([request_of(A, squares)])
             if mask.any()
             else ((np.zeros((2, 7)), np.zeros(2)),)
         )

@@ -9,19 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skmixdp._linear import SoftmaxLoss, SquaredLoss, products
-from skmixdp._rows import (
-    ArrayTable,
-    Batch,
-    BinCounts,
-    MeanClip,
-    OuterStatistics,
-    PersonTable,
-    Request,
-    RowMap,
-)
+from skmixdp._rows import ArrayTable, Batch, BinCounts, MeanClip, OuterStatistics, PersonTable, RowMap
 from skmixdp._rows.persons import Places
 from skmixdp.components import AutomaticClip, L2Clip
 from skmixdp.components.clipping import L2LinfClip, clipped_residuals, unclipped_residuals
+from tests.asking import request_of
 
 AS_THEY_ARE = RowMap(None, False, None)
 LOSS = SoftmaxLoss(3)
@@ -49,7 +41,7 @@ def clipped(W, clip, loss=LOSS, **parameters):
     """A request for the sum of persons' clipped mean gradients."""
     within = partial(unclipped_residuals, loss=loss)
     contribute = partial(clipped_residuals, loss=loss, clip=clip)
-    return Request(W, contribute, mean_clip=MeanClip(within, clip), **parameters)
+    return request_of(W, contribute, mean_clip=MeanClip(within, clip), **parameters)
 
 
 def mean_gradients(X, y, codes, n_persons, W, loss=LOSS):
@@ -139,7 +131,7 @@ def test_statistics_are_averaged_in_all_their_forms():
         ),
     }
     for form, expected in forms.values():
-        request = Request(np.zeros((0, 5)), lambda Z, block, form=form: (None, form(block.y)))
+        request = request_of(np.zeros((0, 5)), lambda Z, block, form=form: (None, form(block.y)))
         ((matrix, statistics),) = source.private_sums([request])
         assert matrix is None
         np.testing.assert_allclose(statistics, expected, atol=1e-5)
@@ -149,7 +141,7 @@ def test_contributions_without_a_clip_of_means_are_averaged():
     sizes = [2, 7, 1]
     X, y, codes, W = drawn(sizes)
     contribute = partial(clipped_residuals, loss=LOSS, clip=L2Clip(0.2))
-    ((total, _),) = rows_of(X, y, codes, 3).private_sums([Request(W, contribute)])
+    ((total, _),) = rows_of(X, y, codes, 3).private_sums([request_of(W, contribute)])
     R = LOSS.residuals(X.astype(np.float64) @ W.T, y)
     lengths = np.linalg.norm(R, axis=1) * np.linalg.norm(X, axis=1)
     weights = np.minimum(1, 0.2 / lengths) / np.array(sizes)[codes]

@@ -19,12 +19,14 @@ class Travelled(InMemoryRows):
     """Rows that answer queries which have been sent and received."""
 
     def private_sums(self, requests):
-        sent = [cloudpickle.dumps((request.points, request.contribute)) for request in requests]
+        queries = [request.query for request in requests]
+        sent = [cloudpickle.dumps((query.points, query.contribute)) for query in queries]
         received = [pickle.loads(message) for message in sent]
-        for request, (points, contribute) in zip(requests, received, strict=True):
-            object.__setattr__(request, "points", points)
-            object.__setattr__(request, "contribute", contribute)
-        return super().private_sums(requests)
+        changed = [
+            request.with_query(points=points, contribute=contribute)
+            for request, (points, contribute) in zip(requests, received, strict=True)
+        ]
+        return super().private_sums(changed)
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from skmixdp._linear import classification_loss, read_ahead, row_memory
-from skmixdp._rows import Batch, InMemoryRows, Request, memory
+from skmixdp._rows import Batch, InMemoryRows, memory
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
+from tests.asking import request_of
 
 rng = np.random.default_rng(0)
 
@@ -97,7 +98,7 @@ def test_sums_are_the_same_to_the_last_bit(d_in, chosen, monkeypatch):
     def query(Z, block):
         return clipped_residuals(Z, block, loss=classification_loss(k), clip=L2Clip(0.5))
 
-    request = Request(rng.standard_normal((k, d_in)), query, Batch(members=mask))
+    request = request_of(rng.standard_normal((k, d_in)), query, Batch(members=mask))
     calls = []
     monkeypatch.setattr(memory, "read_ahead", lambda X: calls.append(len(X)) or read_ahead(X))
     ((with_it, _),) = InMemoryRows(X, y).private_sums([request])
@@ -114,5 +115,5 @@ def test_sums_are_the_same_to_the_last_bit(d_in, chosen, monkeypatch):
 def test_rows_that_gain_nothing_are_not_read_ahead(d_in, m, monkeypatch):
     monkeypatch.setattr(memory, "read_ahead", lambda X: pytest.fail("it was read ahead"))
     X = rng.standard_normal((500, d_in)).astype(np.float32)
-    request = Request(rng.standard_normal((m, d_in)), lambda Z, block: (Z, None))
+    request = request_of(rng.standard_normal((m, d_in)), lambda Z, block: (Z, None))
     InMemoryRows(X, np.zeros(500, int)).private_sums([request])

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from skmixdp._linear import PANEL_ROWS, LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss
-from skmixdp._rows import Batch, InMemoryRows, Request
+from skmixdp._rows import Batch, InMemoryRows
 from skmixdp.components.clipping import AutomaticClip, L2Clip, L2LinfClipAt, clipped_residuals
+from tests.asking import request_of
 
 rng = np.random.default_rng(0)
 N, D = 2000, 12
@@ -26,7 +27,7 @@ def requests_of(loss, scale=1.0):
     heads = scale * rng.normal(size=(len(CLIPS), loss.n_outputs, D))
     mask = rng.random(N) < 0.5
     return [
-        Request(
+        request_of(
             W,
             partial(clipped_residuals, loss=loss, clip=clip),
             Batch(members=members),
@@ -49,7 +50,7 @@ def test_heads_side_by_side_get_what_each_would_get_alone(name, dtype, scale):
     tolerance = {"float32": 1e-4, "float64": 1e-11}[dtype]
     for (found, nothing), request in zip(rows.private_sums(requests), requests, strict=True):
         ((expected, _),) = rows.private_sums([request])
-        assert nothing is None and found.shape == request.points.shape
+        assert nothing is None and found.shape == request.query.points.shape
         np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * np.abs(expected).max())
 
 

@@ -10,19 +10,11 @@ import scipy.sparse as sp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp._engine import Run
 from skmixdp._linear import SoftmaxLoss, largest_entries, row_norms
-from skmixdp._rows import (
-    Batch,
-    Columns,
-    InMemoryRows,
-    OuterStatistics,
-    Request,
-    RowMap,
-    Whitening,
-    sum_resolution,
-)
+from skmixdp._rows import Batch, Columns, InMemoryRows, OuterStatistics, RowMap, Whitening, sum_resolution
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.privacy import NoiseSource
+from tests.asking import request_of
 from tests.catalog import ALGORITHMS
 from tests.conftest import Silent, Watched, make_problem, train
 from tests.rounding import assert_close, assert_relative
@@ -85,7 +77,9 @@ def test_points_that_stay_are_answered_whether_their_products_are_kept_or_not(ho
             kept = kept + 1
         points = np.concatenate([rng.normal(size=(2, D + 1)), kept])
         mask = np.arange(N) % 3 == 0 if step == 2 else None
-        ((_, sums),) = source.private_sums([Request(points, values, Batch(members=mask), n_fixed=3, run=run)])
+        ((_, sums),) = source.private_sums(
+            [request_of(points, values, Batch(members=mask), n_fixed=3, run=run)]
+        )
         Z, here = rows @ points.T, slice(None) if mask is None else mask
         Z[:, :2] *= 2
         want = np.stack([row_norms(rows), y], axis=1)[here].T @ Z[here]
@@ -120,7 +114,7 @@ def test_sums_are_those_of_the_mapped_rows(holder, name, dtype):
     points = rng.normal(size=(2, rows.shape[1]))
     source = holder.source(X, y, MAPS[name], dtype)
     assert source.n_rows == N
-    ((matrix, statistics),) = source.private_sums([Request(points, squares)])
+    ((matrix, statistics),) = source.private_sums([request_of(points, squares)])
     assert matrix.dtype == np.float64
     want, lengths = expected(rows, y, points)
     np.testing.assert_allclose(matrix, want, rtol=CLOSE[dtype], atol=CLOSE[dtype] * np.abs(want).max())
@@ -136,7 +130,7 @@ def test_products_come_in_the_dtype_that_was_asked_for(holder, dtype):
         seen.add(Z.dtype)
         return None, Z
 
-    holder.source(X, y, MAPS["all"], dtype).private_sums([Request(np.zeros((1, D + 1)), look)])
+    holder.source(X, y, MAPS["all"], dtype).private_sums([request_of(np.zeros((1, D + 1)), look)])
     assert seen == {np.dtype(dtype)}
 
 
@@ -150,7 +144,7 @@ def test_requests_with_batches_of_their_own_are_answered_in_one_pass(holder, nam
     points = [rng.normal(size=(m, D + 1)) for m in (2, 1, 3, 2)]
     for batch in (slice(None), slice(0, 1), slice(2, 3), slice(3, 4), slice(2, 4)):
         asked = list(zip(masks, points, strict=True))[batch]
-        answers = source.private_sums([Request(A, squares, Batch(members=mask)) for mask, A in asked])
+        answers = source.private_sums([request_of(A, squares, Batch(members=mask)) for mask, A in asked])
         for (mask, A), (matrix, statistics) in zip(asked, answers, strict=True):
             taken = slice(None) if mask is None else mask
             want, lengths = expected(rows[taken], y[taken], A)
@@ -162,7 +156,7 @@ def test_a_request_may_ask_for_one_kind_of_sum(holder):
     source = holder.source(X, y)
     A = rng.normal(size=(2, D))
     (matrix, none), (nothing, vector) = source.private_sums(
-        [Request(A, lambda Z, block: (Z.copy(), None)), Request(A, lambda Z, block: (None, Z.copy()))]
+        [request_of(A, lambda Z, block: (Z.copy(), None)), request_of(A, lambda Z, block: (None, Z.copy()))]
     )
     assert none is None and nothing is None
     rows = X.astype(np.float64)
@@ -191,7 +185,7 @@ def test_norms_and_entries_are_never_understated(holder, name):
         seen.extend(block.y.tolist())
         return None, np.zeros((len(Z), 1))
 
-    source.private_sums([Request(np.zeros((1, D + 1)), look)])
+    source.private_sums([request_of(np.zeros((1, D + 1)), look)])
     assert sorted(seen) == list(range(N))
 
 
@@ -216,7 +210,7 @@ def test_exact_sums_are_the_same_to_the_last_bit_or_refused(holder, row_map):
     reference = InMemoryRows(row_map(X, np.float64), y, exact=True)
     assert source.grid == reference.grid
     resolution = sum_resolution(N, source.grid, 0.5)
-    request = Request(points, clipped, resolution=resolution)
+    request = request_of(points, clipped, resolution=resolution)
     ((matrix, _),) = source.private_sums([request])
     ((want, _),) = reference.private_sums([request])
     np.testing.assert_array_equal(matrix, want)
@@ -370,7 +364,7 @@ def test_a_row_changes_what_no_other_row_contributes(holder, name, dtype, hostil
 
         source = holder.source(X, y, MAPS[name], dtype)
         contribute = partial(clipped_residuals, loss=loss, clip=clip)
-        source.private_sums([Request(points, contribute, observe=observe)])
+        source.private_sums([request_of(points, contribute, observe=observe)])
         return found
 
     one = contributions(X, y)

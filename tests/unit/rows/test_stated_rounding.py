@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skmixdp._linear import PANEL_ROWS, Cascade, add_products, sum_error
-from skmixdp._rows import Request
+from tests.asking import request_of
 from tests.rounding import assert_close
 
 from .conftest import Holder, draw
@@ -36,7 +36,7 @@ def test_sums_in_single_precision_are_short_on_every_source(kind, tmp_path):
     values = numbers(n)
     X = np.column_stack([np.ones(n, np.float32), values - 1])
     rows = Holder(kind, tmp_path).source(X, np.zeros(n, int), dtype="float32")
-    ((matrix, _),) = rows.private_sums([Request(np.ones((1, 2)), unweighted)])
+    ((matrix, _),) = rows.private_sums([request_of(np.ones((1, 2)), unweighted)])
     assert matrix[0, 0] == values.sum(dtype=np.float64)
 
 
@@ -74,7 +74,7 @@ def test_tensors_whose_sums_are_stated_in_double_precision_are_added_in_it():
     def contribute(Z, block):
         return Z * thirds, None
 
-    ((matrix, _),) = rows.private_sums([Request(np.ones((1, 2), np.float32), contribute, panel_rows=0)])
+    ((matrix, _),) = rows.private_sums([request_of(np.ones((1, 2), np.float32), contribute, panel_rows=0)])
     weights = (values * thirds).astype(np.float64)
     assert_close(matrix[0], [weights.sum(), weights @ (values - 1.0)], 1e-13)
 
@@ -93,7 +93,7 @@ def test_no_source_states_less_than_its_precision_loses(holder, dtype):
     X, y = draw(1500)
     rows = holder.source(X, y, dtype=dtype)
     for wide in (False, True):
-        stated = rows.sum_error(Request(np.zeros((1, 7)), unweighted, panel_rows=0 if wide else PANEL_ROWS))
+        stated = rows.sum_error(request_of(np.zeros((1, 7)), unweighted, panel_rows=0 if wide else PANEL_ROWS))
         # Sparse rows are added in double precision, whatever theirs is.
         least = sum_error(1500, "float64" if wide or holder.kind == "sparse" else dtype)
         assert stated.relative >= least.relative > 0
@@ -105,7 +105,7 @@ def test_no_source_states_less_than_its_precision_loses(holder, dtype):
 def test_single_precision_is_stated_by_every_source(kind, tmp_path):
     X, y = draw(1500)
     rows = Holder(kind, tmp_path).source(X, y, dtype="float32")
-    assert rows.sum_error(Request(np.zeros((1, 7)), unweighted)) == sum_error(1500, "float32")
+    assert rows.sum_error(request_of(np.zeros((1, 7)), unweighted)) == sum_error(1500, "float32")
 
 
 @pytest.mark.covering
@@ -119,12 +119,12 @@ def test_short_panels_lose_no_more_than_is_stated(holder, dtype, n):
     def of_unit_length(Z, block):
         return (1 / np.maximum(block.norms, 1)).astype(Z.dtype)[:, np.newaxis], None
 
-    request = Request(np.zeros((1, 7)), of_unit_length, panel_rows=64)
-    stated, wide = rows.sum_error(request), rows.sum_error(replace(request, panel_rows=0))
+    request = request_of(np.zeros((1, 7)), of_unit_length, panel_rows=64)
+    stated, wide = rows.sum_error(request), rows.sum_error(request.with_query(panel_rows=0))
     in_panels = holder.kind not in ("sparse", "torch, as on a device")
     assert stated == (sum_error(n, dtype, panel_rows=64) if in_panels else wide)
     ((found, _),) = rows.private_sums([request])
-    ((exact, _),) = rows.private_sums([replace(request, panel_rows=0)])
+    ((exact, _),) = rows.private_sums([request.with_query(panel_rows=0)])
     difference = np.linalg.norm(found - exact)
     assert difference <= n * stated.relative + stated.absolute + n * wide.relative
     assert (difference > 0) == (dtype == "float32" and in_panels)

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp._rows import Batch, InMemoryRows, Request, RowMap
+from skmixdp._rows import Batch, InMemoryRows, RowMap
 
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
 from skmixdp._rows import tensors as torch_table  # noqa: E402
 from skmixdp._rows.tensors import TorchRows, TorchTable, mapped  # noqa: E402
+from tests.asking import request_of  # noqa: E402
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3000, 7)).astype(np.float32)
@@ -28,7 +29,7 @@ def clipped(Z, block):
 def test_the_sums_are_those_of_rows_in_memory(dtype, elsewhere, mask):
     data = X.astype(dtype)
     batch = Batch(members=mask)
-    requests = [Request(W, clipped, batch), Request(2 * W[:2], clipped, batch)]
+    requests = [request_of(W, clipped, batch), request_of(2 * W[:2], clipped, batch)]
     device = torch.device("cpu") if elsewhere else None
     rows = TorchRows(torch.from_numpy(data), Y, device=device, block_bytes=1)
     for found, expected in zip(
@@ -138,8 +139,8 @@ def test_a_device_without_room_is_sent_rows_block_by_block(monkeypatch):
     with pytest.warns(UserWarning, match="do not fit on cpu .* block by block"):
         rows = TorchTable(torch.from_numpy(X)).private_rows(Y, row_map, np.dtype("float32"), exact=False)
     points = np.ones((2, 8))
-    ((found, _),) = rows.private_sums([Request(points, clipped)])
-    ((expected, _),) = InMemoryRows(row_map(X, np.float32), Y).private_sums([Request(points, clipped)])
+    ((found, _),) = rows.private_sums([request_of(points, clipped)])
+    ((expected, _),) = InMemoryRows(row_map(X, np.float32), Y).private_sums([request_of(points, clipped)])
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
@@ -153,7 +154,7 @@ def test_products_are_not_those_of_a_lesser_precision():
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
     try:
-        TorchRows(torch.from_numpy(X), Y).private_sums([Request(W, look)])
+        TorchRows(torch.from_numpy(X), Y).private_sums([request_of(W, look)])
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision(before)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skmixdp._engine import Options, Run
-from skmixdp._rows import Batch, InMemoryRows, Request
+from skmixdp._rows import Batch, InMemoryRows
 from skmixdp.algorithms import PAZO
 from skmixdp.algorithms.dpzero import zeroth_order_descent
 from skmixdp.components import (
@@ -16,6 +16,7 @@ from skmixdp.components import (
     TwoPointQuery,
 )
 from skmixdp.components.protocols import ReleaseFacts
+from tests.asking import request_of
 from tests.conftest import Silent, Watched, make_problem, train
 from tests.module_problems import Direction, linear_module, module_info, module_rows, torch
 from tests.rounding import assert_close
@@ -149,7 +150,7 @@ def test_losses_at_moved_parameters_and_the_batch_alone(together):
 
     points = info.view.probe(directions, moves).points
     start = info.view.W.tensors[0].clone()
-    ((_, total),) = module_rows(problem).private_sums([Request(points, contribute, Batch(members=mask))])
+    ((_, total),) = module_rows(problem).private_sums([request_of(points, contribute, Batch(members=mask))])
     ((losses, y),) = seen
     loss = problem.info.view.data.loss
     X = problem.X
@@ -168,7 +169,7 @@ def test_an_empty_batch_sums_to_zero():
     problem = make_problem()
     view = module_info(problem).view
     points = view.probe([view.gradient], [(0, 0.1), (0, -0.1)]).points
-    request = Request(
+    request = request_of(
         points, lambda losses, block: (None, losses), Batch(members=np.zeros(len(problem.y), bool))
     )
     ((_, total),) = module_rows(problem).private_sums([request])
@@ -180,7 +181,7 @@ def test_rows_refuse_a_question_of_first_order():
     view = module_info(problem).view
     points = view.probe([view.gradient], [(0, 0.1)]).points
     with pytest.raises(RuntimeError, match="statistics alone"):
-        module_rows(problem).private_sums([Request(points, lambda losses, block: (losses, None))])
+        module_rows(problem).private_sums([request_of(points, lambda losses, block: (losses, None))])
 
 
 def test_a_head_and_its_module_have_the_same_losses():

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from skmixdp import ZerothOrderDPModuleClassifier
-from skmixdp._rows import Batch, Block, Request
+from skmixdp._rows import Batch, Block
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components.zeroth_order import CandidateQuery
 from skmixdp.estimators._modules import LossesAt
 from skmixdp.estimators._modules.forward import separately
 from skmixdp.privacy import PrivacyLedger
+from tests.asking import request_of
 from tests.conftest import make_problem
 from tests.module_problems import Direction, LabelledRows, ModuleRows, all_of, cross_entropy, torch
 from tests.unit.components.test_zeroth_order import context
@@ -160,7 +161,11 @@ def test_a_row_has_its_place_whatever_else_is_in_a_batch():
         taken[5] = there
         places.clear()
         source.private_sums(
-            [Request(points_of(parameters), lambda losses, block: (None, losses), batch=Batch(taken, rate))]
+            [
+                request_of(
+                    points_of(parameters), lambda losses, block: (None, losses), batch=Batch(taken, rate)
+                )
+            ]
         )
         assert {len(each) for each in places} == {source.rows_in_pass(rate)}
         entries = torch.stack(places).numpy()

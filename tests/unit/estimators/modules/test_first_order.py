@@ -10,12 +10,13 @@ from sklearn.base import clone
 import skmixdp
 from skmixdp import FirstOrderDPModuleClassifier
 from skmixdp._engine import Options, Run
-from skmixdp._rows import InMemoryRows, Request
+from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, DPZero, ModelMix, NoisyGD
 from skmixdp.components import FullBatch, L2Clip, PoissonBatch
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import NoiseSource, PrivacyLedger
+from tests.asking import request_of
 from tests.conftest import Silent, make_problem, train
 from tests.module_problems import cross_entropy, gradient_problem, torch
 from tests.module_zoo import HONEST, MIXING
@@ -88,7 +89,7 @@ def test_sums_and_public_facts_are_those_of_the_head():
         def contribute(Z, block, loss=loss):
             return clipped_residuals(Z, block, loss, clip)
 
-        ((total, _),) = rows.private_sums([Request(one.info.view.W, contribute)])
+        ((total, _),) = rows.private_sums([request_of(one.info.view.W, contribute)])
         sums.append(total.ravel())
     assert_close(sums[1], sums[0], 1e-11)
     mine, theirs = module.info.view, problem.info.view
@@ -99,7 +100,7 @@ def test_sums_and_public_facts_are_those_of_the_head():
 
 def test_the_rounding_of_sums_is_stated():
     module, source = gradient_problem()
-    error = source(module.X, module.y).sum_error(Request(module.info.view.W, None))
+    error = source(module.X, module.y).sum_error(request_of(module.info.view.W, None))
     assert 1e-15 < error.of(1.0) < 1e-9
 
 
@@ -290,9 +291,9 @@ def test_a_row_whose_gradient_fails_later_contributes_nothing_and_ends_nothing(b
     rows[11, 0] = BAD
     module, source = gradient_problem(Fails().double(), d=5)
     W = module.info.view.W
-    good = source(X.astype("f8"), Y).private_sums([Request(W + 1e-3, plain)])
-    bad = source(rows.astype("f8"), Y).private_sums([Request(W + 1e-3, plain)])
-    ((alone, _),) = source(X[11:12].astype("f8"), Y[11:12]).private_sums([Request(W + 1e-3, plain)])
+    good = source(X.astype("f8"), Y).private_sums([request_of(W + 1e-3, plain)])
+    bad = source(rows.astype("f8"), Y).private_sums([request_of(W + 1e-3, plain)])
+    ((alone, _),) = source(X[11:12].astype("f8"), Y[11:12]).private_sums([request_of(W + 1e-3, plain)])
     assert_close(good[0][0] - alone, bad[0][0], 1e-10)
     clf = fitted("noisy-gd", module=network(), X=rows, batch_size=batch_size)
     assert clf.n_iter_ == 8
@@ -307,7 +308,7 @@ def test_gradients_that_are_not_finite_are_zero():
     rows = module.X.copy()
     rows[3] = np.finfo("f8").max
     with np.errstate(all="ignore"):  # as in a release
-        ((total, _),) = source(rows, module.y).private_sums([Request(module.info.view.W, plain)])
+        ((total, _),) = source(rows, module.y).private_sums([request_of(module.info.view.W, plain)])
     assert np.isfinite(total).all()
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from skmixdp._engine import Run
-from skmixdp._rows import Request
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.privacy import DiscreteNoise
+from tests.asking import request_of
 from tests.conftest import Silent, train
 from tests.module_problems import module_problem, module_rows, torch, two_layers
 
@@ -51,7 +51,7 @@ def test_truncated_contributions_are_no_longer_than_the_rows_own():
     points = problem.info.view.probe([problem.info.view.gradient], [(0, 0.1), (0, -0.1)]).points
     sums = {}
     for resolution in (None, 2.0**-4):
-        request = Request(points, lambda losses, block: (None, losses), resolution=resolution)
+        request = request_of(points, lambda losses, block: (None, losses), resolution=resolution)
         ((_, sums[resolution]),) = module_rows(problem, exact=True).private_sums([request])
     assert (sums[2.0**-4] <= sums[None]).all()
     assert (sums[2.0**-4] > sums[None] - len(problem.y) * 2.0**-4).all()
@@ -103,7 +103,7 @@ def test_private_rows_pass_in_chunks_without_gradients():
         [problem.info.view.random_directions(Silent(0), 1, 1.0, sphere=True)[0]], [(0, 0.1), (0, -0.1)]
     ).points
     rows = module_rows(problem, chunk_size=70)
-    rows.private_sums([Request(points, lambda losses, block: (None, losses))])
+    rows.private_sums([request_of(points, lambda losses, block: (None, losses))])
     assert seen == [(size, False) for size in [70, 70, 70, 70, 20]] * 2
 
 
@@ -193,5 +193,7 @@ def test_memory_of_all_copies_is_for_small_modules_alone():
     directions = problem.info.view.random_directions(Silent(0), 3, 1.0, sphere=True)
     moves = [(j, sign * 0.1) for sign in (1, -1) for j in range(3)]
     points = problem.info.view.probe(directions, moves).points
-    module_rows(problem, chunk_size=300).private_sums([Request(points, lambda losses, block: (None, losses))])
+    module_rows(problem, chunk_size=300).private_sums(
+        [request_of(points, lambda losses, block: (None, losses))]
+    )
     assert passes == [300] * 6
