@@ -86,7 +86,7 @@ class Counting(InMemoryRows):
 
     def private_sums(self, requests: Any) -> Any:
         answers = super().private_sums(requests)
-        self.forward += sum(len(request.points) for request in requests) / self.k
+        self.forward += sum(len(request.query.points) for request in requests) / self.k
         self.sums += sum(matrix is not None for matrix, _ in answers)
         return answers
 

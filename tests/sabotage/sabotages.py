@@ -1215,7 +1215,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "A private label decides which code adds up all rows, and so how all sums are rounded.",
         "InMemoryRows._compiled_sums",
         "request.observe is not None or few:",
-        "request.observe is not None or few or y.max() + 1 < len(request.points):",
+        "request.observe is not None or few or y.max() + 1 < len(request.query.points):",
         "tests/property/test_compiled_loops.py::test_no_label_decides_whether_loops_add_up[3]",
     ),
     _sabotage(
