@@ -237,7 +237,7 @@ def test_several_heads_share_the_loops(used):
 )
 def test_what_asks_for_more_than_sums_is_left_to_numpy(used, changes):
     X, y, request, _ = made(500, 5, 3, "random", 1.0, 0.5, 0)
-    values = {name: getattr(request, name) for name in ("points", "contribute", "clip_threshold")}
+    values = {name: getattr(request.query, name) for name in ("points", "contribute", "clip_threshold")}
     InMemoryRows(X, y).private_sums([request_of(**{**values, **changes})])
     assert not used
 

@@ -276,7 +276,7 @@ def test_products_have_the_precision_that_is_asked_for(dtype):
         return None, np.zeros((len(Z), 1))
 
     X, y, codes, W = drawn([2, 3, 1], dtype="f8")
-    rows_of(X, y, codes, 3, dtype).private_sums([Request(W, contribute)])
+    rows_of(X, y, codes, 3, dtype).private_sums([request_of(W, contribute)])
     assert set(seen) == {(np.dtype(dtype), np.dtype(dtype))}
 
 
@@ -285,7 +285,7 @@ def test_the_stated_rounding_is_that_of_sums_in_any_order(n_persons):
     """Higham 2002, section 4.2: n terms are off by n roundoffs each, in either of two sums."""
     X, y, codes, W = drawn([3] * n_persons)
     source = rows_of(X, y, codes, n_persons)
-    plain = source.sum_error(Request(W, partial(unclipped_residuals, loss=LOSS)))
+    plain = source.sum_error(request_of(W, partial(unclipped_residuals, loss=LOSS)))
     at_once = source._places.part_rows
     assert at_once == Places(codes, n_persons, X.shape[1]).part_rows >= min(n_persons, 64)
     assert plain.relative >= 2 * 2.0**-53 * at_once * n_persons

@@ -100,7 +100,8 @@ def test_runs_with_other_fixed_points_share_a_pass_and_no_products(holder):
     for _ in range(2):
         points = [np.concatenate([rng.normal(size=(2, D + 1)), fixed]) for _, fixed in runs]
         asked = [
-            Request(of_run, values, n_fixed=3, run=run) for of_run, (run, _) in zip(points, runs, strict=True)
+            request_of(of_run, values, n_fixed=3, run=run)
+            for of_run, (run, _) in zip(points, runs, strict=True)
         ]
         for (_, sums), of_run in zip(source.private_sums(asked), points, strict=True):
             assert_close(sums, (np.stack([row_norms(rows), y], axis=1).T @ (rows @ of_run.T)).ravel())

@@ -1,7 +1,5 @@
 """What sources say of the rounding of their sums is true of the way in which they add."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -93,7 +91,9 @@ def test_no_source_states_less_than_its_precision_loses(holder, dtype):
     X, y = draw(1500)
     rows = holder.source(X, y, dtype=dtype)
     for wide in (False, True):
-        stated = rows.sum_error(request_of(np.zeros((1, 7)), unweighted, panel_rows=0 if wide else PANEL_ROWS))
+        stated = rows.sum_error(
+            request_of(np.zeros((1, 7)), unweighted, panel_rows=0 if wide else PANEL_ROWS)
+        )
         # Sparse rows are added in double precision, whatever theirs is.
         least = sum_error(1500, "float64" if wide or holder.kind == "sparse" else dtype)
         assert stated.relative >= least.relative > 0
