@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from .._rows.files import FORMATS
 from .._utils.validation import listed
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge, PrivatePipeline, private_pipeline, resumable
 from ..preprocessing import TableEncoder
@@ -62,6 +63,7 @@ _FLAGS = {
     "neighboring": "--neighboring",
     "random_state": "--seed",
     "X_pub": "--public",
+    "columns": "--encode",
     "X_unlabeled": "--unlabeled",
     "class_weight": "--class-weight",
     "target_scale and target_center": "--target-bounds",
@@ -226,6 +228,13 @@ def run(args: argparse.Namespace) -> None:
             raise InputError(
                 f"--checkpoint {args.checkpoint} needs a --ledger, which records each step; add it."
             )
+    others = (".onnx", ".json", ".html", *FORMATS)
+    other = next((ending for ending in others if args.out.name.lower().endswith(ending)), None)
+    if other is not None:
+        raise InputError(
+            f"--out {args.out} ends in {other}, and a model is written as .safetensors, or else as a pickle; "
+            "choose another ending, and write ONNX graphs by `skmixdp export`."
+        )
     outputs = {"--out": args.out} | ({} if args.report is None else {"--report": args.report})
     inputs = [args.private, args.public, args.labels, args.public_labels, args.unlabeled]
     check_outputs(outputs, [path for path in inputs if path is not None], force=args.force)

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .._rows.text import numbers_of
+from .._rows.text import NUMBER, numbers_of
 from .._utils.validation import listed
 from .messages import InputError
 
@@ -21,7 +21,6 @@ Array = NDArray[Any]
 
 #: Whole numbers of at most 15 digits; a code such as 01 is a text.
 _WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,14})(\.0*)?")
-_NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)?\.?\d+([eE][+-]?\d+)?")
 _TRUTH = {"true": True, "false": False}
 
 #: A name in double quotes, within which two stand for one, or without; then an end or a weight.
@@ -74,7 +73,7 @@ def typed(y: Array, where: str) -> Array:
         return np.array([int(float(text)) for text in texts])
     if all(text.lower() in _TRUTH for text in texts):
         return np.array([_TRUTH[text.lower()] for text in texts])
-    if all(_NUMBER.fullmatch(text) for text in texts):
+    if all(NUMBER.fullmatch(text) for text in texts) and not all(float(text).is_integer() for text in texts):
         raise InputError(
             f"{where} holds numbers that are not whole; write class labels as whole numbers or text."
         )
@@ -112,7 +111,7 @@ class _Known:
         if text in self._places:
             return self._places[text]
         text = text.strip()
-        if self._kind in "iuf" and _NUMBER.fullmatch(text.removesuffix(".")):
+        if self._kind in "iuf" and NUMBER.fullmatch(text):
             text = _spelt(float(text))
         elif self._kind == "b":
             text = text.capitalize()

@@ -1,6 +1,8 @@
 """Messages of the command line: one line per error and per warning."""
 
 import argparse
+import ast
+import json
 import math
 import re
 import sys
@@ -70,11 +72,24 @@ def one_line(message: object) -> str:
 def in_flags(message: object, flags: Mapping[str, str]) -> str:
     """A message of the library in which flags replace ``name=value`` and names of parameters."""
     text = str(message)
+    if "columns" in flags:
+        text = re.sub(r"\bcolumns=(\{[^{}]*\})", _as_declared, text)
+        text = re.sub(r"\bcolumns\[('[^']*')\]=", r"--encode: the column \1 with ", text)
     for name, flag in flags.items():
         text = re.sub(rf"(?<![\w-]){name}=(['\"]?)([^\s,;'\"]+)\1", rf"{flag} \2", text)
         if "_" in name:
             text = re.sub(rf"(?<![\w-]){name}(?![\w=])", flag, text)
     return text
+
+
+def _as_declared(found: re.Match[str]) -> str:
+    """The parameter ``columns`` of an encoder as what a file of ``--encode`` holds."""
+    try:
+        columns = ast.literal_eval(found[1])
+        kinds = {str(name): "..." if kind is ... else kind for name, kind in columns.items()}
+        return f"{json.dumps({'kinds': kinds}, ensure_ascii=False)} in a file for --encode"
+    except (ValueError, SyntaxError, TypeError, AttributeError):
+        return "kinds in a file for --encode"
 
 
 def number_type(rule: Number) -> Callable[[str], Any]:

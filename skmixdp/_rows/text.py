@@ -48,7 +48,7 @@ _SHIFTING = ("iso2022", "hz", "utf-7", "idna", "punycode", "unicode", "raw-unico
 _COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
 _GROUPS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?")
 #: Numbers as they are spelt where they do not stand for something else, such as 01.
-_NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 
 
@@ -225,7 +225,7 @@ def number_of(cell: str) -> float | None:
 def label_of(cell: str, decimal: str | None = None) -> Any:
     """A label: a whole number, another number, a truth value, or a text, of which ``01`` is one."""
     text = with_point(cell).strip() if decimal == "," else cell.strip()
-    if _NUMBER.fullmatch(text):
+    if NUMBER.fullmatch(text):
         value = float(text)
         return int(value) if value.is_integer() and abs(value) < 1e15 else value
     return text.lower() == "true" if text.lower() in _TRUTH else cell
