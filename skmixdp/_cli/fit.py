@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from .._rows.files import FORMATS
+from .._rows.text import has_tabs
 from .._utils.validation import listed
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge, PrivatePipeline, private_pipeline, resumable
 from ..preprocessing import TableEncoder
@@ -298,6 +299,8 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] |
         public = read_labelled(args.public, "--public", args.label_column, *labels, form, **how)
     elif args.unlabeled is not None:
         form = guessed_form(args.unlabeled, form, f"--unlabeled {args.unlabeled}")
+    if args.separator is None and has_tabs(args.private):
+        form = replace(form, separator=None)
     known = getattr(None if public is None else public.X, "columns", ())
     labels = args.labels, "--labels"
     reference = public.where if public is not None and len(known) else ""

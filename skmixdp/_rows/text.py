@@ -103,12 +103,17 @@ class TextForm:
 
     def of(self, path: Path) -> "TextForm":
         """The form of a file, with nothing left open but what its byte-order mark tells."""
-        tabs = re.search(r"\.tsv(\.gz|\.xz)?$", path.name.lower())
+        tabs = has_tabs(path)
         return replace(
             self,
             separator=self.separator or ("\t" if tabs else ";" if self.decimal == "," else ","),
             decimal=self.decimal or ".",
         )
+
+
+def has_tabs(path: Path) -> bool:
+    """Whether the name of a file says that tabs separate its cells."""
+    return path.name.lower().removesuffix(".gz").removesuffix(".xz").endswith(".tsv")
 
 
 def lines(path: Path, form: TextForm, where: str) -> Iterator[str]:
