@@ -264,6 +264,24 @@ def is_single(X: Any) -> bool:
     return dtype.removeprefix("torch.") == "float32"
 
 
+def with_float_columns(X: Any) -> Any:
+    """A data frame of pandas or polars whose columns of numbers are float64; anything else as it is.
+
+    Columns of truth values, text, dates and objects stay as they are.
+    """
+    if isinstance(X, pd.DataFrame):
+        kinds = [getattr(dtype, "kind", "O") for dtype in X.dtypes]
+        places = [j for j, kind in enumerate(kinds) if kind in "iuf" and X.dtypes.iloc[j] != np.float64]
+        X = X.copy(deep=False) if places else X
+        for j in places:
+            X.isetitem(j, X.iloc[:, j].to_numpy(dtype=np.float64, na_value=np.nan))
+    elif type(X).__module__.startswith("polars"):
+        import polars as pl
+
+        X = X.with_columns((pl.selectors.integer() | pl.selectors.float()).cast(pl.Float64))
+    return X
+
+
 def _as_floats(X: Any, name: str) -> Array:
     """An array of what may be a data frame, lists, or anything else: float64, unless it :func:`is_single`."""
     _refuse_text(X, name)

@@ -10,6 +10,7 @@ from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from .._rows import is_dask
+from .._utils.numerics import own_state
 from ._outputs import lazy_result
 
 Array = NDArray[Any]
@@ -21,6 +22,7 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
     #: Whether rows have several labels: then ``classes_`` names them, and each has its own logit.
     multilabel_: bool = False
 
+    @own_state()
     def decision_function(self: Any, X: Any) -> Any:
         """Logits of each row.
 
@@ -43,6 +45,7 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
         outputs = self._outputs(X)
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
+    @own_state()
     def predict_proba(self: Any, X: Any) -> Any:
         """Class probabilities of each row, shape (n_samples, n_classes).
 
@@ -58,6 +61,7 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
             return np.column_stack([expit(-logits), expit(logits)])
         return np.asarray(softmax(logits))
 
+    @own_state()
     def predict_log_proba(self: Any, X: Any) -> Any:
         """Logarithm of :meth:`predict_proba`."""
         if is_dask(X):
@@ -65,6 +69,7 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
             return lazy_result(self, "predict_log_proba", X, len(self.classes_))
         return np.log(self.predict_proba(X))
 
+    @own_state()
     def predict(self: Any, X: Any) -> Any:
         """Most likely class of each row, shape (n_samples,).
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
 from .._engine import ChargedCourse, transact
+from .._utils.numerics import own_state
 from .._utils.validation import refuse_arguments, shown
 from ..preprocessing._leaks import seeding_ensemble
 from ..privacy.noise import warn_of_seed
@@ -59,7 +60,7 @@ def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
         managed([estimator], partial(fit_one, estimator, data, ()))
         return
     fitted = copy.copy(estimator)
-    with np.errstate(all="ignore"):  # NumPy errors that the user turned on could reveal rows
+    with own_state():
         budget = fitted._check_parameters()
         if estimator.random_state is not None:
             warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=4)
@@ -171,7 +172,7 @@ def fit_many(
         raise ValueError("fit_many got the same estimator twice; pass a clone of it.")
     fitted = [copy.copy(estimator) for estimator in estimators]
     selections = [None if chosen is None else (f"rows[{i}]", chosen) for i, chosen in enumerate(rows)]
-    with np.errstate(all="ignore"):  # NumPy errors that the user turned on could reveal rows
+    with own_state():
         budgets = [copied._check_parameters() for copied in fitted]
         warn_of_seed(*(estimator.random_state for estimator in estimators))
         courses = [

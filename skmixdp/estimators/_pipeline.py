@@ -9,6 +9,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from .._utils.numerics import own_state
 from .._utils.validation import shown
 from ..preprocessing import check_pipeline
 from ..privacy.notebook import GuaranteeBoxMixin, guarantee_box
@@ -126,14 +127,15 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         ValueError, TypeError
             Whatever a step refuses, before any noise is drawn or any ledger charged.
         """
-        passed = {name: value for name, value in params.items() if value is not None}
-        with sklearn.config_context(enable_metadata_routing=True):
-            super().fit(X, y, **passed)
-        head = self._final_estimator
-        if len(self.steps) > 1:
-            public = (*head.privacy_.treated_as_public, _COLUMNS)
-            head.privacy_ = replace(head.privacy_, treated_as_public=public)
-        return self
+        with own_state():
+            passed = {name: value for name, value in params.items() if value is not None}
+            with sklearn.config_context(enable_metadata_routing=True):
+                super().fit(X, y, **passed)
+            head = self._final_estimator
+            if len(self.steps) > 1:
+                public = (*head.privacy_.treated_as_public, _COLUMNS)
+                head.privacy_ = replace(head.privacy_, treated_as_public=public)
+            return self
 
     @property
     def privacy_(self) -> Any:

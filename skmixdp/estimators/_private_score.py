@@ -12,6 +12,7 @@ from .._engine import GaussianMechanism, Transaction, released
 from .._learning.facts import Learner, all_right, counts_query
 from .._linear import predicted_classes
 from .._rows import Block, PersonTable, check_private_rows, check_targets, groups_of, labels_of
+from .._utils.numerics import own_state
 from .._utils.validation import POSITIVE, check
 from ..privacy.accounting.budgets import Budget
 from ..privacy.noise import seed_of, warn_of_seed
@@ -36,27 +37,27 @@ class PrivateSumsMixin:
 
         Scores are in [0, 1], and a row has a positive one in one sum at most. ``groups`` are ids of persons.
         """
-        check_is_fitted(self)
-        y = labels_of(X, y)
-        table = check_private_rows(self, X, minimum=1, reset=False)
-        targets = self._scored_targets(y, table.shape[0])
-        if (groups := groups_of(X, groups)) is not None:
-            table = PersonTable(table, *units_of(groups, table.shape[0], self.noise))
-        n_rows = table.shape[0]
-        head = self._scored_head()
-        warn_of_seed(self.random_state)
-        seed = seed_of(self.random_state)
-        random_state = None if seed is None else _SEEDS_OF_COUNTS + seed
-        transaction = Transaction(budget, type(self).__name__, self.ledger, random_state)
-        event, noise = budget.whole, transaction.noise
-        # This reads and checks rows that are not in memory, so do it before the charge.
-        with np.errstate(all="ignore"):  # NumPy errors that the user turned on could reveal rows
+        with own_state():
+            check_is_fitted(self)
+            y = labels_of(X, y)
+            table = check_private_rows(self, X, minimum=1, reset=False)
+            targets = self._scored_targets(y, table.shape[0])
+            if (groups := groups_of(X, groups)) is not None:
+                table = PersonTable(table, *units_of(groups, table.shape[0], self.noise))
+            n_rows = table.shape[0]
+            head = self._scored_head()
+            warn_of_seed(self.random_state)
+            seed = seed_of(self.random_state)
+            random_state = None if seed is None else _SEEDS_OF_COUNTS + seed
+            transaction = Transaction(budget, type(self).__name__, self.ledger, random_state)
+            event, noise = budget.whole, transaction.noise
+            # This reads and checks rows that are not in memory, so do it before the charge.
             rows = table.private_rows(targets, self._row_map, self._products_dtype(), exact=noise.needs_grid)
-        learner = Learner(n_rows, None, noise, self._products_dtype())
-        mechanism = GaussianMechanism(event.noise_multiplier, 1, noise)
-        asked = learner.ask(mechanism, counts_query(head, scores))
-        sums, _ = released(transaction, event, rows, table.unit, asked)
-        return sums, n_rows
+            learner = Learner(n_rows, None, noise, self._products_dtype())
+            mechanism = GaussianMechanism(event.noise_multiplier, 1, noise)
+            asked = learner.ask(mechanism, counts_query(head, scores))
+            sums, _ = released(transaction, event, rows, table.unit, asked)
+            return sums, n_rows
 
     def _scored_head(self: Any) -> Array:
         """The head (k, d_in) in the units of its rows."""

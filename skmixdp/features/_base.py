@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from .._utils.numerics import own_state
 from .._utils.validation import COUNT, FLAG, Allowed, Kind, check_params, whole_from
 from ._extraction import Extraction, extract
 from ._inputs import ItemKind, Items, as_items
@@ -163,8 +164,9 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ValueError, TypeError, MemoryError
             As for :meth:`transform`.
         """
-        self._check()
-        return self._put_through(self._encoder(), as_items(X, self._kind))
+        with own_state():
+            self._check()
+            return self._put_through(self._encoder(), as_items(X, self._kind))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the features: the class's name in lower case, and a number.

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .._utils.numerics import own_state
 from .._utils.validation import COUNT, Allowed, Kind, check_params, sources_of, whole_from
 from ._base import FrozenFeatures
 from ._protocols import Encoder
@@ -126,6 +127,7 @@ class ScatteringFeatures(FrozenFeatures):
             self.channel_scale_ = np.where(scale > 0, scale, 1.0)
         return self
 
+    @own_state()
     def extract(self, X: Any) -> Any:
         result = super().extract(X)
         if self.normalization != "batch":

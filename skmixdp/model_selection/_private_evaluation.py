@@ -25,7 +25,17 @@ from .._rows import (
     is_dask,
     special_table,
 )
-from .._utils.validation import CONVERSION_ERRORS, Number, check, refusal_of, shown, warn_of_delta, whole_from
+from .._utils.numerics import own_state
+from .._utils.validation import (
+    CONVERSION_ERRORS,
+    Number,
+    check,
+    refusal_of,
+    shown,
+    warn_of_delta,
+    whole_from,
+    with_float_columns,
+)
 from ..privacy.noise import warn_of_seed
 from ..privacy.units import Units, units_of
 from ._cells import NoisyCells
@@ -139,31 +149,33 @@ def private_evaluation(
     >>> bool(area.low < area.value < area.high and area.value > 0.7)
     True
     """
-    transaction = Transaction.of_release(
-        "private_evaluation",
-        epsilon=epsilon,
-        delta=delta,
-        neighboring=neighboring,
-        noise=noise,
-        random_state=random_state,
-        ledger=ledger,
-    )
-    check("layout", layout, "auto", "top", "one_vs_rest")
-    check("n_bins", n_bins, "auto", whole_from(4))
-    check_is_fitted(estimator)
-    groups = groups_of(X, groups)
-    if y is None:
-        raise ValueError("y=None leaves nothing to evaluate by; pass the labels or targets of the rows.")
-    warn_of_seed(random_state)
-    if is_regressor(estimator):
-        return _residuals(estimator, X, y, transaction, n_bins, target_bounds, residual_bound, groups)
-    if not is_classifier(estimator) or not hasattr(estimator, "predict_proba"):
-        raise TypeError(
-            f"estimator={shown(estimator)} must be a fitted regressor, or a classifier with predict_proba."
+    with own_state():
+        transaction = Transaction.of_release(
+            "private_evaluation",
+            epsilon=epsilon,
+            delta=delta,
+            neighboring=neighboring,
+            noise=noise,
+            random_state=random_state,
+            ledger=ledger,
         )
-    for name, value in (("target_bounds", target_bounds), ("residual_bound", residual_bound)):
-        check(name, value, None, remedy="a classifier has no residuals")
-    return _scores(estimator, X, y, transaction, layout, n_bins, groups)
+        check("layout", layout, "auto", "top", "one_vs_rest")
+        check("n_bins", n_bins, "auto", whole_from(4))
+        check_is_fitted(estimator)
+        groups = groups_of(X, groups)
+        if y is None:
+            raise ValueError("y=None leaves nothing to evaluate by; pass the labels or targets of the rows.")
+        warn_of_seed(random_state)
+        if is_regressor(estimator):
+            return _residuals(estimator, X, y, transaction, n_bins, target_bounds, residual_bound, groups)
+        if not is_classifier(estimator) or not hasattr(estimator, "predict_proba"):
+            raise TypeError(
+                f"estimator={shown(estimator)} must be a fitted regressor, or a classifier with "
+                "predict_proba."
+            )
+        for name, value in (("target_bounds", target_bounds), ("residual_bound", residual_bound)):
+            check(name, value, None, remedy="a classifier has no residuals")
+        return _scores(estimator, X, y, transaction, layout, n_bins, groups)
 
 
 def _scores(
@@ -287,7 +299,10 @@ def _bins_of(values: Array, low: float, high: float, n_bins: int) -> NDArray[np.
 def _passed(labels: str, units: Units) -> str:
     """Text for the report: which checks were treated as public."""
     checked = f"rows and {labels}" if units.codes is None else f"rows, {labels} and ids of persons"
-    return f"the types of the columns of X, that {checked} passed validation and the model predicted for them"
+    return (
+        f"the type of X if it is an array (declared), that {checked} passed validation and the model "
+        "predicted for them"
+    )
 
 
 def _predicted(
@@ -300,6 +315,10 @@ def _predicted(
     persons = None
     if groups is not None:
         persons = units_of(groups, X.shape[0] if hasattr(X, "shape") else len(X), transaction.budget.noise)
+
+    # Models of this library read each cell by itself. Others may compute in the types of columns.
+    if not type(estimator).__module__.startswith("skmixdp."):
+        X = with_float_columns(X)
 
     def predict(rows: Any) -> Array:
         return np.asarray(getattr(estimator, method)(rows), dtype=np.float64)

@@ -13,6 +13,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine.transaction import Start, Transaction, charged
+from .._utils.numerics import own_state
 from .._utils.progress import progress_bar
 from .._utils.validation import copy_fitted, is_empty, refuse_arguments
 from ..preprocessing import check_pipeline
@@ -212,92 +213,97 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
             If the random number of trials was 0, or every trial of a random search failed. The budget is
             then spent. Also if another process runs the same search.
         """
-        known = ("X", "y", "X_pub", "y_pub", "groups", "X_unlabeled")
-        refuse_arguments(self, unsupported, known, "pass public rows alone")
-        check_parameters(self)
-        candidates = Candidates(self.param_grid)
-        prefix, head = head_of(self.estimator)
-        for name, value in (("X_pub", X_pub), ("groups", groups), ("X_unlabeled", X_unlabeled)):
-            if not is_empty(value):
-                check_routing(self.estimator, name)
-        check_head(head, prefix, candidates.names, self.scoring)
-        warn_of_seed(self.random_state, head.random_state)
-        scorer = check_scoring(self.estimator, scoring=metric_of(self.scoring))
-        rows, everything = rows_of(self, X, y, X_pub, y_pub, groups, X_unlabeled, head)
-        share = self.score_share if rows.scorer is None else 0.0
-        plan = make_plan(
-            candidates,
-            SearchTerms(self.delta, head.neighboring, head.noise, share, bool(self.refit)),
-            epsilon=self.epsilon,
-            strategy=self.strategy,
-            n_trials=self.n_trials,
-            distribution=self.distribution,
-            unit=unit_of(groups),
-        )
-        rows = replace(rows, score_multiplier=plan.terms.score_multiplier(plan.fit_epsilon))
-        key = self._key(X, y, X_pub, y_pub, groups, X_unlabeled)
-        transaction = Transaction(
-            Budget(self.epsilon, self.delta, None, None, head.neighboring, head.noise, stacklevel=4),
-            f"PrivateSearchCV of {type(head).__name__}",
-            self.ledger,
-            self.random_state,
-            seeded=is_seeded(self),
-        )
-        with progress_of(self.memory, key) as progress, ExitStack() as outcomes:
-            shown: list[Warning] = []
-            if (begun := resumed(self, progress)) is None:
-                drawn = begin(self, plan, candidates, rows, transaction, shown)
-            else:
-                *drawn, transaction.charge = begun
-                if transaction.charge is None:  # charged, by a ledger that gives no charges
-                    transaction.ledger = None
-            token, tried, seeds, transaction.leaks = drawn
-            event = plan.terms.event(plan.trials, plan.fit_epsilon)
-            outcomes.enter_context(charged([Start(transaction, event, unit=plan.unit)]))
-            if begun is None:
-                progress.save((*drawn, transaction.charge))
-            trials = [(prepared(self, plan, *pair), rows, True) for pair in zip(tried, seeds, strict=False)]
-            done, caught = self._run(plan, token, trials, progress, secret=plan.strategy == "random")
-            # A secret trial that failed loses even to a score of NaN.
-            succeeded = [i for i, outcome in enumerate(done) if outcome is not None]
-            scores = [done[i][0] for i in succeeded]
-            best = None
-            if succeeded:
-                winner = succeeded[best_of(scores)]
-                _, best, winner_warnings = done[winner]
-                caught = winner_warnings if plan.strategy == "random" else caught
-            if best is not None and self.refit:
-                last = (prepared(self, plan, tried[winner], seeds[-1]), everything, False)
-                (((_, best, more),), _) = self._run(plan, token, [last], progress, first=len(tried))
-                caught = [*caught, *more]
-            progress.finish()
-            if not tried:
-                raise RuntimeError(
-                    "the random number of trials was 0, so there is no result; the budget is spent all the "
-                    "same, so choose another distribution than 'poisson', or a larger n_trials."
-                )
-            if best is None:
-                raise RuntimeError(
-                    "every trial failed, so there is no result, and the budget is spent all the same; why "
-                    "stays secret, so fit the candidates to rows that are public to find out."
-                )
-        if plan.strategy == "random":  # the others, and how many they were, stay secret
-            best.set_params(**verbosity_of(prepare(self.estimator, tried[winner], {})))
-            tried, scores, winner = [tried[winner]], [done[winner][0]], 0
-        self.cv_results_ = results_of(tried, scores)
-        self.best_index_ = winner
-        self.best_params_, self.best_score_ = tried[winner], scores[winner]
-        self.best_estimator_ = best
-        self.scorer_ = scorer
-        self.n_splits_ = 1
-        self.multimetric_ = False
-        report = report_of(transaction, plan, head_of(best)[1], rows)
-        self.privacy_ = report
-        copy_fitted(self, best, "classes_")
-        # Last, since a filter may turn warnings into errors, which must not lose a result that was charged.
-        show(caught, shown, stacklevel=3)
-        return self
+        with own_state():
+            known = ("X", "y", "X_pub", "y_pub", "groups", "X_unlabeled")
+            refuse_arguments(self, unsupported, known, "pass public rows alone")
+            check_parameters(self)
+            candidates = Candidates(self.param_grid)
+            prefix, head = head_of(self.estimator)
+            for name, value in (("X_pub", X_pub), ("groups", groups), ("X_unlabeled", X_unlabeled)):
+                if not is_empty(value):
+                    check_routing(self.estimator, name)
+            check_head(head, prefix, candidates.names, self.scoring)
+            warn_of_seed(self.random_state, head.random_state)
+            scorer = check_scoring(self.estimator, scoring=metric_of(self.scoring))
+            rows, everything = rows_of(self, X, y, X_pub, y_pub, groups, X_unlabeled, head)
+            share = self.score_share if rows.scorer is None else 0.0
+            plan = make_plan(
+                candidates,
+                SearchTerms(self.delta, head.neighboring, head.noise, share, bool(self.refit)),
+                epsilon=self.epsilon,
+                strategy=self.strategy,
+                n_trials=self.n_trials,
+                distribution=self.distribution,
+                unit=unit_of(groups),
+            )
+            rows = replace(rows, score_multiplier=plan.terms.score_multiplier(plan.fit_epsilon))
+            key = self._key(X, y, X_pub, y_pub, groups, X_unlabeled)
+            transaction = Transaction(
+                Budget(self.epsilon, self.delta, None, None, head.neighboring, head.noise, stacklevel=4),
+                f"PrivateSearchCV of {type(head).__name__}",
+                self.ledger,
+                self.random_state,
+                seeded=is_seeded(self),
+            )
+            with progress_of(self.memory, key) as progress, ExitStack() as outcomes:
+                shown: list[Warning] = []
+                if (begun := resumed(self, progress)) is None:
+                    drawn = begin(self, plan, candidates, rows, transaction, shown)
+                else:
+                    *drawn, transaction.charge = begun
+                    if transaction.charge is None:  # charged, by a ledger that gives no charges
+                        transaction.ledger = None
+                token, tried, seeds, transaction.leaks = drawn
+                event = plan.terms.event(plan.trials, plan.fit_epsilon)
+                outcomes.enter_context(charged([Start(transaction, event, unit=plan.unit)]))
+                if begun is None:
+                    progress.save((*drawn, transaction.charge))
+                trials = [
+                    (prepared(self, plan, *pair), rows, True) for pair in zip(tried, seeds, strict=False)
+                ]
+                done, caught = self._run(plan, token, trials, progress, secret=plan.strategy == "random")
+                # A secret trial that failed loses even to a score of NaN.
+                succeeded = [i for i, outcome in enumerate(done) if outcome is not None]
+                scores = [done[i][0] for i in succeeded]
+                best = None
+                if succeeded:
+                    winner = succeeded[best_of(scores)]
+                    _, best, winner_warnings = done[winner]
+                    caught = winner_warnings if plan.strategy == "random" else caught
+                if best is not None and self.refit:
+                    last = (prepared(self, plan, tried[winner], seeds[-1]), everything, False)
+                    (((_, best, more),), _) = self._run(plan, token, [last], progress, first=len(tried))
+                    caught = [*caught, *more]
+                progress.finish()
+                if not tried:
+                    raise RuntimeError(
+                        "the random number of trials was 0, so there is no result; the budget is spent all "
+                        "the same, so choose another distribution than 'poisson', or a larger n_trials."
+                    )
+                if best is None:
+                    raise RuntimeError(
+                        "every trial failed, so there is no result, and the budget is spent all the same; "
+                        "why stays secret, so fit the candidates to rows that are public to find out."
+                    )
+            if plan.strategy == "random":  # the others, and how many they were, stay secret
+                best.set_params(**verbosity_of(prepare(self.estimator, tried[winner], {})))
+                tried, scores, winner = [tried[winner]], [done[winner][0]], 0
+            self.cv_results_ = results_of(tried, scores)
+            self.best_index_ = winner
+            self.best_params_, self.best_score_ = tried[winner], scores[winner]
+            self.best_estimator_ = best
+            self.scorer_ = scorer
+            self.n_splits_ = 1
+            self.multimetric_ = False
+            report = report_of(transaction, plan, head_of(best)[1], rows)
+            self.privacy_ = report
+            copy_fitted(self, best, "classes_")
+            # Last, since a filter may turn warnings into errors, which must not lose a result that was
+            # charged.
+            show(caught, shown, stacklevel=3)
+            return self
 
+    @own_state()
     def score(self, X: Any, y: Any = None) -> float:
         """Score of the winner on any rows; on private ones it is a release that no budget accounts for.
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._engine.transaction import Transaction
 from .._rows import check_classes, check_labels, check_private_rows, encode_labels, groups_of
+from .._utils.numerics import own_state
 from .._utils.validation import (
     PROBABILITY,
     check,
@@ -170,58 +171,64 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
             If a ledger does not allow the fit or the histogram. Nothing is charged if it does not allow the
             histogram alone, or after a fit of the same data set whose budget is an epsilon.
         """
-        refuse_arguments(self, unsupported, ("X", "y", "X_pub", "y_pub", "groups"), "pass public rows alone")
-        terms = {name: getattr(self, name) for name in ("epsilon", "delta", "neighboring", "noise", "ledger")}
-        transaction = Transaction.of_release(type(self).__name__, **terms, random_state=self.random_state)
-        check_goal(self.goal, self.value)
-        check("holdout", self.holdout, PROBABILITY, "prefit")
-        _check_two_classes(y, X.shape[0] if hasattr(X, "shape") else len(X))
-        _check_budgets(self.estimator)
-        _check_terms(self)
-        passed = {}
-        if not (is_empty(X_pub) and is_empty(y_pub)):
-            check_routing(self.estimator)
-            passed = public_params(X_pub, y_pub)
-        groups = groups_of(X, groups)
-        units = units_of(groups, len(y), self.noise)
-        if self.holdout == "prefit":
-            check_is_fitted(self.estimator)
-            leaks: tuple[str, ...] = ()
-            fitted = self.estimator
-        else:
-            leaks = check_pipeline(self.estimator).in_words("leak", "uncounted")
-            _check_rows(self.estimator, X)
-            _check_known_labels(self.estimator, y, y_pub)
-            _check_ledger(transaction, self.estimator, units.unit)
-            seed = int(transaction.noise.uniform((1,))[0] * _SEEDS)
-            split = {"test_size": self.holdout, "random_state": seed}
-            if units.codes is None:
-                X_fit, X, y_fit, y = train_test_split(X, y, **split)
-            else:
-                check_routing(self.estimator, "groups")
-                (X_fit, y_fit, own), (X, y, groups) = _split_persons(X, y, units, split)
-                passed["groups"] = own
-            fitted = clone(self.estimator).fit(X_fit, y_fit, **passed)
-        _check_number(fitted.classes_)
-        report = _report_of(fitted)
-        if report is not None and report.unit != units.unit:
-            raise ValueError(
-                f"the fit protects {shown(report.unit)} and the threshold {shown(units.unit)}, which no "
-                "report can state in one; pass the same groups to both."
+        with own_state():
+            refuse_arguments(
+                self, unsupported, ("X", "y", "X_pub", "y_pub", "groups"), "pass public rows alone"
             )
-        if report is not None:
-            leaks = (*leaks, *report.leaks)
-        elif self.holdout != "prefit":
-            leaks = leaks or (f"{type(fitted).__name__}: a fit to private rows that has no report",)
-        leaks = tuple(dict.fromkeys(leaks))
-        found = private_evaluation(fitted, X, y, groups=groups, **terms, random_state=self.random_state)
-        self.evaluation_ = replace(found, privacy=replace(found.privacy, leaks=leaks))
-        self.privacy_ = _weaker(self.evaluation_.privacy, report, self.holdout == "prefit")
-        self.threshold_ = found.threshold(self.goal, self.value)
-        self.estimator_ = fitted
-        copy_fitted(self, fitted, "classes_")
-        return self
+            terms = {
+                name: getattr(self, name) for name in ("epsilon", "delta", "neighboring", "noise", "ledger")
+            }
+            transaction = Transaction.of_release(type(self).__name__, **terms, random_state=self.random_state)
+            check_goal(self.goal, self.value)
+            check("holdout", self.holdout, PROBABILITY, "prefit")
+            _check_two_classes(y, X.shape[0] if hasattr(X, "shape") else len(X))
+            _check_budgets(self.estimator)
+            _check_terms(self)
+            passed = {}
+            if not (is_empty(X_pub) and is_empty(y_pub)):
+                check_routing(self.estimator)
+                passed = public_params(X_pub, y_pub)
+            groups = groups_of(X, groups)
+            units = units_of(groups, len(y), self.noise)
+            if self.holdout == "prefit":
+                check_is_fitted(self.estimator)
+                leaks: tuple[str, ...] = ()
+                fitted = self.estimator
+            else:
+                leaks = check_pipeline(self.estimator).in_words("leak", "uncounted")
+                _check_rows(self.estimator, X)
+                _check_known_labels(self.estimator, y, y_pub)
+                _check_ledger(transaction, self.estimator, units.unit)
+                seed = int(transaction.noise.uniform((1,))[0] * _SEEDS)
+                split = {"test_size": self.holdout, "random_state": seed}
+                if units.codes is None:
+                    X_fit, X, y_fit, y = train_test_split(X, y, **split)
+                else:
+                    check_routing(self.estimator, "groups")
+                    (X_fit, y_fit, own), (X, y, groups) = _split_persons(X, y, units, split)
+                    passed["groups"] = own
+                fitted = clone(self.estimator).fit(X_fit, y_fit, **passed)
+            _check_number(fitted.classes_)
+            report = _report_of(fitted)
+            if report is not None and report.unit != units.unit:
+                raise ValueError(
+                    f"the fit protects {shown(report.unit)} and the threshold {shown(units.unit)}, which no "
+                    "report can state in one; pass the same groups to both."
+                )
+            if report is not None:
+                leaks = (*leaks, *report.leaks)
+            elif self.holdout != "prefit":
+                leaks = leaks or (f"{type(fitted).__name__}: a fit to private rows that has no report",)
+            leaks = tuple(dict.fromkeys(leaks))
+            found = private_evaluation(fitted, X, y, groups=groups, **terms, random_state=self.random_state)
+            self.evaluation_ = replace(found, privacy=replace(found.privacy, leaks=leaks))
+            self.privacy_ = _weaker(self.evaluation_.privacy, report, self.holdout == "prefit")
+            self.threshold_ = found.threshold(self.goal, self.value)
+            self.estimator_ = fitted
+            copy_fitted(self, fitted, "classes_")
+            return self
 
+    @own_state()
     def predict(self, X: Any) -> NDArray[Any]:
         """Predicted classes (n_samples,): ``classes_[1]`` from a probability of ``threshold_`` on."""
         check_is_fitted(self)

@@ -10,6 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .._utils.numerics import own_state
 from .._utils.validation import copy_fitted, is_empty
 from ._public import public_params
 
@@ -19,6 +20,7 @@ Array = NDArray[Any]
 def delegated(name: str, fitted: str, returned: str) -> Any:
     """A method that calls the estimator in the attribute ``fitted``, and exists if that has it."""
 
+    @own_state()
     def method(self: Any, X: Any) -> Any:
         check_is_fitted(self)
         return getattr(getattr(self, fitted), name)(X)
@@ -117,13 +119,14 @@ class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         ValueError, TypeError
             Whatever the estimator refuses.
         """
-        params = {} if sample_weight is None else {"sample_weight": sample_weight}
-        if not (is_empty(self.X_pub) and is_empty(self.y_pub)):
-            check_routing(self.estimator)
-            params |= public_params(self.X_pub, self.y_pub)
-        self.estimator_ = clone(self.estimator).fit(X, y, **params)
-        copy_fitted(self, self.estimator_, "privacy_", "classes_", "coef_", "intercept_", "n_iter_")
-        return self
+        with own_state():
+            params = {} if sample_weight is None else {"sample_weight": sample_weight}
+            if not (is_empty(self.X_pub) and is_empty(self.y_pub)):
+                check_routing(self.estimator)
+                params |= public_params(self.X_pub, self.y_pub)
+            self.estimator_ = clone(self.estimator).fit(X, y, **params)
+            copy_fitted(self, self.estimator_, "privacy_", "classes_", "coef_", "intercept_", "n_iter_")
+            return self
 
     predict = delegated("predict", "estimator_", "Predictions, (n_samples,) or (n_samples, k),")
     predict_proba = delegated("predict_proba", "estimator_", "Probabilities (n_samples, n_classes)")
@@ -135,6 +138,7 @@ class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     )
 
     @available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), "score"))  # type: ignore[untyped-decorator]
+    @own_state()
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score of the fitted estimator on rows and their labels or targets."""
         check_is_fitted(self)

@@ -14,6 +14,7 @@ from .._engine.transaction import Transaction
 from .._learning.columns import released_columns
 from .._learning.noisy_sums import noisy_sum
 from .._utils.frames import numeric_frame
+from .._utils.numerics import finite, own_state
 from .._utils.validation import (
     FLAG,
     check_params,
@@ -164,45 +165,48 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
         BudgetExceededError
             If the ledger does not allow the fit; nothing is released or charged.
         """
-        check_params(self, {"with_mean": (FLAG,), "with_std": (FLAG,)})
-        if not (self.with_mean or self.with_std):
-            raise ValueError("with_mean=False and with_std=False leave nothing to scale by; set one of them.")
-        transaction = Transaction.of_release(
-            type(self).__name__,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            neighboring=self.neighboring,
-            noise=self.noise,
-            random_state=self.random_state,
-            ledger=self.ledger,
-        )
-        warn_of_seed(self.random_state)
-        transaction.leaks = warn_of_leaks(public_rows=False, persons=groups is not None)
-        X = numeric_frame(X, "X")
-        table = check_table(X, "X", minimum=2)
-        n_rows, n_features = table.shape
-        units = units_of(groups, n_rows, self.noise)
-        if self.bounds is None and self.noise == "discrete":
-            raise ValueError(
-                "noise='discrete' needs bounds, which put entries on a grid; pass bounds=(low, high), or "
-                "noise='float'."
+        with own_state():
+            check_params(self, {"with_mean": (FLAG,), "with_std": (FLAG,)})
+            if not (self.with_mean or self.with_std):
+                raise ValueError(
+                    "with_mean=False and with_std=False leave nothing to scale by; set one of them."
+                )
+            transaction = Transaction.of_release(
+                type(self).__name__,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                neighboring=self.neighboring,
+                noise=self.noise,
+                random_state=self.random_state,
+                ledger=self.ledger,
             )
-        bounds = None if self.bounds is None else _check_bounds(self.bounds, n_features)
-        warn_of_delta(self.delta, units.n_units, stacklevel=3)
-        checked = "ids of persons"
-        if units.codes is None:
-            warn_of_repeats(n_distinct_rows(table), n_rows, stacklevel=3)
-            checked = "repeats"
-        public = (
-            f"the numbers of {units.plural} and of features, and the features' names",
-            f"that their shape, finiteness and {checked} passed validation",
-        )
-        if bounds is None:
-            self._fit_by_histograms(table, transaction, public, units)
-        else:
-            self._fit_within(table, *bounds, transaction, (*public, "the bounds (declared)"), units)
-        validate_data(self, X, skip_check_array=True)
-        return self
+            warn_of_seed(self.random_state)
+            transaction.leaks = warn_of_leaks(public_rows=False, persons=groups is not None)
+            X = numeric_frame(X, "X")
+            table = check_table(X, "X", minimum=2)
+            n_rows, n_features = table.shape
+            units = units_of(groups, n_rows, self.noise)
+            if self.bounds is None and self.noise == "discrete":
+                raise ValueError(
+                    "noise='discrete' needs bounds, which put entries on a grid; pass bounds=(low, high), or "
+                    "noise='float'."
+                )
+            bounds = None if self.bounds is None else _check_bounds(self.bounds, n_features)
+            warn_of_delta(self.delta, units.n_units, stacklevel=3)
+            checked = "ids of persons"
+            if units.codes is None:
+                warn_of_repeats(n_distinct_rows(table), n_rows, stacklevel=3)
+                checked = "repeats"
+            public = (
+                f"the numbers of {units.plural} and of features, and the features' names",
+                f"that their shape, finiteness and {checked} passed validation",
+            )
+            if bounds is None:
+                self._fit_by_histograms(table, transaction, public, units)
+            else:
+                self._fit_within(table, *bounds, transaction, (*public, "the bounds (declared)"), units)
+            validate_data(self, X, skip_check_array=True)
+            return self
 
     def _fit_within(
         self,
@@ -217,11 +221,10 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
         n_features = table.shape[1]
         n_terms = units.n_units
         weight = math.sqrt(_A) if self.with_std else 1.0
-        with np.errstate(all="ignore"):  # the user's own state could tell of tiny or huge rows
-            unit = np.clip((np.clip(table, center - half, center + half) - center) / half, -1, 1)
-            contributions = weight * unit
-            if self.with_std:
-                contributions = np.hstack([contributions, math.sqrt(_B) * (unit**2 - _C)])
+        unit = np.clip((np.clip(table, center - half, center + half) - center) / half, -1, 1)
+        contributions = weight * unit
+        if self.with_std:
+            contributions = np.hstack([contributions, math.sqrt(_B) * (unit**2 - _C)])
         noisy, report = noisy_sum(contributions, math.sqrt(n_features), transaction, public, units)
         noise_std = report.noise_multiplier * math.sqrt(n_features) / n_terms
         mean = np.clip(noisy[:n_features] / (weight * n_terms), -1, 1)
@@ -258,19 +261,24 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
         self.mean_noise_ = None
         self.scale_ = np.where(found.spread > 0, found.spread, 1.0) if self.with_std else None
 
+    @own_state()
     def transform(self, X: Any) -> Array:
-        """Rows (n_samples, n_features), standardised; float32 stays float32."""
+        """Rows (n_samples, n_features), standardised; arrays of float32 stay so.
+
+        Numbers too large for their type become its largest, so that rows that ``fit`` took stay finite.
+        """
         check_is_fitted(self)
         X = rows_to_transform(self, X)
         shift, scale = self._shift_and_scale(X.dtype)
-        return np.asarray((X - shift) / scale)
+        return finite((X - shift) / scale)
 
+    @own_state()
     def inverse_transform(self, X: Any) -> Array:
         """Undo :meth:`transform` on rows (n_samples, n_features)."""
         check_is_fitted(self)
         X = rows_to_transform(self, X)
         shift, scale = self._shift_and_scale(X.dtype)
-        return np.asarray(X * scale + shift)
+        return finite(X * scale + shift)
 
     def _shift_and_scale(self, dtype: np.dtype[Any]) -> tuple[Array, Array]:
         shift = np.zeros(1) if self.mean_ is None else self.mean_

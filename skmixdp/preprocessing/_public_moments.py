@@ -14,6 +14,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from .._utils.numerics import finite, own_state
 from .._utils.validation import COUNT, FRACTION, check_params, join_rows, rows_to_transform, sources_of
 
 Array = NDArray[np.floating[Any]]
@@ -62,6 +63,7 @@ class PublicCenterer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     # Routed to fit by default, without set_fit_request, as for the estimators.
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
 
+    @own_state()
     def fit(self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None) -> "PublicCenterer":
         """Take the mean of the public rows.
 
@@ -91,17 +93,19 @@ class PublicCenterer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         self.mean_ = rows.mean(axis=0, dtype=np.float64)
         return self
 
+    @own_state()
     def transform(self, X: Any) -> Array:
         """Rows (n_samples, n_features) less the public mean; float32 stays float32."""
         check_is_fitted(self)
         X = rows_to_transform(self, X)
-        return np.asarray(X - self.mean_.astype(X.dtype))
+        return finite(X - self.mean_.astype(X.dtype))
 
+    @own_state()
     def inverse_transform(self, X: Any) -> Array:
         """Add the public mean to rows (n_samples, n_features)."""
         check_is_fitted(self)
         X = rows_to_transform(self, X)
-        return np.asarray(X + self.mean_.astype(X.dtype))
+        return finite(X + self.mean_.astype(X.dtype))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -172,6 +176,7 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     shrinkage: Any = "auto"
     n_components: int | None = None
 
+    @own_state()
     def fit(self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None) -> "PublicWhitener":
         """Take mean and shrunk covariance of the public rows.
 
@@ -234,12 +239,14 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         shrinkage = float(self.shrinkage)
         return shrunk_covariance(centred.T @ centred / len(centred), shrinkage), shrinkage
 
+    @own_state()
     def transform(self, X: Any) -> Array:
         """Whitened rows (n_samples, n_components); float32 stays float32."""
         check_is_fitted(self)
         X = rows_to_transform(self, X)
-        return np.asarray((X - self.mean_.astype(X.dtype)) @ self.components_.T.astype(X.dtype))
+        return finite((X - self.mean_.astype(X.dtype)) @ self.components_.T.astype(X.dtype))
 
+    @own_state()
     def inverse_transform(self, X: Any) -> Array:
         """Rows (n_samples, n_features) that :meth:`transform` maps to the given (n_samples, n_components).
 

@@ -1,16 +1,20 @@
 """A transformer whose state comes from public rows."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from .._utils.validation import join_rows, refusal_of, sources_of
+from .._utils.numerics import finite, own_state
+from .._utils.validation import join_rows, refusal_of, sources_of, with_float_columns
 
 
 def _inner_has(name: str) -> Callable[[Any], Any]:
@@ -48,6 +52,10 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
     wrapped transformer maps each row by itself, as scalers, imputers, encoders and
     projections do. :meth:`fit_transform` is :meth:`fit` followed by :meth:`transform`, also
     for transformers that do otherwise.
+
+    Columns of numbers in a data frame reach the transformer as float64, whatever their types: one cell may
+    have chosen these. Its warnings are withheld. A row without missing cells has none afterwards: numbers
+    that overflow become the largest of their type, and NaN becomes 0.
 
     Wrap a whole ``ColumnTransformer``; inside one, this class would not receive ``X_pub``.
 
@@ -96,26 +104,27 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
             Without public rows, if their columns are not those of ``X``, or if
             ``transformer`` is not a transformer or cannot be fitted.
         """
-        fits = isinstance(self.transformer, BaseEstimator) and hasattr(self.transformer, "transform")
-        if not fits:
-            raise TypeError(
-                f"transformer={self.transformer!r} must be a scikit-learn transformer object, such as "
-                "StandardScaler()."
-            )
-        rows = join_rows(X, X_pub)
-        transformer = clone(self.transformer)
-        if y_pub is not None and has_fit_parameter(transformer, "y"):
-            transformer.fit(rows, np.concatenate([np.asarray(labels) for labels in sources_of(y_pub)]))
-        elif get_tags(transformer).target_tags.required:
-            raise ValueError(
-                f"y_pub=None does not do for {type(transformer).__name__}, which is fitted on labels; "
-                "pass those of the public rows."
-            )
-        else:
-            transformer.fit(rows)
-        validate_data(self, X, skip_check_array=True)
-        self.transformer_ = transformer
-        return self
+        with own_state():
+            fits = isinstance(self.transformer, BaseEstimator) and hasattr(self.transformer, "transform")
+            if not fits:
+                raise TypeError(
+                    f"transformer={self.transformer!r} must be a scikit-learn transformer object, such as "
+                    "StandardScaler()."
+                )
+            rows = join_rows(X, X_pub)
+            transformer = clone(self.transformer)
+            if y_pub is not None and has_fit_parameter(transformer, "y"):
+                transformer.fit(rows, np.concatenate([np.asarray(labels) for labels in sources_of(y_pub)]))
+            elif get_tags(transformer).target_tags.required:
+                raise ValueError(
+                    f"y_pub=None does not do for {type(transformer).__name__}, which is fitted on labels; "
+                    "pass those of the public rows."
+                )
+            else:
+                transformer.fit(rows)
+            validate_data(self, X, skip_check_array=True)
+            self.transformer_ = transformer
+            return self
 
     def transform(self, X: Any) -> Any:
         """Rows (n_samples, n_features), transformed by the fitted transformer."""
@@ -127,10 +136,12 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         return self._mapped(X, "inverse_transform")
 
     def _mapped(self, X: Any, method: str) -> Any:
-        """The result of a method of the fitted transformer, whose errors may quote rows."""
+        """The result of a method of the fitted transformer, whose errors and warnings may quote rows."""
         check_is_fitted(self)
         try:
-            return getattr(self.transformer_, method)(X)
+            with warnings.catch_warnings(), own_state():
+                warnings.simplefilter("ignore")
+                return _cut(getattr(self.transformer_, method)(with_float_columns(X)), X)
         except Exception as error:
             takes = get_tags(self.transformer_).input_tags
             refusal = refusal_of(
@@ -187,3 +198,24 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
             if inner.transformer_tags is not None:
                 tags.transformer_tags = inner.transformer_tags
         return tags
+
+
+def _cut(rows: Any, X: Any) -> Any:
+    """Transformed rows of ``X``, in place of whose overflows are the largest numbers of their type."""
+    if sp.issparse(rows):
+        entries: Any = rows
+        if entries.dtype.kind == "f" and hasattr(entries, "data"):
+            entries.data = finite(np.array(entries.data), nan=np.nan)
+        return entries
+    if isinstance(rows, pd.DataFrame):
+        for place, dtype in enumerate(rows.dtypes):
+            if isinstance(dtype, np.dtype) and dtype.kind == "f":
+                rows.isetitem(place, _cut(rows.iloc[:, [place]].to_numpy(copy=True), X)[:, 0])
+        return rows
+    if not isinstance(rows, np.ndarray) or rows.dtype.kind != "f" or rows.ndim != 2:
+        return rows
+    kept = finite(np.array(rows), nan=np.nan)
+    if not sp.issparse(X) and len(kept) == len(X):
+        cells: Any = pd.isna(np.asarray(X))
+        kept[np.isnan(kept) & ~cells.reshape(len(X), -1).any(axis=1)[:, None]] = 0.0
+    return kept

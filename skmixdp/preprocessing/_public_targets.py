@@ -1,5 +1,6 @@
 """A regressor whose target transformation comes from public targets."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
@@ -11,6 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._utils.numerics import own_state
 from .._utils.validation import CONVERSION_ERRORS, copy_fitted, is_empty, public_sources
 
 Array = NDArray[Any]
@@ -106,29 +108,31 @@ class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseE
             For parameters that do not go together, or targets that cannot be transformed. Also whatever the
             regressor refuses.
         """
-        self._check()
-        public: dict[str, Any] = {}
-        known = None
-        if not (is_empty(X_pub) and is_empty(y_pub)):
-            sources, targets = public_sources(X_pub, y_pub)
-            tables = [_table(target, "y_pub") for target in targets]
-            known = np.concatenate(tables)
-        transformer = self._fitted_transformer(known)
-        if known is not None:
-            mapped = tuple(
-                self._mapped(transformer, table, "y_pub").reshape(np.shape(target))
-                for table, target in zip(tables, targets, strict=True)
-            )
-            public = {"X_pub": sources, "y_pub": mapped}
-        if sample_weight is not None:
-            public["sample_weight"] = sample_weight
-        table, shape = _table(y, "y"), np.shape(y)
-        regressor = clone(self.regressor)
-        regressor.fit(X, self._mapped(transformer, table, "y").reshape(shape), **public)
-        self.transformer_, self.regressor_ = transformer, regressor
-        copy_fitted(self, regressor, "privacy_")
-        return self
+        with own_state():
+            self._check()
+            public: dict[str, Any] = {}
+            known = None
+            if not (is_empty(X_pub) and is_empty(y_pub)):
+                sources, targets = public_sources(X_pub, y_pub)
+                tables = [_table(target, "y_pub") for target in targets]
+                known = np.concatenate(tables)
+            transformer = self._fitted_transformer(known)
+            if known is not None:
+                mapped = tuple(
+                    self._mapped(transformer, table, "y_pub").reshape(np.shape(target))
+                    for table, target in zip(tables, targets, strict=True)
+                )
+                public = {"X_pub": sources, "y_pub": mapped}
+            if sample_weight is not None:
+                public["sample_weight"] = sample_weight
+            table, shape = _table(y, "y"), np.shape(y)
+            regressor = clone(self.regressor)
+            regressor.fit(X, self._mapped(transformer, table, "y").reshape(shape), **public)
+            self.transformer_, self.regressor_ = transformer, regressor
+            copy_fitted(self, regressor, "privacy_")
+            return self
 
+    @own_state()
     def predict(self, X: Any) -> Array:
         """Predicted targets of each row, in the units of ``y``.
 
@@ -176,7 +180,8 @@ class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseE
     def _mapped(self, transformer: Any, table: Array, name: str) -> Array:
         """Transformed targets; an error or warning of the transformer might quote them."""
         try:
-            with np.errstate(all="ignore"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
                 mapped = np.asarray(transformer.transform(table), dtype=np.float64)
         except Exception as error:
             kind = type(error).__name__

@@ -5,6 +5,7 @@ from typing import Any
 
 from sklearn.preprocessing import Normalizer
 
+from .._utils.numerics import own_state
 from .._utils.validation import CONVERSION_ERRORS, FLAG, check, check_params, refusal_of
 
 
@@ -69,6 +70,7 @@ class RowNormalizer(Normalizer):  # type: ignore[misc]
         """Rows (n_samples, n_features), each of unit length; ``copy`` overrides the parameter."""
         return self._without_quotes(super().transform, X, copy=copy)
 
+    @own_state()
     def _without_quotes(self, method: Callable[..., Any], X: Any, **options: Any) -> Any:
         """The result of a method of scikit-learn, whose errors may quote rows."""
         check_params(self, {"norm": ("l1", "l2", "max"), "copy": (FLAG,)})

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.frames import pandas_frame, stacked_lists
+from .._utils.numerics import own_state
 from .._utils.validation import (
     COUNT,
     FLAG,
@@ -202,6 +203,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("no column of X is left to encode; tell the kind of one in columns.")
         return self
 
+    @own_state()
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Encode rows.
 

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.multiclass import OneVsRestClassifier
@@ -218,9 +218,25 @@ def test_the_threshold_of_a_model_is_warned_of(wrapped):
     assert found.summary()["recall at 0.5"] == found.at(0.5)["recall"]
 
 
-def test_types_of_columns_are_treated_as_public():
+def test_types_of_arrays_are_treated_as_public_and_those_of_columns_are_not():
     public = private_evaluation(CLF, X, Y, epsilon=1.0).privacy.treated_as_public
-    assert public[-1].startswith("the types of the columns of X")
+    assert public[-1].startswith("the type of X if it is an array (declared)")
+    assert not any("columns" in fact for fact in public)
+
+
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())]
+)
+def test_models_of_others_do_not_compute_in_the_types_of_columns(model):
+    frame = pd.DataFrame(X).rename(columns=str)
+    given = []
+    model = clone(model).fit(frame, Y)
+    model.predict_proba = lambda rows, sound=model.predict_proba: (given.append(rows), sound(rows))[1]
+    for held in (frame.astype("f4"), frame.astype("f4").astype(object), frame.astype("f4").astype("Float32")):
+        private_evaluation(model, held, Y, epsilon=1.0)
+    assert {str(dtype) for rows in given for dtype in rows.dtypes} == {"float64", "object"}
+    first, second, third = (model.predict_proba(rows) for rows in given)
+    assert first.tobytes() == second.tobytes() == third.tobytes()
 
 
 def test_a_large_delta_is_warned_of():
