@@ -22,7 +22,6 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
     #: Whether rows have several labels: then ``classes_`` names them, and each has its own logit.
     multilabel_: bool = False
 
-    @own_state()
     def decision_function(self: Any, X: Any) -> Any:
         """Logits of each row.
 
@@ -69,7 +68,6 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
             return lazy_result(self, "predict_log_proba", X, len(self.classes_))
         return np.log(self.predict_proba(X))
 
-    @own_state()
     def predict(self: Any, X: Any) -> Any:
         """Most likely class of each row, shape (n_samples,).
 

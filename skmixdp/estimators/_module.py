@@ -224,6 +224,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
             validate_data(self, X, skip_check_array=True)
         return getattr(self, "feature_names_in_", None)
 
+    @np.errstate(all="ignore")  # the user's settings could tell of tiny or huge rows
     def _outputs(self, X: Any) -> Array:
         """Outputs of the fitted module: (n, k), or (n, 1) differences for two classes."""
         check_is_fitted(self)

@@ -15,6 +15,7 @@ from .._utils.validation import rows_to_transform
 Array = NDArray[Any]
 
 
+@np.errstate(all="ignore")  # the user's settings could tell of tiny or huge rows
 def head_outputs(estimator: Any, X: Any) -> Array:
     """Outputs (n, k) of a fitted head, or (n,) of a flat one. Large data sets are processed in blocks."""
     table = special_table(X)
@@ -56,14 +57,12 @@ def lazy_result(estimator: Any, method: str, X: Any, n_columns: int | None, dtyp
     return lazily(X, getattr(light, method), n_columns, dtype)
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def _dense_outputs(estimator: Any, X: Array) -> Array:
     row_map: RowMap = estimator._row_map
     rows = row_map(X, np.float64)[:, : estimator.n_features_in_]
     return np.asarray(rows @ estimator.coef_.T + estimator.intercept_)
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def _sparse_outputs(estimator: Any, X: Any) -> Array:
     passed = X
     X, row_map = scaled_first(X, replace(estimator._row_map, intercept_value=None))

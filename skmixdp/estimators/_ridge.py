@@ -15,7 +15,6 @@ from .._learning.facts import Learner
 from .._learning.targets import TARGET_RELEASES, ZEROS, bound_shares, noisy_targets, target_share
 from .._linear import SquaredLoss
 from .._rows import TargetMap, check_targets, is_dask, labels_of
-from .._utils.numerics import own_state
 from ..algorithms import BY_NAME, Algorithm, ModelMix
 from ..algorithms.auto import AutoRegression
 from ..privacy.accounting.budgets import Budget
@@ -349,7 +348,6 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
             start[:, -1] -= self._target_map.center / self._target_map.scale
         return start
 
-    @own_state()
     def predict(self, X: Any) -> Any:
         """Predicted targets of each row.
 

@@ -16,6 +16,8 @@ PRIVATE = {"X", "y", "groups", "sample_weight"}
 THROUGH = {
     "fit_one": "fits of heads and modules",
     "_noisy_sums": "noisy scores",
+    "_outputs": "predictions, which are of NumPy alone up to here",
+    "decision_function": "predictions",
     "_mapped": "transforms of wrapped transformers",
     "_without_quotes": "transforms of scikit-learn's Normalizer",
     "extract": "features of images and texts",

@@ -124,3 +124,20 @@ def test_the_type_of_an_array_is_stated_and_that_of_a_frame_is_not():
     of_array, of_frame = (head()().fit(held, LABELS).privacy_.treated_as_public for held in (X.to_numpy(), X))
     assert stated in of_array
     assert set(of_array) - set(of_frame) == {stated}
+
+
+def test_chunks_of_dask_arrays_are_read_in_the_declared_type():
+    da = pytest.importorskip("dask.array", reason="needs skmixdp[dask]")
+    from dask import delayed
+
+    X = pd.DataFrame(PUBLIC).to_numpy()
+
+    def fit(of_first, declared):
+        parts = [X[:30].astype(of_first), X[30:].astype("f4")]
+        chunks = [da.from_delayed(delayed(part), part.shape, declared) for part in parts]
+        joined = da.concatenate(chunks)
+        assert joined.dtype == declared
+        return head(row_norm="unit", random_state=0)().fit(joined, LABELS).coef_
+
+    for declared in ("f4", "f8"):
+        assert fit("f4", declared).tobytes() == fit("f8", declared).tobytes()

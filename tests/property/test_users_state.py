@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import special
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.decomposition import PCA
-from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, QuantileTransformer, StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, private_pipeline
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
@@ -190,3 +191,31 @@ def test_types_of_columns_do_not_decide_how_a_wrapped_transformer_reads(dtype):
     scaler = PublicOnly(StandardScaler()).fit(X, X_pub=public)
     one, other = scaler.transform(X.astype("f8")), scaler.transform(X.astype(dtype))
     assert one.tobytes() == other.tobytes()
+
+
+def test_warnings_of_a_wrapped_transformer_are_withheld():
+    encoder = OneHotEncoder(handle_unknown="warn", sparse_output=False)
+    wrapped = PublicOnly(encoder).fit(LABELS[:, None], X_pub=LABELS[:, None])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert wrapped.transform([[0], [7]]).tolist() == [[1, 0], [0, 0]]
+
+
+def test_scores_of_zero_are_not_told_of():
+    """SciPy tells of a logit that is infinite, if it is asked to."""
+    model = SureModel().fit(ROWS, LABELS)
+    with special.errstate(all="raise"):
+        found = private_evaluation(model, ROWS, LABELS, epsilon=1.0)
+    assert found.privacy.epsilon <= 1.0
+
+
+class SureModel(ClassifierMixin, BaseEstimator):
+    """A model that is sure of each row."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        sure = (X[:, 0] > 0).astype(float)
+        return np.column_stack([1 - sure, sure])

@@ -235,7 +235,7 @@ def test_models_of_others_do_not_compute_in_the_types_of_columns(model):
     for held in (frame.astype("f4"), frame.astype("f4").astype(object), frame.astype("f4").astype("Float32")):
         private_evaluation(model, held, Y, epsilon=1.0)
     assert {str(dtype) for rows in given for dtype in rows.dtypes} == {"float64", "object"}
-    first, second, third = (model.predict_proba(rows) for rows in given)
+    first, second, third = [model.predict_proba(rows) for rows in given[:]]
     assert first.tobytes() == second.tobytes() == third.tobytes()
 
 
