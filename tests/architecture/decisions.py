@@ -77,6 +77,7 @@ ALLOWED = {
     "_rows/table.py::encode_labels": (4, "refusal"),
     "estimators/_modules/inputs.py::check_rows": (1, "refusal"),
     "estimators/_modules/inputs.py::_is_finite": (2, "refusal"),
+    "preprocessing/_public_only.py::_cut": (1, "row"),
     "preprocessing/_public_targets.py::PublicTransformedTargetRegressor._mapped": (1, "refusal"),
     "model_selection/_private_search.py::PrivateSearchCV._key": (1, "key"),
     "model_selection/_private_evaluation.py::_scores": (1, "row"),
