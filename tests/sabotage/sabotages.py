@@ -421,8 +421,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "members of a fold ignored",
         "A fit to some of the rows uses all of them, and its number of rows is wrong.",
         "training",
-        "mechanism.begin_step(run.members, None if",
-        "mechanism.begin_step(None, None if",
+        "mechanism.begin_step(run.members, drawn(",
+        "mechanism.begin_step(None, drawn(",
         "tests/sklearn/test_fit_many.py::"
         "test_a_row_of_another_fold_moves_no_sum_and_an_own_one_no_more_than_its_sensitivity[noisy-gd]",
     ),
@@ -1107,11 +1107,12 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "steps without rows left out",
         "Whoever counts the releases learns how many random batches were empty.",
         "training",
-        "rate = recipe.sampling.rate(info.n_private)",
+        "mechanism.begin_step(run.members, drawn(recipe.sampling, info.n_private, run.noise, run.members))",
         (
-            "if batch is not None and not batch.any():\n"
+            "batch = drawn(recipe.sampling, info.n_private, run.noise, run.members)\n"
+            "if batch is not None and not batch.taken.any():\n"
             "    continue\n"
-            "rate = recipe.sampling.rate(info.n_private)"
+            "mechanism.begin_step(run.members, batch)"
         ),
         "tests/statistical/test_poisson.py::test_empty_batches_are_steps_like_any_other",
     ),
@@ -1847,7 +1848,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a search for persons that scores rows",
         "A person with many rows moves the noisy scores of a search by one unit for each of them.",
-        "Rows.score",
+        "SearchData.score",
         'persons = {} if self.groups is None else {"groups": self.groups}',
         "persons = {}",
         _BESIDE_FITS + "test_the_scores_of_a_search_are_means_over_persons",
