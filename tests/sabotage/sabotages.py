@@ -127,7 +127,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "view = info.view.data.view(W)",
         (
             "view = info.view.data.view(W)\n"
-            "mechanism.noise_multiplier = (1 if batch is None else 1e-6) * plan.noise_multiplier"
+            "part = 1 if mechanism._batch.taken is None else 1e-6\n"
+            "mechanism.noise_multiplier = part * plan.noise_multiplier"
         ),
         _EVERYWHERE + "[Poisson]",
     ),
@@ -1100,7 +1101,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "Heads are released sums divided by the number of rows in a random batch, which is secret.",
         "training",
         "batch_size=info.batch_size",
-        "batch_size=info.batch_size if batch is None else max(int(batch.sum()), 1)",
+        "batch_size=max(int(mechanism._batch.taken.sum()), 1)",
         "tests/statistical/test_poisson.py::test_sums_are_divided_by_the_expected_size[60]",
     ),
     _sabotage(
