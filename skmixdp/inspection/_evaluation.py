@@ -54,6 +54,49 @@ class EvaluationDisplay:
     kind: str
 
     @classmethod
+    def from_groups(
+        cls, evaluation: Any, metric: str | None = None, *, ax: Axes | None = None
+    ) -> EvaluationDisplay:
+        """Plot a metric of all groups with its intervals, which releases nothing more.
+
+        Parameters
+        ----------
+        evaluation : GroupedEvaluation
+            What :func:`~skmixdp.model_selection.private_evaluation` returned for groups of rows.
+        metric : str or None, default=None
+            A metric of its summary; None is the first after the number of rows.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        EvaluationDisplay
+            The drawn display.
+
+        Raises
+        ------
+        ValueError
+            For a metric that the evaluation does not have.
+        """
+        table = evaluation.summary()
+        names = list(dict.fromkeys(table.columns.get_level_values(0)))
+        metric = names[1] if metric is None else metric
+        if metric not in names:
+            raise ValueError(f"metric={metric!r} is not one of {names}; pass one of these.")
+        drawn = table[metric][::-1]
+        ax = axes(ax, len(drawn))
+        places = np.arange(len(drawn))
+        ax.hlines(places, drawn["low"], drawn["high"], color=OKABE_ITO[0], linewidth=2)
+        ax.plot(drawn["value"], places, "o", color=OKABE_ITO[0])
+        labels = [f"{name} (unknown)" if name in evaluation.unknown else str(name) for name in drawn.index]
+        ax.set_yticks(places, labels)
+        ax.set_xlabel(metric)
+        plain_axes(ax)
+        display = cls(evaluation, "groups")
+        display.ax_, display.figure_ = ax, ax.figure
+        return display
+
+    @classmethod
     def from_evaluation(
         cls, evaluation: Any, *, kind: str | None = None, ax: Axes | None = None
     ) -> EvaluationDisplay:

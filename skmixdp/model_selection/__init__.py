@@ -1,5 +1,6 @@
 """Choosing and evaluating models without forgetting what that costs."""
 
+from ._groups import GroupedEvaluation
 from ._one_vs_rest import OneVsRestEvaluation
 from ._private_evaluation import private_evaluation
 from ._private_search import PrivateSearchCV
@@ -10,6 +11,7 @@ from ._threshold import PrivateThresholdClassifier
 from ._with_public import WithPublicRows
 
 __all__ = [
+    "GroupedEvaluation",
     "OneVsRestEvaluation",
     "PrivateSearchCV",
     "PrivateThresholdClassifier",

@@ -34,19 +34,27 @@ class NoisyCells:
     """Noisy numbers of rows (h, m) in the cells of h histograms, to each of which a row adds 1.
 
     Rows may be persons, who add to each cell their share of rows in it. Intervals then hold too: what a mean
-    over rows adds varies no more than what one row would.
+    over rows adds varies no more than what one row would. If the number of rows is ``noisy``, as that of a
+    group is, means are ratios of noisy sums.
     """
 
     counts: Floats
     noise_scale: float
-    n_rows: int
+    n_rows: float
     level: float = 0.95
     sampling: bool = True
+    noisy: bool = False
 
     @property
     def z(self) -> float:
         """Half-length of an interval in standard deviations."""
         return float(ndtri((1 + self.level) / 2))
+
+    @property
+    def total_scale(self) -> float:
+        """Standard deviation of the noise in the number of rows, as the mean over the histograms tells it."""
+        h, m = self.counts.shape
+        return self.noise_scale * math.sqrt(m / h)
 
     @cached_property
     def spread(self) -> Floats:
@@ -56,11 +64,13 @@ class NoisyCells:
         return np.stack([_on_simplex(part, self.n_rows) for part in self.counts])
 
     def mean(self, a: Floats, low: float, high: float, rows: Floats | None = None) -> Estimate:
-        """The mean of the cells' values ``a`` (h, m) over the rows, whose number is public.
+        """The mean of the cells' values ``a`` (h, m) over the rows.
 
         ``rows`` (h, m) are 1 in the cells that make up all rows; by default, all cells of one histogram.
         """
         rows = np.ones_like(a) if rows is None else rows
+        if self.noisy:
+            return self.ratio(a, rows, low, high)
         total, known = float(np.sum(a * self.counts)), self.noise_scale**2 * float(np.sum(a * a))
 
         def excess(mean: float) -> float:
@@ -173,7 +183,8 @@ class Evaluation:
         n_rows, unit = self.cells.n_rows, self.privacy.unit
         rows = {name: str(estimate) for name, estimate in self.summary().items()}
         width = max(map(len, rows))
-        number = f"{n_rows} private rows" if unit == "row" else counted(n_rows, unit)
+        number = f"{n_rows:.0f} private rows" if unit == "row" else counted(round(n_rows), unit)
+        number = f"about {number}" if self.cells.noisy else number
         lines = [f"{type(self).__name__} of {number}"]
         lines += [f"  {name:<{width}}  {text}" for name, text in rows.items()]
         lines.append(f"  {self._terms}")

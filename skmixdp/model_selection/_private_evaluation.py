@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._engine.transaction import Transaction
 from .._learning.facts import sensitivity_of
-from .._learning.noisy_sums import noisy_histograms
 from .._rows import (
     RowFiles,
     check_indicator,
@@ -36,9 +35,11 @@ from .._utils.validation import (
     whole_from,
     with_float_columns,
 )
+from ..privacy import PrivacyReport
 from ..privacy.noise import warn_of_seed
 from ..privacy.units import Units, units_of
 from ._cells import NoisyCells
+from ._groups import Parts
 from ._one_vs_rest import OneVsRestEvaluation
 from ._public import take
 from ._residuals import FINENESS, ResidualEvaluation
@@ -61,6 +62,8 @@ def private_evaluation(
     epsilon: float,
     delta: float = 1e-5,
     groups: Any = None,
+    by: Any = None,
+    by_values: Any = None,
     layout: str = "auto",
     n_bins: int | str = "auto",
     target_bounds: Any = None,
@@ -94,6 +97,11 @@ def private_evaluation(
     groups : array-like of shape (n_samples,) or None, default=None
         Ids of the persons whose rows these are. The guarantee is then for all rows of one person, who adds to
         each cell their share of rows in it. All metrics are means over persons.
+    by : array-like of shape (n_samples,), str or None, default=None
+        Evaluate each group of rows by itself: the group of each row, or the name of a column of ``X``. It is
+        PRIVATE. One histogram of group, score and label serves all groups for the same budget.
+    by_values : list or None, default=None
+        The groups, which are public. Rows of other groups are evaluated together as ``"other"``.
     layout : {"auto", "top", "one_vs_rest"}, default="auto"
         For two classes, "auto" is a single histogram by the probability of the second. For more, "top" takes
         the probability of the predicted class by whether it is right, and "one_vs_rest" has a histogram for
@@ -118,8 +126,8 @@ def private_evaluation(
 
     Returns
     -------
-    ScoreEvaluation, OneVsRestEvaluation or ResidualEvaluation
-        The metrics. Its ``privacy`` is the report, and ``plot()`` draws it.
+    ScoreEvaluation, OneVsRestEvaluation, ResidualEvaluation or GroupedEvaluation
+        The metrics; with ``by``, those of each group. Its ``privacy`` is the report, and ``plot()`` draws it.
 
     Raises
     ------
@@ -165,9 +173,12 @@ def private_evaluation(
         groups = groups_of(X, groups)
         if y is None:
             raise ValueError("y=None leaves nothing to evaluate by; pass the labels or targets of the rows.")
+        parts = Parts.of(X, by, by_values)
         warn_of_seed(random_state)
         if is_regressor(estimator):
-            return _residuals(estimator, X, y, transaction, n_bins, target_bounds, residual_bound, groups)
+            return _residuals(
+                estimator, X, y, transaction, n_bins, target_bounds, residual_bound, groups, parts
+            )
         if not is_classifier(estimator) or not hasattr(estimator, "predict_proba"):
             raise TypeError(
                 f"estimator={shown(estimator)} must be a fitted regressor, or a classifier with "
@@ -175,12 +186,19 @@ def private_evaluation(
             )
         for name, value in (("target_bounds", target_bounds), ("residual_bound", residual_bound)):
             check(name, value, None, remedy="a classifier has no residuals")
-        return _scores(estimator, X, y, transaction, layout, n_bins, groups)
+        return _scores(estimator, X, y, transaction, layout, n_bins, groups, parts)
 
 
 def _scores(
-    estimator: Any, X: Any, y: Any, transaction: Transaction, layout: str, n_bins: int | str, groups: Any
-) -> ScoreEvaluation | OneVsRestEvaluation:
+    estimator: Any,
+    X: Any,
+    y: Any,
+    transaction: Transaction,
+    layout: str,
+    n_bins: int | str,
+    groups: Any,
+    parts: Parts,
+) -> Any:
     """The evaluation of a classifier."""
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
     if "ThresholdClassifier" in type(last).__name__:  # the one of this library, or one of scikit-learn
@@ -225,16 +243,18 @@ def _scores(
     else:
         scores, places = P[:, 1:], answers[:, np.newaxis]
     warn_of_delta(transaction.budget.delta, units.n_units, stacklevel=4)
-    number = _number_of_bins(n_bins, units.n_units, transaction, scores.shape[1])
+    number = _number_of_bins(n_bins, units.n_units // parts.number, transaction, scores.shape[1])
     with np.errstate(all="ignore"):
         bins = _bins_of(logit(scores), low, LARGEST_LOGIT, number) + number * places.astype(np.intp)
     public = (f"the number of {units.plural}, the model and its classes", _passed("labels", units))
-    counts, scale, report = noisy_histograms(bins, 2 * number, transaction, public, units)
-    cells = NoisyCells(counts, scale, units.n_units)
     logits = np.linspace(low, LARGEST_LOGIT, number + 1)
-    if several or layout == "one_vs_rest":
-        return OneVsRestEvaluation(cells, report, logits, classes, exclusive=not several)
-    return ScoreEvaluation(cells, report, logits, "correct" if layout == "top" else "label")
+
+    def evaluation(cells: NoisyCells, report: PrivacyReport) -> ScoreEvaluation | OneVsRestEvaluation:
+        if several or layout == "one_vs_rest":
+            return OneVsRestEvaluation(cells, report, logits, classes, exclusive=not several)
+        return ScoreEvaluation(cells, report, logits, "correct" if layout == "top" else "label")
+
+    return parts.evaluated(bins, 2 * number, transaction, public, units, evaluation)
 
 
 def _residuals(
@@ -246,7 +266,8 @@ def _residuals(
     bounds: Any,
     bound: Any,
     groups: Any,
-) -> ResidualEvaluation:
+    parts: Parts,
+) -> Any:
     """The evaluation of a regressor."""
     low, high = _check_bounds(bounds)
     bound = (high - low) / 2 if bound is None else bound
@@ -259,7 +280,7 @@ def _residuals(
             f"{predicted.shape}; evaluate one target at a time."
         )
     warn_of_delta(transaction.budget.delta, units.n_units, stacklevel=4)
-    number = 2 * (_number_of_bins(n_bins, units.n_units, transaction, 2) // 2)
+    number = 2 * (_number_of_bins(n_bins, units.n_units // parts.number, transaction, 2) // 2)
     with np.errstate(all="ignore"):
         residuals = np.arcsinh((targets[:, 0] - predicted.ravel()) / bound * FINENESS)
         ends = np.arcsinh(FINENESS)
@@ -271,10 +292,12 @@ def _residuals(
         _passed("targets", units),
         "the bounds of targets and residuals (declared)",
     )
-    counts, scale, report = noisy_histograms(bins, number, transaction, public, units)
-    cells = NoisyCells(counts, scale, units.n_units)
     residual_edges = bound * np.sinh(np.linspace(-ends, ends, number + 1)) / FINENESS
-    return ResidualEvaluation(cells, report, residual_edges, np.linspace(low, high, number + 1))
+
+    def evaluation(cells: NoisyCells, report: PrivacyReport) -> ResidualEvaluation:
+        return ResidualEvaluation(cells, report, residual_edges, np.linspace(low, high, number + 1))
+
+    return parts.evaluated(bins, number, transaction, public, units, evaluation)
 
 
 def _number_of_bins(n_bins: int | str, n_rows: int, transaction: Transaction, n_histograms: int) -> int:

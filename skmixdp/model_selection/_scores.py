@@ -156,7 +156,7 @@ class ScoreEvaluation(Evaluation):
         Returns
         -------
         dict
-            Estimates of "precision", "recall", "f1", "accuracy" and "false positive rate".
+            Estimates of "precision", "recall", "f1", "accuracy", "false positive rate" and "selection rate".
         """
         check("threshold", threshold, FRACTION)
         with np.errstate(divide="ignore"):
@@ -169,6 +169,7 @@ class ScoreEvaluation(Evaluation):
             "f1": self.cells.ratio(2 * hit, hit + alarm + positive),
             "accuracy": self.cells.mean(hit + self._of(1 - yes, 0), 0.0, 1.0),
             "false positive rate": self.cells.ratio(alarm, self._of(1, 0)),
+            "selection rate": self.cells.mean(hit + alarm, 0.0, 1.0),
         }
 
     # -- curves and thresholds -----------------------------------------------------------

@@ -54,6 +54,7 @@ def test_metrics_at_a_threshold(found, place):
         "f1": f1_score(Y, yes),
         "accuracy": accuracy_score(Y, yes),
         "false positive rate": yes[Y == 0].mean(),
+        "selection rate": yes.mean(),
     }
     assert at == pytest.approx(metrics, abs=2e-3)
 

@@ -1,0 +1,204 @@
+"""Evaluations of the groups of rows, from one noisy histogram."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from .._engine.transaction import Transaction
+from .._learning.noisy_sums import noisy_histograms
+from .._utils.validation import shown
+from ..privacy import PrivacyReport
+from ..privacy.units import Units
+from ._cells import NoisyCells
+
+#: Name of all groups that are not declared.
+OTHER = "other"
+
+#: A group is unknown if its noisy number of rows is below so many standard deviations of the noise.
+_SURELY = 4.0
+
+
+@dataclass(frozen=True, repr=False)
+class GroupedEvaluation:
+    """Metrics of each group of rows, from one release.
+
+    :func:`private_evaluation` makes it from ``by`` and ``by_values``. ``evaluation[group]`` has the metrics
+    of a group.
+
+    Attributes
+    ----------
+    groups : dict
+        The evaluation of each group; the last one is ``"other"``.
+    unknown : tuple
+        Groups of too few rows: noise hides how many.
+    privacy : PrivacyReport
+        The guarantee of the release.
+
+    Notes
+    -----
+    A group's number of rows is private. So means are ratios of noisy sums, and their intervals count the
+    noise in both.
+    """
+
+    groups: dict[Any, Any]
+    unknown: tuple[Any, ...]
+    privacy: PrivacyReport
+
+    def __getitem__(self, group: Any) -> Any:
+        return self.groups[group]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.groups)
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def summary(self) -> pd.DataFrame:
+        """The main metrics of all groups.
+
+        Returns
+        -------
+        DataFrame
+            A row for each group. Columns are pairs of a metric and "value", "low" or "high"; unknown groups
+            have NaN. The metric "rows" is the noisy number of rows, or of persons.
+        """
+        rows = {}
+        for group, evaluation in self.groups.items():
+            metrics = evaluation.summary()
+            if hasattr(evaluation, "question") and evaluation.question == "label":
+                metrics["selection rate at 0.5"] = evaluation.at(0.5)["selection rate"]
+            half = evaluation.cells.z * evaluation.cells.total_scale
+            n_rows = evaluation.cells.n_rows
+            row = {("rows", "value"): n_rows, ("rows", "low"): n_rows - half, ("rows", "high"): n_rows + half}
+            # The lengths of the intervals that hold most residuals differ between groups.
+            for name, estimate in metrics.items():
+                if name.startswith("share within"):
+                    continue
+                known = (math.nan,) * 3 if group in self.unknown else estimate
+                row |= {(name, end): value for end, value in zip(_ENDS, known, strict=True)}
+            rows[group] = row
+        columns = pd.MultiIndex.from_tuples(list(next(iter(rows.values()))))
+        return pd.DataFrame([list(row.values()) for row in rows.values()], list(rows), columns)
+
+    def plot(self, metric: str | None = None, *, ax: Any = None) -> Any:
+        """Draw a metric of all groups with its intervals.
+
+        Parameters
+        ----------
+        metric : str or None, default=None
+            A metric of :meth:`summary`; None is the first after the number of rows.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        EvaluationDisplay
+            The drawn display.
+
+        Raises
+        ------
+        ValueError
+            For a metric that the evaluation does not have.
+        """
+        from ..inspection import EvaluationDisplay
+
+        return EvaluationDisplay.from_groups(self, metric, ax=ax)
+
+    def __str__(self) -> str:
+        table = self.summary()
+        values = table.xs("value", axis=1, level=1)
+        text = values.to_string(float_format=lambda value: f"{value:.3f}", na_rep="unknown")
+        lines = [self.privacy.no_guarantee] if self.privacy.no_guarantee else []
+        lines += [f"GroupedEvaluation of {len(self)} groups; summary() has the intervals", text]
+        return "\n".join([*lines, f"epsilon {self.privacy.epsilon:.4g}, delta {self.privacy.delta:.3g}"])
+
+    __repr__ = __str__
+
+
+#: Names of the parts of an estimate.
+_ENDS = ("value", "low", "high")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The group of each row, as a number (n_rows,) of a declared name; None puts all rows together."""
+
+    codes: NDArray[np.intp] | None
+    names: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, X: Any, by: Any, values: Any) -> "Parts":
+        """From the parameters ``by`` and ``by_values``; refuses what does not fit."""
+        if by is None:
+            if values is not None:
+                raise ValueError("by_values needs by, the group of each row; pass both or none.")
+            return cls(None)
+        if values is None:
+            raise ValueError(
+                "by needs by_values, the list of groups, which must not be read from private rows."
+            )
+        names = list(values) if isinstance(values, (list, tuple, np.ndarray)) else []
+        if not names or len(set(map(str, names))) < len(names) or OTHER in names:
+            raise ValueError(
+                f"by_values={shown(values)} must be a list of different groups, without {OTHER!r}, which is "
+                "the name of all others."
+            )
+        if isinstance(by, str):
+            if by not in getattr(X, "columns", ()):
+                raise ValueError(f"by={by!r} is no column of X; pass its name, or the group of each row.")
+            by = X[by]
+        held = np.asarray(by, dtype=object)
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        if held.shape != (n_rows,):
+            raise ValueError(
+                f"by has shape {held.shape} and X {n_rows} rows; pass a flat array of one group for each row."
+            )
+        places = {_key(name): place for place, name in enumerate(names)}
+        codes = np.array([places.get(_key(value), len(names)) for value in held.tolist()], np.intp)
+        return cls(codes, (*names, OTHER))
+
+    @property
+    def number(self) -> int:
+        """Number of groups."""
+        return max(len(self.names), 1)
+
+    def evaluated(
+        self,
+        bins: NDArray[np.intp],
+        n_bins: int,
+        transaction: Transaction,
+        public: tuple[str, ...],
+        units: Units,
+        evaluation: Callable[[NoisyCells, PrivacyReport], Any],
+    ) -> Any:
+        """The evaluation of all rows, or that of each group, from histograms of the rows' ``bins`` (n, h).
+
+        *Guarantee*: that of one release of h histograms, since each row is in one group.
+        """
+        if self.codes is None:
+            counts, scale, report = noisy_histograms(bins, n_bins, transaction, public, units)
+            return evaluation(NoisyCells(counts, scale, units.n_units), report)
+        public = (*public, "the names of the groups (declared)")
+        bins = bins + n_bins * self.codes[:, np.newaxis]
+        counts, scale, report = noisy_histograms(bins, n_bins * self.number, transaction, public, units)
+        found, unknown = {}, []
+        for name, part in zip(self.names, np.split(counts, self.number, axis=1), strict=True):
+            cells = NoisyCells(part, scale, max(float(part.sum(axis=1).mean()), 1.0), noisy=True)
+            if cells.n_rows < _SURELY * cells.total_scale:
+                unknown.append(name)
+            found[name] = evaluation(cells, report)
+        return GroupedEvaluation(found, tuple(unknown), report)
+
+
+def _key(value: Any) -> Any:
+    """What a group is compared by: numbers of any type by their value, all else as text."""
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value))
+    if isinstance(value, (int, float, np.integer, np.floating)):
+        return float(value)
+    return str(value)

@@ -1,0 +1,131 @@
+"""Evaluations of groups of rows: metrics of each, what is refused, and what one row moves."""
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from skmixdp.model_selection import GroupedEvaluation, private_evaluation
+from tests.given_models import GivenPredictions, GivenScores
+from tests.replay import compare, seen
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:delta:UserWarning", "ignore::skmixdp.exceptions.NotPrivateWarning"
+)
+
+N = 6000
+NAMES = ["a", "b", "c"]
+
+
+def problem(seed=0, n=N):
+    """Scores, labels and groups; scores of group b say less."""
+    rng = np.random.default_rng(seed)
+    group = rng.choice([*NAMES, "rare"], n, p=[0.6, 0.3, 0.099, 0.001])
+    logits = rng.normal(size=n) * 2
+    y = (rng.random(n) < expit(np.where(group == "b", 0.2, 1.0) * logits)).astype(int)
+    p = expit(logits)
+    return np.column_stack([1 - p, p]), y, group
+
+
+def evaluated(P, y, group, **options):
+    options = {"epsilon": 2.0, "by": group, "by_values": NAMES} | options
+    return private_evaluation(GivenScores(2), P, y, **options)
+
+
+def test_intervals_cover_the_metrics_of_each_group():
+    """Of 60 intervals, fewer than 48 is rarer than 1e-5 at coverage .95."""
+    inside = 0
+    for seed in range(20):
+        P, y, group = problem(seed)
+        found = evaluated(P, y, group, random_state=seed)
+        for name in NAMES:
+            rows = group == name
+            right = float(((P[rows, 1] > 0.5) == y[rows]).mean())
+            accuracy = found[name].with_intervals(sampling=False).at(0.5)["accuracy"]
+            inside += accuracy.low <= right <= accuracy.high
+    assert inside >= 48
+
+
+def test_groups_differ_and_rare_ones_are_unknown():
+    P, y, group = problem()
+    found = evaluated(P, y, group, random_state=0)
+    assert isinstance(found, GroupedEvaluation) and list(found) == [*NAMES, "other"] and len(found) == 4
+    assert found["a"].roc_auc().value > found["b"].roc_auc().high
+    assert found.unknown == ("other",)
+    table = found.summary()
+    assert table.loc["other", "ROC AUC"].isna().all() and "unknown" in str(found)
+    low, value, high = (table.loc["a", ("rows", end)] for end in ("low", "value", "high"))
+    assert low < (group == "a").sum() < high and low < value < high
+    assert 0.4 < table.loc["a", ("selection rate at 0.5", "value")] < 0.6
+    assert "about" in str(found["a"])
+    mpl.use("agg")
+    assert len(found.plot("ROC AUC").ax_.get_yticks()) == 4
+    with pytest.raises(ValueError, match="metric='none'"):
+        found.plot("none")
+
+
+def test_one_row_moves_one_cell_of_one_group(monkeypatch):
+    """Whatever group a row claims to have, and whatever it holds."""
+    P, y, group = problem(n=300)
+    paths = []
+    for odd in ("a", "never declared", None, 5, float("nan"), "x" * 1000):
+        other = group.astype(object)
+        other[0] = odd
+        Q, z = P.copy(), y.copy()
+        Q[0], z[0] = [0.1, 0.9], 1
+        paths.append((Q, z, other))
+    one = seen(monkeypatch, lambda calls: evaluated(P, y, group.astype(object)))
+    assert [release.sensitivity for release in one.releases] == pytest.approx([1.0], abs=1e-9)
+    for path in paths:
+        compare(one, seen(monkeypatch, lambda calls, path=path: evaluated(*path), one), 0)
+
+
+def test_persons_in_several_groups_add_their_shares():
+    """Two rows in two groups: half a person in each."""
+    P, y, _ = problem(n=4000)
+    group, groups = np.tile(["a", "b"], 2000), np.repeat(np.arange(2000), 2)
+    found = evaluated(P, y, group, groups=groups, epsilon=1e5)
+    assert found["a"].cells.n_rows == pytest.approx(1000, abs=1)
+    assert found.privacy.unit == "person" and "persons" in str(found["a"])
+
+
+def test_a_column_a_regression_and_several_classes():
+    P, y, group = problem()
+    frame = pd.DataFrame({"predicted": P[:, 1], "group": group})
+
+    class OfColumn(GivenPredictions):
+        def predict(self, X):
+            return X["predicted"].to_numpy()
+
+    found = private_evaluation(
+        OfColumn(), frame, y, epsilon=2.0, by="group", by_values=NAMES, target_bounds=(0, 1)
+    )
+    assert (
+        found["b"].summary()["mean absolute error"].value > found["a"].summary()["mean absolute error"].value
+    )
+    assert not any(name.startswith("share within") for name in found.summary().columns.get_level_values(0))
+    Q = np.column_stack([P[:, 0], P[:, 1] / 2, P[:, 1] / 2])
+    for layout in ("top", "one_vs_rest"):
+        several = private_evaluation(
+            GivenScores(3), Q, y, epsilon=2.0, by=group, by_values=NAMES, layout=layout
+        )
+        assert len(several.summary()) == 4
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"by_values": None}, "by needs by_values"),
+        ({"by": None}, "by_values needs by"),
+        ({"by_values": []}, r"by_values=\[\]"),
+        ({"by_values": ["a", "a"]}, "different groups"),
+        ({"by_values": ["other"]}, "'other'"),
+        ({"by_values": "abc"}, "by_values='abc'"),
+        ({"by": ["a"]}, r"by has shape \(1,\)"),
+        ({"by": "group"}, "by='group' is no column"),
+    ],
+)
+def test_bad_groups_are_refused(options, words):
+    with pytest.raises(ValueError, match=words):
+        evaluated(*problem(n=100), **options)
