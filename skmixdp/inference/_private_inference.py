@@ -26,6 +26,7 @@ from .._rows import (
     groups_of,
     labels_of,
 )
+from .._utils.numerics import own_state
 from .._utils.validation import PROBABILITY, check, shown, sources_of, warn_of_delta, warn_of_repeats
 from ..estimators._checks import collect_public
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
@@ -61,6 +62,7 @@ _SMALLEST, _LARGEST = 1e-15, 1e15
 _MOSTLY_HIDDEN = 0.05
 
 
+@own_state()
 def private_inference(
     X: Any,
     y: Any,
