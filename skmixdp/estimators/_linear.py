@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Closing, Options, Run, Transaction, make_plan
 from .._learning.corrections import LogitAdjustment
-from .._learning.facts import Shares
+from .._learning.facts import Shares, variance_of_mean
 from .._linear import Loss, row_norms
 from .._rows import (
     Columns,
@@ -45,7 +45,7 @@ from ..privacy.accounting.budgets import Budget
 from ..privacy.units import units_of
 from ._base import PrivateEstimator
 from ._checks import CheckTarget, check_device, collect_public, public_facts, public_rows
-from ._course import FitInputs, Mapped, MapRules, PlannedHead, variance_of_mean
+from ._course import FitInputs, Mapped, MapRules, PlannedHead
 from ._exports import to_onnx
 from ._fit import FitData, members
 from ._outputs import head_outputs
