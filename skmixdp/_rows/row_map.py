@@ -120,6 +120,16 @@ class RowMap:
         moment = largest_singular_value(bare) / math.sqrt(len(bare)) if len(bare) else 0.0
         return replace(self, intercept_value=float(moment) or _INTERCEPT)
 
+    def widened(self, times: float) -> "RowMap":
+        """The map that cuts entries and rows at this many times as much; other rows shrink in proportion.
+
+        Where rows have a bound, what is cut would be the bias that is left as a budget grows.
+        """
+        assert self.bound is not None
+        columns = None if self.columns is None else replace(self.columns, cut=times * self.columns.cut)
+        constant = None if self.intercept_value is None else self.intercept_value / times
+        return replace(self, columns=columns, bound=times * self.bound, intercept_value=constant)
+
     def usual_length(self, X: FloatArray) -> float | None:
         """Length that most mapped rows (n, n_features) do not exceed before they are scaled.
 

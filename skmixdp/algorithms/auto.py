@@ -30,6 +30,9 @@ _FEWEST = 12
 #: larger are second moments, and the sooner descent reaches the optimum.
 _MOST_OF_FEW, _MOST = 50, 100
 
+#: Most steps for targets after those of a first head.
+_MOST_AFTER_FIRST = 135
+
 #: Total step in units of the inverse curvature beyond which the clip rises.
 _CONVERGED = 10_000.0
 
@@ -142,6 +145,8 @@ class Auto(Algorithm):
 class AutoRegression(AdaMix):
     """The default algorithm for targets: AdaMix, and at the end a comparison of the head with its start.
 
+    If a length is known that few gradients exceed, the clip is this length, but at least ``clip_floor``.
+
     Notes
     -----
     *Guarantee*: as for :class:`AdaMix`, and one more release at the end, of sensitivity 1.
@@ -151,7 +156,9 @@ class AutoRegression(AdaMix):
         recipe = super().pieces(info, options)
         if info.gradient_bound is not None:
             clip = L2Clip(max(self.clip_floor, info.gradient_bound))
-            recipe = replace(recipe, query=GradientQuery(clip, FullSpace(), sum_to_zero=True))
+            assert isinstance(recipe.steps, BalancedSteps)
+            steps = replace(recipe.steps, maximum=_MOST_AFTER_FIRST)
+            recipe = replace(recipe, query=GradientQuery(clip, FullSpace(), sum_to_zero=True), steps=steps)
         if info.preconditioner is not None:
             recipe = replace(recipe, update=Preconditioned(recipe.update, info.preconditioner))
         comparison = StartComparison(recipe.update, info)

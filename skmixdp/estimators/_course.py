@@ -1,5 +1,6 @@
 """The course of a linear head's fit: all that it asks of private rows, in order, and its shares of budget."""
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -72,8 +73,8 @@ _MOST_WEIGHT, _WEIGHT_OF_ALL = 0.1, 0.5
 #: Largest noise, as a part of the rows' variance, at which private directions are of use.
 _LARGEST_FLOOR = 0.25
 
-#: With no more noise than this, as in ``bound_shares``, rows of a regression keep this many times the length.
-_HARDLY_NOISY, _LONGER = 1e-4, 1.5
+#: With less noise than this, as in ``bound_shares``, rows of a regression are cut less.
+_HARDLY_NOISY, _MOST_TIMES = 1e-4, 5.0
 
 #: Target for the noise in the accuracy of the start, and the largest noise that is still useful.
 _CHECK_ERROR, _MOST_CHECK_ERROR = 0.03, 0.1
@@ -454,10 +455,9 @@ def _stage_with(head: Any, inputs: FitInputs, columns: Columns | None) -> MapSta
             columns=columns,
             shrinkage=shrinkage,
         )
-        exact = n_features <= _HARDLY_NOISY * inputs.budget.mu * inputs.n_rows
-        if exact and row_map.bound is not None and inputs.loss.quadratic and inputs.is_default:
-            longer = replace(row_map, bound=_LONGER * row_map.bound, intercept_value=None)
-            row_map = head._with_intercept(longer, inputs)
+        times = math.sqrt(_HARDLY_NOISY * inputs.budget.mu * inputs.n_rows / n_features)
+        if times > 1 and row_map.bound is not None and inputs.loss.quadratic and inputs.is_default:
+            row_map = row_map.widened(min(times, _MOST_TIMES))
         centred_units = row_map.mean is not None and row_map.normalize and row_map.bound is None
         if inputs.X_unlabeled is not None and centred_units and head.fit_intercept:
             row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))

@@ -190,9 +190,9 @@ class PrivateErrorMixin(PrivateSumsMixin):
     ) -> float:
         """Closeness of predictions on PRIVATE rows: 1 minus a noisy mean of cut absolute errors.
 
-        An error is divided by twice the public scale of the targets, and cut at 1. So a perfect prediction
-        scores 1, and one that is off by twice the scale or more scores 0. A constant near the mean of normal
-        targets scores about 0.6.
+        An error is divided by twice the scale of the targets in the fit, and cut at 1. So a perfect
+        prediction scores 1, and one that is off by twice the scale or more scores 0. A constant near the mean
+        of normal targets scores about 0.6.
 
         Parameters
         ----------

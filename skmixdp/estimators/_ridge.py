@@ -58,10 +58,13 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
     """Differentially private linear least squares on private and public rows.
 
     ``X, y`` are the private rows. Public rows ``X_pub, y_pub`` make the model much more accurate, and give
-    the scale of the targets. The objective is half the mean squared error of all rows. Features are centred
-    and scaled by public or noisy values, and bounded in length. Targets are centred and divided by their
-    scale. Clipping the gradient of the squared loss gives the gradient of Huber's loss. A target far from its
-    prediction therefore adds no more than the clip. ``coef_`` applies to the mapped rows, not to ``X``: give
+    the scale of the targets. Without them, the scale is learned within the budget. The objective is half the
+    mean squared error of all rows. Features are centred and scaled by public or noisy values, and bounded in
+    length. Targets are centred and divided by their scale. Clipping the gradient of the squared loss gives
+    the gradient of Huber's loss: a target far from its prediction adds no more than the clip. The default
+    learns a clip that cuts few rows, and none as the budget grows, so that its loss is then least squares.
+    Where noise is too large for that, and with other algorithms, predictions of skewed targets are too low
+    on average. ``coef_`` applies to the mapped rows, not to ``X``: give
     explainers such as SHAP the function ``predict``; those of linear models multiply ``coef_`` by ``X``.
 
     The groups of parameters are those of :class:`MixedDPLogisticRegression`, and :doc:`/parameters` explains
@@ -70,15 +73,16 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
     Parameters
     ----------
     algorithm : str or object, default="auto"
-        As in :class:`MixedDPLogisticRegression`, but "auto" stands for "adamix" with noisy checks on private
-        rows. The first tells whether public rows are of use, and the last whether the trained head is better
-        than its start.
+        As in :class:`MixedDPLogisticRegression`, but "auto" stands for "adamix" with a clip that follows
+        noisy lengths of gradients, and with noisy checks on private rows. The first tells whether public rows
+        are of use, and the last whether the trained head is better than its start.
     epsilon, delta, n_steps, noise_multiplier, neighboring, noise
         As in :class:`MixedDPLogisticRegression`.
     target_center, target_scale : float, array of shape (k,) or None, default=None
-        Centre and scale of the targets in their own units; the fit uses ``(y - center) / scale``. None takes
-        the mean and the standard deviation of ``y_pub``, which must not be constant, or else 0 and 1. With
-        ``fit_intercept=False``, ``target_center`` must be None.
+        Centre and scale of the targets in their own units; the fit uses ``(y - center) / scale``, and None is
+        the mean and the standard deviation of ``y_pub``, which must not be constant. With fewer than two
+        public rows, a scale of None learns both within the budget, see :doc:`/guarantee`, and the centre of a
+        declared scale is 0. With ``fit_intercept=False``, ``target_center`` must be None.
     fit_intercept : bool, default=True
         Whether to add a constant column after centring and scaling.
     center : bool, default=True
@@ -119,10 +123,10 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
     Notes
     -----
     *Guarantee*: the fitted head is (epsilon, delta)-differentially private in the rows of ``X, y``. This
-    covers features and targets, however large they are. The centre and the scale of the targets are public:
-    declare them from prior knowledge, never from ``y``. The ``sample_weight`` of a row may depend on that row
-    alone; weights computed from all private rows leak. Predictions and scores computed on private rows are
-    further releases, which this does not cover.
+    covers features and targets, however large they are. The centre and the scale of the targets are released
+    with noise or public: declare them from prior knowledge, never from ``y``. The ``sample_weight`` of a row
+    may depend on that row alone; weights computed from all private rows leak. Predictions and scores computed
+    on private rows are further releases, which this does not cover.
 
     References
     ----------

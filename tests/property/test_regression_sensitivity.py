@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import Run
+from skmixdp._learning import targets
 from skmixdp._linear import SquaredLoss, row_norms
 from skmixdp._rows import Block, InMemoryRows
 from skmixdp.components.clipping import clipped_residuals
@@ -55,6 +56,30 @@ def test_factors_too_small_for_float32_are_zero():
     lengths = np.abs(C[:, 0].astype(np.float64)) * 1e20
     assert lengths.max() <= clip.sensitivity(np.dtype("float32")) * (1 + 1e-7)  # 1e20 is no float32
     assert lengths[0] > 0.49 and lengths[-1] == 0
+
+
+FAR = st.sampled_from([np.inf, -np.inf, np.nan, 1e308, -1e308, 5e-324, 2.0**-60, -(2.0**60)])
+
+
+@given(k=st.sampled_from([1, 3]), weighted=st.booleans(), data=st.data())
+def test_a_row_adds_one_to_one_bin_of_each_target(k, weighted, data):
+    y = data.draw(hnp.arrays(np.float64, (5, k + weighted), elements=st.one_of(st.floats(), FAR)))
+    same_number = np.linspace(-1, 1, len(targets._SIGNED))
+    edges = tuple(data.draw(st.sampled_from([targets._SIGNED, same_number])) for _ in range(k))
+    _, counts = targets._places_of_targets(None, Block(np.zeros((5, 0)), y, np.zeros(5)), edges)
+    assert counts.bins.shape == (5, k) and (counts.lengths() <= targets.sensitivity_of(k)).all()
+    assert (counts.bins >= 0).all() and (counts.bins < counts.n_bins).all() and counts.sums().sum() == 5 * k
+
+
+@given(dtype=st.sampled_from(["float32", "float64"]), k=st.sampled_from([1, 3]), data=st.data())
+def test_a_row_adds_one_to_one_bin_of_lengths(dtype, k, data):
+    anything = st.one_of(TARGETS, FAR)
+    X, Z, y = (data.draw(hnp.arrays(np.float64, (5, m), elements=anything)) for m in (2, k, k))
+    with np.errstate(all="ignore"):
+        X, Z = X.astype(dtype), Z.astype(dtype)
+        _, counts = targets._lengths(Z, Block(X, y, row_norms(X)), SquaredLoss(k))
+    assert counts.bins.shape == (5, 1) and (counts.lengths() == 1).all()
+    assert (counts.bins >= 0).all() and (counts.bins < counts.n_bins).all()
 
 
 @pytest.mark.covering
