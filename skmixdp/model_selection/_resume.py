@@ -101,7 +101,8 @@ def progress_of(memory: Any, key: str) -> Iterator[Progress]:
         yield Progress(None)
         return
     home = Path(location) / "private_search"
-    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for new in (home.parent, home):
+        new.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = next((path.parent for path in home.glob("*/key") if path.read_text() == key), None)
     if folder is None:
         folder = Path(tempfile.mkdtemp(dir=home))

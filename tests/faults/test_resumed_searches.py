@@ -159,7 +159,7 @@ def test_only_the_owner_reads_unreleased_results(search, monkeypatch, tmp_path):
         search()
     (folder,) = (tmp_path / "memory" / "private_search").iterdir()
     assert (folder / "plan.joblib").exists()
-    for path in (folder, folder.parent):
+    for path in (folder, folder.parent, tmp_path / "memory"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
 
 
