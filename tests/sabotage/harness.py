@@ -5,12 +5,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from .sabotages import Edit, Sabotage
-from .source import definitions
+from .source import Definition, definitions, sources_in
 
 ROOT = Path(__file__).parents[2]
 
@@ -68,8 +68,8 @@ def copy_to(folder: Path) -> None:
             shutil.copy(source, folder / name)
 
 
-def edited(edit: Edit, package: Path) -> tuple[Path, str]:
-    """The file of a package that an edit changes, and its new text.
+def place_of(edit: Edit, sources: Mapping[Path, str]) -> Definition:
+    """What an edit changes in the sources of the package.
 
     Raises
     ------
@@ -77,20 +77,20 @@ def edited(edit: Edit, package: Path) -> tuple[Path, str]:
         If what is to be replaced does not occur exactly once: the sabotage would do nothing, or
         something else.
     """
-    places = [found for found in definitions(package, edit.name) for _ in found.spans_of(edit.old)]
+    places = [found for found in definitions(sources, edit.name) for _ in found.spans_of(edit.old)]
     if len(places) != 1:
         raise ValueError(
             f"{edit.old!r} occurs {len(places)} times in what is named {edit.name} and must occur once; "
             "write the sabotage anew for the code as it is."
         )
-    return places[0].path, places[0].edited(edit.old, edit.new)
+    return places[0]
 
 
 def apply(sabotage: Sabotage, folder: Path) -> None:
     """Break the package in a folder."""
     for edit in sabotage.edits:
-        path, text = edited(edit, folder / PACKAGE)
-        path.write_text(text, encoding="utf-8")
+        place = place_of(edit, sources_in(folder / PACKAGE))
+        place.path.write_text(place.edited(edit.old, edit.new), encoding="utf-8")
 
 
 def run_tests(folder: Path, tests: Sequence[str], patience: float = _PATIENCE) -> Outcome:

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -76,23 +76,32 @@ class Definition:
             if keys[i : i + len(wanted)] == wanted
         ]
 
-    def edited(self, old: str, new: str) -> str:
-        """The whole file with ``new`` in place of ``old``; further lines of ``new`` are indented alike."""
+    def replaced(self, old: str, new: str) -> str:
+        """The text with ``new`` in place of ``old``; further lines of ``new`` are indented alike."""
         ((start, end),) = self.spans_of(old)
         before = self.text[:start]
         line = before[before.rfind("\n") + 1 :]
         inner = line[: len(line) - len(line.lstrip())]
-        text = before + new.replace("\n", f"\n{inner}") + self.text[end:]
+        return before + new.replace("\n", f"\n{inner}") + self.text[end:]
+
+    def edited(self, old: str, new: str) -> str:
+        """The whole file with ``new`` in place of ``old``."""
+        text = self.replaced(old, new)
         lines = self.path.read_text(encoding="utf-8").splitlines()
         outer = re.match(r"\s*", lines[self.first - 1]).group()
         lines[self.first - 1 : self.last] = [outer + line for line in text.splitlines()]
         return "\n".join(lines) + "\n"
 
 
-def definitions(folder: Path, name: str) -> Iterator[Definition]:
-    """All that has a qualified name such as ``PoissonBatch.draw``, in whatever file of a folder it is."""
-    for path in sorted(folder.rglob("*.py")):
-        for node in _named(path.read_text(encoding="utf-8")).get(name, ()):
+def sources_in(folder: Path) -> dict[Path, str]:
+    """The text of all modules in a folder."""
+    return {path: path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.py"))}
+
+
+def definitions(sources: Mapping[Path, str], name: str) -> Iterator[Definition]:
+    """All that has a qualified name such as ``PoissonBatch.draw``, in whatever file it is."""
+    for path, text in sources.items():
+        for node in _named(text).get(name, ()):
             first = min(n.lineno for n in (node, *getattr(node, "decorator_list", ())))
             yield Definition(path, first, node.end_lineno, ast.unparse(node))
 

@@ -1,16 +1,18 @@
 """Tests of the guarantee fail where the guarantee is broken."""
 
 import ast
+import builtins
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
-from .harness import LIMIT, PACKAGE, ROOT, Outcome, apply, copy_to, edited, outcome_of, run_tests
+from .harness import LIMIT, PACKAGE, ROOT, Outcome, apply, copy_to, outcome_of, place_of, run_tests
 from .outcomes import by_assertion
 from .page import PAGE, cells, rows_of
 from .sabotages import SABOTAGES, Edit, Sabotage
-from .source import tokens
+from .source import sources_in, tokens
 
 TESTS = sorted({test for sabotage in SABOTAGES for test in sabotage.tests})
 
@@ -33,10 +35,45 @@ def test_without_sabotage_the_same_tests_pass(tmp_path):
 
 
 def test_every_edit_finds_its_place_and_what_comes_of_it_is_python():
+    sources = sources_in(ROOT / PACKAGE)
     for sabotage in SABOTAGES:
+        stored = {*dir(builtins)}  # also by another edit
         for edit in sabotage.edits:
             assert [token.key for token in tokens(edit.old)] != [token.key for token in tokens(edit.new)]
-            ast.parse(edited(edit, ROOT / PACKAGE)[1])
+            place = place_of(edit, sources)
+            before, after = ast.parse(place.text), ast.parse(place.replaced(edit.old, edit.new))
+            stored |= stored_in(after)
+            unknown = names_in(after) - names_in(before) - stored - names_of_file(place.path)
+            assert not unknown, (sabotage.name, unknown)
+
+
+def names_in(tree):
+    """All names of variables and arguments."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.arg)]
+    return {node.id if isinstance(node, ast.Name) else node.arg for node in nodes}
+
+
+def stored_in(tree):
+    """Names that are assigned, and arguments."""
+    loaded = {id(node) for node in ast.walk(tree) if isinstance(getattr(node, "ctx", None), ast.Load)}
+    nodes = [
+        node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.arg) and id(node) not in loaded
+    ]
+    return {node.id if isinstance(node, ast.Name) else node.arg for node in nodes}
+
+
+@cache
+def names_of_file(path):
+    """What a file imports or defines at its top."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+        elif hasattr(node, "name"):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            found |= stored_in(node)
+    return found
 
 
 def test_every_named_test_exists():
@@ -144,7 +181,7 @@ class TestHarness:
             ("A.outer", "1", 0),
         ):
             with pytest.raises(ValueError, match=f"'{old}' occurs {count} times in what is named {name}"):
-                edited(Edit(name, old, "9"), package)
+                place_of(Edit(name, old, "9"), sources_in(package))
 
     def test_methods_and_constants_are_found_by_their_qualified_names(self, tmp_path):
         code = "A = 1\nclass B:\n    A: int = 1\n    def f(self):\n        return (\n            1)\n"
@@ -154,4 +191,4 @@ class TestHarness:
             ("B.A", code.replace("int = 1", "int = 2")),
             ("B.f", code.replace("(\n            1)", "2")),
         ):
-            assert edited(Edit(name, "1", "2"), tmp_path) == (tmp_path / "code.py", expected)
+            assert place_of(Edit(name, "1", "2"), sources_in(tmp_path)).edited("1", "2") == expected

@@ -98,6 +98,11 @@ def test_which_clips_weigh_tensors():
     assert L2LinfClip(Plain(), 2).at(view).takes_tensors is False
 
 
+def test_lengths_in_single_precision_are_upper_bounds():
+    norms = 10.0 ** np.random.default_rng(0).uniform(-30, 30, 5000)
+    assert np.all(Block(None, np.zeros(len(norms), int), norms).single_norms.astype(np.float64) >= norms)
+
+
 @pytest.mark.parametrize("threshold", [1e-10, 1e-11])
 def test_residuals_that_become_subnormal_lengthen_no_gradient(threshold):
     """The rounding of a subnormal number is no fixed fraction of it, and a long row multiplies it."""
