@@ -143,7 +143,8 @@ def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
         check_same_network(loaded.encoder["images"]["report"], rows.report, what)
     y = rows.y
     if hasattr(model, "classes_"):
-        y = as_classes(y, np.asarray(model.classes_), rows.where, f"of MODEL {args.model}", private=True)
+        what, remedy = f"of MODEL {args.model}", "leave rows of other classes out"
+        y = as_classes(y, np.asarray(model.classes_), rows.where, what, remedy, private=True)
     if reference and hasattr(rows.X, "columns"):
         return model, align(rows.X, names, rows.where, reference, FIX), y, rows.groups
     return model, rows.X, y, rows.groups

@@ -80,7 +80,15 @@ def typed(y: Array, where: str) -> Array:
     return y
 
 
-def as_classes(y: Array, classes: Array, where: str, source: str, *, private: bool = False) -> Array:
+def as_classes(
+    y: Array,
+    classes: Array,
+    where: str,
+    source: str,
+    remedy: str = "name every class in --classes",
+    *,
+    private: bool = False,
+) -> Array:
     """Labels as entries of ``classes``, which come from ``source``, whatever their own type and spelling."""
     known = _Known(classes)
     cells = y.tolist()
@@ -90,7 +98,7 @@ def as_classes(y: Array, classes: Array, where: str, source: str, *, private: bo
         label = "a label" if private else f"the label {cells[places.index(None)]!r}"
         raise InputError(
             f"{where} holds {label}, which is not one of the classes {listed(classes.tolist())} ({source}); "
-            "name every class in --classes."
+            f"{remedy}."
         )
     return classes[np.array(places, dtype=np.intp)]
 

@@ -29,6 +29,10 @@ Array = NDArray[Any]
 FIX = ", and leave other columns aside with --label-column, --group-column and --id"
 
 
+#: Why numbers in a table of text may be none.
+COMMAS = " (a decimal comma is named by --decimal)"
+
+
 @dataclass(frozen=True, repr=False)
 class FileRows:
     """Labelled rows of the file that messages call ``where``, and how ``extract`` made them, if it did.
@@ -314,7 +318,7 @@ def _table_features(
         which = listed(text) if named else f"at the places {listed(places)}"
         raise InputError(
             f"{where} has feature columns that are not numbers, {which}; leave names of rows aside with "
-            "--id, and encode text with `fit --encode`."
+            f"--id, and encode text with `fit --encode`{'' if form is None else COMMAS}."
         )
     found = [values for values in read.values() if values is not None]
     values = np.column_stack(found) if found else np.empty(frame.shape)

@@ -175,7 +175,8 @@ class TextFile(TableFile):
             if other := [place for place, (_, numeric) in enumerate(found, start=1) if not numeric]:
                 raise FileError(
                     f"{self.where} has features that are not numbers, at the places {listed(other)}; name "
-                    "features in columns or others in exclude, or read the file as a data frame for "
+                    "features in columns or others in exclude, name a decimal comma by decimal, or read "
+                    "the file as a data frame for "
                     "private_pipeline(TableEncoder(), ...)."
                 )
             yield np.stack([values for values, _ in found], axis=1)
