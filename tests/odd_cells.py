@@ -5,7 +5,10 @@ integers floats, and a number that single precision cannot hold makes a column f
 what any other row contributes, or what anybody sees.
 """
 
+import pathlib
+import tempfile
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from skmixdp.datasets import open_rows
 from tests.replay import Path, compare, seen
 
 N_ROWS, ROW = 60, 23
@@ -108,6 +112,25 @@ def _numbers(columns: Columns) -> Any:
     return table if table.dtype.kind in "biuf" else pytest.skip("no array of numbers has such a cell")
 
 
+@cache
+def _folder() -> Any:
+    """A folder for files, which goes with the process."""
+    return tempfile.TemporaryDirectory()
+
+
+def _files(columns: Columns) -> Any:
+    """Files whose schemas follow from the cells, each with half of the rows."""
+    pytest.importorskip("pyarrow", reason="needs skmixdp[parquet]")
+    folder = pathlib.Path(tempfile.mkdtemp(dir=_folder().name))
+    for part, rows in enumerate((slice(None, N_ROWS // 2), slice(N_ROWS // 2, None))):
+        try:
+            half = _smallest({name: cells[rows] for name, cells in columns.items()})
+            half.to_parquet(folder / f"{part}.parquet")
+        except Exception:  # pyarrow has a class of errors for each
+            return pytest.skip("pyarrow has no column of such cells")
+    return open_rows(folder)
+
+
 #: What makes a table of columns.
 HOLDERS: dict[str, Callable[[Columns], Any]] = {
     "pandas": pd.DataFrame,
@@ -121,6 +144,7 @@ HOLDERS: dict[str, Callable[[Columns], Any]] = {
     "NumPy": _numbers,
     "sparse": lambda columns: sp.csr_array(_numbers(columns)),
     "Dask": _dask,
+    "Parquet": _files,
 }
 
 

@@ -53,6 +53,12 @@ def units_of(groups: Any, n_rows: int, noise: Any, members: NDArray[np.bool_] | 
     infinite = floats and bool(((ids == np.inf) | (ids == -np.inf)).any())
     if np.ma.is_masked(groups) or pd.isna(ids).any() or infinite:
         raise ValueError("groups has missing ids; drop the rows of unknown persons, or give each its own id.")
+    # One fraction makes pandas and NumPy hold all ids as floats, in which long integers are equal.
+    if ids.dtype.kind == "f" and bool((abs(ids) >= 2 / np.finfo(ids.dtype).eps).any()):
+        raise ValueError(
+            f"groups holds numbers of {ids.dtype} so large that different ids are equal; pass integers or "
+            "strings."
+        )
     if any(issubclass(t, bool | np.bool_) for t in types):
         raise ValueError("groups holds bools, which are no ids; pass one id for each row.")
     # The same person may be 1 in one row and "1" in another.

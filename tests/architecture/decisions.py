@@ -37,7 +37,7 @@ ALLOWED = {
     "_rows/dask.py::_check": (1, "refusal"),
     "_rows/implicit.py::_reduce": (1, "row"),
     "_rows/memory.py::check_lengths": (1, "refusal"),
-    "privacy/units.py::units_of": (7, "refusal"),
+    "privacy/units.py::units_of": (8, "refusal"),
     "_rows/persons.py::computed_by_blocks": (1, "person"),
     "_rows/persons.py::Places.__init__": (4, "person"),
     "_rows/persons.py::PersonRows._formed": (1, "row"),

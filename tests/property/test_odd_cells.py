@@ -77,9 +77,9 @@ PATHS = {
 }
 #: Holders that a path does not take.
 NOT_TAKEN = {
-    "scaler": ("sparse", "Dask"),
-    "scaler within bounds": ("sparse", "Dask"),
-    "threshold": ("Dask", "lists", "pyarrow"),
+    "scaler": ("sparse", "Dask", "Parquet"),
+    "scaler within bounds": ("sparse", "Dask", "Parquet"),
+    "threshold": ("Dask", "lists", "pyarrow", "Parquet"),
 }
 #: Numbers of the odd row where persons are numbered, and in the part that its row of a split is in.
 NUMBERS = {"persons": ROW // 2, "threshold": 35}

@@ -75,6 +75,7 @@ def test_persons_are_numbered_in_the_order_of_their_ids(groups):
         ([[1], [2], [3], [4]], r"shape \(4, 1\)"),
         ([1, 2, None, 3], "missing ids"),
         ([1.0, np.inf, 2.0, 3.0], "missing ids"),
+        (np.array([2.0**53, 1, 2, 0.5]), "so large that different ids are equal"),
         (np.ma.masked_array([1, 2, 3, 4], mask=[0, 0, 1, 0]), "missing ids"),
         ([True, False, True, False], "bools"),
         ([1, "1", 2, 3], "ids of one type"),
