@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._rows import Batch, PrivateRows
+from ..components.clipping import weighted_query
 from ..components.protocols import (
     FloatArray,
     PrivateQuery,
@@ -213,7 +214,8 @@ def training(run: Run) -> Generator[Asked, Any, FloatArray]:
             noise=run.noise,
         )
         try:
-            direction = yield from _answered_step(mechanism, recipe.query.step(ctx), ctx.released)
+            rounds = recipe.query.step(ctx)
+            direction = yield from _answered_step(mechanism, rounds, ctx.released, info, of_gradients=True)
         except LostReleaseError:
             continue
         W, state = recipe.update.step(ctx, direction, state)
@@ -224,17 +226,27 @@ def training(run: Run) -> Generator[Asked, Any, FloatArray]:
     for closing, multiplier in plan.closings:
         mechanism = GaussianMechanism(multiplier, 1, run.noise)
         mechanism.begin_step(run.members)
-        W = yield from _answered_step(mechanism, closing.ask(W, state, multiplier), [])
+        rounds = closing.ask(W, state, multiplier)
+        W = yield from _answered_step(mechanism, rounds, [], info)
     return W
 
 
 def _answered_step(
-    mechanism: GaussianMechanism, rounds: Rounds, released: list[ReleasedArray]
+    mechanism: GaussianMechanism,
+    rounds: Rounds,
+    released: list[ReleasedArray],
+    info: PublicInfo,
+    *,
+    of_gradients: bool = False,
 ) -> Generator[Asked, Any, Any]:
-    """Ask the queries of one step, record the releases, and return the result of the step."""
+    """Ask the queries of one step, record the releases, and return the result of the step.
+
+    Rows count by the weights that their labels may carry.
+    """
     try:
         query = next(rounds)
         while True:
+            query = weighted_query(query, info.view.data.loss, of_gradients=of_gradients)
             answer: Released = yield mechanism, query
             released.extend(answer.stated)
             query = rounds.send(answer.arrays)

@@ -155,7 +155,7 @@ class LogitAdjustment:
         part = spent["class shares"] / total
         labels_alone = np.zeros((0, W.shape[1]))
         (counts,) = yield counts_query(labels_alone, partial(in_class, n_classes=self.n_classes), part)
-        shares = class_shares(counts, multiplier / math.sqrt(part), self.info.n_private)
+        shares = class_shares(counts, multiplier / math.sqrt(part), self.info.n_effective)
         self.shares = shares
         if self.strength is not None:
             return self._adjusted(W, shares, self.strength, min(1.0, self.strength))
@@ -167,9 +167,9 @@ class LogitAdjustment:
         if part == 0:
             return heads[0]
         (gains,) = yield comparison_query(W, heads, part)
-        error = multiplier / math.sqrt(part) * sensitivity_of(len(heads)) / self.info.n_private
+        error = multiplier / math.sqrt(part) * sensitivity_of(len(heads)) / self.info.n_effective
         expected, spread = _EXPECTED_LOSS * MULTIPLES, np.full(len(heads), _LOSS_SPREAD)
-        losses = expected_losses(-gains / self.info.n_private, error, expected, spread)
+        losses = expected_losses(-gains / self.info.n_effective, error, expected, spread)
         tolerable = np.flatnonzero(losses <= _TOLERATED_LOSS)
         return heads[int(tolerable[-1])] if len(tolerable) else W
 

@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from .._engine import Asked, GaussianMechanism, Released, drawn
+from .._linear import Loss
 from .._rows import Block, Contribution, effective_columns
 from ..components import FullBatch, L2Clip
-from ..components.clipping import clip_rows
+from ..components.clipping import clip_rows, weighted_query
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray, Sampling
 from ..privacy import NoiseSource
 
@@ -60,7 +61,8 @@ class Learner:
     """The private rows to learn from, and the noise.
 
     ``members`` masks these ``n_rows`` among the rows of the source; None is all. ``dtype`` is that of the
-    products with rows. A query takes a batch of the ``sampling``.
+    products with rows. A query takes a batch of the ``sampling``. Rows count by the weights in their labels
+    if ``loss`` is a WeightedLoss, and ``n_rows`` is then an estimate of their total weight.
     """
 
     n_rows: int
@@ -68,11 +70,12 @@ class Learner:
     noise: NoiseSource
     dtype: np.dtype[Any]
     sampling: Sampling = _ALL_ROWS
+    loss: Loss | None = None
 
     def ask(self, mechanism: GaussianMechanism, query: PrivateQuery) -> Learning[tuple[FloatArray, float]]:
         """The noisy answer to a query that takes a whole step, and the scale of its noise."""
         mechanism.begin_step(self.members, drawn(self.sampling, self.n_rows, self.noise, self.members))
-        released = yield mechanism, query
+        released = yield mechanism, query if self.loss is None else weighted_query(query, self.loss)
         return released.arrays[0], mechanism.noise_scale(released.stated[0])
 
 
@@ -173,7 +176,7 @@ def count_share(mu: float, n_rows: int, n_classes: int) -> float:
     return share_for(mu, n_rows, n_classes, _COUNT_ERROR, largest, COUNT_LIMITS)
 
 
-def class_shares(counts: FloatArray, scale: float, n_rows: int) -> FloatArray:
+def class_shares(counts: FloatArray, scale: float, n_rows: float) -> FloatArray:
     """Estimated class shares (k,), all positive, from noisy counts (k,) of ``n_rows`` rows.
 
     ``scale`` is the standard deviation of the noise. Counts are shrunk towards equal ones by a factor as

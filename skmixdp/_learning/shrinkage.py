@@ -155,7 +155,7 @@ class PublicShrinkage(Update):
             return self._head(W, share, _USUAL_PART * self._balance(W, share))
         part = _USUAL_PART
         if len(parts):
-            seen, noise = -gains[len(others) :] / self.info.n_private, error / self.info.n_private
+            seen, noise = -gains[len(others) :] / self.info.n_effective, error / self.info.n_effective
             losses = expected_losses(seen, noise, _EXPECTED_LOSSES, _SPREADS)
             part = float(parts[losses.argmin()]) if losses.min() < 0 else 0.0
         return self._head(W, usual, part * balance)

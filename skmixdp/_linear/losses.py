@@ -31,9 +31,6 @@ _FEW_OUTPUTS = 10
 #: Of so many rows, outputs are compared column by column in a third of the time of ``argmax`` or less.
 _MANY_ROWS = 4096
 
-#: Larger weights could make residuals overflow in float32.
-_LARGEST_WEIGHT = 1e30
-
 
 class Loss(Protocol):
     """The interface of losses. Losses of one class with the same number of outputs are equal.
@@ -248,7 +245,8 @@ class WeightedLoss:
     """A loss whose labels may carry weights of rows, see :func:`with_weights`.
 
     The loss of a row, and so its gradient, is multiplied by the weight of that row. Labels without weights
-    have weight 1. Constants and Hessians are those of the inner loss.
+    have weight 1. Constants and Hessians are those of the inner loss. Gradients of private rows are clipped
+    before they are weighted: see :func:`~skmixdp.components.clipping.weighted_query`.
     """
 
     inner: Loss
@@ -258,7 +256,7 @@ class WeightedLoss:
         self.name = inner.name
         self.n_outputs = inner.n_outputs
         self.curvature = inner.curvature
-        self.lipschitz = float("inf")
+        self.lipschitz = inner.lipschitz  # of labels without weights
         self.sum_to_zero = inner.sum_to_zero
         self.noise_per_output = inner.noise_per_output
         self.quadratic = inner.quadratic
@@ -289,14 +287,14 @@ class WeightedLoss:
         carried = y.shape[1] > self.n_outputs
         return (y[:, :-1], y[:, -1]) if carried else (y, None)
 
+    def joined(self, y: Labels, weights: Labels) -> Labels:
+        """Labels ``y`` that carry weights, with other weights (n,)."""
+        joined: Labels = namespace_of(y).concat([y[:, :-1], weights[:, None]], axis=1)
+        return joined
+
 
 def with_weights(y: Labels, weights: FloatArray) -> Labels:
-    """Labels (n,) or targets (n, k) with the weight of each row as a last column, for a WeightedLoss.
-
-    Weights are kept within what float32 can hold times a residual. A row whose weight reaches the limit
-    contributes the clip in any case.
-    """
-    weights = np.minimum(weights, _LARGEST_WEIGHT)
+    """Labels (n,) or targets (n, k) with the weight of each row as a last column, for a WeightedLoss."""
     if y.ndim == 2:
         return np.column_stack([y, weights.astype(np.result_type(y, np.float32))])
     return np.column_stack([y.astype(np.float64), weights])

@@ -15,6 +15,7 @@ from .persons import PersonTable, computed_by_blocks
 from .row_map import UNCHANGED, RowMap, TargetMap
 from .scaling import IQR, Columns, Whitening, columns_of, effective_columns, n_groups, worth_scaling
 from .source import (
+    LESS_CUT,
     Batch,
     BinCounts,
     Block,

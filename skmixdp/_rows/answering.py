@@ -161,7 +161,7 @@ def _masked(part: Any, request: Request, mask: NDArray[np.bool_] | None, rows: S
     Statistics that are kept as factors or bins stay so, unless they must be rounded to a resolution.
     """
     if isinstance(part, (OuterStatistics, BinCounts)):
-        if request.resolution is None:
+        if request.resolution is None or (isinstance(part, BinCounts) and request.resolution <= 1):
             return part if mask is None else part.without(~mask[rows])
         part = np.asarray(part)
     if part is None:

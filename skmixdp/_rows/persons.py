@@ -35,7 +35,7 @@ from .._linear import (
 from .._utils.validation import check_finite
 from .memory import check_lengths
 from .row_map import RowMap
-from .source import BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, Table
+from .source import LESS_CUT, BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, Table
 
 #: Entries that are visited together, at most, and rows.
 _PART_ENTRIES, _MOST_ROWS = 2**18, 4096
@@ -286,16 +286,23 @@ class PersonRows(PrivateRows):
             for persons in row_slices(self.n_rows, self._places.part_rows):
                 statistics.add(OuterStatistics(means[0][persons], means[1][persons]).sums())
         total = lengths = None
+        counting = np.ones(self.n_rows)
+        if mean_clip is not None and mean_clip.row_weights is not None:
+            mean_weights = self._places.mean(mean_clip.row_weights(self._y))
+            counting = np.where(mean_weights > 0, np.minimum(LESS_CUT * mean_weights, 1.0), 1.0)
         if mean_clip is not None and compiled is not None:
-            total, lengths = self._formed_sum(C.T, mean_clip.clip, compiled, longest, unit)
+            total, lengths = self._formed_sum(C.T, mean_clip.clip, compiled, longest, unit, counting)
         elif C is not None:
             lengths = of_rows = self._places.mean(terms)
             if mean_clip is not None:
                 found = self._lengths_of_means(C, of_rows)
                 factors = mean_clip.clip.weights(
-                    unit * found,
+                    unit * found / counting,
                     lambda: (
-                        unit * _UP * self._places.mean(largest_entries(C[:-1]) * largest_entries(self._X))
+                        unit
+                        * _UP
+                        * self._places.mean(largest_entries(C[:-1]) * largest_entries(self._X))
+                        / counting
                     ),
                 )
                 # A factor above 1 must not make the rows' own terms longer than is stated.
@@ -336,11 +343,18 @@ class PersonRows(PrivateRows):
         return np.asarray(total.value)
 
     def _formed_sum(
-        self, C: FloatArray, clip: Any, compiled: MeanGradients, longest: float, unit: float
+        self,
+        C: FloatArray,
+        clip: Any,
+        compiled: MeanGradients,
+        longest: float,
+        unit: float,
+        counting: FloatArray,
     ) -> tuple[FloatArray, FloatArray]:
         """The sum (k, d_in) of clipped mean gradients, and their lengths (n_persons,), by compiled loops.
 
-        ``C`` (k, n_places) are residuals. Each person's mean is formed in double precision, and measured as
+        ``C`` (k, n_places) are residuals; ``counting`` (n_persons,) are mean weights. Each person's mean is
+        formed in double precision, and measured as
         it is. Then a fixed number of persons are added in any order.
         """
         k, d_in = len(C), self._X.shape[1]
@@ -362,7 +376,10 @@ class PersonRows(PrivateRows):
             found = (
                 _UP * compiled.write(self._by_person, C, weights, places.place, first, means) + _UNDERFLOWED
             )
-            factors = clip.weights(unit * found, lambda persons=persons: largest()[persons])
+            share = counting[persons]
+            factors = clip.weights(
+                unit * found / share, lambda persons=persons, share=share: largest()[persons] / share
+            )
             total.add(unit * factors @ means.reshape(len(means), -1))
             lengths[persons] = unit * factors * found
         return np.asarray(total.value).reshape(k, d_in), lengths

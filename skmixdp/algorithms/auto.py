@@ -101,7 +101,7 @@ class Auto(Algorithm):
         data, loss = info.view.data, info.view.data.loss
         # The clip rises where the budget allows it towards the longest gradient, which it never cuts.
         clip = self.clip * _OF_MEANS if info.of_persons else self.clip
-        raised = info.mu * info.n_private * info.curvature / _CONVERGED
+        raised = info.mu * info.n_effective * info.curvature / _CONVERGED
         if math.isfinite(raised):
             clip = max(clip, min(raised, loss.lipschitz * info.row_norm_bound))
         query = GradientQuery(L2Clip(clip), FullSpace(), sum_to_zero=True)

@@ -119,7 +119,7 @@ class NoisyGD(Algorithm):
         if l2 is None:  # the minimiser of the bound of AdaMix, Theorem 3, on the mean scale
             lipschitz, rho = self._clipper(info).at(info.view).threshold, info.mu**2 / 2
             total = math.sqrt(2 * info.view.W.size / rho) * lipschitz / self.radius
-            l2 = total / (info.n_private + info.view.data.n_rows)
+            l2 = total / (info.n_effective + info.view.data.n_rows)
         return replace(recipe, steps=DecayingSteps(l2), l2=l2)
 
     def _clipper(self, info: PublicInfo) -> L2Clip | LipschitzClip:

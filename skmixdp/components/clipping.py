@@ -7,7 +7,7 @@ gradient by its norm and states the sensitivity that it guarantees for products 
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -20,9 +20,12 @@ from .._linear import (
     LogisticLoss,
     Loss,
     SoftmaxLoss,
+    WeightedLoss,
+    astype,
     dot_error,
     drop_subnormal,
     dtype_of,
+    in_library_of,
     largest_entries,
     namespace_of,
     remove_mean_output,
@@ -31,7 +34,7 @@ from .._linear import (
     scale_rows,
     shorten_rows,
 )
-from .._rows import LONGEST_ROW, Block, Contribution, MeanClip
+from .._rows import LESS_CUT, LONGEST_ROW, BinCounts, Block, Contribution, MeanClip, OuterStatistics
 from .protocols import (
     Clip,
     Clipper,
@@ -318,6 +321,57 @@ def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contrib
 def unclipped_residuals(Z: FloatArray, block: Block, loss: Loss) -> Contribution:
     """Residuals (rows, k) of a block, of any length; no statistics. ``Z`` is overwritten."""
     return loss.residuals(Z, block.y), None
+
+
+def weighted_query(query: PrivateQuery, loss: Loss, *, of_gradients: bool = False) -> PrivateQuery:
+    """A query in which rows count by the weights ``w`` that their labels carry; others stay as they are.
+
+    All that the query gives for a row is multiplied by the weight. Gradients are clipped before that. A
+    threshold ``T`` for rows of weight 1 is ``min(T / w, 3 T)`` for others, so that rows of small weight are
+    cut less, and still contribute no more than ``T``. A person's weighted mean gradient is clipped in that
+    way, by the mean of the weights.
+
+    *Guarantee*: weights and factors are in [0, 1], and rounding a product with them makes it no longer than
+    the clipped gradient or the statistic was. What bounds the contribution of a row or a person still does.
+    """
+    if not isinstance(loss, WeightedLoss):
+        return query
+    mean_clip = query.mean_clip
+    if mean_clip is not None:
+        # Residuals are multiplied by the whole weight, since the mean is clipped afterwards.
+        contribute = partial(_weighted, contribute=mean_clip.contribute, loss=loss, of_gradients=False)
+        mean_clip = replace(mean_clip, contribute=contribute, row_weights=partial(_row_weights, loss=loss))
+    contribute = partial(_weighted, contribute=query.contribute, loss=loss, of_gradients=of_gradients)
+    return replace(query, contribute=contribute, mean_clip=mean_clip, clip_threshold=None)
+
+
+def _weighted(
+    Z: Array,
+    block: Block,
+    contribute: Callable[[Array, Block], Contribution],
+    loss: WeightedLoss,
+    of_gradients: bool,
+) -> Contribution:
+    """What a query gives for the rows of a block, times their weights."""
+    labels, weights = loss.split(block.y)
+    if weights is None:
+        return contribute(Z, block)
+    if of_gradients:
+        # The loss multiplies residuals by a part of the weight before they are clipped.
+        before = weights.clip(1 / LESS_CUT, 1.0)
+        labels, weights = loss.joined(block.y, before), (weights * LESS_CUT).clip(0.0, 1.0)
+    C, S = contribute(Z, replace(block, y=labels))
+    if C is not None:
+        C = C * astype(in_library_of(C, weights), dtype_of(C))[:, None]
+    if S is not None:
+        S = np.asarray(S) if isinstance(S, OuterStatistics | BinCounts) else S
+        S = S * astype(in_library_of(S, weights), dtype_of(S))[:, None]
+    return C, S
+
+
+def _row_weights(y: Any, loss: WeightedLoss) -> FloatArray:
+    weights = loss.split(y)[1]
+    return np.ones(len(y)) if weights is None else np.asarray(weights, np.float64)
 
 
 def clip_rows(R: Array, block: Block, clip: Clip) -> None:

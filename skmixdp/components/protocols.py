@@ -37,7 +37,7 @@ class PublicInfo:
     n_private : int
         Number of private rows, treated as public.
     batch_size : float
-        Expected number of private rows in a step.
+        Expected number of private rows in a step, or their total weight: the divisor of sums.
     row_norm_bound : float
         Bound on the L2 norm of any private row; infinite if none is known.
     start : callable or None
@@ -53,6 +53,8 @@ class PublicInfo:
         Whether a public or released mean is subtracted from rows of unit length.
     of_persons : bool
         Whether ``n_private`` counts persons, whose mean gradients are clipped.
+    mean_weight : float
+        Released estimate of the mean weight of private rows, where the largest weight is 1.
     """
 
     view: PublicView
@@ -66,6 +68,12 @@ class PublicInfo:
     gradient_bound: float | None = None
     centered: bool = False
     of_persons: bool = False
+    mean_weight: float = 1.0
+
+    @property
+    def n_effective(self) -> float:
+        """Number of private rows of weight 1 with the same total weight."""
+        return self.n_private * self.mean_weight
 
     @cached_property
     def curvature(self) -> float:

@@ -22,6 +22,7 @@ from .._linear import (
     GradientEmbedding,
     Loss,
     PenalizedLoss,
+    WeightedLoss,
     add_products,
     largest_singular_value,
     one_thread,
@@ -55,7 +56,7 @@ class PublicData:
     X : array of shape (n_pub, d_in)
         Rows after the :class:`~skmixdp._linear.RowMap`; ``n_pub`` may be 0.
     y : array of shape (n_pub,), or (n_pub, k) for squared loss
-        Class indices or targets.
+        Class indices or targets. With a WeightedLoss, they may carry weights, of mean 1.
     loss : Loss
         The loss of the head.
     l2 : float or None
@@ -85,6 +86,11 @@ class PublicData:
         short = dtype is not None and float(self.norms.max(initial=0.0)) <= _LONG
         #: The rows in the dtype of the products of views.
         self.multiplied = self.X.astype(dtype, copy=False) if short else self.X
+
+    @property
+    def labels(self) -> Labels:
+        """Class indices (n_pub,) or targets, without weights."""
+        return self.loss.split(self.y)[0] if isinstance(self.loss, WeightedLoss) else self.y
 
     @cached_property
     def products(self) -> FloatArray:
@@ -139,7 +145,8 @@ class PublicData:
     @cached_property
     def halves(self) -> tuple["PublicData", "PublicData"]:
         """The rows in two halves. If rows have classes, each class is divided in half."""
-        order = np.argsort(self.y, kind="stable") if self.y.ndim == 1 else np.arange(self.n_rows)
+        labels = self.labels
+        order = np.argsort(labels, kind="stable") if labels.ndim == 1 else np.arange(self.n_rows)
         first, second = (
             PublicData(self.X[i], self.y[i], self.loss, self.l2) for i in (order[::2], order[1::2])
         )

@@ -149,7 +149,7 @@ class BalancedSteps:
             # The public gradient's weight dilutes the noise. With weight 1 there is no noise.
             noise = spread * facts.private_weight / info.batch_size
             balanced = self._noise(info, facts.sensitivity) / noise if noise else math.inf
-            longest = self.longest * (info.n_private + info.view.data.n_rows) / facts.sensitivity
+            longest = self.longest * (info.n_effective + info.view.data.n_rows) / facts.sensitivity
             balanced = min(balanced, longest / facts.n_steps)
             curvature = info.curvature if self.curvature is None else self.curvature
             curvature = curvature / self.max_step_scale + self.l2
@@ -166,7 +166,7 @@ class BalancedSteps:
 
     def _stiffness(self, info: PublicInfo, sensitivity: float) -> float:
         """The total step in units of the inverse curvature."""
-        n_rows = info.n_private + info.view.data.n_rows
+        n_rows = info.n_effective + info.view.data.n_rows
         total_step = min(self._noise(info, sensitivity) * info.mu, self.longest) * n_rows / sensitivity
         return total_step * (info.curvature if self.curvature is None else self.curvature)
 
@@ -179,7 +179,7 @@ class BalancedSteps:
             return noise
         if info.start is None or data.n_rows == 0 or loss.quadratic or not info.view.W.any():
             return noise  # the start has nothing to lose by noise
-        total_step = noise * info.mu * (info.n_private + data.n_rows) / sensitivity
+        total_step = noise * info.mu * (info.n_effective + data.n_rows) / sensitivity
         typical = min(loss.curvature, 1 / loss.n_outputs) * data.typical_second_moment
         return noise * min(1.0, total_step * typical)
 

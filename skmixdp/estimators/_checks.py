@@ -155,6 +155,8 @@ def check_class_weight(class_weight: Mapping[Any, Any], classes: Array) -> Array
                 "have weight 1."
             )
         weights[known[label]] = weight
+    if not np.any(weights):
+        raise ValueError("class_weight is zero for all classes; give some class a positive weight.")
     return weights
 
 

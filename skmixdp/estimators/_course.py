@@ -1,28 +1,22 @@
 """The course of a linear head's fit: all that it asks of private rows, in order, and its shares of budget."""
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Course, GaussianMechanism, RowsKey, Run, Start, Transaction, of_rows, training
+from .._engine import Course, RowsKey, Run, Start, Transaction, of_rows, training
 from .._learning.columns import columns_share, noisy_columns, unmapped
 from .._learning.corrections import LogitAdjustment
 from .._learning.facts import (
     LENGTH_LIMIT,
     Learner,
-    Learning,
     NoisyMean,
     Shares,
-    class_shares,
-    count_share,
-    counts_query,
-    in_class,
     intercept_constant,
     leading_directions,
     length_share,
@@ -35,8 +29,9 @@ from .._learning.facts import (
     variance_of_mean,
     warn_of_few_columns,
 )
-from .._learning.targets import FEWEST, noisy_gradient_bound, start_predicts
-from .._linear import Loss, WeightedLoss, predicted_classes, with_weights, work_of_pass
+from .._learning.starts import start_is_useful
+from .._learning.targets import FEWEST, noisy_gradient_bound
+from .._linear import Loss, WeightedLoss, with_weights, work_of_pass
 from .._rows import (
     UNCHANGED,
     ArrayTable,
@@ -56,6 +51,7 @@ from ..privacy import PerInstanceRecord
 from ..privacy.accounting.budgets import Budget
 from ._callbacks import FitTasks, stage_ended
 from ._fit import FitCourse
+from ._weights import OF_WEIGHTS, counting, learned_weights, public_weights, weight_shares
 
 Array = NDArray[Any]
 
@@ -79,10 +75,6 @@ _HARDLY_NOISY, _MOST_TIMES = 1e-4, 5.0
 #: Target for the noise in the accuracy of the start, and the largest noise that is still useful.
 _CHECK_ERROR, _MOST_CHECK_ERROR = 0.03, 0.1
 
-#: Public rows are left out if the accuracy of the start on private rows is below this part of that on public
-#: rows, by at least ``_CLEARLY`` standard deviations of the noise.
-_FAR_WORSE, _CLEARLY = 1 / 3, 2.0
-
 
 @dataclass(frozen=True, repr=False)
 class FitInputs:
@@ -91,11 +83,15 @@ class FitInputs:
     ``y`` and ``y_pub`` hold class indices or scaled targets, and ``members`` (n_rows,) masks the private rows
     to fit to; None is all. ``passed`` are the objects that the user passed, which determine ``y`` together
     with the public values in ``labels``. ``X_scale`` has public rows that only tell the scale of the columns;
-    None stands for ``X_known``. Noisy counts of ``n_counted`` classes balance the weights, which multiply
-    ``sample_weight``; 0 counts none. ``label_share`` is the share of the squared budget for the logits (k,)
+    None stands for ``X_known``. ``label_share`` is the share of the squared budget for the logits (k,)
     at which labels start, ``label_logits`` once they are released; 0 releases none. ``X_unlabeled`` are
     public rows without labels; None stands for none. ``target_share`` is the share of the squared budget for
     centre and scale of the targets, or ``target_steps`` the number of releases of the plan for them.
+
+    ``sample_weight`` (n_rows,) are PRIVATE weights as passed, of which ``largest_weight`` counts as 1; None
+    stands for a noisy one. ``class_weight`` (k,) are public. Noisy counts of ``n_counted`` classes tell them
+    instead; 0 counts none. ``mean_weight`` is a released mean, and ``public_weight`` (n_pub,) those of public
+    rows, of mean 1.
     """
 
     transaction: Transaction
@@ -114,6 +110,10 @@ class FitInputs:
     record: PerInstanceRecord | None = None
     n_counted: int = 0
     sample_weight: Array | None = None
+    largest_weight: float | None = None
+    class_weight: Array | None = None
+    mean_weight: float = 1.0
+    public_weight: Array | None = None
     label_share: float = 0.0
     label_logits: Array | None = None
     X_unlabeled: Array | None = None
@@ -153,16 +153,43 @@ class FitInputs:
         """Number of private rows to fit to."""
         return self.table.shape[0] if self.members is None else int(self.members.sum())
 
-    def weighted(self, weights: Array, told_by: tuple[Any, ...] = ()) -> "FitInputs":
-        """The inputs with a weight (n_rows,) for each private row; labels and ``told_by`` determine it."""
-        loss = self.loss if isinstance(self.loss, WeightedLoss) else WeightedLoss(self.loss)
-        labels = (*self.labels, "weighted", *told_by)
-        return replace(self, loss=loss, y=with_weights(self.y, weights), labels=labels)
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.sample_weight is not None or self.class_weight is not None or self.n_counted > 0
+
+    @property
+    def y_pub_weighted(self) -> Array:
+        """Labels or targets of public rows with their weights, if they have any."""
+        weights = self.public_weight
+        return self.y_pub if weights is None else with_weights(self.y_pub, weights)
+
+    def weighted(self, largest_weight: float = 1.0, by_class: Array | None = None) -> "FitInputs":
+        """The inputs with a weight from 0 to 1 for each private row, relative to the largest.
+
+        It is that of its class, (k,), times its sample weight.
+        """
+        weights = np.ones(len(self.y))
+        if by_class is not None:
+            weights *= (by_class / by_class.max())[self.y]
+        if self.sample_weight is not None:
+            weights *= np.minimum(self.sample_weight / largest_weight, 1.0)
+        by_class = np.empty(0) if by_class is None else by_class
+        labels = (*self.labels, "weighted", largest_weight, *by_class.tolist())
+        return replace(self, loss=WeightedLoss(self.loss), y=with_weights(self.y, weights), labels=labels)
+
+    def weighted_public(self, by_class: Array) -> "FitInputs":
+        """The inputs with public rows weighted by their class, relative to the mean over public rows."""
+        weights = by_class[self.y_pub]
+        mean = float(weights.mean()) if weights.any() else 1.0
+        return replace(self, public_weight=weights / mean)
 
     def without_public_rows(self) -> "FitInputs":
         """The inputs without public rows, except for the scale of the columns."""
         X_pub, y_pub = self.X_pub[:0], self.y_pub[:0]
-        return replace(self, X_pub=X_pub, y_pub=y_pub, X_scale=self.X_known, X_unlabeled=None)
+        return replace(
+            self, X_pub=X_pub, y_pub=y_pub, X_scale=self.X_known, X_unlabeled=None, public_weight=None
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -288,9 +315,11 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     # Shares of the squared budget, by the names of what they are spent on.
     spent: dict[str, float] = {}
     balanced = inputs
-    if inputs.n_counted:
-        spent["class counts"] = count_share(inputs.budget.mu, inputs.n_rows, inputs.n_counted)
-        balanced = inputs.weighted(np.ones(len(inputs.y)))  # until the classes are counted
+    if inputs.is_weighted:
+        spent |= weight_shares(inputs, divides=head._map_rules(inputs).divides)
+        inputs = balanced = public_weights(inputs)
+        # Until what tells the weights is released, if it is not known.
+        balanced = inputs.weighted(inputs.largest_weight or 1.0, inputs.class_weight)
     if inputs.label_share:
         spent["label shares"] = inputs.label_share
     if inputs.target_share:
@@ -318,28 +347,28 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     transaction, unit = inputs.transaction, inputs.table.unit
     yield Start(transaction, event, inputs.n_rows, unit, rows, work, public, head)
 
-    if inputs.n_counted:
-        balanced = yield from balanced_by_counts(inputs, learner, spent["class counts"])
-        stage_ended(head)
+    if inputs.is_weighted and spent:
+        balanced = yield from learned_weights(head, inputs, learner, spent, LabelRows)
         rows = replace(rows, inputs=balanced)
     if inputs.label_share:
         multiplier = inputs.budget.multiplier(inputs.label_share)
-        counted = noisy_logits(learner, inputs.loss.n_outputs, multiplier)
-        balanced = replace(inputs, label_logits=(yield from of_rows(LabelRows(inputs), counted)))
-        stage_ended(head)
-        planned = None if planned is None else head._planned(balanced, mapped, spent | checking)
-    if inputs.target_share or inputs.target_steps:
-        balanced = yield from head._with_scaled_targets(inputs, learner, planned)
+        counted = noisy_logits(counting(learner, balanced), inputs.loss.n_outputs, multiplier)
+        balanced = replace(balanced, label_logits=(yield from of_rows(LabelRows(balanced), counted)))
         stage_ended(head)
         rows = replace(rows, inputs=balanced)
-        planned = None if planned is None else head._planned(balanced, mapped, spent | checking)
+    if inputs.target_share or inputs.target_steps:
+        balanced = yield from head._with_scaled_targets(balanced, learner, planned)
+        stage_ended(head)
+        rows = replace(rows, inputs=balanced)
+    if planned is not None and balanced is not first.rows.inputs:
+        planned = head._planned(balanced, mapped, spent | checking)
     if planned is None:
         mapped, shares = yield from learned_map(head, replace(first, rows=rows), learner)
         spent |= shares
         planned = head._planned(balanced, mapped, spent | checking)
     if check:
         rows = HeadRows(balanced, planned.row_map)
-        asked = start_is_useful(planned, learner, inputs.budget.multiplier(check))
+        asked = start_is_useful(planned.run.info, learner, inputs.budget.multiplier(check))
         useful = yield from of_rows(rows, asked)
         stage_ended(head)
         if not useful:
@@ -350,7 +379,8 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
             planned = head._planned(balanced, mapped, spent | checking)
     if bounding:
         rows = HeadRows(balanced, planned.row_map)
-        bound = yield from of_rows(rows, noisy_gradient_bound(planned.run, learner, inputs.budget))
+        bounded = noisy_gradient_bound(planned.run, counting(learner, balanced), inputs.budget)
+        bound = yield from of_rows(rows, bounded)
         stage_ended(head)
         planned = head._planned(balanced, replace(mapped, gradient_bound=bound), spent | checking)
     head._row_map = planned.row_map
@@ -363,7 +393,7 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
 
 def _unused(spent: dict[str, float]) -> dict[str, float]:
     """Shares spent on a map that used public rows, if these are left out and a new map is learned."""
-    return {name if name == "class counts" else f"unused {name}": share for name, share in spent.items()}
+    return {name if name in OF_WEIGHTS else f"unused {name}": share for name, share in spent.items()}
 
 
 def finish(fitted: Any, planned: PlannedHead, W: Array, record: PerInstanceRecord | None) -> None:
@@ -382,25 +412,6 @@ def finish(fitted: Any, planned: PlannedHead, W: Array, record: PerInstanceRecor
         fitted.per_instance_ = record
     if planned.adjustment is not None:
         fitted.class_shares_ = planned.adjustment.shares
-
-
-# -- weights ---------------------------------------------------------------------------------
-
-
-def balanced_by_counts(inputs: FitInputs, learner: Learner, share: float) -> Course[FitInputs]:
-    """The inputs with weights in inverse proportion to noisy class counts."""
-    multiplier = inputs.budget.multiplier(share)
-    nowhere = np.zeros((0, 0))  # labels need no products
-    query = counts_query(nowhere, partial(in_class, n_classes=inputs.n_counted))
-    counts, _ = yield from of_rows(
-        LabelRows(inputs), learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
-    )
-    shares = class_shares(counts, multiplier, inputs.n_rows)
-    by_class = 1 / (len(shares) * shares)  # of mean 1 over the rows
-    weights = by_class[inputs.y]
-    if inputs.sample_weight is not None:
-        weights = weights * inputs.sample_weight
-    return inputs.weighted(weights, tuple(by_class.tolist()))
 
 
 # -- the map ---------------------------------------------------------------------------------
@@ -572,28 +583,3 @@ def check_share(head: Any, inputs: FitInputs) -> float:
     if head._map_rules(without).whitens_alone and not head._learns_geometry(without, None):
         return 0.0
     return share_for(inputs.budget.mu, inputs.n_rows, 1.0, _CHECK_ERROR, _MOST_CHECK_ERROR)
-
-
-def start_is_useful(planned: PlannedHead, learner: Learner, multiplier: float) -> Learning[bool]:
-    """Whether the public head classifies private rows about as well as held-out public rows.
-
-    If a noisy count of correct private rows is far lower, the labels or features of the public rows mean
-    something else.
-    """
-    info = planned.run.info
-    if not info.view.data.loss.has_classes:
-        return (yield from start_predicts(info, learner, multiplier))
-    query = counts_query(info.view.W, lambda Z, block: block.is_correct(Z))
-    (correct,), _ = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
-    right = [predicted_classes(judge.X @ start.T) == judge.y for start, judge in info.held_out]
-    expected = _FAR_WORSE * float(np.mean(np.concatenate(right))) * learner.n_rows
-    if correct + _CLEARLY * multiplier >= expected:
-        return True
-    warnings.warn(
-        "the head of the public rows classifies far fewer private rows correctly than public ones: "
-        "their labels or features mean something else, so the fit left them out; pass other public "
-        "rows, or none.",
-        UserWarning,
-        stacklevel=2,
-    )
-    return False

@@ -44,7 +44,7 @@ from ..privacy import LedgerDataset, Neighboring, Noise, PerInstanceRecord
 from ..privacy.accounting.budgets import Budget
 from ..privacy.units import units_of
 from ._base import PrivateEstimator
-from ._checks import CheckTarget, check_device, collect_public, public_facts, public_rows
+from ._checks import CheckTarget, check_device, check_sample_weight, collect_public, public_facts, public_rows
 from ._course import FitInputs, Mapped, MapRules, PlannedHead
 from ._exports import to_onnx
 from ._fit import FitData, members
@@ -54,6 +54,8 @@ Array = NDArray[Any]
 
 #: Times the number of public rows, and in squares, it must stay a float.
 _PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
+
+_WEIGHT = Number("a positive finite number up to 1e100", low=1e-100, high=1e100, closed="both")
 
 #: Private rows are asked for the mean if that of public rows has more than this many times the variance.
 _TIMES_AS_GOOD = 2.0
@@ -91,6 +93,7 @@ class LinearHead(PrivateEstimator):
         "scale": (FLAG, "auto"),
         "whiten": (FLAG, "auto"),
         "geometry": (FLAG, "auto"),
+        "max_sample_weight": (_WEIGHT, "auto"),
         "record_per_instance": (FLAG, "picklable"),
     }
 
@@ -118,6 +121,7 @@ class LinearHead(PrivateEstimator):
     row_norm: str | None = "auto"
     scale: Any = "auto"
     batch_size: int | None = None
+    max_sample_weight: Any = "auto"
     init: Any = "public"
     neighboring: Neighboring = "add_or_remove_one"
     noise: Noise = "float"
@@ -217,6 +221,8 @@ class LinearHead(PrivateEstimator):
             labels=labels,
             record=self._record(table),
             X_unlabeled=X_unlabeled,
+            sample_weight=check_sample_weight(data.sample_weight, len(y)),
+            largest_weight=None if self.max_sample_weight == "auto" else float(self.max_sample_weight),
         )
 
     def _record(self, table: Table) -> PerInstanceRecord | None:
@@ -255,7 +261,7 @@ class LinearHead(PrivateEstimator):
         share = 1 - sum(spent.values()) if spent else 1.0
         l2 = None if self.public_l2 == "auto" else self.public_l2 * len(inputs.X_pub)
         X_pub = mapped.row_map(inputs.X_pub, np.float64)
-        data = PublicData(X_pub, inputs.y_pub, inputs.loss, l2, inputs.dtype)
+        data = PublicData(X_pub, inputs.y_pub_weighted, inputs.loss, l2, inputs.dtype)
         start = partial(self._start, mapped.row_map, inputs.label_logits)
         # Ahead of the map, a start by name is left unknown: fitting the public head takes long.
         unknown = ahead and isinstance(self.init, str)
@@ -264,7 +270,7 @@ class LinearHead(PrivateEstimator):
             view=data.view(np.zeros((inputs.loss.n_outputs, data.X.shape[1])) if unknown else start(data)),
             mu=inputs.budget.mu * math.sqrt(share),
             n_private=inputs.n_rows,
-            batch_size=sampling.rate(inputs.n_rows) * inputs.n_rows,
+            batch_size=sampling.rate(inputs.n_rows) * inputs.n_rows * inputs.mean_weight,
             row_norm_bound=mapped.row_map.norm_bound,
             start=start,
             second_moment=1.0 if ahead else mapped.second_moment,
@@ -272,6 +278,7 @@ class LinearHead(PrivateEstimator):
             preconditioner=mapped.preconditioner,
             gradient_bound=mapped.gradient_bound,
             centered=mapped.row_map.mean is not None,
+            mean_weight=inputs.mean_weight,
         )
         if self.learning_rate == "auto" and not math.isfinite(info.largest_second_moment):
             raise ValueError(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .._learning.corrections import LogitAdjustment, temperature
 from .._learning.facts import count_share, label_share
 from .._learning.shrinkage import can_balance
-from .._linear import Loss, MultilabelLoss, WeightedLoss, classification_loss
+from .._linear import Loss, MultilabelLoss, classification_loss
 from .._rows import (
     RowMap,
     check_indicator,
@@ -24,7 +24,7 @@ from .._utils.validation import NON_NEGATIVE, Allowed, Kind, shown
 from ..components.protocols import PublicInfo
 from ..components.public import PublicData
 from ..privacy.accounting.budgets import Budget
-from ._checks import check_class_weight, check_sample_weight, encode_classes
+from ._checks import check_class_weight, encode_classes
 from ._classifier import Classifier
 from ._course import FitInputs, course
 from ._fit import FitCourse, FitData, fit_one
@@ -57,7 +57,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     - :ref:`Preprocessing <parameters-preprocessing>`: ``fit_intercept``, ``center``, ``whiten``,
       ``geometry``, ``row_norm`` and ``scale`` say how rows are mapped before training.
     - :ref:`Optimisation <parameters-optimisation>`: ``algorithm``, ``learning_rate``, ``l2``, ``public_l2``,
-      ``batch_size`` and ``init`` say how the head is trained.
+      ``batch_size``, ``max_sample_weight`` and ``init`` say how the head is trained.
     - :ref:`Computing <parameters-computing>`: ``device``, ``dtype``, ``random_state`` and ``verbose`` say
       where and how precisely.
     - :ref:`Bookkeeping <parameters-bookkeeping>`: ``ledger`` and ``record_per_instance`` keep account of
@@ -87,9 +87,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         are those of ``y_pub``, or the columns of a data frame or their numbers. Without public rows, classes
         are read from ``y``, which the guarantee does not cover, and a PrivacyLeakWarning says so.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes in the gradients of private rows, before they are clipped; 1 for classes that a
-        dict leaves out. ``"balanced"`` weights by the inverse of the class shares, from noisy counts of the
-        private rows.
+        Weights of the classes; 1 for classes that a dict leaves out. Only their ratios count.
+        ``"balanced"`` weights by the inverse of the class shares: for private rows from noisy counts of them,
+        for public rows from their own. See :ref:`what a weight means <what-a-weight-means>`.
     logit_adjustment : float or "auto", default="auto"
         Corrects the logits after training for classes with few rows: a number ``tau`` subtracts ``tau`` times
         the logarithms of the class shares, which noisy counts estimate. ``"auto"`` takes the largest of a few
@@ -125,6 +125,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     batch_size : int or None, default=None
         Expected number of private rows in a step, each drawn independently (Poisson sampling). If None,
         every step uses all rows, which is accounted for exactly and is better for most heads.
+    max_sample_weight : float or "auto", default="auto"
+        The ``sample_weight`` that counts as 1; larger ones count as 1, too. Declare it from prior knowledge.
+        ``"auto"`` learns it from a noisy histogram of the weights, for 0.2 to 2% of the squared budget.
     init : {"public", "zeros"}, array of shape (k, n_features) or (k, n_features + 1), or object
         The head before the first step. ``"public"`` is the public fit, or zeros without public rows. An
         array holds coefficients, with or without intercepts; an object is a
@@ -244,10 +247,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         y_pub : array-like of shape (n_pub,) or (n_pub, n_labels), tuple of such, or None
             Labels of the public rows, with the columns of ``y``.
         sample_weight : array-like of shape (n_samples,) or None
-            Non-negative weights of the private rows. They are PRIVATE, like labels. The weighted gradient of
-            a row is clipped, and the sum is still divided by the number of rows, so use weights near 1.
-            Public rows have weight 1. Learning the geometry, counting classes and comparing heads ignore
-            weights.
+            Non-negative weights of the private rows. They are PRIVATE, like labels. Only their ratios count:
+            see ``max_sample_weight``. All public rows have the same weight. Learning the map of the rows
+            ignores weights.
         groups : array-like of shape (n_samples,) or None
             Ids of the persons whose rows these are: integers, strings, or a pandas column, whose name the
             report and the ledger use. The guarantee is then for all rows of one person, and the number of
@@ -290,7 +292,6 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         else:
             y, y_pub, origin = encode_classes(self, y, y_pub)
             kind, loss = "classes", classification_loss(len(self.classes_))
-        weights = check_sample_weight(data.sample_weight, len(y))
         rows, labels = (table, y, X_pub, y_pub, members), tuple(self.classes_.tolist())
         inputs = self._inputs(budget, loss, rows, data, f"the {kind} ({origin})", labels)
         if self.multilabel_ and self._starts_from_shares(inputs):
@@ -299,12 +300,10 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         if isinstance(self.class_weight, str):
             n_classes = len(self.classes_)
             self._refuse_without_counts("class_weight", inputs, n_classes)
-            return course(self, replace(inputs, n_counted=n_classes, sample_weight=weights))
-        if self.class_weight is None:
-            return course(self, inputs if weights is None else inputs.weighted(weights))
-        by_class = check_class_weight(self.class_weight, self.classes_)
-        weights = by_class[y] if weights is None else by_class[y] * weights
-        return course(self, inputs.weighted(weights, tuple(by_class.tolist())))
+            inputs = replace(inputs, n_counted=n_classes)
+        elif self.class_weight is not None:
+            inputs = replace(inputs, class_weight=check_class_weight(self.class_weight, self.classes_))
+        return course(self, inputs)
 
     def _refuse_for_several_labels(self) -> None:
         """Refuse parameters that need one class per row."""
@@ -328,10 +327,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
 
     def _calibration(self, inputs: FitInputs, row_map: RowMap, info: PublicInfo) -> Calibration:
         strength, n_classes = self.logit_adjustment, len(self.classes_)
-        weighted = isinstance(inputs.loss, WeightedLoss)  # weights change what probabilities mean
-        calibrates = inputs.is_default and not weighted
+        weighted = self.class_weight is not None  # which says what classes are to count
         if strength == "auto":
-            possible = calibrates and n_classes > 2 and not self.multilabel_
+            possible = inputs.is_default and not weighted and n_classes > 2 and not self.multilabel_
             adjusts = possible and self._obstacle_to_counts(inputs, n_classes) is None
         else:
             adjusts = strength != 0
@@ -344,7 +342,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             adjustment = LogitAdjustment(chosen, n_classes, constant, inputs.budget.mu, info)
         return Calibration(
             balancing_intercept=constant if balances else None,
-            temperature=temperature(inputs.budget.mu, info) if calibrates else None,
+            temperature=temperature(inputs.budget.mu, info) if inputs.is_default else None,
             adjustment=adjustment,
         )
 

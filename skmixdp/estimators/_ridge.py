@@ -18,7 +18,7 @@ from .._rows import TargetMap, check_targets, is_dask, labels_of
 from ..algorithms import BY_NAME, Algorithm, ModelMix
 from ..algorithms.auto import AutoRegression
 from ..privacy.accounting.budgets import Budget
-from ._checks import check_sample_weight, check_target_map, collect_public
+from ._checks import check_target_map, collect_public
 from ._course import FitInputs, LabelRows, PlannedHead, course
 from ._fit import FitCourse, FitData, fit_one
 from ._linear import LinearHead
@@ -101,7 +101,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
     l2 : float or "auto", default="auto"
         Strength of the penalty ``l2 / 2 |W - center|^2`` in the mean objective, for targets of unit scale.
         ``"auto"`` is 0, except for decaying steps, which need a penalty.
-    public_l2, batch_size
+    public_l2, batch_size, max_sample_weight
         As in :class:`MixedDPLogisticRegression`.
     init : {"public", "zeros"} or array of shape (k, n_features) or (k, n_features + 1)
         The head before the first step. ``"public"`` is the public fit; ``"zeros"`` predicts the centre of
@@ -241,12 +241,10 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
             if y_pub is not None:
                 y_pub = self._target_map(y_pub, np.float64)
             y = self._target_map(y, self._products_dtype())
-        weights = check_sample_weight(data.sample_weight, len(y))
         labels = (*self._target_map.center.tolist(), *self._target_map.scale.tolist())
         rows, known = (table, y, X_pub, y_pub, members), f"centre and scale of the targets ({origin})"
         inputs = self._inputs(budget, SquaredLoss(y.shape[1]), rows, data, known, labels)
-        inputs = replace(inputs, target_share=share, target_steps=steps)
-        return course(self, inputs if weights is None else inputs.weighted(weights))
+        return course(self, replace(inputs, target_share=share, target_steps=steps))
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Mapped rows and scaled targets, as the fit used them; for audits."""

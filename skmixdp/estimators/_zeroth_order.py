@@ -49,6 +49,8 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         As in :class:`MixedDPLogisticRegression`.
     class_weight : None
         Weights are not supported: zeroth-order algorithms clip losses, so weights would not scale gradients.
+    max_sample_weight
+        Without effect, since ``sample_weight`` is refused.
     logit_adjustment, fit_intercept, center, whiten, geometry, row_norm, scale, batch_size, init
         As in :class:`MixedDPLogisticRegression`; ``whiten="auto"`` and ``geometry="auto"`` are False, and
         ``logit_adjustment="auto"`` is 0. Only public rows tell the scale of columns; without them, rows have

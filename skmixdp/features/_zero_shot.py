@@ -216,7 +216,7 @@ def _held_out_score(head: Array, public: Any) -> tuple[int, float]:
     for fitted, other in (public.halves, public.halves[::-1]):
         logits = other.X @ fitted.fit(fitted.l2, head).T
         guessed = logits.argmax(axis=1) if logits.shape[1] > 1 else logits[:, 0] > 0
-        right += int(np.sum(guessed == other.y))
+        right += int(np.sum(guessed == other.labels))
         loss += float(public.loss.values(logits, other.y).sum())
     return right, -loss
 

@@ -130,7 +130,8 @@ def test_stages_of_several_labels(monkeypatch, start, geometry, relation):
     assert_adds_up(log, head.privacy_)
     names = {name for name, _ in head.privacy_.shares}
     assert ("label shares" in names) == (start in ("none", "weights"))
-    assert ("temperature" in names) == (start != "weights")
+    assert "temperature" in names
+    assert ({"scale of weights", "mean weight"} <= set(names)) == (start == "weights")
     assert head.privacy_.n_public == (40 if start == "public" else 0)
 
 

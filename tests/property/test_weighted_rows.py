@@ -1,7 +1,7 @@
 """Weights of rows change neither what a row can contribute nor what other rows contribute."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -21,14 +21,16 @@ from skmixdp._linear import (
     with_weights,
 )
 from skmixdp._rows import Block, RowMap
-from skmixdp.components.clipping import clipped_residuals
+from skmixdp.components.clipping import clipped_residuals, weighted_query
+from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from skmixdp.components.public import PublicData
-from skmixdp.estimators import _course
+from skmixdp.estimators import _course, _weights
 from tests.catalog import ALGORITHMS, CLIPPERS
 from tests.conftest import Watched, make_label_problem, make_problem, make_regression_problem, train
 from tests.property.spies import Recorded, prepare, source
 
-WEIGHTS = st.sampled_from([0.0, 5e-324, 1e-30, 0.3, 1.0, 7.0, 1e30, 1.7e308])
+#: As they are after they were divided by the largest one.
+WEIGHTS = st.sampled_from([0.0, 5e-324, 1e-45, 1e-30, 0.3, 1 / 3, 0.7, 1.0])
 VALUES = st.one_of(st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1e6, 1e18, -1e18]))
 LOSSES = {
     "two classes": LogisticLoss(),
@@ -46,8 +48,7 @@ def labels_of(loss, n, rng):
     return rng.integers(max(loss.n_outputs, 2), size=n)
 
 
-# Weights have no Lipschitz bound.
-@pytest.mark.parametrize("clip", [name for name in CLIPPERS if not name.startswith("lipschitz")])
+@pytest.mark.parametrize("clip", CLIPPERS)
 @given(data=st.data())
 def test_no_weighted_row_contributes_more_than_the_clip_states(clip, data):
     loss = LOSSES[data.draw(st.sampled_from(sorted(LOSSES)))]
@@ -61,12 +62,18 @@ def test_no_weighted_row_contributes_more_than_the_clip_states(clip, data):
     y = with_weights(labels_of(loss, n, rng), weights)
     fixed = CLIPPERS[clip].at(public.view(W))
     with np.errstate(all="ignore"):
-        C, _ = clipped_residuals(X @ W.T.astype(dtype), Block(X, y, row_norms(X)), WeightedLoss(loss), fixed)
+        contribute = partial(clipped_residuals, loss=WeightedLoss(loss), clip=fixed)
+        query = PrivateQuery(W, contribute, (ReleasedArray(1.0),))
+        of_rows = weighted_query(query, WeightedLoss(loss), of_gradients=True)
+        C, _ = of_rows.contribute(X @ W.T.astype(dtype), Block(X, y, row_norms(X)))
     assert np.isfinite(C).all()
     lengths = np.linalg.norm(C.astype(np.longdouble), axis=1) * np.linalg.norm(
         X.astype(np.longdouble), axis=1
     )
-    assert lengths.max() <= fixed.sensitivity(np.dtype(dtype))
+    # No more than three times the weight, too.
+    assert (
+        lengths <= fixed.sensitivity(np.dtype(dtype)) * np.minimum(3 * weights * (1 + 1e-6), 1) + 1e-44
+    ).all()
     assert not C[weights == 0].any()
 
 
@@ -145,15 +152,17 @@ def test_balanced_weights_are_those_of_released_counts_whatever_the_other_rows_a
         given.append(weights)
         return with_weights(y, weights)
 
-    monkeypatch.setattr(_course, "class_shares", lambda counts, scale, n_rows: shares)
+    monkeypatch.setattr(_weights, "class_shares", lambda counts, scale, n_rows: shares)
     monkeypatch.setattr(_course, "with_weights", recorded)
     X = np.random.default_rng(0).normal(size=(300, 4))
     for y in (np.arange(300) % 3, np.minimum(np.arange(300) % 7, 2)):
         own = 1.0 + np.arange(300) % 5
-        for sample_weight in (None, own):
+        for sample_weight, scale in ((None, 1.0), (own, 4.0), (1e-300 * own, 4e-300)):
             head = MixedDPLogisticRegression(
                 "noisy-gd", epsilon=9.0, delta=1e-4, classes=range(3), class_weight="balanced"
-            )
+            ).set_params(max_sample_weight=max(scale, 1e-100))
             head.fit(X, y, sample_weight=sample_weight)
-            expected = (1 / (3 * shares))[y] * (1.0 if sample_weight is None else own)
+            expected = (0.2 / shares)[y]
+            if sample_weight is not None:
+                expected = expected * np.minimum(sample_weight / max(scale, 1e-100), 1.0)
             np.testing.assert_allclose(given[-1], expected, rtol=0, atol=1e-14)

@@ -2,7 +2,8 @@
 
 The privacy loss distribution (PLD) is discretised pessimistically. The result is an upper bound on epsilon,
 which gets tighter as the interval shrinks. Releases that are chosen adaptively use Renyi divergences
-(Mironov, Talwar and Zhang 2019). Sampling never costs privacy, so the full batch gives a third bound.
+(Mironov, Talwar and Zhang 2019). A third bound, which is good for little noise, averages the deltas of
+Gaussian releases over the number of batches that hold a row.
 """
 
 import logging
@@ -13,6 +14,7 @@ import numpy as np
 from dp_accounting import dp_event, mechanism_calibration, privacy_accountant
 from dp_accounting.pld import pld_privacy_accountant
 from dp_accounting.rdp import rdp_privacy_accountant
+from scipy.stats import binom
 
 from . import gaussian
 from .events import GaussianEvent, Neighboring, relation_name
@@ -37,11 +39,11 @@ _FINEST = 1e-4
 #: square of the interval, so even finer intervals would gain a 24th of that.
 _SETTLED = 1e-3
 
-#: Larger rates, and multipliers outside of this range, get the epsilon of full batches. The libraries fail
-#: there, and sampling would save next to nothing.
+#: For larger rates, and multipliers outside of this range, the libraries fail. There, the number of batches
+#: that hold a row tells nearly all.
 _LARGEST_RATE, _LEAST_NOISE, _MOST_NOISE = 1 - 1e-4, 0.1, 1e6
 
-#: More steps, and grids of more cells, which take too much memory, get the epsilon of Renyi divergences.
+#: More steps, and grids of more cells, which take too much memory, get the epsilon of the other bounds.
 _MOST_STEPS, _MOST_CELLS = 10**7, 2e7
 
 #: Error of a composed delta per step, by the rounding of Fourier transforms: 80 times the largest measured.
@@ -50,8 +52,15 @@ _DELTA_ERROR = 1e-15
 #: A calibrated multiplier lies this close to the least one, in its logarithm.
 _PRECISION = 2e-4
 
-#: Larger budgets get the noise of full batches, which is little. Sampling would save next to nothing.
-_LARGEST_BUDGET, _LARGEST_DELTA = 50.0, 0.01
+#: Sampling saves at most this factor of the noise of full batches.
+_LEAST_PART = 1e-6
+
+#: Numbers of batches are joined to so many groups, from so many standard deviations below their mean, up to
+#: one that is exceeded with this part of delta. A group counts as its largest number.
+_GROUPS, _BELOW, _BEYOND = 500, 8.0, 1e-6
+
+#: Factor above the rounding of probabilities of numbers of batches, and of a sum over groups.
+_UP = 1 + 1e-6
 
 #: Far above the rounding of the logarithm of a moment.
 _ROUNDING = 1e-13
@@ -64,12 +73,12 @@ def epsilon_of(event: GaussianEvent, delta: float, neighboring: Neighboring) -> 
     is small, but then the error, which falls with the square of the interval, is soon negligible. So the
     interval shrinks only until epsilon changes no more.
     """
-    full_batch = gaussian.epsilon_for(event.full_mu(neighboring), delta)
+    known = _epsilon_of_batches(event, delta, neighboring)
     if event.sampling_rate > _LARGEST_RATE or not _LEAST_NOISE <= event.noise_multiplier <= _MOST_NOISE:
-        return full_batch
-    spent, known = math.inf, full_batch
-    if known > _MOST_CELLS * _INTERVALS[0]:
+        return known
+    if known > _MOST_CELLS * _INTERVALS[0] or event.n_steps > _MOST_STEPS:
         known = min(known, _epsilon_of_renyi(event, delta, neighboring))
+    spent = math.inf
     # Losses beyond epsilon are rare, so the grid has about epsilon over the interval cells.
     if known <= _MOST_CELLS * _INTERVALS[0] and event.n_steps <= _MOST_STEPS:
         spent = _epsilon(event, delta, neighboring, _INTERVALS[0])
@@ -80,9 +89,45 @@ def epsilon_of(event: GaussianEvent, delta: float, neighboring: Neighboring) -> 
             coarser, spent = spent, min(spent, _epsilon(event, delta, neighboring, interval))
             if coarser - spent <= _SETTLED * spent:
                 break
-    if spent == math.inf:
-        spent = _epsilon_of_renyi(event, delta, neighboring)
-    return min(spent, full_batch)
+        if spent == math.inf:
+            spent = _epsilon_of_renyi(event, delta, neighboring)
+    return min(spent, known)
+
+
+def _epsilon_of_batches(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
+    """Epsilon as if it were known which batches hold the row: an upper bound for any terms.
+
+    Given these batches, the releases are full-batch ones, as many as there are batches. Whether a row is in a
+    batch does not depend on the rows, and the divergence of which delta is a value is convex in both
+    distributions jointly. So delta is at most its mean over the binomial number of batches.
+    """
+    full_batch = gaussian.epsilon_for(event.full_mu(neighboring), delta)
+    n_steps, rate = float(event.n_steps), event.sampling_rate
+    if rate == 1 or not 0 < full_batch < math.inf:
+        return full_batch
+    mean = n_steps * rate
+    most = float(binom.isf(delta * _BEYOND, n_steps, rate))
+    most = most if most <= n_steps else n_steps
+    least = max(math.floor(mean - _BELOW * math.sqrt(mean)), 0.0)
+    numbers = np.unique(np.append(np.ceil(np.linspace(least, most, _GROUPS)), most))
+    above = np.append(binom.sf(numbers, n_steps, rate), 0.0)
+    mus = np.sqrt(numbers) * event.full_mu(neighboring) / math.sqrt(n_steps)
+
+    def allowed(epsilon: float) -> bool:
+        with np.errstate(divide="ignore", invalid="ignore"):  # of the number 0, which is replaced
+            log_deltas = np.where(mus > 0, gaussian.log_delta(epsilon / mus, mus)[0], -math.inf)
+        deltas = np.append(np.exp(log_deltas), 1.0)
+        # Summed by parts, nothing cancels.
+        total = deltas[0] + float(np.sum(np.maximum(np.diff(deltas), 0.0) * above[:-1]))
+        return bool(total * _UP <= delta)
+
+    if allowed(0.0):
+        return 0.0
+    low, high = 0.0, full_batch
+    while high - low > _PRECISION / 100 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if allowed(middle) else (middle, high)
+    return high
 
 
 def _epsilon_of_renyi(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
@@ -149,21 +194,23 @@ def noise_multiplier_for(
 ) -> float:
     """Noise multiplier with which sampled releases spend at most ``epsilon``, and nearly all of it.
 
-    Budgets above 50, or with a delta above 0.01, get ``upper``, the multiplier of full batches.
+    ``upper`` is the multiplier of full batches.
     """
-    if epsilon > _LARGEST_BUDGET or delta > _LARGEST_DELTA:
-        return upper
 
     def event(log_multiplier: float) -> GaussianEvent:
         return GaussianEvent(math.exp(log_multiplier), n_steps, sampling_rate)
 
     # The central limit as in epsilon_of, with a margin for few steps. Accounting is slow for little noise.
     guess = 1.5 / math.sqrt(math.log1p(max(sampling_rate * upper, 1e-100) ** -2))
-    high = math.log(min(max(guess, 0.5), upper))
-    if epsilon_of(event(high), delta, neighboring) > epsilon:
-        high = math.log(upper)
-    # With less than the least noise, every event costs more than the largest budget.
-    bracket = mechanism_calibration.ExplicitBracketInterval(math.log(_LEAST_NOISE / 2), high)
+    high = min(max(guess, 0.5), upper)
+    if epsilon_of(event(math.log(high)), delta, neighboring) > epsilon:
+        high = upper
+    low = min(_LEAST_NOISE, high) / 2
+    while epsilon_of(event(math.log(low)), delta, neighboring) <= epsilon:
+        if low < _LEAST_PART * upper:  # delta alone may pay for the few rows that are in a batch
+            return low
+        low, high = low / 2, low
+    bracket = mechanism_calibration.ExplicitBracketInterval(math.log(low), math.log(high))
     point = mechanism_calibration.calibrate_dp_mechanism(
         lambda: _Accountant(epsilon, neighboring), event, 1.0, delta, bracket, tol=_PRECISION
     )

@@ -27,7 +27,7 @@ def rows_of(y):
 
 @given(
     y=hnp.arrays(np.int8, st.tuples(st.integers(2, 9), st.integers(2, 40)), elements=st.integers(0, 1)),
-    weight=st.sampled_from([None, 0.0, 1e300]),
+    weight=st.sampled_from([None, 0.0, 1.0]),
 )
 def test_a_row_moves_the_sums_by_what_is_stated_for_any_labels(y, weight):
     n, k = y.shape

@@ -1,0 +1,93 @@
+"""Noisy facts about the weights of private rows: their scale, and their mean."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._engine import GaussianMechanism
+from .._rows import BinCounts, Block, Contribution
+from ..components.protocols import PrivateQuery, ReleasedArray
+from .columns import certain_count, windows_of
+from .facts import Learner, Learning, share_for
+
+#: Weights are binned by sixteenths of powers of two, up to this exponent on both sides of 1.
+_PER_OCTAVE, _EXPONENT = 16, 64
+
+#: Width of the range that is taken if noise hides all bins.
+_OCTAVES = 2
+
+#: Part of the total weight by which large weights may be cut.
+_CUT = 0.02
+
+#: Target for the noise in a count of rows or in the mean weight, and the largest that still tells something.
+_COUNT_ERROR, _MOST_COUNT_ERROR = 0.001, 0.2
+_MEAN_ERROR, _MOST_MEAN_ERROR = 0.005, 0.5
+
+#: Smallest and largest share of mu squared for each.
+_LIMITS = 0.002, 0.02
+
+
+def scale_share(mu: float, n_rows: int) -> float:
+    """Share of mu squared for :func:`noisy_scale`, from public facts; 0 if noise would hide it."""
+    return share_for(mu, n_rows, 1.0, _COUNT_ERROR, _MOST_COUNT_ERROR, _LIMITS)
+
+
+def mean_share(mu: float, n_rows: int) -> float:
+    """Share of mu squared for :func:`noisy_mean_weight`, from public facts; 0 if noise would hide it."""
+    return share_for(mu, n_rows, 1.0, _MEAN_ERROR, _MOST_MEAN_ERROR, _LIMITS)
+
+
+def noisy_scale(learner: Learner, multiplier: float) -> Learning[float]:
+    """The weight from which rows count alike, of rows without features whose labels (n,) are weights.
+
+    The weights that a noisy histogram shows lose at most 2% of their total if they are cut there. Weights
+    that are larger, and too rare to show, are cut as well.
+
+    *Guarantee*: one Gaussian release of this multiplier. A row adds 1 to one bin, so the sensitivity is 1.
+    """
+    n_bins = 2 * _PER_OCTAVE * _EXPONENT + 1
+    query = PrivateQuery(
+        points=np.zeros((0, 0)),  # labels need no products
+        contribute=_binned,
+        releases=(ReleasedArray(1.0),),
+    )
+    counts, noise = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
+    seen = np.zeros(n_bins)
+    taken = np.zeros(n_bins, bool)
+    taken[0] = True  # weights of zero have no scale
+    for start, width, count in windows_of(counts, certain_count(counts, noise), taken):
+        seen[start : start + width] = count / width
+    if not seen.any():  # the octaves with most rows, of which the last tells the scale
+        of_octaves = np.convolve(counts[1:], np.ones(_OCTAVES * _PER_OCTAVE), "valid")
+        seen[int(of_octaves.argmax()) + _OCTAVES * _PER_OCTAVE] = 1.0
+    middles = 2.0 ** ((np.arange(n_bins) - 0.5) / _PER_OCTAVE - _EXPONENT)
+    # What a cut at each bin's middle takes away.
+    above = np.cumsum((seen * middles)[::-1])[::-1] - middles * np.cumsum(seen[::-1])[::-1]
+    lost = np.where(middles <= middles[np.flatnonzero(seen)[-1]], above, 0.0)
+    return float(middles[np.flatnonzero(lost <= _CUT * float(seen @ middles))[0]])
+
+
+def _binned(Z: Any, block: Block) -> Contribution:
+    """The bin of each weight: 0 for zero, and then by size; the end bins take what is beyond."""
+    weights: NDArray[Any] = np.asarray(block.y, np.float64)
+    positive = weights > 0
+    logs = np.log2(np.where(positive, weights, 1.0)) + _EXPONENT
+    bins = 1 + np.clip(np.floor(_PER_OCTAVE * logs), 0, 2 * _PER_OCTAVE * _EXPONENT - 1).astype(np.intp)
+    return None, BinCounts((bins * positive)[:, np.newaxis], 2 * _PER_OCTAVE * _EXPONENT + 1)
+
+
+def noisy_mean_weight(learner: Learner, multiplier: float) -> Learning[float]:
+    """The mean weight of rows, in (0, 1], where the labels carry weights as the learner's loss says.
+
+    It is at least the standard deviation of its noise, so that a sum divided by it is not far too long.
+
+    *Guarantee*: one Gaussian release of this multiplier. A row adds its weight, which is at most 1.
+    """
+    query = PrivateQuery(points=np.zeros((0, 0)), contribute=_one, releases=(ReleasedArray(1.0),))
+    total, noise = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
+    return min(max(float(total[0]), noise, 1.0) / learner.n_rows, 1.0)
+
+
+def _one(Z: Any, block: Block) -> Contribution:
+    return None, np.ones((len(block.y), 1))

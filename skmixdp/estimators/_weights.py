@@ -1,0 +1,90 @@
+"""Weights of the rows of a fit: what is released to learn them, and those of public rows.
+
+The inputs of these functions are :class:`~skmixdp.estimators._course.FitInputs`.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .._engine import Course, GaussianMechanism, RowsKey, of_rows
+from .._learning.facts import Learner, class_shares, count_share, counts_query, in_class
+from .._learning.weights import mean_share, noisy_mean_weight, noisy_scale, scale_share
+from ._callbacks import stage_ended
+
+#: Names of the releases that tell weights.
+OF_WEIGHTS = _SCALE_OF_WEIGHTS, _COUNTS, _MEAN_WEIGHT = ("scale of weights", "class counts", "mean weight")
+
+
+def weight_shares(inputs: Any, *, divides: bool) -> dict[str, float]:
+    """Shares of the squared budget for what tells the weights, from public facts."""
+    mu, n_rows = inputs.budget.mu, inputs.n_rows
+    shares = {}
+    if inputs.sample_weight is not None and inputs.largest_weight is None:
+        shares[_SCALE_OF_WEIGHTS] = scale_share(mu, n_rows) if divides else 0.0
+        if not shares[_SCALE_OF_WEIGHTS]:
+            obstacle = "too few rows for this budget" if divides else "a budget that cannot be divided"
+            raise ValueError(
+                f"max_sample_weight='auto' learns the scale of sample_weight from noisy counts, which is not "
+                f"possible with {obstacle}; declare the largest weight, such as max_sample_weight=1.0."
+            )
+    if inputs.n_counted:
+        shares[_COUNTS] = count_share(mu, n_rows, inputs.n_counted)
+    elif divides and (share := mean_share(mu, n_rows)):
+        shares[_MEAN_WEIGHT] = share
+    return shares
+
+
+def public_weights(inputs: Any) -> Any:
+    """The inputs with public rows weighted by class; balanced weights are those of public counts."""
+    if inputs.class_weight is not None:
+        return inputs.weighted_public(inputs.class_weight)
+    if inputs.n_counted and len(inputs.y_pub):
+        counts = np.bincount(inputs.y_pub, minlength=inputs.n_counted)
+        return inputs.weighted_public(1 / np.maximum(counts, 1))
+    return inputs
+
+
+def counting(learner: Learner, inputs: Any) -> Learner:
+    """The learner whose rows count by their weights."""
+    return replace(learner, loss=inputs.loss, n_rows=max(round(inputs.mean_weight * learner.n_rows), 1))
+
+
+def learned_weights(
+    head: Any, inputs: Any, learner: Learner, spent: dict[str, float], rows_of: Callable[[Any], RowsKey]
+) -> Course[Any]:
+    """The inputs with weights of private rows, as far as these are told by noisy counts.
+
+    ``rows_of`` makes rows without features from inputs.
+    """
+    multipliers = {name: inputs.budget.multiplier(spent[name]) for name in OF_WEIGHTS if name in spent}
+    largest, by_class = inputs.largest_weight or 1.0, inputs.class_weight
+    if inputs.sample_weight is not None and _SCALE_OF_WEIGHTS in multipliers:
+        rows = rows_of(replace(inputs, y=inputs.sample_weight))
+        largest = yield from of_rows(rows, noisy_scale(learner, multipliers[_SCALE_OF_WEIGHTS]))
+        stage_ended(head)
+    weighted = inputs.weighted(largest, by_class)
+    if _COUNTS in multipliers:
+        multiplier = multipliers[_COUNTS]
+        # Classes are counted with the sample weights.
+        query = counts_query(np.zeros((0, 0)), partial(in_class, n_classes=inputs.n_counted))
+        mechanism = GaussianMechanism(multiplier, 1, learner.noise)
+        counts, noise = yield from of_rows(
+            rows_of(weighted), counting(learner, weighted).ask(mechanism, query)
+        )
+        total = learner.n_rows if inputs.sample_weight is None else max(float(counts.sum()), noise, 1.0)
+        shares = class_shares(counts, multiplier, total)
+        by_class = 1 / shares
+        # Of relative weights: each class has the total weight of the rarest one.
+        mean = min(total / learner.n_rows, 1.0) * len(shares) * float(shares.min())
+        weighted = inputs.weighted(largest, by_class)
+    elif _MEAN_WEIGHT in multipliers:
+        asked = noisy_mean_weight(counting(learner, weighted), multipliers[_MEAN_WEIGHT])
+        mean = yield from of_rows(rows_of(weighted), asked)
+    else:
+        return weighted
+    stage_ended(head)
+    return replace(weighted, mean_weight=mean)
