@@ -207,7 +207,7 @@ def noise_multiplier_for(
         high = upper
     low = min(_LEAST_NOISE, high) / 2
     while epsilon_of(event(math.log(low)), delta, neighboring) <= epsilon:
-        if low < _LEAST_PART * upper:  # delta alone may pay for the few rows that are in a batch
+        if low < _LEAST_PART * upper:  # delta alone may cover that a row is in a batch
             return low
         low, high = low / 2, low
     bracket = mechanism_calibration.ExplicitBracketInterval(math.log(low), math.log(high))
