@@ -87,9 +87,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         are those of ``y_pub``, or the columns of a data frame or their numbers. Without public rows, classes
         are read from ``y``, which the guarantee does not cover, and a PrivacyLeakWarning says so.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes; 1 for classes that a dict leaves out. Only their ratios count.
-        ``"balanced"`` weights by the inverse of the class shares: for private rows from noisy counts of them,
-        for public rows from their own. See :ref:`what a weight means <what-a-weight-means>`.
+        Weights of the classes, whose ratios count (:ref:`what a weight means <what-a-weight-means>`); 1 for
+        classes that a dict leaves out. ``"balanced"`` weights by the inverse of the class shares: for private
+        rows from noisy counts, for public rows from their own.
     logit_adjustment : float or "auto", default="auto"
         Corrects the logits after training for classes with few rows: a number ``tau`` subtracts ``tau`` times
         the logarithms of the class shares, which noisy counts estimate. ``"auto"`` takes the largest of a few
