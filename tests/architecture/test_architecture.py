@@ -63,6 +63,7 @@ def callers_of(name, modules=MODULES, package=PACKAGE):
 def test_the_transaction_alone_draws_charges_drives_records_and_reports():
     found = {name: callers_of(name) for name in _OF_TRANSACTIONS}
     assert found == _OF_TRANSACTIONS
+    assert structure.charging() == {"_engine.transaction"}
 
 
 def test_a_second_copy_of_the_transaction_is_found(tmp_path):
@@ -149,9 +150,38 @@ def test_a_circle_is_found(monkeypatch):
     assert sorted(structure.circles()) == [["a", "b", "c"], ["e", "f"]]
 
 
-def test_nothing_imports_the_package_from_above():
-    """Only those who use the library import what it gathers."""
-    assert [name for name, below in structure.imports().items() if "" in below] == []
+def test_no_import_goes_upwards():
+    """Nor does anything import the package as a whole, which gathers names for its users."""
+    assert structure.upwards() == []
+    assert {room for rooms in structure.FLOORS for room in rooms} >= {
+        name.split(".")[0] for name in structure.paths() if name
+    }
+
+
+def test_an_import_that_goes_upwards_is_found(monkeypatch):
+    below = {"_linear.sums": {"_rows.memory", "_utils.files"}, "_cli.fit": {"estimators"}, "privacy": {""}}
+    monkeypatch.setattr(structure, "imports", lambda: below)
+    assert structure.upwards() == [("_linear.sums", "_rows.memory"), ("privacy", "")]
+
+
+def test_rooms_keep_their_budgets_of_lines():
+    """What goes above a budget goes to an annex, or removes something."""
+    long = {room.name: n for room, n in structure.lines_of_rooms().items() if n > room.budget}
+    assert long == {}, "see the table in benchmarks/structure.py"
+
+
+def test_every_module_has_a_room():
+    assert structure.room_of("privacy.ledger._sql").name == "ledger"
+    assert structure.room_of("estimators._exports.onnx_steps").name == "export"
+    assert structure.room_of("").name == "utilities and top"
+    named = {begin for room in structure.ROOMS for begin in room.modules}
+    assert {name.split(".")[0] for name in structure.paths()} <= named | {"model_selection"}
+
+
+def test_the_core_does_not_lean_on_annexes_more_than_it_did():
+    assert len(structure.to_annexes()) <= structure.MOST_TO_ANNEXES
+    anything, asked = structure.looks()
+    assert anything <= structure.MOST_ANYTHING and asked <= structure.MOST_ASKED
 
 
 def test_import_contracts_hold():

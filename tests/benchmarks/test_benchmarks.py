@@ -319,10 +319,13 @@ def test_frames_are_those_of_the_deepest_product_with_private_rows(monkeypatch, 
 
 def test_the_structure_of_the_package_is_printed(capsys):
     structure.main()
-    package, rooms, fit, alone, peer = capsys.readouterr().out.splitlines()
+    package, rooms, *middle, fit, alone, peer = capsys.readouterr().out.splitlines()
     of_all, of_code, of_docstrings = (int(word) for word in re.findall(r"\d+", package.replace(",", "")))
     assert of_all > of_code + of_docstrings > of_code > of_docstrings > 0
     assert re.fullmatch(r"rooms: \d+, floors: \d+, imports between them: \d+", rooms)
+    shown = [line.split(" of ")[0].split() for line in middle if line.startswith("  ")]
+    lines = [int(words[-1].replace(",", "")) for words in shown]
+    assert len(lines) == len(structure.ROOMS) and min(lines) > 0 and sum(lines) == of_all
     for line in (fit, alone):
         assert int(re.search(r"(\d+) frames to a product", line)[1]) > 5
     assert "functions in" in peer and "frames" not in peer

@@ -1018,8 +1018,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a ledger that keeps the guarantee of a leaking fit",
         "The page of a ledger states a budget for private rows that a leak has revealed.",
         "LedgerDataset._charging",
-        "account = before.after(stored, neighboring, not leaks, unit)",
-        "account = before.after(stored, neighboring, private, unit)",
+        "holds, described = (not leaks,",
+        "holds, described = (private,",
         _DOCUMENTS + "[classes-ledger]",
     ),
     _sabotage(

@@ -378,7 +378,7 @@ class LedgerDataset(_Shared):
         check("neighboring", neighboring, *NEIGHBORING)
         check("description", description, TEXT)
         leaks = leaks if private else (*leaks, "the noise comes from a seed")
-        described = "; ".join(filter(None, (description, *leaks)))
+        holds, described = not leaks, "; ".join(filter(None, (description, *leaks)))
         # Charge the event as it will be stored. This refuses an event that cannot be read back, and one
         # whose numbers were changed to invalid ones after it was made.
         stored = event_from_json(event_to_json(event))
@@ -387,7 +387,7 @@ class LedgerDataset(_Shared):
 
         def work(connection: Connection) -> Charge:
             before = self.ledger._account(connection, self.name)
-            account = before.after(stored, neighboring, not leaks, unit)
+            account = before.after(stored, neighboring, holds, unit)
             write_account(connection, account)
             return add_charge(
                 connection,
@@ -395,7 +395,7 @@ class LedgerDataset(_Shared):
                 stored,
                 time=datetime.now(UTC).isoformat(),
                 description=described,
-                private=not leaks,
+                private=holds,
                 user=_user(),
                 purpose=self.purpose,
             )
