@@ -25,6 +25,7 @@ _FORMATS = (
     *(day + moment for moment in _TIMES for day in _DAYS),
     *("%a %b %d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S %z", "%d/%b/%Y:%H:%M:%S %z", "%B %d, %Y, %H:%M"),
 )
+_SIGNS = {form: set(re.sub("%.", "", form)) for form in _FORMATS}
 #: Names of columns that hold numbers or names of rows, in the middle of or after other words.
 _NAMES_OF_ROWS = re.compile(
     r"(^|[\W_])(id|ids|uid|uuid|guid|index|idx|rownames?|rownum|rows?|nr|no|num|number|key|serial)$"
@@ -58,8 +59,13 @@ def remedy_for_odd_cells(name: str, cells: Sequence[Any]) -> str:
 
 
 def _formats_of(texts: Sequence[str]) -> list[str]:
-    """Formats that one of these texts has."""
-    return [form for form in _FORMATS if _share(texts, partial(days_of, form=form))]
+    """Formats that one of these texts has; those of other signs are not tried, since each takes a while."""
+    signs = set().union(*texts)
+    return [
+        form
+        for form, own in _SIGNS.items()
+        if own == own & signs and _share(texts, partial(days_of, form=form))
+    ]
 
 
 def _share(cells: Sequence[Any], read: Callable[[Any], float]) -> float:

@@ -406,3 +406,52 @@ def test_missing_values_of_every_type_count_as_missing():
         rows = encoder.transform(X)
         assert rows[:, -1].tolist() == [0, 0, 1], name
         assert np.all(rows[2, :-1] == 0) and np.all(np.isfinite(rows)) and np.any(rows[0] != rows[1]), name
+
+
+# -- exports ---------------------------------------------------------------------------------
+
+
+def fitted(X, told=None, **options):
+    y = (X["a"] > 0.5).astype(int).to_numpy()
+    head = MixedDPLogisticRegression(epsilon=5, delta=1e-3, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return private_pipeline(TableEncoder(told, **options), head).fit(
+            X[60:], y[60:], X_pub=X[:60], y_pub=y[:60]
+        )
+
+
+SPELT = [
+    *(["True", "False", "maybe"], ["true", "FALSE", "maybe"], [True, False, "maybe"], [1, 0, "maybe"]),
+    *([1.0, 2, "x"], ["1", "2", "x"], ["01", "02", "x"], ["1.0", "2", "x", None], [True, False], [0.5, 2.0]),
+]
+
+
+@pytest.mark.parametrize("cells", SPELT, ids=map(repr, SPELT))
+def test_categories_are_found_in_scikit_learn_however_cells_spell_them(cells):
+    rng = np.random.default_rng(0)
+    column = pd.Series([cells[place] for place in rng.integers(0, len(cells), 120)])
+    X = pd.DataFrame({"v": column, "a": rng.random(120)})
+    model = fitted(X, {"v": "category"})
+    np.testing.assert_allclose(model.to_sklearn().predict_proba(X), model.predict_proba(X), atol=1e-12)
+
+
+def test_exports_of_lists_amounts_and_formats():
+    X = table_of_lists(120).assign(a=np.random.default_rng(0).random(120), d="$1", e="31/12/2020")
+    model = fitted(X[["a", "emb"]])
+    for name, told in (("emb", 4), ("d", "amount"), ("e", "%d/%m/%Y")):
+        with pytest.raises(
+            TypeError, match=f"no form of lists, amounts and formats of dates, as of .*{name!r}"
+        ):
+            fitted(X[["a", name]], {name: told}).to_sklearn()
+    runtime = pytest.importorskip("onnxruntime")
+    session = runtime.InferenceSession(
+        model.to_onnx().SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    rows = {"a": X[["a"]].to_numpy(), "emb": np.array(X["emb"].tolist(), dtype=np.float64)}
+    names = {one.name.split("/")[-1]: one.name for one in session.get_inputs()}
+    outputs = session.run(None, {name: rows[plain] for plain, name in names.items()})
+    found = next(each for each in outputs if np.ndim(each) == 2)
+    np.testing.assert_allclose(found, model.predict_proba(X[["a", "emb"]]), atol=1e-9)
+    with pytest.raises(TypeError, match="no form of missing lists, as of the column 'emb'"):
+        fitted(X[["a", "emb"]], indicators=["emb"]).to_onnx()

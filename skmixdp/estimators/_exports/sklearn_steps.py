@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,7 @@ def _column(column: TableColumn) -> Any:
         known: list[Any] = [number_of(value) for value in column.categories]
         read = [("objects", FunctionTransformer(np.asarray, kw_args={"dtype": object}))]
         if np.isnan(known).any():
+            read = [*_respelt(column.categories), *read]
             known = [*column.categories]
         else:  # a missing value turns a column of integers into real numbers
             read = [("numbers", _double()), *read]
@@ -100,6 +101,28 @@ def _column(column: TableColumn) -> Any:
             for wave in (np.sin, np.cos)
         ]
     return Pipeline([("start", start), ("days", days), ("all", FeatureUnion(parts))])
+
+
+def _respelt(categories: Sequence[str]) -> list[tuple[str, FunctionTransformer]]:
+    """Steps that spell numbers and truth values as the categories do; none if no category is a number."""
+    spelt: list[tuple[Any, str]] = []
+    for category in categories:
+        number = number_of(category)
+        if math.isnan(number):
+            continue
+        cells: list[Any] = [number, f"{number:.1f}", f"{number:.0f}", f"0{number:.0f}"]
+        if number in (0, 1):
+            word = str(bool(number))
+            cells += [bool(number), word, word.lower(), word.upper()]
+        spelt += [(cell, category) for cell in cells if cell != category and number_of(cell) == number]
+    if not spelt:
+        return []
+    frame: Any = pd.DataFrame
+    options = {"to_replace": [cell for cell, _ in spelt], "value": [word for _, word in spelt]}
+    return [
+        ("cells", FunctionTransformer(frame.astype, kw_args={"dtype": object})),
+        ("spelt", FunctionTransformer(frame.replace, kw_args=options)),
+    ]
 
 
 def _double() -> FunctionTransformer:
