@@ -188,7 +188,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
             source.check(W)
         treated_as_public = (
             "the module: architecture, initial parameters and buffers, and which parameters are trained",
-            "the number of private rows and their shape",
+            "the number of private rows, their shape, and the type of their array (declared)",
             "that their shapes, finiteness, repeats and labels passed validation",
             "that neither the module nor the loss failed on them before the first step",
             f"the classes ({origin})",

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 
 import skmixdp
-from skmixdp import MixedDPLogisticRegression, ZerothOrderDPModuleClassifier
+from skmixdp import FirstOrderDPModuleClassifier, MixedDPLogisticRegression, ZerothOrderDPModuleClassifier
 from skmixdp.algorithms import PAZO, DPZero, NoisyGD
 from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skmixdp.privacy import NoiseSource, PrivacyLedger
@@ -567,3 +567,18 @@ def test_rows_in_the_other_byte_order_are_the_same_rows():
     swapped = [each.astype(each.dtype.newbyteorder("S")) for each in (X, Y, X_PUB, Y_PUB)]
     clf = classifier().fit(swapped[0], swapped[1], X_pub=swapped[2], y_pub=swapped[3])
     assert np.array_equal(clf.predict_proba(swapped[0]), fitted().predict_proba(X))
+
+
+def test_types_of_columns_decide_nothing():
+    """A frame is read as float64, as if one of its integers were a fraction."""
+    frame = pd.DataFrame(np.random.default_rng(0).integers(-3, 4, size=(40, 2)))
+    labels = np.arange(40) % 2
+
+    def trained(X):
+        torch.manual_seed(0)
+        clf = FirstOrderDPModuleClassifier(
+            torch.nn.Linear(2, 2), init="module", learning_rate=0.1, n_steps=2, random_state=0, classes=[0, 1]
+        )
+        return clf.fit(X, labels).module_.weight.detach().numpy().tobytes()
+
+    assert trained(frame) == trained(frame.astype("f4")) == trained(frame.astype(object))
