@@ -255,3 +255,53 @@ def test_public_rows_of_a_joint_table_are_learned_alike(kind):
         told.append([str(one.message) for one in caught])
     assert all(one == learned[0] for one in learned)
     assert all(one == told[0] for one in told)
+
+
+#: By kind: cells, and the types of Arrow that hold them.
+OF_ARROW = {
+    "decimals": ([Decimal("1.50"), Decimal("2.00"), None], ["decimal128(10, 2)", "decimal128(20, 5)"]),
+    "integers": ([1, 2, None], ["int8", "uint8", "uint64", "int64", "float16", "float32", "float64"]),
+    "large integers": ([2**53 + 1, 2**62, None], ["int64", "uint64"]),
+    "texts": (["1", "a", None], ["string", "large_string", "dictionary"]),
+    "truth values": ([True, False, None], ["bool_"]),
+    "moments": (
+        [datetime(2020, 1, 1, 3, 4, 5), datetime(1700, 1, 1), None],
+        ["timestamp('s')", "timestamp('ms')", "timestamp('us')", "timestamp('ns')", "timestamp('us', 'UTC')"],
+    ),
+    "dates": ([date(2020, 1, 1), date(1700, 1, 1), None], ["date32", "date64"]),
+    "durations": ([timedelta(1), timedelta(seconds=2), None], ["duration('s')", "duration('us')"]),
+    "lists": ([[1.0, 2.0], [3.0, 4.0], None], ["list", "large_list", "fixed", "list of integers"]),
+    "gaps": ([None, None], ["null", "string", "float64", "bool_", "timestamp('us')"]),
+    "bytes": ([b"a", b"1", None], ["binary"]),
+}
+
+
+def type_of_arrow(arrow, name):
+    """A type of pyarrow by its name."""
+    lists = {
+        "list": lambda: arrow.list_(arrow.float64()),
+        "large_list": lambda: arrow.large_list(arrow.float32()),
+        "fixed": lambda: arrow.list_(arrow.float32(), 2),
+        "list of integers": lambda: arrow.list_(arrow.int8()),
+        "dictionary": lambda: arrow.dictionary(arrow.int32(), arrow.string()),
+    }
+    if name in lists:
+        return lists[name]()
+    name, _, options = name.partition("(")
+    parts = [part.strip(" ')") for part in options.split(",") if part]
+    return getattr(arrow, name)(*(int(part) if part.isdigit() else part for part in parts))
+
+
+@pytest.mark.parametrize("kind", OF_ARROW)
+def test_types_of_arrow(kind):
+    arrow, polars = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    cells, types = OF_ARROW[kind]
+    many = ["number", "boolean", (0, 5), ["0", "2", "a"], "text", "date", "datetime", "amount", "%d/%m/%Y", 2]
+    encoder = told_columns(many)
+    rows = seen(encoder, pd.Series(cells, dtype=object))
+    for name in types:
+        column = arrow.array(cells, type_of_arrow(arrow, name))
+        columns = [arrow.table({"c": column}), column.to_pandas(), polars.from_arrow(column)]
+        columns.append(pd.Series(column, dtype=pd.ArrowDtype(column.type)))
+        for each in columns:
+            assert seen(encoder, each).tobytes() == rows.tobytes(), (name, type(each))
