@@ -56,7 +56,10 @@ _TORCH = (
 )
 _EXPORT = tuple(f"estimators._exports.{name}" for name in ("onnx", "sklearn"))
 _SEARCH = ("_plan", "_private_search", "_resume", "_results", "_rows", "_trials", "_warnings")
-_EVALUATION = ("_cells", "_one_vs_rest", "_private_evaluation", "_residuals", "_scores", "_threshold")
+_EVALUATION = (
+    *("_cells", "_groups", "_one_vs_rest"),
+    *("_private_evaluation", "_residuals", "_scores", "_threshold"),
+)
 
 #: A module belongs to the room whose beginning of its name is longest.
 ROOMS = (
@@ -75,8 +78,8 @@ ROOMS = (
     Room("leaks", 850, ("preprocessing._leaks",)),
     Room("inference", 1_350, ("inference",)),
     Room("search", 1_300, tuple(f"model_selection.{name}" for name in _SEARCH)),
-    Room("evaluation", 1_700, tuple(f"model_selection.{name}" for name in _EVALUATION)),
-    Room("public scoring", 700, ("model_selection",)),
+    Room("evaluation", 1_850, tuple(f"model_selection.{name}" for name in _EVALUATION)),
+    Room("public scoring", 450, ("model_selection",)),
     Room("papers", 2_050, _PAPERS, is_core=False),
     Room("torch", 2_800, _TORCH, is_core=False),
     Room("dask", 350, ("_rows.dask",), is_core=False),

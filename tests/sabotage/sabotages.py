@@ -720,9 +720,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "calibration with T - 1",
         "The noise is that of one step less than are taken.",
-        "_Terms.gaussian_multiplier",
-        "full_batch = math.sqrt(n_steps)",
-        "full_batch = math.sqrt(max(n_steps - 1, 1))",
+        "noise_multiplier_for",
+        "enough = math.sqrt(n_steps)",
+        "enough = math.sqrt(max(n_steps - 1, 1))",
         "tests/unit/privacy/test_events.py::test_any_two_determine_the_third",
     ),
     _sabotage(
@@ -1832,8 +1832,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "cells by the number of rows of persons",
         "The number of cells of an evaluation tells how many rows persons have.",
         "_scores",
-        "number = _number_of_bins(n_bins, units.n_units, transaction, scores.shape[1])",
-        "number = _number_of_bins(n_bins, n_rows, transaction, scores.shape[1])",
+        "number = _number_of_bins(n_bins, units.n_units // parts.number, transaction",
+        "number = _number_of_bins(n_bins, n_rows, transaction",
         _BESIDE_FITS + "test_the_cells_follow_from_the_number_of_persons",
     ),
     _sabotage(

@@ -7,12 +7,12 @@ import pytest
 from skmixdp import privacy
 from skmixdp._engine.recording import RecordedRelease
 from skmixdp.algorithms import modelmix
-from skmixdp.privacy.accounting import composition, events
+from skmixdp.privacy.accounting import budgets, composition
 from skmixdp.privacy.ledger import _account as account
 
 STATED = [
     account.Account,
-    events._Terms,
+    budgets.Budget,
     composition.PrivacyFilter,
     RecordedRelease,
     privacy.Charge,

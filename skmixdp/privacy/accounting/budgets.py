@@ -8,6 +8,7 @@ import math
 import warnings
 from dataclasses import InitVar, dataclass
 from functools import cached_property, singledispatch
+from typing import Any
 
 from ..._utils.validation import COUNT, POSITIVE, check
 from . import gaussian
@@ -134,7 +135,39 @@ def noise_multiplier_for(
     multiplier, steps, sampling rate and kind of noise. Pass it if the releases are more than Gaussian noise.
     """
     check("n_steps", n_steps, COUNT)
-    return _Terms(delta, sampling_rate, neighboring, noise, family).multiplier(epsilon, n_steps)
+    check_terms(delta, sampling_rate, neighboring, noise)
+
+    def amplified_within(multiplier: float) -> bool:
+        event = family(multiplier, n_steps, sampling_rate, noise)
+        return amplified_epsilon(event, delta, neighboring) <= epsilon
+
+    # The multiplier that suffices without amplification also suffices with it.
+    mu = mu_of_budget(epsilon, delta, neighboring=neighboring, noise=noise)
+    enough = math.sqrt(n_steps) / mu
+    if sampling_rate < 1:
+        from . import sampled  # late, as above
+
+        # Sampling never costs privacy, so the multiplier of the full batch is enough.
+        enough = sampled.noise_multiplier_for(
+            epsilon,
+            delta,
+            n_steps=n_steps,
+            sampling_rate=sampling_rate,
+            neighboring=neighboring,
+            upper=enough,
+        )
+    if not amplified_within(enough):
+        return enough
+    low = enough / 2
+    while amplified_within(low):
+        low, enough = low / 2, low
+    while enough > low * (1 + _PRECISION):
+        middle = math.sqrt(low * enough)
+        if amplified_within(middle):
+            enough = middle
+        else:
+            low = middle
+    return enough
 
 
 def steps_for(
@@ -160,13 +193,18 @@ def steps_for(
     """
     check("epsilon", epsilon, POSITIVE)
     check("noise_multiplier", noise_multiplier, MULTIPLIER)
-    terms = _Terms(delta, sampling_rate, neighboring, noise, family)
+    check_terms(delta, sampling_rate, neighboring, noise)
 
     def affordable(n_steps: int) -> bool:
-        return terms.within(epsilon, noise_multiplier, n_steps)
+        # The amplified bound first, which is faster.
+        releases = noise_multiplier, n_steps, sampling_rate, noise
+        if amplified_epsilon(family(*releases), delta, neighboring) <= epsilon:
+            return True
+        return epsilon_of_event(GaussianEvent(*releases), delta, neighboring) <= epsilon
 
     if not affordable(1):
-        enough = terms.multiplier(epsilon, 1)
+        terms: dict[str, Any] = {"neighboring": neighboring, "noise": noise, "family": family}
+        enough = noise_multiplier_for(epsilon, delta, n_steps=1, sampling_rate=sampling_rate, **terms)
         raise ValueError(
             f"the budget epsilon={epsilon:g}, delta={delta:g} is too small for one step at "
             f"noise_multiplier={noise_multiplier:g}; use noise_multiplier >= "
@@ -272,65 +310,3 @@ class Budget:
         """Noise multiplier of each of ``n_releases`` that together spend a share of mu squared."""
         # The last factor covers the rounding of the shares' sum.
         return self.whole.noise_multiplier * math.sqrt(n_releases / share) * (1 + 1e-12)
-
-
-@dataclass(frozen=True)
-class _Terms:
-    """The terms of releases, except their number and noise multiplier. Checked when made."""
-
-    delta: float
-    sampling_rate: float
-    neighboring: Neighboring
-    noise: Noise
-    family: EventFamily = GaussianEvent
-
-    def __post_init__(self) -> None:
-        check_terms(self.delta, self.sampling_rate, self.neighboring, self.noise)
-
-    def within(self, epsilon: float, noise_multiplier: float, n_steps: int) -> bool:
-        """Whether releases cost at most ``epsilon``. Tries the amplified bound first, which is faster."""
-        if self.amplified_within(epsilon, noise_multiplier, n_steps):
-            return True
-        event = GaussianEvent(noise_multiplier, n_steps, self.sampling_rate, self.noise)
-        return epsilon_of_event(event, self.delta, self.neighboring) <= epsilon
-
-    def amplified_within(self, epsilon: float, noise_multiplier: float, n_steps: int) -> bool:
-        """Whether the releases cost at most ``epsilon`` by the amplified bound."""
-        event = self.family(noise_multiplier, n_steps, self.sampling_rate, self.noise)
-        return amplified_epsilon(event, self.delta, self.neighboring) <= epsilon
-
-    def multiplier(self, epsilon: float, n_steps: int) -> float:
-        """Smallest noise multiplier with which the releases stay within the budget, rounded up."""
-        # The multiplier that suffices without amplification also suffices with it.
-        enough = self.gaussian_multiplier(epsilon, n_steps)
-        if not self.amplified_within(epsilon, enough, n_steps):
-            return enough
-        low = enough / 2
-        while self.amplified_within(epsilon, low, n_steps):
-            low, enough = low / 2, low
-        while enough > low * (1 + _PRECISION):
-            middle = math.sqrt(low * enough)
-            if self.amplified_within(epsilon, middle, n_steps):
-                enough = middle
-            else:
-                low = middle
-        return enough
-
-    def gaussian_multiplier(self, epsilon: float, n_steps: int) -> float:
-        """Smallest noise multiplier without amplification."""
-        mu = mu_of_budget(epsilon, self.delta, neighboring=self.neighboring, noise=self.noise)
-        full_batch = math.sqrt(n_steps) / mu
-        if self.sampling_rate == 1:
-            return full_batch
-
-        from . import sampled  # late, as above
-
-        # Sampling never costs privacy, so the multiplier of the full batch is enough.
-        return sampled.noise_multiplier_for(
-            epsilon,
-            self.delta,
-            n_steps=n_steps,
-            sampling_rate=self.sampling_rate,
-            neighboring=self.neighboring,
-            upper=full_batch,
-        )
