@@ -1,5 +1,6 @@
 """Noisy facts about the weights of private rows: their scale, and their mean."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,10 @@ _OCTAVES = 2
 #: Part of the total weight by which large weights may be cut.
 _CUT = 0.02
 
-#: Target for the noise in a count of rows or in the mean weight, and the largest that still tells something.
-_COUNT_ERROR, _MOST_COUNT_ERROR = 0.001, 0.2
+#: Target for the noise in a count of rows, as a part of them. Even noisy counts tell more than nothing.
+_COUNT_ERROR = 0.001
+
+#: Target for the noise in the mean weight, and the largest that still tells something.
 _MEAN_ERROR, _MOST_MEAN_ERROR = 0.005, 0.5
 
 #: Smallest and largest share of mu squared for each.
@@ -29,8 +32,8 @@ _LIMITS = 0.002, 0.02
 
 
 def scale_share(mu: float, n_rows: int) -> float:
-    """Share of mu squared for :func:`noisy_scale`, from public facts; 0 if noise would hide it."""
-    return share_for(mu, n_rows, 1.0, _COUNT_ERROR, _MOST_COUNT_ERROR, _LIMITS)
+    """Share of mu squared for :func:`noisy_scale`, from public facts."""
+    return share_for(mu, n_rows, 1.0, _COUNT_ERROR, math.inf, _LIMITS)
 
 
 def mean_share(mu: float, n_rows: int) -> float:

@@ -24,13 +24,13 @@ def weight_shares(inputs: Any, *, divides: bool) -> dict[str, float]:
     mu, n_rows = inputs.budget.mu, inputs.n_rows
     shares = {}
     if inputs.sample_weight is not None and inputs.largest_weight is None:
-        shares[_SCALE_OF_WEIGHTS] = scale_share(mu, n_rows) if divides else 0.0
-        if not shares[_SCALE_OF_WEIGHTS]:
-            obstacle = "too few rows for this budget" if divides else "a budget that cannot be divided"
+        if not divides:
             raise ValueError(
-                f"max_sample_weight='auto' learns the scale of sample_weight from noisy counts, which is not "
-                f"possible with {obstacle}; declare the largest weight, such as max_sample_weight=1.0."
+                "max_sample_weight='auto' learns the scale of sample_weight from noisy counts, which needs "
+                "a budget that can be divided; declare the largest weight, such as "
+                "max_sample_weight=1.0, or leave out n_steps, noise_multiplier and batch_size."
             )
+        shares[_SCALE_OF_WEIGHTS] = scale_share(mu, n_rows)
     if inputs.n_counted:
         shares[_COUNTS] = count_share(mu, n_rows, inputs.n_counted)
     elif divides and (share := mean_share(mu, n_rows)):

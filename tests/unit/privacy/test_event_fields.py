@@ -155,7 +155,7 @@ def test_equal_laws_of_trials_make_equal_events():
     [
         GaussianEvent(1e-120, 1),
         GaussianEvent(1e-120, 2**53),
-        GaussianEvent(1e-120, 2**53, 1e-300),
+        GaussianEvent(1e-120, 2**53, 0.5),
         GaussianEvent(1e-120, 3, noise="discrete"),
         ModelMixEvent(1e-120, 3, width=1e300),
         ModelMixEvent(1e-120, 2**53, width=1e-300, linf_split=2**53),
