@@ -26,7 +26,7 @@ from .messages import EXIT_CODES, InputError, bounds, count, in_flags, path_name
 from .model_files import EncodedModel, page_of, save_model
 from .outputs import Writer, check_outputs, write_together
 from .rows import (
-    FileRows,
+    Rows,
     align,
     check_same_network,
     check_together,
@@ -266,7 +266,7 @@ def _written(model: Any, path: Path) -> str:
     return f"{model.privacy_.to_json()}\n" if path.suffix.lower() == ".json" else page_of(model)
 
 
-def _read(args: argparse.Namespace) -> tuple[FileRows, FileRows | None, dict[str, Any] | None]:
+def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] | None]:
     """Private rows, public rows (or None) with columns in the same order, and what is told of columns."""
     if args.encode == "public" and args.public is None and args.unlabeled is None:
         raise InputError(
@@ -318,7 +318,7 @@ def _read(args: argparse.Namespace) -> tuple[FileRows, FileRows | None, dict[str
     return private, public, told
 
 
-def _read_unlabeled(args: argparse.Namespace, private: FileRows) -> Any:
+def _read_unlabeled(args: argparse.Namespace, private: Rows) -> Any:
     """Public rows without labels, with columns in the order of the private rows; None if there are none."""
     if args.unlabeled is None:
         return None
@@ -341,8 +341,8 @@ def _read_unlabeled(args: argparse.Namespace, private: FileRows) -> Any:
 
 
 def _with_classes(
-    args: argparse.Namespace, private: FileRows, public: FileRows | None
-) -> tuple[FileRows, FileRows | None, Array | None]:
+    args: argparse.Namespace, private: Rows, public: Rows | None
+) -> tuple[Rows, Rows | None, Array | None]:
     """Rows whose labels are spelt like the declared classes, or the public ones; and the declared classes."""
     if args.regression:
         return private, public, None
@@ -365,8 +365,8 @@ def _with_classes(
 
 
 def _held_out(
-    args: argparse.Namespace, public: FileRows | None, classes: Array | None
-) -> tuple[FileRows | None, FileRows | None, Any]:
+    args: argparse.Namespace, public: Rows | None, classes: Array | None
+) -> tuple[Rows | None, Rows | None, Any]:
     """Public rows for the fit, those held out (or None), and the classes that are declared or held out."""
     if public is None or args.hold_out_public is None:
         return public, None, classes
@@ -381,8 +381,8 @@ def _held_out(
 
 def _train(
     args: argparse.Namespace,
-    private: FileRows,
-    public: FileRows | None,
+    private: Rows,
+    public: Rows | None,
     told: dict[str, Any] | None,
     classes: Any,
     unlabeled: Any,

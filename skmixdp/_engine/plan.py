@@ -20,7 +20,7 @@ from ..components.protocols import (
     Weighting,
 )
 from ..privacy import Event, EventFamily, GaussianEvent, epsilon_of_event, noise_multiplier_for, steps_for
-from ..privacy.accounting.budgets import Budget
+from ..privacy.accounting.budgets import Budget, warn_of_epsilon
 
 
 @dataclass(frozen=True)
@@ -143,6 +143,8 @@ def make_plan(
     facts = replace(facts, private_weight=float(np.sqrt(np.mean(np.square(private)))))
     event = budget.whole if share < 1 else recipe.event(sigma, n_steps, rate, budget.noise)
     epsilon = epsilon_of_event(event, budget.delta, budget.neighboring)
+    if budget.epsilon is None:
+        warn_of_epsilon(epsilon, stacklevel=7)
     unamplified: float | None = None
     if event.unamplified is not event:
         unamplified = epsilon_of_event(event.unamplified, budget.delta, budget.neighboring)

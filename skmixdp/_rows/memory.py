@@ -122,13 +122,12 @@ class InMemoryRows(PrivateRows):
             return sums
         products: list[Products] = []
         for request in requests:
-            points, n_fixed = request.query.points, request.query.n_fixed
-            comes_again = request.run is not None and n_fixed > 0 and request.batch.mask is None
-            if not comes_again or len(points) * self.n_rows * self._X.itemsize > _KEPT_BYTES:
-                products.append((points, None))
+            kept_bytes = len(request.query.points) * self.n_rows * self._X.itemsize
+            if request.query.n_fixed == 0 or request.batch.mask is not None or kept_bytes > _KEPT_BYTES:
+                products.append((request.query.points, None))
                 continue
             kept = self._kept.setdefault(request.run, FixedProducts(self.n_rows, self._X.dtype))
-            products.append((kept.begin(points, n_fixed), kept.complete))
+            products.append((kept.begin(request.query.points, request.query.n_fixed), kept.complete))
         m = sum(len(computed) for computed, _ in products)
         block_rows = min(_NARROW_OUTPUTS // max(m, 1), _NARROW_ROWS)
         if not self._narrow:

@@ -119,7 +119,7 @@ def numeric_frame(X: Any, name: str) -> Any:
             blocks.append(stacked_lists(column, f"the column {label!r} of {name}"))
             labels += names_of_list(label, blocks[-1].shape[1])
             continue
-        values = _numbers(column)
+        values = numbers_of(column)
         if values is None:
             return pandas_frame(X)
         if values.dtype.kind in "mM":
@@ -132,7 +132,7 @@ def numeric_frame(X: Any, name: str) -> Any:
     return pd.DataFrame(rows, columns=labels if len(labels) == len(names) else [*map(str, labels)])
 
 
-def _numbers(column: Any) -> Any:
+def numbers_of(column: Any) -> Any:
     """A column (n,) of numbers with NaN for missing ones, or of dates; None if it holds anything else."""
     if hasattr(column, "type"):
         column = column.to_pandas()

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
-from .frames import ENCODE, numeric_frame
+from .frames import ENCODE, numbers_of, numeric_frame
 
 Array = NDArray[Any]
 
@@ -333,6 +333,12 @@ def _refusal_of_type(X: Any, name: str) -> str:
         return f"{name} is a data frame of sparse columns; pass {name}.sparse.to_dense()."
     if isinstance(X, np.matrix):
         return f"{name} is a numpy.matrix, which is not supported; pass numpy.asarray({name})."
+    if isinstance(X, pd.DataFrame):
+        odd = [label for label, column in X.items() if numbers_of(column) is None]
+        return (
+            f"{name} holds entries that are not numbers in the columns {listed(odd)}; make numbers, text or "
+            "dates of them, which private_pipeline(TableEncoder(), ...) encodes, or leave the columns out."
+        )
     return (
         f"{name} holds an entry that is not a number; each argument must be a number, and not a string that "
         "spells a number."
@@ -413,6 +419,11 @@ def sources_of(rows: Any) -> tuple[Any, ...]:
 
 def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The sources of public rows and of their labels, as two tuples of the same length, at least 1."""
+    if y_pub is None and not isinstance(X_pub, tuple) and np.ndim(X_pub) == 1:
+        raise ValueError(
+            "X_pub has one dimension and y_pub is missing, as if weights were the third argument; pass them "
+            "as sample_weight=, and public rows as X_pub= and y_pub=."
+        )
     for name, value in (("X_pub", X_pub), ("y_pub", y_pub)):
         if value is None:
             raise ValueError(f"{name}=None must be given too; public rows need both X_pub and y_pub.")

@@ -59,7 +59,8 @@ class FirstOrderDPModuleClassifier(ModuleClassifier):
     epsilon, delta, n_steps, noise_multiplier
         As in :class:`MixedDPLogisticRegression`.
     learning_rate : float or "auto", default="auto"
-        Step size for the mean objective. ``"auto"`` needs public rows and the default loss.
+        Step size for the mean objective. ``"auto"`` needs public rows and the default loss. It also shortens
+        steps that change the outputs of public rows by more than a trust region, except for "modelmix".
     classes, batch_size
         As in :class:`MixedDPLogisticRegression`.
     init : {"public", "module"}, default="public"
@@ -93,6 +94,9 @@ class FirstOrderDPModuleClassifier(ModuleClassifier):
     As for :class:`ZerothOrderDPModuleClassifier`, ``fit`` first tests whether the loss of a row depends on
     that row alone. The same test is made of the gradients. It cannot prove the property, and a module can be
     written to recognise the test and pass.
+
+    A step that would make parameters, or outputs of public rows, not finite is not taken; "modelmix" returns
+    its last finite parameters. This and the trust region look at released steps and public rows only.
 
     The trained parameters are held as one float64 vector. Each pass rounds them to the module's precision.
 

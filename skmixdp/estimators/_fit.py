@@ -25,6 +25,13 @@ from ._callbacks import managed
 
 Array = NDArray[Any]
 
+#: Arguments of ``fit`` that some estimators accept, in words.
+_SOME_ACCEPT = {
+    "sample_weight": "weights of rows",
+    "groups": "ids of persons",
+    "X_unlabeled": "public rows without labels",
+}
+
 
 @dataclass(frozen=True, repr=False)
 class FitData:
@@ -53,8 +60,15 @@ FitCourse = ChargedCourse[None]
 
 def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
     """Fit an estimator, or refuse ``unsupported`` arguments. If the fit fails, the estimator is unchanged."""
-    known: tuple[str, ...] = ("X", "y", "X_pub", "y_pub", "sample_weight", "groups")
-    known += ("X_unlabeled",) if has_fit_parameter(estimator, "X_unlabeled") else ()
+    unsupported = tuple(unsupported)
+    offered = (*("X", "y", "X_pub", "y_pub"), *_SOME_ACCEPT)
+    known = tuple(name for name in offered if has_fit_parameter(estimator, name))
+    for name in unsupported:
+        if name in _SOME_ACCEPT:
+            raise TypeError(
+                f"fit of {type(estimator).__name__} does not accept {name}; leave it out, or use "
+                f"MixedDPLogisticRegression or MixedDPRidge, which accept {_SOME_ACCEPT[name]}."
+            )
     refuse_arguments(estimator, unsupported, known, f"leave it out, or pass it as one of {', '.join(known)}")
     if getattr(estimator, "_skl_callbacks", None) and not hasattr(estimator, "_callback_fit_ctx"):
         managed([estimator], partial(fit_one, estimator, data, ()))

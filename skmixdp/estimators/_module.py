@@ -24,6 +24,7 @@ from ._callbacks import FitTasks
 from ._checks import encode_classes, refuse_sample_weight
 from ._classifier import Classifier
 from ._fit import FitCourse, FitData, fit_one
+from ._module_steps import guarded
 
 Array = NDArray[Any]
 
@@ -56,6 +57,14 @@ def module_course(
     head.learning_rate_ = run.plan.step_size(1)
     head.privacy_ = report(computed_on=str(next(worker.parameters()).device))
     head.n_iter_ = tasks.n_done  # fewer than planned if a callback has stopped it
+    public: Any = run.info.view.data
+    if left_out := public.n_left_out:
+        warnings.warn(
+            f"{left_out} of {tasks.n_done} steps were not taken, since parameters or outputs would not have "
+            "been finite; pass a smaller learning_rate, or a module of bounded outputs.",
+            UserWarning,
+            stacklevel=5,
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -184,6 +193,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
             view = self._public_view(public, torch_side.ModuleLoss(loss, n_classes), seed, W)
             info = PublicInfo(view, budget.mu, n_rows, rate * n_rows, math.inf)
             recipe = self._chosen_algorithm().recipe(info, options)
+            recipe = guarded(recipe, view.data, within_region=self.learning_rate == "auto")
             plan = make_plan(budget, recipe, info, dtype)
             source.check(W)
         treated_as_public = (

@@ -13,8 +13,9 @@ from .._learning.facts import Learner, all_right, counts_query
 from .._linear import predicted_classes
 from .._rows import Block, PersonTable, check_private_rows, check_targets, groups_of, labels_of
 from .._utils.numerics import own_state
-from .._utils.validation import POSITIVE, check
-from ..privacy.accounting.budgets import Budget
+from .._utils.validation import POSITIVE, check, warn_of_delta
+from ..privacy import epsilon_of_event
+from ..privacy.accounting.budgets import Budget, warn_of_epsilon
 from ..privacy.noise import seed_of, warn_of_seed
 from ..privacy.units import units_of
 
@@ -53,6 +54,9 @@ class PrivateSumsMixin:
             event, noise = budget.whole, transaction.noise
             # This reads and checks rows that are not in memory, so do it before the charge.
             rows = table.private_rows(targets, self._row_map, self._products_dtype(), exact=noise.needs_grid)
+            if budget.epsilon is None:
+                warn_of_epsilon(epsilon_of_event(event, budget.delta, self.neighboring), stacklevel=4)
+            warn_of_delta(budget.delta, n_rows, stacklevel=4)
             learner = Learner(n_rows, None, noise, self._products_dtype())
             mechanism = GaussianMechanism(event.noise_multiplier, 1, noise)
             asked = learner.ask(mechanism, counts_query(head, scores))

@@ -150,7 +150,8 @@ class ZerothOrderDPModuleClassifier(ModuleClassifier):
     epsilon, delta, n_steps, noise_multiplier
         As in :class:`MixedDPLogisticRegression`.
     learning_rate : float or "auto", default="auto"
-        Step size for the mean objective. ``"auto"`` needs public rows and the default loss.
+        Step size for the mean objective. ``"auto"`` needs public rows and the default loss. It also shortens
+        steps that change the outputs of public rows by more than a trust region.
     classes, batch_size
         As in :class:`MixedDPLogisticRegression`.
     init : {"public", "module"}, default="public"
@@ -190,6 +191,8 @@ class ZerothOrderDPModuleClassifier(ModuleClassifier):
     the first release, ``fit`` tests this with full passes of public and made-up rows, including extreme
     values. The test finds batch statistics, expert capacities, scales of a whole batch, memory and
     randomness. It cannot prove the property, and a module can be written to recognise the test and pass.
+
+    A step that would make parameters, or outputs of public rows, not finite is not taken.
 
     Private rows pass through the module under ``torch.no_grad``. A direction is stored as a seed, and its
     entries are drawn again each time the parameters move along it, in place, as in MeZO. In addition to

@@ -10,6 +10,7 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from .._utils.validation import FLAG, POSITIVE, PROBABILITY, SEED, Kind, check_params, number
 from ..privacy import LEDGER, NoiseSource, SearchTerms, TrialLaw, shape_of
+from ..privacy.accounting.budgets import warn_of_epsilon
 
 #: Number of seeds for draws from distributions.
 _SEEDS = 2**32
@@ -150,6 +151,7 @@ _ALLOWED = {
 def check_parameters(search: Any) -> None:
     """Check those parameters of a search that need no data."""
     check_params(search, _ALLOWED)
+    warn_of_epsilon(search.epsilon, stacklevel=4)
     shape_of(search.distribution)
     if search.refit and search.scoring == "private":
         raise ValueError(

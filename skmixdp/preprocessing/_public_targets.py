@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._utils.numerics import own_state
 from .._utils.validation import CONVERSION_ERRORS, copy_fitted, is_empty, public_sources
+from ._leaks._rules import holds_public_targets
 
 Array = NDArray[Any]
 
@@ -28,7 +29,8 @@ class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseE
     Parameters
     ----------
     regressor : estimator
-        A regressor that takes public rows, such as ``MixedDPRidge()``. A clone of it is fitted.
+        A regressor that takes public rows, such as ``MixedDPRidge()``. A clone of it is fitted. Of a
+        ``WithPublicRows``, a clone of its estimator is fitted, with its public rows.
     transformer : estimator or None, default=None
         A transformer of columns, such as ``QuantileTransformer()``. It is fitted to the public targets.
     func, inverse_func : callable or None, default=None
@@ -110,6 +112,15 @@ class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseE
         """
         with own_state():
             self._check()
+            regressor = self.regressor
+            if holds_public_targets(regressor):
+                direct = type(regressor).__name__ == "WithPublicRows" and is_empty(X_pub) and is_empty(y_pub)
+                if not direct or holds_public_targets(regressor.estimator):
+                    raise ValueError(
+                        "regressor holds a WithPublicRows, whose y_pub would not be transformed; leave it "
+                        "out, and pass X_pub and y_pub to fit."
+                    )
+                X_pub, y_pub, regressor = regressor.X_pub, regressor.y_pub, regressor.estimator
             public: dict[str, Any] = {}
             known = None
             if not (is_empty(X_pub) and is_empty(y_pub)):
@@ -126,7 +137,7 @@ class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseE
             if sample_weight is not None:
                 public["sample_weight"] = sample_weight
             table, shape = _table(y, "y"), np.shape(y)
-            regressor = clone(self.regressor)
+            regressor = clone(regressor)
             regressor.fit(X, self._mapped(transformer, table, "y").reshape(shape), **public)
             self.transformer_, self.regressor_ = transformer, regressor
             copy_fitted(self, regressor, "privacy_")

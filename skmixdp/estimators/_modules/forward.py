@@ -84,6 +84,18 @@ class ModuleParameters:
         parts = torch.split(torch.from_numpy(W[0]), [tensor.numel() for tensor in self.tensors])
         self.assign([part.view_as(tensor) for part, tensor in zip(parts, self.tensors, strict=True)])
 
+    def hold(self, W: NDArray[np.floating[Any]]) -> bool:
+        """Whether a head (1, p) is finite in the precisions of the parameters."""
+        return bool(np.abs(W).max() <= self._most)
+
+    def can_move(self, reach: float) -> bool:
+        """Whether entries that change by at most ``reach`` surely stay finite."""
+        return reach + max(float(tensor.abs().max()) for tensor in self.tensors) <= self._most
+
+    @property
+    def _most(self) -> float:
+        return min(torch.finfo(tensor.dtype).max for tensor in self.tensors)
+
     def assign(self, values: Sequence[Tensor]) -> None:
         """Set the values of the parameters, in place."""
         with torch.no_grad():

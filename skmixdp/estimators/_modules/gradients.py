@@ -112,7 +112,7 @@ class GradientData(ModuleData):
 
     def __init__(self, rows: LabelledRows, loss: ModuleLoss, seed: int, parameters: ModuleParameters) -> None:
         super().__init__(rows, loss, seed)
-        self._start = self.parameters = parameters
+        self._start = parameters
         self.gradients = row_gradients(parameters, loss.function)
 
     def view(self, W: Any) -> "GradientView":  # type: ignore[override]

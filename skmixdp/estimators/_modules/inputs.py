@@ -8,7 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..._utils.validation import CONVERSION_ERRORS, check_column_names, is_empty, public_sources
+from ..._utils.frames import numeric_frame
+from ..._utils.validation import CONVERSION_ERRORS, check_column_names, check_table, is_empty, public_sources
 
 Array = NDArray[Any]
 
@@ -33,12 +34,15 @@ def check_rows(X: Any, name: str, minimum: int) -> Array | Tensor:
 
 
 def _numbers(X: Any, name: str) -> Array:
+    X = numeric_frame(X, name)
     try:
         # A frame declares no type, see is_single.
         array = np.asarray(X, np.float64) if hasattr(X, "columns") else np.asanyarray(X)
     except CONVERSION_ERRORS:  # rows of different lengths
         array = np.empty((), dtype=object)
     if array.dtype.kind not in "biuf":
+        if hasattr(X, "columns"):
+            check_table(X, name, minimum=0)  # names the columns
         raise ValueError(
             f"{name} must hold real or whole numbers, as many in each row; encode everything else."
         )

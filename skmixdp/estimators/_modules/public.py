@@ -124,6 +124,8 @@ class ModuleData:
         self._loss = loss
         self._seed = seed
         self._start: ModuleParameters | None = None
+        #: Number of steps that were not taken, since something would not have been finite.
+        self.n_left_out = 0
 
     @property
     def n_rows(self) -> int:
@@ -156,9 +158,27 @@ class ModuleData:
     @property
     def _sample(self) -> tuple[ModuleParameters, Tensor]:
         """The start, and some public rows."""
+        return self.parameters, self.sample
+
+    @property
+    def parameters(self) -> ModuleParameters:
+        """The parameters, which a fit moves in place."""
         assert self._start is not None
+        return self._start
+
+    @cached_property
+    def sample(self) -> Tensor:
+        """Some public rows, at least one."""
         index = np.arange(self.n_rows)[:: math.ceil(self.n_rows / _SCALE_ROWS)]
-        return self._start, next(self.rows.pieces(index, self._start, len(index)))[0]
+        return next(self.rows.pieces(index, self.parameters, len(index)))[0]
+
+    def centred_outputs(self) -> FloatArray:
+        """Outputs (n, k) of the sample at the present parameters, less their means; (1, 1) without rows."""
+        if not self.n_rows:
+            return np.zeros((1, 1))
+        with torch.no_grad():
+            Z = self.parameters.module(self.sample).double().cpu().numpy()
+        return np.asarray(Z - Z.mean(axis=1, keepdims=True))
 
     @property
     def solution(self) -> NoReturn:

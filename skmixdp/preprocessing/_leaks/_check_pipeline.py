@@ -111,6 +111,8 @@ def _findings(estimator: Any, path: str, in_columns: bool) -> Iterator[Finding]:
     for name, part in _parts(estimator):
         if name == "transformer" and "PublicTransformedTargetRegressor" in names:
             continue  # it is fitted on public targets
+        if name != "final_estimator" and "_BaseStacking" in names and estimator.cv == "prefit":
+            continue  # it is not fitted
         findings = _walk(part, _join(path, name), in_columns=columns)
         if name == "transformer" and "TransformedTargetRegressor" in names:
             findings = (replace(finding, fix=_TARGET_FIX) for finding in findings)  # it is fitted on y

@@ -18,7 +18,7 @@ from sklearn.model_selection import cross_validate
 from ...privacy import PrivacyLeakWarning
 from ._check_pipeline import check_pipeline
 from ._report import Finding, PipelineReport
-from ._rules import BY_SIZE, BY_SIZE_FIX, deals_by_size, is_public_score, kinds
+from ._rules import BY_SIZE, BY_SIZE_FIX, deals_by_size, holds_public_targets, is_public_score, kinds
 
 _METHODS = frozenset({"fit", "fit_transform", "fit_predict"})
 #: Module of the functions that fit their argument ``estimator``, and score it or predict with it.
@@ -175,12 +175,14 @@ def _misuse(frame: FrameType) -> str | None:
         return None
     owner = frame.f_locals.get("self")
     names, arguments = kinds(owner), frame.f_locals.get("fit_params") or {}
-    if "TransformedTargetRegressor" in names and arguments.get("y_pub") is not None:
+    if "TransformedTargetRegressor" in names and (
+        arguments.get("y_pub") is not None or holds_public_targets(owner)
+    ):
         if owner.transformer is None and owner.func is None:  # type: ignore[union-attr]
             return None
         return (
-            "TransformedTargetRegressor transforms y and passes y_pub on unchanged; use "
-            "skmixdp.preprocessing.PublicTransformedTargetRegressor, which transforms both."
+            "TransformedTargetRegressor transforms y and passes y_pub on unchanged, that of WithPublicRows "
+            "too; use skmixdp.preprocessing.PublicTransformedTargetRegressor, which transforms both."
         )
     if "_BaseStacking" in names and arguments.get("X_pub") is not None:
         return (

@@ -4,7 +4,7 @@ The rules use names of classes, so looking one up imports nothing. A class witho
 to learn from the rows: a false alarm is harmless, a missed leak is not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sklearn.base import is_classifier, is_regressor
@@ -110,10 +110,40 @@ ONLY_PARTS = READS_LABEL_SET | {
 #: Fits that read the shape of the rows and nothing else.
 _READS_SHAPE = frozenset(
     {
-        *("PolynomialFeatures", "PolynomialCountSketch", "SkewedChi2Sampler", "RBFSampler"),
+        *("PolynomialFeatures", "PolynomialCountSketch", "SkewedChi2Sampler"),
         *("GaussianRandomProjection", "SparseRandomProjection"),
     }
 )
+
+
+def _categories_are_declared(encoder: Any) -> bool:
+    counted = encoder.min_frequency is not None or encoder.max_categories is not None
+    return not isinstance(encoder.categories, str) and not counted
+
+
+#: Whether parameters fix all that a transformer would otherwise learn. Unlike others, a StandardScaler that
+#: neither centres nor scales is not listed: it stores how many entries of each column are missing.
+_FIXED: Mapping[str, Callable[[Any], bool]] = {
+    "OneHotEncoder": _categories_are_declared,
+    "OrdinalEncoder": _categories_are_declared,
+    "RBFSampler": lambda sampler: sampler.gamma != "scale",
+    "RobustScaler": lambda scaler: not (scaler.with_centering or scaler.with_scaling),
+    # Without a value, the fill depends on the types of entries; empty columns are dropped unless kept.
+    "SimpleImputer": lambda imputer: (
+        imputer.strategy == "constant"
+        and imputer.fill_value is not None
+        and bool(imputer.keep_empty_features)
+        and not imputer.add_indicator
+    ),
+    "MissingIndicator": lambda indicator: indicator.features == "all",
+    "SplineTransformer": lambda splines: not isinstance(splines.knots, str),
+    "CountVectorizer": lambda words: words.vocabulary is not None,
+    "TfidfTransformer": lambda weights: not weights.use_idf,
+    "TfidfVectorizer": lambda words: words.vocabulary is not None and not words.use_idf,
+    "MultiLabelBinarizer": lambda labels: labels.classes is not None,
+    # A function for the number of columns gets the rows.
+    "SelectFromModel": lambda selector: bool(selector.prefit) and not callable(selector.max_features),
+}
 
 #: Functions of whole columns, which are not row-wise.
 _COLUMN_FUNCTIONS = frozenset(
@@ -137,6 +167,12 @@ def states_budget(estimator: Any) -> bool:
     """Whether an estimator has a budget, with the parameters epsilon and delta."""
     get_params = getattr(estimator, "get_params", None)
     return get_params is not None and {"epsilon", "delta"} <= set(get_params(deep=False))
+
+
+def holds_public_targets(estimator: Any) -> bool:
+    """Whether a part of an estimator is a ``WithPublicRows`` that has public rows."""
+    parts = [estimator, *estimator.get_params().values()]
+    return any("WithPublicRows" in kinds(part) and part.y_pub is not None for part in parts)
 
 
 def drops_fits(estimator: Any) -> bool:
@@ -184,10 +220,9 @@ def learns_nothing(estimator: Any) -> bool:
     if kind == "FunctionTransformer":
         return column_function(estimator) is None
     if kind in _READS_SHAPE:
-        return kind != "RBFSampler" or estimator.gamma != "scale"
-    if kind in ("OneHotEncoder", "OrdinalEncoder"):
-        counted = estimator.min_frequency is not None or estimator.max_categories is not None
-        return not isinstance(estimator.categories, str) and not counted
+        return True
+    if kind in _FIXED:
+        return _FIXED[kind](estimator)
     # The tag means that an estimator needs no fit. Some predictors have it too, because they
     # predict from a prior; they do not transform.
     return hasattr(estimator, "transform") and not _requires_fit(estimator)

@@ -14,8 +14,8 @@ from ..._utils.validation import COUNT, POSITIVE, check
 from . import gaussian
 from .events import MULTIPLIER, EventFamily, GaussianEvent, Neighboring, Noise, check_terms, shift_of
 
-#: Beyond it, a guess of whether a row took part may be right with a probability of 96% at delta 1e-5.
-LARGE_EPSILON = 20.0
+#: Beyond it, a guess of whether a row took part may be right with a probability of 84% at delta 1e-5.
+LARGE_EPSILON = 10.0
 
 #: Beyond this number of steps, whole numbers are not exact as floats.
 _MOST_STEPS = 2**53
@@ -113,6 +113,17 @@ def epsilon_of(
     return epsilon_of_event(
         GaussianEvent(noise_multiplier, n_steps, sampling_rate, noise), delta, neighboring
     )
+
+
+def warn_of_epsilon(epsilon: float, stacklevel: int = 3) -> None:
+    """Warn of an epsilon, given or derived, that guarantees next to nothing."""
+    if epsilon > LARGE_EPSILON:
+        warnings.warn(
+            f"epsilon={epsilon:.4g} guarantees next to nothing, since a guess of whether a row took part may "
+            "mostly be right; use a smaller epsilon or more noise, such as epsilon=1, or 8 at most.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
 
 
 # -- budgets ----------------------------------------------------------------------------
@@ -268,13 +279,8 @@ class Budget:
                 f"n_steps={self.n_steps!r} cannot all be given, since two of them determine the third; pass "
                 "epsilon=None to fix the other two."
             )
-        if self.epsilon is not None and self.epsilon > LARGE_EPSILON:
-            warnings.warn(
-                f"epsilon={self.epsilon:g} guarantees next to nothing, since a guess of whether a row took "
-                "part may nearly always be right; use a smaller epsilon, such as 1, or 8 at most.",
-                UserWarning,
-                stacklevel=stacklevel,
-            )
+        if self.epsilon is not None:
+            warn_of_epsilon(self.epsilon, stacklevel=stacklevel)
         if self.epsilon is None and open_terms:
             raise ValueError(
                 f"epsilon=None needs both noise_multiplier (now {self.noise_multiplier!r}) and n_steps "

@@ -1,6 +1,7 @@
 """The public classes of privacy ledgers."""
 
 import getpass
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from sqlite3 import Connection
 from typing import Any, Literal, Self
 
 from ..._utils.validation import POSITIVE, PROBABILITY, Kind, check, shown
+from ..accounting.budgets import warn_of_epsilon
 from ..accounting.composition import Composition
 from ..accounting.events import NEIGHBORING, Neighboring
 from ._account import NAME, PURPOSE, TEXT, Account
@@ -31,6 +33,9 @@ from ._sql import (
 from ._store import FileStore, MemoryStore, Result, Work
 
 _MEMORY = ":memory:"
+
+#: Beyond this delta, one of a thousand rows may be published outright.
+_LARGE_DELTA = 1e-3
 
 #: Allowed values of the parameter ``ledger``. By duck typing, since a search gives its fits an allowance.
 LEDGER = Kind(
@@ -165,6 +170,14 @@ class PrivacyLedger(_Shared):
         check("delta", delta, PROBABILITY)
         check("unit", unit, NAME)
         reserved = _reserved(others, epsilon, delta)
+        warn_of_epsilon(epsilon)
+        if delta > _LARGE_DELTA:
+            warnings.warn(
+                f"delta={delta:g} allows to publish a row outright with that probability; choose it well "
+                "below 1/n, such as 1e-5.",
+                UserWarning,
+                stacklevel=2,
+            )
         new = Account(
             name,
             float(epsilon),

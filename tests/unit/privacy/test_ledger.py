@@ -279,15 +279,15 @@ def test_report(ledger):
 def test_copies_and_clones_are_the_ledger_itself(ledger):
     assert copy.copy(ledger) is copy.deepcopy(ledger) is clone(ledger, safe=False) is ledger
     assert copy.deepcopy({"ledger": [ledger]})["ledger"][0] is ledger
-    data_set = ledger.add_dataset("a", epsilon=1, delta=0.1)
+    data_set = ledger.add_dataset("a", epsilon=1, delta=1e-3)
     assert copy.copy(data_set) is copy.deepcopy(data_set) is clone(data_set, safe=False) is data_set
-    assert data_set == ledger["a"] != ledger.add_dataset("b", epsilon=1, delta=0.1)
+    assert data_set == ledger["a"] != ledger.add_dataset("b", epsilon=1, delta=1e-3)
 
 
 def test_repr_says_where_it_is(path):
     assert repr(PrivacyLedger(path)) == f"PrivacyLedger({str(path)!r})"
     assert repr(PrivacyLedger(":memory:")) == "PrivacyLedger(':memory:')"
-    data_set = PrivacyLedger(path).add_dataset("a", epsilon=1, delta=0.1)
+    data_set = PrivacyLedger(path).add_dataset("a", epsilon=1, delta=1e-3)
     assert repr(data_set) == f"PrivacyLedger({str(path)!r})['a']"
 
 

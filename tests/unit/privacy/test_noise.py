@@ -143,12 +143,12 @@ def test_a_source_is_seeded_only_by_a_random_state():
 
 
 def test_caveats_say_what_the_noise_does_not_cover():
-    assert noise_caveats(DiscreteNoise(), 20.0, 1e-5, 100) == ()
+    assert noise_caveats(DiscreteNoise(), 10.0, 1e-5, 100) == ()
     (low_bits,) = noise_caveats(NoiseSource(), 1.0, 1e-5, 100)
     assert "low-order bits" in low_bits
-    caveats = noise_caveats(NoiseSource(1), 21.0, 0.01, 100)
+    caveats = noise_caveats(NoiseSource(1), 11.0, 0.01, 100)
     assert len(caveats) == 4 and low_bits in caveats and "delta is not below 1/n" in caveats
-    assert "epsilon is above 20 and guarantees next to nothing" in caveats
+    assert "epsilon is above 10 and guarantees next to nothing" in caveats
     assert sum("anyone who knows it can remove the noise" in caveat for caveat in caveats) == 1
 
 

@@ -1,0 +1,182 @@
+"""Modules as people train them: a rate that follows from a rule is never far behind the best of five."""
+
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from skmixdp import FirstOrderDPModuleClassifier, ZerothOrderDPModuleClassifier
+from tests.covering import covering_set
+from tests.module_problems import torch
+
+nn = torch.nn
+
+X, Y = load_digits(return_X_y=True)
+ORDER = np.random.default_rng(0).permutation(len(X))
+X, Y = (X[ORDER] / 16).astype(np.float32), Y[ORDER]
+N_PUBLIC, N_TRAIN = 100, 1400
+
+
+def layers(activation, *sizes, norm=False, dropout=0.0):
+    parts, width = [], 64
+    for size in sizes:
+        parts += [nn.Linear(width, size), *([nn.LayerNorm(size)] if norm else []), activation()]
+        parts += [nn.Dropout(dropout)] if dropout else []
+        width = size
+    return nn.Sequential(*parts, nn.Linear(width, 10))
+
+
+class Tied(nn.Module):
+    """The same layer twice."""
+
+    def __init__(self, activation):
+        super().__init__()
+        self.first, self.twice, self.last = nn.Linear(64, 32), nn.Linear(32, 32), nn.Linear(32, 10)
+        self.activation = activation()
+
+    def forward(self, x):
+        x = self.activation(self.first(x))
+        return self.last(self.activation(self.twice(self.activation(self.twice(x)))))
+
+
+class Grey(nn.Module):
+    """An embedding of each grey value."""
+
+    def __init__(self):
+        super().__init__()
+        self.values, self.hidden, self.last = nn.Embedding(17, 8), nn.Linear(512, 32), nn.Linear(32, 10)
+
+    def forward(self, x):
+        codes = (16 * x).round().long().clamp(0, 16)
+        return self.last(self.hidden(self.values(codes).flatten(1)).relu())
+
+
+def convolutions(activation):
+    return nn.Sequential(
+        *(nn.Unflatten(1, (1, 8, 8)), nn.Conv2d(1, 8, 3, padding=1), activation(), nn.MaxPool2d(2)),
+        *(nn.Conv2d(8, 16, 3, padding=1), activation(), nn.Flatten(), nn.Linear(256, 10)),
+    )
+
+
+MODULES = {
+    "no hidden layer": lambda: layers(nn.ReLU),
+    "one layer of ReLU": lambda: layers(nn.ReLU, 32),
+    "two layers of ReLU": lambda: layers(nn.ReLU, 32, 32),
+    "three layers of ReLU": lambda: layers(nn.ReLU, 32, 32, 32),
+    "two layers of tanh": lambda: layers(nn.Tanh, 32, 32),
+    "one wide layer of GELU": lambda: layers(nn.GELU, 64),
+    "three layers of GELU": lambda: layers(nn.GELU, 32, 32, 32),
+    "layer norms": lambda: layers(nn.ReLU, 32, 32, norm=True),
+    "dropout": lambda: layers(nn.ReLU, 64, 32, dropout=0.2),
+    "tied ReLU": lambda: Tied(nn.ReLU),
+    "tied tanh": lambda: Tied(nn.Tanh),
+    "an embedding": Grey,
+    "convolutions of ReLU": lambda: convolutions(nn.ReLU),
+    "convolutions of tanh": lambda: convolutions(nn.Tanh),
+}
+ALGORITHMS = ["auto", "noisy-gd", "coupling", "pda-dpmd"]
+CASES = [
+    dict(zip(("module", "epsilon", "init", "algorithm", "seed"), values, strict=True))
+    for values in product(MODULES, [0.5, 1.0, 3.0, 8.0], ["module", "public"], ALGORITHMS, [0, 1])
+]
+CHOSEN = [CASES[number] for number in sorted(covering_set(CASES, [("init", "algorithm")]))]
+RATES = (0.03, 0.1, 0.3, 1.0, 3.0)
+
+
+def accuracy(case, rate="auto", kind=FirstOrderDPModuleClassifier, n_public=N_PUBLIC, n_steps=40):
+    torch.manual_seed(case["seed"])
+    model = kind(
+        MODULES[case["module"]](),
+        case["algorithm"],
+        epsilon=case["epsilon"],
+        delta=1e-5,
+        init=case["init"],
+        n_steps=n_steps,
+        learning_rate=rate,
+        classes=range(10),
+        random_state=case["seed"],
+    )
+    public = {"X_pub": X[:n_public], "y_pub": Y[:n_public]} if n_public else {}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".* steps were not taken")
+        model.fit(X[n_public:N_TRAIN], Y[n_public:N_TRAIN], **public)
+    for name, parameter in model.module_.named_parameters():
+        assert torch.isfinite(parameter).all(), name
+    with torch.no_grad():
+        outputs = model.module_(torch.from_numpy(X[N_TRAIN:]))
+    return float((outputs.argmax(dim=1).numpy() == Y[N_TRAIN:]).mean())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CHOSEN, ids=lambda case: "-".join(map(str, case.values())))
+def test_no_rate_by_hand_is_five_points_better(case):
+    best = max(accuracy(case, rate) for rate in RATES)
+    assert accuracy(case) >= best - 0.05
+
+
+FIRST = {"module": "two layers of ReLU", "epsilon": 3.0, "init": "module", "algorithm": "auto", "seed": 0}
+
+
+def test_the_module_that_became_not_a_number_learns():
+    assert accuracy(FIRST, n_steps=20) > 0.7
+
+
+def test_a_rate_that_is_absurd_warns_and_leaves_a_finite_module():
+    torch.manual_seed(0)
+    model = FirstOrderDPModuleClassifier(
+        MODULES["two layers of ReLU"](), epsilon=3.0, n_steps=4, init="module", learning_rate=1e38
+    )
+    with pytest.warns(UserWarning, match="of 4 steps were not taken, since .* smaller learning_rate"):
+        model.fit(X[100:400], Y[100:400], X_pub=X[:100], y_pub=Y[:100])
+    assert all(torch.isfinite(parameter).all() for parameter in model.module_.parameters())
+    assert np.isfinite(model.predict_proba(X[:100])).all()
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "noisy-gd", "coupling", "pda-dpmd", "modelmix"])
+@pytest.mark.parametrize("n_public", [0, 60])
+def test_no_algorithm_returns_what_is_not_finite(algorithm, n_public):
+    case = FIRST | {"algorithm": algorithm}
+    torch.manual_seed(0)
+    model = FirstOrderDPModuleClassifier(
+        nn.Sequential(nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10)),
+        case["algorithm"],
+        n_steps=4,
+        init="module",
+        learning_rate=1e300,
+        classes=range(10),
+    )
+    public = {"X_pub": X[:n_public], "y_pub": Y[:n_public]} if n_public else {}
+    with pytest.warns(UserWarning, match="were not taken"):
+        model.fit(X[100:300], Y[100:300], **public)
+    assert all(torch.isfinite(parameter).all() for parameter in model.module_.parameters())
+
+
+@pytest.mark.parametrize("algorithm", ["pazo-m", "dpzero"])
+@pytest.mark.parametrize("rate", [1e30, 1e300])
+def test_steps_of_losses_stay_finite_too(algorithm, rate):
+    torch.manual_seed(0)
+    model = ZerothOrderDPModuleClassifier(
+        nn.Linear(64, 10), algorithm, n_steps=3, init="module", learning_rate=rate
+    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".* steps were not taken")
+        model.fit(X[100:300], Y[100:300], X_pub=X[:100], y_pub=Y[:100])
+    assert all(torch.isfinite(parameter).all() for parameter in model.module_.parameters())
+    assert np.isfinite(model.predict_proba(X[:100])).all()
+
+
+def test_an_average_of_heads_takes_the_steps_that_were_not_taken_as_heads_too():
+    """Weights of the average sum to 1 for any number of steps that are not taken."""
+    from skmixdp.algorithms import NoisyGD
+
+    torch.manual_seed(0)
+    module = nn.Linear(64, 10)
+    model = FirstOrderDPModuleClassifier(
+        module, NoisyGD(average=True), n_steps=3, init="module", learning_rate=1e300
+    )
+    with pytest.warns(UserWarning, match="3 of 3 steps were not taken"):
+        model.fit(X[100:300], Y[100:300], X_pub=X[:100], y_pub=Y[:100])
+    for mine, given in zip(model.module_.parameters(), module.parameters(), strict=True):
+        torch.testing.assert_close(mine, given)

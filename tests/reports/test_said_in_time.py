@@ -1,0 +1,304 @@
+"""Warnings and messages that people needed and did not get, or got without reason."""
+
+import pickle
+import warnings
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import StackingClassifier, VotingRegressor
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
+from sklearn.feature_selection import SelectFromModel
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    MultiLabelBinarizer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    SplineTransformer,
+)
+
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
+from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, WithPublicRows
+from skmixdp.preprocessing import NoisyScaler, PublicTransformedTargetRegressor, check_pipeline
+from skmixdp.privacy import PrivacyLedger
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((200, 3))
+Y = (X[:, 0] > 0).astype(int)
+G = np.arange(200) // 2
+
+
+def head(**parameters):
+    return MixedDPLogisticRegression(**{"delta": 1e-4, "classes": [0, 1], "random_state": 0} | parameters)
+
+
+# -- an epsilon that guarantees next to nothing ----------------------------------------------
+
+EPSILONS = {
+    "given": lambda: head(epsilon=11).fit(X, Y),
+    "noise and steps": lambda: head(epsilon=None, noise_multiplier=0.1, n_steps=3).fit(X, Y),
+    "noise, steps and batches": lambda: head(
+        epsilon=None, noise_multiplier=0.3, n_steps=3, batch_size=100
+    ).fit(X, Y),
+    "regression": lambda: MixedDPRidge(
+        epsilon=None, noise_multiplier=0.1, n_steps=3, delta=1e-4, target_scale=1.0
+    ).fit(X, X[:, 0]),
+    "losses": lambda: ZerothOrderDPClassifier(
+        epsilon=None, noise_multiplier=0.1, n_steps=3, delta=1e-4, classes=[0, 1], algorithm="dpzero"
+    ).fit(X, Y),
+    "a score": lambda: head().fit(X, Y).private_score(X, Y, epsilon=100),
+    "the noise of a score": lambda: head().fit(X, Y).private_score(X, Y, noise_multiplier=0.1),
+    "a confusion": lambda: head().fit(X, Y).private_confusion(X, Y, epsilon=100),
+    "a data set": lambda: PrivacyLedger(":memory:").add_dataset("patients", epsilon=100, delta=1e-5),
+    "a scaler": lambda: NoisyScaler(epsilon=50, delta=1e-4, bounds=(-4, 4)).fit(X),
+    "several fits": lambda: fit_many([head(epsilon=30), head(epsilon=1)], X, Y),
+    "a search": lambda: PrivateSearchCV(
+        MixedDPLogisticRegression(classes=[0, 1]), {"l2": [0.0, 0.1]}, epsilon=50, delta=1e-4
+    ).fit(X[50:], Y[50:], X_pub=X[:50], y_pub=Y[:50]),
+}
+
+
+@pytest.mark.parametrize("name", EPSILONS)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("default:epsilon=.* guarantees next to nothing:UserWarning")
+def test_whoever_spends_a_huge_epsilon_is_warned(name):
+    with pytest.warns(UserWarning, match=r"^epsilon=[\d.e+]+ guarantees next to nothing, .* use a smaller"):
+        EPSILONS[name]()
+
+
+@pytest.mark.filterwarnings("error:epsilon=.* guarantees next to nothing:UserWarning")
+def test_an_epsilon_of_ten_is_no_reason_to_warn():
+    fitted = head(epsilon=10.0).fit(X, Y)
+    fitted.private_score(X, Y, epsilon=10.0)
+    PrivacyLedger(":memory:").add_dataset("patients", epsilon=10.0, delta=1e-3)
+
+
+@pytest.mark.parametrize("delta", [0.1, 0.002])
+def test_whoever_gives_a_data_set_a_huge_delta_is_warned(delta):
+    with pytest.warns(UserWarning, match=f"delta={delta} allows to publish a row outright"):
+        PrivacyLedger(":memory:").add_dataset("patients", epsilon=1.0, delta=delta)
+
+
+def test_whoever_scores_with_a_delta_above_one_over_n_is_warned():
+    fitted = head().fit(X, Y)
+    with pytest.warns(UserWarning, match=r"delta=0.1 is not below 1/n"):
+        fitted.private_score(X, Y, epsilon=1.0, delta=0.1)
+
+
+# -- arguments of fit ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *product(["first order", "losses"], ["groups", "sample_weight", "X_unlabeled"]),
+        *(("a linear head on losses", name) for name in ("sample_weight", "X_unlabeled")),
+    ],
+)
+def test_whoever_passes_what_an_estimator_has_not_is_told_who_has_it(kind, name):
+    if kind == "a linear head on losses":
+        estimator = ZerothOrderDPClassifier()
+    else:
+        torch = pytest.importorskip("torch")
+        import skmixdp
+
+        given = {"first order": "FirstOrderDPModuleClassifier", "losses": "ZerothOrderDPModuleClassifier"}
+        estimator = getattr(skmixdp, given[kind])(torch.nn.Linear(3, 2), learning_rate=0.1)
+    with pytest.raises(TypeError, match=f"does not accept {name}; leave it out, or use MixedDPLogistic"):
+        estimator.fit(X, Y, **{name: G})
+    with pytest.raises(TypeError, match="does not accept epochs; leave it out, or pass") as caught:
+        estimator.fit(X, Y, epochs=3)
+    assert name not in str(caught.value)
+
+
+ORDER = {
+    "a classifier": lambda w: head().fit(X, Y, w),
+    "a regression": lambda w: MixedDPRidge().fit(X, Y, w),
+    "losses": lambda w: ZerothOrderDPClassifier().fit(X, Y, w),
+    "a search": lambda w: PrivateSearchCV(head(random_state=None), {"l2": [0.0, 0.1]}).fit(X, Y, w),
+    "a threshold": lambda w: PrivateThresholdClassifier(head(random_state=None), delta=1e-4).fit(X, Y, w),
+    "logarithms": lambda w: PublicTransformedTargetRegressor(
+        MixedDPRidge(), func=np.log, inverse_func=np.exp
+    ).fit(X, np.exp(X[:, 0]), w),
+    "several fits": lambda w: fit_many([head()], X, Y, w),
+}
+
+
+@pytest.mark.parametrize("weights", [np.ones(200), pd.Series(np.ones(200)), [1.0] * 200], ids=type)
+@pytest.mark.parametrize("name", ORDER)
+def test_whoever_passes_weights_in_the_order_of_scikit_learn_is_told_the_name(name, weights):
+    with pytest.raises(ValueError, match=r"as if weights were the third .* pass them as sample_weight="):
+        ORDER[name](weights)
+
+
+CELLS = {
+    "dates": pd.date_range("2020", periods=200),
+    "dates of a zone": pd.date_range("2020", periods=200, tz="UTC"),
+    "dates of Python": [*pd.date_range("2020", periods=200).date],
+    "durations": pd.to_timedelta(range(200), unit="h"),
+    "periods": pd.period_range("2020", periods=200),
+    "intervals": pd.interval_range(0, 200),
+    "dictionaries": [{"a": 1}] * 200,
+    "sets": [{1}] * 200,
+    "text": ["a", "b"] * 100,
+    "categories": pd.Categorical(["a", "b"] * 100),
+}
+
+
+@pytest.mark.parametrize("cells", CELLS)
+@pytest.mark.parametrize("estimator", ["head", "module"])
+def test_whoever_passes_a_table_is_told_which_column_is_no_number(estimator, cells):
+    table = pd.DataFrame({"age": X[:, 0]})
+    table["when"] = CELLS[cells]
+    if estimator == "head":
+        model = head()
+    else:
+        torch = pytest.importorskip("torch")
+        from skmixdp import FirstOrderDPModuleClassifier
+
+        model = FirstOrderDPModuleClassifier(torch.nn.Linear(2, 2), learning_rate=0.1, classes=[0, 1])
+    with pytest.raises((ValueError, TypeError), match=r"X holds .* in the columns \['when'\].*TableEncoder"):
+        model.fit(table, Y)
+
+
+# -- steps that learn nothing ----------------------------------------------------------------
+
+NUMBERS = np.where(RNG.random((40, 3)) < 0.2, np.nan, RNG.standard_normal((40, 3)))
+OTHERS = np.where(RNG.random((40, 3)) < 0.4, np.nan, 5 * RNG.standard_normal((40, 3)))
+WORDS, OTHER_WORDS = ["red car", "blue car"], ["green tree", "red red"]
+COUNTS, OTHER_COUNTS = RNG.poisson(1.0, (40, 3)), RNG.poisson(3.0, (40, 3))
+FULL, OTHER_FULL = np.nan_to_num(NUMBERS), np.nan_to_num(OTHERS)
+KNOWN = LogisticRegression().fit(X, Y)
+
+FIXED = {
+    "fill zeros": (
+        SimpleImputer(strategy="constant", fill_value=0, keep_empty_features=True),
+        NUMBERS,
+        OTHERS,
+    ),
+    "mark all columns": (MissingIndicator(features="all"), NUMBERS, OTHERS),
+    "declared knots": (SplineTransformer(knots=np.array([[-9.0] * 3, [9.0] * 3])), FULL, OTHER_FULL),
+    "a vocabulary": (CountVectorizer(vocabulary=["car", "red"]), WORDS, OTHER_WORDS),
+    "a vocabulary, scaled": (TfidfVectorizer(vocabulary=["car", "red"], use_idf=False), WORDS, OTHER_WORDS),
+    "shares of words": (TfidfTransformer(use_idf=False), COUNTS, OTHER_COUNTS),
+    "neither centred nor scaled": (RobustScaler(with_centering=False, with_scaling=False), FULL, OTHER_FULL),
+    "declared categories": (
+        OneHotEncoder(categories=[[0, 1, 2]] * 3, handle_unknown="ignore"),
+        COUNTS,
+        OTHER_COUNTS,
+    ),
+    "declared order": (
+        OrdinalEncoder(categories=[[0, 1]] * 3, handle_unknown="use_encoded_value", unknown_value=-1),
+        COUNTS,
+        OTHER_COUNTS,
+    ),
+    "random features": (RBFSampler(gamma=0.5, random_state=0), FULL, OTHER_FULL),
+    "declared labels": (MultiLabelBinarizer(classes=[0, 1, 2]), [[0], [1, 2]], [[2], [2]]),
+    "columns of a known model": (SelectFromModel(KNOWN, prefit=True), FULL, OTHER_FULL),
+}
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_a_step_that_learns_nothing_is_no_leak(name):
+    step, rows, others = FIXED[name]
+    assert not check_pipeline(make_pipeline(step, head()), public_rows=False).of_kind("leak")
+    first, second = (pickle.dumps(vars(step.fit(data))) for data in (rows, others))
+    assert first == second
+
+
+LEARNING = {
+    "a constant without a value": SimpleImputer(strategy="constant", keep_empty_features=True),
+    "a constant that drops columns": SimpleImputer(strategy="constant", fill_value=0),
+    "a constant with an indicator": SimpleImputer(
+        strategy="constant", fill_value=0, keep_empty_features=True, add_indicator=True
+    ),
+    "a mean": SimpleImputer(keep_empty_features=True),
+    "columns that miss something": MissingIndicator(),
+    "quantiles as knots": SplineTransformer(knots="quantile"),
+    "uniform knots": SplineTransformer(),
+    "words": CountVectorizer(),
+    "how rare words are": TfidfVectorizer(vocabulary=["car"]),
+    "how rare columns are": TfidfTransformer(),
+    "medians": RobustScaler(with_scaling=False),
+    "quartiles": RobustScaler(with_centering=False),
+    "labels": MultiLabelBinarizer(),
+    "a model to choose columns": SelectFromModel(LogisticRegression()),
+    "a function of the rows": SelectFromModel(KNOWN, prefit=True, max_features=len),
+    "categories that are rare": OneHotEncoder(categories=[[0, 1]], min_frequency=2),
+}
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_a_step_that_learns_still_is_a_leak(name):
+    assert check_pipeline(make_pipeline(LEARNING[name], head()), public_rows=False).of_kind("leak")
+
+
+def test_members_of_a_stack_that_are_not_fitted_are_no_leak():
+    stack = StackingClassifier([("known", KNOWN)], head(), cv="prefit")
+    assert not check_pipeline(stack).of_kind("leak")
+    assert check_pipeline(stack.set_params(final_estimator=LogisticRegression())).of_kind("leak")
+
+
+# -- public targets in the units of the private ones -----------------------------------------
+
+ROWS = RNG.standard_normal((1000, 3))
+PRICES = np.exp(5 + ROWS @ [1.0, 0.5, 0.0])
+LOGARITHMS = {"func": np.log, "inverse_func": np.exp}
+
+
+def with_public():
+    return WithPublicRows(MixedDPRidge(delta=1e-4, random_state=0), ROWS[:100], PRICES[:100])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: TransformedTargetRegressor(with_public(), **LOGARITHMS),
+        lambda: TransformedTargetRegressor(make_pipeline(Normalizer(), with_public()), **LOGARITHMS),
+        lambda: TransformedTargetRegressor(VotingRegressor([("one", with_public())]), **LOGARITHMS),
+        lambda: TransformedTargetRegressor(with_public(), transformer=PowerTransformer()),
+        lambda: TransformedTargetRegressor(with_public(), transformer=QuantileTransformer(n_quantiles=50)),
+        lambda: PublicTransformedTargetRegressor(VotingRegressor([("one", with_public())]), **LOGARITHMS),
+        lambda: PublicTransformedTargetRegressor(make_pipeline(Normalizer(), with_public()), **LOGARITHMS),
+    ],
+    ids=[
+        "logs",
+        "logs in a pipeline",
+        "logs of a vote",
+        "powers",
+        "quantiles",
+        "public vote",
+        "public pipeline",
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_public_targets_in_other_units_are_refused(model):
+    with pytest.raises(ValueError, match=r"WithPublicRows.*; (use .*PublicTransformed|leave it out)"):
+        model().fit(ROWS[100:], PRICES[100:])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda: PublicTransformedTargetRegressor(with_public(), **LOGARITHMS),
+        lambda: WithPublicRows(
+            PublicTransformedTargetRegressor(MixedDPRidge(delta=1e-4, random_state=0), **LOGARITHMS),
+            ROWS[:100],
+            PRICES[:100],
+        ),
+    ],
+    ids=["inside", "outside"],
+)
+def test_logarithms_of_public_targets_are_right(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert model().fit(ROWS[100:], PRICES[100:]).score(ROWS, PRICES) > 0.8
