@@ -5,6 +5,7 @@ each column, and two further ones give the centre and the spread within it.
 """
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,6 +37,9 @@ _FALSE = 0.01
 
 #: Widths of the windows of bins whose sums are tested.
 _WIDTHS = (1, 2, 4, 8)
+
+#: Largest spread of rows that are in one bin of the last histogram, and a centre far from 0, in bins.
+_ONE_BIN, _FAR = 0.4, 100.0
 
 #: Part of the rows that a range must show before its mean and spread are used.
 _SEEN = 0.8
@@ -132,9 +136,18 @@ def noisy_columns(
             spread, reach = np.where(false, 0.0, spread), np.where(false, 0.0, reach)
         known, mean, deviation = _moments(counts, noise, low, width, n_rows)
         known &= reach > 0
+        hidden = known & (deviation <= _ONE_BIN * width) & (np.abs(mean) > _FAR * width)
         center, spread = np.where(known, mean, center), np.where(known, deviation, spread)
         low = np.maximum(center - _REACH * spread, low)
         high = np.maximum(np.minimum(center + _REACH * spread, high), low + width)
+    if points is None and hidden.any():
+        warnings.warn(
+            f"the columns {np.flatnonzero(hidden)[:8].tolist()} of X, counted from 0, are constant, or so "
+            "far from 0 that their spread cannot be told; subtract a known typical value from them, or pass "
+            "public rows.",
+            UserWarning,
+            stacklevel=2,
+        )
     return NoisyColumns(center, spread)
 
 

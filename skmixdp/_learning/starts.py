@@ -10,8 +10,9 @@ from ..components.protocols import PublicInfo
 from .facts import Learner, Learning, counts_query
 from .targets import start_predicts
 
-#: Public rows are left out if the accuracy of the start on private rows is below this part of that on public
-#: rows, by at least ``_CLEARLY`` standard deviations of the noise.
+#: Public rows are left out if the accuracy of the start on private rows exceeds that of a guess among the
+#: classes by less than this part of what it does on public rows, by at least ``_CLEARLY`` standard deviations
+#: of the noise.
 _FAR_WORSE, _CLEARLY = 1 / 3, 2.0
 
 
@@ -26,7 +27,9 @@ def start_is_useful(info: PublicInfo, learner: Learner, multiplier: float) -> Le
     query = counts_query(info.view.W, lambda Z, block: block.is_correct(Z))
     (correct,), _ = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
     right = [predicted_classes(judge.X @ start.T) == judge.labels for start, judge in info.held_out]
-    expected = _FAR_WORSE * float(np.mean(np.concatenate(right))) * learner.n_rows
+    guess = 1 / max(info.view.data.loss.n_outputs, 2)
+    better = max(float(np.mean(np.concatenate(right))) - guess, 0.0)
+    expected = (guess + _FAR_WORSE * better) * learner.n_rows if better else 0.0
     if correct + _CLEARLY * multiplier >= expected:
         return True
     warnings.warn(

@@ -1,6 +1,7 @@
 """The course of a linear head's fit: all that it asks of private rows, in order, and its shares of budget."""
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -74,6 +75,9 @@ _HARDLY_NOISY, _MOST_TIMES = 1e-4, 5.0
 
 #: Target for the noise in the accuracy of the start, and the largest noise that is still useful.
 _CHECK_ERROR, _MOST_CHECK_ERROR = 0.03, 0.1
+
+#: Without public rows, rows times mu below which noise hides what they tell, times the root of the columns.
+_CLEAR = 3.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -185,7 +189,7 @@ class FitInputs:
         return replace(self, public_weight=weights / mean)
 
     def without_public_rows(self) -> "FitInputs":
-        """The inputs without public rows, except for the scale of the columns."""
+        """The inputs without public rows, which only tell the scale of columns that cannot be learned."""
         X_pub, y_pub = self.X_pub[:0], self.y_pub[:0]
         return replace(
             self, X_pub=X_pub, y_pub=y_pub, X_scale=self.X_known, X_unlabeled=None, public_weight=None
@@ -312,6 +316,15 @@ def course(head: Any, inputs: FitInputs) -> FitCourse:
     charge. The others are queries of private rows, with noisy answers.
     """
     learner = Learner(inputs.n_rows, inputs.members, inputs.transaction.noise, inputs.dtype)
+    clear = _CLEAR * math.sqrt(inputs.table.shape[1] + 1)
+    if not len(inputs.X_pub) and inputs.budget.mu * inputs.n_rows < clear:
+        warnings.warn(
+            f"this budget leaves more noise than {inputs.n_rows} {inputs.table.unit}s can show through, so "
+            "predictions may be no better than guesses; pass a larger epsilon, more private rows, or public "
+            "rows.",
+            UserWarning,
+            stacklevel=5,
+        )
     # Shares of the squared budget, by the names of what they are spent on.
     spent: dict[str, float] = {}
     balanced = inputs
@@ -426,8 +439,10 @@ def first_stage(head: Any, inputs: FitInputs) -> MapStage:
         rare = inputs.X_unlabeled is not None
         columns = columns_of(known, centred=rules.centres_columns, balanced=rare)
     stage = _stage_with(head, inputs, columns)
-    # A few public rows give a poor estimate of the spread of columns.
-    learned = len(known) < _FEWEST_KNOWN and rules.learns_columns
+    # A few public rows give a poor estimate of the spread of columns, and those that a classifier left out
+    # perhaps one in other units.
+    poor = len(known) < _FEWEST_KNOWN or (inputs.X_scale is not None and inputs.loss.has_classes)
+    learned = poor and rules.learns_columns
     share = columns_share(inputs.budget.mu, inputs.n_rows, n_features) if learned else 0.0
     if not share:
         return stage

@@ -302,3 +302,71 @@ def test_logarithms_of_public_targets_are_right(model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert model().fit(ROWS[100:], PRICES[100:]).score(ROWS, PRICES) > 0.8
+
+
+# -- no coin toss without a word -------------------------------------------------------------
+
+MANY = RNG.standard_normal((6000, 5))
+SLOPES = np.array([2.0, -1.0, 0.5, 0.0, 0.0])
+CLASSES = (RNG.random(6000) < 1 / (1 + np.exp(-MANY @ SLOPES))).astype(int)
+
+
+def many(rows, known=None, **parameters):
+    """Accuracy on the last 1,000 rows, of a fit of the others but 50, which ``known`` stands for."""
+    public = {} if known is None else {"X_pub": known, "y_pub": CLASSES[:50]}
+    return (
+        head(**parameters).fit(rows[50:5000], CLASSES[50:5000], **public).score(rows[5000:], CLASSES[5000:])
+    )
+
+
+@pytest.mark.parametrize("offset", [-1000.0, 10.0, 1000.0])
+@pytest.mark.parametrize("columns", [[0], range(5)], ids=["one column", "all columns"])
+def test_columns_that_are_far_from_zero_do_no_harm(columns, offset):
+    rows = MANY.copy()
+    rows[:, columns] += offset
+    assert many(rows) > 0.77
+
+
+@pytest.mark.parametrize(
+    "far", [lambda x: 100 * x + 2_459_000, lambda x: x - 1e6], ids=["Julian dates", "1e6"]
+)
+@pytest.mark.filterwarnings("default:the columns .* are constant, or so far from 0:UserWarning")
+def test_whose_columns_are_farther_than_histograms_tell_is_warned(far):
+    rows = np.column_stack([far(MANY[:, 0]), MANY[:, 1:]])
+    with pytest.warns(UserWarning, match=r"the columns \[0\] of X, .*; subtract a known typical value"):
+        many(rows)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        lambda rows: 100 * rows,
+        lambda rows: 1000 * rows,
+        lambda rows: rows + 100,
+        lambda rows: rows - 100,
+        lambda rows: rows + 1000,
+        lambda rows: rows + np.array([100, 0, 0, 0, 0]),
+    ],
+    ids=["cm for m", "m for km", "shifted up", "shifted down", "shifted far", "one column shifted"],
+)
+def test_public_rows_in_other_units_are_left_out(changed):
+    with pytest.warns(UserWarning, match="so the fit left them out"):
+        accuracy = many(MANY, changed(MANY[:50]))
+    assert accuracy > 0.77
+
+
+@pytest.mark.filterwarnings("error:.*left them out:UserWarning")
+def test_public_rows_in_the_same_units_are_kept():
+    assert many(MANY, MANY[:50]) > 0.77
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 1e-3])
+@pytest.mark.filterwarnings("default:this budget leaves more noise:UserWarning")
+def test_whose_budget_tells_nothing_is_warned(epsilon):
+    with pytest.warns(UserWarning, match="this budget leaves more noise than 4950 rows can show through"):
+        many(MANY, epsilon=epsilon)
+
+
+@pytest.mark.filterwarnings("error:this budget leaves more noise:UserWarning")
+def test_a_small_budget_that_still_learns_is_no_reason_to_warn():
+    assert many(MANY, epsilon=0.05) > 0.7
