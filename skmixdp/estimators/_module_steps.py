@@ -122,7 +122,7 @@ class MovesInPlace(FiniteSteps):
 
     def step(self, ctx: StepContext, direction: Any, state: Any) -> tuple[Any, Any]:
         parameters, at = self.data.parameters, 0.0
-        reach = ctx.step_size * direction.largest_entry(parameters.tensors, _LONGEST_DRAW)
+        reach = ctx.step_size * direction.largest_entry(_LONGEST_DRAW)
 
         def go(part: float) -> bool:
             nonlocal at

@@ -83,17 +83,14 @@ class Direction:
         self.add_to(tensors, 1.0)
         return tensors
 
-    def largest_entry(self, parameters: Sequence[Tensor], longest_draw: float) -> float:
-        """Bound on the absolute entries, NaN included, if those of a seeded vector have the bound given."""
-        total = 0.0
-        for factor, vector in self.terms:
-            largest = longest_draw
-            if isinstance(vector, Dense):
-                largest = max((float(block.abs().max()) for block in vector.tensors), default=0.0)
-                if any(bool(block.isnan().any()) for block in vector.tensors):
-                    return math.nan
-            total += abs(factor) * largest
-        return total
+    def largest_entry(self, longest_draw: float) -> float:
+        """Bound on the absolute entries, NaN if one is, if those of a seeded vector have the bound given."""
+        return sum(
+            abs(factor) * sum(float(block.abs().max()) for block in vector.tensors)
+            if isinstance(vector, Dense)
+            else abs(factor) * longest_draw
+            for factor, vector in self.terms
+        )
 
     def norm(self, parameters: Sequence[Tensor]) -> float:
         """L2 norm, from one pass over the blocks."""
