@@ -2171,14 +2171,6 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "tests/unit/privacy/test_noise.py::test_a_delta_below_the_reach_of_float_noise_has_a_caveat",
     ),
     _sabotage(
-        "products of fixed points shared by runs",
-        "Contributions of one run follow from the points of another, and so do its lengths.",
-        "InMemoryRows.private_sums",
-        "setdefault(request.run,",
-        "setdefault(type(self),",
-        "tests/unit/rows/test_sources.py::test_runs_with_other_fixed_points_share_a_pass_and_no_products[memory]",
-    ),
-    _sabotage(
         "rows of persons in another precision",
         "Products of rows are rounded to single precision where double precision was asked for.",
         "PersonTable.private_rows",
