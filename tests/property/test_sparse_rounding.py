@@ -4,6 +4,7 @@ A centred sparse row is never formed: its term in a sum is a difference of two t
 times as long. Sums are compared with exact ones in rational numbers, with each row and without it.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -116,6 +117,19 @@ def test_no_number_of_entries_decides_on_the_blocks(d):
         rows.private_sums([request_of(np.zeros((1, d)), contribute)])
         sizes.add(tuple(seen))
     assert len(sizes) == 1
+
+
+def test_whitening_a_sum_is_rounded_too():
+    """Terms of the sum are longer than their differences, and whitening rounds the whole sum."""
+    rng, n = np.random.default_rng(0), 200
+    X, row_map = near_the_centre(rng, n, whitened=True)
+    request = request_of(np.zeros((1, D)), lambda Z, block: (Z, None))
+    stated = [
+        SparseRows(X, np.zeros(n, int), used, np.dtype("float64")).sum_error(request).relative
+        for used in (row_map, replace(row_map, whitening=None))
+    ]
+    later = 2 * n * row_map.whitening.sum_rounding / SHORTEST_DIFFERENCE
+    assert stated[0] >= stated[1] + later > stated[1]
 
 
 @pytest.mark.parametrize("n", [2, 5, 12])

@@ -189,8 +189,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "class counts forgotten if the start is left out",
         "What balanced weights cost is spent again by a fit that leaves its public rows out.",
         "_unused",
-        'return {name if name == "class counts" else f"unused {name}": share for',
-        'return {f"unused {name}": share if name != "class counts" else 0.0 for',
+        'return {name if name in OF_WEIGHTS else f"unused {name}": share for',
+        'return {f"unused {name}": share if name not in OF_WEIGHTS else 0.0 for',
         "tests/property/test_charges_add_up.py::test_a_start_that_is_left_out_is_paid_for[balanced-True]",
     ),
     _sabotage(
@@ -1191,9 +1191,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "balanced weights of mean 1 over the private rows",
         "The label of one row changes the weights of all others.",
-        "balanced_by_counts",
-        "weights = by_class[inputs.y]",
-        "weights = by_class[inputs.y] / by_class[inputs.y].mean()",
+        "FitInputs.weighted",
+        "weights *= (by_class / by_class.max())[self.y]",
+        "weights *= (by_class / by_class.max())[self.y] * by_class.min() / by_class[self.y].mean()",
         "tests/property/test_weighted_rows.py::"
         "test_balanced_weights_are_those_of_released_counts_whatever_the_other_rows_are",
     ),
@@ -2249,5 +2249,13 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "_bins_of(targets[:, 0], low, high, number)",
         "_bins_of(targets[:, 0], targets.min(), targets.max(), number)",
         "tests/unit/model_selection/test_residuals.py::test_errors",
+    ),
+    _sabotage(
+        "whitened sparse sums stated as if whitening were exact",
+        "Sums of long terms are rounded once more when they are whitened, and no noise is added for it.",
+        "SparseRows.sum_error",
+        "error.plus_later(whitening.sum_rounding / SHORTEST_DIFFERENCE)",
+        "error",
+        "tests/property/test_sparse_rounding.py::test_whitening_a_sum_is_rounded_too",
     ),
 )
