@@ -106,8 +106,10 @@ def _epsilon_of_batches(event: GaussianEvent, delta: float, neighboring: Neighbo
     if rate == 1 or not 0 < full_batch < math.inf:
         return full_batch
     mean = n_steps * rate
-    most = float(binom.isf(delta * _BEYOND, n_steps, rate))
-    most = most if most <= n_steps else n_steps
+    most, away = mean, 1.0
+    while most < n_steps and binom.sf(most, n_steps, rate) > delta * _BEYOND:
+        most = min(math.ceil(mean + away * (math.sqrt(mean) + away)), n_steps)
+        away *= 1.2
     least = max(math.floor(mean - _BELOW * math.sqrt(mean)), 0.0)
     numbers = np.unique(np.append(np.ceil(np.linspace(least, most, _GROUPS)), most))
     above = np.append(binom.sf(numbers, n_steps, rate), 0.0)
