@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from .._utils.numerics import own_state
 from .._utils.validation import shown
 from ..preprocessing import check_pipeline
+from ..privacy.ledger._charging import refuse_beyond_budget
 from ..privacy.notebook import GuaranteeBoxMixin, guarantee_box
 from ..privacy.report import first_line, html_line
 from ._base import PrivateEstimator
@@ -125,9 +126,14 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         Raises
         ------
         ValueError, TypeError
-            Whatever a step refuses, before any noise is drawn or any ledger charged.
+            Whatever a step refuses, before its noise is drawn and its ledger charged.
+        BudgetExceededError
+            If a ledger does not allow the releases of all steps. Nothing is released or charged then, unless
+            another process charges the ledger meanwhile.
         """
         with own_state():
+            parts = {id(part): part for part in self.get_params().values() if hasattr(part, "ledger")}
+            refuse_beyond_budget([*parts.values()])
             passed = {name: value for name, value in params.items() if value is not None}
             with sklearn.config_context(enable_metadata_routing=True):
                 super().fit(X, y, **passed)

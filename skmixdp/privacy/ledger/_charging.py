@@ -5,7 +5,9 @@ from contextlib import contextmanager, suppress
 from sqlite3 import Connection
 from typing import Any
 
-from ._account import BudgetExceededError
+from ..accounting.budgets import mu_of_budget
+from ..accounting.events import GaussianEvent
+from ._account import Account, BudgetExceededError
 from ._ledger import LedgerDataset
 from ._report import Charge
 
@@ -43,6 +45,35 @@ def charge_together(requests: Sequence[tuple[Any, Mapping[str, Any]]]) -> list[C
 
     charges: list[Charge] = datasets[0].ledger._store.transact(work, write=True)
     return charges
+
+
+def refuse_beyond_budget(releases: Sequence[Any]) -> None:
+    """Refuse releases that the budgets of their ledgers do not allow one after another; nothing is charged.
+
+    ``releases`` are estimators with the parameters ``epsilon``, ``delta`` and ``ledger``. Those that sample
+    batches are left out, since only their fit tells the charge. Each is charged in its fit all the same,
+    since another process may charge the ledger in between.
+    """
+    accounts: dict[LedgerDataset, Account] = {}
+    for number, release in enumerate(releases):
+        dataset = release.ledger
+        if not isinstance(dataset, LedgerDataset) or getattr(release, "batch_size", None) is not None:
+            continue
+        terms = {"neighboring": release.neighboring, "noise": release.noise}
+        if release.epsilon is None:
+            event = GaussianEvent(release.noise_multiplier, release.n_steps, noise=release.noise)
+        else:
+            mu = mu_of_budget(release.epsilon, release.delta, **terms)
+            event = GaussianEvent(1 / mu, 1, noise=release.noise)
+        before = accounts.get(dataset, dataset.account)
+        try:
+            accounts[dataset] = before.after(event, release.neighboring, unit=before.unit)
+        except BudgetExceededError as error:
+            if not number:
+                raise
+            raise BudgetExceededError(
+                f"the steps before leave too little for {type(release).__name__}, so none is fitted: {error}"
+            ) from None
 
 
 @contextmanager
