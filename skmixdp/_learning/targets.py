@@ -172,14 +172,12 @@ def noisy_gradient_bound(run: Run, learner: Learner, budget: Budget) -> Learning
     Source: Amin, Kulesza, Munoz Medina and Vassilvitskii 2019, "Bounding user contributions: a bias-variance
     trade-off in differential privacy".
     """
-    loss, info = run.info.view.data.loss, replace(run.info, mu=budget.mu * math.sqrt(_FIRST_SHARE))
+    info = replace(run.info, mu=budget.mu * math.sqrt(_FIRST_SHARE))
     assert isinstance(run.recipe.steps, BalancedSteps)
     recipe = replace(run.recipe, closing=None, steps=replace(run.recipe.steps, maximum=_FIRST_STEPS))
     plan = make_plan(budget, recipe, info, run.dtype, _FIRST_SHARE)
     W = yield from training(replace(run, recipe=recipe, plan=plan, info=info))
-    query = PrivateQuery(
-        points=np.nan_to_num(W), contribute=partial(_lengths, loss=loss), releases=(ReleasedArray(1.0),)
-    )
+    query = PrivateQuery(points=np.nan_to_num(W), contribute=_lengths, releases=(ReleasedArray(1.0),))
     mechanism = GaussianMechanism(budget.multiplier(_LENGTHS_SHARE), 1, learner.noise)
     counts, noise = yield from learner.ask(mechanism, query)
     # Rows at and beyond each bin, and twice the standard deviation of their noise.
@@ -190,9 +188,10 @@ def noisy_gradient_bound(run: Run, learner: Learner, budget: Budget) -> Learning
     return float(2.0 ** (_LEAST + first / _PARTS))
 
 
-def _lengths(Z: FloatArray, block: Block, loss: Loss) -> Contribution:
-    """Bins (rows, 1) of the lengths of gradients; the end bins take all beyond."""
-    lengths = row_norms(loss.residuals(Z.astype(np.float64), block.y)) * block.norms
+def _lengths(Z: FloatArray, block: Block) -> Contribution:
+    """Bins (rows, 1) of the lengths of gradients before they are weighted; the end bins take all beyond."""
+    residuals = Z.astype(np.float64) - np.asarray(block.y)[:, : Z.shape[1]]
+    lengths = row_norms(residuals) * block.norms
     places = _PARTS * (np.log2(np.maximum(lengths, 2.0**_LEAST)) - _LEAST)
     # Unlike np.clip, this leaves no NaN.
     return None, BinCounts(np.fmin(places, _BINS - 1).astype(np.intp)[:, np.newaxis], _BINS)

@@ -77,7 +77,7 @@ def test_a_row_adds_one_to_one_bin_of_lengths(dtype, k, data):
     X, Z, y = (data.draw(hnp.arrays(np.float64, (5, m), elements=anything)) for m in (2, k, k))
     with np.errstate(all="ignore"):
         X, Z = X.astype(dtype), Z.astype(dtype)
-        _, counts = targets._lengths(Z, Block(X, y, row_norms(X)), SquaredLoss(k))
+        _, counts = targets._lengths(Z, Block(X, y, row_norms(X)))
     assert counts.bins.shape == (5, 1) and (counts.lengths() == 1).all()
     assert (counts.bins >= 0).all() and (counts.bins < counts.n_bins).all()
 
