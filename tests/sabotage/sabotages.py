@@ -126,7 +126,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "view = info.view.data.view(W)",
         (
             "view = info.view.data.view(W)\n"
-            "mechanism.noise_multiplier = (1 if batch is None else 1e-6) * plan.noise_multiplier"
+            "part = 1 if mechanism._batch.taken is None else 1e-6\n"
+            "mechanism.noise_multiplier = part * plan.noise_multiplier"
         ),
         _EVERYWHERE + "[Poisson]",
     ),
@@ -420,8 +421,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "members of a fold ignored",
         "A fit to some of the rows uses all of them, and its number of rows is wrong.",
         "training",
-        "mechanism.begin_step(run.members, None if",
-        "mechanism.begin_step(None, None if",
+        "mechanism.begin_step(run.members, drawn(",
+        "mechanism.begin_step(None, drawn(",
         "tests/sklearn/test_fit_many.py::"
         "test_a_row_of_another_fold_moves_no_sum_and_an_own_one_no_more_than_its_sensitivity[noisy-gd]",
     ),
@@ -1099,18 +1100,19 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "Heads are released sums divided by the number of rows in a random batch, which is secret.",
         "training",
         "batch_size=info.batch_size",
-        "batch_size=info.batch_size if batch is None else max(int(batch.sum()), 1)",
+        "batch_size=max(int(mechanism._batch.taken.sum()), 1)",
         "tests/statistical/test_poisson.py::test_sums_are_divided_by_the_expected_size[60]",
     ),
     _sabotage(
         "steps without rows left out",
         "Whoever counts the releases learns how many random batches were empty.",
         "training",
-        "rate = recipe.sampling.rate(info.n_private)",
+        "mechanism.begin_step(run.members, drawn(recipe.sampling, info.n_private, run.noise, run.members))",
         (
-            "if batch is not None and not batch.any():\n"
+            "batch = drawn(recipe.sampling, info.n_private, run.noise, run.members)\n"
+            "if batch is not None and not batch.taken.any():\n"
             "    continue\n"
-            "rate = recipe.sampling.rate(info.n_private)"
+            "mechanism.begin_step(run.members, batch)"
         ),
         "tests/statistical/test_poisson.py::test_empty_batches_are_steps_like_any_other",
     ),
