@@ -121,8 +121,7 @@ def add_to(commands: Any) -> None:
     add_text_to(
         parser,
         "default: as the public table seems to be written, and else commas (tabs for .tsv), decimal points "
-        "and "
-        "UTF-8; the private table is not asked",
+        "and UTF-8; the private table is not asked",
     )
     budget = parser.add_argument_group("budget")
     budget.add_argument(
@@ -300,7 +299,7 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] |
     elif args.unlabeled is not None:
         form = guessed_form(args.unlabeled, form, f"--unlabeled {args.unlabeled}")
     if args.separator is None and has_tabs(args.private):
-        form = replace(form, separator=None)
+        form = replace(form, separator=None, decimal=args.decimal)
     known = getattr(None if public is None else public.X, "columns", ())
     labels = args.labels, "--labels"
     reference = public.where if public is not None and len(known) else ""

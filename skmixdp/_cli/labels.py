@@ -188,8 +188,7 @@ def _items(text: str, form: re.Pattern[str]) -> Sequence[tuple[str, str]]:
         raise _no_weights(text)
     raise InputError(
         f"--classes {text!r} cannot be read; write it as name,name,name, with double quotes around a name "
-        "that "
-        "holds a comma or a quote, and two quotes for one."
+        "that holds a comma or a quote, and two quotes for one."
     )
 
 

@@ -175,9 +175,8 @@ class TextFile(TableFile):
             if other := [place for place, (_, numeric) in enumerate(found, start=1) if not numeric]:
                 raise FileError(
                     f"{self.where} has features that are not numbers, at the places {listed(other)}; name "
-                    "features in columns or others in exclude, name a decimal comma by decimal, or read "
-                    "the file as a data frame for "
-                    "private_pipeline(TableEncoder(), ...)."
+                    "features in columns or others in exclude, name a decimal comma by decimal, or read the "
+                    "file as a data frame for private_pipeline(TableEncoder(), ...)."
                 )
             yield np.stack([values for values, _ in found], axis=1)
 
@@ -260,9 +259,8 @@ class ArrowFile(TableFile):
             if not (is_list or _is_number(field.type)):
                 raise FileError(
                     f"{self.where} has the column {field.name!r}, which does not hold numbers; pass the "
-                    "label "
-                    "column as label, that of persons as group, and name others in exclude, or read the file "
-                    "as a data frame for private_pipeline(TableEncoder(), ...)."
+                    "label column as label, that of persons as group, and name others in exclude, or read "
+                    "the file as a data frame for private_pipeline(TableEncoder(), ...)."
                 )
         lengths = tuple(
             self._length(field) if is_list else 0 for field, is_list in zip(fields, listed, strict=True)

@@ -46,7 +46,7 @@ _SHIFTING = ("iso2022", "hz", "utf-7", "idna", "punycode", "unicode", "raw-unico
 
 #: Numbers with a decimal comma, and with points between groups of three digits.
 _COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
-_GROUPS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d+)?")
+_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
 #: Numbers as they are spelt where they do not stand for something else, such as 01.
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
@@ -96,9 +96,8 @@ class TextForm:
                 name = _SHIFTING[0]
             if name.startswith(_SHIFTING):
                 raise ValueError(
-                    f"encoding={self.encoding!r} must name an encoding, such as 'utf-8', 'latin-1', "
-                    "'cp1252' or "
-                    "'utf-16', in which each character stands for itself."
+                    f"encoding={self.encoding!r} must name an encoding, such as 'utf-8', 'latin-1', 'cp1252' "
+                    "or 'utf-16', in which each character stands for itself."
                 )
 
     def of(self, path: Path) -> "TextForm":
@@ -149,10 +148,9 @@ def cells_of(line: str, separator: str, where: str) -> list[str]:
         (cells,) = csv.reader([line], delimiter=separator, strict=True)
     except csv.Error:
         raise FileError(
-            f"{where} has a line with a quote that is not closed in its cell; a row is one line, so "
-            "replace line "
-            "breaks in cells by spaces, double the quotes that belong to a quoted cell, or save the table as "
-            ".parquet."
+            f"{where} has a line with a quote that is not closed in its cell; a row is one line, so replace "
+            "line breaks in cells by spaces, double the quotes that belong to a quoted cell, or save the "
+            "table as .parquet."
         ) from None
     return cells
 
@@ -174,14 +172,12 @@ def header_of(path: Path, form: TextForm, where: str) -> list[str]:
     if len(names) == 1 and any(other in line for other in SEPARATORS if other != form.separator):
         raise FileError(
             f"{where} has one name in its first line, in which its cells seem to be separated otherwise; "
-            "name the "
-            "character by separator (--separator)."
+            "name the character by separator (--separator)."
         )
     if any(not name.strip() for name in names):
         raise FileError(
             f"{where} has a column without a name, often the row numbers saved with a table; remove it, or "
-            "name "
-            "it if it is a feature."
+            "name it if it is a feature."
         )
     if len(set(names)) < len(names):
         raise FileError(f"{where} has columns of the same name; give each column its own name.")
@@ -195,11 +191,9 @@ def rows_of(path: Path, form: TextForm, where: str, width: int) -> Iterator[list
         cells = cells_of(line, form.separator, where)
         if len(cells) != width:
             raise FileError(
-                f"{where} has a line with more or fewer cells than its first line, which has {width} "
-                "names; give "
-                "each line one cell for each name, put cells that hold the separator in double quotes, and "
-                "name "
-                "another separator by separator (--separator)."
+                f"{where} has a line with more or fewer cells than its first line, which has {width} names; "
+                "give each line one cell for each name, put cells that hold the separator in double quotes, "
+                "and name another separator by separator (--separator)."
             )
         yield cells
 
@@ -244,11 +238,16 @@ def with_point(cell: str) -> str:
     return text.replace(",", ".") if _COMMA.fullmatch(text) else cell
 
 
+def _number_with_comma(cell: str) -> float | None:
+    """As :func:`number_of`, with decimal commas: a point that separates no groups of digits makes a text."""
+    pointed = with_point(cell)
+    return None if pointed is cell and "." in cell else number_of(pointed)
+
+
 def numbers_of(cells: Sequence[str], decimal: str | None) -> tuple[NDArray[np.float64], bool]:
     """The numbers that cells spell, with NaN for others, and whether all others are empty."""
-    if decimal == ",":
-        cells = [with_point(cell) for cell in cells]
-    values = [number_of(cell) for cell in cells]
+    read = number_of if decimal != "," else _number_with_comma
+    values = [read(cell) for cell in cells]
     return np.array(values, dtype=np.float64), None not in values
 
 

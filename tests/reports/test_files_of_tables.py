@@ -174,6 +174,47 @@ def test_the_same_table_gives_the_same_rows_in_python_open_rows_and_on_the_comma
     np.testing.assert_array_equal(encoder.transform(raw), encoder.transform(X))
 
 
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("1,5", 1.5),
+        ("1.234,5", 1234.5),
+        ("-1.234.567", -1234567.0),
+        (",5", 0.5),
+        ("+2,5e-3", 0.0025),
+        ("7", 7.0),
+        ("0.123", None),  # a decimal point, which 123 would be wrong for
+        ("1.5", None),
+        ("1.23.456", None),
+        ("1,2,3", None),
+    ],
+)
+def test_decimal_commas(cell, value, folder):
+    path = written(["a;y", f'"{cell}";1', " 2,25 ;0"])
+    form = TextForm(";", ",")
+    for read in (
+        lambda: of_command_line(path, form, "y"),
+        lambda: of_open_rows(path, "y", separator=";", decimal=","),
+    ):
+        if value is None:
+            with pytest.raises(ValueError, match=r"are not numbers, .*decimal"):
+                read()
+        else:
+            assert read()[0]["a"].tolist() == [value, 2.25]
+
+
+def test_a_private_table_with_tabs_has_its_own_decimal_mark(folder):
+    frame = pd.DataFrame({"a": np.arange(200) / 8, "y": np.arange(200) % 2})
+    frame[:40].to_csv("q.csv", index=False, sep=";", decimal=",")
+    frame[40:].to_csv("p.tsv", index=False, sep="\t")
+    frame[40:].to_csv("p.csv", index=False)
+    told = ("--label-column", "y", "--seed", 1, "--n-steps", 2, "--quiet")
+    assert run("fit", "--private", "p.tsv", "--public", "q.csv", *told, "--out", "m.safetensors") == 0
+    frame[:40].to_csv("q.csv", index=False)
+    assert run("fit", "--private", "p.csv", "--public", "q.csv", *told, "--out", "n.safetensors") == 0
+    assert load("m.safetensors").coef_.tolist() == load("n.safetensors").coef_.tolist()
+
+
 @pytest.mark.parametrize("kind", ["commas", "tabs", "semicolons and decimal commas", "bars", "tabs in .csv"])
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
 def test_what_is_not_declared_is_guessed_from_public_tables(kind, encoding, folder, recwarn):
