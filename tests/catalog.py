@@ -32,6 +32,7 @@ from skmixdp.components import (
     PublicSubspace,
     SampleWeight,
     TailAverage,
+    TowardsStart,
     UniformAverage,
     deviation_norms,
 )
@@ -75,6 +76,7 @@ UPDATES = {
     ),
     "uniform": UniformAverage(SGD()),
     "tail": TailAverage(SGD(0.5)),
+    "towards start": TowardsStart(SGD(0.5)),
 }
 
 ALGORITHMS = {

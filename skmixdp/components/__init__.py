@@ -21,6 +21,7 @@ from .updates import (
     PolynomialAverage,
     Preconditioned,
     TailAverage,
+    TowardsStart,
     UniformAverage,
     project_on_ball,
 )
@@ -57,6 +58,7 @@ __all__ = [
     "RandomDirections",
     "SampleWeight",
     "TailAverage",
+    "TowardsStart",
     "TwoPointQuery",
     "UniformAverage",
     "deviation_norms",

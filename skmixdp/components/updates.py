@@ -178,6 +178,40 @@ class TailAverage(_Average):
         return W / n_last if ctx.t > ctx.n_steps - n_last else 0.0
 
 
+@dataclass(frozen=True)
+class TowardsStart(Update):
+    """Shrinks the change from the start by the part of its squared length that noise explains.
+
+    The factor is that of James and Stein (1961), ``max(0, 1 - noise / change)``. The noise counts as if no
+    later step damped it.
+
+    Parameters
+    ----------
+    inner : Update
+        What moves the head.
+    """
+
+    inner: Update
+
+    def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
+        W, state = self.inner.init(W)
+        return W, (W, 0.0, state)
+
+    def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
+        start, noise, inner = state
+        W, inner = self.inner.step(ctx, direction, inner)
+        factor = ctx.step_size * (1 - ctx.public_weight) * ctx.noise_multiplier / ctx.batch_size
+        added = sum((part.sensitivity * factor) ** 2 / part.share for part in ctx.released)
+        return W, (start, noise + W.size * added, inner)
+
+    def result(self, W: FloatArray, state: Any) -> FloatArray:
+        start, noise, inner = state
+        change = self.inner.result(W, inner) - start
+        length = float(np.vdot(change, change))
+        kept = max(0.0, 1 - noise / length) if length > 0 else 0.0
+        return np.asarray(start + kept * change)
+
+
 def project_on_ball(W: FloatArray, radius: float) -> FloatArray:
     """Nearest head of Frobenius norm at most ``radius``."""
     length = float(np.linalg.norm(W))

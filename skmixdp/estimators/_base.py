@@ -73,6 +73,9 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
         "ledger": (None, LEDGER),
     }
 
+    #: The released head that a fit continues from.
+    _released_start: Any = None
+
     #: The names that ``init`` accepts.
     _starts: ClassVar[tuple[str, ...]] = ("public", "zeros")
 

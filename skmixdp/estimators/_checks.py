@@ -179,8 +179,13 @@ def check_device(device: Any) -> str | None:
 
 def encode_classes(estimator: Any, y: Array, y_pub: Array | None) -> tuple[Array, Array | None, str]:
     """Set ``classes_``, sorted; return encoded private and public labels, and the origin of the classes."""
-    declared, source = estimator.classes, "classes"
-    if declared is not None:
+    declared, source, model = estimator.classes, "classes", estimator._released_start
+    if model is not None:
+        classes, origin = model.classes_, "those of the start"
+        if declared is not None and check_classes(declared).tolist() != classes.tolist():
+            raise ValueError(f"classes={shown(declared)} are not those of init; pass {listed(classes)}.")
+        declared = classes
+    elif declared is not None:
         classes, origin = check_classes(declared), "declared"
     elif y_pub is not None:
         classes, origin, source = np.unique(y_pub), "those of the public labels", "y_pub"

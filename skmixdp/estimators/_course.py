@@ -431,7 +431,12 @@ def finish(fitted: Any, planned: PlannedHead, W: Array, record: PerInstanceRecor
 
 
 def first_stage(head: Any, inputs: FitInputs) -> MapStage:
-    """The first release that learns the map, if there is any, from public facts."""
+    """The first release that learns the map, if there is any, from public facts.
+
+    A released head to continue from has its own map.
+    """
+    if (model := head._released_start) is not None:
+        return MapStage(HeadRows(inputs, model._row_map), Mapped(model._row_map), {}, {})
     known = inputs.X_known if inputs.X_scale is None else inputs.X_scale
     rules, columns, n_features = head._map_rules(inputs), None, inputs.table.shape[1]
     if rules.scales:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Closing, Options, Run, Transaction, make_plan
@@ -39,6 +40,7 @@ from .._utils.validation import (
 from ..algorithms import BY_NAME, Algorithm
 from ..components.protocols import PublicInfo
 from ..components.public import PublicData
+from ..components.updates import TowardsStart
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import LedgerDataset, Neighboring, Noise, PerInstanceRecord
 from ..privacy.accounting.budgets import Budget
@@ -192,6 +194,8 @@ class LinearHead(PrivateEstimator):
         names, n_features = getattr(self, "feature_names_in_", None), table.shape[1]
         lengths, weights = self.row_norm is None, data.sample_weight is not None
         treated_as_public = (*public_facts(table, loss, lengths=lengths, weights=weights), known)
+        if self._released_start is not None:
+            treated_as_public = (*treated_as_public, self._check_released_start(n_features))
         X_unlabeled = None
         if not is_empty(data.X_unlabeled):
             sources = sources_of(data.X_unlabeled)
@@ -300,6 +304,8 @@ class LinearHead(PrivateEstimator):
             inputs.algorithm.recipe(info, options),
             corrections=tuple(closing for closing in corrections if closing is not None),
         )
+        if self._released_start is not None and recipe.closing is None:
+            recipe = replace(recipe, update=TowardsStart(recipe.update))
         plan = make_plan(inputs.budget, recipe, info, inputs.dtype, share)
         if inputs.record is not None and plan.epsilon_unamplified is not None:
             self._refuse_record("ModelMix, whose guarantee rests on mixing", "another algorithm")
@@ -423,8 +429,54 @@ class LinearHead(PrivateEstimator):
             W[:, -1] = logits / row_map.intercept_value
         return W
 
+    @property
+    def _released_start(self) -> "LinearHead | None":
+        """The released head in ``init`` that the fit continues from; None for another start."""
+        model = self.init.estimator if isinstance(self.init, FrozenEstimator) else self.init
+        return model if isinstance(model, LinearHead) else None
+
+    def _check_parameters(self) -> Budget:
+        budget = super()._check_parameters()
+        if (model := self._released_start) is not None:
+            if type(model) is not type(self):
+                raise TypeError(
+                    f"init is a {type(model).__name__}, and this is a {type(self).__name__}; pass a head of "
+                    "the same class."
+                )
+            if not hasattr(model, "coef_"):
+                raise ValueError(
+                    "init is not fitted, or a copy made by clone forgot its fit; pass a fitted head, in "
+                    "sklearn.frozen.FrozenEstimator(...) if the estimator is cloned."
+                )
+            if self.fit_intercept is not model.fit_intercept:
+                raise ValueError(
+                    f"fit_intercept={self.fit_intercept!r} is not that of init; pass {model.fit_intercept!r}."
+                )
+        return budget
+
+    def _check_released_start(self, n_features: int) -> str:
+        """Refuse a released head for other features; the text of the report on it."""
+        model = self._released_start
+        assert model is not None
+        names, known = getattr(self, "feature_names_in_", None), getattr(model, "feature_names_in_", None)
+        differ = names is not None and known is not None and list(names) != list(known)
+        if model.n_features_in_ != n_features or differ:
+            raise ValueError(
+                f"init was fitted to {model.n_features_in_} features and X has {n_features}, or their names "
+                "differ; pass the same columns in the same order."
+            )
+        report = model.privacy_
+        charged = "no ledger" if report.dataset is None else f"the data set {report.dataset!r} of a ledger"
+        return (
+            f"the start, a released head (epsilon={report.epsilon:.3g} and delta={report.delta:.3g} of its "
+            f"own, charged to {charged}; for people in both fits, both budgets add up)"
+        )
+
     def _given_start(self) -> Array:
         """The coefficients in ``init``, in the units of training."""
+        if (model := self._released_start) is not None:
+            coef, intercept = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+            return np.column_stack([coef, intercept]) if self.fit_intercept else coef
         try:
             return np.asarray(self.init, dtype=np.float64)
         except CONVERSION_ERRORS:

@@ -131,7 +131,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     init : {"public", "zeros"}, array of shape (k, n_features) or (k, n_features + 1), or object
         The head before the first step. ``"public"`` is the public fit, or zeros without public rows. An
         array holds coefficients, with or without intercepts; an object is a
-        :class:`~skmixdp.features.ZeroShotHead`.
+        :class:`~skmixdp.features.ZeroShotHead`, or a released head of this class to continue from.
     device : "auto" or torch device, default="auto"
         The device that holds and multiplies dense rows. ``"auto"`` leaves the rows where they are.
     dtype : {"float32", "float64"}, default="float32"

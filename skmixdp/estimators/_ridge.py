@@ -103,7 +103,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         ``"auto"`` is 0, except for decaying steps, which need a penalty.
     public_l2, batch_size, max_sample_weight
         As in :class:`MixedDPLogisticRegression`.
-    init : {"public", "zeros"} or array of shape (k, n_features) or (k, n_features + 1)
+    init : {"public", "zeros"}, array (k, n_features) or (k, n_features + 1), or fitted MixedDPRidge
         The head before the first step. ``"public"`` is the public fit; ``"zeros"`` predicts the centre of
         the targets, as ``"public"`` does without public rows. An array holds coefficients in the units of
         the targets, with or without intercepts; it may be flat if ``y`` is.
@@ -232,9 +232,18 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
             raise ValueError(
                 f"y_pub has {y_pub.shape[1]} targets per row and y has {y.shape[1]}; pass the same ones."
             )
-        origin = self._check_target_scale(y.shape[1], y_pub)
         n_rows = table.shape[0] if members is None else int(members.sum())
-        share, steps = self._releases_of_scale(budget, n_rows, y.shape[1], y_pub)
+        share, steps = 0.0, 0
+        if (model := self._released_start) is None:
+            origin = self._check_target_scale(y.shape[1], y_pub)
+            share, steps = self._releases_of_scale(budget, n_rows, y.shape[1], y_pub)
+        else:
+            self._target_map, origin = model._target_map, "those of the start"
+            if len(self._target_map.scale) != y.shape[1]:
+                raise ValueError(
+                    f"y has {y.shape[1]} targets per row and init {len(self._target_map.scale)}; pass the "
+                    "same ones."
+                )
         if share or steps:
             origin = "noisy"
         else:
