@@ -351,7 +351,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         )
 
     def _given_start(self) -> Array:
-        start = np.atleast_2d(super()._given_start())
+        start: Array = np.atleast_2d(super()._given_start())
         if start.shape[0] != len(self._target_map.scale):
             return start  # refused by its shape
         start = start / self._target_map.scale[:, np.newaxis]
