@@ -213,8 +213,8 @@ class HeadRows(RowsKey):
         return (
             all(one is another for one, another in zip(mine.passed, theirs.passed, strict=True))
             and mine.labels == theirs.labels
-            and (mine.dtype, mine.transaction.noise.needs_grid)
-            == (theirs.dtype, theirs.transaction.noise.needs_grid)
+            and mine.dtype == theirs.dtype
+            and mine.transaction.noise.needs_grid == theirs.transaction.noise.needs_grid
             and mine.table.device == theirs.table.device
             and mine.record is theirs.record
             and self.once == other.once
@@ -245,9 +245,8 @@ class LabelRows(RowsKey):
         table: Table = ArrayTable(np.empty((len(inputs.y), 0), inputs.dtype))
         if isinstance(inputs.table, PersonTable):
             table = inputs.table.holding(table)
-        source = table.private_rows(
-            inputs.y, UNCHANGED, inputs.dtype, exact=inputs.transaction.noise.needs_grid
-        )
+        exact = inputs.transaction.noise.needs_grid
+        source = table.private_rows(inputs.y, UNCHANGED, inputs.dtype, exact=exact)
         source.record = inputs.record
         return source
 
@@ -431,18 +430,14 @@ def finish(fitted: Any, planned: PlannedHead, W: Array, record: PerInstanceRecor
 
 
 def first_stage(head: Any, inputs: FitInputs) -> MapStage:
-    """The first release that learns the map, if there is any, from public facts.
-
-    A released head to continue from has its own map.
-    """
+    """The first release that learns the map, if there is any, from public facts; none for a released start."""
     if (model := head._released_start) is not None:
         return MapStage(HeadRows(inputs, model._row_map), Mapped(model._row_map), {}, {})
     known = inputs.X_known if inputs.X_scale is None else inputs.X_scale
     rules, columns, n_features = head._map_rules(inputs), None, inputs.table.shape[1]
     if rules.scales:
         # Unlabelled rows hold rare values. Scaled to spread 1, each would be a long entry of few rows.
-        rare = inputs.X_unlabeled is not None
-        columns = columns_of(known, centred=rules.centres_columns, balanced=rare)
+        columns = columns_of(known, centred=rules.centres_columns, balanced=inputs.X_unlabeled is not None)
     stage = _stage_with(head, inputs, columns)
     # A few public rows give a poor estimate of the spread of columns, and those that a classifier left out
     # perhaps one in other units.

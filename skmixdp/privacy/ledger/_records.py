@@ -41,7 +41,7 @@ def register_event(name: str) -> Callable[[_Kind], _Kind]:
 
 
 register_event("gaussian")(GaussianEvent)
-register_event("other")(OtherRelease)
+register_event("other_release")(OtherRelease)
 register_event("selection")(SelectionEvent)
 
 
