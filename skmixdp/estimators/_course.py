@@ -430,7 +430,7 @@ def finish(fitted: Any, planned: PlannedHead, W: Array, record: PerInstanceRecor
 
 
 def first_stage(head: Any, inputs: FitInputs) -> MapStage:
-    """The first release that learns the map, if there is any, from public facts; none for a released start."""
+    """The first release that learns the map, if there is any, from public facts; none for a given map."""
     if (model := head._released_start) is not None:
         return MapStage(HeadRows(inputs, model._row_map), Mapped(model._row_map), {}, {})
     known = inputs.X_known if inputs.X_scale is None else inputs.X_scale
