@@ -5,19 +5,35 @@ The estimators follow scikit-learn. Their attribute ``privacy_`` states the guar
 
 from ._utils import quiet_interrupts as quiet_interrupts  # isort: split
 
+from typing import TYPE_CHECKING
+
+from ._utils.registry import late_names
 from ._version import __version__ as __version__
 from .estimators import (
-    FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
     PrivatePipeline,
-    ZerothOrderDPClassifier,
-    ZerothOrderDPModuleClassifier,
     fit_many,
     load,
     private_pipeline,
     resumable,
 )
+
+if TYPE_CHECKING:
+    from .estimators import (
+        FirstOrderDPModuleClassifier,
+        ZerothOrderDPClassifier,
+        ZerothOrderDPModuleClassifier,
+    )
+else:
+    __getattr__, __dir__ = late_names(
+        __name__,
+        {
+            "FirstOrderDPModuleClassifier": "estimators",
+            "ZerothOrderDPClassifier": "estimators",
+            "ZerothOrderDPModuleClassifier": "estimators",
+        },
+    )
 
 __all__ = [
     "FirstOrderDPModuleClassifier",

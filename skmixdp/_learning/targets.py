@@ -15,7 +15,7 @@ from .._linear import row_norms
 from .._rows import BinCounts, Block, Contribution
 from ..components import BalancedSteps
 from ..components.protocols import FloatArray, Loss, PrivateQuery, PublicInfo, ReleasedArray, Rounds, Update
-from ..components.zeroth_order import clipped, scalars
+from ..components.scalars import clipped, scalars
 from ..privacy.accounting.budgets import Budget
 from .columns import certain_count, thinned, windows_of
 from .facts import Learner, Learning, sensitivity_of, share_for, warn_of_sufficient_public_rows

@@ -37,6 +37,7 @@ from .source import (
 from .sparse import SparseRows, check_indices
 from .streamed import RowFiles, StreamedRows, open_rows
 from .table import (
+    TABLE_TYPES,
     ArrayTable,
     check_classes,
     check_indicator,

@@ -164,6 +164,18 @@ class DaskTable(Table):
                 rows = np.asarray(computed, self._type)
             yield rows
 
+    @staticmethod
+    def lazily(X: Any, compute: Callable[[Array], Array], n_columns: int | None, dtype: Any) -> Any:
+        """A lazy Dask array of the results of ``compute`` on the chunks of another one.
+
+        ``n_columns`` is the width of the result; None is a flat one.
+        """
+        X = X.rechunk({1: -1})
+        if n_columns is None:
+            return X.map_blocks(compute, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))
+        chunks = (X.chunks[0], (n_columns,))
+        return X.map_blocks(compute, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype))
+
 
 def _computed(*delayed: Any) -> tuple[Any, ...]:
     """The results of tasks, with errors that quote no rows."""
@@ -183,18 +195,6 @@ def _without_quotes() -> Iterator[None]:
             f"a chunk of X cannot be computed ({type(error).__name__}, whose text is left out since it may "
             "quote rows); compute the array by itself to find out why."
         ) from None
-
-
-def lazily(X: Any, compute: Callable[[Array], Array], n_columns: int | None, dtype: Any) -> Any:
-    """A lazy Dask array of the results of ``compute`` on the chunks of another one.
-
-    ``n_columns`` is the width of the result; None is a flat one.
-    """
-    X = X.rechunk({1: -1})
-    if n_columns is None:
-        return X.map_blocks(compute, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))
-    chunks = (X.chunks[0], (n_columns,))
-    return X.map_blocks(compute, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype))
 
 
 @np.errstate(all="ignore")

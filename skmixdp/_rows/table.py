@@ -16,6 +16,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._linear import FloatArray
 from .._utils.frames import numeric_frame
+from .._utils.registry import Registry
 from .._utils.validation import CONVERSION_ERRORS, check_table, listed, n_distinct_rows, shown, sources_of
 from .memory import InMemoryRows, PassingRows
 from .row_map import RowMap
@@ -28,6 +29,11 @@ Array = NDArray[Any]
 
 #: Integer labels within a smaller range are looked up in a table, which is many times as fast.
 _FEW_VALUES = 2**12
+
+#: Types of tables of other libraries, by the class of what a user passes.
+TABLE_TYPES: Registry[Any] = Registry(
+    {"dask.array.Array": "_rows.dask:DaskTable", "torch.Tensor": "_rows.tensors:TorchTable"}
+)
 
 
 class ArrayTable(Table):
@@ -62,9 +68,8 @@ class ArrayTable(Table):
     def on_device(self, device: str) -> Table:
         if device == "cpu":
             return self
-        from .tensors import TorchTable
-
-        return TorchTable.of_array(self._X, device)
+        moved: Table = TABLE_TYPES["torch.Tensor"].of_array(self._X, device)
+        return moved
 
 
 def check_private_rows(estimator: Any, X: Any, *, minimum: int = 2, reset: bool = True) -> Table:
@@ -105,14 +110,10 @@ def special_table(X: Any) -> Table | None:
         return SparseTable(X)
     if isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "biuf":
         return StreamedTable([array_shard("X", (X.shape, X.dtype), lambda: X)])
-    if is_a(X, "dask.array", "Array"):
-        from .dask import DaskTable
-
-        return DaskTable(X)
-    if is_a(X, "torch", "Tensor"):
-        from .tensors import TorchTable
-
-        return TorchTable(X)
+    for name in TABLE_TYPES:
+        if is_a(X, *name.rsplit(".", 1)):
+            table: Table = TABLE_TYPES[name](X)
+            return table
     return None
 
 

@@ -221,6 +221,25 @@ class TorchTable(Table):
             warnings.filterwarnings("ignore", message=".*not writable", category=UserWarning)
             return cls(torch.from_numpy(np.ascontiguousarray(X)), torch.device(device))
 
+    @staticmethod
+    def device_name(device: Any) -> str:
+        """The name of a torch device, ``"cpu"`` for the processor.
+
+        A ValueError tells that there is none, or none that knows float64.
+        """
+        try:
+            place = torch.empty(0, device=device, dtype=torch.float64).device
+        # The type of the error differs from device to device.
+        except (RuntimeError, TypeError, AssertionError, *CONVERSION_ERRORS):
+            place = None
+        if place is None or place.type not in _KINDS:
+            here = [*(f"'cuda:{number}'" for number in range(torch.cuda.device_count())), "'cpu'", "'auto'"]
+            raise ValueError(
+                f"device={shown(device)} is none that torch has here and that knows float64; pass one of "
+                f"{', '.join(here)}."
+            )
+        return "cpu" if place.type == "cpu" else str(torch.device(device))
+
     def on_device(self, device: str) -> "TorchTable":
         place = torch.device(device)
         return TorchTable(self._X.cpu() if place.type == "cpu" else self._X, place)
@@ -266,25 +285,6 @@ def mapped(X: torch.Tensor, row_map: RowMap, dtype: torch.dtype, device: torch.d
         for taken in row_slices(len(X), _MAPPED_ROWS):
             rows[taken] = row_map(X[taken].to(device), np.float64)
     return rows
-
-
-def device_name(device: Any) -> str:
-    """The name of a torch device, ``"cpu"`` for the processor.
-
-    A ValueError tells that there is none, or none that knows float64.
-    """
-    try:
-        place = torch.empty(0, device=device, dtype=torch.float64).device
-    # The type of the error differs from device to device.
-    except (RuntimeError, TypeError, AssertionError, *CONVERSION_ERRORS):
-        place = None
-    if place is None or place.type not in _KINDS:
-        here = [*(f"'cuda:{number}'" for number in range(torch.cuda.device_count())), "'cpu'", "'auto'"]
-        raise ValueError(
-            f"device={shown(device)} is none that torch has here and that knows float64; pass one of "
-            f"{', '.join(here)}."
-        )
-    return "cpu" if place.type == "cpu" else str(torch.device(device))
 
 
 def is_processor(device: torch.device) -> bool:

@@ -62,6 +62,9 @@ class Algorithm(BaseEstimator, ABC):  # type: ignore[misc]
     #: The allowed values of each parameter.
     _allowed: ClassVar[Mapping[str, tuple[Allowed, ...]]] = {}
 
+    #: Whether a plan for a given number of releases may have some before its steps.
+    admits_releases: ClassVar[bool] = True
+
     def recipe(self, info: PublicInfo, options: Options) -> Recipe:
         """The recipe of this algorithm for one fit, after checking the parameters.
 

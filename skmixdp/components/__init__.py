@@ -1,5 +1,8 @@
 """Swappable pieces of algorithms, one family per file; ``protocols`` holds their interfaces."""
 
+from typing import TYPE_CHECKING
+
+from .._utils.registry import late_names
 from .clipping import (
     AutomaticClip,
     GradientQuery,
@@ -9,8 +12,6 @@ from .clipping import (
     PublicQuantileClip,
     deviation_norms,
 )
-from .dope import DopeQuery
-from .gep import GepQuery
 from .steps import BalancedSteps, DecayingSteps, FullBatch, PoissonBatch
 from .subspaces import FullSpace, PublicSubspace
 from .updates import (
@@ -26,7 +27,23 @@ from .updates import (
     project_on_ball,
 )
 from .weighting import ConstantWeight, ConvexWeight, CosineWeight, CouplingWeight, SampleWeight
-from .zeroth_order import CandidateQuery, PublicDirections, RandomDirections, TwoPointQuery
+
+if TYPE_CHECKING:
+    from .dope import DopeQuery
+    from .gep import GepQuery
+    from .zeroth_order import CandidateQuery, PublicDirections, RandomDirections, TwoPointQuery
+else:
+    __getattr__, __dir__ = late_names(
+        __name__,
+        {
+            "CandidateQuery": "zeroth_order",
+            "DopeQuery": "dope",
+            "GepQuery": "gep",
+            "PublicDirections": "zeroth_order",
+            "RandomDirections": "zeroth_order",
+            "TwoPointQuery": "zeroth_order",
+        },
+    )
 
 __all__ = [
     "SGD",

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._linear import FloatArray
-from .protocols import PrivateQuery, ReleasedArray, Rounds, StepContext
+from .protocols import PrivateQuery, Rounds, StepContext
 from .public import Probe, PublicView, RandomSource
+from .scalars import clipped, scalars
 
 #: One vector of the model's parameters, and several.
 Vector = Any
@@ -264,14 +265,3 @@ def public_gradients(ctx: StepContext, n_batches: int, batch_size: int | None) -
     order = np.argsort(ctx.noise.uniform((n_rows,)))
     size = n_rows // n_batches if batch_size is None else batch_size
     return ctx.view.batch_gradients([order[j * size : (j + 1) * size] for j in range(n_batches)])
-
-
-def clipped(values: FloatArray, bound: float, missing: float = 0.0) -> FloatArray:
-    """Values (rows, m) clipped to ``[-bound, bound]``, in float64; NaN becomes ``missing``."""
-    values = np.nan_to_num(values.astype(np.float64), nan=missing, posinf=bound, neginf=-bound)
-    return np.clip(values, -bound, bound, out=values)
-
-
-def scalars(bound: float, count: int, share: float) -> ReleasedArray:
-    """The released array of ``count`` sums, with terms of at most ``bound`` in absolute value."""
-    return ReleasedArray(math.nextafter(bound * math.sqrt(count), math.inf), share)

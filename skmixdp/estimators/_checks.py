@@ -10,7 +10,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._linear import Loss
-from .._rows import RowFiles, Table, TargetMap, check_classes, check_indices, encode_labels, from_device
+from .._rows import (
+    TABLE_TYPES,
+    RowFiles,
+    Table,
+    TargetMap,
+    check_classes,
+    check_indices,
+    encode_labels,
+    from_device,
+)
 from .._utils.frames import numeric_frame
 from .._utils.validation import (
     CONVERSION_ERRORS,
@@ -165,13 +174,14 @@ def check_device(device: Any) -> str | None:
     if isinstance(device, str) and device in ("auto", "cpu"):
         return None if device == "auto" else device
     try:
-        from .._rows.tensors import device_name
+        tensors = TABLE_TYPES["torch.Tensor"]
     except ModuleNotFoundError as error:
         raise ImportError(
             f"device={shown(device)} needs the torch package; install skmixdp[features], or pass "
             "device='auto'."
         ) from error
-    return device_name(device)
+    name: str = tensors.device_name(device)
+    return name
 
 
 # -- classes ---------------------------------------------------------------------------------

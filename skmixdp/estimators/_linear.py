@@ -48,7 +48,7 @@ from ..privacy.units import units_of
 from ._base import PrivateEstimator
 from ._checks import CheckTarget, check_device, check_sample_weight, collect_public, public_facts, public_rows
 from ._course import FitInputs, Mapped, MapRules, PlannedHead
-from ._exports import to_onnx
+from ._exports import EXPORTERS
 from ._fit import FitData, members
 from ._outputs import head_outputs
 
@@ -523,7 +523,7 @@ class LinearHead(PrivateEstimator):
         The model does not check its input: a row with NaN gives NaN where ``predict`` raises an error.
         """
         check_is_fitted(self)
-        return to_onnx(self, dtype)
+        return EXPORTERS["onnx"](self, dtype)
 
     def to_sklearn(self) -> Any:
         """The fitted estimator as a scikit-learn pipeline that needs no skmixdp.
@@ -548,9 +548,7 @@ class LinearHead(PrivateEstimator):
         The pipeline is for predictions. Do not fit it again: scikit-learn's ``fit`` gives no privacy.
         """
         check_is_fitted(self)
-        from ._exports.sklearn_model import to_sklearn  # it imports much of scikit-learn
-
-        return to_sklearn(self)
+        return EXPORTERS["sklearn"](self)
 
     def _outputs(self, X: Any) -> Array:
         """Outputs (n, k) of the fitted head."""

@@ -9,7 +9,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._rows import RowMap, finite_rows, header, implicit_products, implicit_rows, scaled_first, special_table
+from .._rows import (
+    TABLE_TYPES,
+    RowMap,
+    finite_rows,
+    header,
+    implicit_products,
+    implicit_rows,
+    scaled_first,
+    special_table,
+)
 from .._utils.validation import rows_to_transform
 
 Array = NDArray[Any]
@@ -49,12 +58,10 @@ def _checked(outputs: Array) -> Array:
 def lazy_result(estimator: Any, method: str, X: Any, n_columns: int | None, dtype: Any = np.float64) -> Any:
     """The result of a method for Dask rows, as a lazy Dask array."""
     check_is_fitted(estimator)
-    from .._rows.dask import lazily
-
     validate_data(estimator, X, reset=False, skip_check_array=True)
     light = copy.copy(estimator)  # workers need no ledger
     light.ledger = None
-    return lazily(X, getattr(light, method), n_columns, dtype)
+    return TABLE_TYPES["dask.array.Array"].lazily(X, getattr(light, method), n_columns, dtype)
 
 
 def _dense_outputs(estimator: Any, X: Array) -> Array:

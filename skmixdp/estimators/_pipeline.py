@@ -16,7 +16,7 @@ from ..privacy.ledger._charging import refuse_beyond_budget
 from ..privacy.notebook import GuaranteeBoxMixin, guarantee_box
 from ..privacy.report import first_line, html_line
 from ._base import PrivateEstimator
-from ._exports import save, to_onnx
+from ._exports import EXPORTERS, save
 
 #: What transformers read of the private rows.
 _COLUMNS = "the number and the names of the columns before preprocessing"
@@ -207,7 +207,7 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
             For steps that have no form in ONNX, such as hashed words. The error names them.
         """
         check_is_fitted(self)
-        return to_onnx(self, dtype)
+        return EXPORTERS["onnx"](self, dtype)
 
     def to_sklearn(self) -> Any:
         """The fitted pipeline with classes of scikit-learn and functions of NumPy and pandas alone.
@@ -229,9 +229,7 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
             For steps of other libraries or of your own, which the error names.
         """
         check_is_fitted(self)
-        from ._exports.sklearn_model import to_sklearn  # it imports much of scikit-learn
-
-        return to_sklearn(self)
+        return EXPORTERS["sklearn"](self)
 
     def _known_leaks(self) -> tuple[str, ...]:
         """What steps are known to learn from private rows without a budget."""

@@ -15,7 +15,7 @@ from .._learning.facts import Learner
 from .._learning.targets import TARGET_RELEASES, ZEROS, bound_shares, noisy_targets, target_share
 from .._linear import SquaredLoss
 from .._rows import TargetMap, check_targets, is_dask, labels_of
-from ..algorithms import BY_NAME, Algorithm, ModelMix
+from ..algorithms import BY_NAME, Algorithm
 from ..algorithms.auto import AutoRegression
 from ..privacy.accounting.budgets import Budget
 from ._checks import check_target_map, collect_public
@@ -143,7 +143,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
     """
 
     #: Shrinkage towards the public fit loses accuracy for squared loss, so "auto" is another algorithm here.
-    _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = {**BY_NAME, "auto": AutoRegression}
+    _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = BY_NAME | {"auto": AutoRegression}
     _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "_target_map", "_flat")
 
     _: KW_ONLY
@@ -294,10 +294,9 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         if self.batch_size is None and budget.is_divisible:
             share, steps = target_share(budget.mu, n_rows, n_targets), 0
         else:
-            # One public row would change the plan once the scale is known. Releases that are not mixed have
-            # no place in the plan of ModelMix.
+            # One public row would change the plan once the scale is known.
             enough = budget.n_steps is None or budget.n_steps >= _FEWEST_STEPS
-            possible = enough and y_pub is None and not isinstance(self._chosen_algorithm(), ModelMix)
+            possible = enough and y_pub is None and self._chosen_algorithm().admits_releases
             share, steps = 0.0, TARGET_RELEASES if possible else 0
         if not (share or steps):
             self._warn_of_unknown_scale("is unknown")

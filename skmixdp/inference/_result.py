@@ -10,6 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from .._utils.registry import DISPLAYS
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -100,7 +102,7 @@ class InferenceResult:
 
     def adjusted_pvalues(self) -> pd.Series:
         """P-values adjusted for testing all slopes, by the method of Holm (1979); NaN for intercepts."""
-        slopes = self.pvalues[self._slopes].dropna().sort_values()
+        slopes = self.pvalues[self.slopes].dropna().sort_values()
         steps = slopes * np.arange(len(slopes), 0, -1)
         return steps.cummax().clip(upper=1.0).reindex(self.params.index)
 
@@ -146,7 +148,7 @@ class InferenceResult:
         if self.family != "logistic":
             raise ValueError("odds ratios need family='logistic', and this is family='gaussian'; use params.")
         table = pd.concat([self.params.rename("odds_ratio"), self.conf_int(confidence)], axis=1)
-        return table[self._slopes].apply(np.exp)
+        return table[self.slopes].apply(np.exp)
 
     def summary(self) -> pd.DataFrame:
         """All numbers in a table, one row for each coefficient.
@@ -185,25 +187,12 @@ class InferenceResult:
         matplotlib Axes
             The axes with the plot.
         """
-        from ..inspection._style import OKABE_ITO, axes, plain_axes
-
-        ax = axes(ax)
-        drawn = self._slopes & self.identified
-        interval, places = self.conf_int()[drawn], np.arange(int(drawn.sum()))[::-1]
-        ax.axvline(0, color="0.6", linewidth=0.8)
-        ax.hlines(places, interval["low"], interval["high"], color=OKABE_ITO[0], linewidth=2)
-        ax.plot(self.params[drawn], places, "o", color=OKABE_ITO[0])
-        names = [
-            ": ".join(map(str, each)) if isinstance(each, tuple) else str(each) for each in interval.index
-        ]
-        ax.set_yticks(places, names)
-        ax.set_xlabel("log-odds per unit" if self.family == "logistic" else "effect per unit")
-        ax.set_title(f"{self.confidence:.0%} confidence intervals, noise included")
-        plain_axes(ax)
-        return ax
+        drawn: Axes = DISPLAYS["coefficients"](self, ax)
+        return drawn
 
     @property
-    def _slopes(self) -> pd.Series:
+    def slopes(self) -> pd.Series:
+        """Whether each coefficient is a slope, and not the constant."""
         terms = self.params.index.get_level_values(-1)
         return pd.Series(terms != INTERCEPT, self.params.index)
 

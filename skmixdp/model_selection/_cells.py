@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from .._utils.registry import DISPLAYS
 from .._utils.validation import FLAG, PROBABILITY, check
 from ..privacy import PrivacyReport
 from ..privacy.report import counted
@@ -168,9 +169,7 @@ class Evaluation:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw by :class:`~skmixdp.inspection.EvaluationDisplay`, on ``ax`` or a new figure."""
-        from ..inspection import EvaluationDisplay
-
-        return EvaluationDisplay.from_evaluation(self, ax=ax)
+        return DISPLAYS["evaluation"].from_evaluation(self, ax=ax)
 
     @property
     def _terms(self) -> str:

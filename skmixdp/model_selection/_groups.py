@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._engine.transaction import Transaction
 from .._learning.noisy_sums import noisy_histograms
+from .._utils.registry import DISPLAYS
 from .._utils.validation import shown
 from ..privacy import PrivacyReport
 from ..privacy.units import Units
@@ -105,9 +106,7 @@ class GroupedEvaluation:
         ValueError
             For a metric that the evaluation does not have.
         """
-        from ..inspection import EvaluationDisplay
-
-        return EvaluationDisplay.from_groups(self, metric, ax=ax)
+        return DISPLAYS["evaluation"].from_groups(self, metric, ax=ax)
 
     def __str__(self) -> str:
         table = self.summary()

@@ -64,6 +64,7 @@ class ModelMix(Algorithm):
     width: float | str = "auto"
     linf_split: int = 1
 
+    admits_releases: ClassVar = False  # they would not be mixed
     _allowed: ClassVar = {"width": (WIDTH, "auto"), "linf_split": (COUNT,)}
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:

@@ -1,6 +1,16 @@
 """Fitted estimators as files and as objects of other libraries."""
 
-from .onnx_model import to_onnx
+from typing import Any
+
+from ..._utils.registry import Registry
 from .saving import load, load_with_note, model_bytes, save
 
-__all__ = ["load", "load_with_note", "model_bytes", "save", "to_onnx"]
+#: What writes a fitted estimator as a model of another library.
+EXPORTERS: Registry[Any] = Registry(
+    {
+        "onnx": "estimators._exports.onnx_model:to_onnx",
+        "sklearn": "estimators._exports.sklearn_model:to_sklearn",
+    }
+)
+
+__all__ = ["EXPORTERS", "load", "load_with_note", "model_bytes", "save"]

@@ -9,7 +9,8 @@ from skmixdp._rows import Block, InMemoryRows
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import PoissonBatch, PublicDirections, RandomDirections, TwoPointQuery
 from skmixdp.components.protocols import StepContext
-from skmixdp.components.zeroth_order import clipped, public_gradients
+from skmixdp.components.scalars import clipped
+from skmixdp.components.zeroth_order import public_gradients
 from skmixdp.privacy import NoiseSource
 from tests.conftest import make_problem, train
 from tests.rounding import assert_close, assert_relative

@@ -274,7 +274,7 @@ def test_rows_stay_on_the_device_and_the_report_names_it():
 
 
 def test_the_report_names_another_device(monkeypatch, on_tensors):
-    monkeypatch.setattr(torch_table, "device_name", lambda device: device)
+    monkeypatch.setattr(TorchTable, "device_name", lambda device: device)
     clf = fitted(device="cpu:0")
     assert set(on_tensors) == {"cpu:0"}
     assert "computed on" in str(clf.privacy_) and "cpu:0; the noise is added on the processor" in str(
@@ -284,7 +284,7 @@ def test_the_report_names_another_device(monkeypatch, on_tensors):
 
 
 def test_heads_on_different_devices_do_not_share_rows(monkeypatch, on_tensors):
-    monkeypatch.setattr(torch_table, "device_name", lambda device: device)
+    monkeypatch.setattr(TorchTable, "device_name", lambda device: device)
     heads = [
         MixedDPLogisticRegression(n_steps=2, random_state=0, device=device) for device in ("auto", "cpu:0")
     ]
@@ -329,7 +329,7 @@ def test_a_device_that_is_not_there_is_refused_in_one_sentence(tmp_path, kind, d
 )
 def test_what_a_device_cannot_hold_or_do_is_refused(monkeypatch, rows, parameters, message):
     pytest.importorskip("opendp")
-    monkeypatch.setattr(torch_table, "device_name", lambda device: device)
+    monkeypatch.setattr(TorchTable, "device_name", lambda device: device)
     clf = MixedDPLogisticRegression(device="cpu:0", **parameters)
     with pytest.raises(ValueError, match=message) as refused:
         clf.fit(rows, Y, X_pub=X[:50], y_pub=Y[:50])

@@ -1,0 +1,19 @@
+"""Sums of clipped numbers: the clip of a few numbers per row, and the sensitivity of their sums."""
+
+import math
+
+import numpy as np
+
+from .._linear import FloatArray
+from .protocols import ReleasedArray
+
+
+def clipped(values: FloatArray, bound: float, missing: float = 0.0) -> FloatArray:
+    """Values (rows, m) clipped to ``[-bound, bound]``, in float64; NaN becomes ``missing``."""
+    values = np.nan_to_num(values.astype(np.float64), nan=missing, posinf=bound, neginf=-bound)
+    return np.clip(values, -bound, bound, out=values)
+
+
+def scalars(bound: float, count: int, share: float) -> ReleasedArray:
+    """The released array of ``count`` sums, with terms of at most ``bound`` in absolute value."""
+    return ReleasedArray(math.nextafter(bound * math.sqrt(count), math.inf), share)
