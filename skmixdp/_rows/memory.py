@@ -123,7 +123,8 @@ class InMemoryRows(PrivateRows):
         products: list[Products] = []
         for request in requests:
             kept_bytes = len(request.query.points) * self.n_rows * self._X.itemsize
-            if request.query.n_fixed == 0 or request.batch.mask is not None or kept_bytes > _KEPT_BYTES:
+            repeats = request.query.n_fixed > 0 and request.run is not None
+            if not repeats or request.batch.mask is not None or kept_bytes > _KEPT_BYTES:
                 products.append((request.query.points, None))
                 continue
             kept = self._kept.setdefault(request.run, FixedProducts(self.n_rows, self._X.dtype))

@@ -68,7 +68,7 @@ def squared_losses(passes, n_rows):
     """mu squared of each row, from the sums over the data sets with and without it."""
     squares = np.zeros(n_rows)
     for _, sums, request, query, scales in passes:
-        plain = replace(request, observe=None, points=query.points, contribute=query.contribute)
+        plain = replace(request, observe=None, query=query)
         (whole,) = present(sums([plain]))
         for i in range(n_rows):
             (rest,) = present(sums([replace(plain, batch=Batch(np.arange(n_rows) != i, 1.0))]))
