@@ -13,6 +13,7 @@ from .._engine.transaction import Transaction
 from .._learning.noisy_sums import noisy_histograms
 from .._utils.registry import DISPLAYS
 from .._utils.validation import shown
+from ..preprocessing._cells import listed, text_of
 from ..privacy import PrivacyReport
 from ..privacy.units import Units
 from ._cells import NoisyCells
@@ -142,23 +143,24 @@ class Parts:
                 "by needs by_values, the list of groups, which must not be read from private rows."
             )
         names = list(values) if isinstance(values, (list, tuple, np.ndarray)) else []
-        if not names or len(set(map(str, names))) < len(names) or OTHER in names:
+        places = {text_of(name): place for place, name in enumerate(names)}
+        if not names or len(places) < len(names) or OTHER in places or None in places:
             raise ValueError(
-                f"by_values={shown(values)} must be a list of different groups, without {OTHER!r}, which is "
-                "the name of all others."
+                f"by_values={shown(values)} must be a list of different groups, none missing, without "
+                f"{OTHER!r}, which is the name of all others."
             )
         if isinstance(by, str):
             if by not in getattr(X, "columns", ()):
                 raise ValueError(f"by={by!r} is no column of X; pass its name, or the group of each row.")
             by = X[by]
-        held = np.asarray(by, dtype=object)
+        shape = np.asarray(by, dtype=object).shape
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        if held.shape != (n_rows,):
+        if shape != (n_rows,):
             raise ValueError(
-                f"by has shape {held.shape} and X {n_rows} rows; pass a flat array of one group for each row."
+                f"by has shape {shape} and X {n_rows} rows; pass a flat array of one group for each row."
             )
-        places = {_key(name): place for place, name in enumerate(names)}
-        codes = np.array([places.get(_key(value), len(names)) for value in held.tolist()], np.intp)
+        # One odd cell may choose the type of the column, and so how the others are spelt.
+        codes = np.array([places.get(text_of(cell), len(names)) for cell in listed(by)], np.intp)
         return cls(codes, (*names, OTHER))
 
     @property
@@ -192,12 +194,3 @@ class Parts:
                 unknown.append(name)
             found[name] = evaluation(cells, report)
         return GroupedEvaluation(found, tuple(unknown), report)
-
-
-def _key(value: Any) -> Any:
-    """What a group is compared by: numbers of any type by their value, all else as text."""
-    if isinstance(value, (bool, np.bool_)):
-        return str(bool(value))
-    if isinstance(value, (int, float, np.integer, np.floating)):
-        return float(value)
-    return str(value)

@@ -74,6 +74,7 @@ _FRAMES = "tests/property/test_encoded_frames.py::"
 _ENCODER = "tests/unit/preprocessing/test_table_encoder.py::"
 _DOCUMENTS = "tests/unit/test_documents.py::test_the_first_line_says_no_guarantee_and_names_the_leak"
 _BESIDE_FITS = "tests/sklearn/test_persons.py::"
+_GROUPS = "tests/unit/model_selection/test_groups.py::"
 _EVALUATED = "tests/property/test_evaluation_sensitivity.py::"
 _SEARCHES = "tests/faults/test_resumed_searches.py::"
 _MIXED = "tests/unit/privacy/test_modelmix.py::"
@@ -2243,6 +2244,14 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "plan.terms.event(plan.trials, plan.fit_epsilon)",
         "plan.terms.event(1, plan.fit_epsilon)",
         _SEARCH + "TestLedger::test_one_charge_of_the_whole",
+    ),
+    _sabotage(
+        "groups as the type of their column spells them",
+        "A single word makes texts of a column, and all rows change the group in which they are evaluated.",
+        "Parts.of",
+        "text_of(cell)",
+        "cell",
+        _GROUPS + "test_an_odd_group_leaves_all_others_where_they_are[x-declared0]",
     ),
     _sabotage(
         "cells of targets by the private ones",

@@ -7,6 +7,7 @@ import pytest
 from scipy.special import expit
 
 from skmixdp.model_selection import GroupedEvaluation, private_evaluation
+from skmixdp.model_selection._groups import Parts
 from tests.given_models import GivenPredictions, GivenScores
 from tests.replay import compare, seen
 
@@ -81,6 +82,28 @@ def test_one_row_moves_one_cell_of_one_group(monkeypatch):
         compare(one, seen(monkeypatch, lambda calls, path=path: evaluated(*path), one), 0)
 
 
+@pytest.mark.parametrize("declared", [[0, 1, 2], ["0", "1", "2"], [0.0, np.int8(1), "2.0"]])
+@pytest.mark.parametrize(
+    "odd", [0.5, True, "x", None, 2**70, pd.NaT, b"1", [1], pd.Timestamp(0), "\ud800", np.float32(0.1)]
+)
+def test_an_odd_group_leaves_all_others_where_they_are(odd, declared):
+    """Whatever type it gives the column: objects, or texts as in a file."""
+    cells = [i % 3 for i in range(20)]
+    expected = Parts.of(np.empty((20, 1)), cells, declared).codes
+    assert expected.tolist() == cells
+    columns = [[*cells, odd], pd.Series([*cells, odd], dtype=object)]
+    columns.append(pd.Series([*map(str, cells), str(odd)], dtype=object))
+    if isinstance(odd, float | bool):
+        columns += [np.array([*cells, odd]), pd.Series([*cells, odd]).astype("Float64")]
+    for column in columns:
+        assert np.array_equal(Parts.of(np.empty((21, 1)), column, declared).codes[:20], expected)
+
+
+def test_truth_values_are_the_same_group_however_they_are_spelt():
+    for column in ([True, False], np.array([1, 0]), ["True", "false"], pd.array([True, False]), ["1", "0.0"]):
+        assert Parts.of(np.empty((2, 1)), column, [True, False]).codes.tolist() == [0, 1]
+
+
 def test_persons_in_several_groups_add_their_shares():
     """Two rows in two groups: half a person in each."""
     P, y, _ = problem(n=4000)
@@ -120,6 +143,8 @@ def test_a_column_a_regression_and_several_classes():
         ({"by": None}, "by_values needs by"),
         ({"by_values": []}, r"by_values=\[\]"),
         ({"by_values": ["a", "a"]}, "different groups"),
+        ({"by_values": [1, "1.0"]}, "different groups"),
+        ({"by_values": ["a", None]}, "none missing"),
         ({"by_values": ["other"]}, "'other'"),
         ({"by_values": "abc"}, "by_values='abc'"),
         ({"by": ["a"]}, r"by has shape \(1,\)"),
