@@ -6,7 +6,14 @@ from typing import Any
 from sklearn.preprocessing import Normalizer
 
 from .._utils.numerics import own_state
-from .._utils.validation import CONVERSION_ERRORS, FLAG, check, check_params, refusal_of
+from .._utils.validation import (
+    CONVERSION_ERRORS,
+    FLAG,
+    check,
+    check_params,
+    refusal_of,
+    with_float_columns,
+)
 
 
 class RowNormalizer(Normalizer):  # type: ignore[misc]
@@ -36,7 +43,8 @@ class RowNormalizer(Normalizer):  # type: ignore[misc]
     Notes
     -----
     *Guarantee*: ``fit`` keeps the number of columns and their names alone, and ``transform`` may
-    be called without it. What one row becomes depends on no other row.
+    be called without it. What one row becomes depends on no other row: columns of numbers in a data frame
+    count as float64, whatever their types.
 
     The estimators scale rows themselves (``normalize=True``).
 
@@ -76,7 +84,7 @@ class RowNormalizer(Normalizer):  # type: ignore[misc]
         check_params(self, {"norm": ("l1", "l2", "max"), "copy": (FLAG,)})
         check("copy", options.get("copy"), FLAG, None)
         try:
-            return method(X, **options)
+            return method(with_float_columns(X), **options)
         except CONVERSION_ERRORS as error:
             refusal = refusal_of(self, X, type(self).__name__, error)
         raise refusal

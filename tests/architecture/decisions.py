@@ -100,7 +100,6 @@ ALLOWED = {
     "_utils/validation.py::_holds_dates": (1, "refusal"),
     "_utils/validation.py::_holds_text": (1, "refusal"),
     "_utils/validation.py::n_distinct_rows": (4, "repeats"),
-    "model_selection/_groups.py::Parts.of": (1, "public"),
     "model_selection/_cells.py::_on_simplex": (1, "released"),
     "model_selection/_cells.py::Evaluation.__str__": (1, "released"),
     "model_selection/_one_vs_rest.py::OneVsRestEvaluation.log_loss": (1, "public"),
