@@ -3,6 +3,7 @@
 Each error is one sentence that names the remedy.
 """
 
+import math
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -247,6 +248,13 @@ def encode_labels(
         raise ValueError(
             f"{name} holds {kinds[0]} and {source} holds {kinds[1]}; write all labels in one way, as numbers "
             "or as text."
+        )
+    # One fraction makes pandas and NumPy hold all labels as floats, in which long integers are equal.
+    exact = 2 / float(np.finfo(y.dtype).eps) if y.dtype.kind == "f" else math.inf
+    if kinds[1] == "numbers" and any(abs(label) >= exact for label in classes.tolist()):
+        raise ValueError(
+            f"{name} holds numbers of {y.dtype}, in which different labels as large as those of {source} are "
+            "equal; pass integers or strings."
         )
     # As Python objects, so that True is 1 and "1" is not.
     places = {label: place for place, label in enumerate(classes.tolist())}

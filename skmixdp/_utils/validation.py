@@ -265,7 +265,7 @@ def is_single(X: Any) -> bool:
 
 
 def with_float_columns(X: Any) -> Any:
-    """A data frame of pandas or polars whose columns of numbers are float64; anything else as it is.
+    """A table of pandas, polars or pyarrow whose columns of numbers are float64; anything else as it is.
 
     Columns of truth values, text, dates and objects stay as they are.
     """
@@ -279,6 +279,12 @@ def with_float_columns(X: Any) -> Any:
         import polars as pl
 
         X = X.with_columns((pl.selectors.integer() | pl.selectors.float()).cast(pl.Float64))
+    elif hasattr(X, "column_names"):
+        import pyarrow as pa
+
+        for place, field in enumerate(X.schema):
+            if pa.types.is_integer(field.type) or pa.types.is_floating(field.type):
+                X = X.set_column(place, field.name, X.column(place).cast(pa.float64(), safe=False))
     return X
 
 

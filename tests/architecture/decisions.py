@@ -80,7 +80,7 @@ ALLOWED = {
     "_learning/weights.py::noisy_scale": (4, "released"),
     "estimators/_checks.py::encode_classes": (4, "classes"),
     "estimators/_checks.py::check_same_numbering": (5, "refusal"),
-    "_rows/table.py::encode_labels": (4, "refusal"),
+    "_rows/table.py::encode_labels": (5, "refusal"),
     "estimators/_modules/directions.py::Direction.largest_entry": (1, "released"),
     "estimators/_modules/forward.py::ModuleParameters.hold": (1, "released"),
     "estimators/_modules/forward.py::ModuleParameters.can_move": (2, "released"),

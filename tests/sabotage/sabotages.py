@@ -74,7 +74,7 @@ _FRAMES = "tests/property/test_encoded_frames.py::"
 _ENCODER = "tests/unit/preprocessing/test_table_encoder.py::"
 _DOCUMENTS = "tests/unit/test_documents.py::test_the_first_line_says_no_guarantee_and_names_the_leak"
 _BESIDE_FITS = "tests/sklearn/test_persons.py::"
-_GROUPS = "tests/unit/model_selection/test_groups.py::"
+_PARTS = "tests/unit/model_selection/test_groups.py::"
 _EVALUATED = "tests/property/test_evaluation_sensitivity.py::"
 _SEARCHES = "tests/faults/test_resumed_searches.py::"
 _MIXED = "tests/unit/privacy/test_modelmix.py::"
@@ -2251,7 +2251,31 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "Parts.of",
         "text_of(cell)",
         "cell",
-        _GROUPS + "test_an_odd_group_leaves_all_others_where_they_are[x-declared0]",
+        _PARTS + "test_an_odd_group_leaves_all_others_where_they_are[x-declared0]",
+    ),
+    _sabotage(
+        "rows of a frame scaled in the precision of its columns",
+        "One private cell chooses whether all other rows are scaled in single or in double precision.",
+        "RowNormalizer._without_quotes",
+        "with_float_columns(X)",
+        "X",
+        "tests/property/test_types_of_numbers.py::test_other_rows_keep_their_bits[pandas-rows]",
+    ),
+    _sabotage(
+        "columns of pyarrow in the type that they have",
+        "One private cell chooses in which precision a wrapped transformer computes all other rows.",
+        "with_float_columns",
+        "pa.types.is_integer(field.type) or pa.types.is_floating(field.type)",
+        "pa.types.is_integer(field.type)",
+        "tests/property/test_types_of_numbers.py::test_other_rows_keep_their_bits[pyarrow-unit]",
+    ),
+    _sabotage(
+        "long labels that are held as floats",
+        "One fraction among long labels makes floats of all, and rows of one class count as another.",
+        "encode_labels",
+        "abs(label) >= exact",
+        "abs(label) > math.inf",
+        "tests/unit/utils/test_validation.py::test_labels_that_floats_cannot_tell_apart_are_refused[float64]",
     ),
     _sabotage(
         "cells of targets by the private ones",

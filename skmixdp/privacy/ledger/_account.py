@@ -231,7 +231,7 @@ class Account:
                 )
                 if cost
             ]
-            return max(0, math.floor(min(left)))
+            return max(0, math.floor(min(2**53, *left)))  # of tiny costs, infinitely many
         return self._rule(event, self.neighboring or NEIGHBORING[0]).repetitions(self.total, event)
 
     @property

@@ -55,6 +55,13 @@ def test_epsilons_and_deltas_add_up(release, fits):
     assert len(dataset.charges()) == fits and dataset.spent == pytest.approx(fits * release.epsilon)
 
 
+def test_a_tiny_release_is_charged():
+    dataset, tiny = people(), OtherRelease(5e-324)
+    assert dataset.fits_left(event=tiny) == 2**53
+    dataset.charge(tiny, **ADD)
+    assert len(dataset.charges()) == 1
+
+
 def test_without_a_reserved_part_they_are_refused():
     dataset = people(others=None)
     with pytest.raises(BudgetExceededError, match="others="):

@@ -29,3 +29,17 @@ def test_labels_of_every_type_are_looked_up(dtype):
     np.testing.assert_array_equal(encode_labels(largest, np.sort(largest), "y", private=True), [1, 0])
     with pytest.raises(ValueError, match=r"^y holds numbers and classes holds text"):
         encode_labels(y, np.array(["0", "1"]), "y", private=True)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_labels_that_floats_cannot_tell_apart_are_refused(dtype):
+    """One fraction among long labels makes floats of all, and different ones equal."""
+    longest = int(2 / np.finfo(dtype).eps)
+    classes = np.array([1, longest, longest + 1])
+    y = np.tile(classes, 3)
+    np.testing.assert_array_equal(encode_labels(y, classes, "y", private=True), [0, 1, 2] * 3)
+    with pytest.raises(ValueError, match=f"y holds numbers of {np.dtype(dtype)}, .*pass integers or strings"):
+        encode_labels(y.astype(dtype), classes, "y", private=True)
+    shorter = np.array([1, longest - 2, longest - 1])
+    held = np.tile(shorter, 3).astype(dtype)
+    np.testing.assert_array_equal(encode_labels(held, shorter, "y", private=True), [0, 1, 2] * 3)
