@@ -32,8 +32,9 @@ _BINS = (64, 32)
 #: Half the width of the last histogram, in spreads.
 _REACH = 4.0
 
-#: Probability that noise alone makes any bin pass for one with rows.
-_FALSE = 0.01
+#: Probability that noise alone makes any bin pass for one with rows. A false magnitude spoils a fit, so it
+#: has the second probability, as long as bins with no more than a part of the rows are missed.
+_FALSE, _FALSE_MAGNITUDE, _MISSED = 0.01, 1e-6, 0.05
 
 #: Widths of the windows of bins whose sums are tested.
 _WIDTHS = (1, 2, 4, 8)
@@ -204,7 +205,7 @@ def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: int) -> tupl
     Both are 0 for a column whose counts may all be noise.
     """
     spread, reach = np.zeros(len(counts)), np.zeros(len(counts))
-    certain = certain_count(counts, noise)
+    certain = certain_of_magnitudes(counts, noise, n_rows)
     for j, column in enumerate(counts):
         taken = np.zeros(len(column), bool)
         taken[[0, 1, -1]] = True  # zeros, and what is beyond the range
@@ -218,9 +219,15 @@ def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: int) -> tupl
     return spread, reach
 
 
-def certain_count(counts: FloatArray, noise: float) -> float:
+def certain_count(counts: FloatArray, noise: float, false: float = _FALSE) -> float:
     """Threshold that noise alone exceeds with small probability, in any bin or window of all histograms."""
-    return noise * float(ndtri(1 - _FALSE / (len(_WIDTHS) * counts.size)))
+    return -noise * float(ndtri(false / (len(_WIDTHS) * counts.size)))
+
+
+def certain_of_magnitudes(counts: FloatArray, noise: float, n_rows: float) -> float:
+    """A :func:`certain_count` for histograms of magnitudes of ``n_rows`` rows."""
+    most = certain_count(counts, noise, _FALSE_MAGNITUDE)
+    return max(min(most, _MISSED * n_rows), certain_count(counts, noise))
 
 
 def windows_of(

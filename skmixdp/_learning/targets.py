@@ -17,7 +17,7 @@ from ..components import BalancedSteps
 from ..components.protocols import FloatArray, Loss, PrivateQuery, PublicInfo, ReleasedArray, Rounds, Update
 from ..components.scalars import clipped, scalars
 from ..privacy.accounting.budgets import Budget
-from .columns import certain_count, thinned, windows_of
+from .columns import certain_count, certain_of_magnitudes, thinned, windows_of
 from .facts import Learner, Learning, sensitivity_of, share_for, warn_of_sufficient_public_rows
 
 #: Differences of losses are clipped at this quantile of those of public rows.
@@ -95,7 +95,7 @@ def noisy_targets(
         )
         released, noise = yield from learner.ask(mechanism, query)
         counts = released.reshape(n_targets, n_bins)
-        certain = certain_count(counts, noise)
+        certain = certain_count(counts, noise) if stage else certain_of_magnitudes(counts, noise, n_rows)
         for j, column in enumerate(counts):
             seen = np.zeros(n_bins)
             for start, width, count in windows_of(column, certain, np.zeros(n_bins, bool)):
@@ -149,6 +149,10 @@ _BINS = _PARTS * (_LARGEST - _LEAST)
 #: more rows more bias. On five skewed targets and five usual ones, 2 and 6 were about as good.
 _BEYOND = 3.0
 
+#: Standard deviations of noise that tell bins with rows: surely, and as a rule. Beyond the last sure bin,
+#: noise may pass for rows up to a length four times as large.
+_SURELY, _RULE, _FURTHER = 5.0, 2.0, 2 * _PARTS
+
 #: Largest noise in the head, ``width / (mu n_rows)``, at which a longer clip gains. With more noise, the
 #: clip of Huber's loss costs less than noise.
 _MOST_NOISE = 0.01
@@ -180,12 +184,15 @@ def noisy_gradient_bound(run: Run, learner: Learner, budget: Budget) -> Learning
     query = PrivateQuery(points=np.nan_to_num(W), contribute=_lengths, releases=(ReleasedArray(1.0),))
     mechanism = GaussianMechanism(budget.multiplier(_LENGTHS_SHARE), 1, learner.noise)
     counts, noise = yield from learner.ask(mechanism, query)
-    # Rows at and beyond each bin, and twice the standard deviation of their noise.
+    # Rows at and beyond each bin, and the standard deviation of their noise.
     beyond = np.cumsum(counts[::-1])[::-1]
-    hidden = 2 * noise * np.sqrt(np.arange(_BINS, 0, -1))
-    few = beyond <= np.maximum(_BEYOND * W.shape[1] / budget.mu, hidden)
-    first = int(np.append(few, True).argmax())
-    return float(2.0 ** (_LEAST + first / _PARTS))
+    deviation = noise * np.sqrt(np.arange(_BINS, 0, -1))
+    outweighed = _BEYOND * W.shape[1] / budget.mu
+    surely, rule = (
+        int(np.append(beyond <= np.maximum(outweighed, times * deviation), True).argmax())
+        for times in (_SURELY, _RULE)
+    )
+    return float(2.0 ** (_LEAST + min(rule, surely + _FURTHER) / _PARTS))
 
 
 def _lengths(Z: FloatArray, block: Block) -> Contribution:

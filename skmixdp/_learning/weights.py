@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from .._engine import GaussianMechanism
 from .._rows import BinCounts, Block, Contribution
 from ..components.protocols import PrivateQuery, ReleasedArray
-from .columns import certain_count, windows_of
+from .columns import certain_of_magnitudes, windows_of
 from .facts import Learner, Learning, share_for
 
 #: Weights are binned by sixteenths of powers of two, up to this exponent on both sides of 1.
@@ -59,7 +59,8 @@ def noisy_scale(learner: Learner, multiplier: float) -> Learning[float]:
     seen = np.zeros(n_bins)
     taken = np.zeros(n_bins, bool)
     taken[0] = True  # weights of zero have no scale
-    for start, width, count in windows_of(counts, certain_count(counts, noise), taken):
+    certain = certain_of_magnitudes(counts, noise, learner.n_rows)
+    for start, width, count in windows_of(counts, certain, taken):
         seen[start : start + width] = count / width
     if not seen.any():  # the octaves with most rows, of which the last tells the scale
         of_octaves = np.convolve(counts[1:], np.ones(_OCTAVES * _PER_OCTAVE), "valid")

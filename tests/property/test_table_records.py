@@ -28,9 +28,9 @@ ADJUSTMENT = ("class shares", "strength of the adjustment")
 STAGES = {
     "classes": {"columns", "second moment", "temperature", *ADJUSTMENT},
     "two classes": {"columns", "second moment", "temperature"},
-    "balanced": {"class counts", "columns", "second moment"},  # weights change what probabilities mean
+    "balanced": {"class counts", "columns", "second moment", "temperature"},
     "geometry": {"columns", "mean", "directions", "temperature", *ADJUSTMENT},
-    "targets": {"columns", "second moment"},
+    "targets": {"columns", "second moment", "first head", "lengths of gradients"},
 }
 
 

@@ -139,3 +139,11 @@ def test_skewed_targets_have_the_right_mean(name, known):
             reg = MixedDPRidge(epsilon=epsilon, random_state=0).fit(X[known:], y[known:], **public)
         assert reg.predict(X).mean() == pytest.approx(y.mean(), mean, abs=of_deviation * y.std())
         assert reg.score(X, y) > squares - r2
+
+
+@pytest.mark.parametrize("seed", [5, 40, 56, 100, 141, 309, 333, 396])
+def test_noise_in_an_empty_bin_spoils_no_fit(seed):
+    """With these seeds, noise passed for targets of -1e13, a column of width 3,000, or long gradients."""
+    rows = np.random.default_rng(0).normal(size=(20_000, 3))
+    y = 3 + rows[:, 0]
+    assert MixedDPRidge(epsilon=1.0, delta=1e-6, random_state=seed).fit(rows, y).score(rows, y) > 0.98
