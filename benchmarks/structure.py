@@ -54,7 +54,7 @@ _TORCH = (
     *(f"estimators.{name}" for name in ("_first_order", "_module", "_modules", "_zeroth_order")),
     "_rows.tensors",
 )
-_EXPORT = tuple(f"estimators._exports.{name}" for name in ("onnx", "sklearn"))
+_EXPORT = tuple(f"estimators._exports.{name}" for name in ("onnx", "operations", "sklearn"))
 _SEARCH = ("_plan", "_private_search", "_resume", "_results", "_rows", "_trials", "_warnings")
 _EVALUATION = (
     *("_cells", "_groups", "_one_vs_rest"),
@@ -84,7 +84,7 @@ ROOMS = (
     Room("torch", 3_000, _TORCH, is_core=False),
     Room("dask", 350, ("_rows.dask",), is_core=False),
     Room("features", 2_650, ("features",), is_core=False),
-    Room("export", 850, _EXPORT, is_core=False),
+    Room("export", 1_000, _EXPORT, is_core=False),
     Room("inspection", 2_300, ("inspection",), is_core=False),
     Room("audit", 1_400, ("audit",), is_core=False),
     Room("command line", 2_600, ("_cli", "__main__"), is_core=False),

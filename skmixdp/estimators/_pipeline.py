@@ -183,8 +183,8 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         A table has an input (n_samples, 1) for each column, under its name: texts for categories, with "" for
         missing ones, and numbers for the rest, with NaN for missing ones. Truth values are 0 and 1, and dates
         are days since 1970 in UTC. Categories are spelt as in ``columns_`` of the encoder. Pipelines of
-        arrays have the input ``X``. Outputs are those of the head's ``to_onnx``. The metadata have the report
-        under ``privacy``, or one for each step that has a budget.
+        arrays have the input ``X``. Outputs are those of the head's ``to_onnx``, with ``_`` after a name that
+        a column has. The metadata have the report under ``privacy``, or one for each step that has a budget.
 
         Parameters
         ----------
@@ -204,17 +204,20 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         ImportError
             If the package onnx is missing.
         TypeError
-            For steps that have no form in ONNX, such as hashed words. The error names them.
+            For steps that have no form in ONNX, such as hashed words, and names of columns that no input can
+            have. The error names them.
         """
         check_is_fitted(self)
         return EXPORTERS["onnx"](self, dtype)
 
     def to_sklearn(self) -> Any:
-        """The fitted pipeline with classes of scikit-learn and functions of NumPy and pandas alone.
+        """The fitted pipeline with classes of scikit-learn and functions of NumPy, pandas and Python alone.
 
-        Columns that a :class:`~skmixdp.preprocessing.TableEncoder` encodes must have the type of their kind:
-        numbers, texts that are spelt as in its ``columns_``, dates as moments without a zone. Cells that are
-        something else may be errors here.
+        It takes frames of pandas and arrays. Cells of tables are read as
+        :class:`~skmixdp.preprocessing.TableEncoder` reads them, whatever the type of their column: numbers,
+        truth values, texts, dates, moments, durations and missing cells. Other cells are errors here, such
+        as complex numbers, texts of dates like ``2020-W01-1``, and numbers among long texts that are not
+        whole.
 
         Returns
         -------
@@ -226,7 +229,8 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         NotFittedError
             If the pipeline is not fitted.
         TypeError
-            For steps of other libraries or of your own, which the error names.
+            For steps and columns that have no such form: classes of this library within others, lists,
+            amounts, formats of dates, and categories that are dates. The error names them.
         """
         check_is_fitted(self)
         return EXPORTERS["sklearn"](self)

@@ -1,8 +1,14 @@
-"""The graph of an ONNX model: nodes and constants."""
+"""The graph of an ONNX model: nodes, constants and operations on rows."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+
+from .operations import Affine, Change, Cut, Operation, Project, ShortRows, UnitRows
+
+#: Inner names begin with this, and names of columns must not.
+_INNER = "skmixdp/"
 
 
 class Graph:
@@ -17,6 +23,8 @@ class Graph:
 
     def input(self, name: str, width: int, *, text: bool = False) -> str:
         """Name of an input of numbers or texts, (n, width)."""
+        if not name or name.startswith(_INNER) or name.encode(errors="ignore").decode() != name:
+            raise TypeError(f"to_onnx cannot name an input after the column {name!r}; rename it before fit.")
         helper = self.onnx.helper
         kind = self.onnx.TensorProto.STRING if text else helper.np_dtype_to_tensor_dtype(self.dtype)
         made = helper.make_tensor_value_info(name, kind, [None, width])
@@ -26,33 +34,80 @@ class Graph:
             )
         return name
 
-    def constant(self, value: Any, name: str | None = None) -> str:
+    def constant(self, value: Any) -> str:
         """Name of a constant; real numbers are stored in the precision of the graph."""
         array = np.asarray(value)
         if array.dtype.kind == "f":
             array = array.astype(self.dtype)
-        name = name or f"constant_{len(self.constants)}"
+        name = f"{_INNER}constant_{len(self.constants)}"
         self.constants.append(self.onnx.numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
-    def node(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+    def labels(self, entries: list[Any], kind: int) -> str:
+        """Name of a constant of labels."""
+        name = f"{_INNER}classes"
+        self.constants.append(self.onnx.helper.make_tensor(name, kind, [len(entries)], entries))
+        return name
+
+    def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Name of the output of a new node."""
-        output = output or f"{operator.lower()}_{len(self.nodes)}"
+        output = f"{_INNER}{operator.lower()}_{len(self.nodes)}"
         self.nodes.append(self.onnx.helper.make_node(operator, inputs, [output], **attributes))
         return output
 
-    def positive(self, lengths: str) -> str:
-        """Lengths with 1 in place of 0."""
-        zero = self.node("Equal", lengths, self.constant(0.0))
-        return self.node("Where", zero, self.constant(1.0), lengths)
+    def output(self, name: str, inner: str, kind: int, shape: list[int | None]) -> Any:
+        """An output, with ``_`` after its name if a column has it."""
+        while name in self.inputs:
+            name += "_"
+        self.nodes.append(self.onnx.helper.make_node("Identity", [inner], [name]))
+        return self.onnx.helper.make_tensor_value_info(name, kind, shape)
 
-    def largest_entries(self, rows: str) -> str:
-        """Largest absolute entry of each row, with 1 in place of 0."""
+    def number(self, truth: str) -> str:
+        """Truth values as numbers."""
+        return self.node("Cast", truth, to=self.onnx.helper.np_dtype_to_tensor_dtype(self.dtype))
+
+    def joined(self, blocks: list[str]) -> str:
+        """Blocks of columns side by side."""
+        return blocks[0] if len(blocks) == 1 else self.node("Concat", *blocks, axis=1)
+
+    def norms(self, rows: str, norm: str = "l2") -> str:
+        """Norms (n, 1) of rows, with 1 in place of 0."""
         axes = self.constant(np.array([1]))
-        return self.positive(self.node("ReduceMax", self.node("Abs", rows), axes, keepdims=1))
+        if norm == "l2":
+            squares = self.node("Mul", rows, rows)
+            norms = self.node("Sqrt", self.node("ReduceSum", squares, axes, keepdims=1))
+        else:
+            reduce = "ReduceMax" if norm == "max" else "ReduceSum"
+            norms = self.node(reduce, self.node("Abs", rows), axes, keepdims=1)
+        return self.node("Where", self.node("Equal", norms, self.constant(0.0)), self.constant(1.0), norms)
 
-    def lengths(self, rows: str) -> str:
-        """L2 norm of each row."""
-        squares = self.node("Mul", rows, rows)
-        sums = self.node("ReduceSum", squares, self.constant(np.array([1])), keepdims=1)
-        return self.node("Sqrt", sums)
+    def applied(self, operations: Iterable[tuple[str, Operation]], rows: str) -> str:
+        """Rows after operations."""
+        for _, operation in operations:
+            rows = self._applied(operation, rows)
+        return rows
+
+    def _applied(self, operation: Operation, rows: str) -> str:
+        match operation:
+            case Affine(center, scale):
+                for operator, values in (("Sub", center), ("Div", scale)):
+                    if values is not None:
+                        rows = self.node(operator, rows, self.constant(np.asarray(values, dtype=np.float64)))
+                return rows
+            case Cut(low, high):
+                return self.node("Clip", rows, *(self.constant(np.array(float(end))) for end in (low, high)))
+            case UnitRows(norm):
+                return self.node("Div", rows, self.norms(rows, norm))
+            case ShortRows(bound):
+                # First by the largest entry: the square of a huge or tiny one is inf or 0.
+                largest = self.norms(rows, "max")
+                rows = self.node("Div", rows, largest)
+                bounds = self.node("Div", self.constant(bound), largest)
+                return self.node("Div", rows, self.node("Max", self.norms(rows), bounds))
+            case Project(components):
+                return self.node("MatMul", rows, self.constant(components.T))
+            case Change(factors):
+                change = rows
+                for factor in factors:
+                    change = self.node("MatMul", change, self.constant(factor))
+                return self.node("Add", rows, change)

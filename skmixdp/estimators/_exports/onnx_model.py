@@ -1,14 +1,13 @@
 """A fitted linear head, or a pipeline, as an ONNX model from raw rows to labels and probabilities."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._rows import RowMap
 from ..._utils.validation import check
 from .onnx_graph import Graph
+from .operations import of_row_map
 
 Array = NDArray[Any]
 
@@ -29,10 +28,10 @@ def to_onnx(estimator: Any, dtype: str) -> Any:
 
         *steps, (_, head) = estimator.steps
         rows = rows_of_steps(graph, steps)
-    rows = _mapped(graph, head._row_map, rows or graph.input("X", head.n_features_in_))
+    rows = graph.applied(of_row_map(head._row_map), rows or graph.input("X", head.n_features_in_))
     coef, intercept = np.atleast_2d(head.coef_), np.atleast_1d(head.intercept_)
-    scores = graph.node("MatMul", rows, graph.constant(coef.T, "coef"))
-    scores = graph.node("Add", scores, graph.constant(intercept, "intercept"))
+    scores = graph.node("MatMul", rows, graph.constant(coef.T))
+    scores = graph.node("Add", scores, graph.constant(intercept))
     number = onnx.helper.np_dtype_to_tensor_dtype(graph.dtype)
     if hasattr(head, "classes_"):
         classified = _labelled if head.multilabel_ else _classified
@@ -70,72 +69,40 @@ def _load() -> Any:
     return onnx
 
 
-def _mapped(graph: Graph, row_map: RowMap, rows: str) -> str:
-    """Rows after the map, without the intercept column; the same operations as in :class:`RowMap`."""
-    if (columns := row_map.columns) is not None:
-        rows = graph.node("Sub", rows, graph.constant(columns.center, "column_centers"))
-        rows = graph.node("Mul", rows, graph.constant(columns.factor, "column_factors"))
-        ends = (graph.constant(np.array(end)) for end in (-columns.cut, columns.cut))
-        rows = graph.node("Clip", rows, *ends)
-    if row_map.unit_first:
-        rows = graph.node("Div", rows, graph.largest_entries(rows))
-        rows = graph.node("Div", rows, graph.positive(graph.lengths(rows)))
-    if row_map.mean is not None:
-        rows = graph.node("Sub", rows, graph.constant(row_map.mean, "mean"))
-    largest = ""
-    if row_map.normalize:
-        largest = graph.largest_entries(rows)
-        rows = graph.node("Div", rows, largest)
-    if row_map.whitening is not None:
-        change = rows
-        for i, matrix in enumerate(row_map.whitening.factorised):
-            change = graph.node("MatMul", change, graph.constant(matrix, f"whitening_{i}"))
-        rows = graph.node("Add", rows, change)
-    if row_map.normalize:
-        lengths = graph.lengths(rows)
-        if row_map.bound is not None:
-            bound = graph.node("Div", graph.constant(row_map.bound), largest)
-            lengths = graph.node("Max", lengths, bound)
-        rows = graph.node("Div", rows, graph.positive(lengths))
-    return rows
-
-
 def _classified(graph: Graph, scores: str, classes: Array, number: int) -> list[Any]:
     """Labels and probabilities as the outputs of a classifier."""
-    helper, proto = graph.onnx.helper, graph.onnx.TensorProto
+    proto = graph.onnx.TensorProto
     if len(classes) == 2:
         opposite = graph.node("Neg", scores)
-        both = [graph.node("Sigmoid", opposite), graph.node("Sigmoid", scores)]
-        graph.node("Concat", *both, axis=1, output="probabilities")
+        shares = graph.joined([graph.node("Sigmoid", opposite), graph.node("Sigmoid", scores)])
         second = graph.node("Greater", scores, graph.constant(0.0))
-        flat = graph.node("Squeeze", second, graph.constant(np.array([1])))
-        index = graph.node("Cast", flat, to=proto.INT64)
+        index = graph.node(
+            "Cast", graph.node("Squeeze", second, graph.constant(np.array([1]))), to=proto.INT64
+        )
     else:
-        graph.node("Softmax", scores, axis=1, output="probabilities")
+        shares = graph.node("Softmax", scores, axis=1)
         index = graph.node("ArgMax", scores, axis=1, keepdims=0)
-    labels, kind = _labels(graph.onnx, classes)
-    graph.constants.append(labels)
-    graph.node("Gather", labels.name, index, output="label")
+    entries, kind = _labels(graph.onnx, classes)
+    label = graph.node("Gather", graph.labels(entries, kind), index)
     return [
-        helper.make_tensor_value_info("label", kind, [None]),
-        helper.make_tensor_value_info("probabilities", number, [None, len(classes)]),
+        graph.output("label", label, kind, [None]),
+        graph.output("probabilities", shares, number, [None, len(classes)]),
     ]
 
 
 def _labelled(graph: Graph, scores: str, names: Array, number: int) -> list[Any]:
     """Labels (n, k) of zeros and ones and their probabilities as the outputs of a classifier."""
-    helper, proto = graph.onnx.helper, graph.onnx.TensorProto
-    graph.node("Sigmoid", scores, output="probabilities")
-    graph.node("Cast", graph.node("Greater", scores, graph.constant(0.0)), to=proto.INT64, output="label")
+    kind = graph.onnx.TensorProto.INT64
+    positive = graph.node("Cast", graph.node("Greater", scores, graph.constant(0.0)), to=kind)
     return [
-        helper.make_tensor_value_info("label", proto.INT64, [None, len(names)]),
-        helper.make_tensor_value_info("probabilities", number, [None, len(names)]),
+        graph.output("label", positive, kind, [None, len(names)]),
+        graph.output("probabilities", graph.node("Sigmoid", scores), number, [None, len(names)]),
     ]
 
 
-def _labels(onnx: Any, classes: Array) -> tuple[Any, int]:
-    """The classes as a constant, and their type: integers, booleans, text or real numbers."""
-    entries: Sequence[Any] = classes.tolist()
+def _labels(onnx: Any, classes: Array) -> tuple[list[Any], int]:
+    """The classes as a list, and their type: integers, booleans, text or real numbers."""
+    entries: list[Any] = classes.tolist()
     kinds = {
         bool: onnx.TensorProto.BOOL,
         int: onnx.TensorProto.INT64,
@@ -148,14 +115,11 @@ def _labels(onnx: Any, classes: Array) -> tuple[Any, int]:
             f"classes of type {type(entries[0]).__name__} have no type in ONNX; fit to integers, bools or "
             "strings."
         )
-    return onnx.helper.make_tensor("classes", kind, [len(entries)], entries), kind
+    return entries, kind
 
 
 def _predicted(graph: Graph, scores: str, flat: bool, n_targets: int, kind: int) -> Any:
     """Predicted targets as the output of a regressor, flat if those of the fit were."""
     if flat:
-        graph.node("Squeeze", scores, graph.constant(np.array([1])), output="predictions")
-    else:
-        graph.node("Identity", scores, output="predictions")
-    shape = [None] if flat else [None, n_targets]
-    return graph.onnx.helper.make_tensor_value_info("predictions", kind, shape)
+        scores = graph.node("Squeeze", scores, graph.constant(np.array([1])))
+    return graph.output("predictions", scores, kind, [None] if flat else [None, n_targets])

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ..._utils.validation import shown
 from ...preprocessing import TableColumn
-from ...preprocessing._cells import FARTHEST
 from .onnx_graph import Graph
+from .operations import OWN, Affine, Cut, Operations, Project, of_numbers
 
 Array = NDArray[Any]
 
@@ -76,42 +76,18 @@ def _matrix(graph: Graph, rows: _Rows) -> str:
     """Rows as one matrix of numbers."""
     if isinstance(rows, str):
         return rows
-    return _joined(graph, [graph.input(name, 1) for name in rows.names])
-
-
-def _joined(graph: Graph, blocks: Sequence[str]) -> str:
-    return blocks[0] if len(blocks) == 1 else graph.node("Concat", *blocks, axis=1)
-
-
-def _affine(graph: Graph, rows: str, center: Any, scale: Any) -> str:
-    """``(x - center) / scale``; None leaves a part out."""
-    if center is not None:
-        rows = graph.node("Sub", rows, graph.constant(np.asarray(center, dtype=np.float64)))
-    if scale is not None:
-        rows = graph.node("Div", rows, graph.constant(np.asarray(scale, dtype=np.float64)))
-    return rows
-
-
-def _cut(graph: Graph, rows: str, low: float, high: float) -> str:
-    return graph.node(
-        "Clip", rows, graph.constant(np.array(float(low))), graph.constant(np.array(float(high)))
-    )
+    return graph.joined([graph.input(name, 1) for name in rows.names])
 
 
 def _filled(graph: Graph, rows: str, missing: str, value: Any) -> str:
     return graph.node("Where", missing, graph.constant(np.asarray(value, dtype=np.float64)), rows)
 
 
-def _number(graph: Graph, truth: str) -> str:
-    kind = graph.onnx.helper.np_dtype_to_tensor_dtype(graph.dtype)
-    return graph.node("Cast", truth, to=kind)
-
-
 def _one_hot(graph: Graph, texts: str, categories: Sequence[str]) -> str:
     """Zeros and ones (n, k) for texts (n, 1)."""
     coded = graph.node("OneHotEncoder", texts, domain="ai.onnx.ml", cats_strings=[*categories], zeros=1)
     shape = graph.constant(np.array([-1, len(categories)]))
-    return _number(graph, graph.node("Reshape", coded, shape))
+    return graph.number(graph.node("Reshape", coded, shape))
 
 
 def _of_table(graph: Graph, encoder: Any, rows: _Rows, path: str) -> str:
@@ -136,24 +112,25 @@ def _of_table(graph: Graph, encoder: Any, rows: _Rows, path: str) -> str:
             blocks.append(_of_column(graph, column, graph.input(name, column.length)))
         elif column.kind != "drop":
             blocks.append(_of_column(graph, column, graph.input(name, 1)))
-    return _joined(graph, blocks)
+    return graph.joined(blocks)
 
 
 def _of_column(graph: Graph, column: TableColumn, values: str) -> str:
     """A column of numbers, truth values (0, 1) or days since 1970."""
-    if column.kind == "boolean":
-        values = _affine(graph, values, 0.5, 0.5)
+    if column.kind == "boolean":  # other numbers count as missing
+        sign = graph.applied([("sign", Affine(np.array([0.5]), np.array([0.5])))], values)
+        known = graph.node("Equal", graph.node("Abs", sign), graph.constant(1.0))
+        values = graph.node("Where", known, sign, graph.constant(math.nan))
     missing = graph.node("IsNaN", values)
-    blocks = [_affine(graph, _cut(graph, values, -FARTHEST, FARTHEST), column.center, column.scale)]
-    blocks[0] = _cut(graph, blocks[0], -column.cut, column.cut)
-    for _, length in column.periods if column.kind in ("date", "datetime") else ():
+    blocks = [graph.applied(of_numbers(column), values)]
+    for _, length in column.periods:
         turns = graph.node("Div", values, graph.constant(np.array(length)))
         turns = graph.node("Sub", turns, graph.node("Floor", turns))
         angles = graph.node("Mul", turns, graph.constant(np.array(2 * math.pi)))
         quarter = graph.node("Add", angles, graph.constant(np.array(math.pi / 2)))
         blocks += [graph.node("Sin", angle) for angle in (angles, quarter)]
-    filled = _filled(graph, _joined(graph, blocks), missing, 0.0)
-    return _joined(graph, [filled, _number(graph, missing)]) if column.indicator else filled
+    filled = _filled(graph, graph.joined(blocks), missing, 0.0)
+    return graph.joined([filled, graph.number(missing)]) if column.indicator else filled
 
 
 def _of_columns(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
@@ -163,7 +140,7 @@ def _of_columns(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
             blocks.append(
                 _matrix(graph, _applied(graph, part, _chosen(graph, rows, columns), f"{path}__{name}"))
             )
-    return _joined(graph, blocks)
+    return graph.joined(blocks)
 
 
 def _chosen(graph: Graph, rows: _Rows, columns: Any) -> _Rows:
@@ -183,8 +160,8 @@ def _of_pipeline(graph: Graph, step: Any, rows: _Rows, path: str) -> _Rows:
 
 def _of_union(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
     parts = [(name, part) for name, part in step.transformer_list if part != "drop"]
-    return _joined(
-        graph, [_matrix(graph, _applied(graph, part, rows, f"{path}__{name}")) for name, part in parts]
+    return graph.joined(
+        [_matrix(graph, _applied(graph, part, rows, f"{path}__{name}")) for name, part in parts]
     )
 
 
@@ -201,7 +178,7 @@ def _of_imputer(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
     if step.indicator_ is None:
         return filled
     chosen = graph.constant(np.asarray(step.indicator_.features_, dtype=np.int64))
-    return _joined(graph, [filled, graph.node("Gather", _number(graph, missing), chosen, axis=1)])
+    return graph.joined([filled, graph.node("Gather", graph.number(missing), chosen, axis=1)])
 
 
 def _of_categories(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
@@ -215,38 +192,41 @@ def _of_categories(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
             numbers = _matrix(graph, _chosen(graph, rows, [place]))
             known = [value for value in values if value == value]
             equal = graph.node("Equal", numbers, graph.constant(np.array(known, dtype=np.float64)))
-            blocks.append(_number(graph, equal))
+            blocks.append(graph.number(equal))
             if len(known) < len(values):
-                blocks.append(_number(graph, graph.node("IsNaN", numbers)))
-    return _joined(graph, blocks)
+                blocks.append(graph.number(graph.node("IsNaN", numbers)))
+    return graph.joined(blocks)
 
 
-def _of_lengths(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
-    matrix = _matrix(graph, rows)
-    if step.norm == "max":
-        return graph.node("Div", matrix, graph.largest_entries(matrix))
-    if step.norm == "l1":
-        sums = graph.node("ReduceSum", graph.node("Abs", matrix), graph.constant(np.array([1])), keepdims=1)
-        return graph.node("Div", matrix, graph.positive(sums))
-    return graph.node("Div", matrix, graph.positive(graph.lengths(matrix)))
+def _of_min_max(step: Any) -> Operations:
+    scaled: Operations = [("scaled", Affine(-step.min_ / step.scale_, 1 / step.scale_))]
+    return [*scaled, ("cut", Cut(*step.feature_range))] if step.clip else scaled
 
 
-def _of_min_max(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
-    scaled = graph.node("Mul", _matrix(graph, rows), graph.constant(step.scale_))
-    scaled = graph.node("Add", scaled, graph.constant(step.min_))
-    return _cut(graph, scaled, *step.feature_range) if step.clip else scaled
-
-
-def _scaled(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
+def _of_scale(step: Any) -> Operations:
     center = getattr(step, "center_", getattr(step, "mean_", None))
     if not getattr(step, "with_mean", True):
         center = None  # a StandardScaler computes it all the same
-    return _affine(graph, _matrix(graph, rows), center, getattr(step, "scale_", None))
+    return [("scale", Affine(center, getattr(step, "scale_", None)))]
 
 
-def _projected(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
-    centered = _affine(graph, _matrix(graph, rows), getattr(step, "mean_", None), None)
-    return graph.node("MatMul", centered, graph.constant(np.ascontiguousarray(step.components_.T)))
+def _of_components(step: Any) -> Operations:
+    return [("center", Affine(getattr(step, "mean_", None))), ("project", Project(step.components_))]
+
+
+#: The classes that are made of operations.
+_OPERATIONS: dict[str, Callable[[Any], Operations]] = {
+    **OWN,
+    "Normalizer": OWN["RowNormalizer"],
+    "MinMaxScaler": _of_min_max,
+    **dict.fromkeys(("MaxAbsScaler", "RobustScaler", "StandardScaler"), _of_scale),
+    **dict.fromkeys(("PCA", "TruncatedSVD"), _of_components),
+}
+
+
+def _operated(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
+    kind = next(kind.__name__ for kind in type(step).__mro__ if kind.__name__ in _OPERATIONS)
+    return graph.applied(_OPERATIONS[kind](step), _matrix(graph, rows))
 
 
 #: How each class becomes nodes.
@@ -259,10 +239,5 @@ _RULES: dict[str, Callable[[Graph, Any, Any, str], _Rows]] = {
     "SimpleImputer": _of_imputer,
     "OneHotEncoder": _of_categories,
     "FunctionTransformer": lambda graph, step, rows, path: rows,
-    "Normalizer": _of_lengths,
-    "MinMaxScaler": _of_min_max,
-    **dict.fromkeys(
-        ("MaxAbsScaler", "NoisyScaler", "PublicCenterer", "RobustScaler", "StandardScaler"), _scaled
-    ),
-    **dict.fromkeys(("PCA", "PublicWhitener", "TruncatedSVD"), _projected),
+    **dict.fromkeys(_OPERATIONS, _operated),
 }

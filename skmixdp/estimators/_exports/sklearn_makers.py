@@ -1,31 +1,26 @@
-"""Fitted transformers of scikit-learn for maps whose numbers are known."""
+"""Fitted transformers of scikit-learn for operations whose numbers are known."""
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.decomposition import TruncatedSVD
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
-Array = NDArray[Any]
+from .operations import Affine, Array, Change, Cut, Operation, Operations, Project, ShortRows, UnitRows
 
-
-def scaler(d: int, *, mean: Array | None = None, scale: Array | None = None) -> StandardScaler:
-    """``(x - mean) / scale``."""
-    step = StandardScaler(with_mean=mean is not None, with_std=scale is not None)
-    step.mean_ = None if mean is None else mean.copy()
-    step.scale_ = scale
-    step.var_ = None if scale is None else scale**2
-    step.n_samples_seen_ = 1
-    step.n_features_in_ = d
-    return step
+#: A step of a pipeline.
+Step = tuple[str, Any]
 
 
-def normalizer(norm: str, d: int) -> Normalizer:
-    """Rows divided by their norm."""
-    step = Normalizer(norm)
-    step.n_features_in_ = d
-    return step
+def function(call: Any, **options: Any) -> FunctionTransformer:
+    """A function of NumPy, pandas or Python with options."""
+    return FunctionTransformer(call, kw_args=options)
+
+
+def steps_of(operations: Operations, d: int) -> list[Step]:
+    """Operations on rows (n, d) as steps of a pipeline."""
+    return [(name, _made(operation, d)) for name, operation in operations]
 
 
 def projection(components: Array) -> TruncatedSVD:
@@ -34,3 +29,47 @@ def projection(components: Array) -> TruncatedSVD:
     step.components_ = np.array(components, order="C")
     step.n_features_in_ = components.shape[1]
     return step
+
+
+def _made(operation: Operation, d: int) -> Any:
+    match operation:
+        case Affine(center, scale):
+            return _scaler(d, center, scale)
+        case Cut(low, high):
+            return function(np.clip, a_min=low, a_max=high)
+        case UnitRows(norm):
+            step = Normalizer(norm)
+            step.n_features_in_ = d
+            return step
+        case ShortRows(bound):
+            return _shortened(bound, d)
+        case Project(components):
+            return projection(components)
+        case Change(factors):
+            return projection((np.eye(d) + np.linalg.multi_dot([np.eye(d), *factors])).T)
+
+
+def _scaler(d: int, mean: Array | None, scale: Array | None) -> StandardScaler:
+    step = StandardScaler(with_mean=mean is not None, with_std=scale is not None)
+    step.mean_ = None if mean is None else mean.copy()
+    step.scale_ = None if scale is None else np.array(scale)
+    step.var_ = None if scale is None else scale**2
+    step.n_samples_seen_ = 1
+    step.n_features_in_ = d
+    return step
+
+
+def _shortened(bound: float, d: int) -> Pipeline:
+    """Append ``sqrt(max(bound^2 - |x|^2, 0))``, normalise the longer row, and leave the last column out."""
+    missing = Pipeline(
+        [
+            ("length", function(np.linalg.norm, axis=1, keepdims=True)),
+            ("square", FunctionTransformer(np.square)),
+            ("missing", _scaler(1, np.array([bound**2]), np.array([-1.0]))),
+            ("positive", function(np.clip, a_min=0.0, a_max=None)),
+            ("root", FunctionTransformer(np.sqrt)),
+        ]
+    )
+    longer = FeatureUnion([("row", FunctionTransformer()), ("missing", missing)])
+    unit = _made(UnitRows("l2"), d + 1)
+    return Pipeline([("longer", longer), ("unit", unit), ("row", function(np.delete, obj=-1, axis=1))])

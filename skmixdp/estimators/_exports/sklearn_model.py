@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, LabelBinarizer
 
-from ..._rows import RowMap
-from .sklearn_makers import normalizer, projection, scaler
+from .operations import of_row_map
+from .sklearn_makers import steps_of
 
 Array = NDArray[Any]
 
@@ -24,30 +24,10 @@ def to_sklearn(estimator: Any) -> Pipeline:
         return Pipeline(
             [*((path, plain_step(step, path)) for path, step in before), (name, to_sklearn(head))]
         )
-    row_map: RowMap = estimator._row_map
     d = estimator.n_features_in_
     coef, intercept = estimator.coef_, estimator.intercept_
-    steps: list[tuple[str, Any]] = [("check", _double(d, getattr(estimator, "feature_names_in_", None)))]
-    if (columns := row_map.columns) is not None:
-        cut = FunctionTransformer(np.clip, kw_args={"a_min": -columns.cut, "a_max": columns.cut})
-        steps += [("columns", scaler(d, mean=columns.center, scale=1 / columns.factor)), ("cut", cut)]
-    if row_map.unit_first:
-        # First by the largest entry: the square of a huge or tiny one is inf or 0.
-        steps += [("unit_entries", normalizer("max", d)), ("unit_length", normalizer("l2", d))]
-    if row_map.mean is not None:
-        steps.append(("center", scaler(d, mean=row_map.mean)))
-    bound = row_map.bound if row_map.normalize else None
-    if row_map.normalize and bound is None:
-        steps.append(("largest_entry", normalizer("max", d)))
-    if row_map.whitening is not None:
-        matrix = np.eye(d) + np.linalg.multi_dot([np.eye(d), *row_map.whitening.factorised])
-        steps.append(("whiten", projection(matrix.T)))
-    if bound is not None:
-        steps += [("missing_length", _with_missing_length(bound)), ("clip", normalizer("l2", d + 1))]
-        # The last column, the missing length, has coefficients 0.
-        coef = np.concatenate([coef, np.zeros((*coef.shape[:-1], 1))], axis=-1)
-    elif row_map.normalize:
-        steps.append(("normalize", normalizer("l2", d)))
+    check = _double(d, getattr(estimator, "feature_names_in_", None))
+    steps = [("check", check), *steps_of(of_row_map(estimator._row_map), d)]
     if not hasattr(estimator, "classes_"):
         head = _with_coefficients(Ridge(), coef, intercept)
     elif estimator.multilabel_:
@@ -86,17 +66,3 @@ def _double(d: int, names: Array | None) -> FunctionTransformer:
     if names is not None:
         step.feature_names_in_ = names.copy()
     return step
-
-
-def _with_missing_length(bound: float) -> FeatureUnion:
-    """Append ``sqrt(max(bound^2 - |x|^2, 0))``: normalising the longer row then clips ``x`` at the bound."""
-    missing = Pipeline(
-        [
-            ("length", FunctionTransformer(np.linalg.norm, kw_args={"axis": 1, "keepdims": True})),
-            ("square", FunctionTransformer(np.square)),
-            ("missing", scaler(1, mean=np.array([bound**2]), scale=np.array([-1.0]))),
-            ("positive", FunctionTransformer(np.clip, kw_args={"a_min": 0.0, "a_max": None})),
-            ("root", FunctionTransformer(np.sqrt)),
-        ]
-    )
-    return FeatureUnion([("row", FunctionTransformer()), ("missing", missing)])

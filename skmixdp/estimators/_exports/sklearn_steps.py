@@ -1,8 +1,14 @@
-"""The transformers before a head as objects of scikit-learn and functions of NumPy and pandas alone."""
+"""The transformers before a head as objects of scikit-learn and functions of NumPy, pandas and Python alone.
+
+Cells of tables are read as texts that begin with the names of their classes. Each rule is a regular
+expression: what it finds becomes the text of a number or a date, or stays as it is. What stays is an error
+when it is converted, so that no cell is read in another way than by the encoder.
+"""
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+import re
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,15 +21,63 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from ...preprocessing import TableColumn
-from ...preprocessing._cells import FARTHEST, number_of
-from .sklearn_makers import normalizer, projection, scaler
+from ...preprocessing._cells import days_of, number_of
+from .operations import OWN, Affine, Operations, Project, of_numbers
+from .sklearn_makers import Step, function, steps_of
+
+#: A pattern, and what takes its place.
+_Rule = tuple[str, str]
+
+_OF_NUMBERS = r"(?:str_?|float\d*|u?int\d*|bool_?|Decimal)"
+_SPELT = r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)"
+_TRUE, _FALSE = (rf"(?i)^(?:str_?|bool_?) \s*{truth}\s*\Z" for truth in ("true", "false"))
+_NONE = r"(?:NoneType|NAType|NaTType) .*"
+_MISSING = rf"(?si)^(?:{_NONE}|\w+ \s*(?:[+-]?nan|nat)?\s*)\Z"
+
+_NUMBERS: tuple[_Rule, ...] = (
+    (rf"(?i)^{_OF_NUMBERS} \s*({_SPELT})\s*\Z", r"\1"),
+    (_TRUE, "1"),
+    (_FALSE, "0"),
+    (rf"(?s)^(?:{_NONE}|str_? .*|Decimal .*|(?:Timestamp|datetime|date|datetime64) .*)\Z", "nan"),
+)
+_WORDS: tuple[_Rule, ...] = (
+    (_MISSING, "str "),
+    (r"(?s)^(?!str_? ).*", "str  "),  # a text that is no category
+    (r"^str_? ", ""),
+)
+_DAYS: tuple[_Rule, ...] = (
+    (
+        r"^(?:str_?|Timestamp|datetime|date|datetime64) ((?!0001|9999)\d{4}-\d\d-\d\d"
+        r"(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?)?)\Z",
+        r"\1",
+    ),
+    (r"^(?:str_?|float\d*|u?int\d*) ((?!0001|9999)\d{4})(\d\d)(\d\d)(?:\.0*)?\Z", r"\1-\2-\3"),
+    (
+        rf"(?s)^(?:{_NONE}|datetime64 NaT|bool_? .*|(?:str_?|float\d*|int\d*|Decimal) (?![\s+.]*\d).*)\Z",
+        "NaT",
+    ),
+)
+#: Whole numbers are spelt as the encoder does, and texts of other numbers and of moments stay.
+_TEXTS: tuple[_Rule, ...] = (
+    (_MISSING, "text "),
+    (rf"^{_OF_NUMBERS} \s*\+?(-?)0*([0-9]{{1,15}})(?:\.0*)?\s*\Z", r"text \1\2"),
+    (_TRUE, "text 1"),
+    (_FALSE, "text 0"),
+    (
+        rf"(?i)^str_? (?!\s*{_SPELT}\s*\Z)"
+        r"(?!(?!\d{4}-\d\d-\d\d\Z)\d{4}-?(?:W\d\d|\d\d)-?\d{0,2}(?:.[\d:.,]+(?:[+-][\d:.]+|Z)?)?\Z)",
+        "text ",
+    ),
+)
 
 
 def plain_step(step: Any, path: str) -> Any:
     """A fitted transformer without classes of this library; ``path`` names it in messages."""
     kind = type(step).__name__
-    if kind in _RULES:
-        return _RULES[kind](step)
+    if kind in OWN:
+        return Pipeline(steps_of(OWN[kind](step), step.n_features_in_))
+    if kind == "TableEncoder":
+        return _encoder(step)
     if kind == "PublicOnly":
         return plain_step(step.transformer_, path)
     parts = [step, *step.get_params().values()] if hasattr(step, "get_params") else []
@@ -36,118 +90,153 @@ def plain_step(step: Any, path: str) -> Any:
     return copy.deepcopy(step)
 
 
-def _encoder(step: Any) -> ColumnTransformer:
-    """An encoder of tables whose cells have the types of their kinds.
-
-    It is fitted to one made-up row, and the numbers are set afterwards.
-    """
+def _encoder(step: Any) -> Pipeline:
+    """An encoder of tables. It is fitted to one made-up row, and the numbers are set afterwards."""
     columns = {name: column for name, column in step.columns_.items() if column.kind != "drop"}
-    odd = [name for name, column in columns.items() if column.kind in ("list", "amount") or column.format]
-    if odd:
-        raise TypeError(
-            f"to_sklearn has no form of lists, amounts and formats of dates, as of the column {odd[0]!r}; "
-            "save the pipeline with save, or convert the column before the model."
-        )
-    parts = []
-    for place, (name, column) in enumerate(columns.items()):
-        parts.append((str(place), _column(column), [name]))
-        if column.indicator:
-            parts.append((f"{place} is missing", FunctionTransformer(pd.isna), [name]))
-    plain = ColumnTransformer(parts, sparse_threshold=0)
-    made_up = {"date": pd.Timestamp(0), "datetime": pd.Timestamp(0), "text": "a"}
-    row = {
-        name: [column.categories[0] if column.kind == "category" else made_up.get(column.kind, 0.0)]
-        for name, column in columns.items()
-    }
-    absent = {name: [0.0] for name in step.columns_ if name not in columns}
-    plain.fit(pd.DataFrame(row | absent)[[*step.columns_]])
-    return plain
+    for name, column in columns.items():
+        if column.kind in ("list", "amount") or column.format:
+            raise TypeError(
+                "to_sklearn has no form of lists, amounts and formats of dates, as of the column "
+                f"{name!r}; save the pipeline with save, or convert the column before the model."
+            )
+        if any(math.isnan(number_of(each)) and not math.isnan(days_of(each)) for each in column.categories):
+            raise TypeError(
+                f"to_sklearn has no form of categories that are dates, as of the column {name!r}; save the "
+                "pipeline with save, or put a letter in front of them."
+            )
+    encode = ColumnTransformer(
+        [(str(place), _column(column), name) for place, (name, column) in enumerate(columns.items())],
+        sparse_threshold=0,
+    )
+    # Columns of arrays are x0, x1 ..., and names may be numbers.
+    numbered = {place: f"x{place}" for place in range(len(step.columns_))}
+    arrays = numbered if [*numbered.values()] == [*step.columns_] else {}
+    plain = Pipeline(
+        [
+            ("frame", FunctionTransformer(pd.DataFrame)),
+            ("places", function(pd.DataFrame.rename, columns=arrays)),
+            ("names", function(pd.DataFrame.rename, columns=str)),
+            ("columns", encode),
+        ]
+    )
+    made_up = {name: "a" if columns[name].kind == "text" else None for name in columns}
+    return plain.fit(pd.DataFrame([[made_up.get(name) for name in step.columns_]], columns=[*step.columns_]))
 
 
 def _column(column: TableColumn) -> Any:
-    """A transformer of one column."""
+    """A transformer of one column, a series."""
     if column.kind == "text":
-        fill = FunctionTransformer(pd.DataFrame.fillna, kw_args={"value": ""})
-        words = HashingVectorizer(n_features=column.n_hashed, token_pattern=r"(?u)\b\w+\b")
-        return Pipeline([("fill", fill), ("flat", FunctionTransformer(np.ravel)), ("words", words)])
+        return _of_texts(column)
     if column.kind == "category":
-        known: list[Any] = [number_of(value) for value in column.categories]
-        read = [("objects", FunctionTransformer(np.asarray, kw_args={"dtype": object}))]
-        if np.isnan(known).any():
-            read = [*_respelt(column.categories), *read]
-            known = [*column.categories]
-        else:  # a missing value turns a column of integers into real numbers
-            read = [("numbers", _double()), *read]
-        categories = [np.array(known, dtype=object)]
-        encode = OneHotEncoder(categories=categories, handle_unknown="ignore", sparse_output=False)
-        return Pipeline([*read, ("encode", encode)])
-    if column.kind == "boolean":
-        return Pipeline([("read", _double()), ("number", _scaled(0.5, 0.5, 1.0))])
-    if column.kind == "number":
-        return Pipeline([("read", _double()), ("number", _scaled(column.center, column.scale, column.cut))])
-    frame: Any = pd.DataFrame  # its methods work on any frame
-    start = FunctionTransformer(frame.sub, kw_args={"other": pd.Timestamp(0)})
-    days = FunctionTransformer(frame.div, kw_args={"other": pd.Timedelta(days=1)})
-    number = _scaled(column.center, column.scale, column.cut)
-    parts = [("days", Pipeline([("read", _double()), ("number", number)]))]
-    for name, length in column.periods:
-        operations = ((frame.div, length), (frame.mod, 1.0), (frame.mul, 2 * math.pi))
-        angle = [
-            (operation.__name__, FunctionTransformer(operation, kw_args={"other": value}))
-            for operation, value in operations
+        return _of_categories(column)
+    if column.kind == "boolean":  # 1 less 0; missing ones are neither
+        rows = np.array([[-1.0, 1.0], [-1.0, -1.0]])[: 1 + column.indicator]
+        offset = Affine(np.array([0.0, -1.0])[: len(rows)])
+        value = _frozen([("value", Project(rows)), ("offset", offset)], len(rows))
+        return Pipeline([*_read(*_NUMBERS), _DOUBLE, _FINITE, _one_hot([0.0, 1.0]), *value])
+    read = _numbers_and_durations()
+    if column.periods:
+        read = [
+            *_read(*_DAYS),
+            ("moments", function(pd.to_datetime, utc=True, format="ISO8601")),
+            ("start", function(pd.Series.sub, other=pd.Timestamp(0, tz="UTC"))),
+            ("days", function(pd.Series.div, other=pd.Timedelta(days=1))),
         ]
+    parts: list[Step] = [("value", Pipeline([_DOUBLE, *_frozen(of_numbers(column), 1), _fill()]))]
+    for name, length in column.periods:
+        series: Any = pd.Series  # its methods work on any series
+        operations = ((series.div, length), (series.mod, 1.0), (series.mul, 2 * math.pi))
+        angle = [(each.__name__, function(each, other=value)) for each, value in operations]
         parts += [
-            (f"{name} {wave.__name__}", Pipeline([*angle, ("wave", FunctionTransformer(wave)), _fill()]))
+            (
+                f"{name} {wave.__name__}",
+                Pipeline([*angle, ("wave", FunctionTransformer(wave)), _DOUBLE, _fill()]),
+            )
             for wave in (np.sin, np.cos)
         ]
-    return Pipeline([("start", start), ("days", days), ("all", FeatureUnion(parts))])
+    if column.indicator:
+        parts.append(("missing", Pipeline([_DOUBLE, ("missing", FunctionTransformer(np.isnan))])))
+    return Pipeline([*read, ("all", FeatureUnion(parts))])
 
 
-def _respelt(categories: Sequence[str]) -> list[tuple[str, FunctionTransformer]]:
-    """Steps that spell numbers and truth values as the categories do; none if no category is a number."""
-    spelt: list[tuple[Any, str]] = []
-    for category in categories:
-        number = number_of(category)
-        if math.isnan(number):
-            continue
-        cells: list[Any] = [number, f"{number:.1f}", f"{number:.0f}", f"0{number:.0f}"]
-        if number in (0, 1):
-            word = str(bool(number))
-            cells += [bool(number), word, word.lower(), word.upper()]
-        spelt += [(cell, category) for cell in cells if cell != category and number_of(cell) == number]
-    if not spelt:
-        return []
-    frame: Any = pd.DataFrame
-    options = {"to_replace": [cell for cell, _ in spelt], "value": [word for _, word in spelt]}
-    return [
-        ("cells", FunctionTransformer(frame.astype, kw_args={"dtype": object})),
-        ("spelt", FunctionTransformer(frame.replace, kw_args=options)),
+def _of_texts(column: TableColumn) -> FeatureUnion:
+    words = HashingVectorizer(n_features=column.n_hashed, token_pattern=r"(?u)\b\w+\b")
+    parts: list[Step] = [
+        ("words", Pipeline([*_read(*_TEXTS, (r"^text ", "")), ("words", words)])),
+        ("others", _checked(*_TEXTS, (r"(?s)^text .*", "0"))),
     ]
+    if column.indicator:
+        parts.append(("missing", Pipeline([*_read((_MISSING, "1"), (r"(?s)^\w+ .*", "0")), _DOUBLE])))
+    return FeatureUnion(parts)
 
 
-def _double() -> FunctionTransformer:
-    return FunctionTransformer(np.asarray, kw_args={"dtype": np.float64})
+def _of_categories(column: TableColumn) -> Pipeline:
+    """Numbers and other texts are found apart, and then put in order."""
+    values = [number_of(category) for category in column.categories]
+    numbers = sorted({value for value in values if value == value})
+    texts = [category for category, value in zip(column.categories, values, strict=True) if value != value]
+    parts: list[Step] = [("others", _checked(*_NUMBERS))]
+    if numbers:
+        known = np.nan_to_num(numbers).tolist()
+        parts = [("numbers", Pipeline([*_read(*_NUMBERS), _DOUBLE, _FINITE, _one_hot(known)]))]
+    column_of_texts = ("column", function(np.expand_dims, axis=1))
+    parts.append(("texts", Pipeline([*_read(*_WORDS), column_of_texts, _one_hot([*texts, ""])])))
+    order = [
+        numbers.index(value) if value == value else len(numbers) + texts.index(category)
+        for category, value in zip(column.categories, values, strict=True)
+    ]
+    order += [len(numbers) + len(texts)] if column.indicator else []
+    return Pipeline([("found", FeatureUnion(parts)), ("order", function(np.take, indices=order, axis=1))])
 
 
-def _fill() -> tuple[str, SimpleImputer]:
-    return "fill", SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True)
+def _read(*rules: _Rule) -> list[Step]:
+    """Cells as texts with the names of their classes in front, after rules."""
+    texts = [(f"rule {place}", partial(re.sub, *rule)) for place, rule in enumerate(rules)]
+    steps: list[Step] = [("objects", function(pd.Series.astype, dtype=object))]
+    called = [("texts", "{0.__class__.__name__} {0}".format), *texts]
+    return steps + [(name, function(pd.Series.apply, func=call)) for name, call in called]
 
 
-def _scaled(center: float, scale: float, cut: float) -> Pipeline:
-    """``(x - center) / scale``, cut at ``cut``, and 0 for missing numbers."""
-    whole = FunctionTransformer(np.clip, kw_args={"a_min": -FARTHEST, "a_max": FARTHEST})
-    ends = FunctionTransformer(np.clip, kw_args={"a_min": -cut, "a_max": cut})
-    linear = scaler(1, mean=np.array([center]), scale=np.array([scale]))
-    return Pipeline([("whole", whole), ("linear", FrozenEstimator(linear)), ("cut", ends), _fill()])
+def _numbers_and_durations() -> list[Step]:
+    """A series of numbers, with durations in seconds."""
+    durations = [
+        *_read((r"(?s)^(?![Tt]imedelta ).*", "timedelta NaT"), (r"^[Tt]imedelta ", "")),
+        ("durations", FunctionTransformer(pd.to_timedelta)),
+        ("seconds", function(pd.Series.div, other=pd.Timedelta(seconds=1))),
+        _DOUBLE,
+    ]
+    numbers = [*_read((r"^[Tt]imedelta .*", "str "), *_NUMBERS), _DOUBLE]
+    both = FeatureUnion([("numbers", Pipeline(numbers)), ("durations", Pipeline(durations))])
+    return [("both", both), ("known", function(np.fmax.reduce, axis=1))]
 
 
-#: How each class of this library is expressed.
-_RULES: dict[str, Callable[[Any], Any]] = {
-    "NoisyScaler": lambda step: scaler(step.n_features_in_, mean=step.mean_, scale=step.scale_),
-    "PublicCenterer": lambda step: scaler(step.n_features_in_, mean=step.mean_),
-    "PublicWhitener": lambda step: Pipeline(
-        [("center", scaler(step.n_features_in_, mean=step.mean_)), ("project", projection(step.components_))]
+def _checked(*rules: _Rule) -> Pipeline:
+    """No columns, and an error if rules leave a text that is no number."""
+    return Pipeline([*_read(*rules), _DOUBLE, ("nothing", function(np.take, indices=np.arange(0), axis=1))])
+
+
+#: A series of numbers, or of their texts, as a column.
+_DOUBLE: Step = (
+    "double",
+    Pipeline(
+        [("numbers", function(np.asarray, dtype=np.float64)), ("column", function(np.expand_dims, axis=1))]
     ),
-    "RowNormalizer": lambda step: normalizer(step.norm, step.n_features_in_),
-    "TableEncoder": _encoder,
-}
+)
+
+
+#: Ends of the numbers in place of infinite ones.
+_FINITE: Step = ("finite", function(np.nan_to_num, nan=math.nan))
+
+
+def _one_hot(known: list[Any]) -> Step:
+    categories = [np.array(known, dtype=object if known[-1] == "" else np.float64)]
+    return "known", OneHotEncoder(categories=categories, handle_unknown="ignore", sparse_output=False)
+
+
+def _frozen(operations: Operations, d: int) -> list[Step]:
+    """Steps that keep their numbers when the made-up row is fitted."""
+    return [(name, FrozenEstimator(step)) for name, step in steps_of(operations, d)]
+
+
+def _fill() -> Step:
+    return "fill", SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True)
