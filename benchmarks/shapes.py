@@ -91,15 +91,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def measure_passes(shrink: int = 1, turns: int = 15) -> pd.DataFrame:
     """Times of passes in ms, and ratios; a line for each shape."""
-    return pd.DataFrame([_pass(_shrunk(size, shrink), turns) for size in PASSES])
+    return pd.DataFrame([measure_pass(_shrunk(size, shrink), turns) for size in PASSES])
 
 
 def measure_fits(shrink: int = 1, turns: int = 3) -> pd.DataFrame:
     """Times of default fits and of ``lbfgs`` in seconds, and ratios; a line for each shape."""
-    return pd.DataFrame([_fit(_shrunk(size, shrink), turns) for size in FITS])
+    return pd.DataFrame([measure_fit(_shrunk(size, shrink), turns) for size in FITS])
 
 
-def _pass(size: Size, turns: int) -> dict[str, Any]:
+def measure_pass(size: Size, turns: int) -> dict[str, Any]:
+    """Times of passes of one shape."""
     problem = make_problem(size)
     loss, clip, X = classification_loss(size.k), L2Clip(0.5), problem.X
     W = problem.W[: loss.n_outputs]
@@ -124,7 +125,7 @@ def _pass(size: Size, turns: int) -> dict[str, Any]:
     products = min(found.cpu for name, found in least.items() if name.startswith("products"))
     one, two = least["one thread"], least["two threads"]
     return {
-        "rows, features, classes": _shape(size),
+        "rows, features, classes": shape_of(size),
         "read once, ms": 1e3 * least["read"].cpu,
         "products, ms": 1e3 * products,
         "pass, ms": 1e3 * one.cpu,
@@ -141,7 +142,8 @@ def _products(X: NDArray[Any], W: NDArray[Any], C: NDArray[Any], block_rows: int
         C[rows].T @ X[rows]
 
 
-def _fit(size: Size, turns: int) -> dict[str, Any]:
+def measure_fit(size: Size, turns: int) -> dict[str, Any]:
+    """Times of default fits of one shape."""
     problem = make_problem(size)
     public = {"X_pub": problem.X_pub, "y_pub": problem.y_pub} if size.n_pub else {}
     head = MixedDPLogisticRegression(epsilon=1.0, random_state=0)
@@ -159,7 +161,7 @@ def _fit(size: Size, turns: int) -> dict[str, Any]:
     least = {name: _least(times) for name, times in spent.items()}
     one, two = least["one thread"], least["two threads"]
     return {
-        "rows, features, classes": _shape(size),
+        "rows, features, classes": shape_of(size),
         "public rows": size.n_pub,
         "steps": head.n_iter_,
         "lbfgs, s": least["lbfgs"].cpu,
@@ -184,7 +186,8 @@ def _shrunk(size: Size, shrink: int) -> Size:
     return Size(max(size.n // shrink, 100), size.d_in, size.k, size.n_pub)
 
 
-def _shape(size: Size) -> str:
+def shape_of(size: Size) -> str:
+    """A shape in words."""
     return f"{size.n:,} x {size.d_in:,}, {size.k}"
 
 

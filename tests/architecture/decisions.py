@@ -203,7 +203,7 @@ ALLOWED = {
     "estimators/_exports/onnx_steps.py::_of_imputer": (1, "public"),
     "estimators/_exports/onnx_steps.py::_of_categories": (1, "public"),
     "estimators/_exports/saving.py::_read": (1, "public"),
-    "estimators/_exports/sklearn_steps.py::_column": (1, "public"),
+    "estimators/_exports/sklearn_steps.py::_encoder": (1, "public"),
     "estimators/_fit.py::fit_many": (1, "public"),
     "_engine/transaction.py::transact": (2, "public"),
     "estimators/_fit.py::_mask_of_numbers": (1, "public"),

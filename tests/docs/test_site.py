@@ -22,7 +22,10 @@ PAGES = sorted(DOCS.rglob("*.md"))
 #: Pages in Markdown that link to each other: those of the site, and what a browser of the repository sees.
 LINKING = [
     *(page for page in PAGES if not {"_build", "api", "gallery"} & set(page.relative_to(DOCS).parts)),
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")),
+    *(
+        ROOT / name
+        for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CHANGELOG.md")
+    ),
     *sorted((ROOT / "benchmarks").rglob("*.md")),
 ]
 
