@@ -103,9 +103,28 @@ class ModelCard:
         """All fields, as values that JSON supports."""
         return json.loads(json.dumps(asdict(self)))  # type: ignore[no-any-return]
 
-    def to_markdown(self) -> str:
-        """The card as Markdown. What comes from the caller is escaped."""
-        parts = [] if self.private else [f"**{_plain(self.no_guarantee)}**"]
+    def to_markdown(self, *, license: str | None = None) -> str:  # noqa: A002 - what model hubs call it
+        """The card as Markdown. What comes from the caller is escaped.
+
+        Parameters
+        ----------
+        license : str or None, default=None
+            License of the model, such as "mit". The card then begins with the YAML front matter that model
+            hubs read. It has a first entry ``no_guarantee`` if a leak is known.
+
+        Returns
+        -------
+        str
+            The card.
+
+        Raises
+        ------
+        ValueError
+            For a license that is no text.
+        """
+        check("license", license, _TEXT, None)
+        parts = [] if license is None else [self._front_matter(license)]
+        parts += [] if self.private else [f"**{_plain(self.no_guarantee)}**"]
         parts.append(f"# {_plain(self.title)}")
         parts += [_plain(text) for text in (self.description,) if text]
         parts += [f"Written on {self.date}.", "## Model", _table(self.model)]
@@ -123,6 +142,14 @@ class ModelCard:
         parts += [_plain(text) for text in (self.intended_use,) if text]
         parts.append(_PREDICTIONS)
         return "\n\n".join(parts) + "\n"
+
+    def _front_matter(self, license_: str) -> str:
+        """YAML, in which texts are spelt as in JSON."""
+        lines = [] if self.private else [f"no_guarantee: {json.dumps(self.no_guarantee)}"]
+        lines += [f"license: {json.dumps(license_)}", "library_name: skmixdp", "tags:", "- sklearn"]
+        task = "classification" if {"classes", "labels"} & self.model.keys() else "regression"
+        lines += [f"- tabular-{task}", *(["- differential-privacy"] if self.private else [])]
+        return "\n".join(["---", *lines, "---"])
 
     def to_html(self) -> str:
         """The card as a page in plain words, as one file without scripts or links, for screens and print."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import yaml
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.multioutput import MultiOutputClassifier
@@ -43,6 +44,24 @@ def test_a_card_states_guarantee_data_assumptions_and_metrics(head):
     assert "NOT PRIVATE" not in text and "NO GUARANTEE" not in text
     assert str(card) == card._repr_markdown_() == text
     assert all(warning in text for warning in head.privacy_.warnings)
+
+
+@pytest.mark.parametrize("terms", ["mit", 'odd: "x"\n---\ntags: [a]'])
+def test_model_hubs_read_the_front_matter(head, terms):
+    card = model_card(head)
+    _, front, rest = card.to_markdown(license=terms).split("---\n", 2)
+    assert rest == f"\n{card.to_markdown()}"
+    assert yaml.safe_load(front) == {
+        "license": terms,
+        "library_name": "skmixdp",
+        "tags": ["sklearn", "tabular-classification", "differential-privacy"],
+    }
+    seeded = MixedDPLogisticRegression("noisy-gd", delta=1e-3, random_state=0).fit(X, Y, X_PUB, Y_PUB)
+    front = yaml.safe_load(model_card(seeded).to_markdown(license=terms).split("---\n", 2)[1])
+    assert next(iter(front)) == "no_guarantee" and front["no_guarantee"].startswith("NO GUARANTEE")
+    assert "differential-privacy" not in front["tags"]
+    with pytest.raises(ValueError, match="license=3"):
+        card.to_markdown(license=3)
 
 
 def test_a_card_is_a_dict_too(head):
