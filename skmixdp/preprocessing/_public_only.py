@@ -212,6 +212,14 @@ def _cut(rows: Any, X: Any) -> Any:
             if isinstance(dtype, np.dtype) and dtype.kind == "f":
                 rows.isetitem(place, _cut(rows.iloc[:, [place]].to_numpy(copy=True), X)[:, 0])
         return rows
+    if type(rows).__module__.startswith("polars"):
+        import polars as pl
+
+        columns = rows.select(pl.selectors.float()).get_columns()
+        return rows.with_columns(
+            pl.Series(column.name, _cut(column.to_numpy()[:, np.newaxis], X)[:, 0], column.dtype)
+            for column in columns
+        )
     if not isinstance(rows, np.ndarray) or rows.dtype.kind != "f" or rows.ndim != 2:
         return rows
     kept = finite(np.array(rows), nan=np.nan)

@@ -173,15 +173,14 @@ def test_transforms_of_finite_rows_are_finite(dtype):
         assert rows.dtype == dtype and np.isfinite(rows).all(), transformer
 
 
-def test_missing_cells_stay_missing_in_their_rows():
+@pytest.mark.parametrize("container", ["default", "pandas", "polars"])
+def test_missing_cells_stay_missing_in_their_rows(container):
+    if container == "polars":
+        pytest.importorskip("polars")
     X = np.array([[np.nan, 1.7e308, 0.0], [1.7e308, 1.0, 2.0]])
-    rows = PublicOnly(StandardScaler()).fit(X, X_pub=X_PUB * 1e-3).transform(X)
+    scaler = PublicOnly(StandardScaler().set_output(transform=container)).fit(X, X_pub=X_PUB * 1e-3)
+    rows = np.asarray(scaler.transform(X))
     assert np.isnan(rows[0, 0]) and np.isfinite(rows.ravel()[1:]).all()
-    frame = PublicOnly(StandardScaler().set_output(transform="pandas")).fit(
-        pd.DataFrame(X, columns=NAMES), X_pub=pd.DataFrame(X_PUB * 1e-3, columns=NAMES)
-    )
-    rows = frame.transform(pd.DataFrame(X, columns=NAMES))
-    assert rows.isna().to_numpy().sum() == 1 and not np.isinf(rows.to_numpy()).any()
 
 
 @pytest.mark.parametrize("dtype", ["f4", "Float32", object])

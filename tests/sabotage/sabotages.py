@@ -2270,6 +2270,14 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "tests/property/test_types_of_numbers.py::test_other_rows_keep_their_bits[pyarrow-unit]",
     ),
     _sabotage(
+        "infinite rows in frames of polars",
+        "A head refuses what a transformer made of one huge row, after the charge of a step before.",
+        "_cut",
+        "'polars'",
+        "'none'",
+        "tests/property/test_users_state.py::test_missing_cells_stay_missing_in_their_rows[polars]",
+    ),
+    _sabotage(
         "long labels that are held as floats",
         "One fraction among long labels makes floats of all, and rows of one class count as another.",
         "encode_labels",
