@@ -17,4 +17,4 @@ from .loop import (
 )
 from .plan import Closing, Options, Plan, Recipe, make_plan
 from .release import GaussianMechanism, Released, release
-from .transaction import ChargedCourse, Start, Transaction, charged, released, transact
+from .transaction import ChargedCourse, Start, Transaction, charged, released, reserved, transact

@@ -7,6 +7,7 @@ together, runs the generators, and records in the ledger how they ended.
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeVar, cast
@@ -29,7 +30,8 @@ from ..privacy import (
     recorded_outcome,
 )
 from ..privacy.accounting.budgets import Budget
-from ..privacy.ledger._charging import charge_together
+from ..privacy.ledger._charging import charge_together, take_back
+from ..privacy.ledger._sql import RESERVED
 from ..privacy.noise import check_noise, noise_caveats, noise_source
 from ..privacy.report import counted
 from .loop import Ask, Asked, Course, OpenRows, RowsKey, Sources, drive, of_rows
@@ -40,6 +42,9 @@ _Result = TypeVar("_Result")
 
 #: Multiplications of a pass from which threads that share it save time.
 _MANY = 70_000_000
+
+#: Releases of this context that were charged ahead, and have not begun.
+_RESERVED: ContextVar[list["Start"] | None] = ContextVar("reserved", default=None)
 
 _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
 
@@ -232,20 +237,66 @@ def charged(starts: Sequence[Start]) -> Iterator[None]:
     Charges to data sets of one ledger are made together: if its budgets do not allow all of them, none is
     made and a BudgetExceededError is raised. A transaction that has its charge already is not charged again.
     """
-    ledgers: dict[Any, list[Start]] = {}
-    for start in starts:
-        if (dataset := start.transaction.ledger) is not None:
-            ledger = getattr(dataset, "ledger", dataset)
-            ledgers.setdefault(getattr(ledger, "path", None) or id(ledger), []).append(start)
     with ExitStack() as outcomes:
-        for group in ledgers.values():
+        for group in _by_ledger(starts):
             new = [start for start in group if start.transaction.charge is None]
-            requests = [(start.transaction.ledger, _request(start)) for start in new]
+            requests = [(start.transaction.ledger, _request(start) | _reserved_for(start)) for start in new]
             for start, charge in zip(new, charge_together(requests), strict=True):
                 start.transaction.charge = charge
             for start in group:
                 outcomes.enter_context(recorded_outcome(start.transaction.ledger, start.transaction.charge))
         yield
+
+
+@contextmanager
+def reserved(starts: Sequence[Start]) -> Iterator[None]:
+    """Context manager that charges the releases of several fits before the first of them.
+
+    Charges to data sets of one ledger are made together or not at all. A fit within the context replaces the
+    charge that was reserved for it by its own, in one transaction of the ledger. At the end, charges that no
+    fit replaced are taken back, since nothing was released for them.
+    """
+    made: list[tuple[Any, Charge]] = []
+    kept: list[Start] = []
+    token = _RESERVED.set(kept)
+    try:
+        for group in _by_ledger(starts):
+            requests = [(start.transaction.ledger, _request(start)) for start in group]
+            for start, charge in zip(group, charge_together(requests, RESERVED), strict=True):
+                start.transaction.charge = charge
+                made.append((start.transaction.ledger, charge))
+                kept.append(start)
+        yield
+    finally:
+        _RESERVED.reset(token)
+        for dataset, charge in made:
+            take_back(dataset, charge)
+
+
+def _reserved_for(start: Start) -> dict[str, Any]:
+    """The charge that was reserved for a release, as an argument of its charge; empty if there is none."""
+    mine, kept = start.transaction, _RESERVED.get() or []
+    for number, other in enumerate(kept):
+        theirs = other.transaction
+        same = repr(theirs.ledger) == repr(mine.ledger) and _ledger_of(theirs) == _ledger_of(mine)
+        if same and theirs.name == mine.name:
+            return {"reserved": kept.pop(number).transaction.charge}
+    return {}
+
+
+def _ledger_of(transaction: Transaction) -> Any:
+    """What is the same for all data sets of one ledger."""
+    ledger = getattr(transaction.ledger, "ledger", transaction.ledger)
+    return getattr(ledger, "path", None) or id(ledger)
+
+
+def _by_ledger(starts: Sequence[Start]) -> list[list[Start]]:
+    """Those that are charged, by ledger."""
+    ledgers: dict[Any, list[Start]] = {}
+    for start in starts:
+        if start.transaction.ledger is not None:
+            ledgers.setdefault(_ledger_of(start.transaction), []).append(start)
+    return list(ledgers.values())
 
 
 def _request(start: Start) -> dict[str, Any]:

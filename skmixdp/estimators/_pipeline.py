@@ -1,5 +1,6 @@
 """Pipelines that end in a private head and set their routing themselves."""
 
+import warnings
 from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar
@@ -9,14 +10,17 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from .._engine import Start, Transaction, reserved
 from .._utils.numerics import own_state
 from .._utils.validation import shown
 from ..preprocessing import check_pipeline
-from ..privacy.ledger._charging import refuse_beyond_budget
+from ..privacy import GaussianEvent, LedgerDataset, noise_multiplier_for, steps_for
+from ..privacy.accounting.budgets import Budget
 from ..privacy.notebook import GuaranteeBoxMixin, guarantee_box
 from ..privacy.report import first_line, html_line
 from ._base import PrivateEstimator
 from ._exports import EXPORTERS, save
+from ._fit import current_checkpoint
 
 #: What transformers read of the private rows.
 _COLUMNS = "the number and the names of the columns before preprocessing"
@@ -128,20 +132,35 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         ValueError, TypeError
             Whatever a step refuses, before its noise is drawn and its ledger charged.
         BudgetExceededError
-            If a ledger does not allow the releases of all steps. Nothing is released or charged then, unless
-            another process charges the ledger meanwhile.
+            If a ledger does not allow the releases of all steps. Nothing is released or charged then.
+
+        Notes
+        -----
+        If several steps have a ledger, all their charges are reserved together before the first release. Each
+        step replaces its charge by its own. If a step fails before its release, what was reserved for it and
+        for later steps is taken back. Charges of heads with ``batch_size`` are known beforehand with
+        ``n_steps`` or ``noise_multiplier`` and without ``groups``; those of ``ModelMix`` never. What is
+        reserved for others is a full batch with their budget. If the ledger has no room for the difference,
+        they are refused after the steps before them were released.
         """
         with own_state():
-            parts = {id(part): part for part in self.get_params().values() if hasattr(part, "ledger")}
-            refuse_beyond_budget([*parts.values()])
             passed = {name: value for name, value in params.items() if value is not None}
-            with sklearn.config_context(enable_metadata_routing=True):
+            with sklearn.config_context(enable_metadata_routing=True), reserved(self._starts(X, passed)):
                 super().fit(X, y, **passed)
             head = self._final_estimator
             if len(self.steps) > 1:
                 public = (*head.privacy_.treated_as_public, _COLUMNS)
                 head.privacy_ = replace(head.privacy_, treated_as_public=public)
             return self
+
+    def _starts(self, X: Any, passed: dict[str, Any]) -> list[Start]:
+        """What the steps will charge to ledgers, if there are several such steps."""
+        parts = {id(part): part for part in self.get_params().values() if hasattr(part, "ledger")}
+        releases = [part for part in parts.values() if isinstance(part.ledger, LedgerDataset)]
+        if len(releases) < 2 or current_checkpoint.get() is not None:
+            return []
+        n_rows = None if "groups" in passed else len(X) if hasattr(X, "__len__") else X.shape[0]
+        return [_start_of(release, n_rows) for release in releases]
 
     @property
     def privacy_(self) -> Any:
@@ -243,3 +262,25 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         report, leaks = getattr(self, "privacy_", None), self._known_leaks()
         first = first_line(leaks) if leaks or report is None else report.no_guarantee
         return html_line(first) + str(estimator_html_repr(self)) + guarantee_box(self._final_estimator)
+
+
+def _start_of(release: Any, n_rows: int | None) -> Start:
+    """What a step will charge, as far as it is known before its fit."""
+    n_steps: Any = getattr(release, "n_steps", None)
+    multiplier: Any = getattr(release, "noise_multiplier", None)
+    terms: dict[str, Any] = {"neighboring": release.neighboring, "noise": release.noise}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit will warn
+        budget = Budget(release.epsilon, release.delta, n_steps, multiplier, **terms)
+    event = budget.whole
+    if getattr(release, "batch_size", None) is not None and n_rows is not None and (n_steps or multiplier):
+        rate = release._sampling(n_rows).rate(n_rows)
+        if n_steps is None:
+            given: dict[str, Any] = {"noise_multiplier": multiplier, "sampling_rate": rate}
+            n_steps = steps_for(release.epsilon, release.delta, **given, **terms)
+        if release.epsilon is not None:  # whole steps leave a remainder of the budget to spend
+            given = {"n_steps": n_steps, "sampling_rate": rate}
+            multiplier = noise_multiplier_for(release.epsilon, release.delta, **given, **terms)
+        event = GaussianEvent(multiplier, n_steps, rate, release.noise)
+    transaction = Transaction(budget, type(release).__name__, release.ledger)
+    return Start(transaction, event, unit=release.ledger.account.unit)

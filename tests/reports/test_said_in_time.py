@@ -26,14 +26,7 @@ from sklearn.preprocessing import (
     SplineTransformer,
 )
 
-from skmixdp import (
-    MixedDPLogisticRegression,
-    MixedDPRidge,
-    ZerothOrderDPClassifier,
-    fit_many,
-    private_pipeline,
-)
-from skmixdp.exceptions import BudgetExceededError
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, WithPublicRows
 from skmixdp.preprocessing import NoisyScaler, PublicTransformedTargetRegressor, check_pipeline
 from skmixdp.privacy import PrivacyLedger
@@ -377,42 +370,3 @@ def test_whose_budget_tells_nothing_is_warned(epsilon):
 @pytest.mark.filterwarnings("error:this budget leaves more noise:UserWarning")
 def test_a_small_budget_that_still_learns_is_no_reason_to_warn():
     assert many(MANY, epsilon=0.05) > 0.7
-
-
-# -- a workflow that must fail spends nothing ------------------------------------------------
-
-
-def spender(epsilon, patients):
-    return MixedDPLogisticRegression(epsilon=epsilon, classes=[0, 1], ledger=patients)
-
-
-WORKFLOWS = {
-    "a scaler and a head": lambda patients: private_pipeline(
-        NoisyScaler(epsilon=0.9, bounds=(-4, 4), ledger=patients), spender(0.9, patients)
-    ).fit(X, Y),
-    "a scaler that fits, and a head": lambda patients: private_pipeline(
-        NoisyScaler(epsilon=0.3, bounds=(-4, 4), ledger=patients), spender(0.99, patients)
-    ).fit(X, Y),
-    "a head of noise and steps": lambda patients: private_pipeline(
-        NoisyScaler(epsilon=0.9, bounds=(-4, 4), ledger=patients),
-        spender(None, patients).set_params(noise_multiplier=4.0, n_steps=3),
-    ).fit(X, Y),
-    "three heads": lambda patients: fit_many([spender(0.9, patients) for _ in range(3)], X, Y),
-}
-
-
-@pytest.mark.parametrize("name", WORKFLOWS)
-@pytest.mark.filterwarnings("ignore")
-def test_a_workflow_that_must_fail_spends_nothing(name):
-    patients = PrivacyLedger(":memory:").add_dataset("patients", epsilon=1.0, delta=1e-5)
-    with pytest.raises(BudgetExceededError):
-        WORKFLOWS[name](patients)
-    assert patients.spent == 0 and not patients.charges()
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_a_workflow_that_fits_is_fitted():
-    patients = PrivacyLedger(":memory:").add_dataset("patients", epsilon=1.0, delta=1e-5)
-    scaler = NoisyScaler(epsilon=0.5, bounds=(-4, 4), ledger=patients)
-    private_pipeline(scaler, spender(0.5, patients)).fit(X, Y)
-    assert len(patients.charges()) == 2

@@ -176,6 +176,29 @@ class Account:
             private=self.private and private,
         )
 
+    def without(self, event: object) -> "Account":
+        """The account without a charge of which nothing was released; its sums are rounded up.
+
+        What the first charge decided stays: relation, composition and order. Only then are earlier and later
+        decisions of the filter those of one sum.
+        """
+        assert self.neighboring is not None and self.composition is not None
+        rule = self._filter(self.neighboring)
+        if rule is None or not self.total < math.inf:  # no room for any charge, even without this one
+            return self
+        total = math.nextafter(max(self.total - rule.cost(event), 0.0), math.inf)
+        divergences = self.divergences
+        if divergences:
+            with np.errstate(invalid="ignore"):  # unknown divergences stay infinite
+                less = np.array(divergences) - divergences_of(event, self.neighboring)
+            less = np.where(np.isnan(less), math.inf, np.maximum(less, 0.0))
+            divergences = tuple(np.nextafter(less, math.inf).tolist())
+            spent = epsilon_of_rdp(np.array(divergences), self._delta, ORDERS)
+        else:
+            spent = gaussian.epsilon_for(math.sqrt(total), self._delta)
+        spent = min(spent + self.others_spent_epsilon, self.spent)
+        return replace(self, total=total, divergences=divergences, spent=spent)
+
     def _after_other(self, event: OtherRelease, neighboring: Neighboring, private: bool) -> "Account":
         """The account after a release of another tool; an error if its part of the budget is too small."""
         epsilon, delta = (

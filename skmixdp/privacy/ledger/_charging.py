@@ -5,21 +5,23 @@ from contextlib import contextmanager, suppress
 from sqlite3 import Connection
 from typing import Any
 
-from ..accounting.budgets import mu_of_budget
-from ..accounting.events import GaussianEvent
-from ._account import Account, BudgetExceededError
+from ._account import BudgetExceededError
 from ._ledger import LedgerDataset
 from ._report import Charge
+from ._sql import OPEN, write_account, write_unused
 
 
-def charge_together(requests: Sequence[tuple[Any, Mapping[str, Any]]]) -> list[Charge]:
+def charge_together(requests: Sequence[tuple[Any, Mapping[str, Any]]], outcome: str = OPEN) -> list[Charge]:
     """Charge several events to data sets of one ledger, all of them or none.
 
     Parameters
     ----------
     requests : sequence of pairs
         Data sets, and the arguments of :meth:`LedgerDataset.charge`. Other objects with this method are
-        charged one after the other.
+        charged one after the other. ``reserved`` among the arguments is a charge that was made ahead of the
+        release, and that this one replaces.
+    outcome : {"open", "reserved"}, default="open"
+        "reserved" makes charges ahead of their releases.
 
     Raises
     ------
@@ -27,9 +29,9 @@ def charge_together(requests: Sequence[tuple[Any, Mapping[str, Any]]]) -> list[C
         If the budgets do not allow all of these charges. None is made then.
     """
     datasets = [dataset for dataset, _ in requests]
-    if len(requests) < 2 or not all(isinstance(dataset, LedgerDataset) for dataset in datasets):
+    if not requests or not all(isinstance(dataset, LedgerDataset) for dataset in datasets):
         return [dataset.charge(**arguments) for dataset, arguments in requests]
-    prepared = [dataset._charging(**arguments) for dataset, arguments in requests]
+    prepared = [dataset._charging(**arguments, outcome=outcome) for dataset, arguments in requests]
 
     def work(connection: Connection) -> list[Charge]:
         made: list[Charge] = []
@@ -37,6 +39,8 @@ def charge_together(requests: Sequence[tuple[Any, Mapping[str, Any]]]) -> list[C
             try:
                 made.append(one(connection))
             except BudgetExceededError as error:
+                if len(prepared) == 1:
+                    raise
                 raise BudgetExceededError(
                     f"{len(prepared)} charges are made together or not at all, and only the first "
                     f"{len(made)} fit: {error}"
@@ -47,33 +51,16 @@ def charge_together(requests: Sequence[tuple[Any, Mapping[str, Any]]]) -> list[C
     return charges
 
 
-def refuse_beyond_budget(releases: Sequence[Any]) -> None:
-    """Refuse releases that the budgets of their ledgers do not allow one after another; nothing is charged.
+def take_back(dataset: LedgerDataset, charge: Charge) -> None:
+    """Take back a charge that is still reserved; it stays if the ledger cannot be written."""
 
-    ``releases`` are estimators with the parameters ``epsilon``, ``delta`` and ``ledger``. Those that sample
-    batches are left out, since only their fit tells the charge. Each is charged in its fit all the same,
-    since another process may charge the ledger in between.
-    """
-    accounts: dict[LedgerDataset, Account] = {}
-    for number, release in enumerate(releases):
-        dataset = release.ledger
-        if not isinstance(dataset, LedgerDataset) or getattr(release, "batch_size", None) is not None:
-            continue
-        terms = {"neighboring": release.neighboring, "noise": release.noise}
-        if release.epsilon is None:
-            event = GaussianEvent(release.noise_multiplier, release.n_steps, noise=release.noise)
-        else:
-            mu = mu_of_budget(release.epsilon, release.delta, **terms)
-            event = GaussianEvent(1 / mu, 1, noise=release.noise)
-        before = accounts.get(dataset, dataset.account)
-        try:
-            accounts[dataset] = before.after(event, release.neighboring, unit=before.unit)
-        except BudgetExceededError as error:
-            if not number:
-                raise
-            raise BudgetExceededError(
-                f"the steps before leave too little for {type(release).__name__}, so none is fitted: {error}"
-            ) from None
+    def work(connection: Connection) -> None:
+        if write_unused(connection, charge):
+            account = dataset.ledger._account(connection, dataset.name)
+            write_account(connection, account.without(charge.event))
+
+    with suppress(OSError, ValueError):
+        dataset.ledger._store.transact(work, write=True)
 
 
 @contextmanager

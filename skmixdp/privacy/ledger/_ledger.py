@@ -26,6 +26,7 @@ from ._sql import (
     read_charge,
     read_charges,
     read_steps,
+    remove_reserved,
     write_account,
     write_outcome,
     write_step,
@@ -386,8 +387,13 @@ class LedgerDataset(_Shared):
         private: bool = True,
         leaks: tuple[str, ...] = (),
         unit: str = "row",
+        outcome: str = OPEN,
+        reserved: Charge | None = None,
     ) -> Work[Charge]:
-        """What makes a charge within a transaction of the ledger, after a check of its arguments."""
+        """What makes a charge within a transaction of the ledger, after a check of its arguments.
+
+        It takes the place of a ``reserved`` one that was made ahead of the release.
+        """
         check("neighboring", neighboring, *NEIGHBORING)
         check("description", description, TEXT)
         leaks = leaks if private else (*leaks, "the noise comes from a seed")
@@ -396,10 +402,13 @@ class LedgerDataset(_Shared):
         # whose numbers were changed to invalid ones after it was made.
         stored = event_from_json(event_to_json(event))
         # Slow results are computed and cached first, without holding the lock.
-        self.account.after(stored, neighboring, unit=unit)
+        if reserved is None:
+            self.account.after(stored, neighboring, unit=unit)
 
         def work(connection: Connection) -> Charge:
             before = self.ledger._account(connection, self.name)
+            if reserved is not None and remove_reserved(connection, reserved):
+                before = replace(before.without(reserved.event), n_charges=before.n_charges - 1)
             account = before.after(stored, neighboring, holds, unit)
             write_account(connection, account)
             return add_charge(
@@ -411,6 +420,7 @@ class LedgerDataset(_Shared):
                 private=holds,
                 user=_user(),
                 purpose=self.purpose,
+                outcome=outcome,
             )
 
         return work

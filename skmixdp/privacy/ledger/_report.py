@@ -60,8 +60,10 @@ class Charge:
         What the charge is for, as :meth:`LedgerDataset.for_purpose` says; empty if nothing was said.
     outcome : str
         "finished"; "failed: " and the type of the error; or "open" if nothing was recorded. A charge is open
-        while its fit is running, if the process died, and if it was made by hand. A charge counts in full
-        whatever its outcome, since noise may have been seen.
+        while its fit is running, if the process died, and if it was made by hand. It counts in full, since
+        noise may have been seen. "reserved" is a charge of a pipeline for a step that did not begin. It
+        counts in full too, until the step replaces it by its own, or the pipeline ends: it is then "taken
+        back, since nothing was released", and counts no more.
     """
 
     id: int
@@ -222,7 +224,7 @@ def _part(account: Account, charges: list[Charge]) -> str:
 def _in_words(charge: Charge) -> str:
     """A charge as sentences."""
     user = f" by {charge.user}" if charge.user else ""
-    ended = f"It is {charge.outcome}." if charge.outcome in ("open", "finished") else f"It {charge.outcome}."
+    ended = f"It {charge.outcome}." if charge.outcome.startswith("failed") else f"It is {charge.outcome}."
     return (
         f"{charge.time:%Y-%m-%d %H:%M} UTC{user}: {charge._what}. "
         f"{ended if charge.private else f'{ended} NO GUARANTEE.'} "

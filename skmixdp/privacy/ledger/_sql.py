@@ -60,6 +60,9 @@ FROM charges JOIN (SELECT dataset, epsilon, delta FROM accounts) USING (dataset)
 #: The outcome of a charge until another one is recorded.
 OPEN = "open"
 
+#: Outcomes of a charge that was made ahead of its release: until it is used, and if it never is.
+RESERVED, UNUSED = "reserved", "taken back, since nothing was released"
+
 
 def read_account(connection: Connection, dataset: str) -> Account | None:
     """The account of a data set; None if there is none."""
@@ -127,6 +130,24 @@ def write_outcome(connection: Connection, charge: Charge, outcome: str) -> bool:
     """Record how a charge ended, in place of what was recorded before. False if there is no such charge."""
     changed = connection.execute(
         "UPDATE charges SET outcome = ? WHERE id = ? AND dataset = ?", (outcome, charge.id, charge.dataset)
+    )
+    return changed.rowcount == 1
+
+
+def remove_reserved(connection: Connection, charge: Charge) -> bool:
+    """Remove a charge that was made ahead of its release. False unless it is still reserved."""
+    removed = connection.execute(
+        "DELETE FROM charges WHERE id = ? AND dataset = ? AND outcome = ?",
+        (charge.id, charge.dataset, RESERVED),
+    )
+    return removed.rowcount == 1
+
+
+def write_unused(connection: Connection, charge: Charge) -> bool:
+    """Record that a charge is taken back. False unless it is still reserved."""
+    changed = connection.execute(
+        "UPDATE charges SET outcome = ? WHERE id = ? AND dataset = ? AND outcome = ?",
+        (UNUSED, charge.id, charge.dataset, RESERVED),
     )
     return changed.rowcount == 1
 
