@@ -29,7 +29,8 @@ def charge_together(requests: Sequence[tuple[Any, Mapping[str, Any]]], outcome: 
         If the budgets do not allow all of these charges. None is made then.
     """
     datasets = [dataset for dataset, _ in requests]
-    if not requests or not all(isinstance(dataset, LedgerDataset) for dataset in datasets):
+    plain = outcome == OPEN and not any("reserved" in arguments for _, arguments in requests)
+    if (plain and len(requests) < 2) or not all(isinstance(dataset, LedgerDataset) for dataset in datasets):
         return [dataset.charge(**arguments) for dataset, arguments in requests]
     prepared = [dataset._charging(**arguments, outcome=outcome) for dataset, arguments in requests]
 
