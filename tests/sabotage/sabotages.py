@@ -893,7 +893,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "charges of several fits one by one",
         "The first of several fits stay charged though a later one is refused, and none of them runs.",
         "charge_together",
-        "if (plain and len(requests) < 2) or",
+        "if plain and len(requests) < 2 or",
         "if True or",
         "tests/sklearn/test_ledger_workflows.py::test_fits_of_one_call_are_charged_together_or_not_at_all",
     ),
