@@ -63,9 +63,10 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
     length. Targets are centred and divided by their scale. Clipping the gradient of the squared loss gives
     the gradient of Huber's loss: a target far from its prediction adds no more than the clip. The default
     learns a clip that cuts few rows, and none as the budget grows, so that its loss is then least squares.
-    Where noise is too large for that, and with other algorithms, predictions of skewed targets are too low
-    on average. ``coef_`` applies to the mapped rows, not to ``X``: give
-    explainers such as SHAP the function ``predict``; those of linear models multiply ``coef_`` by ``X``.
+    With fewer than ``100 (n_features + 1) / mu`` private rows, where noise is too large for that, and with
+    other algorithms, predictions of skewed targets are too low on average. ``coef_`` applies to the mapped
+    rows, not to ``X``: give explainers such as SHAP the function ``predict``; those of linear models multiply
+    ``coef_`` by ``X``.
 
     The groups of parameters are those of :class:`MixedDPLogisticRegression`, and :doc:`/parameters` explains
     them.

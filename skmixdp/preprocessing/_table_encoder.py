@@ -260,6 +260,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name in told:
             if name not in names:
                 hint = suggestion(name, names) or "name columns of X"
+                if list(names) == [f"x{j}" for j in range(len(names))]:
+                    hint = (
+                        "an array has columns x0, x1, ...; scikit-learn's ensembles turn frames into arrays, "
+                        "so put the encoder in front of the ensemble"
+                    )
                 raise ValueError(f"columns names {shown(name)}, which X does not have; {hint}.")
         return {name: _as_told(name, value) for name, value in told.items()}
 

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from joblib import parallel_config
 from sklearn.base import clone, is_classifier, is_regressor
@@ -19,7 +20,7 @@ from sklearn.model_selection import (
     permutation_test_score,
 )
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
-from sklearn.multioutput import MultiOutputClassifier
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
 
@@ -27,7 +28,7 @@ from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassi
 from skmixdp.algorithms import NoisyGD
 from skmixdp.exceptions import NotPrivateWarning, PrivacyLeakWarning
 from skmixdp.model_selection import WithPublicRows, public_params
-from skmixdp.preprocessing import PublicOnly, PublicTransformedTargetRegressor, check_pipeline
+from skmixdp.preprocessing import PublicOnly, PublicTransformedTargetRegressor, TableEncoder, check_pipeline
 
 X, Y = make_regression(1300, 8, noise=10.0, random_state=0)
 Y = 3 * Y + 1000
@@ -335,3 +336,39 @@ class TestPublicRowsThatAreCut:
 
     def test_a_fit_of_as_many_rows_is_silent(self, rows):
         MixedDPLogisticRegression(**NEAR).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+
+
+ENSEMBLES = {
+    "bagging": lambda model: BaggingClassifier(model, 3),
+    "boosting": lambda model: AdaBoostClassifier(model, n_estimators=3),
+    "chain": ClassifierChain,
+    "labels": MultiOutputClassifier,
+}
+
+
+class TestEnsemblesOfFrames:
+    """Ensembles make arrays of frames, so an encoder is in front of them, or names columns x0, x1, ...."""
+
+    N = 600
+    FRAME = pd.DataFrame({"age": np.arange(N) % 61 + 20, "sex": np.where(np.arange(N) % 2, "m", "f")})
+    LABELS = np.stack([(FRAME.age > 45) & (FRAME.sex == "m"), FRAME.age > 60], axis=1).astype(int)
+
+    def model(self, *names):
+        head = MixedDPLogisticRegression(epsilon=8.0, classes=[0, 1], **NEAR)
+        kinds = (20, 80), ["m", "f"]
+        return make_pipeline(TableEncoder(dict(zip(names, kinds, strict=True))), head) if names else head
+
+    @pytest.mark.parametrize("name", ENSEMBLES)
+    @pytest.mark.filterwarnings("ignore")
+    def test_an_encoder_is_in_front(self, name):
+        y = self.LABELS if name in ("chain", "labels") else self.LABELS[:, 0]
+        encoder = self.model("age", "sex")[0]
+        model = make_pipeline(encoder, ENSEMBLES[name](self.model()))
+        assert model.fit(self.FRAME, y).score(self.FRAME, y) > 0.85
+
+    @pytest.mark.filterwarnings("ignore")
+    def test_columns_of_an_array_have_names(self):
+        bag = BaggingClassifier(self.model("x0", "x1"), 3)
+        assert bag.fit(self.FRAME, self.LABELS[:, 0]).score(self.FRAME, self.LABELS[:, 0]) > 0.85
+        with pytest.raises(ValueError, match=r"names 'age'.*put the encoder in front of the ensemble"):
+            BaggingClassifier(self.model("age", "sex"), 3).fit(self.FRAME, self.LABELS[:, 0])
