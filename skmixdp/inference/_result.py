@@ -81,6 +81,11 @@ class InferenceResult:
     privacy_: PrivacyReport
 
     @property
+    def no_guarantee(self) -> str:
+        """The first line of the text if a leak is known, which it names. Empty otherwise."""
+        return self.privacy_.no_guarantee
+
+    @property
     def bse(self) -> pd.Series:
         """Standard errors, noise included."""
         return self._series(np.sqrt(np.diag(self.covariance)))
@@ -213,6 +218,7 @@ class InferenceResult:
         if self.references:
             head.append("categories against " + ", ".join(f"{k}={v}" for k, v in self.references.items()))
         table = self.summary().to_string(float_format=lambda value: f"{value:.4g}", na_rep="-")
+        head = [self.no_guarantee, *head] if self.no_guarantee else head
         return "\n".join([*head, "", table, *(["", *self.notes] if self.notes else [])])
 
     __repr__ = __str__

@@ -51,6 +51,11 @@ class GroupedEvaluation:
     unknown: tuple[Any, ...]
     privacy: PrivacyReport
 
+    @property
+    def no_guarantee(self) -> str:
+        """The first line of the text if a leak is known, which it names. Empty otherwise."""
+        return self.privacy.no_guarantee
+
     def __getitem__(self, group: Any) -> Any:
         return self.groups[group]
 
@@ -113,7 +118,7 @@ class GroupedEvaluation:
         table = self.summary()
         values = table.xs("value", axis=1, level=1)
         text = values.to_string(float_format=lambda value: f"{value:.3f}", na_rep="unknown")
-        lines = [self.privacy.no_guarantee] if self.privacy.no_guarantee else []
+        lines = [self.no_guarantee] if self.no_guarantee else []
         lines += [f"GroupedEvaluation of {len(self)} groups; summary() has the intervals", text]
         return "\n".join([*lines, f"epsilon {self.privacy.epsilon:.4g}, delta {self.privacy.delta:.3g}"])
 

@@ -66,7 +66,7 @@ def test_stages_of_a_classifier(monkeypatch, table, public, geometry, row_norm, 
     assert_adds_up(log, head.privacy_)
     names = names_of(head)
     assert ("columns" in names) == (public not in KNOWN and noise == "float" and row_norm is not None)
-    assert ("temperature" in names) == (class_weight is None)
+    assert "temperature" in names and ("class counts" in names) == (class_weight is not None)
     scaled = table != "alike" and ("columns" in names or public in KNOWN) and row_norm != "unit"
     scaled &= geometry is not True
     moments = scaled and row_norm in ("auto", "clip")

@@ -329,6 +329,7 @@ def test_weights_and_adjustment_are_charged_once(tmp_path):
     assert {"class counts", "class shares"} <= set(dict(head.privacy_.shares))
 
 
+@pytest.mark.filterwarnings("ignore:the head of the public rows:UserWarning")  # a fold of one class
 def test_folds_count_their_own_rows():
     folds = [Y == 0, Y != 0]
     heads = [classifier(epsilon=20.0), classifier(epsilon=20.0)]
