@@ -1,6 +1,5 @@
 """The box that notebooks show for an estimator: its guarantee, and where to read on."""
 
-import html
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
 from types import SimpleNamespace
@@ -8,6 +7,7 @@ from typing import Any
 
 from sklearn.utils import estimator_html_repr
 
+from .._utils.templates import html
 from .report import RELATION_WORDS, first_line, html_line
 
 #: Pages that the box names: title, or its first words, and file without ending.
@@ -17,10 +17,20 @@ _PAGES = (
     ("Budgets across projects", "ledger"),
 )
 
-_BOX = (
-    "<div style='border: 1px solid currentColor; border-radius: 4px; padding: 0.5em 0.8em; "
-    "margin-top: 0.5em; display: inline-block; max-width: 60em'>{}</div>"
-)
+_BOX = """<div style='border: 1px solid currentColor; border-radius: 4px; padding: 0.5em 0.8em; \
+margin-top: 0.5em; display: inline-block; max-width: 60em'>{{ body | safe }}<p>Read on: \
+{% if base is none %}in the user guide, {% endif %}{% for title, page in pages %}\
+{% if base is none %}<i>{{ title }}</i>{% else %}\
+<a href='{{ base }}{{ page }}.html' target='_blank' rel='noreferrer'>{{ title }}</a>\
+{% endif %}{% if not loop.last %}, {% endif %}{% endfor %}</p></div>"""
+
+#: What a fit will promise.
+_PROMISE = """{% if seeded %}<p><b>NOT PRIVATE: random_state is set.</b> Without it:</p>{% endif %}\
+{% if leaks %}<p><b>{{ leaks }}.</b> Without the leaks:</p>{% endif %}\
+<p><b>A fit will be {{ budget }}-differentially private</b> in the rows of <code>X, y</code>.</p>\
+<p>{{ known }}Public rows are not protected.</p>\
+{% if reads_classes %}\
+<p><b>Without public rows, it reads the classes from private labels</b>, unprotected.</p>{% endif %}"""
 
 
 @cache
@@ -94,7 +104,7 @@ def guarantee_box(estimator: Any) -> str:
             "<p><b>It holds the privacy loss of each private row</b>, which is itself private: "
             "<code>del estimator.per_instance_</code> before sharing it.</p>"
         )
-    return _BOX.format(body + f"<p>Read on: {_links()}</p>")
+    return html(_BOX, body=body, base=documentation(), pages=_PAGES)
 
 
 def _promise(estimator: Any) -> str:
@@ -103,26 +113,11 @@ def _promise(estimator: Any) -> str:
     epsilon, relation = params["epsilon"], params.get("neighboring")
     known = f"Neighbours: {RELATION_WORDS[relation]}. " if relation in RELATION_WORDS else ""
     budget = "the epsilon that noise_multiplier and n_steps imply" if epsilon is None else f"{epsilon}"
-    lines = [
-        f"<b>A fit will be ({html.escape(budget)}, {html.escape(str(params['delta']))})-differentially "
-        "private</b> in the rows of <code>X, y</code>.",
-        f"{known}Public rows are not protected.",
-    ]
-    if "classes" in params and params["classes"] is None:
-        lines.append("<b>Without public rows, it reads the classes from private labels</b>, unprotected.")
-    if leaks := estimator._known_leaks():
-        lines.insert(0, f"<b>{html.escape(first_line(leaks))}.</b> Without the leaks:")
-    if params.get("random_state") is not None:
-        lines.insert(0, "<b>NOT PRIVATE: random_state is set.</b> Without it:")
-    return "".join(f"<p>{line}</p>" for line in lines)
-
-
-def _links() -> str:
-    """Links to pages of the documentation, or their titles if it has no address."""
-    base = documentation()
-    if base is None:
-        return "in the user guide, " + ", ".join(f"<i>{title}</i>" for title, _ in _PAGES)
-    return ", ".join(
-        f"<a href='{html.escape(base, quote=True)}{page}.html' target='_blank' rel='noreferrer'>{title}</a>"
-        for title, page in _PAGES
+    return html(
+        _PROMISE,
+        seeded=params.get("random_state") is not None,
+        leaks=first_line(estimator._known_leaks()),
+        budget=f"({budget}, {params['delta']})",
+        known=known,
+        reads_classes="classes" in params and params["classes"] is None,
     )

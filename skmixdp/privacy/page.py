@@ -1,11 +1,8 @@
-"""Pages on guarantees for any reader: one HTML file each, without scripts, links or files of their own.
+"""Pages on guarantees for any reader: one HTML file each, without scripts, links or files of their own."""
 
-All texts are escaped here.
-"""
-
-import html
 from collections.abc import Iterable, Mapping
 
+from .._utils.templates import html
 from .report import html_line, percent
 
 _STYLE = """
@@ -39,26 +36,41 @@ _TERMS = (
 )
 
 
+_PAGE = """<!DOCTYPE html>
+<html lang='en'>
+<head><meta charset='utf-8'/><meta name='viewport' content='width=device-width'/>
+<title>{{ title }}</title>
+<style>{{ style | safe }}</style></head>
+<body>
+{{ first | safe }}<h1>{{ title }}</h1>
+{% for part in parts %}{{ part | safe }}{% endfor %}</body>
+</html>
+"""
+_SECTION = "<h{{ level }}>{{ title }}</h{{ level }}>\n{% for part in parts %}{{ part | safe }}{% endfor %}"
+_BULLETS = "<ul>\n{% for text in texts %}<li>{{ text }}</li>\n{% endfor %}</ul>\n"
+_TABLE = """<table>
+{% for name, value in rows %}<tr><th>{{ name }}</th><td>{{ value }}</td></tr>
+{% endfor %}</table>
+"""
+_ATTACK = """<figure><div class='bar'><i style='left:{{ place }}'></i>\
+<b style='left:clamp(1.4em, {{ place }}, 100% - 1.4em)'>{{ percent }}</b></div>\
+<figcaption><span>50%: a coin toss</span><span>100%: no protection</span></figcaption></figure>
+{{ words | safe }}"""
+
+
 def page(title: str, no_guarantee: str, *parts: str) -> str:
     """A page of parts in HTML; ``no_guarantee`` is its first line, if there is a known leak."""
-    heading = html.escape(title)
-    return (
-        "<!DOCTYPE html>\n<html lang='en'>\n<head><meta charset='utf-8'/>"
-        "<meta name='viewport' content='width=device-width'/>"
-        f"<title>{heading}</title>\n<style>{_STYLE}</style></head>\n"
-        f"<body>\n{html_line(no_guarantee)}<h1>{heading}</h1>\n{''.join(parts)}</body>\n</html>\n"
-    )
+    return html(_PAGE, title=title, style=_STYLE, first=html_line(no_guarantee), parts=parts)
 
 
 def section(title: str, *parts: str, level: int = 2) -> str:
     """A heading and the parts below it; nothing if they are empty."""
-    body = "".join(parts)
-    return f"<h{level}>{html.escape(title)}</h{level}>\n{body}" if body else ""
+    return html(_SECTION, level=level, title=title, parts=parts) if any(parts) else ""
 
 
 def paragraph(text: str) -> str:
     """A text as a paragraph; nothing for an empty text."""
-    return f"<p>{html.escape(text)}</p>\n" if text else ""
+    return html("<p>{{ text }}</p>\n", text=text) if text else ""
 
 
 def sentence(text: str) -> str:
@@ -71,17 +83,13 @@ def sentence(text: str) -> str:
 
 def bullets(texts: Iterable[str]) -> str:
     """Sentences in a list; nothing if there are none."""
-    items = "".join(f"<li>{html.escape(sentence(text))}</li>\n" for text in texts)
-    return f"<ul>\n{items}</ul>\n" if items else ""
+    sentences = [*map(sentence, texts)]
+    return html(_BULLETS, texts=sentences) if sentences else ""
 
 
 def table(rows: Mapping[str, str]) -> str:
     """A table of names and values; nothing if it is empty."""
-    body = "".join(
-        f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>\n"
-        for name, value in rows.items()
-    )
-    return f"<table>\n{body}</table>\n" if body else ""
+    return html(_TABLE, rows=rows.items()) if rows else ""
 
 
 def attack(success: float, words: str, when: str = "") -> str:
@@ -89,11 +97,6 @@ def attack(success: float, words: str, when: str = "") -> str:
 
     Without ``words``, nothing is claimed. ``when`` begins the sentence.
     """
-    place = f"{200 * success - 100:.1f}%"
-    label = f"<b style='left:clamp(1.4em, {place}, 100% - 1.4em)'>{percent(success)}</b>"
     said = f"{when} an attacker {words}. {_TERMS}" if words else ""
-    return (
-        f"<figure><div class='bar'><i style='left:{place}'></i>{label}</div>"
-        "<figcaption><span>50%: a coin toss</span><span>100%: no protection</span></figcaption></figure>\n"
-        + paragraph(sentence(said.strip()))
-    )
+    place = f"{200 * success - 100:.1f}%"
+    return html(_ATTACK, place=place, percent=percent(success), words=paragraph(sentence(said.strip())))

@@ -1,6 +1,5 @@
 """Reports of the guarantee of a fit or a search; they do not change afterwards."""
 
-import html
 import json
 import math
 import textwrap
@@ -12,8 +11,14 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, ndtr
 
+from .._utils.templates import html
 from .._utils.validation import printable
 from .accounting.events import Neighboring
+
+#: A report as a table.
+_TABLE = """{{ first | safe }}<table><caption>{{ title }}</caption>\
+{% for name, value in rows %}<tr><th style='text-align:left; white-space:nowrap'>{{ name }}</th>\
+<td style='text-align:left'>{{ value }}</td></tr>{% endfor %}</table>"""
 
 
 class PrivacyLeakWarning(UserWarning):
@@ -148,12 +153,7 @@ class Document(ABC):
         return "\n".join(lines if self.private else [printable(self.no_guarantee), *lines])
 
     def _repr_html_(self) -> str:
-        body = "".join(
-            f"<tr><th style='text-align:left; white-space:nowrap'>{html.escape(name)}</th>"
-            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
-            for name, value in self._rows()
-        )
-        return f"{html_line(self.no_guarantee)}<table><caption>{self.title}</caption>{body}</table>"
+        return html(_TABLE, first=html_line(self.no_guarantee), title=self.title, rows=self._rows())
 
 
 def _hanging(start: str, text: str) -> str:
@@ -164,7 +164,7 @@ def _hanging(start: str, text: str) -> str:
 
 def html_line(text: str) -> str:
     """A text as a bold paragraph; nothing for an empty text."""
-    return f"<p><b>{html.escape(text)}</b></p>" if text else ""
+    return html("<p><b>{{ text }}</b></p>", text=text) if text else ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -133,9 +133,7 @@ def test_a_purpose_is_the_same_data_set_in_other_words(people):
     assert told.report() == people.report() and told.holds(made) and told.account == people.account
     report = people.report()
     assert f"(a fit, for '{WORDS}') failed: ValueError" in str(report)
-    assert (
-        f"for &#x27;{WORDS}&#x27;" in report._repr_html_() and f"for &#x27;{WORDS}&#x27;" in report.to_html()
-    )
+    assert f"for &#39;{WORDS}&#39;" in report._repr_html_() and f"for &#39;{WORDS}&#39;" in report.to_html()
     assert report.to_dict()["charges"][0]["purpose"] == WORDS
     assert next(csv.DictReader(io.StringIO(report.to_csv())))["purpose"] == WORDS
 
@@ -157,7 +155,7 @@ def test_the_command_line(people, tmp_path, capsys, monkeypatch):
     assert main([*charged, "--purpose", WORDS, "--report", "r.html"]) == 0
     assert [charge.purpose for charge in people.charges()] == [WORDS]
     page = Path("r.html").read_text(encoding="utf-8")
-    assert f"people, for &#x27;{WORDS}&#x27;: epsilon" in page
+    assert f"people, for &#39;{WORDS}&#39;: epsilon" in page
     assert main(["report", "m", "--html"]) == 0 and capsys.readouterr().out == f"{page}\n"
     assert main(["report", "l.sqlite", "--html"]) == 0
     assert capsys.readouterr().out == f"{people.report().to_html()}\n"

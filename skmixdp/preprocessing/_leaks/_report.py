@@ -1,9 +1,10 @@
 """The findings of a pipeline check."""
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, overload
+
+from ..._utils.templates import html
 
 Kind = Literal["leak", "uncounted", "public rows", "note"]
 
@@ -13,6 +14,11 @@ _HEADINGS: dict[Kind, str] = {
     "public rows": "does not get the public rows in the right form",
     "note": "needs a decision",
 }
+
+_TABLE = """<table><caption>Pipeline check</caption>\
+<tr>{% for name in names %}<th>{{ name }}</th>{% endfor %}</tr>\
+{% for row in rows %}<tr>{% for cell in row %}<td style='text-align:left'>{{ cell }}</td>{% endfor %}</tr>\
+{% endfor %}</table>"""
 
 
 @dataclass(frozen=True)
@@ -89,14 +95,6 @@ class PipelineReport(Sequence[Finding]):
 
     def _repr_html_(self) -> str:
         if not self.findings:
-            return f"<p>{html.escape(str(self))}</p>"
-        cells = (
-            "".join(f"<td style='text-align:left'>{html.escape(text)}</td>" for text in row)
-            for row in (
-                (finding.kind, finding.path, finding.step, finding.learns, finding.fix)
-                for finding in self.findings
-            )
-        )
-        names = "".join(f"<th>{name}</th>" for name in ("kind", "step", "class", "what", "fix"))
-        rows = "".join(f"<tr>{row}</tr>" for row in cells)
-        return f"<table><caption>Pipeline check</caption><tr>{names}</tr>{rows}</table>"
+            return html("<p>{{ text }}</p>", text=str(self))
+        rows = [(each.kind, each.path, each.step, each.learns, each.fix) for each in self.findings]
+        return html(_TABLE, names=("kind", "step", "class", "what", "fix"), rows=rows)

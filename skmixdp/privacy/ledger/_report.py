@@ -1,7 +1,6 @@
 """Charges and reports of a ledger, which are immutable."""
 
 import csv
-import html
 import io
 import json
 from collections.abc import Sequence
@@ -9,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ..._utils.templates import html
 from ..._utils.validation import printable
 from ..page import attack, bullets, page, paragraph, section, table
 from ..report import attack_words, first_line, html_line, relation_words
@@ -16,7 +16,10 @@ from ._account import Account
 from ._records import event_to_json
 
 _HEADER = ("data set", "spent", "budget", "left", "delta", "charges", "neighbours", "composed by")
-_LEFT = "'text-align:left'"
+_TABLE = """{{ first | safe }}<table><caption>Privacy ledger</caption>\
+<tr>{% for name in names %}<th style='text-align:left'>{{ name }}</th>{% endfor %}</tr>\
+{% for row in rows %}<tr>{% for cell in row %}<td style='text-align:left'>{{ cell }}</td>{% endfor %}</tr>\
+{% endfor %}</table>{% for line in failures %}<p>{{ line }}</p>{% endfor %}"""
 
 #: Columns of the exported charges.
 _COLUMNS = (
@@ -185,14 +188,8 @@ class LedgerReport:
         return "\n".join([*first, "Privacy ledger", *_table([_HEADER, *rows]), *failures])
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th style={_LEFT}>{name}</th>" for name in _HEADER)
-        body = "".join(
-            "<tr>" + "".join(f"<td style={_LEFT}>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in self._rows()
-        )
-        failures = "".join(f"<p>{html.escape(line)}</p>" for line in self._failures())
         first = html_line(self.no_guarantee)
-        return f"{first}<table><caption>Privacy ledger</caption><tr>{head}</tr>{body}</table>{failures}"
+        return html(_TABLE, first=first, names=_HEADER, rows=self._rows(), failures=self._failures())
 
 
 def _part(account: Account, charges: list[Charge]) -> str:

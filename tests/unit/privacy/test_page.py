@@ -117,10 +117,10 @@ def test_a_page_says_charges_as_sentences():
     dataset.record_outcome(made, "failed: KeyboardInterrupt")
     dataset.charge(GaussianEvent(30.0, 1), neighboring=ADD, unit="patient", description="A score")
     text = dataset.report().to_html()
-    assert "A head, 90 rows, for &#x27;churn &lt;model&gt;, Q3&#x27;. It failed: KeyboardInterrupt." in text
+    assert "A head, 90 rows, for &#39;churn &lt;model&gt;, Q3&#39;. It failed: KeyboardInterrupt." in text
     assert ": A score. It is open. Epsilon " in text and " of 3 was spent then." in text
     assert "{" not in text.split("</style>")[1] and not re.search(r"\d\.\d{6}", text)  # no JSON, no noise
-    assert "at most 65% of the time whether one given person (column &#x27;patient&#x27;) is in" in text
+    assert "at most 65% of the time whether one given person (column &#39;patient&#39;) is in" in text
     assert f"or {dataset.fits_left(epsilon=1)} with epsilon 1" in text
     short = dataset.report(charges="failed").to_html()
     assert "Charges that failed or have no guarantee" in short and "A score" not in short
@@ -163,7 +163,7 @@ def test_a_page_of_a_fit_says_what_it_is_and_what_it_is_not():
         "100%: no protection",
         "<th>preprocessing</th><td>bounds the lengths of rows</td>",
         "<td>150 private, 0 public</td>",
-        "people, for &#x27;churn model, Q3&#x27;: epsilon ",
+        "people, for &#39;churn model, Q3&#39;: epsilon ",
         "<h2>Public: anyone may learn this from the model</h2>",
         "<h2>Not covered, and assumed</h2>",
         "not the rows that are predicted",
