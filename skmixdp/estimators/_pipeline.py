@@ -55,7 +55,7 @@ def private_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> 
     >>> import pandas as pd
     >>> from skmixdp import MixedDPLogisticRegression, private_pipeline
     >>> from skmixdp.preprocessing import TableEncoder
-    >>> X = pd.DataFrame({"age": [*range(18, 78, 2)] * 2, "city": ["Bonn", "Ulm", "Rome"] * 20})
+    >>> X = pd.DataFrame({"age": [18.5 + i for i in range(60)], "city": ["Bonn", "Ulm", "Rome"] * 20})
     >>> y = X["age"] > 50
     >>> model = private_pipeline(TableEncoder(), MixedDPLogisticRegression(delta=1e-3))
     >>> model.fit(X[1::2], y[1::2], X_pub=X[::2], y_pub=y[::2]).predict(X[:2]).tolist()
