@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from .._engine import GaussianMechanism, Transaction
-from .._rows import IQR, BinCounts, Block, Columns, RowMap, worth_scaling
+from .._rows import IQR, BinCounts, Columns, RowMap, worth_scaling
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport
 from ..privacy.units import Units
@@ -91,19 +91,11 @@ class NoisyColumns:
         return Columns(center, 1 / np.where(self.spread > 0, self.spread, 1.0))
 
 
-def noisy_columns(
-    learner: Learner,
-    n_features: int,
-    multiplier: float,
-    points: FloatArray | None = None,
-    entries: Callable[[FloatArray, Block], FloatArray] = lambda Z, block: Z,
-) -> Learning[NoisyColumns]:
-    """The centre and the spread of each column of rows (:func:`unmapped`), or of other numbers of each row.
+def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learning[NoisyColumns]:
+    """The centre and the spread of each column of rows (:func:`unmapped`).
 
-    ``entries(Z, block)`` (rows, n_features) gives these from products with ``points`` (m, d_in); by default
-    they are the rows themselves. ``multiplier`` is that of one Gaussian release which is as private as all
-    histograms together. Three are released if their noise allows it, else that of magnitudes alone, and the
-    centre is 0.
+    ``multiplier`` is that of one Gaussian release which is as private as all histograms together. Three are
+    released if their noise allows it, else that of magnitudes alone, and the centre is 0.
 
     *Guarantee*: one or three Gaussian releases. A row adds 1 to one bin of each column, so the sensitivity of
     each is ``sqrt(n_features)``.
@@ -115,8 +107,8 @@ def noisy_columns(
 
     def histograms(bins_of: Callable[[FloatArray], NDArray[Any]], n_bins: int) -> Learning[Any]:
         query = PrivateQuery(
-            points=np.eye(n_features) if points is None else points,  # whose products are the entries
-            contribute=lambda Z, block: (None, BinCounts(bins_of(np.asarray(entries(Z, block))), n_bins)),
+            points=np.eye(n_features),  # whose products are the entries
+            contribute=lambda Z, block: (None, BinCounts(bins_of(np.asarray(Z)), n_bins)),
             releases=(ReleasedArray(sensitivity_of(n_features)),),
         )
         counts, noise = yield from learner.ask(mechanism, query)
@@ -141,7 +133,7 @@ def noisy_columns(
         center, spread = np.where(known, mean, center), np.where(known, deviation, spread)
         low = np.maximum(center - _REACH * spread, low)
         high = np.maximum(np.minimum(center + _REACH * spread, high), low + width)
-    if points is None and hidden.any():
+    if hidden.any():
         warnings.warn(
             f"the columns {np.flatnonzero(hidden)[:8].tolist()} of X, counted from 0, are constant, or so "
             "far from 0 that their spread cannot be told; subtract a known typical value from them, or pass "

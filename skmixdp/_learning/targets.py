@@ -72,9 +72,11 @@ def target_share(mu: float, n_rows: int, n_targets: int) -> float:
 
 
 def noisy_targets(
-    learner: Learner, n_targets: int, mechanism: GaussianMechanism
+    learner: Learner, n_targets: int, mechanism: GaussianMechanism, n_features: int = 0
 ) -> Learning[tuple[FloatArray, FloatArray]]:
     """The centre and the scale (k,) of targets in any units; the scale is 0 where noise hides it.
+
+    ``n_features`` is the width of the rows that have these targets.
 
     A histogram of signed magnitudes gives the range of most targets, and two more histograms narrow it down.
     Quantiles tell the scale, so that a few targets far out do not change it.
@@ -89,7 +91,7 @@ def noisy_targets(
     for stage in range(TARGET_RELEASES):
         n_bins = len(edges[0]) + 1
         query = PrivateQuery(
-            points=np.zeros((0, 0)),  # targets need no products
+            points=np.zeros((0, n_features)),  # targets need no products
             contribute=partial(_places_of_targets, edges=tuple(edges)),
             releases=(ReleasedArray(sensitivity_of(n_targets)),),
         )

@@ -41,8 +41,8 @@ def mean_share(mu: float, n_rows: int) -> float:
     return share_for(mu, n_rows, 1.0, _MEAN_ERROR, _MOST_MEAN_ERROR, _LIMITS)
 
 
-def noisy_scale(learner: Learner, multiplier: float) -> Learning[float]:
-    """The weight from which rows count alike, of rows without features whose labels (n,) are weights.
+def noisy_scale(learner: Learner, multiplier: float, n_features: int = 0) -> Learning[float]:
+    """The weight from which rows count alike. Labels of rows of this width are weights, or end with one.
 
     The weights that a noisy histogram shows lose at most 2% of their total if they are cut there. Weights
     that are larger, and too rare to show, are cut as well.
@@ -51,7 +51,7 @@ def noisy_scale(learner: Learner, multiplier: float) -> Learning[float]:
     """
     n_bins = 2 * _PER_OCTAVE * _EXPONENT + 1
     query = PrivateQuery(
-        points=np.zeros((0, 0)),  # labels need no products
+        points=np.zeros((0, n_features)),  # labels need no products
         contribute=_binned,
         releases=(ReleasedArray(1.0),),
     )
@@ -74,7 +74,7 @@ def noisy_scale(learner: Learner, multiplier: float) -> Learning[float]:
 
 def _binned(Z: Any, block: Block) -> Contribution:
     """The bin of each weight: 0 for zero, and then by size; the end bins take what is beyond."""
-    weights: NDArray[Any] = np.asarray(block.y, np.float64)
+    weights: NDArray[Any] = np.asarray(block.y, np.float64).reshape(len(block.y), -1)[:, -1]
     positive = weights > 0
     logs = np.log2(np.where(positive, weights, 1.0)) + _EXPONENT
     bins = 1 + np.clip(np.floor(_PER_OCTAVE * logs), 0, 2 * _PER_OCTAVE * _EXPONENT - 1).astype(np.intp)

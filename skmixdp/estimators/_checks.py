@@ -117,25 +117,27 @@ def public_rows(source: Any, name: str, names: Any, n_features: int) -> Array:
     return part
 
 
-def check_sample_weight(sample_weight: Any, n_rows: int) -> Array | None:
-    """Weights of the private rows as a float64 array (n_rows,); None stays None."""
+def check_sample_weight(
+    sample_weight: Any, n_rows: int, name: str = "sample_weight", of: str = "X"
+) -> Array | None:
+    """Weights of the rows of ``of`` as a float64 array (n_rows,); None stays None."""
     if sample_weight is None:
         return None
     try:
         weights = np.asarray(from_device(sample_weight)).astype(np.float64)
     except CONVERSION_ERRORS:  # the original message would quote the entry
-        raise ValueError("sample_weight must hold real numbers; pass one weight for each row.") from None
+        raise ValueError(f"{name} must hold real numbers; pass one weight for each row.") from None
     if weights.shape != (n_rows,):
         raise ValueError(
-            f"sample_weight has shape {weights.shape} and X {n_rows} rows; pass a flat array of one weight "
+            f"{name} has shape {weights.shape} and {of} {n_rows} rows; pass a flat array of one weight "
             "for each row."
         )
     if not (np.all(np.isfinite(weights)) and np.all(weights >= 0)):
         raise ValueError(
-            "sample_weight must hold finite numbers of at least 0; pass 0 for a row that is not to count."
+            f"{name} must hold finite numbers of at least 0; pass 0 for a row that is not to count."
         )
     if not np.any(weights):
-        raise ValueError("sample_weight is zero for all rows; pass a positive weight for some of them.")
+        raise ValueError(f"{name} is zero for all rows; pass a positive weight for some of them.")
     return weights
 
 

@@ -69,11 +69,16 @@ _UP = 1 + 1e-12
 
 @dataclass(frozen=True)
 class Design:
-    """Columns of the model, and how they are standardised: (d,) each."""
+    """Columns of the model, and how they are standardised: (d,) each.
+
+    Labels of private rows carry sample weights as a last column, if there is a ``largest_weight``, which
+    counts as 1.
+    """
 
     columns: NDArray[np.intp]
     center: FloatArray
     spread: FloatArray
+    largest_weight: float | None = None
 
     @property
     def width(self) -> int:
@@ -96,14 +101,32 @@ class Design:
         squares = (x * x).sum(axis=1) * _UP
         return x, np.minimum(1.0, self.radius**2 / squares)
 
+    def relative(self, weights: FloatArray) -> FloatArray:
+        """Sample weights relative to the largest, in [0, 1]; those without a largest one are ones."""
+        largest = self.largest_weight
+        return np.ones(len(weights)) if largest is None else np.minimum(weights / largest, 1.0)
+
+    def private(self, Z: FloatArray, block: Block) -> tuple[FloatArray, FloatArray]:
+        """Private rows and their weights ``v``, times the relative sample weights."""
+        x, v = self.rows(Z)
+        return x, v if self.largest_weight is None else v * self.of_block(block)
+
+    def of_block(self, block: Block) -> FloatArray:
+        """Relative sample weights (rows,) of a block of private rows."""
+        return self.relative(np.asarray(block.y, np.float64).reshape(len(block.y), -1)[:, -1])
+
 
 @dataclass(frozen=True)
 class Known:
-    """Public rows (m, d + 1) as a known part of the equations, their weights (m,), and labels or targets."""
+    """Public rows (m, d + 1) as a known part of the equations, and their labels or targets.
+
+    ``v`` (m,) are their weights, among which are the relative sample weights ``u`` (m,).
+    """
 
     x: FloatArray
     v: FloatArray
     y: NDArray[Any]
+    u: FloatArray
 
 
 @dataclass(frozen=True)
@@ -111,24 +134,27 @@ class Estimate:
     """Coefficients (p,) of standardised rows, and the parts of their covariance (p, p).
 
     ``sampling`` is that without noise, ``noise`` what the releases add. ``hidden`` (p,) is the part of each
-    coefficient in directions that the noise hides. ``separated`` says that the columns tell the classes of
-    nearly all rows, so that slopes grow without end.
+    coefficient in directions that the noise hides. ``centers`` (n_outputs, d + 1) are weighted means of the
+    standardised rows, infinite where noise hides them. ``separated`` says that the columns tell the classes
+    of nearly all rows, so that slopes grow without end.
     """
 
     values: FloatArray
     sampling: FloatArray
     noise: FloatArray
     hidden: FloatArray
+    centers: FloatArray
     separated: bool = False
 
 
 @dataclass(frozen=True)
 class Curvature:
-    """A released curvature (p, p): eigenvalues no smaller than noise alone makes them, and which are raised.
+    """A ``released`` curvature (p, p): eigenvalues no smaller than those of noise, and which are raised.
 
     ``scale`` is the standard deviation of the noise in an entry before the matrix is made symmetric.
     """
 
+    released: FloatArray
     values: FloatArray
     vectors: FloatArray
     raised: NDArray[np.bool_]
@@ -137,9 +163,10 @@ class Curvature:
     @classmethod
     def of(cls, matrix: FloatArray, scale: float) -> "Curvature":
         """From a noisy sum that need not be symmetric."""
-        values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+        matrix = (matrix + matrix.T) / 2
+        values, vectors = np.linalg.eigh(matrix)
         floor = noise_floor(scale, len(values))
-        return cls(np.maximum(values, floor), vectors, values < floor, scale)
+        return cls(matrix, np.maximum(values, floor), vectors, values < floor, scale)
 
     @property
     def matrix(self) -> FloatArray:
@@ -150,18 +177,23 @@ class Curvature:
         return np.asarray((self.vectors / self.values) @ self.vectors.T)
 
     def estimate(
-        self, values: FloatArray, step: FloatArray, score_scale: float, outer: FloatArray
+        self, values: FloatArray, step: FloatArray, score_scale: float, outer: FloatArray, width: int
     ) -> Estimate:
         """The estimate after a last ``step``, whose scores had noise of this scale.
 
-        ``outer`` (p, p) is the covariance of the exact scores. Noise E in the curvature moves the root by
-        about ``H^-1 E step``.
+        ``outer`` (p, p) is the covariance of the exact scores, and ``width`` that of rows. Noise E in the
+        curvature moves the root by about ``H^-1 E step``.
         """
         inverse = self.inverse
         by_step = self.scale**2 / 2 * (float(step @ step) * np.eye(len(step)) + np.outer(step, step))
         added = score_scale**2 * np.eye(len(step)) + by_step
         hidden = (self.vectors[:, self.raised] ** 2).sum(axis=1)
-        return Estimate(values, inverse @ outer @ inverse, inverse @ added @ inverse, hidden)
+        # Of the blocks of the outputs, the first row over the first entry.
+        firsts = np.arange(0, len(step), width)
+        rows = np.array([self.released[first, first : first + width] for first in firsts])
+        told = rows[:, :1] > noise_floor(self.scale, len(step))
+        centers = np.where(told, rows / np.where(told, rows[:, :1], 1.0), np.inf)
+        return Estimate(values, inverse @ outer @ inverse, inverse @ added @ inverse, hidden, centers)
 
 
 def noise_floor(scale: float, size: int) -> float:
@@ -284,11 +316,16 @@ def logistic_steps(
     a score of length at most R (``sqrt(2) R`` for more than two classes), a curvature of norm at most ``R^2 /
     4`` (``R^2 / 2``), and an outer product of its score, where R is the radius of the design.
     """
-    family, learner = Logistic(n_classes), mechanisms.learner
-    n_rows, size = learner.n_rows + len(known.y), family.n_outputs * design.width
-    query = counts_query(np.zeros((0, n_features)), lambda Z, block: in_class(Z, block, n_classes))
+    family = Logistic(n_classes)
+    size = family.n_outputs * design.width
+
+    def weighted_classes(Z: FloatArray, block: Block) -> FloatArray:
+        return in_class(Z, block, n_classes) * design.of_block(block)[:, np.newaxis]
+
+    query = counts_query(np.zeros((0, n_features)), weighted_classes)
     (counts,), (scale,) = yield from mechanisms.ask(query, _COUNTS)
-    counts = np.maximum(counts + np.bincount(known.y.astype(np.intp), minlength=n_classes), max(3 * scale, 1))
+    counts = counts + np.bincount(known.y.astype(np.intp), known.u, minlength=n_classes)
+    counts = np.maximum(counts, max(3 * scale, 1))
     start = np.zeros((n_classes - 1, design.width))
     start[:, 0] = np.log(counts[1:] / counts[0])
     beta: FloatArray = start.ravel()
@@ -301,8 +338,7 @@ def logistic_steps(
         whole = score_share + curvature_share
 
         def statistics(Z: FloatArray, block: Block, beta: FloatArray = beta) -> OuterStatistics:
-            x, v = design.rows(Z)
-            return family.statistics(x, v, block.classes, beta)
+            return family.statistics(*design.private(Z, block), block.classes, beta)
 
         releases = [ReleasedArray(longest_score, score_share / whole)]
         if curvature_share:
@@ -321,7 +357,7 @@ def logistic_steps(
         elif robust:
             query = sum_query(
                 n_features,
-                lambda Z, block, beta=beta: family.outer(*design.rows(Z), block.classes, beta),  # type: ignore[misc]
+                lambda Z, block, beta=beta: family.outer(*design.private(Z, block), block.classes, beta),  # type: ignore[misc]
                 (ReleasedArray(longest_score**2),),
                 lambda sums: (sums.reshape(size, size),),
             )
@@ -330,11 +366,12 @@ def logistic_steps(
             outer = positive(noisy + known_outer, outer_scale)
         assert curvature is not None
         step = -curvature.inverse @ (arrays[0] + of_known[0])
-        change = math.sqrt(float(step @ curvature.matrix @ step) / n_rows)
+        change = math.sqrt(float(step @ curvature.matrix @ step) / float(counts.sum()))
         step *= min(1.0, _LONGEST_STEP / change) if change > 0 else 1.0
         beta = beta + step
     assert curvature is not None
-    found = curvature.estimate(beta, step, scales[0], curvature.matrix if outer is None else outer)
+    outer = curvature.matrix if outer is None else outer
+    found = curvature.estimate(beta, step, scales[0], outer, design.width)
     # Where columns separate the classes, each step lengthens the slopes by about 1.
     slopes = np.arange(size) % design.width > 0
     by_noise = math.sqrt(float(np.diag(found.noise)[slopes].sum()))
@@ -382,20 +419,21 @@ def least_squares_steps(
     ``target`` is this centre and spread; those of ``known`` rows are in these units already. Residuals are
     cut where noise outweighs what is cut off: a noisy histogram of their sizes tells where.
 
+    Rows with sample weights need robust errors.
+
     *Guarantee*: one Gaussian release of the mechanisms' multiplier. A row adds a curvature ``v x x^T`` of
     norm at most ``R^2``, scores of length at most R times the cut, 1 to one bin of each histogram, and a
     squared residual up to its cut or an outer product of its score.
     """
-    shares, learner = LeastSquaresShares.of(robust), mechanisms.learner
-    n_rows = learner.n_rows + len(known.y)
+    shares = LeastSquaresShares.of(robust)
     radius = design.radius * _UP
 
     def curvatures(Z: FloatArray, block: Block) -> OuterStatistics:
-        x, v = design.rows(Z)
+        x, v = design.private(Z, block)
         return OuterStatistics(v[:, np.newaxis] * x, x)
 
     def residuals(x: FloatArray, block: Block, beta: FloatArray) -> FloatArray:
-        y = (np.asarray(block.y, np.float64).reshape(len(x)) - target[0]) / target[1]
+        y = (np.asarray(block.y, np.float64)[:, 0] - target[0]) / target[1]
         return np.asarray(np.clip(y, -_FARTHEST, _FARTHEST) - (x * beta).sum(axis=1))
 
     def square(sums: FloatArray) -> tuple[FloatArray, ...]:
@@ -409,18 +447,21 @@ def least_squares_steps(
     for number, share in enumerate(shares.steps):
         if number:
 
-            def bins(Z: FloatArray, block: Block, beta: FloatArray = beta) -> BinCounts:
+            def bins(Z: FloatArray, block: Block, beta: FloatArray = beta) -> BinCounts | FloatArray:
                 x, _ = design.rows(Z)
-                return BinCounts(bins_of(residuals(x, block, beta))[:, np.newaxis], len(_EDGES) + 1)
+                found = BinCounts(bins_of(residuals(x, block, beta))[:, np.newaxis], len(_EDGES) + 1)
+                if design.largest_weight is None:
+                    return found
+                return np.asarray(found) * design.of_block(block)[:, np.newaxis]
 
             query = sum_query(n_features, bins, (ReleasedArray(1.0),), lambda sums: (sums,))
             (counts,), (scale,) = yield from mechanisms.ask(query, shares.histograms[number - 1])
             sizes = np.where(counts > _SURELY * scale, counts, 0.0)
-            sizes += np.bincount(bins_of(known.y - known.x @ beta), minlength=len(_EDGES) + 1)
-            spread, cut = cut_of(sizes, n_rows, mechanisms.scale(radius, share))
+            sizes += np.bincount(bins_of(known.y - known.x @ beta), known.u, minlength=len(_EDGES) + 1)
+            spread, cut = cut_of(sizes, mechanisms.scale(radius, share))
 
         def scores(Z: FloatArray, block: Block, beta: FloatArray = beta, cut: float = cut) -> FloatArray:
-            x, v = design.rows(Z)
+            x, v = design.private(Z, block)
             return (v * np.clip(residuals(x, block, beta), -cut, cut))[:, np.newaxis] * x
 
         query = sum_query(n_features, scores, (ReleasedArray(radius * cut),), lambda sums: (sums,))
@@ -434,7 +475,7 @@ def least_squares_steps(
     if robust:
 
         def outer_products(Z: FloatArray, block: Block) -> OuterStatistics:
-            x, v = design.rows(Z)
+            x, v = design.private(Z, block)
             rows = (v * np.clip(residuals(x, block, beta), -cut, cut))[:, np.newaxis] * x
             return OuterStatistics(rows, rows, of_means=True)
 
@@ -450,8 +491,9 @@ def least_squares_steps(
 
         query = sum_query(n_features, squares, (ReleasedArray(cut**2),), lambda sums: (sums,))
         (total,), (scale,) = yield from mechanisms.ask(query, shares.last)
+        n_rows = mechanisms.learner.n_rows + len(known.y)
         outer = curvature.matrix * max(float(total[0]) + float(cut_known @ cut_known), scale) / n_rows
-    return curvature.estimate(beta, step, score_scale, outer)
+    return curvature.estimate(beta, step, score_scale, outer, design.width)
 
 
 def bins_of(residuals: FloatArray) -> NDArray[np.intp]:
@@ -459,11 +501,12 @@ def bins_of(residuals: FloatArray) -> NDArray[np.intp]:
     return np.searchsorted(_EDGES, np.abs(residuals), side="right")
 
 
-def cut_of(sizes: FloatArray, n_rows: float, noise_of_unit: float) -> tuple[float, float]:
-    """The spread of residuals of these sizes, and the size at which to cut them.
+def cut_of(sizes: FloatArray, noise_of_unit: float) -> tuple[float, float]:
+    """The spread of residuals, and the size at which to cut them.
 
-    ``noise_of_unit`` is the noise in a score whose residuals are cut at 1. The cut is the smallest that loses
-    less than a part of the noise and of the sampling error of a score.
+    ``sizes`` are counts of rows in each bin. ``noise_of_unit`` is the noise in a score whose residuals are
+    cut at 1. The cut is the smallest that loses less than a part of the noise and of the sampling error of a
+    score.
     """
     middles = np.r_[_EDGES[0] / 2, _EDGES[:-1] * 2**0.125, _EDGES[-1] * 2**0.125]
     total = sizes.sum()
@@ -474,6 +517,6 @@ def cut_of(sizes: FloatArray, n_rows: float, noise_of_unit: float) -> tuple[floa
     if not len(cuts):
         return spread, float(_EDGES[-1])
     lost = (sizes * np.maximum(middles - cuts[:, np.newaxis], 0)).sum(axis=1)
-    noise = np.sqrt(n_rows * spread**2 + (cuts * noise_of_unit) ** 2)
+    noise = np.sqrt(total * spread**2 + (cuts * noise_of_unit) ** 2)
     enough = lost <= _CUT_OFF * noise
     return spread, float(cuts[enough.argmax()] if enough.any() else cuts[-1])

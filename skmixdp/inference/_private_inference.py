@@ -10,10 +10,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from .._engine import Transaction
+from .._engine import GaussianMechanism, Transaction
 from .._learning.columns import columns_share, noisy_columns, unmapped
 from .._learning.facts import Learner, Learning
 from .._learning.noisy_sums import noisy_sums
+from .._learning.targets import TARGET_RELEASES, noisy_targets, target_share
+from .._learning.weights import noisy_scale, scale_share
 from .._rows import (
     IQR,
     PersonTable,
@@ -27,8 +29,16 @@ from .._rows import (
     labels_of,
 )
 from .._utils.numerics import own_state
-from .._utils.validation import PROBABILITY, check, shown, sources_of, warn_of_delta, warn_of_repeats
-from ..estimators._checks import collect_public
+from .._utils.validation import (
+    POSITIVE,
+    PROBABILITY,
+    check,
+    shown,
+    sources_of,
+    warn_of_delta,
+    warn_of_repeats,
+)
+from ..estimators._checks import check_sample_weight, collect_public
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import NoiseSource
 from ..privacy.noise import warn_of_seed
@@ -61,6 +71,10 @@ _SMALLEST, _LARGEST = 1e-15, 1e15
 #: A coefficient is not identified if more than this part of it is in directions that noise hides.
 _MOSTLY_HIDDEN = 0.05
 
+#: Nor are any if rows lie so many spreads from the centre of a column on average: noise then hides the
+#: difference between the intercept and the slope.
+_OFF_CENTER = 4.0
+
 
 @own_state()
 def private_inference(
@@ -73,6 +87,9 @@ def private_inference(
     classes: Any = None,
     X_pub: Any = None,
     y_pub: Any = None,
+    sample_weight: Any = None,
+    sample_weight_pub: Any = None,
+    max_sample_weight: Any = "auto",
     groups: Any = None,
     cov: str = "model",
     confidence: float = 0.95,
@@ -105,6 +122,14 @@ def private_inference(
     X_pub, y_pub : array-like, or None
         Public rows. They are a known part of the same regression, so they must come from the same population.
         Thirty of them or more also tell centre and spread of the columns.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        Non-negative weights of the private rows, such as those of a survey. They are PRIVATE, and only their
+        ratios count. Errors are then always robust.
+    sample_weight_pub : array-like of shape (n_pub,) or None, default=None
+        Weights of the public rows in the same units; required where both have weights.
+    max_sample_weight : float or "auto", default="auto"
+        The ``sample_weight`` that counts as 1; larger ones count as 1, too. Declare it from prior knowledge.
+        ``"auto"`` learns it from a noisy histogram of the weights, for 0.2 to 2% of the squared budget.
     groups : array-like of shape (n_samples,) or None, default=None
         Ids of the persons whose rows these are. The guarantee is then for all rows of one person. Each person
         counts once, by the mean of their rows, and errors are robust to what the rows of a person share.
@@ -152,6 +177,8 @@ def private_inference(
 
     The weights depend on x alone. So they leave the coefficients where they are if the model is right, and
     lose some precision. If the model is wrong, the estimate is that of a regression with these weights.
+    With a ``sample_weight`` w, all that a row adds is multiplied by ``min(1, w / w_max)``. The weight of a
+    row may depend on that row alone.
 
     References
     ----------
@@ -216,23 +243,31 @@ def private_inference(
     if logistic:
         check("target_scale", target_scale, None, remedy="family='logistic' has no targets")
     known_target = None if target_scale is None else _pair("target_scale", target_scale)
+    weights, weights_pub = _weights(sample_weight, sample_weight_pub, max_sample_weight, n_rows, len(x_pub))
+    declared_weight = None if max_sample_weight == "auto" else float(max_sample_weight)
     if len(x_pub) >= _ENOUGH:
         known = _public_scales(x_pub) | known
         if not logistic and known_target is None:
             known_target = _public_scales(labels_pub[:, np.newaxis])[0]
     warn_of_delta(delta, units.n_units, stacklevel=3)
-    checked = "labels" if logistic else "targets"
+    checked = ("labels" if logistic else "targets") + ("" if weights is None else ", weights")
     if units.codes is None:
         warn_of_repeats(table.n_distinct(), n_rows, stacklevel=3)
         checked += " and repeats"
     else:
         table = PersonTable(table, *units)
         checked += " and ids of persons"
-    robust = cov == "robust" or units.codes is not None
+    robust = cov == "robust" or units.codes is not None or weights is not None
     n_units = units.n_units
     unknown = n_features if len(known) < n_features else 0
     multiplier = transaction.budget.whole.noise_multiplier
-    shares = _shares(multiplier, n_units, unknown, target=not logistic and known_target is None)
+    shares = _shares(
+        multiplier,
+        n_units,
+        unknown,
+        target=not logistic and known_target is None,
+        weights=weights is not None and declared_weight is None,
+    )
     n_classes = len(target) if logistic else 0
     left = multiplier / math.sqrt(shares["steps"])
     _refuse_what_noise_hides(left, n_units + len(x_pub), n_features, n_classes, robust)
@@ -255,29 +290,34 @@ def private_inference(
             center[j], spread[j] = middle, width
         middle, width = (0.0, 1.0) if known_target is None else known_target
         if shares["target"]:
-            part = multiplier / math.sqrt(shares["target"])
-            nowhere = np.zeros((0, n_features))  # targets need no products
-            of_target = yield from noisy_columns(
-                learner, 1, part, nowhere, lambda Z, block: np.asarray(block.y)[:, np.newaxis]
-            )
-            if of_target.spread[0] > 0:
-                middle, width = float(of_target.center[0]), float(of_target.spread[0])
+            part = multiplier * math.sqrt(TARGET_RELEASES / shares["target"])
+            mechanism = GaussianMechanism(part, TARGET_RELEASES, learner.noise)
+            of_target = yield from noisy_targets(learner, 1, mechanism, n_features)
+            if of_target[1][0] > 0:
+                middle, width = float(of_target[0][0]), float(of_target[1][0])
+        largest = declared_weight
+        if shares["weights"]:
+            largest = yield from noisy_scale(learner, multiplier / math.sqrt(shares["weights"]), n_features)
         shown_columns = np.flatnonzero(spread > 0)
-        design = Design(shown_columns, center[shown_columns], spread[shown_columns])
+        design = Design(shown_columns, center[shown_columns], spread[shown_columns], largest)
         mechanisms = Mechanisms(learner, multiplier / math.sqrt(shares["steps"]))
         x, v = design.rows(x_pub)
+        u = design.relative(weights_pub)
         if logistic:
-            steps = logistic_steps(
-                mechanisms, n_features, design, len(target), Known(x, v, labels_pub), robust=robust
-            )
+            public_part = Known(x, v * u, labels_pub, u)
+            steps = logistic_steps(mechanisms, n_features, design, len(target), public_part, robust=robust)
         else:
-            public_part = Known(x, v, (labels_pub - middle) / width)
+            public_part = Known(x, v * u, (labels_pub - middle) / width, u)
             steps = least_squares_steps(
                 mechanisms, n_features, design, (middle, width), public_part, robust=robust
             )
         estimate = yield from steps
         return design, TargetMap(np.array([middle]), np.array([width])), estimate
 
+    if weights is not None:
+        labels = np.column_stack([labels, weights])
+    elif not logistic:
+        labels = labels[:, np.newaxis]
     (design, target_map, estimate), report = noisy_sums(
         table, unmapped(n_features), labels, asked, transaction, facts
     )
@@ -285,7 +325,8 @@ def private_inference(
         design = encoded.in_cells(design)
     values, to_units = _in_units(design, estimate, len(target) - 1, target_map)
     index = _index(design, names, target if len(target) > 2 else ())
-    hidden = (estimate.hidden > _MOSTLY_HIDDEN) | estimate.separated
+    off = design.columns[(np.abs(estimate.centers[:, 1:]) > _OFF_CENTER).any(axis=0)]
+    hidden = (estimate.hidden > _MOSTLY_HIDDEN) | estimate.separated | (len(off) > 0)
     left_out = tuple(name for j, name in enumerate(names) if j not in design.columns)
     return InferenceResult(
         params=pd.Series(values, index),
@@ -301,7 +342,7 @@ def private_inference(
         unit=units.unit,
         confidence=confidence,
         references={} if encoded is None else encoded.references,
-        notes=_notes(left_out, index[hidden], estimate.separated),
+        notes=_notes(left_out, [names[j] for j in off], index[hidden], estimate.separated),
         privacy_=report,
     )
 
@@ -371,6 +412,24 @@ def _one_target(targets: Array, name: str) -> Array:
     return targets.reshape(-1)
 
 
+def _weights(private: Any, public: Any, largest: Any, n_rows: int, n_pub: int) -> tuple[Array | None, Array]:
+    """Sample weights (n_rows,) of private rows or None, and those (n_pub,) of public rows."""
+    check("max_sample_weight", largest, POSITIVE, "auto")
+    if private is None:
+        check("max_sample_weight", largest, "auto", remedy="there is no sample_weight")
+        if public is not None:
+            raise ValueError("sample_weight_pub needs a sample_weight; pass both, or neither.")
+        return None, np.ones(n_pub)
+    if public is None and n_pub:
+        raise ValueError(
+            "sample_weight needs the weights of the public rows in the same units; pass sample_weight_pub."
+        )
+    if public is not None and not n_pub:
+        raise ValueError("sample_weight_pub was given without public rows; pass X_pub and y_pub, or drop it.")
+    of_public = check_sample_weight(public, n_pub, "sample_weight_pub", "X_pub")
+    return check_sample_weight(private, n_rows), np.ones(0) if of_public is None else of_public
+
+
 def _pair(name: str, value: Any) -> tuple[float, float]:
     """A declared centre and spread."""
     try:
@@ -406,12 +465,15 @@ def _public_scales(X: Array) -> dict[int, tuple[float, float]]:
     return {int(j): (float(X[:, j].mean()), float(spread[j])) for j in usable}
 
 
-def _shares(multiplier: float, n_units: int, n_unknown: int, *, target: bool) -> dict[str, float]:
+def _shares(
+    multiplier: float, n_units: int, n_unknown: int, *, target: bool, weights: bool
+) -> dict[str, float]:
     """Shares of the squared budget; refuses columns or targets of a scale that noise would hide."""
     mu = 1 / multiplier
     shares = {
         "columns": columns_share(mu, n_units, n_unknown) if n_unknown else 0.0,
-        "target": columns_share(mu, n_units, 1) if target else 0.0,
+        "target": target_share(mu, n_units, 1) if target else 0.0,
+        "weights": scale_share(mu, n_units) if weights else 0.0,
     }
     for name, wanted, remedy in (
         ("columns", n_unknown, "scale={column: (center, spread)}"),
@@ -474,7 +536,7 @@ def _index(design: Design, names: list[str], classes: tuple[str, ...]) -> pd.Ind
     )
 
 
-def _notes(left_out: tuple[str, ...], hidden: pd.Index, separated: bool) -> tuple[str, ...]:
+def _notes(left_out: tuple[str, ...], off: list[str], hidden: pd.Index, separated: bool) -> tuple[str, ...]:
     """What to know before the numbers are used."""
     notes = []
     if left_out:
@@ -484,7 +546,15 @@ def _notes(left_out: tuple[str, ...], hidden: pd.Index, separated: bool) -> tupl
         )
     if len(hidden):
         names = ", ".join(map(named, hidden))
-        notes.append(f"Not identified (collinear columns, or hidden by noise): {names}.")
+        notes.append(
+            f"Not identified (collinear columns, or hidden by noise): {names}. Where noise hides a column, "
+            "the other coefficients are those of a regression without it."
+        )
+    if off:
+        notes.append(
+            f"Rows lie so far from the centre of {', '.join(off)} that noise hides effects; declare another "
+            "centre by scale=, or more rows."
+        )
     if separated:
         notes.append(
             "The columns nearly separate the classes, so their coefficients are not identified. Leave out "

@@ -12,6 +12,7 @@ N = 400
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 2)) * [1.0, 30.0] + [0.0, 100.0]
 Y = (X[:, 0] + RNG.logistic(size=N) > 0).astype(int)
+W = RNG.lognormal(size=N)
 T = 5 * X[:, 0] + RNG.normal(size=N)
 
 #: Rows that take the place of the first, with its label and its target.
@@ -30,7 +31,12 @@ KINDS = [
     ("gaussian", {}, T),
     ("gaussian", {"cov": "robust", "target_scale": (0.0, 5.0)}, T),
     ("gaussian", {"scale": {0: (0.0, 1.0), 1: (100.0, 30.0)}}, T),
+    ("logistic", {"classes": [0, 1], "sample_weight": W}, Y),
+    ("gaussian", {"sample_weight": W, "max_sample_weight": 2.0}, T),
 ]
+
+#: Weights of the odd rows.
+ODD_WEIGHTS = [0.0, 1e300, 5e-324, 1.0, 2.0**64, 1e-3]
 
 
 def path(rows, labels, family, options):
@@ -48,6 +54,8 @@ def test_rows(monkeypatch, kind, neighbour):
     other, others = X.copy(), labels.copy()
     other[0], others[0] = row, label if family == "logistic" else target
     one = seen(monkeypatch, path(X, labels, family, options))
+    if "sample_weight" in options:
+        options = {**options, "sample_weight": np.r_[ODD_WEIGHTS[neighbour], W[1:]]}
     two = seen(monkeypatch, path(other, others, family, options), one)
     assert not one.failed
     compare(one, two, 0)

@@ -145,6 +145,110 @@ def test_public_rows_count():
     assert (more.bse.iloc[1:] < 0.75 * alone.bse.iloc[1:]).all()
 
 
+@pytest.mark.parametrize("family", ["logistic", "gaussian"])
+def test_with_much_budget_sample_weights_give_the_weighted_estimate_and_robust_errors(family):
+    X, y, _ = binary() if family == "logistic" else linear()
+    _, Z, spread = rows()
+    w = np.random.default_rng(3).lognormal(size=N) * (np.arange(N) % 7 > 0)
+    options = {"classes": [0, 1]} if family == "logistic" else {}
+    result = private_inference(
+        X[:4000],
+        y[:4000],
+        X_pub=X[4000:],
+        y_pub=y[4000:],
+        sample_weight=w[:4000],
+        sample_weight_pub=w[4000:],
+        family=family,
+        epsilon=1e7,
+        max_sample_weight=5.0,
+        scale=SCALES,
+        **options,
+    )
+    weights, A = weighted(Z) * np.minimum(w, 5), np.c_[np.ones(N), Z]
+    if family == "logistic":
+        model = LogisticRegression(C=np.inf, tol=1e-10).fit(Z, y, sample_weight=weights)
+        slopes, p = model.coef_[0], model.predict_proba(Z)[:, 1]
+        residuals, hessian = y - p, (A * (weights * p * (1 - p))[:, np.newaxis]).T @ A
+    else:
+        hessian = (A * weights[:, np.newaxis]).T @ A
+        known = np.linalg.solve(hessian, A.T @ (weights * y))
+        slopes, residuals = known[1:], y - A @ known
+    scores, bread = (weights * residuals)[:, np.newaxis] * A, np.linalg.inv(hessian)
+    errors = np.sqrt(np.diag(bread @ scores.T @ scores @ bread))
+    scale = 7 if family == "gaussian" else 1
+    np.testing.assert_allclose(result.params.to_numpy()[1:] * spread, slopes, atol=4e-3 * scale)
+    np.testing.assert_allclose(result.bse.to_numpy()[1:] * spread, errors[1:], rtol=0.03, atol=0)
+    assert result.cov_type == "robust"
+
+
+@pytest.mark.parametrize("family", ["logistic", "gaussian"])
+def test_only_ratios_of_sample_weights_count(family):
+    """The same holds for a noisy largest weight, which is cut where the noise of its histogram says."""
+    X, y, _ = binary() if family == "logistic" else linear()
+    w = np.random.default_rng(3).lognormal(size=N)
+    options = {"classes": [0, 1]} if family == "logistic" else {}
+    options |= {"family": family, "epsilon": 2.0, "random_state": 0}
+    for largest, most in ((4.0, 1e-6), ("auto", 0.7)):
+        found = [
+            private_inference(
+                X,
+                y,
+                sample_weight=unit * w,
+                max_sample_weight=largest if largest == "auto" else unit * largest,
+                **options,
+            )
+            for unit in (1.0, 1e6, 1e-6)
+        ]
+        for other in found[1:]:
+            assert (np.abs(other.params - found[0].params) < most * found[0].bse).all()
+
+
+@pytest.mark.parametrize("family", ["logistic", "gaussian"])
+def test_intervals_cover_the_population_of_a_weighted_sample(family):
+    """Rows are drawn by their outcome, and weights undo that; intervals without weights miss."""
+    inside = missed = 0
+    for seed in range(15):
+        X, y, slopes = binary(seed, 4 * N) if family == "logistic" else linear(seed, 4 * N)
+        rare = y * (X[:, 0] > 50) > 0 if family == "logistic" else y > 100
+        kept = np.random.default_rng([seed, 5]).random(len(y)) < np.where(rare, 0.2, 0.6)
+        X, y, w = X[kept], y[kept], np.where(rare, 3.0, 1.0)[kept]
+        options = {"classes": [0, 1]} if family == "logistic" else {}
+        options |= {"family": family, "epsilon": 4.0, "random_state": seed}
+        for weights in (w, None):
+            interval = private_inference(X, y, sample_weight=weights, **options).conf_int().iloc[1:]
+            covered = (interval["low"] < slopes) & (slopes < interval["high"])
+            if weights is None:
+                missed += not covered.iloc[0]
+            else:
+                inside += int(covered.sum())
+    assert inside >= 37 and missed >= 10  # of 45 and of 15
+
+
+@pytest.mark.parametrize("family", ["logistic", "gaussian"])
+@pytest.mark.parametrize("off", [(0.0, 30.0), (0.0, 1 / 30), (2.0, 1.0), (20.0, 1.0)])
+def test_wrong_scales_widen_intervals_and_move_none(family, off):
+    """A column's histogram may take noise for rows: whatever scale it finds, intervals cover."""
+    scores = []
+    for seed in range(8):
+        X, y, slopes = binary(seed) if family == "logistic" else linear(seed)
+        options = {"classes": [0, 1]} if family == "logistic" else {"target_scale": (100.0, 700.0)}
+        center, spread = SCALES[0]
+        wrong = {**SCALES, 0: (center + off[0] * spread, spread * off[1])}
+        result = private_inference(
+            X, y, family=family, epsilon=3.0, scale=wrong, random_state=seed, **options
+        )
+        z = ((result.params.iloc[1:] - slopes) / result.bse.iloc[1:])[result.identified.iloc[1:]]
+        if off[1] > 1:  # a column that noise hides; the other coefficients are those without it
+            assert not result.identified["x0"]
+            continue
+        scores.extend(z)
+        if off[0] == 20:
+            assert not result.identified.any() and "far from the centre of x0" in str(result)
+    # Mean squares of at most 24 scores; 3 is rarer than 1e-6.
+    assert len(scores) == (24 if off[0] < 20 and off[1] <= 1 else 0)
+    assert not scores or np.mean(np.square(scores)) < 3
+
+
 def test_sources_agree():
     """Rows of every kind give the same result, up to rounding, which the noise covers."""
     X, y, _ = binary()
@@ -255,6 +359,14 @@ def test_the_ledger_is_charged_once(tmp_path):
         ({"scale": {0: 3}}, r"scale\[0\]=3"),
         ({"target_scale": (0, 1)}, "has no targets"),
         ({"encoder": TableEncoder()}, "must be a fitted"),
+        ({"sample_weight": [1.0]}, r"sample_weight has shape \(1,\)"),
+        ({"sample_weight": -np.ones(N)}, "sample_weight must hold finite numbers"),
+        ({"sample_weight": np.zeros(N)}, "sample_weight is zero"),
+        ({"sample_weight": np.ones(N), "max_sample_weight": 0}, "max_sample_weight=0"),
+        ({"max_sample_weight": 2.0}, "max_sample_weight=2.0.*no sample_weight"),
+        ({"sample_weight_pub": [1.0]}, "sample_weight_pub needs a sample_weight"),
+        ({"sample_weight": np.ones(N), "sample_weight_pub": [1.0]}, "without public rows"),
+        ({"sample_weight": np.ones(N), "X_pub": np.eye(3), "y_pub": [0, 1, 1]}, "pass sample_weight_pub"),
         ({"family": "gaussian"}, "has no classes"),
         ({"neighboring": "none"}, "neighboring='none'"),
         ({"groups": [1, 2]}, "groups has shape"),
