@@ -76,7 +76,7 @@ ROOMS = (
     Room("saving", 900, ("estimators._exports",)),
     Room("preprocessing", 2_300, ("preprocessing",)),
     Room("leaks", 900, ("preprocessing._leaks",)),
-    Room("inference", 1_350, ("inference",)),
+    Room("inference", 1_450, ("inference",)),
     Room("search", 1_300, tuple(f"model_selection.{name}" for name in _SEARCH)),
     Room("evaluation", 1_850, tuple(f"model_selection.{name}" for name in _EVALUATION)),
     Room("public scoring", 450, ("model_selection",)),
@@ -87,7 +87,7 @@ ROOMS = (
     Room("export", 1_000, _EXPORT, is_core=False),
     Room("inspection", 2_300, ("inspection",), is_core=False),
     Room("audit", 1_400, ("audit",), is_core=False),
-    Room("command line", 2_600, ("_cli", "__main__"), is_core=False),
+    Room("command line", 2_800, ("_cli", "__main__"), is_core=False),
 )
 
 #: Folders and files at the top, from the highest floor down. None imports from a higher one.

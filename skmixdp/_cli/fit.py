@@ -77,27 +77,16 @@ def add_to(commands: Any) -> None:
         "fit", help="train a private model on files", description=_DESCRIPTION, epilog=_EPILOG
     )
     parser.set_defaults(run=run, flags=_FLAGS)
-    rows = parser.add_argument_group("rows")
-    rows.add_argument("--private", type=path_named, required=True, metavar="FILE", help="private rows")
-    rows.add_argument("--public", type=path_named, metavar="FILE", help="public rows, with the same features")
+    rows = add_rows_to(
+        parser,
+        "all class labels; without it they are those of the public rows, and without public rows "
+        "they are read from the private labels, which the guarantee does not cover",
+    )
     rows.add_argument(
         "--unlabeled",
         type=path_named,
         metavar="FILE",
         help="public rows without labels, of the same features",
-    )
-    rows.add_argument("--label-column", metavar="NAME", help="label column of the tables")
-    rows.add_argument(
-        "--labels", type=path_named, metavar="FILE", help="labels of the private rows (.npy, .csv)"
-    )
-    rows.add_argument(
-        "--public-labels", type=path_named, metavar="FILE", help="labels of the public rows (.npy, .csv)"
-    )
-    rows.add_argument(
-        "--classes",
-        metavar="A,B,...",
-        help="all class labels; without it they are those of the public rows, and without public rows "
-        "they are read from the private labels, which the guarantee does not cover",
     )
     rows.add_argument(
         "--hold-out-public",
@@ -105,23 +94,6 @@ def add_to(commands: Any) -> None:
         metavar="N",
         help="leave N public rows, drawn at random, out of the fit, and print the model's score on them, "
         "which costs no budget",
-    )
-    rows.add_argument("--id", metavar="NAME", help="column of the tables that names rows, to leave aside")
-    rows.add_argument(
-        "--group-column",
-        metavar="NAME",
-        help="column of the private table with ids of persons, all of whose rows are then protected together",
-    )
-    rows.add_argument(
-        "--encode",
-        metavar="public|FILE.json",
-        help="turn columns of tables into numbers, text and dates among them, by what public rows hold, by "
-        "declared bounds, categories and kinds, or by both; the model then takes raw tables",
-    )
-    add_text_to(
-        parser,
-        "default: as the public table seems to be written, and else commas (tabs for .tsv), decimal points "
-        "and UTF-8; the private table is not asked",
     )
     budget = parser.add_argument_group("budget")
     budget.add_argument(
@@ -144,6 +116,39 @@ def add_to(commands: Any) -> None:
     )
     _add_model_to(parser)
     _add_output_to(parser)
+
+
+def add_rows_to(parser: Any, classes_help: str) -> Any:
+    """Declare the arguments of rows that commands share; their group."""
+    rows = parser.add_argument_group("rows")
+    rows.add_argument("--private", type=path_named, required=True, metavar="FILE", help="private rows")
+    rows.add_argument("--public", type=path_named, metavar="FILE", help="public rows, with the same features")
+    rows.add_argument("--label-column", metavar="NAME", help="label column of the tables")
+    rows.add_argument(
+        "--labels", type=path_named, metavar="FILE", help="labels of the private rows (.npy, .csv)"
+    )
+    rows.add_argument(
+        "--public-labels", type=path_named, metavar="FILE", help="labels of the public rows (.npy, .csv)"
+    )
+    rows.add_argument("--classes", metavar="A,B,...", help=classes_help)
+    rows.add_argument("--id", metavar="NAME", help="column of the tables that names rows, to leave aside")
+    rows.add_argument(
+        "--group-column",
+        metavar="NAME",
+        help="column of the private table with ids of persons, all of whose rows are then protected together",
+    )
+    rows.add_argument(
+        "--encode",
+        metavar="public|FILE.json",
+        help="turn columns of tables into numbers, text and dates among them, by what public rows hold, by "
+        "declared bounds, categories and kinds, or by both; the model then takes raw tables",
+    )
+    add_text_to(
+        parser,
+        "default: as the public table seems to be written, and else commas (tabs for .tsv), decimal points "
+        "and UTF-8; the private table is not asked",
+    )
+    return rows
 
 
 def _add_model_to(parser: Any) -> None:
@@ -238,10 +243,10 @@ def run(args: argparse.Namespace) -> None:
     outputs = {"--out": args.out} | ({} if args.report is None else {"--report": args.report})
     inputs = [args.private, args.public, args.labels, args.public_labels, args.unlabeled]
     check_outputs(outputs, [path for path in inputs if path is not None], force=args.force)
-    private, public, told = _read(args)
+    private, public, told = read_both(args)
     unlabeled = _read_unlabeled(args, private)
     check_together(private, public)
-    private, public, classes = _with_classes(args, private, public)
+    private, public, classes = with_classes(args, private, public)
     public, held_out, classes = _held_out(args, public, classes)
     with nullcontext() if args.checkpoint is None else resumable(args.checkpoint):
         model = _train(args, private, public, told, classes, unlabeled)
@@ -265,7 +270,7 @@ def _written(model: Any, path: Path) -> str:
     return f"{model.privacy_.to_json()}\n" if path.suffix.lower() == ".json" else page_of(model)
 
 
-def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] | None]:
+def read_both(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] | None]:
     """Private rows, public rows (or None) with columns in the same order, and what is told of columns."""
     if args.encode == "public" and args.public is None and args.unlabeled is None:
         raise InputError(
@@ -287,6 +292,7 @@ def _read(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] |
     how: dict[str, Any] = {
         "id_column": args.id,
         "group_column": args.group_column,
+        "weight_column": getattr(args, "weight_column", None),  # that `infer` has
         "raw": args.encode is not None,
         "targets": args.regression,
     }
@@ -339,7 +345,7 @@ def _read_unlabeled(args: argparse.Namespace, private: Rows) -> Any:
     return X
 
 
-def _with_classes(
+def with_classes(
     args: argparse.Namespace, private: Rows, public: Rows | None
 ) -> tuple[Rows, Rows | None, Array | None]:
     """Rows whose labels are spelt like the declared classes, or the public ones; and the declared classes."""

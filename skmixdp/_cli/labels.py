@@ -50,9 +50,7 @@ def labels_of_array(y: Array, where: str, targets: bool = False) -> Array:
         y = y[:, 0]
     if targets:
         if y.ndim != 1 or y.dtype.kind not in "iuf" or not np.isfinite(y).all():
-            raise InputError(
-                f"{where} has shape {y.shape} and type {y.dtype}; save targets as 1-D finite numbers."
-            )
+            raise InputError(f"{where} has shape {y.shape} and type {y.dtype}; save 1-D finite numbers.")
         return y.astype(np.float64)
     if y.ndim != 1 or y.dtype.kind not in "biufU":
         raise InputError(

@@ -13,7 +13,7 @@ from .._rows.text import FileError
 from .._utils.progress import no_bars
 from .._utils.validation import suggestion
 from .._version import __version__
-from . import evaluate, export, extract, fit, predict, report
+from . import evaluate, export, extract, fit, infer, predict, report
 from .messages import EXIT_CODES, InputError, Parser, one_line, warnings_as_lines
 
 _DESCRIPTION = """\
@@ -28,7 +28,7 @@ def build_parser() -> Parser:
     parser = Parser(prog=prog, description=_DESCRIPTION, epilog=EXIT_CODES)
     parser.add_argument("--version", action="version", version=f"skmixdp {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (extract, fit, predict, evaluate, report, export):
+    for command in (extract, fit, predict, evaluate, infer, report, export):
         command.add_to(commands)
     for command_parser in commands.choices.values():
         command_parser.set_defaults(

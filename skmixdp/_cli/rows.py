@@ -38,7 +38,7 @@ class Rows:
     """Labelled rows of the file that messages call ``where``, and how ``extract`` made them, if it did.
 
     Labels are ``spelt`` in a table of text, which does not tell their type. ``groups`` is the column of
-    persons; None without one.
+    persons, and ``weights`` (n_rows,) that of weights; None without one.
     """
 
     X: Any
@@ -48,6 +48,7 @@ class Rows:
     report: dict[str, Any] | None = None
     encoder: dict[str, Any] | None = None
     groups: Any = None
+    weights: Array | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,6 +70,7 @@ def read_labelled(
     *,
     id_column: str | None = None,
     group_column: str | None = None,
+    weight_column: str | None = None,
     raw: bool = False,
     public: Collection[str] | None = None,
     reference: str = "",
@@ -80,7 +82,7 @@ def read_labelled(
     file. Labels are ``targets`` of a regression, or classes.
     """
     where = f"{flag} {path}"
-    report = encoder = groups = None
+    report = encoder = groups = weights = None
     spelt = False
     if is_table(path, where):
         if (label_column is None) == (labels is None):
@@ -88,11 +90,15 @@ def read_labelled(
                 f"{where} is a table, whose labels come from either --label-column or {labels_flag}, "
                 f"and {'neither was' if labels is None else 'both were'} given; give one of them."
             )
-        frame = read_table(path, where, form, (label_column, id_column, group_column))
+        frame = read_table(path, where, form, (label_column, id_column, group_column, weight_column))
         spelt = is_text(path, where)
         if group_column is not None and group_column in frame.columns:
             groups, frame = frame[group_column], frame.drop(columns=group_column)
             groups = groups.mask(groups.str.strip() == "") if spelt else groups
+        if weight_column is not None and weight_column in frame.columns:
+            column = f"the weight column {weight_column!r} of {where}"
+            weights = labels_of_column(frame[weight_column], column, spelt, True, form.decimal)
+            frame = frame.drop(columns=weight_column)
         if id_column is not None:
             frame, _ = _without_ids(frame, id_column, where)
         inside = None
@@ -125,10 +131,14 @@ def read_labelled(
             f"{where} has {len(X)} rows and {len(y)} labels; give one label for each row (a CSV "
             "file starts with a line of names)."
         )
+    if weight_column is not None and weights is None:
+        raise InputError(
+            f"--weight-column {weight_column!r} is no column of {where}; name the column of weights."
+        )
     # The file whose columns are public may have no ids.
     if public is not None and group_column is not None and groups is None:
         raise InputError(f"--group-column {group_column!r} is no column of {where}; name the column of ids.")
-    return Rows(X, y, where, spelt, report, encoder, groups)
+    return Rows(X, y, where, spelt, report, encoder, groups, weights)
 
 
 def only_for_tables(args: argparse.Namespace, what: str) -> None:

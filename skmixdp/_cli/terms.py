@@ -18,15 +18,19 @@ def _purpose(text: str) -> str:
     return text
 
 
-def add_terms_to(parser: Any, budget: Any, noise_help: str) -> None:
-    """Declare the arguments of the noise, at the end of the group ``budget``, and those of a ledger."""
+def add_terms_to(parser: Any, budget: Any, noise_help: str | None = None) -> None:
+    """Declare the arguments of the noise, at the end of the group ``budget``, and those of a ledger.
+
+    Without a ``noise_help``, the command has one kind of noise.
+    """
     budget.add_argument(
         "--neighboring",
         choices=NEIGHBORING,
         default="add_or_remove_one",
         help="which data sets count as neighbours (default: %(default)s)",
     )
-    budget.add_argument("--noise", choices=NOISE, default="float", help=noise_help)
+    if noise_help is not None:
+        budget.add_argument("--noise", choices=NOISE, default="float", help=noise_help)
     budget.add_argument(
         "--seed",
         type=count_or_zero,

@@ -275,6 +275,7 @@ def private_inference(
         f"the numbers of {units.plural} and of features, and the features' names",
         f"that their shape, finiteness, {checked} passed validation",
         *(("the classes",) if logistic else ()),
+        *(() if encoded is None else ("the number and the names of the columns before preprocessing",)),
         *(("centre and spread of columns that were declared or are those of public rows",) if known else ()),
     )
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from .._utils.registry import DISPLAYS
+from .._utils.templates import html
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +22,18 @@ Array = NDArray[Any]
 
 #: Name of the constant among the coefficients.
 INTERCEPT = "intercept"
+
+#: Names of the columns of the summary in dictionaries.
+_FIELDS = "coef", "std_err", "z", "p", "p_holm", "low", "high", "from_noise"
+
+_HTML = """{% for text in heading %}<p>{{ text }}</p>
+{% endfor %}{{ table | safe }}
+{% for text in notes %}<p>{{ text }}</p>
+{% endfor %}"""
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}"
 
 
 def named(term: Any) -> str:
@@ -179,6 +192,37 @@ class InferenceResult:
             }
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as a dictionary of JSON types, with None where there is no number.
+
+        Returns
+        -------
+        dict
+            ``coefficients`` has a dictionary for each coefficient, ``covariance`` is a list of lists, and
+            ``privacy`` is the report.
+        """
+        table = self.summary()
+        coefficients = [
+            {
+                "name": term[-1] if isinstance(term, tuple) else term,
+                **({"class": term[0]} if isinstance(term, tuple) else {}),
+                "identified": bool(self.identified.iloc[place]),
+                **{
+                    name: float(value) if np.isfinite(value) else None
+                    for name, value in zip(_FIELDS, table.iloc[place], strict=True)
+                },
+            }
+            for place, term in enumerate(table.index)
+        ]
+        names = "family", "cov_type", "confidence", "n_private", "n_public", "unit", "references"
+        return {
+            **{name: getattr(self, name) for name in names},
+            **{name: list(getattr(self, name)) for name in ("classes", "hidden_columns", "notes")},
+            "coefficients": coefficients,
+            "covariance": self.covariance.tolist(),
+            "privacy": self.privacy_.to_dict(),
+        }
+
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Plot the slopes with their intervals.
 
@@ -204,7 +248,7 @@ class InferenceResult:
     def _series(self, values: Any) -> pd.Series:
         return pd.Series(np.asarray(values), self.params.index)
 
-    def __str__(self) -> str:
+    def _heading(self) -> list[str]:
         model = "Logistic regression" if self.family == "logistic" else "Least squares"
         counted = "rows" if self.unit == "row" else "persons"
         public = f", {self.n_public} public rows" if self.n_public else ""
@@ -217,8 +261,14 @@ class InferenceResult:
             head.append(f"log-odds against class {self.classes[0]}")
         if self.references:
             head.append("categories against " + ", ".join(f"{k}={v}" for k, v in self.references.items()))
-        table = self.summary().to_string(float_format=lambda value: f"{value:.4g}", na_rep="-")
-        head = [self.no_guarantee, *head] if self.no_guarantee else head
-        return "\n".join([*head, "", table, *(["", *self.notes] if self.notes else [])])
+        return [self.no_guarantee, *head] if self.no_guarantee else head
+
+    def __str__(self) -> str:
+        table = self.summary().to_string(float_format=_number, na_rep="-")
+        return "\n".join([*self._heading(), "", table, *(["", *self.notes] if self.notes else [])])
+
+    def _repr_html_(self) -> str:
+        table = self.summary().to_html(float_format=_number, na_rep="-", border=0)
+        return html(_HTML, heading=self._heading(), table=table, notes=self.notes)
 
     __repr__ = __str__
