@@ -10,6 +10,7 @@ import pytest
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp._rows import RowMap
 from skmixdp._utils import validation
+from skmixdp.inference import private_inference
 from skmixdp.model_selection import PrivateThresholdClassifier, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from tests.odd_cells import HOLDERS, KINDS, N_ROWS, ODD, ROW, check_odd_cell, columns_of
@@ -70,6 +71,12 @@ PATHS = {
     "score": scored(lambda clf, X: clf.private_score(X, LABELS, epsilon=1.0)),
     "confusion": scored(lambda clf, X: clf.private_confusion(X, LABELS, epsilon=1.0)),
     "evaluation": scored(lambda clf, X: private_evaluation(clf, X, LABELS, epsilon=1.0).summary()),
+    "inference": lambda X: lambda calls: private_inference(X, LABELS, classes=[0, 1], epsilon=1e4),
+    "least squares": lambda X: (
+        lambda calls: private_inference(
+            X, LABELS * 1.0, family="gaussian", epsilon=1e4, groups=np.arange(N_ROWS) // 2
+        )
+    ),
     "threshold": fitted(
         lambda: PrivateThresholdClassifier(head()(), goal="recall", value=0.5, random_state=0, **TERMS),
         lambda model, X: model.fit(X, LABELS),
@@ -82,7 +89,7 @@ NOT_TAKEN = {
     "threshold": ("Dask", "lists", "pyarrow", "Parquet"),
 }
 #: Numbers of the odd row where persons are numbered, and in the part that its row of a split is in.
-NUMBERS = {"persons": ROW // 2, "threshold": 35}
+NUMBERS = {"persons": ROW // 2, "least squares": ROW // 2, "threshold": 35}
 CASES = [case for case in product(HOLDERS, KINDS, ODD, PATHS) if case[0] not in NOT_TAKEN.get(case[3], ())]
 
 

@@ -75,6 +75,10 @@ _ENCODER = "tests/unit/preprocessing/test_table_encoder.py::"
 _DOCUMENTS = "tests/unit/test_documents.py::test_the_first_line_says_no_guarantee_and_names_the_leak"
 _BESIDE_FITS = "tests/sklearn/test_persons.py::"
 _PARTS = "tests/unit/model_selection/test_groups.py::"
+_INFERENCE = "tests/property/test_inference_neighbours.py::"
+_OF_INFERENCE = (
+    "tests/statistical/test_noise_of_inference.py::test_each_release_has_the_noise_of_its_sensitivity"
+)
 _EVALUATED = "tests/property/test_evaluation_sensitivity.py::"
 _SEARCHES = "tests/faults/test_resumed_searches.py::"
 _MIXED = "tests/unit/privacy/test_modelmix.py::"
@@ -1447,9 +1451,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "bins weighted by what is in them",
         "A row adds its entries to the histograms of columns instead of 1, so a large one adds any number.",
         "noisy_columns",
-        "(None, BinCounts(bins_of(np.asarray(entries(Z, block))), n_bins))",
-        "(None, np.asarray(BinCounts(bins_of(np.asarray(entries(Z, block))), n_bins))"
-        " * np.repeat(Z, n_bins, axis=1))",
+        "(None, BinCounts(bins_of(np.asarray(Z)), n_bins))",
+        "(None, np.asarray(BinCounts(bins_of(np.asarray(Z)), n_bins)) * np.repeat(Z, n_bins, axis=1))",
         _TABLES
         + "test_a_hostile_row_moves_a_release_by_no_more_than_is_stated[columns-infinite-huge-memory]",
     ),
@@ -1598,6 +1601,72 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "share -= sum(costs)",
         'share -= sum(k for k, c in zip(costs, closings) if "temperature" not in c.shares) + 1e-9',
         _OF_TABLES + "test_columns_that_are_not_used_are_paid_for_and_geometry_follows[unlike]",
+    ),
+    # -- coefficients with intervals --------------------------------------------------------
+    _sabotage(
+        "coefficients of several classes without the root of two",
+        "The residuals of a row of three classes may be longer than 1, and the noise is for 1.",
+        "Logistic.residual_bound",
+        "math.sqrt(2) * _UP",
+        "1.0",
+        _OF_INFERENCE + "[three classes]",
+    ),
+    _sabotage(
+        "curvatures of several classes with the bound of two",
+        "The curvature of a row of three classes may be twice as large.",
+        "Logistic.curvature_bound",
+        "else 0.5",
+        "else 0.25",
+        _OF_INFERENCE + "[three classes]",
+    ),
+    _sabotage(
+        "residuals that are not cut",
+        "A target far out moves the scores of least squares as far as it wants.",
+        "least_squares_steps",
+        "return (v * np.clip(residuals(x, block, beta), -cut, cut))",
+        "return (v * residuals(x, block, beta))",
+        _INFERENCE + "test_rows[3-1]",
+    ),
+    _sabotage(
+        "curvatures whose share is forgotten",
+        "Scores spend the whole budget, and curvatures as much again as their share.",
+        "logistic_shares",
+        "(sum(_SCORES) + sum(_CURVATURES))",
+        "sum(_SCORES)",
+        _OF_INFERENCE + "[two classes]",
+    ),
+    _sabotage(
+        "long rows that keep their weight",
+        "Scores and curvatures grow with the length of a row.",
+        "Design.rows",
+        "np.minimum(1.0, self.radius ** 2 / squares)",
+        "np.ones(len(squares))",
+        _INFERENCE + "test_rows[0-1]",
+    ),
+    _sabotage(
+        "outer products of rows for those of persons",
+        "Errors of persons count what is in each row, and not what a person's rows share.",
+        "Logistic.outer",
+        "OuterStatistics(scores, scores, of_means=True)",
+        "OuterStatistics(scores, scores)",
+        "tests/unit/inference/test_private_inference.py::"
+        "test_with_much_budget_persons_count_by_their_means[logistic]",
+    ),
+    _sabotage(
+        "log-odds that are nearly exact",
+        "The first coefficients come from class counts that hardly have noise.",
+        "logistic_steps",
+        "mechanisms.ask(query, _COUNTS)",
+        "mechanisms.ask(query, 10000.0 * _COUNTS)",
+        _OF_INFERENCE + "[two classes]",
+    ),
+    _sabotage(
+        "sample weights without a largest one",
+        "A row with a huge weight moves all sums as far as it wants.",
+        "Design.relative",
+        "np.minimum(weights / largest, 1.0)",
+        "weights / largest",
+        _INFERENCE + "test_rows[6-4]",
     ),
     # -- evaluation on private rows ---------------------------------------------------------
     _sabotage(

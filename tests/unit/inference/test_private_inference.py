@@ -137,6 +137,28 @@ def test_persons_whose_rows_are_alike(family):
     assert result.privacy_.unit == "person" and "private persons" in str(result)
 
 
+@pytest.mark.parametrize("family", ["logistic", "gaussian"])
+def test_with_much_budget_persons_count_by_their_means(family):
+    """Errors are those of the outer products of persons' mean scores, not of the mean outer products."""
+    X, y, _ = binary() if family == "logistic" else linear()
+    _, Z, spread = rows()
+    options = {"classes": [0, 1]} if family == "logistic" else {"target_scale": (100.0, 10.0)}
+    result = private_inference(
+        X, y, family=family, epsilon=1e7, scale=SCALES, groups=np.arange(N) // 3, **options
+    )
+    weights, A = weighted(Z), np.c_[np.ones(N), Z]
+    if family == "logistic":
+        p = LogisticRegression(C=np.inf, tol=1e-10).fit(Z, y, sample_weight=weights).predict_proba(Z)[:, 1]
+        residuals, hessian = y - p, (A * (weights * p * (1 - p))[:, np.newaxis]).T @ A
+    else:
+        hessian = (A * weights[:, np.newaxis]).T @ A
+        residuals = y - A @ np.linalg.solve(hessian, A.T @ (weights * y))
+    scores = ((weights * residuals)[:, np.newaxis] * A).reshape(N // 3, 3, D + 1).sum(axis=1)
+    bread = np.linalg.inv(hessian)
+    errors = np.sqrt(np.diag(bread @ scores.T @ scores @ bread))
+    np.testing.assert_allclose(result.bse.to_numpy()[1:] * spread, errors[1:], rtol=0.03, atol=0)
+
+
 def test_public_rows_count():
     X, y, _ = binary()
     alone = private_inference(X[:2000], y[:2000], epsilon=1.0, classes=[0, 1], random_state=0)

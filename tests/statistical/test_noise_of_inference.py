@@ -1,0 +1,88 @@
+"""Every release of an inference has the noise of its sensitivity and share, and all use up the budget.
+
+The sensitivities are written here as they are defined, with R the root of the number of columns and 1. The
+draws must be accepted, and rejected with 2/3 and 3/2 of the noise. Runs are not seeded; a sound path fails
+with a probability below 1e-6.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from skmixdp.inference import private_inference
+from skmixdp.privacy import mu_of_budget
+from tests.noise import FAULTS, assert_energies, recorded
+
+N, D, N_RUNS = 3000, 5, 12
+R = math.sqrt(D + 1)
+TERMS = {"epsilon": 8.0, "delta": 1e-5}
+rng = np.random.default_rng(0)
+X = rng.normal(size=(N, D)) * 10.0 ** np.arange(D)
+T = X[:, 0] + rng.normal(size=N)
+Y = (T > 0).astype(int)
+W = rng.lognormal(size=N)
+
+COLUMNS = [math.sqrt(D)] * 3
+#: What a row adds at most to a sum whose cut follows from released numbers.
+BY_CUT = None
+
+
+def steps(score, curvature):
+    return [1.0, *[score, curvature] * 5, score]
+
+
+def least_squares(last):
+    return [R**2, 4 * R, 1.0, BY_CUT, 1.0, BY_CUT, last]
+
+
+#: Arguments, and the sensitivities of all releases in their order.
+PATHS = {
+    "two classes": ({"y": Y, "classes": [0, 1]}, [*COLUMNS, *steps(R, R**2 / 4)]),
+    "three classes": ({"y": Y, "classes": [0, 1, 2]}, [*COLUMNS, *steps(math.sqrt(2) * R, R**2 / 2)]),
+    "robust errors": ({"y": Y, "classes": [0, 1], "cov": "robust"}, [*COLUMNS, *steps(R, R**2 / 4), R**2]),
+    "weights": ({"y": Y, "classes": [0, 1], "sample_weight": W}, [*COLUMNS, 1.0, *steps(R, R**2 / 4), R**2]),
+    "persons": (
+        {"y": Y, "classes": [0, 1], "groups": np.arange(N) // 2},
+        [*COLUMNS, *steps(R, R**2 / 4), R**2],
+    ),
+    "least squares": ({"y": T, "family": "gaussian"}, [*COLUMNS, 1.0, 1.0, 1.0, *least_squares(BY_CUT)]),
+    "robust least squares": (
+        {"y": T, "family": "gaussian", "cov": "robust", "target_scale": (0.0, 2.0)},
+        [*COLUMNS, *least_squares(BY_CUT)],
+    ),
+}
+
+
+def checked(logs, sensitivities):
+    """Each release has the noise that was asked for, and all cost together what was to be spent."""
+    mu = mu_of_budget(**TERMS)
+    for log in logs:
+        assert len(log) == len(sensitivities)
+        spent = 0.0
+        for release, defined in zip(log, sensitivities, strict=True):
+            if defined is None:
+                spent += (release.sensitivity / release.scale) ** 2
+            else:
+                # And the rounding of sums, which is small.
+                assert defined <= release.sensitivity < 1.001 * defined
+                spent += (defined / release.scale) ** 2
+        assert spent <= mu**2 * (1 + 1e-9), "more than the budget"
+        assert spent == pytest.approx(mu**2, rel=2e-3), "less than the budget"
+    assert_energies(
+        [
+            np.concatenate([np.ravel(each.noisy - each.exact) / each.scale for each in releases])
+            for releases in zip(*logs, strict=True)
+        ]
+    )
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", PATHS)
+def test_each_release_has_the_noise_of_its_sensitivity(monkeypatch, name):
+    options, sensitivities = PATHS[name]
+    logs = [recorded(monkeypatch, lambda: private_inference(X, **options, **TERMS))[0] for _ in range(N_RUNS)]
+    checked(logs, sensitivities)
+    for fault in ("2/3", "3/2", "1e-6"):
+        with pytest.raises(AssertionError, match="mean square"):
+            checked([FAULTS[fault](log) for log in logs], sensitivities)
