@@ -57,7 +57,7 @@ Array = NDArray[Any]
 #: Times the number of public rows, and in squares, it must stay a float.
 _PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
 
-_WEIGHT = Number("a positive finite number up to 1e100", low=1e-100, high=1e100, closed="both")
+_WEIGHT = Number("a finite number from 1e-100 to 1e100", low=1e-100, high=1e100, closed="both")
 
 #: Private rows are asked for the mean if that of public rows has more than this many times the variance.
 _TIMES_AS_GOOD = 2.0

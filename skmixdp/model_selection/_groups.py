@@ -148,7 +148,7 @@ class Parts:
                 "by needs by_values, the list of groups, which must not be read from private rows."
             )
         names = list(values) if isinstance(values, (list, tuple, np.ndarray)) else []
-        places = {text_of(name): place for place, name in enumerate(names)}
+        places = {_text_of(name): place for place, name in enumerate(names)}
         if not names or len(places) < len(names) or OTHER in places or None in places:
             raise ValueError(
                 f"by_values={shown(values)} must be a list of different groups, none missing, without "
@@ -165,7 +165,7 @@ class Parts:
                 f"by has shape {shape} and X {n_rows} rows; pass a flat array of one group for each row."
             )
         # One odd cell may choose the type of the column, and so how the others are spelt.
-        codes = np.array([places.get(text_of(cell), len(names)) for cell in listed(by)], np.intp)
+        codes = np.array([places.get(_text_of(cell), len(names)) for cell in listed(by)], np.intp)
         return cls(codes, (*names, OTHER))
 
     @property
@@ -199,3 +199,8 @@ class Parts:
                 unknown.append(name)
             found[name] = evaluation(cells, report)
         return GroupedEvaluation(found, tuple(unknown), report)
+
+
+def _text_of(cell: Any) -> str | None:
+    """A group as text; bytes are text, since one of them makes bytes of all numbers in an array."""
+    return text_of(cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell)

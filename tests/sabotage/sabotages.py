@@ -2318,7 +2318,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "groups as the type of their column spells them",
         "A single word makes texts of a column, and all rows change the group in which they are evaluated.",
         "Parts.of",
-        "text_of(cell)",
+        "_text_of(cell)",
         "cell",
         _PARTS + "test_an_odd_group_leaves_all_others_where_they_are[x-declared0]",
     ),

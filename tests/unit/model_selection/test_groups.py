@@ -93,6 +93,8 @@ def test_an_odd_group_leaves_all_others_where_they_are(odd, declared):
     assert expected.tolist() == cells
     columns = [[*cells, odd], pd.Series([*cells, odd], dtype=object)]
     columns.append(pd.Series([*map(str, cells), str(odd)], dtype=object))
+    if isinstance(odd, bytes):
+        columns.append(np.array([*cells, odd]))
     if isinstance(odd, float | bool):
         columns += [np.array([*cells, odd]), pd.Series([*cells, odd]).astype("Float64")]
     for column in columns:
