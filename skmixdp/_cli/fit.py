@@ -26,7 +26,7 @@ from .messages import EXIT_CODES, InputError, bounds, count, in_flags, path_name
 from .model_files import EncodedModel, page_of, save_model
 from .outputs import Writer, check_outputs, write_together
 from .rows import (
-    Rows,
+    FileRows,
     align,
     check_same_network,
     check_together,
@@ -270,7 +270,7 @@ def _written(model: Any, path: Path) -> str:
     return f"{model.privacy_.to_json()}\n" if path.suffix.lower() == ".json" else page_of(model)
 
 
-def read_both(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, Any] | None]:
+def read_both(args: argparse.Namespace) -> tuple[FileRows, FileRows | None, dict[str, Any] | None]:
     """Private rows, public rows (or None) with columns in the same order, and what is told of columns."""
     if args.encode == "public" and args.public is None and args.unlabeled is None:
         raise InputError(
@@ -323,7 +323,7 @@ def read_both(args: argparse.Namespace) -> tuple[Rows, Rows | None, dict[str, An
     return private, public, told
 
 
-def _read_unlabeled(args: argparse.Namespace, private: Rows) -> Any:
+def _read_unlabeled(args: argparse.Namespace, private: FileRows) -> Any:
     """Public rows without labels, with columns in the order of the private rows; None if there are none."""
     if args.unlabeled is None:
         return None
@@ -346,8 +346,8 @@ def _read_unlabeled(args: argparse.Namespace, private: Rows) -> Any:
 
 
 def with_classes(
-    args: argparse.Namespace, private: Rows, public: Rows | None
-) -> tuple[Rows, Rows | None, Array | None]:
+    args: argparse.Namespace, private: FileRows, public: FileRows | None
+) -> tuple[FileRows, FileRows | None, Array | None]:
     """Rows whose labels are spelt like the declared classes, or the public ones; and the declared classes."""
     if args.regression:
         return private, public, None
@@ -370,8 +370,8 @@ def with_classes(
 
 
 def _held_out(
-    args: argparse.Namespace, public: Rows | None, classes: Array | None
-) -> tuple[Rows | None, Rows | None, Any]:
+    args: argparse.Namespace, public: FileRows | None, classes: Array | None
+) -> tuple[FileRows | None, FileRows | None, Any]:
     """Public rows for the fit, those held out (or None), and the classes that are declared or held out."""
     if public is None or args.hold_out_public is None:
         return public, None, classes
@@ -386,8 +386,8 @@ def _held_out(
 
 def _train(
     args: argparse.Namespace,
-    private: Rows,
-    public: Rows | None,
+    private: FileRows,
+    public: FileRows | None,
     told: dict[str, Any] | None,
     classes: Any,
     unlabeled: Any,

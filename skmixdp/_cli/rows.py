@@ -34,7 +34,7 @@ COMMAS = " (a decimal comma is named by --decimal)"
 
 
 @dataclass(frozen=True, repr=False)
-class Rows:
+class FileRows:
     """Labelled rows of the file that messages call ``where``, and how ``extract`` made them, if it did.
 
     Labels are ``spelt`` in a table of text, which does not tell their type. ``groups`` is the column of
@@ -75,7 +75,7 @@ def read_labelled(
     public: Collection[str] | None = None,
     reference: str = "",
     targets: bool = False,
-) -> Rows:
+) -> FileRows:
     """Rows with their labels, from inside the file or from a label file; a ``raw`` table stays as it is.
 
     Messages name the columns that are ``public``, which ``reference`` has; None stands for all columns of the
@@ -138,7 +138,7 @@ def read_labelled(
     # The file whose columns are public may have no ids.
     if public is not None and group_column is not None and groups is None:
         raise InputError(f"--group-column {group_column!r} is no column of {where}; name the column of ids.")
-    return Rows(X, y, where, spelt, report, encoder, groups, weights)
+    return FileRows(X, y, where, spelt, report, encoder, groups, weights)
 
 
 def only_for_tables(args: argparse.Namespace, what: str) -> None:
@@ -224,7 +224,7 @@ def _columns(names: Sequence[str]) -> str:
     return f"column {names[0]!r}" if len(names) == 1 else f"the columns {listed(names)}"
 
 
-def check_together(private: Rows, public: Rows | None) -> None:
+def check_together(private: FileRows, public: FileRows | None) -> None:
     """Check that private rows and public rows are of the same features."""
     if public is None:
         return

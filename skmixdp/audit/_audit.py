@@ -22,7 +22,7 @@ from ._bounds import (
     threshold_bound,
 )
 from ._canaries import synthetic_rows
-from ._checks import Rows, check_canaries, check_count, check_fits, check_guesses, check_rows
+from ._checks import AuditRows, check_canaries, check_count, check_fits, check_guesses, check_rows
 from ._fits import Fits, check_factory
 from ._membership import losses_of
 from ._result import AuditResult, Claim, View, claim_of
@@ -196,7 +196,12 @@ def audit_epsilon(
 
 
 def _one_fit(
-    fits: Fits, known: Rows, canaries: Rows, view: View, delta: float | None, rng: np.random.RandomState
+    fits: Fits,
+    known: AuditRows,
+    canaries: AuditRows,
+    view: View,
+    delta: float | None,
+    rng: np.random.RandomState,
 ) -> tuple[NDArray[np.bool_], FloatArray, Claim]:
     """Run one fit: which canaries it included, their scores (m,), and its claim."""
     included = rng.randint(2, size=len(canaries)) == 1
@@ -213,7 +218,7 @@ def _one_fit(
 
 
 def _many_fits(
-    fits: Fits, known: Rows, canary: Rows, n_fits: int, view: View, delta: float | None
+    fits: Fits, known: AuditRows, canary: AuditRows, n_fits: int, view: View, delta: float | None
 ) -> tuple[NDArray[np.bool_], FloatArray, Claim]:
     """Run many fits: which included the canary, its scores (n_fits,), and the claim."""
     included = np.arange(n_fits) % 2 == 0
@@ -230,10 +235,10 @@ def _many_fits(
 
 
 def _make_canaries(
-    fits: Fits, known: Rows, n_canaries: int, estimator: Any, rng: np.random.RandomState
-) -> Rows:
+    fits: Fits, known: AuditRows, n_canaries: int, estimator: Any, rng: np.random.RandomState
+) -> AuditRows:
     """Generate canaries; a trial fit without them selects those that contribute most."""
-    generated = Rows(
+    generated = AuditRows(
         *synthetic_rows(
             known.X,
             known.y,

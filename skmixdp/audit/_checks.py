@@ -12,7 +12,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Rows:
+class AuditRows:
     """Rows and their labels or targets."""
 
     X: Array
@@ -21,8 +21,8 @@ class Rows:
     def __len__(self) -> int:
         return len(self.X)
 
-    def __getitem__(self, index: Any) -> "Rows":
-        return Rows(self.X[index], self.y[index])
+    def __getitem__(self, index: Any) -> "AuditRows":
+        return AuditRows(self.X[index], self.y[index])
 
 
 #: Smallest number of fits, and of canaries in a single fit; fewer give no bound.
@@ -40,7 +40,7 @@ def check_fits(n_fits: Any) -> None:
         raise ValueError(f"n_fits={n_fits!r} must be 1 or an even number of at least {_FEWEST_FITS}.")
 
 
-def check_rows(X: Any, y: Any, X_name: str, y_name: str, least: int) -> Rows:
+def check_rows(X: Any, y: Any, X_name: str, y_name: str, least: int) -> AuditRows:
     """Dense rows with a label or target each, copied."""
     try:
         rows = np.array(X, dtype=np.float64)
@@ -57,10 +57,10 @@ def check_rows(X: Any, y: Any, X_name: str, y_name: str, least: int) -> Rows:
             f"{y_name} has shape {targets.shape} and {X_name} {len(rows)} rows; pass one label or target "
             "for each."
         )
-    return Rows(rows, targets)
+    return AuditRows(rows, targets)
 
 
-def check_canaries(canaries: Any, known: Rows) -> Rows:
+def check_canaries(canaries: Any, known: AuditRows) -> AuditRows:
     """The user's canaries, refused unless they have the shapes of the known rows."""
     if not isinstance(canaries, tuple) or len(canaries) != 2:
         raise TypeError(f"canaries must be None or a tuple (X, y), not {type(canaries).__name__}.")
@@ -73,7 +73,7 @@ def check_canaries(canaries: Any, known: Rows) -> Rows:
     return rows
 
 
-def check_count(n_canaries: Any, n_fits: int, rows: Rows | None, known: Rows) -> int:
+def check_count(n_canaries: Any, n_fits: int, rows: AuditRows | None, known: AuditRows) -> int:
     """The checked number of canaries in a fit."""
     if n_canaries is None:
         default = 1 if n_fits > 1 else min(1000, len(known) // 2)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._engine.recording import RecordedRelease, recorded_releases
 from ..privacy.units import Units
-from ._checks import Rows
+from ._checks import AuditRows
 from ._result import steps_of
 
 Array = NDArray[Any]
@@ -36,19 +36,21 @@ class Fits:
     persons as the ``units`` of the known rows, each canary is a person with several rows, which are copies.
     """
 
-    def __init__(self, factory: Callable[[], Any], known: Rows, X_pub: Any, y_pub: Any, units: Units) -> None:
+    def __init__(
+        self, factory: Callable[[], Any], known: AuditRows, X_pub: Any, y_pub: Any, units: Units
+    ) -> None:
         self._factory = factory
         self._known = known
         self._units = units
         self._public = {} if X_pub is None and y_pub is None else {"X_pub": X_pub, "y_pub": y_pub}
 
-    def __call__(self, canaries: Rows, included: NDArray[np.bool_]) -> Fitted:
+    def __call__(self, canaries: AuditRows, included: NDArray[np.bool_]) -> Fitted:
         """Fit with those canaries that are ``included`` (m,)."""
         known, n, m = self._known, len(self._known), len(canaries)
         i = np.arange(m)
         # Means of two rows stand in for excluded canaries: copies would cause a warning of repeated rows.
         X, y = (known.X[i % n] + known.X[(i + 1 + i // n) % n]) / 2, known.y[i % n]
-        pool = Rows(np.concatenate([X, canaries.X]), np.concatenate([y, canaries.y]))
+        pool = AuditRows(np.concatenate([X, canaries.X]), np.concatenate([y, canaries.y]))
         added = pool[i + m * included]
         (codes, n_units, _), passed = self._units, self._public
         if codes is not None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine.recording import KnownRows, RecordedRelease
-from ._checks import Rows
+from ._checks import AuditRows
 from ._fits import ROWS_OF_PERSON, Fitted
 from ._result import trained_step
 
@@ -44,7 +44,7 @@ class Evidence:
         return np.asarray(np.divide(u, spread, out=np.zeros_like(u), where=spread > 0))
 
 
-def evidence_of(fitted: Fitted, known: Rows, canaries: Rows) -> Evidence:
+def evidence_of(fitted: Fitted, known: AuditRows, canaries: AuditRows) -> Evidence:
     """Compare released arrays with the answers of known rows and canaries to the same queries.
 
     The attacker knows all rows except the canaries, so the known rows' contributions are subtracted from each
@@ -64,7 +64,7 @@ def evidence_of(fitted: Fitted, known: Rows, canaries: Rows) -> Evidence:
     return Evidence(products, gram)
 
 
-def strengths_of(fitted: Fitted, canaries: Rows) -> FloatArray:
+def strengths_of(fitted: Fitted, canaries: AuditRows) -> FloatArray:
     """Lengths (m,) of the canaries' contributions: the largest mu that each can show."""
     alone = _one_by_one(fitted, canaries)
     squares = np.zeros(len(canaries))
@@ -84,7 +84,7 @@ def check_visible(estimator: Any) -> None:
         )
 
 
-def _as_trained(fitted: Fitted, rows: Rows) -> tuple[FloatArray, NDArray[Any]]:
+def _as_trained(fitted: Fitted, rows: AuditRows) -> tuple[FloatArray, NDArray[Any]]:
     """Rows and labels as the head saw them in training."""
     head = trained_step(fitted.estimator)
     X = rows.X if head is fitted.estimator else fitted.estimator[:-1].transform(rows.X)
@@ -92,7 +92,7 @@ def _as_trained(fitted: Fitted, rows: Rows) -> tuple[FloatArray, NDArray[Any]]:
     return X, y
 
 
-def _one_by_one(fitted: Fitted, rows: Rows) -> list[KnownRows]:
+def _one_by_one(fitted: Fitted, rows: AuditRows) -> list[KnownRows]:
     X, y = _as_trained(fitted, rows)
     n_rows = 1 if fitted.codes is None else ROWS_OF_PERSON
     codes = None if fitted.codes is None else np.zeros(n_rows, np.intp)

@@ -10,7 +10,7 @@ from scipy.stats import rankdata
 from .._engine.transaction import Transaction
 from ..privacy import SearchReport, TrialLaw
 from ._plan import SearchPlan
-from ._rows import Rows
+from ._rows import SearchData
 
 Array = NDArray[Any]
 
@@ -42,7 +42,7 @@ def results_of(candidates: list[dict[str, Any]], scores: list[float]) -> dict[st
     }
 
 
-def report_of(transaction: Transaction, plan: SearchPlan, head: Any, rows: Rows) -> SearchReport:
+def report_of(transaction: Transaction, plan: SearchPlan, head: Any, rows: SearchData) -> SearchReport:
     """The report of the search; the report of the winner (``head``) is marked as a part of it."""
     inner, trials = head.privacy_, plan.trials
     random = isinstance(trials, TrialLaw)

@@ -10,7 +10,7 @@ from ._public import PublicScorer, hold_out, public_params, public_score, take
 
 
 @dataclass(frozen=True, repr=False)
-class Rows:
+class SearchData:
     """Private rows, public rows to fit on, and how a trial is scored.
 
     Without a scorer, a noisy sum of noise multiplier ``score_multiplier`` scores private rows. ``groups`` are
@@ -67,13 +67,13 @@ def metric_of(scoring: Any) -> Any:
 
 def rows_of(
     search: Any, X: Any, y: Any, X_pub: Any, y_pub: Any, groups: Any, X_unlabeled: Any, head: Any
-) -> tuple[Rows, Rows]:
+) -> tuple[SearchData, SearchData]:
     """The rows of the trials, and those of a last fit on all public rows."""
     public = None
     if not (is_empty(X_pub) and is_empty(y_pub)):
         joined = public_score(X_pub, y_pub)
         public = joined.X, joined.y
-    everything = Rows(X, y, public, None, None, groups, X_unlabeled=X_unlabeled)
+    everything = SearchData(X, y, public, None, None, groups, X_unlabeled=X_unlabeled)
     scoring = search.scoring
     if isinstance(scoring, str) and scoring == "private":
         if not hasattr(head, "private_score"):

@@ -15,7 +15,7 @@ from .._utils.progress import no_bars
 from .._utils.validation import shown
 from ..privacy import GaussianEvent, Neighboring, Noise
 from ._plan import Candidates, SearchPlan
-from ._rows import Rows
+from ._rows import SearchData
 from ._warnings import common, distinct, quiet, recorded, show
 
 #: Parameters that a search needs to divide the budget of an estimator.
@@ -130,7 +130,7 @@ def silenced(estimator: Any) -> Any:
     return estimator.set_params(**{name: type(value)(0) for name, value in shown.items() if value})
 
 
-def rehearse(estimator: Any, rows: Rows) -> tuple[str, ...]:
+def rehearse(estimator: Any, rows: SearchData) -> tuple[str, ...]:
     """Run a fit up to its first release; return its known leaks."""
     try:
         rows.fit(estimator)
@@ -143,7 +143,7 @@ def rehearse(estimator: Any, rows: Rows) -> tuple[str, ...]:
 Outcome = tuple[float | None, Any, list[Warning]]
 
 
-def run_trial(token: str, number: int, estimator: Any, rows: Rows, scored: bool) -> Outcome:
+def run_trial(token: str, number: int, estimator: Any, rows: SearchData, scored: bool) -> Outcome:
     """Fit and score one candidate; ``token`` and ``number`` tell trials apart in a cache."""
     with no_bars(), recorded() as caught:
         rows.fit(estimator)
@@ -162,7 +162,7 @@ def run_secret_trial(run: Callable[..., Outcome], *trial: Any) -> Outcome | None
 
 
 #: Last arguments of :func:`run_trial`: estimator, rows, and whether it is scored.
-Trial = tuple[Any, Rows, bool]
+Trial = tuple[Any, SearchData, bool]
 
 
 def fitted_side_by_side(trials: list[Trial]) -> list[Trial]:
@@ -180,7 +180,7 @@ def begin(
     search: Any,
     plan: SearchPlan,
     candidates: Candidates,
-    rows: Rows,
+    rows: SearchData,
     transaction: Transaction,
     shown: list[Warning],
 ) -> tuple[str, list[dict[str, Any]], list[int | None], tuple[str, ...]]:

@@ -1918,7 +1918,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a search for persons that scores rows",
         "A person with many rows moves the noisy scores of a search by one unit for each of them.",
-        "Rows.score",
+        "SearchData.score",
         'persons = {} if self.groups is None else {"groups": self.groups}',
         "persons = {}",
         _BESIDE_FITS + "test_the_scores_of_a_search_are_means_over_persons",

@@ -59,7 +59,7 @@ def replacements(x: Tensor, *, thorough: bool) -> Iterator[tuple[Tensor, Tensor]
 
 Array = NDArray[Any]
 #: Rows and class indices.
-Rows = tuple[Tensor, Tensor]
+ProbeRows = tuple[Tensor, Tensor]
 
 #: Two moves of the parameters. Each is noise with a standard deviation relative to a tensor's root mean
 #: square plus an absolute one. A fit moves the parameters, and a part that mixes rows may start with
@@ -214,7 +214,7 @@ def _ordinary_rows(
     n_classes: int,
     private: Array | Tensor,
     size: int,
-) -> Rows:
+) -> ProbeRows:
     """A pass of repeated public rows; without public rows, made-up rows that the module accepts."""
     index = np.arange(size)
     if len(rows) > 1:

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from skmixdp import MixedDPLogisticRegression, ZerothOrderDPModuleClassifier
 from skmixdp._rows.persons import Places
 from skmixdp.audit import audit_epsilon
-from skmixdp.audit._checks import Rows
+from skmixdp.audit._checks import AuditRows
 from skmixdp.audit._fits import Fits
 from skmixdp.audit._result import claim_of
 from skmixdp.audit._white_box import Evidence, evidence_of, strengths_of
@@ -37,12 +37,12 @@ def problem(name):
 def canaries_for(data, count=6, seed=1):
     rng = np.random.default_rng(seed)
     X = data["X"].mean(axis=0) + 20 * rng.normal(size=(count, data["X"].shape[1]))
-    return Rows(X, rng.permutation(data["y"])[:count] * (1.0 if data["y"].dtype.kind == "i" else 30.0))
+    return AuditRows(X, rng.permutation(data["y"])[:count] * (1.0 if data["y"].dtype.kind == "i" else 30.0))
 
 
 def fits_of(data, make):
     units = Units(None, len(data["X"]))
-    return Fits(make, Rows(data["X"], data["y"]), data["X_pub"], data["y_pub"], units)
+    return Fits(make, AuditRows(data["X"], data["y"]), data["X_pub"], data["y_pub"], units)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -53,7 +53,7 @@ def test_without_noise_the_released_arrays_are_what_the_evidence_says(monkeypatc
     canaries = canaries_for(data)
     included = np.array([True, False, True, True, False, False])
     fitted = fits_of(data, factory(name, MU, dtype="float64"))(canaries, included)
-    evidence = evidence_of(fitted, Rows(data["X"], data["y"]), canaries)
+    evidence = evidence_of(fitted, AuditRows(data["X"], data["y"]), canaries)
     assert np.diag(evidence.gram).min() > 0
     np.testing.assert_allclose(evidence.products, evidence.gram @ (included - 0.5), atol=1e-6)
     assert_close(strengths_of(fitted, canaries) ** 2, np.diag(evidence.gram))
