@@ -327,7 +327,7 @@ class Request:
     resolution : float or None
         Power of two. Contributions are rounded towards zero to its multiples, so that their sums are exact.
     run : object
-        Who asks. The last ``n_fixed`` points of its queries are the same, so their products
+        Who asks; None asks once. The last ``n_fixed`` points of its queries are the same, so their products
         may be kept.
     observe : callable or None
         ``(rows, block, Z, (C, S)) -> None``: called with the numbers of each block's rows and with what they
