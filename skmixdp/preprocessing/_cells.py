@@ -362,9 +362,9 @@ def is_missing(cell: Any) -> bool:
 def _real(cell: Any) -> Any:
     """The real part of a complex number, or None if it has an imaginary one; other cells as they are.
 
-    Numbers and durations become Python's, moments of NumPy become pandas', ends of intervals real, and arrays
-    and tuples lists. Another cell may have changed the type of a column, and with it how the same value is
-    spelt: 0.1 in single precision, or 0.10000000149011612; a list as ``[1, 2]``, or ``[1 2]``.
+    Durations become Python's, moments of NumPy become pandas', ends of intervals real, and arrays and tuples
+    lists. Another cell may have changed the type of a column, and with it how the same value is spelt: a list
+    as ``[1, 2]``, or ``[1 2]``.
     """
     if type(cell) in _PLAIN:
         return cell
@@ -378,7 +378,7 @@ def _real(cell: Any) -> Any:
         return pd.Timestamp(cell)
     if isinstance(cell, (tuple, np.ndarray)):
         return [_real(one) for one in cell]
-    return float(cell) if isinstance(cell, np.floating) else cell
+    return cell
 
 
 #: Classes of cells that are as they are.

@@ -71,6 +71,7 @@ _OF_PERSONS = "tests/unit/rows/test_persons.py::"
 _GROUPS = "tests/unit/estimators/test_groups.py::"
 _UNLABELED = "tests/unit/estimators/test_unlabeled.py::"
 _FRAMES = "tests/property/test_encoded_frames.py::"
+_ANY_TYPE = "tests/property/test_cells_of_any_type.py::"
 _ENCODER = "tests/unit/preprocessing/test_table_encoder.py::"
 _DOCUMENTS = "tests/unit/test_documents.py::test_the_first_line_says_no_guarantee_and_names_the_leak"
 _BESIDE_FITS = "tests/sklearn/test_persons.py::"
@@ -1953,16 +1954,16 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "numbers read by the type of their column",
         "A gap or a text in one row changes the numbers that all other rows of the column become.",
         "_plain_numbers",
-        "np.asarray(cells).astype(np.float64) if kind.kind",
-        "np.asarray(cells).astype(np.float32).astype(np.float64) if kind.kind",
+        'return np.asarray(cells).astype(np.float64) if kind.kind in "biuf" else None',
+        'return np.asarray(cells).astype(np.float32).astype(float) if kind.kind in "biuf" else None',
         _ENCODER + "test_numbers_have_the_same_bits_whatever_else_is_in_their_column",
     ),
     _sabotage(
         "short numbers spelt by the type of their column",
         "A text in one row changes the categories of others, whose numbers had single precision.",
-        "_real",
-        "return float(cell) if isinstance(cell, np.floating) else cell",
-        "return cell",
+        "text_of",
+        "value = number_of(cell)",
+        "value = float(str(cell)) if isinstance(cell, np.floating) else number_of(cell)",
         _ENCODER + "test_a_text_among_short_numbers_changes_no_other_row",
     ),
     _sabotage(
@@ -1971,7 +1972,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "_real",
         "return pd.Timedelta(cell).to_pytimedelta()",
         "return cell",
-        _FRAMES + "test_a_cell_becomes_the_same_in_a_column_of_any_type[durations-text]",
+        _FRAMES + "test_a_cell_becomes_the_same_in_a_column_of_any_type[durations of NumPy-text]",
     ),
     _sabotage(
         "a date that is filled by another row",
@@ -1985,8 +1986,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "gaps that are filled by the other rows",
         "A missing number becomes the mean of the rows that are encoded with it.",
         "TableColumn.encode",
-        "np.where(np.isnan(values), 0.0, 0.0",
-        "np.where(np.isnan(values), np.nan_to_num(scaled).mean(), 0.0",
+        "block = np.where(np.isnan(values), 0.0, 0.0",
+        "block = np.where(np.isnan(values), np.nan_to_num(scaled).mean(), 0.0",
         _FRAMES + "test_a_row_becomes_the_same_with_any_others",
     ),
     _sabotage(
@@ -1994,8 +1995,32 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "A cell that cannot be read as a number ends the fit, which tells that the row exists.",
         "number_of",
         "except Exception:",
-        "except ValueError:",
-        _ENCODER + "test_no_cell_is_refused_or_changes_another_row[int0]",
+        "except ZeroDivisionError:",
+        _ENCODER + "test_no_cell_is_refused_or_changes_another_row[ndarray1]",
+    ),
+    _sabotage(
+        "truth values spelt by the type of their column",
+        "A 7 in one row makes integers of truth values, which are then no longer found among the categories.",
+        "text_of",
+        "value = number_of(cell)",
+        "value = math.nan if isinstance(cell, bool) else number_of(cell)",
+        _ANY_TYPE + "test_no_odd_cell_changes_how_other_rows_are_read[truth values]",
+    ),
+    _sabotage(
+        "moments rounded by the type of their column",
+        "A word in one row makes objects of moments, whose microseconds then count.",
+        "_days_of_moments",
+        "parts / _DAY",
+        "np.round(parts / 1000) * 1000 / _DAY",
+        _ANY_TYPE + "test_no_odd_cell_changes_how_other_rows_are_read[moments]",
+    ),
+    _sabotage(
+        "integers spelt by the type of their column",
+        "A gap in one row makes real numbers of integers, which then are other categories.",
+        "text_of",
+        "return str(int(value)) if value.is_integer()",
+        "return str(cell) if isinstance(cell, int) else str(int(value)) if value.is_integer()",
+        _ANY_TYPE + "test_no_odd_cell_changes_how_other_rows_are_read[large integers]",
     ),
     _sabotage(
         "a report that forgets the names of columns",
