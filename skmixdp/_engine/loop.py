@@ -132,7 +132,7 @@ def drive(
     with ExitStack() as ended:
         for course in courses:
             ended.callback(course.close)
-        # Without warnings of overflow: heads that diverge are refused at the end.
+        # Overflow is not warned of here: heads that diverge are refused at the end.
         ended.enter_context(np.errstate(all="ignore"))
         while answers:
             for index, answer in answers.items():
@@ -155,7 +155,7 @@ def drive(
             # Outside of the handler, so that an error of the course is not chained to this one.
             if failed is not None:
                 courses[next(iter(together))].throw(failed)
-                raise failed  # in case that the course goes on: there is no answer for it
+                raise failed  # the failed request has no answer
             answers = dict(zip(together, released, strict=True))
     return [results[index] for index in range(len(courses))]
 

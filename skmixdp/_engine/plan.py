@@ -134,7 +134,7 @@ def make_plan(
             n_steps = steps_for(budget.epsilon, budget.delta, noise_multiplier=sigma, **terms)
         elif n_steps is None:
             n_steps = recipe.steps.count(info, sensitivity)
-        # Also with a fixed multiplier, since whole steps leave a remainder of the budget to spend.
+        # Also for a given multiplier: a whole number of steps leaves some budget, which lowers the noise.
         sigma = noise_multiplier_for(budget.epsilon, budget.delta, n_steps=n_steps, **terms)
     assert n_steps is not None and sigma is not None
     facts = ReleaseFacts(sigma, n_steps, sensitivity)

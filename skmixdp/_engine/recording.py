@@ -73,7 +73,7 @@ def recorded_releases(absent: NDArray[np.bool_] | None = None) -> Iterator[list[
 
 
 class KnownRows:
-    """Rows that an attacker knows, as the head saw them; they answer recorded queries without noise.
+    """Mapped rows that an attacker knows, which answer recorded queries without noise.
 
     ``codes`` (n_rows,) are numbers of persons, or None for rows. An audit's result is declared not private.
     """
@@ -86,7 +86,7 @@ class KnownRows:
             self._rows = table.private_rows(y, UNCHANGED, X.dtype, exact=False)
 
     def understood(self, releases: Sequence[RecordedRelease]) -> Iterator[RecordedRelease]:
-        """The releases of the head's training; bounds hold without others, such as a scaler's."""
+        """The recorded releases of training steps. Bounds need no others, such as those of a scaler."""
         for release in releases:
             points = release.query.points
             if isinstance(points, np.ndarray) and len(points) > 0 and points.shape[1] == self._d_in:

@@ -40,7 +40,7 @@ from .release import Released
 
 _Result = TypeVar("_Result")
 
-#: Multiplications of a pass from which threads that share it save time.
+#: Multiplications in a pass from which several threads save time.
 _MANY = 70_000_000
 
 #: Releases of this context that were charged ahead, and have not begun.

@@ -32,8 +32,8 @@ _BINS = (64, 32)
 #: Half the width of the last histogram, in spreads.
 _REACH = 4.0
 
-#: Probability that noise alone makes any bin pass for one with rows. A false magnitude spoils a fit, so it
-#: has the second probability, as long as bins with no more than a part of the rows are missed.
+#: Probability that noise alone makes an empty bin look occupied: in any histogram, and in one of magnitudes,
+#: where an error is worse. The second applies if only bins with few rows are missed.
 _FALSE, _FALSE_MAGNITUDE, _MISSED = 0.01, 1e-6, 0.05
 
 #: Widths of the windows of bins whose sums are tested.
@@ -42,7 +42,7 @@ _WIDTHS = (1, 2, 4, 8)
 #: Largest spread of rows that are in one bin of the last histogram, and a centre far from 0, in bins.
 _ONE_BIN, _FAR = 0.4, 100.0
 
-#: Part of the rows that a range must show before its mean and spread are used.
+#: Minimum fraction of rows within a range for its mean and spread to be used.
 _SEEN = 0.8
 
 #: Half the width of the first range, in largest magnitudes. Its first and last bin hold only rows beyond this
@@ -200,7 +200,7 @@ def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: int) -> tupl
     certain = certain_of_magnitudes(counts, noise, n_rows)
     for j, column in enumerate(counts):
         taken = np.zeros(len(column), bool)
-        taken[[0, 1, -1]] = True  # zeros, and what is beyond the range
+        taken[[0, 1, -1]] = True  # bins of zeros and of values beyond the range
         energy, end = 0.0, 0
         for start, width, count in windows_of(column, certain, taken):
             # The middle of the window stands for its magnitudes.

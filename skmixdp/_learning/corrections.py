@@ -1,4 +1,4 @@
-"""What private rows tell about a trained head, and how they correct it: noisy comparisons and sums."""
+"""Corrections of a trained head by noisy comparisons and sums of private rows."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -94,7 +94,7 @@ def expected_losses(losses: FloatArray, error: float, expected: FloatArray, spre
 
 # -- the logit adjustment --------------------------------------------------------------------
 
-#: Strength of the usual adjustment: from zeros, and from a start that rare classes get back.
+#: Strength of the default adjustment: for a start at zero, and for a public start.
 _FROM_ZERO, _FROM_START = 0.6, 0.25
 
 #: Largest loss of accuracy that an adjustment may cost.
@@ -138,7 +138,7 @@ class LogitAdjustment:
         self.n_classes = n_classes
         self.intercept = intercept
         self.info = info
-        # From 1 without noise in the counts to a half at the largest noise.
+        # Decreases from 1 without noise in the counts to 1/2 at the largest noise allowed.
         noise = n_classes / (math.sqrt(COUNT_LIMITS[1]) * mu * info.n_private)
         self.reliability = 1 - min(1.0, noise / MOST_COUNT_ERROR) / 2
         spent = {"class shares": count_share(mu, info.n_private, n_classes)}
@@ -194,10 +194,10 @@ class LogitAdjustment:
 #: Logarithms to base 2 of the factors of the outputs that are compared.
 _LOGARITHMS = np.arange(-4.0, 4.0)
 
-#: Target for the noise in the mean of confidence less accuracy, and the largest that still tells something.
+#: Target for the noise in (mean confidence - accuracy), and the largest noise that is still useful.
 _CONFIDENCE_ERROR, _MOST_CONFIDENCE_ERROR = 0.01, 0.2
 
-#: Logarithm of the factor that noise alone leads to: noisy heads are mostly too sure.
+#: Prior mean of log2(scale): noisy heads are usually overconfident.
 _USUAL = -0.75
 
 #: Smallest and largest share of mu squared for the temperature.
@@ -235,7 +235,8 @@ def _scaled(W: FloatArray, state: Any, multiplier: float, measure: Callable[...,
         releases=(ReleasedArray(sensitivity_of(len(scales))),),
     )
     (sums,) = yield query
-    # The sums of accurate heads hardly rise: without this line, noise alone would send them to either end.
+    # For accurate heads the sums hardly depend on the scale. Without this prior, noise would choose an
+    # extreme scale.
     prior = multiplier * sensitivity_of(len(scales)) * (_LOGARITHMS - _USUAL)
     rising = isotonic_regression(sums + prior)
     return W * 2.0 ** float(np.interp(0.0, rising, _LOGARITHMS))

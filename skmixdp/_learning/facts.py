@@ -52,7 +52,7 @@ _LEAST_INTERCEPT, _INTERCEPT_OF_TWO = 0.1, 0.3
 
 _ALL_ROWS = FullBatch()
 
-#: Rows have unit length; the clip enforces it.
+#: Rows have at most unit length, which the clip enforces.
 _CLIP = L2Clip(1.0)
 
 
@@ -188,7 +188,7 @@ def class_shares(counts: FloatArray, scale: float, n_rows: float) -> FloatArray:
     energy = float(away @ away)
     chance = _SURELY * (len(counts) - 1) * scale**2
     kept = max(0.0, 1 - chance / energy) if energy > 0 else 0.0
-    # A class without rows gets less than an equal share, with any noise.
+    # A class whose noisy count is not positive gets less than an equal share.
     shrunk = np.maximum(mean + kept * away, min(max(scale, 1.0), mean))
     return np.asarray(shrunk / shrunk.sum())
 
@@ -458,7 +458,7 @@ def _second_moments(Z: FloatArray, block: Block) -> Contribution:
     return Z, None
 
 
-#: Part of the squared length of unit rows that a few columns must make up for a warning.
+#: Fraction of the squared length of unit rows in a few columns from which a warning is given.
 _MOST_OF_A_ROW = 0.5
 
 #: A smaller effective number of columns is few; at least so many columns are many more.

@@ -19,7 +19,8 @@ _SHARES = np.array([0.0, 0.25, 0.5, 0.75])
 _KEPT = 1.5
 
 #: The usual share is ``0.2 + 2 j``, if a share ``j`` cannot be noise. Descent stops short of the best head,
-#: so the signal may be lengthened. Even a change that looks like noise points in the right direction.
+#: so the signal may be lengthened. Even a change no longer than noise is positively correlated with the best
+#: one.
 _LEAST_USUAL, _SLOPE = 0.2, 2.0
 
 #: Scales of the outputs at which shares are compared.
@@ -106,7 +107,8 @@ class PublicShrinkage(Update):
     def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
         inner, variance = state
         W, inner = self.inner.step(ctx, direction, inner)
-        # Of each entry of the direction. Products, since a power that overflows is an error.
+        # Noise variance of each entry of the direction. Products overflow to inf, where a power would raise
+        # an error.
         scale = (1 - ctx.public_weight) * ctx.noise_multiplier / ctx.batch_size
         noise = scale * scale * sum(part.sensitivity**2 / part.share for part in ctx.released)
         return W, (inner, variance + ctx.step_size * ctx.step_size * noise)

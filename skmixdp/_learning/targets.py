@@ -1,4 +1,4 @@
-"""What private rows tell about targets: their scale, lengths of gradients, and noisy comparisons of heads."""
+"""Noisy facts about private targets: their scale, lengths of gradients, and comparisons of heads."""
 
 import math
 import warnings
@@ -26,7 +26,7 @@ _QUANTILE = 0.9
 #: Target for the noise in a mean difference, and the largest that is still useful, in units of the clip.
 _ERROR, _MOST_ERROR = 0.03, 0.1
 
-#: By how many standard deviations a start must be better or worse.
+#: Standard deviations of the noise by which a start must be better or worse.
 _CLEARLY = 2.0
 
 #: What a fit does if public rows are useless, and what to check.
@@ -52,16 +52,16 @@ _TARGET_ERROR, _MOST_TARGET_ERROR, _TARGET_LIMITS = 0.003, 0.03, (0.002, 0.05)
 _MAGNITUDES = 2.0 ** np.arange(-60, 60.5, 0.5)
 _SIGNED = np.concatenate([-_MAGNITUDES[::-1], _MAGNITUDES])
 
-#: Smaller scales are those of zeros alone.
+#: Smallest scale of targets that are not all zero.
 ZEROS = float(_MAGNITUDES[0])
 
-#: Bins of a range of targets.
+#: Number of bins for a range of targets.
 _OF_RANGE = 64
 
 #: The largest distance of two opposite quantiles, divided by that of a normal distribution, is the spread.
 _TAILS = np.array([0.25, 0.1, 0.05, 0.02])
 
-#: Part of the rows that a histogram must show.
+#: Minimum fraction of rows that a histogram must show.
 _SEEN = 0.7
 
 
@@ -241,7 +241,7 @@ def gains(Z: FloatArray, y: FloatArray, loss: Loss) -> FloatArray:
 
 
 def usual_gain(values: FloatArray) -> float:
-    """Size that most gains do not exceed. Those that are not finite count as 0."""
+    """A quantile of the absolute gains. Gains that are not finite count as 0."""
     finite = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
     return float(np.quantile(np.abs(finite), _QUANTILE))
 
@@ -306,7 +306,7 @@ class StartComparison:
         with np.errstate(all="ignore"):  # a head that diverged is refused later
             limit = usual_gain(_held_out_gains(self.info, W)) or 1.0
             if self.info.gradient_bound is not None:
-                # Rows far from their prediction decide for skewed targets.
+                # For skewed targets, rows with large errors matter most.
                 usual = usual_gain(view.gradient_norms)
                 limit *= max(1.0, self.info.gradient_bound / usual) if usual > 0 else 1.0
         (released,) = yield gains_query(W, [view.W], limit, view.data.loss)

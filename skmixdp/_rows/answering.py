@@ -27,10 +27,10 @@ from .._linear import (
 from .scaling import Whitening
 from .source import BinCounts, Block, OuterStatistics, Request, Sums, truncated
 
-#: Least rows of a block, since each block has a fixed cost.
+#: Minimum rows per block, since each block has a fixed cost.
 _FEWEST_ROWS = 512
 
-#: Fewer outputs than this are laid out column by column.
+#: Number of outputs from which products are stored row by row; fewer are stored column by column.
 _NARROW = 32
 
 #: The number of lanes for random batches is the first number times the square root of a batch's size divided
@@ -40,7 +40,7 @@ _LANES, _PER_ROOT = 64, 8
 #: Rows of a source, by number.
 Selection = slice | NDArray[np.intp]
 _Rows = TypeVar("_Rows", slice, Selection)
-#: The points to multiply for a request, and a function that adds kept products to theirs; None keeps none.
+#: The points to multiply for a request, and a function that adds cached products; None without a cache.
 Products = tuple[FloatArray, Callable[[Selection, Array], Array] | None]
 
 
@@ -114,7 +114,8 @@ def answer(
                 xp = namespace_of(S)
                 vectors[index].add(xp.sum(S, axis=0, dtype=xp.float64))
         for panel_rows, parts in weighted.items():
-            # In double precision it does not matter that another row moves rows of a batch to other blocks.
+            # Another row may move rows of a batch to other blocks. In double precision the stated error
+            # covers this.
             largest = 0 if gathered and not isinstance(visit.rows, slice) else panel_rows
             # Their transposes are joined, which keeps the order of entries in memory.
             joined = parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat([C.T for C in parts]).T

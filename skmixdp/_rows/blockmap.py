@@ -20,7 +20,8 @@ from .scaling import Whitening
 #: Range of lengths for float32, whose entries could over- or underflow otherwise. RowMap maps other rows.
 _SHORTEST, _LONGEST = 1e-20, 1e18
 
-#: Least factor of a whitening that is applied to points and sums; stronger ones are applied to the rows.
+#: Smallest factor of a whitening that is applied to points and sums. A whitening with smaller factors is
+#: applied to the rows.
 _MILD = 1e-2
 
 #: The bits of a float16, moved to where a float32 has them, are read as 2**-112 of its value. All is
@@ -138,7 +139,7 @@ class BlockMap:
                 rows *= factors[:, np.newaxis]
         far = factors < 0
         if far.any():
-            # All rows, so that the result of a row does not depend on how many others are far.
+            # All rows are computed this way, so that a row's result does not depend on the other rows.
             rows[far] = self._map(X, self._dtype)[far, : rows.shape[1]]
             if self.whitening is not None and self._map.normalize:
                 rows[far] *= -factors[far, np.newaxis]
@@ -181,7 +182,7 @@ class BlockMap:
 
 
 def _mild(whitening: Whitening | None) -> bool:
-    """Whether a whitening shortens rows so little that sums of unwhitened rows are precise enough."""
+    """Whether all factors of a whitening are large enough for precise sums of unwhitened rows."""
     return whitening is not None and float(whitening.factors.min(initial=1.0)) >= _MILD
 
 

@@ -245,7 +245,8 @@ class ArrowFile(TableFile):
         with reading(self.where):
             table = pa.concat_tables([self.schema.empty_table(), *parts])
             frame: pd.DataFrame = table.to_pandas(
-                # A single gap would make whole numbers real, and a single date beyond Python's is an error.
+                # pandas would turn integers with one missing value into floats, and fail for a date that
+                # Python cannot hold.
                 integer_object_nulls=True,
                 ignore_metadata=True,
                 types_mapper=lambda kind: pd.ArrowDtype(kind) if str(kind).startswith("date") else None,
@@ -395,14 +396,14 @@ def format_of(path: Path, where: str) -> type[RowFile]:
 
 
 def opened(path: Path, where: str, form: TextForm | None = None) -> RowFile:
-    """An open file of any format; ``form`` is of use for text alone."""
+    """An open file of any format; ``form`` applies to text files only."""
     kind = format_of(path, where)
     return kind(path, where, form) if issubclass(kind, TextFile) else kind(path, where)
 
 
 @contextmanager
 def reading(where: str) -> Iterator[None]:
-    """Turn what readers raise into one sentence, as a :class:`FileError`."""
+    """Context manager that turns errors of readers into a :class:`FileError` of one sentence."""
     try:
         yield
     except FileError:

@@ -22,7 +22,7 @@ from .._linear import SHORTEST_DIFFERENCE, FloatArray, dot_error, largest_entrie
 from .row_map import RowMap
 from .scaling import Whitening
 
-#: Lengths below this are those of rows of zeros; their inverse could overflow.
+#: Smaller lengths count as 0, since their inverse could overflow.
 _TINY = 1e-280
 
 _SLACK = 1 + 16 * float(np.finfo(np.float64).eps)
@@ -114,7 +114,7 @@ def implicit_rows(X: Any, row_map: RowMap) -> ImplicitRows:
 def _taken_off(
     scaled: Any, mean: FloatArray, unit: FloatArray, largest_mean: float, whitening: Whitening
 ) -> FloatArray:
-    """How much a whitening decreases squared lengths (n,) of rows minus the mean, in units of each row."""
+    """Decrease (n,) of the squared lengths of centred rows by a whitening, in units of each row."""
     products = np.asarray(scaled @ whitening.directions.T)
     if largest_mean:
         products -= np.outer(largest_mean / unit, whitening.directions @ (mean / largest_mean))

@@ -54,7 +54,7 @@ _AHEAD_BYTES, _FEW_POINTS = 2**23, 32
 #: Size of the blocks that are mapped in every pass.
 _PASSING_BYTES = 2**21
 
-#: Products of more bytes than this are not kept from one step to the next.
+#: Largest cache, in bytes, of products that later steps use again.
 _KEPT_BYTES = 2**28
 
 #: Makes an array for rows, as :func:`~skmixdp._linear.row_memory` does.
@@ -201,7 +201,7 @@ class InMemoryRows(PrivateRows):
 
 
 class PassingRows(PrivateRows):
-    """Private rows in memory that are mapped anew in every pass: for a few passes, without a copy of them.
+    """Private rows in memory that are mapped in every pass: for a few passes, this saves a copy.
 
     Rows are features (n_rows, n_features), and the map scales them to unit length and appends no intercept.
     """
@@ -237,9 +237,9 @@ class PassingRows(PrivateRows):
 
 
 class FixedProducts:
-    """Products of one run's points that are the same in all of its requests.
+    """Cache of the products of points that are the same in all requests of a run.
 
-    They are private state, and stay with the rows.
+    The cache is private state, and stays with the rows.
     """
 
     def __init__(self, n_rows: int, dtype: np.dtype[Any]) -> None:

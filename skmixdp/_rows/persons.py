@@ -1,4 +1,4 @@
-"""Private rows of persons: what a person contributes is the mean over that person's rows.
+"""Private rows of persons: a person contributes the mean of the contributions of their rows.
 
 Neighbouring data sets differ in all rows of one person. A person contributes the mean of what its rows
 contribute, which is no longer than the longest of them. Where gradients are clipped, it is the person's mean
@@ -37,24 +37,24 @@ from .memory import check_lengths
 from .row_map import RowMap
 from .source import LESS_CUT, BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, Table
 
-#: Entries that are visited together, at most, and rows.
+#: Maximum entries and rows of a part, which is visited at once.
 _PART_ENTRIES, _MOST_ROWS = 2**18, 4096
 
-#: Entries of mean gradients that are formed before they are added, at most, so that caches hold them.
+#: Maximum entries of mean gradients held at once, so that they stay in cache.
 _FORMED_ENTRIES = 2**16
 
-#: More than the length of all entries whose squares underflow, in units near the bound.
+#: Upper bound on the length of entries whose squares underflow, in units near the clip.
 _UNDERFLOWED = 1e-150
 
 #: Blocks have a multiple of so many rows. They then begin at multiples of 64 bytes: libraries may add entries
 #: in an order that follows from where they begin.
 _UNIT = 16
 
-#: Fewest and most rows of a block, if persons are that many. The larger the block, the more places are empty.
+#: Minimum and maximum rows per block. Larger blocks leave more padding.
 _FEWEST_LANES, _MOST_LANES = 64, 512
 
-#: The gradient of a person's row is clipped at so many times the bound on the person's mean, so that the
-#: rounding of sums has a bound.
+#: Clip of each row's gradient, in units of the clip of the person's mean gradient. It bounds the rounding of
+#: sums.
 _LONGEST = 1024.0
 
 _ROUNDOFF = float(np.finfo(np.float64).eps) / 2
@@ -66,7 +66,7 @@ _UP = 1 + 2.0**-33
 def computed_by_blocks(
     codes: NDArray[np.intp], n_persons: int, compute: Callable[[NDArray[np.intp]], FloatArray]
 ) -> FloatArray:
-    """What a function computes for each row of persons, given the numbers of some rows at a time.
+    """The results of a function for all rows of persons, computed for some row numbers at a time.
 
     Matrix products round a row by its place and by the number of rows. So the function gets blocks of one
     size, in which a row has the same place whatever other persons hold. Empty places hold the first row.
@@ -106,7 +106,7 @@ class PersonTable(Table):
         return PersonRows(places, places.mapped(self._table.blocks(), row_map, dtype), y)
 
     def holding(self, table: Table) -> "PersonTable":
-        """Other features of the same rows."""
+        """A table with other features of the same rows and persons."""
         return PersonTable(table, self._codes, self.shape[0], self.unit)
 
     def blocks(self) -> Iterator[Any]:
@@ -114,7 +114,7 @@ class PersonTable(Table):
 
 
 class Places:
-    """The places of rows in blocks whose products are computed together.
+    """The layout of persons' rows in blocks whose products are computed together.
 
     Row ``t`` of person ``p`` has lane ``(p + t) % n_lanes``, which makes lanes about as long as each other.
     Rows in a lane follow those of earlier persons: place ``b n_lanes + l`` is in lane l of block b. ``row``
@@ -127,7 +127,7 @@ class Places:
         most = _whole(min(_PART_ENTRIES // max(n_features, 1), _MOST_ROWS))
         self.n_lanes = min(_whole(min(max(math.isqrt(n_persons), _FEWEST_LANES), _MOST_LANES)), most)
         blocks = max(min(most, n_persons) // self.n_lanes, 1)
-        #: Rows of all parts of a pass, which are some blocks.
+        #: Rows of each part of a pass; a part is several blocks.
         self.part_rows = blocks * self.n_lanes
         rows = np.flatnonzero(codes >= 0)
         rows = rows[np.argsort(codes[rows], kind="stable")]
@@ -232,7 +232,7 @@ class PersonRows(PrivateRows):
         return [self._taking_part(request)._sums(request) for request in requests]
 
     def _taking_part(self, request: Request) -> "PersonRows":
-        """The rows of persons that take part, as if there were no others, whose rows then move no sum."""
+        """The rows of the persons that take part, laid out without others, so that others move no sum."""
         taking_part = request.batch.mask
         if taking_part is None:
             return self
@@ -433,7 +433,7 @@ class PersonRows(PrivateRows):
         for part in row_slices(places.shape[1], max(_PART_ENTRIES // self._X.shape[1], 1)):
             residuals = C[places[:, part]]
             rows = self._X.take(places[:, part], axis=0, mode="clip").astype(np.float64, copy=False)
-            # Not as products with a vector, whose bits may follow from where it begins.
+            # A matrix-vector product may round differently for another memory alignment.
             if min(formed.shape[1:]) == 1:
                 formed += (residuals * rows).sum(axis=1).reshape(formed.shape)
             else:
@@ -453,7 +453,7 @@ class PersonRows(PrivateRows):
         return self._grams[index]
 
     def sum_error(self, request: Request) -> SumError:
-        """How far rounding can move when all rows of a person go.
+        """Bound on the change of rounding when all rows of a person are removed.
 
         A person that goes moves rows of others to other blocks, so all rounding may change. Terms are added
         in double precision, those of a part in any order and then by a cascade. Compiled loops form each mean

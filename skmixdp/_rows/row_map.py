@@ -25,7 +25,8 @@ from .._linear import (
 )
 from .scaling import Columns, Whitening
 
-#: Bytes of the rows that are centred and scaled at a time, which stay in cache, and their least number.
+#: Bytes of rows that are centred and scaled at a time, so that they stay in cache, and minimum number of
+#: rows.
 _BLOCK_BYTES, _FEWEST_ROWS = 2**19, 16
 
 #: Blocks that one thread maps at a time.
@@ -47,11 +48,11 @@ _INTERCEPT = 0.3
 #: Quantile of the lengths of public rows up to which rows keep their length.
 _USUAL = 0.97
 
-#: Fewer public rows give no usual length. Rows of standardised columns are then divided by this
-#: multiple of the root of the number of columns.
+#: Minimum public rows for estimating the usual length. With fewer, rows of standardised columns are divided
+#: by this multiple of the root of the number of columns.
 _FEWEST_LENGTHS, _SPREADS = 10, 2.0
 
-#: Targets of unit scale are held within this, far beyond any use.
+#: Clip of targets of unit scale, far beyond useful values.
 _FARTHEST_TARGET = 1e15
 
 
@@ -88,7 +89,7 @@ class RowMap:
         columns: Columns | None = None,
         shrinkage: float | None = None,
     ) -> "RowMap":
-        """The map that public rows (n, n_features) suggest; n may be 0.
+        """The row map with parameters from public rows (n, n_features); n may be 0.
 
         With class indices ``y`` of the first rows, it whitens with this ``shrinkage``. With ``clip`` it keeps
         the lengths of most rows. It begins with ``columns``. Rows so long that their mean overflows are a
@@ -115,13 +116,13 @@ class RowMap:
     def with_intercept_for(self, X: FloatArray) -> "RowMap":
         """Return this map with an intercept column that suits public rows (n, n_features)."""
         bare = self(X, np.float64)
-        # The intercept column is as stiff as the strongest direction of the public rows:
-        # a larger constant would ask for more steps, a smaller one would learn too slowly.
+        # The constant gives the intercept the curvature of the strongest direction of the public rows. A
+        # larger one would need more steps, and a smaller one would learn too slowly.
         moment = largest_singular_value(bare) / math.sqrt(len(bare)) if len(bare) else 0.0
         return replace(self, intercept_value=float(moment) or _INTERCEPT)
 
     def widened(self, times: float) -> "RowMap":
-        """The map that cuts entries and rows at this many times as much; other rows shrink in proportion.
+        """The map with bounds on entries and rows multiplied by a factor; other rows shrink in proportion.
 
         Where rows have a bound, what is cut would be the bias that is left as a budget grows.
         """
@@ -275,7 +276,7 @@ class RowMap:
                 near &= (lengths >= _SHORTEST) & (lengths <= _LONGEST)
         divided_by = np.ones(len(rows))
         if not near.all():
-            # All rows, so that the result of a row does not depend on how many others are far.
+            # All rows are computed this way, so that a row's result does not depend on the other rows.
             robust, lengths = self._robust(X)
             np.copyto(buffer, rows)
             buffer[~near], divided_by[~near] = robust[~near], lengths[~near]
@@ -287,7 +288,7 @@ class RowMap:
 
         A row of zeros has length 1. Rows that are not to be scaled keep their lengths.
         """
-        # In one order, since sums over columns are rounded otherwise in another.
+        # In a fixed memory order, since sums over columns round differently in another.
         held = isinstance(X, np.ndarray)
         block: Any = np.array(X, np.float64, order="C") if held else astype(X, np.float64, copy=True)
         if self.columns is not None:

@@ -39,17 +39,17 @@ from .row_map import RowMap
 
 Labels = NDArray[Any]
 
-#: By at most this factor the clip of rows of small weight lies above that of others. 1 would keep ratios even
+#: Largest factor by which the clip of rows of small weight exceeds that of others. 1 would keep ratios even
 #: of clipped gradients, but was as accurate for rare classes as half the budget. More than 3 gained nothing.
 LESS_CUT = 3.0
 
-#: Factor beyond any rounding of a number to float32.
+#: Factor that covers the rounding of a number to float32.
 _UP = 1 + 2.0**-22
 
 
 @dataclass(eq=False, repr=False)
 class Block:
-    """What a query may know of a block of rows besides its products: arrays, or tensors on their device.
+    """Data of a block of rows for queries, in addition to products: arrays, or tensors on their device.
 
     ``X`` (rows, d_in) is None where rows are never formed. ``norms`` (rows,) are L2 norms in float64: true up
     to rounding, or upper bounds. The functions compute the properties of these names when they are first
@@ -156,7 +156,7 @@ class BinCounts:
 
     def sums(self, weights: FloatArray | None = None) -> FloatArray:
         """Numbers of rows in each bin, shape (h n_bins,), or sums of their ``weights`` (rows,)."""
-        # One more bin of each histogram, the first, takes those that add nothing.
+        # The first bin of each histogram is an extra one, for rows that add nothing.
         n_histograms, n_places = self.bins.shape[1], self.n_bins + 1
         places = self.bins + (1 + np.arange(n_histograms) * n_places)
         each = None if weights is None else np.repeat(weights, n_histograms)
@@ -366,7 +366,7 @@ class PrivateRows(Protocol):
         """Unprotected sums of all requests, from one pass over the rows."""
 
     def sum_error(self, request: Request) -> SumError:
-        """How far the rounding of a request's sums can move when one row is zeroed out."""
+        """Bound on the change of the rounding of a request's sums when one row is zeroed out."""
 
 
 class Table(Protocol):

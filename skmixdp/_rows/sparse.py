@@ -66,7 +66,7 @@ class SparseRows(PrivateRows):
         self._map = row_map
         self._dtype = np.dtype(dtype)
         self.n_rows, n_features = X.shape
-        # Sums of size (k, d_in) are added up once a block, which should hold more entries than that.
+        # Each block adds a (k, d_in) sum to the total, so it should hold more entries than that.
         entries = max(_BLOCK_ENTRIES, 4 * n_features)
         self._block_rows = block_size(entries // min(_ENTRIES_PER_ROW, max(n_features, 1)))
         n_directions = 1 if row_map.whitening is None else len(row_map.whitening.factors)

@@ -46,7 +46,7 @@ Array = NDArray[Any]
 #: Bytes of a mapped block: it stays in cache between its two products.
 _BLOCK_BYTES = 2**21
 
-#: Bytes of a memory map to ask the system for in advance.
+#: Bytes of a memory map that the system is asked to read ahead.
 _AHEAD = 2**26
 
 
@@ -299,7 +299,7 @@ class StreamedTable(Table):
     def passing_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
         if not self._is_narrow or self._is_mapped:
             return self.private_rows(y, row_map, dtype, exact=False)
-        # Rows that are mapped later need this, and a full disk is refused before a charge.
+        # Mapping needs this file later. A full disk must be refused before the charge.
         temporary_memory(self.shape[0], self.shape[1] + 1, dtype)
         return PassingRows(self._decoded, y, row_map, dtype)
 

@@ -124,7 +124,7 @@ def is_dask(X: Any) -> bool:
 
 
 def is_a(X: Any, module: str, name: str) -> bool:
-    """Whether this is an object of a class, without importing its module: who has one has imported it."""
+    """Whether this is an object of a class, without an import: its module is loaded if one exists."""
     return isinstance(X, getattr(sys.modules.get(module), name, ()))
 
 
@@ -249,7 +249,7 @@ def encode_labels(
             f"{name} holds {kinds[0]} and {source} holds {kinds[1]}; write all labels in one way, as numbers "
             "or as text."
         )
-    # One fraction makes pandas and NumPy hold all labels as floats, in which long integers are equal.
+    # pandas and NumPy turn integers into floats if one label is a fraction; large integers then collide.
     exact = 2 / float(np.finfo(y.dtype).eps) if y.dtype.kind == "f" else math.inf
     if kinds[1] == "numbers" and any(abs(label) >= exact for label in classes.tolist()):
         raise ValueError(

@@ -24,7 +24,7 @@ from .source import Block, Contribution, Labels, PrivateRows, Request, Sums, Tab
 _BLOCK_BYTES = {"cpu": 2**21}
 _DEVICE_BYTES = 2**28
 
-#: Least rows of a block.
+#: Minimum rows per block.
 _FEWEST_ROWS = 512
 
 #: Rows that are measured at a time, and that are mapped at a time, in float64.

@@ -47,7 +47,7 @@ _SHIFTING = ("iso2022", "hz", "utf-7", "idna", "punycode", "unicode", "raw-unico
 #: Numbers with a decimal comma, and with points between groups of three digits.
 _COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
 _GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
-#: Numbers as they are spelt where they do not stand for something else, such as 01.
+#: Spellings of plain numbers; ``01`` is none, since it may be a code.
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 
@@ -90,7 +90,7 @@ class TextForm:
             raise ValueError("decimal=',' is also the separator; name another separator, such as ';'.")
         if self.encoding is not None:
             try:
-                "".encode(self.encoding)  # refuses what is no encoding of text
+                "".encode(self.encoding)  # raises an error for an unknown encoding
                 name = codecs.lookup(self.encoding).name
             except (LookupError, ValueError):
                 name = _SHIFTING[0]
@@ -101,7 +101,7 @@ class TextForm:
                 )
 
     def of(self, path: Path) -> "TextForm":
-        """The form of a file, with nothing left open but what its byte-order mark tells."""
+        """The form of a file with defaults for all settings; a byte-order mark decides the encoding."""
         tabs = has_tabs(path)
         return replace(
             self,
@@ -252,7 +252,7 @@ def numbers_of(cells: Sequence[str], decimal: str | None) -> tuple[NDArray[np.fl
 
 
 def guessed(path: Path, form: TextForm, where: str) -> TextForm:
-    """The form of a PUBLIC file, in which what ``form`` leaves open is guessed from all of its lines.
+    """The form of a PUBLIC file. Settings that ``form`` leaves open are guessed from all of its lines.
 
     The separator is the one that gives all lines the most cells, the decimal mark the one that more cells
     have.

@@ -76,7 +76,7 @@ class L2Clip(Clip):
 
     @property
     def l2_threshold(self) -> float | None:
-        # A class that is derived from this one may have other weights.
+        # A subclass may have other weights.
         return float(self.threshold) if type(self) is L2Clip else None
 
     def at(self, view: PublicView) -> "L2Clip":
@@ -352,7 +352,7 @@ def _weighted(
     loss: WeightedLoss,
     of_gradients: bool,
 ) -> Contribution:
-    """What a query gives for the rows of a block, times their weights."""
+    """The contribution of a query for a block of rows, times their weights."""
     labels, weights = loss.split(block.y)
     if weights is None:
         return contribute(Z, block)
@@ -380,11 +380,11 @@ def clip_rows(R: Array, block: Block, clip: Clip) -> None:
     if threshold is None or not 1 / FARTHEST <= threshold <= FARTHEST or not isinstance(R, np.ndarray):
         _weigh_rows(R, block, clip)
     else:
-        # In the dtype of the residuals, this takes half of the passes over them.
+        # The dtype of the residuals halves the time of these passes.
         lengths = block.norms if R.dtype == np.float64 else block.single_norms
         far = shorten_rows(R, lengths, threshold)
         if len(far):
-            # All rows, so that the result of a row does not depend on how many others are far.
+            # All rows are computed this way, so that a row's result does not depend on the other rows.
             every = R.copy(order="K")
             _weigh_rows(every, block, clip)
             R[far] = every[far]
@@ -395,7 +395,7 @@ def clip_rows(R: Array, block: Block, clip: Clip) -> None:
 
 
 def _least_threshold(k: int, dtype: np.dtype[Any]) -> float:
-    """Threshold from which the rounding of subnormal entries does not matter, for rows of any length."""
+    """Smallest threshold at which the rounding of subnormal entries is negligible, for rows of any length."""
     smallest, eps = float(np.finfo(dtype).smallest_subnormal), float(np.finfo(dtype).eps)
     return math.sqrt(k) * smallest * LONGEST_ROW / eps
 

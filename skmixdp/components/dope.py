@@ -146,7 +146,7 @@ def deviation_bounds(
     slack = (16 * eps + dot_error(d_in + k + 1, dtype)) * size**2
     bounds = (square.clip(min=0) + slack) ** 0.5 + 2 * eps * lengths
     bounds = xp.maximum(bounds, SHORTEST_DIFFERENCE * size)
-    # A product of minus infinity would have a finite bound.
+    # A product of minus infinity would seem to have a finite bound.
     return xp.where(abs(square) < math.inf, bounds, math.inf)
 
 

@@ -120,7 +120,7 @@ class GepQuery:
         return ReleasedArray(inside, 0.5), replace(residual, share=0.5)
 
     def _shortest(self, sensitivity: float) -> float:
-        """Least length that a residual counts as, divided by that of its gradient and coordinates together.
+        """Minimum length assumed for a residual, relative to that of its gradient and coordinates together.
 
         If a gradient is no longer than expected, a residual this short is not clipped, so nothing changes.
         """
@@ -128,7 +128,7 @@ class GepQuery:
 
 
 def _tolerance(shortest: float) -> float:
-    """The rounding of a projection that adds little to the sensitivity of a residual."""
+    """Rounding error of a projection that is tolerated, relative to the length of a gradient."""
     return _ADDED * shortest / (4 * _MANY_ROWS)
 
 

@@ -41,10 +41,10 @@ _L2 = 0.2
 #: Singular values below this fraction of the largest count as zero.
 _RANK_TOLERANCE = 1e-8
 
-#: Products of longer rows are always computed in float64.
+#: Largest row length for float32 products; longer rows use float64.
 _LONG = 1e18
 
-#: Products of fewer multiplications take less time than threads of several libraries lose.
+#: Multiplications from which a product uses several threads.
 _MANY = 2**24
 
 

@@ -136,7 +136,7 @@ class BalancedSteps:
         return math.ceil(min(max(wanted, least), self.maximum))
 
     def least_momentum(self, info: PublicInfo, sensitivity: float, most: float) -> float:
-        """Least momentum, up to ``most``, with which the steps cover the total step at stable rates."""
+        """Smallest momentum, at most ``most``, with which stable steps cover the total step."""
         n_steps = self.count(info, sensitivity)
         # How many times longer the steps are than half of the stability limit without momentum.
         ratio = self._stiffness(info, sensitivity) / (n_steps * self.max_step_scale)
@@ -178,7 +178,7 @@ class BalancedSteps:
         if not isinstance(self.learning_rate, str) or self.curvature is not None:
             return noise
         if info.start is None or data.n_rows == 0 or loss.quadratic or not info.view.W.any():
-            return noise  # the start has nothing to lose by noise
+            return noise  # the start has no accuracy that noise could destroy
         total_step = noise * info.mu * (info.n_effective + data.n_rows) / sensitivity
         typical = min(loss.curvature, 1 / loss.n_outputs) * data.typical_second_moment
         return noise * min(1.0, total_step * typical)

@@ -20,9 +20,9 @@ _FLOAT_WARNING = (
     "the noise is drawn as floating-point numbers; attacks on their low-order bits are not covered"
 )
 
-#: Least delta that floating-point noise delivers. It has no draws beyond 12.3 standard deviations, where the
-#: normal distribution has a mass of 1e-34. That adds less than this to the delta of a billion numbers at an
-#: epsilon up to 10.
+#: Smallest delta that floating-point noise can guarantee. It has no draws beyond 12.3 standard deviations,
+#: where the normal distribution has a mass of 1e-34. That adds less than this to the delta of a billion
+#: numbers at an epsilon up to 10.
 _LEAST_DELTA = 1e-20
 
 _SEED_WARNING = "random_state is set: anyone who knows it can remove the noise"

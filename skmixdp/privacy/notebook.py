@@ -1,4 +1,4 @@
-"""The box that notebooks show for an estimator: its guarantee, and where to read on."""
+"""The HTML box that notebooks show for an estimator: its guarantee, and links to the documentation."""
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
@@ -70,7 +70,7 @@ class GuaranteeBoxMixin:
 
 
 class CaptionMixin:
-    """Mixin that states the budget, or the guarantee, in the diagrams of whatever holds the estimator."""
+    """Mixin that states the budget, or the guarantee, in diagrams of pipelines and meta-estimators."""
 
     def _sk_visual_block_(self: Any) -> Any:
         # What scikit-learn reads of such a block; its class for them is private.

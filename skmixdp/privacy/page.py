@@ -1,4 +1,4 @@
-"""Pages on guarantees for any reader: one HTML file each, without scripts, links or files of their own."""
+"""Self-contained HTML pages on guarantees for readers of any background, without scripts or links."""
 
 from collections.abc import Iterable, Mapping
 

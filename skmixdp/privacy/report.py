@@ -46,7 +46,7 @@ def relation_words(neighboring: str, unit: str = "row") -> str:
 
 
 def counted(n: int, unit: str) -> str:
-    """So many rows, or persons of a column named ``unit``."""
+    """A number with its unit as text: ``12 rows``, or persons if ``unit`` names a column of ids."""
     return f"{n} rows" if unit == "row" else f"{n} {_person(unit, 'persons')}"
 
 
@@ -146,7 +146,7 @@ class Document(ABC):
     def __str__(self) -> str:
         rows = self._rows()
         width = max(len(name) for name, _ in rows)
-        # A claim and what is said of it stay in one line.
+        # The first entry, a claim with its note, is not wrapped.
         lines = [f"  {name:<{width}}  {printable(value)}" for name, value in rows[:1]]
         lines += [_hanging(f"  {name:<{width}}  ", printable(value)) for name, value in rows[1:]]
         lines.insert(0, self.title)

@@ -28,7 +28,7 @@ class Units(NamedTuple):
 
 
 def units_of(groups: Any, n_rows: int, noise: Any, members: NDArray[np.bool_] | None = None) -> Units:
-    """The persons of rows, of the ``members`` if it is a mask, from their ids; rows without ids.
+    """The units of a guarantee, from ids of persons; rows if there are no ids. ``members`` selects rows.
 
     Persons are numbered in the order of their ids, whatever the order of rows.
     """
@@ -76,7 +76,7 @@ def units_of(groups: Any, n_rows: int, noise: Any, members: NDArray[np.bool_] | 
 
 
 def unit_of(groups: Any) -> str:
-    """What ids of persons are called: the name of their column, if any; "row" without ids."""
+    """The name of the unit: that of the column of ids, if it has one; "row" without ids."""
     if groups is None:
         return "row"
     # Other objects with a name, such as Dask arrays, may be named by what they hold.

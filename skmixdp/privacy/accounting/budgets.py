@@ -1,4 +1,4 @@
-"""The epsilon of events, and what a budget affords.
+"""The epsilon of events, and the noise or number of steps that a budget allows.
 
 Each event class registers its accountant with :func:`epsilon_of_event`. Events of other classes are refused.
 Of epsilon, noise multiplier and number of steps, any two determine the third.

@@ -100,7 +100,7 @@ def divergences_of(event: object, neighboring: Neighboring) -> FloatArray:
 
 @dataclass(frozen=True)
 class PrivacyFilter:
-    """A sum of privacy losses that must stay within a limit; both are fixed before the first release.
+    """A privacy filter: a sum of privacy losses that must stay within a limit fixed before the first release.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ class PrivacyFilter:
 
     @property
     def most(self) -> float:
-        """The largest sum that is admitted."""
+        """The largest sum of losses that the filter admits."""
         return self.limit * (1 + _SLACK)
 
     def after(self, spent: float, event: object) -> float:
@@ -187,7 +187,7 @@ class PrivacyFilter:
         return math.nextafter(spent + self.cost(event), math.inf)
 
     def repetitions(self, spent: float, event: object) -> int:
-        """How many events like this fit one after another in addition to the sum ``spent``, exactly.
+        """The exact number of equal events that fit one after another in addition to the sum ``spent``.
 
         It takes a few steps for each power of two that the sum passes, however many events fit.
         """

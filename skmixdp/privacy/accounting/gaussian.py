@@ -24,8 +24,8 @@ from scipy.special import erfcx, ndtr
 
 FloatArray = NDArray[np.floating[Any]]
 
-#: Relative margin by which a solved ``mu``, ``rho`` or ``epsilon`` is moved to the safe side. It is far above
-#: the error of the root finder and of the argument of the curve, and still negligible.
+#: Relative margin by which a solved ``mu``, ``rho`` or ``epsilon`` is rounded to the conservative side. It is
+#: far above the error of the root finder and of the argument of the curve, and still negligible.
 _SAFETY = 1e-9
 
 #: Relative margin of the logarithm of a delta, far above the error of :func:`log_delta`.
@@ -34,7 +34,7 @@ _CURVE_SAFETY = 1e-10
 #: Far above the relative rounding of a few operations.
 _ROUNDING = 1e-14
 
-#: Budgets outside of this range are refused. Squares of their ratios would leave the range of floats.
+#: Allowed range of epsilon. Squares of ratios beyond it would overflow.
 _SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-100, 1e16
 
 #: A difference of Mills ratios over an interval shorter than this is integrated, since subtracting would

@@ -39,27 +39,28 @@ _FINEST = 1e-4
 #: square of the interval, so even finer intervals would gain a 24th of that.
 _SETTLED = 1e-3
 
-#: For larger rates, and multipliers outside of this range, the libraries fail. There, the number of batches
-#: that hold a row tells nearly all.
+#: Sampling rates and noise multipliers that dp-accounting supports. Elsewhere, the bound from the number of
+#: batches that hold a row is nearly tight.
 _LARGEST_RATE, _LEAST_NOISE, _MOST_NOISE = 1 - 1e-4, 0.1, 1e6
 
-#: More steps, and grids of more cells, which take too much memory, get the epsilon of the other bounds.
+#: Most steps and grid cells for the numerical accountant, which needs memory for each. Beyond them, the other
+#: bounds give epsilon.
 _MOST_STEPS, _MOST_CELLS = 10**7, 2e7
 
 #: Error of a composed delta per step, by the rounding of Fourier transforms: 80 times the largest measured.
 _DELTA_ERROR = 1e-15
 
-#: A calibrated multiplier lies this close to the least one, in its logarithm.
+#: Tolerance of calibration in log(noise multiplier).
 _PRECISION = 2e-4
 
-#: Sampling saves at most this factor of the noise of full batches.
+#: Smallest ratio of the noise multipliers with and without sampling.
 _LEAST_PART = 1e-6
 
-#: Numbers of batches are joined to so many groups, from so many standard deviations below their mean, up to
-#: one that is exceeded with this part of delta. A group counts as its largest number.
+#: Groups of numbers of batches that may hold a row: how many, from how many standard deviations below the
+#: mean, and the part of delta for numbers above the last group. Each group is bounded by its largest number.
 _GROUPS, _BELOW, _BEYOND = 500, 8.0, 1e-6
 
-#: Factor above the rounding of probabilities of numbers of batches, and of a sum over groups.
+#: Safety factor for the rounding of binomial probabilities and of sums over groups.
 _UP = 1 + 1e-6
 
 #: Far above the rounding of the logarithm of a moment.
@@ -79,7 +80,7 @@ def epsilon_of(event: GaussianEvent, delta: float, neighboring: Neighboring) -> 
     if known > _MOST_CELLS * _INTERVALS[0] or event.n_steps > _MOST_STEPS:
         known = min(known, _epsilon_of_renyi(event, delta, neighboring))
     spent = math.inf
-    # Losses beyond epsilon are rare, so the grid has about epsilon over the interval cells.
+    # Losses beyond epsilon are rare, so the grid has about epsilon / interval cells.
     if known <= _MOST_CELLS * _INTERVALS[0] and event.n_steps <= _MOST_STEPS:
         spent = _epsilon(event, delta, neighboring, _INTERVALS[0])
         for interval in _INTERVALS[1:]:
@@ -116,10 +117,10 @@ def _epsilon_of_batches(event: GaussianEvent, delta: float, neighboring: Neighbo
     mus = np.sqrt(numbers) * event.full_mu(neighboring) / math.sqrt(n_steps)
 
     def allowed(epsilon: float) -> bool:
-        with np.errstate(divide="ignore", invalid="ignore"):  # of the number 0, which is replaced
+        with np.errstate(divide="ignore", invalid="ignore"):  # for number 0, replaced below
             log_deltas = np.where(mus > 0, gaussian.log_delta(epsilon / mus, mus)[0], -math.inf)
         deltas = np.append(np.exp(log_deltas), 1.0)
-        # Summed by parts, nothing cancels.
+        # Summation by parts avoids cancellation.
         total = deltas[0] + float(np.sum(np.maximum(np.diff(deltas), 0.0) * above[:-1]))
         return bool(total * _UP <= delta)
 
@@ -157,7 +158,7 @@ def _epsilon(event: GaussianEvent, delta: float, neighboring: Neighboring, inter
 
 
 def renyi(event: GaussianEvent, orders: FloatArray, neighboring: Neighboring) -> FloatArray:
-    """Upper bounds (n_orders,) on the Renyi divergences of ``event``, infinite where none is computed.
+    """Upper bounds (n_orders,) on the Renyi divergences of ``event``; infinite for orders without a bound.
 
     Replacing a row means removing one and adding another. The bound combines the divergences of both changes
     by the weak triangle inequality (Mironov 2017, Corollary 4):

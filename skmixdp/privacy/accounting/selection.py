@@ -33,7 +33,7 @@ _PRECISION = 1e-7
 _LEAST = 2.0**-20
 
 
-#: The bound at one order is a minimum over others. These are dense enough that the loss is negligible.
+#: Orders over which the bound at each order is minimised, dense enough that the loss is negligible.
 _ORDERS = np.concatenate([1 + np.geomspace(0.01, 1, 30), np.geomspace(2.05, 1e5, 160)])
 
 

@@ -68,7 +68,7 @@ class TrialLaw:
             return 1.0
         if self.shape == 1:
             return 1 / self.mean
-        # The mean falls as gamma grows: from infinity at 0 to 1 at 1. At both ends it is on its side.
+        # The mean falls from infinity at gamma 0 to 1 at gamma 1, so the bracket holds the root.
         least = -2 * math.log(self.mean) - 2
         most = -0.25 * math.log1p((self.mean - 1) / (1 + self.shape))
         root = brentq(
@@ -81,7 +81,7 @@ class TrialLaw:
 
     @property
     def least_halting_probability(self) -> float:
-        """The same parameter, rounded down: accounting charges the more the smaller it is."""
+        """``halting_probability`` rounded down, which makes accounting charge more."""
         return self.halting_probability * (1 - 2 * _PRECISION)
 
     def number(self, u: float) -> int:

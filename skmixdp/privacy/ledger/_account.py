@@ -16,13 +16,13 @@ from ..report import attack_success
 
 _SUM = number(0, closed="both")
 
-#: The part of a limit by which sums may exceed it, by rounding.
+#: Relative tolerance for sums that reach a limit, since they are rounded.
 _SLACK = 1e-10
 
 #: What the account keeps of releases of other tools.
 _OTHERS = ("others_epsilon", "others_delta", "others_spent_epsilon", "others_spent_delta")
 
-#: Relative difference up to which sums agree, as other processors and versions of libraries round.
+#: Relative tolerance for comparing sums, which other processors and library versions round differently.
 _AGREEMENT = 1e-6
 
 TEXT = Kind("a string of valid Unicode", lambda value: isinstance(value, str) and _is_unicode(value))
@@ -237,7 +237,7 @@ class Account:
         return self.delta - self.others_delta
 
     def fits_left(self, epsilon: float, delta: float) -> int:
-        """How many full-batch fits of this budget fit one after another."""
+        """Number of full-batch fits with this budget that the remaining budget allows one after another."""
         relation = self.neighboring or NEIGHBORING[0]
         return self.repetitions(
             GaussianEvent(noise_multiplier_for(epsilon, delta, n_steps=1, neighboring=relation), 1)
@@ -312,7 +312,7 @@ class Account:
 
 
 def _costs_less_than_in_full(event: object, neighboring: Neighboring) -> bool:
-    """Whether an event's Renyi divergences are below those of its Gaussian-DP bound."""
+    """Whether Renyi accounting charges an event less than its Gaussian-DP bound."""
     in_full = mu_of_event(event, neighboring) ** 2 / 2 * ORDERS
     return bool(np.any(divergences_of(event, neighboring) < in_full * (1 - 1e-9)))
 

@@ -35,7 +35,7 @@ from ._store import FileStore, MemoryStore, Result, Work
 
 _MEMORY = ":memory:"
 
-#: Beyond this delta, one of a thousand rows may be published outright.
+#: Largest delta without a warning. A larger one allows publishing one row in a thousand.
 _LARGE_DELTA = 1e-3
 
 #: Allowed values of the parameter ``ledger``. By duck typing, since a search gives its fits an allowance.
@@ -50,7 +50,7 @@ _FAILED = Kind(
 
 
 class _Shared:
-    """Copies and clones are the object itself."""
+    """Base of objects whose copies and clones are the object itself."""
 
     def __sklearn_clone__(self) -> Self:
         return self
@@ -249,7 +249,7 @@ class PrivacyLedger(_Shared):
         return self._read(work)
 
     def _read(self, work: Work[Result]) -> Result:
-        """The result of some work that changes nothing."""
+        """The result of a read-only transaction."""
         return self._store.transact(work, write=False)
 
     def _account(self, connection: Connection, name: Any) -> Account:
@@ -390,7 +390,7 @@ class LedgerDataset(_Shared):
         outcome: str = OPEN,
         reserved: Charge | None = None,
     ) -> Work[Charge]:
-        """What makes a charge within a transaction of the ledger, after a check of its arguments.
+        """A function that makes a charge within a ledger transaction; the arguments are checked here.
 
         It takes the place of a ``reserved`` one that was made ahead of the release.
         """
@@ -401,7 +401,7 @@ class LedgerDataset(_Shared):
         # Charge the event as it will be stored. This refuses an event that cannot be read back, and one
         # whose numbers were changed to invalid ones after it was made.
         stored = event_from_json(event_to_json(event))
-        # Slow results are computed and cached first, without holding the lock.
+        # Slow accounting runs here, before the lock is taken, and is cached.
         if reserved is None:
             self.account.after(stored, neighboring, unit=unit)
 
@@ -594,7 +594,7 @@ def _user() -> str:
 
 
 class _UnknownDatasetError(ValueError, KeyError):
-    """A missing key. Its message is shown without the quotes that a KeyError adds."""
+    """A KeyError whose message is shown without added quotes."""
 
     def __str__(self) -> str:
         return str(self.args[0])

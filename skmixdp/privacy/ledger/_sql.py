@@ -127,7 +127,7 @@ def add_charge(connection: Connection, account: Account, event: object, **facts:
 
 
 def write_outcome(connection: Connection, charge: Charge, outcome: str) -> bool:
-    """Record how a charge ended, in place of what was recorded before. False if there is no such charge."""
+    """Record how a charge ended, in place of what was recorded before. False for an unknown one."""
     changed = connection.execute(
         "UPDATE charges SET outcome = ? WHERE id = ? AND dataset = ?", (outcome, charge.id, charge.dataset)
     )

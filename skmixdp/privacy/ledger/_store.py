@@ -18,7 +18,7 @@ from ._sql import TABLES
 
 Result = TypeVar("Result")
 
-#: Reads or changes the tables through a connection, within a transaction.
+#: A function that reads or changes the tables through a connection, within a transaction.
 Work = Callable[[sqlite3.Connection], Result]
 
 #: Mark a file as a ledger, with the version of its tables and of the meaning of their numbers.
@@ -56,7 +56,7 @@ class FileStore:
                 _set_up(held.connection, path)
 
     def transact(self, work: Work[Result], *, write: bool) -> Result:
-        """The result of some work in a transaction, which is committed unless the work raises an error."""
+        """The result of ``work`` in a transaction, which is committed unless ``work`` raises an error."""
         with _errors_named(self.path):
             return _transact(self._connection(), "BEGIN IMMEDIATE" if write else "BEGIN", work)
 
@@ -103,14 +103,14 @@ def _connect(uri: str) -> sqlite3.Connection:
     )
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA synchronous = FULL")
-    # Kilobytes. Questions read a few pages, so more would only grow with the ledger, for each thread.
+    # Kilobytes. Queries read a few pages, and each thread would hold a larger cache for nothing.
     connection.execute("PRAGMA cache_size = -256")
     return connection
 
 
 def _transact(connection: sqlite3.Connection, begin: str, work: Work[Result]) -> Result:
-    # A function, and no context manager. An interruption on the way into or out of a context manager leaves
-    # its clean-up undone while anybody holds the traceback, and nobody else could charge the ledger.
+    # A function, and no context manager. An interruption on the way into or out of a context manager skips
+    # its clean-up as long as the traceback is alive, which would lock the ledger for all others.
     try:
         connection.execute(begin)
         result = work(connection)
