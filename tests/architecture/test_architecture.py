@@ -129,7 +129,7 @@ def test_deep_learning_libraries_are_imported_where_they_are_needed_alone():
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
             if {name.partition(".")[0] for name in names} & heavy:
                 importing.add(path.parent.relative_to(PACKAGE).as_posix())
-    # rows/torch_*.py are loaded for tensors only, and modules by a fit that is given one.
+    # _rows/tensors.py is loaded for tensors only, and modules by a fit that is given one.
     assert importing == {"features/backends", "estimators/_modules", "_rows"}
 
 
