@@ -61,33 +61,58 @@ _EVALUATION = (
     *("_private_evaluation", "_residuals", "_scores", "_threshold"),
 )
 
-#: A module belongs to the room whose beginning of its name is longest.
+#: A module belongs to the room whose beginning of its name is longest. Budgets are about 1% above the lines
+#: when they were last set. Above a room that exceeds its aim stands what takes the lines.
 ROOMS = (
-    Room("privacy", 2_850, ("privacy",)),
-    Room("ledger", 1_850, ("privacy.ledger",)),
-    Room("utilities and top", 1_150, ("", "_utils", "_version", "datasets", "exceptions")),
-    Room("linear", 2_150, ("_linear",)),
-    Room("rows", 4_950, ("_rows",)),
+    # Aim 2,430: bounds for sampled batches by their number.
+    Room("privacy", 2_670, ("privacy",)),
+    # Aim 1,480: releases of other tools, reserved charges, each step of a resumed fit.
+    Room("ledger", 1_800, ("privacy.ledger",)),
+    # Aim 780: registries, templates, checks of Arrow tables.
+    Room("utilities and top", 1_170, ("", "_utils", "_version", "datasets", "exceptions")),
+    # Aim 1,700: bounds on rounding, compiled loops.
+    Room("linear", 1_990, ("_linear",)),
+    # Aim 3,650: seven kinds of rows, readers of text and of Arrow.
+    Room("rows", 4_670, ("_rows",)),
+    # Aim 1,600: weights of rows that are clipped first.
     Room("components", 1_900, ("components",)),
-    Room("algorithms", 700, ("algorithms",)),
-    Room("engine", 1_100, ("_engine",)),
-    Room("learning", 2_050, ("_learning",)),
-    Room("estimators", 4_050, ("estimators",)),
-    Room("saving", 900, ("estimators._exports",)),
-    Room("preprocessing", 2_300, ("preprocessing",)),
-    Room("leaks", 900, ("preprocessing._leaks",)),
-    Room("inference", 1_450, ("inference",)),
-    Room("search", 1_300, tuple(f"model_selection.{name}" for name in _SEARCH)),
-    Room("evaluation", 1_850, tuple(f"model_selection.{name}" for name in _EVALUATION)),
-    Room("public scoring", 450, ("model_selection",)),
-    Room("papers", 2_050, _PAPERS, is_core=False),
-    Room("torch", 3_000, _TORCH, is_core=False),
-    Room("dask", 350, ("_rows.dask",), is_core=False),
-    Room("features", 2_650, ("features",), is_core=False),
-    Room("export", 1_000, _EXPORT, is_core=False),
-    Room("inspection", 2_300, ("inspection",), is_core=False),
-    Room("audit", 1_400, ("audit",), is_core=False),
-    Room("command line", 2_800, ("_cli", "__main__"), is_core=False),
+    # Aim 640: names of annexes.
+    Room("algorithms", 660, ("algorithms",)),
+    # Aim 830: resumed fits and audits.
+    Room("engine", 1_070, ("_engine",)),
+    # Aim 1,500: weights, lengths of gradients, the check of the start.
+    Room("learning", 1_930, ("_learning",)),
+    # Aim 3,150: one fit procedure is not yet in one room; resumed fits.
+    Room("estimators", 4_040, ("estimators",)),
+    # Aim 640: types do not check themselves yet.
+    Room("saving", 850, ("estimators._exports",)),
+    # Aim 1,680: cells that mean the same in columns of any type.
+    Room("preprocessing", 2_160, ("preprocessing",)),
+    # Aim 760: steps that hold others.
+    Room("leaks", 840, ("preprocessing._leaks",)),
+    # Aim 700: logistic regression, persons and notes on each result.
+    Room("inference", 1_380, ("inference",)),
+    # Aim 1,080: resumed searches.
+    Room("search", 1_220, tuple(f"model_selection.{name}" for name in _SEARCH)),
+    # Aim 1,620: groups and thresholds.
+    Room("evaluation", 1_770, tuple(f"model_selection.{name}" for name in _EVALUATION)),
+    # Aim 390.
+    Room("public scoring", 420, ("model_selection",)),
+    Room("papers", 1_890, _PAPERS, is_core=False),
+    # Aim 2,250: automatic rates and trust regions of modules.
+    Room("torch", 2_830, _TORCH, is_core=False),
+    # Aim 270: lazy predictions.
+    Room("dask", 310, ("_rows.dask",), is_core=False),
+    # Aim 2,300: zero-shot heads.
+    Room("features", 2_470, ("features",), is_core=False),
+    # Aim 520: cells of tables in ONNX.
+    Room("export", 980, _EXPORT, is_core=False),
+    # Aim 1,780: coefficients, groups, model hubs.
+    Room("inspection", 2_170, ("inspection",), is_core=False),
+    # Aim 1,240.
+    Room("audit", 1_290, ("audit",), is_core=False),
+    # Aim 1,750: inference, evaluation and text of any form.
+    Room("command line", 2_620, ("_cli", "__main__"), is_core=False),
 )
 
 #: Folders and files at the top, from the highest floor down. None imports from a higher one.
@@ -110,7 +135,7 @@ FLOORS = (
 
 #: Most imports from the core to annexes, parameters of type ``Any``, and calls of ``getattr`` and
 #: ``hasattr``. These limits are only ever lowered. The aims are 0, 420 and 150.
-MOST_TO_ANNEXES, MOST_ANYTHING, MOST_ASKED = 0, 850, 330
+MOST_TO_ANNEXES, MOST_ANYTHING, MOST_ASKED = 0, 827, 330
 
 #: Calls of which only the transaction makes one.
 CHARGING = frozenset(
