@@ -46,7 +46,8 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     first centred and whitened by public or noisy values, and their length is bounded. Columns in different
     units are standardised. The probabilities of the default are calibrated by a private temperature
     (:doc:`/calibration`). ``coef_`` applies to these mapped rows, not to ``X``: give explainers such as SHAP
-    the function ``predict_proba``, since those of linear models multiply ``coef_`` by ``X``.
+    the function ``predict_proba``, since those of linear models multiply ``coef_`` by ``X``. Effects per
+    unit of a column, with intervals, come from :func:`~skmixdp.inference.private_inference`.
 
     The parameters fall into six groups. Most fits need those of the first two alone.
 

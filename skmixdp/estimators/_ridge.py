@@ -66,7 +66,8 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
     With fewer than ``100 (n_features + 1) / mu`` private rows, where noise is too large for that, and with
     other algorithms, predictions of skewed targets are too low on average. ``coef_`` applies to the mapped
     rows, not to ``X``: give explainers such as SHAP the function ``predict``; those of linear models multiply
-    ``coef_`` by ``X``.
+    ``coef_`` by ``X``. Effects per unit of a column, with intervals, come from
+    :func:`~skmixdp.inference.private_inference`.
 
     The groups of parameters are those of :class:`MixedDPLogisticRegression`, and :doc:`/parameters` explains
     them.
