@@ -127,7 +127,8 @@ class FirstOrderDPModuleClassifier(ModuleClassifier):
         source: PrivateRows = load_modules().GradientRows(private, loss, W)
         return source
 
-    def _public_view(self, public: Any, loss: Any, seed: int, W: Any) -> PublicView:
+    def _public_view(self, public: Any, loss: Any, seed: int, W: Any, made_up: Any) -> PublicView:
         torch_side = load_modules()
-        view: PublicView = torch_side.GradientData(public, loss, seed, W).view(torch_side.flat(W.tensors))
+        data = torch_side.GradientData(public, loss, seed, W, made_up)
+        view: PublicView = data.view(torch_side.flat(W.tensors))
         return view

@@ -156,8 +156,8 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         """The source of private rows, for sums on a grid if ``exact``."""
 
     @abstractmethod
-    def _public_view(self, public: Any, loss: Any, seed: int, W: Any) -> PublicView:
-        """The public rows at the start of a fit."""
+    def _public_view(self, public: Any, loss: Any, seed: int, W: Any, made_up: Any) -> PublicView:
+        """The public rows at the start of a fit, or made-up ones where a rule needs some."""
 
     def _course(self, budget: Budget, data: FitData) -> FitCourse:
         refuse_sample_weight(self, data.sample_weight)
@@ -190,7 +190,11 @@ class ModuleClassifier(Classifier, PrivateEstimator):
             if self.init == "public" and len(public):
                 torch_side.warm_start(W, public, loss, noise)
             seed = int(noise.uniform((1,))[0] * 2**53)
-            view = self._public_view(public, torch_side.ModuleLoss(loss, n_classes), seed, W)
+            made_up = None
+            if self.learning_rate == "auto" and not len(public):
+                n_made_up = torch_side.SCALE_ROWS
+                made_up, _ = torch_side.ordinary_rows(W, loss, public, n_classes, X, n_made_up)
+            view = self._public_view(public, torch_side.ModuleLoss(loss, n_classes), seed, W, made_up)
             info = PublicInfo(view, budget.mu, n_rows, rate * n_rows, math.inf)
             recipe = self._chosen_algorithm().recipe(info, options)
             recipe = guarded(recipe, view.data, within_region=self.learning_rate == "auto")
@@ -215,11 +219,6 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         y = check_labels(torch_side.as_labels(data.y), "y", len(X), "X")
         names = self._set_names(data.X)
         public = torch_side.collect_public(data.X_pub, data.y_pub, names, X, check_labels)
-        if public is None and self.learning_rate == "auto":
-            raise ValueError(
-                "learning_rate='auto' needs public rows to measure the scale of a module's outputs; pass "
-                "X_pub and y_pub, or a number."
-            )
         X_pub, y_pub = public if public is not None else (X[:0], None)
         warn_of_repeats(n_distinct_rows(torch_side.as_array(X)), len(X))
         warn_of_delta(self.delta, len(X))

@@ -215,6 +215,6 @@ class ZerothOrderDPModuleClassifier(ModuleClassifier):
         source: PrivateRows = load_modules().ModuleRows(private, loss, exact=exact)
         return source
 
-    def _public_view(self, public: Any, loss: Any, seed: int, W: Any) -> PublicView:
-        view: PublicView = load_modules().ModuleData(public, loss, seed).view(W)
+    def _public_view(self, public: Any, loss: Any, seed: int, W: Any, made_up: Any) -> PublicView:
+        view: PublicView = load_modules().ModuleData(public, loss, seed, made_up).view(W)
         return view

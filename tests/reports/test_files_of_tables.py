@@ -499,3 +499,12 @@ class TestExport:
         pd.DataFrame({"a": np.arange(60.0), "y": np.arange(60) // 30}).to_csv("p.csv", index=False)
         told = ("fit", "--private", "p.csv", "--label-column", "y", "--classes", "0,1", "--out", name)
         assert "and write ONNX graphs by `skmixdp export`" in refuse(capsys, folder, *told)
+
+
+def test_whole_numbers_stay_whole_though_one_is_missing(folder):
+    """Beyond 2**53, a real number would stand for another whole one, in all rows."""
+    large = 2**60 + 1
+    numbers = pd.array([large, *range(38), None], dtype="Int64")
+    pd.DataFrame({"a": numbers, "won": np.arange(40) % 2}).to_feather("r.feather")
+    frame = read_table(Path("r.feather"), "--private r")
+    assert frame["a"][0] == large and frame["a"].isna().tolist() == [False] * 39 + [True]

@@ -2,12 +2,14 @@
 
 import warnings
 from itertools import product
+from unittest import mock
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
 from skmixdp import FirstOrderDPModuleClassifier, ZerothOrderDPModuleClassifier
+from skmixdp.estimators._module_steps import FiniteSteps
 from tests.covering import covering_set
 from tests.module_problems import torch
 
@@ -180,3 +182,51 @@ def test_an_average_of_heads_takes_the_steps_that_were_not_taken_as_heads_too():
         model.fit(X[100:300], Y[100:300], X_pub=X[:100], y_pub=Y[:100])
     for mine, given in zip(model.module_.parameters(), module.parameters(), strict=True):
         torch.testing.assert_close(mine, given)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_mixed_heads_take_whole_steps():
+    """Their accounting holds for no others, so a step that is too long for its region is not shortened."""
+    torch.manual_seed(0)
+    model = FirstOrderDPModuleClassifier(nn.Linear(64, 10), "modelmix", n_steps=3, init="module")
+    with mock.patch.object(FiniteSteps, "step", side_effect=AssertionError("shortened")):
+        model.fit(X[100:300], Y[100:300], X_pub=X[:100], y_pub=Y[:100])
+
+
+@pytest.mark.parametrize(
+    ("module", "epsilon", "algorithm", "least"),
+    [("two layers of ReLU", 3.0, "auto", 0.75), ("no hidden layer", 3.0, "noisy-gd", 0.75)],
+)
+def test_modules_learn_without_public_rows_at_a_rate_that_a_rule_chooses(module, epsilon, algorithm, least):
+    case = FIRST | {"module": module, "epsilon": epsilon, "algorithm": algorithm}
+    assert accuracy(case, n_public=0, n_steps=20) > least
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", MODULES)
+def test_no_rate_by_hand_is_five_points_better_without_public_rows(module):
+    case = FIRST | {"module": module, "algorithm": "noisy-gd"}
+    best = max(accuracy(case, rate, n_public=0) for rate in RATES)
+    assert accuracy(case, n_public=0) >= best - 0.05
+
+
+class Codes(nn.Module):
+    """Whole numbers, each with an embedding."""
+
+    def __init__(self):
+        super().__init__()
+        self.values, self.last = nn.Embedding(17, 8), nn.Linear(512, 10)
+
+    def forward(self, x):
+        return self.last(self.values(x).flatten(1))
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "modelmix", "coupling", "pda-dpmd"])
+@pytest.mark.filterwarnings("ignore")
+def test_codes_without_public_rows(algorithm):
+    codes = (16 * X).astype(np.int64)
+    torch.manual_seed(0)
+    model = FirstOrderDPModuleClassifier(Codes(), algorithm, n_steps=3, init="module", classes=range(10))
+    model.fit(codes[100:300], Y[100:300])
+    assert all(torch.isfinite(parameter).all() for parameter in model.module_.parameters())
+    assert model.learning_rate_ > 0

@@ -15,8 +15,8 @@ from .directions import Direction, Seeded
 from .forward import LabelledRows, ModuleParameters, cross_entropy, flat, outputs_of
 from .gradients import GradientData, GradientRows
 from .inputs import as_array, as_labels, check_rows, collect_public
-from .probe import check_forward
-from .public import ModuleData, ModuleLoss, ModuleView
+from .probe import check_forward, ordinary_rows
+from .public import SCALE_ROWS, ModuleData, ModuleLoss, ModuleView
 from .rows import LossesAt, ModuleRows
 from .saving import state_of, with_state
 from .start import warm_start

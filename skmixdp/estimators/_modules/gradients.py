@@ -110,8 +110,15 @@ def _visit(rows: NDArray[np.intp], G: FloatArray, block: Block) -> Visit:
 class GradientData(ModuleData):
     """Labelled public rows of a module, for steps of first order from a head (1, p)."""
 
-    def __init__(self, rows: LabelledRows, loss: ModuleLoss, seed: int, parameters: ModuleParameters) -> None:
-        super().__init__(rows, loss, seed)
+    def __init__(
+        self,
+        rows: LabelledRows,
+        loss: ModuleLoss,
+        seed: int,
+        parameters: ModuleParameters,
+        made_up: Tensor | None = None,
+    ) -> None:
+        super().__init__(rows, loss, seed, made_up)
         self._start = parameters
         self.gradients = row_gradients(parameters, loss.function)
 

@@ -100,7 +100,7 @@ def check_forward(
     assumes.
     """
     size = max(size, _FIRST)
-    x, y = _ordinary_rows(parameters, loss, rows, n_classes, private, size)
+    x, y = ordinary_rows(parameters, loss, rows, n_classes, private, size)
     buffers = [buffer.clone() for buffer in parameters.module.buffers()]
     trials = [_Trial(lambda x, y: _losses(parameters, loss, x, y, n_classes), n_classes, parameters)]
     if gradients is not None:
@@ -207,7 +207,7 @@ def _refuse(how: str) -> NoReturn:
     )
 
 
-def _ordinary_rows(
+def ordinary_rows(
     parameters: ModuleParameters,
     loss: PerSampleLoss,
     rows: LabelledRows,

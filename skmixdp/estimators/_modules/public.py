@@ -84,8 +84,8 @@ def _pull(parameters: ModuleParameters, outputs: Tensor, weights: Tensor) -> lis
 
 FloatArray = NDArray[np.floating[Any]]
 
-#: Number of public rows for estimating the scale of a module's outputs.
-_SCALE_ROWS = 256
+#: Number of public or made-up rows for estimating the scale of a module's outputs.
+SCALE_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -116,13 +116,20 @@ class ModuleLoss:
 
 
 class ModuleData:
-    """Labelled public rows of a module."""
+    """Labelled public rows of a module.
 
-    def __init__(self, rows: LabelledRows, loss: ModuleLoss, seed: int) -> None:
+    ``made_up`` are rows of the module's input shape that take the place of public ones where the scale of
+    the outputs is estimated; None if there are public rows, or no rule needs it.
+    """
+
+    def __init__(
+        self, rows: LabelledRows, loss: ModuleLoss, seed: int, made_up: Tensor | None = None
+    ) -> None:
         self.rows = rows
         self.function = loss.function
         self._loss = loss
         self._seed = seed
+        self._made_up = made_up
         self._start: ModuleParameters | None = None
         #: Number of steps that were not taken, since something would not have been finite.
         self.n_left_out = 0
@@ -146,18 +153,22 @@ class ModuleData:
     @cached_property
     def loss(self) -> ModuleLoss:
         """The loss, scaled by the effect of the parameters on the outputs."""
-        if not self.n_rows:
+        if not self._has_sample:
             return self._loss
         length = math.sqrt(mean_squared_length(*self._sample, self._seed))
         return replace(self._loss, noise_per_output=self._loss.noise_per_output / max(length, 1e-12))
 
     def largest_second_moment(self, row_norm_bound: float) -> float:
-        """Largest eigenvalue of the mean of ``J^T J`` at the start; infinite without public rows."""
-        return largest_second_moment(*self._sample, self._seed) if self.n_rows else math.inf
+        """Largest eigenvalue of the mean of ``J^T J`` at the start; infinite without rows."""
+        return largest_second_moment(*self._sample, self._seed) if self._has_sample else math.inf
+
+    @property
+    def _has_sample(self) -> bool:
+        return self.n_rows > 0 or self._made_up is not None
 
     @property
     def _sample(self) -> tuple[ModuleParameters, Tensor]:
-        """The start, and some public rows."""
+        """The start, and some public or made-up rows."""
         return self.parameters, self.sample
 
     @property
@@ -168,13 +179,15 @@ class ModuleData:
 
     @cached_property
     def sample(self) -> Tensor:
-        """Some public rows, at least one."""
-        index = np.arange(self.n_rows)[:: math.ceil(self.n_rows / _SCALE_ROWS)]
+        """Some public or made-up rows, at least one."""
+        if self._made_up is not None:
+            return self._made_up
+        index = np.arange(self.n_rows)[:: math.ceil(self.n_rows / SCALE_ROWS)]
         return next(self.rows.pieces(index, self.parameters, len(index)))[0]
 
     def centred_outputs(self) -> FloatArray:
         """Outputs (n, k) of the sample at the present parameters, less their means; (1, 1) without rows."""
-        if not self.n_rows:
+        if not self._has_sample:
             return np.zeros((1, 1))
         with torch.no_grad():
             Z = self.parameters.module(self.sample).double().cpu().numpy()

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,14 +11,24 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import GaussianMechanism, Options
-from skmixdp._learning.facts import share_for
-from skmixdp._learning.targets import StartComparison, gains, gains_query, start_predicts, usual_gain
+from skmixdp._learning.facts import Learner, share_for
+from skmixdp._learning.targets import (
+    TARGET_RELEASES,
+    StartComparison,
+    _lengths,
+    gains,
+    gains_query,
+    noisy_targets,
+    start_predicts,
+    usual_gain,
+)
 from skmixdp._linear import MultilabelLoss, SquaredLoss, with_weights
 from skmixdp._rows import Block, InMemoryRows
 from skmixdp.algorithms.auto import AutoRegression
 from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData
+from skmixdp.privacy.noise import NoiseSource
 from tests.asking import request_of
 from tests.conftest import Watched, learned
 
@@ -43,6 +54,32 @@ def test_a_row_changes_the_sums_by_no_more_than_stated(Z, y, weights, limit):
             assert np.linalg.norm(terms, axis=1).max() <= query.releases[0].sensitivity
             found.append(terms)
     np.testing.assert_array_equal(*found)  # weights do not count
+
+
+@given(
+    Z=hnp.arrays(np.float64, (6, 2), elements=ENTRIES),
+    y=hnp.arrays(np.float64, (6, 2), elements=st.sampled_from([0.0, 1.0, -1e15, 1e15])),
+)
+def test_a_row_is_in_one_bin_of_lengths(Z, y):
+    with np.errstate(all="ignore"):
+        _, counts = _lengths(Z, Block(np.ones((6, 2)), y, np.ones(6)))
+    np.testing.assert_array_equal(np.asarray(counts).sum(axis=1), 1)
+    np.testing.assert_array_equal(counts.lengths(), 1)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_a_row_moves_the_histograms_of_all_targets_by_no_more_than_stated(k):
+    y = rng.normal(size=(N, k)) * 10.0 ** np.arange(k)
+    noise = NoiseSource(0)
+    learner = Learner(N, None, noise, np.dtype("float64"))
+    asked = noisy_targets(learner, k, GaussianMechanism(1.0, TARGET_RELEASES, noise))
+    released = None
+    for _ in range(TARGET_RELEASES):
+        _, query = asked.send(released)
+        _, counts = query.contribute(np.zeros((N, 0)), Block(np.ones((N, 1)), y, np.ones(N)))
+        moved = np.linalg.norm(np.asarray(counts), axis=1).max()
+        assert moved <= query.releases[0].sensitivity <= moved * (1 + 1e-9)
+        released = SimpleNamespace(arrays=[np.asarray(counts).sum(axis=0)], stated=query.releases)
 
 
 @given(
