@@ -189,8 +189,9 @@ def test_mixed_heads_take_whole_steps():
     """Their accounting holds for no others, so a step that is too long for its region is not shortened."""
     torch.manual_seed(0)
     model = FirstOrderDPModuleClassifier(nn.Linear(64, 10), "modelmix", n_steps=3, init="module")
-    with mock.patch.object(FiniteSteps, "step", side_effect=AssertionError("shortened")):
+    with mock.patch.object(FiniteSteps, "step", autospec=True, side_effect=FiniteSteps.step) as shortened:
         model.fit(X[100:300], Y[100:300], X_pub=X[:100], y_pub=Y[:100])
+    assert not shortened.called
 
 
 @pytest.mark.parametrize(
@@ -221,7 +222,7 @@ class Codes(nn.Module):
         return self.last(self.values(x).flatten(1))
 
 
-@pytest.mark.parametrize("algorithm", ["auto", "modelmix", "coupling", "pda-dpmd"])
+@pytest.mark.parametrize("algorithm", ["auto", "modelmix"])
 @pytest.mark.filterwarnings("ignore")
 def test_codes_without_public_rows(algorithm):
     codes = (16 * X).astype(np.int64)

@@ -29,13 +29,14 @@ Losses = Callable[[Tensor, Tensor], Tensor]
 
 
 def differentiable_outputs(parameters: "ModuleParameters", x: Tensor) -> Tensor:
-    """Outputs (n, k) of PUBLIC rows, ready for backpropagation."""
+    """Outputs (n, k) of PUBLIC or made-up rows, ready for backpropagation."""
     with torch.enable_grad():
         outputs: Tensor = parameters.module(x)
     if not outputs.requires_grad:
         raise ValueError(
-            "module's outputs have no gradient in the trained parameters, which public rows need; train "
-            "other parameters, or fit 'dpzero' without public rows."
+            "module's outputs have no gradient in the trained parameters, which public rows and "
+            "learning_rate='auto' need; train other parameters, or fit 'dpzero' with a number as "
+            "learning_rate and without public rows."
         )
     return outputs
 
