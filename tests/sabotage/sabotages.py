@@ -2518,7 +2518,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a private table's form guessed from its lines",
         "The lines of a private table decide how it is read.",
-        "_read",
+        "read_both",
         "guessed_form(args.public, form, f'--public {args.public}')",
         "guessed_form(args.private, form, f'--public {args.public}')",
         _FILES + "test_a_private_table_with_tabs_has_its_own_decimal_mark",
