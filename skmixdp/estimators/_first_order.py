@@ -59,7 +59,7 @@ class FirstOrderDPModuleClassifier(ModuleClassifier):
     epsilon, delta, n_steps, noise_multiplier
         As in :class:`MixedDPLogisticRegression`.
     learning_rate : float or "auto", default="auto"
-        Step size for the mean objective. ``"auto"`` needs the default loss. It also shortens steps that
+        Step size for the mean objective; ``"auto"`` needs the default loss. It also shortens steps that
         change the outputs of public rows by more than a trust region, except for "modelmix". Made-up rows of
         standard deviation 1, or of zeros and ones, take the place of public rows if there are none.
     classes, batch_size
