@@ -200,6 +200,10 @@ _CONFIDENCE_ERROR, _MOST_CONFIDENCE_ERROR = 0.01, 0.2
 #: Prior mean of log2(scale): noisy heads are usually overconfident.
 _USUAL = -0.75
 
+#: Heads are surer of the rows that trained them than of others. With a budget above this mu, noise hides that
+#: less and less, and the factor is drawn to 1 as by so many rows for each doubling.
+_CLEAR_MU, _OWN_ROWS = 3.0, 20.0
+
 #: Smallest and largest share of mu squared for the temperature.
 _TEMPERATURE_LIMITS = 0.002, 0.03
 
@@ -223,11 +227,17 @@ def temperature(mu: float, info: PublicInfo) -> Closing | None:
     if not share:
         return None
     measure = _overconfidence if info.view.data.loss.has_classes else _overconfidence_in_labels
-    return Closing({"temperature": share}, partial(_scaled, measure=measure))
+    own_rows = _OWN_ROWS * max(0.0, 1 - _CLEAR_MU / mu)
+    return Closing({"temperature": share}, partial(_scaled, measure=measure, own_rows=own_rows))
 
 
-def _scaled(W: FloatArray, state: Any, multiplier: float, measure: Callable[..., Contribution]) -> Rounds:
-    """The head (k, d_in) with the scale at which the noisy sums are 0; noise draws it to the usual one."""
+def _scaled(
+    W: FloatArray, state: Any, multiplier: float, measure: Callable[..., Contribution], own_rows: float
+) -> Rounds:
+    """The head (k, d_in) with the scale at which the noisy sums are 0.
+
+    Noise draws it to the usual scale, and ``own_rows`` to 1.
+    """
     scales = 2.0**_LOGARITHMS
     query = PrivateQuery(
         points=W,
@@ -238,7 +248,7 @@ def _scaled(W: FloatArray, state: Any, multiplier: float, measure: Callable[...,
     # For accurate heads the sums hardly depend on the scale. Without this prior, noise would choose an
     # extreme scale.
     prior = multiplier * sensitivity_of(len(scales)) * (_LOGARITHMS - _USUAL)
-    rising = isotonic_regression(sums + prior)
+    rising = isotonic_regression(sums + prior + own_rows * _LOGARITHMS)
     return W * 2.0 ** float(np.interp(0.0, rising, _LOGARITHMS))
 
 

@@ -143,6 +143,11 @@ class BalancedSteps:
         # Without public rows and with rows of any length, the curvature has no bound.
         return min(max(0.0, (ratio - 1) / (ratio + 1)), most) if ratio < math.inf else most
 
+    def excess(self, info: PublicInfo, sensitivity: float) -> float:
+        """Part of the total step that the noise would allow and ``longest`` does not, from 0 to 1."""
+        allowed = self._noise(info, sensitivity) * info.mu
+        return 1 - self.longest / allowed if allowed > self.longest else 0.0
+
     def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Callable[[int], float]:
         if isinstance(self.learning_rate, str):
             spread = facts.noise_multiplier * facts.sensitivity * math.sqrt(facts.n_steps)

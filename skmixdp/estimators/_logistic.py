@@ -119,7 +119,8 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         Step size for the mean objective. ``"auto"`` derives it from public quantities.
     l2 : float or "auto", default="auto"
         Strength of the penalty ``l2 / 2 |W - center|^2`` in the mean objective. ``"auto"`` is 0, except
-        for decaying steps, which need a penalty.
+        for decaying steps, which need a penalty, and for the default algorithm at epsilon above about 15,
+        where it grows towards 0.01 divided by the number of rows.
     public_l2 : float or "auto", default="auto"
         Strength of the L2 penalty in the mean public objective, whose minimiser is the start.
         ``"auto"`` is 0.2 / n_pub for rows of unit length.

@@ -95,6 +95,21 @@ def test_noise_alone_leads_to_the_usual_scale_and_not_to_the_ends():
     assert abs(np.mean(found) - _USUAL) < 0.2 and np.std(found) < 0.8 and np.max(np.abs(found)) < 3
 
 
+def test_rows_of_its_own_make_a_head_no_surer_if_there_is_little_noise():
+    """The head is right about all its 100 rows, so their sums alone would make it as sure as possible."""
+    y = np.arange(100) % 3
+    ((query, rounds), (_, surer)) = (asked(np.eye(3), 100, mu, multiplier=1e-3) for mu in (1e4, 2.9))
+    ((_, sums),) = InMemoryRows(2 * np.eye(3)[y], y).private_sums(
+        [request_of(query.points, query.contribute)]
+    )
+    found = []
+    for answered in (rounds, surer):
+        with pytest.raises(StopIteration) as ended:
+            answered.send((sums,))
+        found.append(ended.value.value[0, 0])
+    assert 1 < found[0] < 2.5 and found[1] > 6
+
+
 def test_a_head_of_zeros_and_one_that_diverged_stay_what_they_are():
     Z, y = calibrated(3, 100)
     np.testing.assert_array_equal(scaled(np.zeros((3, 3)), Z, y), 0)

@@ -1,0 +1,115 @@
+"""What people expect of a larger budget: a model that is no worse, and at last the one without privacy."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_digits,
+    load_iris,
+    load_wine,
+    make_multilabel_classification,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skmixdp import MixedDPLogisticRegression
+
+EPSILONS = (8.0, 30.0, 1e3, 1e5, 1e8)
+SEEDS = range(4)
+
+
+def splits(load, shots):
+    """Private, public and test rows of each seed."""
+    X, y = load(return_X_y=True)
+    for seed in SEEDS:
+        X_train, X_test, y_train, y_test = train_test_split(
+            X, y, test_size=0.3, random_state=seed, stratify=y
+        )
+        known = np.zeros(len(y_train), dtype=bool)
+        for c in np.unique(y):
+            known[np.flatnonzero(y_train == c)[:shots]] = True
+        public = {"X_pub": X_train[known], "y_pub": y_train[known]} if shots else {}
+        yield X_train[~known], y_train[~known], public, X_test, y_test
+
+
+def measured(model, X_test, y_test):
+    """Accuracy, and log-loss with the sign that makes more better."""
+    return model.score(X_test, y_test), -log_loss(y_test, model.predict_proba(X_test))
+
+
+@pytest.mark.parametrize(
+    ("load", "shots"),
+    [
+        (load_iris, 0),
+        (load_iris, 5),
+        (load_breast_cancer, 0),
+        pytest.param(load_breast_cancer, 5, marks=pytest.mark.slow),
+        pytest.param(load_wine, 0, marks=pytest.mark.slow),
+        pytest.param(load_wine, 5, marks=pytest.mark.slow),
+        pytest.param(load_digits, 0, marks=pytest.mark.slow),
+        pytest.param(load_digits, 5, marks=pytest.mark.slow),
+    ],
+)
+def test_classes_are_found_as_well_with_more_budget_and_at_last_as_without_privacy(load, shots):
+    tolerated, found = np.array([0.003, 0.02]), {epsilon: [] for epsilon in (*EPSILONS, math.inf)}
+    for seed, (X, y, public, X_test, y_test) in enumerate(splits(load, shots)):
+        for epsilon in EPSILONS:
+            head = MixedDPLogisticRegression(
+                epsilon=epsilon, delta=1e-5, classes=np.unique(y_test), random_state=seed
+            )
+            found[epsilon].append(measured(head.fit(X, y, **public), X_test, y_test))
+        plain = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
+        found[math.inf].append(measured(plain.fit(X, y), X_test, y_test))
+    for smaller, larger in pairwise(EPSILONS):
+        loss = np.array(found[smaller]) - found[larger]
+        assert np.all(loss.mean(axis=0) <= tolerated + 2 * loss.std(axis=0, ddof=1) / 2), (smaller, larger)
+    short = np.mean(found[math.inf], axis=0) - np.mean(found[1e8], axis=0)
+    assert np.all(short <= [0.02, 0.04])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "fit"),
+    [
+        pytest.param({}, {"groups": np.arange(1500) // 3}, marks=pytest.mark.slow, id="persons"),
+        pytest.param({}, {"sample_weight": np.full(1500, 7.0)}, marks=pytest.mark.slow, id="weights"),
+        pytest.param({"batch_size": 500}, {}, marks=pytest.mark.slow, id="batches"),
+        pytest.param({"n_steps": 40}, {}, id="given steps"),
+        pytest.param({"l2": 1e-3}, {}, marks=pytest.mark.slow, id="given penalty"),
+        pytest.param({"learning_rate": 100.0}, {}, marks=pytest.mark.slow, id="given rate"),
+        pytest.param(
+            {"noise": "discrete", "random_state": None}, {}, marks=pytest.mark.slow, id="discrete noise"
+        ),
+    ],
+)
+def test_other_ways_to_fit_are_no_worse_with_more_budget(parameters, fit):
+    X, y = load_digits(return_X_y=True)
+    scores = [
+        MixedDPLogisticRegression(
+            **{"epsilon": e, "delta": 1e-5, "classes": range(10), "random_state": 0, **parameters}
+        )
+        .fit(X[:1500], y[:1500], **fit)
+        .score(X[1500:], y[1500:])
+        for e in EPSILONS
+    ]
+    assert np.all(np.diff(scores) > -0.03), scores
+
+
+@pytest.mark.slow
+def test_several_labels_are_found_as_well_with_more_budget():
+    X, Y = make_multilabel_classification(2000, 20, n_classes=4, random_state=0)
+    scores = [
+        np.mean(
+            MixedDPLogisticRegression(epsilon=e, delta=1e-5, classes=range(4), random_state=0)
+            .fit(X[:1500], Y[:1500])
+            .predict(X[1500:])
+            == Y[1500:]
+        )
+        for e in EPSILONS
+    ]
+    assert np.all(np.diff(scores) > -0.01), scores
