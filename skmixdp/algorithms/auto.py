@@ -24,7 +24,7 @@ _MOST_MOMENTUM = 0.8
 _LONGEST = 3.0
 
 #: Inverse strength of the penalty that limits heads instead where noise would allow a longer step, in
-#: scikit-learn's terms for rows of unit length. 30 to 300 were compared on five tables.
+#: scikit-learn's terms for rows of unit length. 50 to 300 were compared on tables.
 _PENALTY_C = 100.0
 
 #: Fewest steps.
