@@ -247,8 +247,8 @@ def _scaled(
     (sums,) = yield query
     # For accurate heads the sums hardly depend on the scale. Without this prior, noise would choose an
     # extreme scale.
-    prior = multiplier * sensitivity_of(len(scales)) * (_LOGARITHMS - _USUAL)
-    rising = isotonic_regression(sums + prior + own_rows * _LOGARITHMS)
+    prior = multiplier * sensitivity_of(len(scales)) * (_LOGARITHMS - _USUAL) + own_rows * _LOGARITHMS
+    rising = isotonic_regression(sums + prior)
     return W * 2.0 ** float(np.interp(0.0, rising, _LOGARITHMS))
 
 
