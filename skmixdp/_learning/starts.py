@@ -26,9 +26,12 @@ def start_is_useful(info: PublicInfo, learner: Learner, multiplier: float) -> Le
         return (yield from start_predicts(info, learner, multiplier))
     query = counts_query(info.view.W, lambda Z, block: block.is_correct(Z))
     (correct,), _ = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
-    right = [predicted_classes(judge.X @ start.T) == judge.labels for start, judge in info.held_out]
+    parts = [predicted_classes(judge.X @ start.T) == judge.labels for start, judge in info.held_out]
+    right = np.concatenate(parts)
     guess = 1 / max(info.view.data.loss.n_outputs, 2)
-    better = max(float(np.mean(np.concatenate(right))) - guess, 0.0)
+    # A few public rows may all be classified correctly by chance: one more is taken to be, and one not.
+    usual = (right.sum() + 1) / (len(right) + 2)
+    better = max(float(right.mean() - guess - _CLEARLY * np.sqrt(usual * (1 - usual) / len(right))), 0.0)
     expected = (guess + _FAR_WORSE * better) * learner.n_rows if better else 0.0
     if correct + _CLEARLY * multiplier >= expected:
         return True
