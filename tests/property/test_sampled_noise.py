@@ -26,6 +26,7 @@ def test_little_noise_remembers_sampling():
     for epsilon, sigma in zip((1e4, 1e6), found[2:], strict=True):
         spent = epsilon_of(sigma, 20, delta=1e-5, sampling_rate=0.2)
         assert 0.99 * epsilon <= spent <= epsilon
+        assert sigma < 0.9 * multiplier(epsilon, 1e-5, 20, 1.0)
 
 
 @pytest.mark.slow
