@@ -82,8 +82,8 @@ ROOMS = (
     Room("engine", 1_070, ("_engine",)),
     # Aim 1,500: weights, lengths of gradients, the check of the start.
     Room("learning", 1_930, ("_learning",)),
-    # Aim 3,150: one fit procedure is not yet in one room; resumed fits.
-    Room("estimators", 4_040, ("estimators",)),
+    # Aim 3,150: records of parameters, inputs and problems; resumed fits.
+    Room("estimators", 4_190, ("estimators",)),
     # Aim 640: types do not check themselves yet.
     Room("saving", 850, ("estimators._exports",)),
     # Aim 1,680: cells that mean the same in columns of any type.

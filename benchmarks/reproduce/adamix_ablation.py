@@ -135,7 +135,7 @@ def reconstruction(
     data = PublicData(clf._row_map(split.X_pub, np.float64), split.y_pub, _loss_of(clf))
     X = clf._row_map(split.X_priv, np.float64)
     found = []
-    for moment, W in (("start", clf._start(clf._row_map, None, data)), ("end", trained_head(clf))):
+    for moment, W in (("start", data.solution), ("end", trained_head(clf))):
         view: PublicView = data.view(W)
         R = data.loss.residuals(X @ W.T, split.y_priv)
         gradient, energy = R.T @ X, row_norms(R) ** 2

@@ -7,10 +7,10 @@ calibration error, and draws ``calibration.png``: reliability diagrams of two cl
 
 import argparse
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -20,6 +20,7 @@ from sklearn.metrics import log_loss
 from benchmarks.utility.problems import calibration_error
 from benchmarks.utility.tabular import split
 from skmixdp import MixedDPLogisticRegression
+from skmixdp.estimators import _procedure
 
 Array = NDArray[Any]
 
@@ -38,14 +39,8 @@ DRAWN = (("spam7", 10), ("churn", 10))
 _BINS = 10
 
 
-class WithoutTemperature(MixedDPLogisticRegression):
-    """The default without its temperature."""
-
-    def _calibration(self, *facts: Any) -> Any:
-        return replace(super()._calibration(*facts), temperature=None)
-
-
-KINDS = {"without": WithoutTemperature, "with": MixedDPLogisticRegression}
+#: The rule for the temperature in each kind of fit.
+KINDS: dict[str, Callable[..., Any]] = {"without": lambda mu, info: None, "with": _procedure.temperature}
 
 
 def probabilities(table: str, shots: int, epsilon: float, seed: int) -> tuple[Array, dict[str, Array]]:
@@ -54,8 +49,10 @@ def probabilities(table: str, shots: int, epsilon: float, seed: int) -> tuple[Ar
     public = {"X_pub": X_pub, "y_pub": y_pub} if shots else {}
     classes = np.unique(np.concatenate([y, y_pub, y_test]))
     found = {}
-    for name, kind in KINDS.items():
-        clf = kind(epsilon=epsilon, classes=classes, random_state=seed).fit(X, y, **public)
+    for name, temperature in KINDS.items():
+        clf = MixedDPLogisticRegression(epsilon=epsilon, classes=classes, random_state=seed)
+        with mock.patch.object(_procedure, "temperature", temperature):
+            clf.fit(X, y, **public)
         found[name] = clf.predict_proba(X_test)
     return np.searchsorted(classes, y_test), found
 

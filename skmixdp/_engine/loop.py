@@ -2,8 +2,7 @@
 
 A fit is a *course*: a generator that yields one :class:`Ask` after the other, and returns when it is done.
 :func:`drive` answers what several courses ask, and lets those that ask the same rows share a pass. Which rows
-are the same follows from public facts: the data as they were passed, the row map, parameters, and released
-numbers. Nothing compares or counts private rows.
+are the same is known before: their keys name the same objects. Nothing compares or counts private rows.
 
 :func:`training` is the part of a course that trains a head, with its recipe and plan. It contains no
 algorithm: the recipe's query asks the rows, and its update keeps the state.
@@ -40,23 +39,20 @@ Asked = tuple[GaussianMechanism, PrivateQuery]
 
 
 class RowsKey(Protocol):
-    """A key for private rows after their map: asks with the same key share one open source and its passes."""
+    """A key for private rows after their map: asks with equal keys share one open source and its passes.
 
-    def same_as(self, other: "RowsKey") -> bool:
-        """Whether these are the same rows, so that one source serves both."""
+    Keys are equal if they name the same objects. Nothing compares private rows.
+    """
 
     def open(self) -> PrivateRows:
         """A new source of these rows; a ValueError tells of rows that cannot be used."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class OpenRows(RowsKey):
     """A source that is open already."""
 
     source: PrivateRows
-
-    def same_as(self, other: RowsKey) -> bool:
-        return isinstance(other, OpenRows) and self.source is other.source
 
     def open(self) -> PrivateRows:
         return self.source
@@ -102,10 +98,10 @@ class Sources:
 
     def of(self, rows: RowsKey, needed: Iterable[RowsKey]) -> PrivateRows:
         """The source of some rows. Those that are not ``needed`` are freed before a new one is opened."""
-        found = [source for known, source in self._open if known.same_as(rows)]
+        found = [source for known, source in self._open if known == rows]
         if not found:
             wanted = list(needed)
-            self._open = [each for each in self._open if any(each[0].same_as(one) for one in wanted)]
+            self._open = [each for each in self._open if each[0] in wanted]
             found = [rows.open()]
             self._open.append((rows, found[0]))
         return found[0]
@@ -144,7 +140,7 @@ def drive(
             if not asks:
                 break
             rows = next(iter(asks.values())).rows
-            together = {index: ask for index, ask in asks.items() if ask.rows.same_as(rows)}
+            together = {index: ask for index, ask in asks.items() if ask.rows == rows}
             source = sources.of(rows, [ask.rows for ask in asks.values()])
             failed = None
             try:

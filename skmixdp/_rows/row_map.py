@@ -56,7 +56,7 @@ _FEWEST_LENGTHS, _SPREADS = 10, 2.0
 _FARTHEST_TARGET = 1e15
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RowMap:
     """Standardise columns, subtract a mean, whiten, scale rows by their L2 norm, append the intercept column.
 

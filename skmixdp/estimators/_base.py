@@ -20,8 +20,6 @@ from .._utils.validation import (
     whole_from,
 )
 from ..algorithms import Algorithm
-from ..components import FullBatch, PoissonBatch
-from ..components.protocols import Sampling
 from ..privacy import LEDGER
 from ..privacy.accounting.budgets import Budget
 from ..privacy.noise import check_noise
@@ -190,14 +188,3 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
         check("algorithm", algorithm, *self._algorithms, self._objects, remedy=self._remedy)
         chosen: Algorithm = self._algorithms[algorithm]() if isinstance(algorithm, str) else algorithm
         return chosen
-
-    def _sampling(self, n_rows: int) -> Sampling:
-        """The rule that draws the private rows of a step."""
-        if self.batch_size is None or self.batch_size == n_rows:
-            return FullBatch()
-        if self.batch_size > n_rows:
-            raise ValueError(
-                f"batch_size={self.batch_size} exceeds the {n_rows} private rows; pass a smaller number, or "
-                "None for the full batch."
-            )
-        return PoissonBatch(self.batch_size)

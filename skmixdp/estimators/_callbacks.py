@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -98,22 +99,27 @@ def _managed(estimator: Any, others: Sequence[Any], work: Callable[[], Any]) -> 
     return result
 
 
-def stage_ended(estimator: Any) -> None:
-    """Tell callbacks that a stage before the training has ended."""
-    root = getattr(estimator, "_callback_fit_ctx", None)
-    if root is not None:
-        task = root.subcontext("geometry", max_subtasks=0)
-        task.call_on_fit_task_begin(estimator=estimator)
-        task.call_on_fit_task_end(estimator=estimator)
-
-
 @dataclass(repr=False)
 class FitTasks:
-    """The tasks of one training that callbacks and its progress bar follow; ``n_done`` counts steps."""
+    """The tasks of a fit that callbacks follow, and its progress bar.
+
+    As a context manager, it is the training: ``n_done`` counts its steps. ``attributes`` makes the attributes
+    of the estimator at a head from the head and the ``maps``; None gives callbacks no heads.
+    """
 
     estimator: Any
-    n_steps: int
+    attributes: Callable[..., dict[str, Any]] | None = None
+    n_steps: int = 0
+    maps: tuple[Any, ...] = ()
     n_done: int = 0
+
+    def stage_ended(self) -> None:
+        """Tell callbacks that a stage before the training has ended."""
+        root = getattr(self.estimator, "_callback_fit_ctx", None)
+        if root is not None:
+            task = root.subcontext("geometry", max_subtasks=0)
+            task.call_on_fit_task_begin(estimator=self.estimator)
+            task.call_on_fit_task_end(estimator=self.estimator)
 
     def __enter__(self) -> "FitTasks":
         estimator = self.estimator
@@ -140,11 +146,11 @@ class FitTasks:
         estimator = self.estimator
         task = self._training.subcontext("step")
         task.call_on_fit_task_begin(estimator=estimator)
-        reconstruct = getattr(estimator, "_attributes_at", None)
+        attributes = self.attributes
         stop = task.call_on_fit_task_end(
             estimator=estimator,
             metadata=lambda: step_facts(ctx),
-            reconstruction_attributes=None if reconstruct is None else (lambda: reconstruct(W)),
+            reconstruction_attributes=None if attributes is None else partial(attributes, W, *self.maps),
         )
         return bool(stop)
 

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,6 +31,8 @@ from .._utils.validation import (
     public_sources,
     shown,
 )
+from ..components import FullBatch, PoissonBatch
+from ..components.protocols import Sampling
 from ..privacy import PrivacyLeakWarning
 
 Array = NDArray[Any]
@@ -184,6 +186,26 @@ def check_device(device: Any) -> str | None:
         ) from error
     name: str = tensors.device_name(device)
     return name
+
+
+def sampling_of(batch_size: int | None, n_rows: int) -> Sampling:
+    """The rule that draws the private rows of a step."""
+    if batch_size is None or batch_size == n_rows:
+        return FullBatch()
+    if batch_size > n_rows:
+        raise ValueError(
+            f"batch_size={batch_size} exceeds the {n_rows} private rows; pass a smaller number, or None for "
+            "the full batch."
+        )
+    return PoissonBatch(batch_size)
+
+
+def refuse_record(value: object, obstacle: str, remedy: str) -> NoReturn:
+    """Refuse the record of each row's own privacy loss."""
+    raise ValueError(
+        f"record_per_instance={value!r} cannot be combined with {obstacle}; pass {remedy}, or "
+        "record_per_instance=False."
+    )
 
 
 # -- classes ---------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ finished.
 import copy
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -38,7 +38,8 @@ class FitData:
     """The rows of one fit as they were passed; ``rows`` is a name and a selection of rows of ``X``, None all.
 
     ``groups`` are ids of the persons whose rows these are; None if each row is protected by itself.
-    ``X_unlabeled`` are public rows without labels.
+    ``X_unlabeled`` are public rows without labels. ``earlier`` takes the problems of fits of the same call,
+    whose rows later ones may share.
     """
 
     X: Any
@@ -49,6 +50,7 @@ class FitData:
     groups: Any = None
     rows: tuple[str, Any] | None = None
     X_unlabeled: Any = None
+    earlier: list[Any] = field(default_factory=list)
 
 
 #: Where the fits of this context keep their released numbers, within ``resumable``.
@@ -189,8 +191,9 @@ def fit_many(
     with own_state():
         budgets = [copied._check_parameters() for copied in fitted]
         warn_of_seed(*(estimator.random_state for estimator in estimators))
+        data = FitData(X, y, X_pub, y_pub, sample_weight, groups, None, X_unlabeled)
         courses = [
-            copied._course(budget, FitData(X, y, X_pub, y_pub, sample_weight, groups, selection, X_unlabeled))
+            copied._course(budget, replace(data, rows=selection))
             for copied, budget, selection in zip(fitted, budgets, selections, strict=True)
         ]
         transact(courses, current_checkpoint.get())

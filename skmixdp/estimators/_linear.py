@@ -1,25 +1,21 @@
 """The base class of estimators with a linear head: preparing a fit and computing outputs."""
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
-from typing import Any, ClassVar, NoReturn
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine import Closing, Options, Run, Transaction, make_plan
-from .._learning.corrections import LogitAdjustment
-from .._learning.facts import Shares, variance_of_mean
+from .._engine import Transaction
 from .._linear import Loss, row_norms
 from .._rows import (
-    Columns,
     PersonTable,
     RowMap,
     Table,
+    TargetMap,
     check_lengths,
     check_private_rows,
     groups_of,
@@ -37,20 +33,28 @@ from .._utils.validation import (
     warn_of_delta,
     warn_of_repeats,
 )
-from ..algorithms import BY_NAME, Algorithm
-from ..components.protocols import PublicInfo
-from ..components.public import PublicData
-from ..components.updates import TowardsStart
+from ..algorithms import BY_NAME, Algorithm, Auto
+from ..algorithms.auto import AutoRegression
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import LedgerDataset, Neighboring, Noise, PerInstanceRecord
 from ..privacy.accounting.budgets import Budget
 from ..privacy.units import units_of
 from ._base import PrivateEstimator
-from ._checks import CheckTarget, check_device, check_sample_weight, collect_public, public_facts, public_rows
-from ._course import FitInputs, Mapped, MapRules, PlannedHead
+from ._callbacks import FitTasks
+from ._checks import (
+    CheckTarget,
+    check_device,
+    check_sample_weight,
+    collect_public,
+    public_facts,
+    public_rows,
+    refuse_record,
+)
 from ._exports import EXPORTERS
-from ._fit import FitData, members
+from ._fit import FitCourse, FitData, members
 from ._outputs import head_outputs
+from ._problem import FitInputs, LabelledRows, NamedStart, Parameters
+from ._procedure import Problem, fit_procedure, prepare
 
 Array = NDArray[Any]
 
@@ -58,24 +62,6 @@ Array = NDArray[Any]
 _PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
 
 _WEIGHT = Number("a finite number from 1e-100 to 1e100", low=1e-100, high=1e100, closed="both")
-
-#: Private rows are asked for the mean if that of public rows has more than this many times the variance.
-_TIMES_AS_GOOD = 2.0
-
-#: With fewer columns, rows of unit length lose too much of their information.
-_FEWEST_AT_UNIT_LENGTH = 4
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """How logits are corrected after the last step; None for what is left as it is.
-
-    ``balancing_intercept`` is the constant of the intercept column, if public rows may balance the classes.
-    """
-
-    balancing_intercept: float | None = None
-    temperature: Closing | None = None
-    adjustment: LogitAdjustment | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -187,7 +173,6 @@ class LinearHead(PrivateEstimator):
         rows: tuple[Table, Array, Array, Array | None, Array | None],
         data: FitData,
         known: str,
-        labels: tuple[Any, ...],
     ) -> FitInputs:
         """The inputs of a fit. Rows have been checked, labels encoded and targets scaled."""
         table, y, X_pub, y_pub, members = rows
@@ -207,209 +192,91 @@ class LinearHead(PrivateEstimator):
             for name, public in (("X_pub", X_pub), ("X_unlabeled", X_unlabeled)):
                 if public is not None:
                     check_lengths(row_norms(public), self._products_dtype(), name)
-        device, selected = check_device(self.device), None if table.unit == "row" else data.rows
+        record = None
+        if self.record_per_instance:
+            if self.batch_size is not None:
+                refuse_record(
+                    self.record_per_instance,
+                    f"batch_size={self.batch_size}, since random batches hide rows in a way that the record "
+                    "does not count",
+                    "batch_size=None",
+                )
+            if not table.can_be_observed:
+                obstacle = "a Dask array, whose workers send back sums alone"
+                refuse_record(self.record_per_instance, obstacle, "X.compute()")
+            picklable = self.record_per_instance == "picklable"
+            record = PerInstanceRecord(table.shape[0], self.neighboring, self.noise, picklable=picklable)
+        algorithm, model = self._chosen_algorithm(), self._released_start
+        parameters = Parameters(
+            learning_rate=self.learning_rate,
+            l2=self.l2,
+            public_l2=self.public_l2,
+            fit_intercept=self.fit_intercept,
+            center=self.center,
+            whiten=self.whiten if self.whiten == "auto" else bool(self.whiten),
+            geometry=self.geometry if self.geometry == "auto" else bool(self.geometry),
+            row_norm=self.row_norm,
+            scale=self.scale if self.scale == "auto" else bool(self.scale),
+            batch_size=self.batch_size,
+            init=self.init if isinstance(self.init, str) else self._given_start(),
+            record_per_instance=self.record_per_instance,
+            row_map=None if model is None else model._row_map,
+        )
+        device, leaks = check_device(self.device), self.__dict__.pop("_leaks")
+        transaction = Transaction(budget, type(self).__name__, self.ledger, self.random_state, leaks)
+        private = LabelledRows(
+            table if device is None else table.on_device(device),
+            y,
+            self._products_dtype(),
+            transaction.noise.needs_grid,
+            record,
+        )
         return FitInputs(
-            transaction=Transaction(
-                budget, type(self).__name__, self.ledger, self.random_state, self.__dict__.pop("_leaks")
-            ),
-            algorithm=self._chosen_algorithm(),
+            transaction=transaction,
+            parameters=parameters,
+            tasks=FitTasks(self, self._attributes_at),
+            algorithm=algorithm,
             loss=loss,
-            table=table if device is None else table.on_device(device),
-            y=y,
+            private=private,
             X_pub=X_pub,
             y_pub=y[:0] if y_pub is None else y_pub,
             members=members,
-            dtype=self._products_dtype(),
             treated_as_public=treated_as_public,
-            passed=(data.X, data.y, data.sample_weight, data.groups, selected),
-            labels=labels,
-            record=self._record(table),
+            is_default=isinstance(algorithm, AutoRegression if loss.quadratic else Auto),
+            divides=self.batch_size is None and budget.is_divisible,
             X_unlabeled=X_unlabeled,
             sample_weight=check_sample_weight(data.sample_weight, len(y)),
             largest_weight=None if self.max_sample_weight == "auto" else float(self.max_sample_weight),
         )
 
-    def _record(self, table: Table) -> PerInstanceRecord | None:
-        """The record of each row's own privacy loss, if it was asked for."""
-        if not self.record_per_instance:
-            return None
-        if self.batch_size is not None:
-            self._refuse_record(
-                f"batch_size={self.batch_size}, since random batches hide rows in a way that the record does "
-                "not count",
-                "batch_size=None",
-            )
-        if not table.can_be_observed:
-            self._refuse_record("a Dask array, whose workers send back sums alone", "X.compute()")
-        picklable = self.record_per_instance == "picklable"
-        return PerInstanceRecord(table.shape[0], self.neighboring, self.noise, picklable=picklable)
+    def _prepared(self, inputs: FitInputs, data: FitData) -> FitCourse:
+        """All that a fit with checked inputs asks, after every refusal."""
+        problem = prepare(inputs, data.earlier)
+        if inputs.private.table.unit == "row":  # persons of each selection are numbered anew
+            data.earlier.append(problem)
+        return self._fitting(problem)
 
-    def _refuse_record(self, obstacle: str, remedy: str) -> NoReturn:
-        raise ValueError(
-            f"record_per_instance={self.record_per_instance!r} cannot be combined with {obstacle}; pass "
-            f"{remedy}, or record_per_instance=False."
-        )
-
-    def _with_intercept(self, row_map: RowMap, inputs: FitInputs) -> RowMap:
-        """A map with an intercept column, if the head has intercepts."""
-        return row_map.with_intercept_for(inputs.X_known) if self.fit_intercept else row_map
-
-    def _planned(
-        self, inputs: FitInputs, mapped: Mapped, spent: dict[str, float], *, ahead: bool = False
-    ) -> PlannedHead:
-        """Plan the steps of a fit to mapped rows, with what is left of the squared budget.
-
-        ``ahead`` of the map and with the least budget that may be left, the plan only serves to refuse what
-        cannot be planned, before the charge.
-        """
-        share = 1 - sum(spent.values()) if spent else 1.0
-        l2 = None if self.public_l2 == "auto" else self.public_l2 * len(inputs.X_pub)
-        X_pub = mapped.row_map(inputs.X_pub, np.float64)
-        data = PublicData(X_pub, inputs.y_pub_weighted, inputs.loss, l2, inputs.dtype)
-        start = partial(self._start, mapped.row_map, inputs.label_logits)
-        # Ahead of the map, a start by name is left unknown: fitting the public head takes long.
-        unknown = ahead and isinstance(self.init, str)
-        sampling = self._sampling(inputs.n_rows)
-        info = PublicInfo(
-            view=data.view(np.zeros((inputs.loss.n_outputs, data.X.shape[1])) if unknown else start(data)),
-            mu=inputs.budget.mu * math.sqrt(share),
-            n_private=inputs.n_rows,
-            batch_size=sampling.rate(inputs.n_rows) * inputs.n_rows * inputs.mean_weight,
-            row_norm_bound=mapped.row_map.norm_bound,
-            start=start,
-            second_moment=1.0 if ahead else mapped.second_moment,
-            of_persons=inputs.table.unit != "row",
-            preconditioner=mapped.preconditioner,
-            gradient_bound=mapped.gradient_bound,
-            centered=mapped.row_map.mean is not None,
-            mean_weight=inputs.mean_weight,
-        )
-        if self.learning_rate == "auto" and not math.isfinite(info.largest_second_moment):
+    def _fitting(self, problem: Problem) -> FitCourse:
+        """Follow the procedure of a fit, and set its results."""
+        fitted = yield from fit_procedure(problem)
+        self.__dict__.update(self._attributes_at(fitted.W, fitted.row_map, fitted.target_map))
+        if not (np.all(np.isfinite(self.coef_)) and np.all(np.isfinite(self.intercept_))):
             raise ValueError(
-                "learning_rate='auto' needs rows of a known scale; pass row_norm='unit', public rows, or a "
-                "learning_rate."
+                f"the head diverged: its coefficients are not finite; pass learning_rate='auto' (now "
+                f"{shown(self.learning_rate)}), a larger epsilon, or rows and targets of a usual scale."
             )
-        calibration = self._calibration(inputs, mapped.row_map, info)
-        options = Options(
-            self.learning_rate,
-            None if self.l2 == "auto" else self.l2,
-            sampling,
-            inputs.transaction.noise.needs_grid,
-            calibration.balancing_intercept,
-        )
-        adjustment = calibration.adjustment
-        # The temperature comes first: the adjustment is in units of calibrated logits.
-        corrections = (calibration.temperature, None if adjustment is None else adjustment.closing)
-        recipe = replace(
-            inputs.algorithm.recipe(info, options),
-            corrections=tuple(closing for closing in corrections if closing is not None),
-        )
-        if self._released_start is not None and recipe.closing is None:
-            recipe = replace(recipe, update=TowardsStart(recipe.update))
-        plan = make_plan(inputs.budget, recipe, info, inputs.dtype, share)
-        if inputs.record is not None and plan.epsilon_unamplified is not None:
-            self._refuse_record("ModelMix, whose guarantee rests on mixing", "another algorithm")
-        shares = {} if plan.training_share == 1 else {**spent, "training": plan.training_share}
-        if inputs.target_steps:
-            # The first releases of the plan are no steps.
-            total, left = plan.n_steps, plan.n_steps - inputs.target_steps
-            if left < 1:
-                raise ValueError(
-                    f"the budget is enough for {total} releases, and the scale of the targets needs "
-                    f"{inputs.target_steps} before the first step; pass target_scale from prior knowledge, "
-                    "or a larger noise_multiplier."
-                )
-            plan = replace(plan, n_steps=left)
-            shares = {"scale of the targets": inputs.target_steps / total, "training": left / total}
-        for closing, _ in plan.closings:
-            shares.update(closing.shares)
-        report = partial(
-            inputs.transaction.report,
-            plan.event,
-            inputs.n_rows,
-            inputs.table.unit,
-            inputs.treated_as_public,
-            n_public=data.n_rows,
-            plan=plan,
-            computed_on="cpu" if inputs.transaction.noise.needs_grid else inputs.table.device,
-            shares=tuple(shares.items()),
-        )
-        run = Run(recipe, plan, info, inputs.transaction.noise, inputs.dtype, members=inputs.members)
-        return PlannedHead(run, mapped.row_map, report, adjustment)
+        self.learning_rate_, self.n_iter_ = fitted.learning_rate, fitted.n_iter
+        self.privacy_ = fitted.privacy
+        self.__dict__.pop("per_instance_", None)  # that of an earlier fit
+        if fitted.record is not None:
+            self.per_instance_ = fitted.record
+        if fitted.class_shares is not None:
+            self.class_shares_ = fitted.class_shares
 
-    def _bound_shares(self, inputs: FitInputs) -> dict[str, float]:
-        """Shares of the squared budget for a length that few gradients exceed; empty if none is needed."""
-        return {}
-
-    def _calibration(self, inputs: FitInputs, row_map: RowMap, info: PublicInfo) -> Calibration:
-        """Corrections of the trained head; a regression has none."""
-        return Calibration()
-
-    def _map_rules(self, inputs: FitInputs) -> MapRules:
-        """What the parameters allow for the map of a fit."""
-        divides = self.batch_size is None and inputs.budget.is_divisible
-        scales = self.row_norm is not None if self.scale == "auto" else bool(self.scale)
-        whitens_alone = self.whiten != "auto" and bool(self.whiten) and len(inputs.X_known) == 0
-        learned = self.geometry != "auto" and bool(self.geometry)
-        unit = self.row_norm == "unit" or learned or whitens_alone
-        preconditions = divides and inputs.is_default and self.row_norm is not None
-        return MapRules(
-            divides=divides,
-            scales=scales,
-            centres_columns=self.center and not unit,
-            whitens_alone=whitens_alone,
-            preconditions=preconditions,
-            learns_columns=preconditions and scales and not inputs.transaction.noise.needs_grid,
-        )
-
-    def _clips(self, columns: Columns | None) -> bool:
-        """Whether rows keep their length up to a bound.
-
-        Columns of unknown centre are centred at unit length, unless it would leave too little of them.
-        """
-        if self.row_norm != "auto" or columns is None:
-            return self.row_norm == "clip"
-        return bool(columns.center.any()) or not self.center or len(columns.center) < _FEWEST_AT_UNIT_LENGTH
-
-    def _learns_geometry(self, inputs: FitInputs, columns: Columns | None) -> bool:
-        """Whether to learn the centre and the leading directions of the rows from private rows."""
-        possible = {
-            "center": self.center,
-            "row_norm": self.row_norm in ("unit", "auto"),
-            "batch_size": self.batch_size is None,
-            "n_steps and noise_multiplier": inputs.budget.is_divisible,
-            "init": isinstance(self.init, str) or callable(getattr(self.init, "start", None)),
-        }
-        if self.geometry == "auto":
-            keeps_lengths = self._clips(columns) and not self._map_rules(inputs).whitens_alone
-            wanted = inputs.is_default and not (inputs.loss.quadratic or keeps_lengths)
-            if not (wanted and all(possible.values())):
-                return False
-            if not len(inputs.X_known):
-                return True
-            unit_pub = RowMap(None, True, None)(inputs.X_known, np.float64)
-            n_features = inputs.table.shape[1]
-            share = Shares.of(inputs.budget.mu, inputs.n_rows, n_features).mean
-            noise = n_features / (inputs.n_rows * inputs.budget.mu) ** 2 / share
-            return variance_of_mean(unit_pub) > _TIMES_AS_GOOD * noise
-        if self.geometry and not all(possible.values()):
-            obstacle = next(name for name, fits in possible.items() if not fits)
-            raise ValueError(
-                f"geometry=True cannot be combined with the given {obstacle}: it divides epsilon among "
-                "full-batch releases of centred unit rows; leave that parameter at its default, or pass "
-                "geometry=False."
-            )
-        return bool(self.geometry)
-
-    def _coefficients(self, W: Array) -> tuple[Any, Any]:
-        """``coef_`` and ``intercept_`` of a trained head (k, d_in)."""
-        coef, intercept = self._row_map.split(W, self.n_features_in_)
-        return np.ascontiguousarray(coef), intercept
-
-    def _attributes_at(self, W: Array) -> dict[str, Any]:
-        """The attributes of the estimator if its fit had stopped at a head, for callbacks."""
-        coef, intercept = self._coefficients(W)
-        return {"coef_": coef, "intercept_": intercept}
+    def _attributes_at(self, W: Array, row_map: RowMap, target_map: TargetMap | None) -> dict[str, Any]:
+        """The attributes of the estimator if its fit stops at a head (k, d_in) of mapped rows and targets."""
+        coef, intercept = row_map.split(W, self.n_features_in_)
+        return {"coef_": np.ascontiguousarray(coef), "intercept_": intercept, "_row_map": row_map}
 
     def _products_dtype(self) -> np.dtype[Any]:
         """The dtype of the products: float64 for exact sums."""
@@ -417,17 +284,6 @@ class LinearHead(PrivateEstimator):
             return np.dtype("float64")
         dtype: np.dtype[Any] = np.dtype(self.dtype)
         return dtype
-
-    def _start(self, row_map: RowMap, logits: Array | None, data: PublicData) -> Array:
-        """The head before the first step, (k, d_in); ``logits`` (k,) are the outputs without public rows."""
-        if not isinstance(self.init, str):
-            return row_map.join(self._given_start(), data.loss.n_outputs, self.n_features_in_)
-        if self.init == "public" and data.n_rows:
-            return data.solution
-        W = np.zeros((data.loss.n_outputs, data.X.shape[1]))
-        if logits is not None and row_map.intercept_value is not None:
-            W[:, -1] = logits / row_map.intercept_value
-        return W
 
     @property
     def _released_start(self) -> "LinearHead | None":
@@ -472,7 +328,7 @@ class LinearHead(PrivateEstimator):
             f"own, charged to {charged}; for people in both fits, both budgets add up)"
         )
 
-    def _given_start(self) -> Array:
+    def _given_start(self) -> Array | NamedStart:
         """The coefficients in ``init``, in the units of training."""
         if (model := self._released_start) is not None:
             coef, intercept = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)

@@ -7,29 +7,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._learning.corrections import LogitAdjustment, temperature
-from .._learning.facts import count_share, label_share
-from .._learning.shrinkage import can_balance
+from .._learning.facts import label_share
 from .._linear import Loss, MultilabelLoss, classification_loss
-from .._rows import (
-    RowMap,
-    check_indicator,
-    check_labels,
-    encode_labels,
-    is_indicator,
-    labels_of,
-    names_of_labels,
-)
+from .._rows import check_indicator, check_labels, encode_labels, is_indicator, labels_of, names_of_labels
 from .._utils.validation import NON_NEGATIVE, Allowed, Kind, shown
-from ..components.protocols import PublicInfo
-from ..components.public import PublicData
 from ..privacy.accounting.budgets import Budget
 from ._checks import check_class_weight, encode_classes
 from ._classifier import Classifier
-from ._course import FitInputs, course
 from ._fit import FitCourse, FitData, fit_one
-from ._linear import Calibration, LinearHead
+from ._linear import LinearHead
 from ._private_score import PrivateScoreMixin
+from ._problem import FitInputs, NamedStart
+from ._procedure import refuse_without_counts
 
 Array = NDArray[Any]
 
@@ -294,18 +283,19 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         else:
             y, y_pub, origin = encode_classes(self, y, y_pub)
             kind, loss = "classes", classification_loss(len(self.classes_))
-        rows, labels = (table, y, X_pub, y_pub, members), tuple(self.classes_.tolist())
-        inputs = self._inputs(budget, loss, rows, data, f"the {kind} ({origin})", labels)
+        rows = (table, y, X_pub, y_pub, members)
+        inputs = self._inputs(budget, loss, rows, data, f"the {kind} ({origin})")
+        parameters = replace(inputs.parameters, logit_adjustment=self.logit_adjustment)
+        inputs = replace(inputs, parameters=parameters, classes=self.classes_)
         if self.multilabel_ and self._starts_from_shares(inputs):
             share = label_share(budget.mu, inputs.n_rows, len(self.classes_))
             inputs = replace(inputs, label_share=share)
         if isinstance(self.class_weight, str):
-            n_classes = len(self.classes_)
-            self._refuse_without_counts("class_weight", inputs, n_classes)
-            inputs = replace(inputs, n_counted=n_classes)
+            refuse_without_counts("class_weight", self.class_weight, inputs)
+            inputs = replace(inputs, n_counted=len(self.classes_))
         elif self.class_weight is not None:
             inputs = replace(inputs, class_weight=check_class_weight(self.class_weight, self.classes_))
-        return course(self, inputs)
+        return self._prepared(inputs, data)
 
     def _refuse_for_several_labels(self) -> None:
         """Refuse parameters that need one class per row."""
@@ -325,49 +315,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         """Whether noisy label shares are the start, as in the default without public rows."""
         public = isinstance(self.init, str) and self.init == "public" and self.fit_intercept
         by_default = public and inputs.is_default
-        return by_default and not len(inputs.X_pub) and self._map_rules(inputs).divides
-
-    def _calibration(self, inputs: FitInputs, row_map: RowMap, info: PublicInfo) -> Calibration:
-        strength, n_classes = self.logit_adjustment, len(self.classes_)
-        weighted = self.class_weight is not None  # which says what classes are to count
-        if strength == "auto":
-            possible = inputs.is_default and not weighted and n_classes > 2 and not self.multilabel_
-            adjusts = possible and self._obstacle_to_counts(inputs, n_classes) is None
-        else:
-            adjusts = strength != 0
-            if adjusts:
-                self._refuse_without_counts("logit_adjustment", inputs, n_classes)
-        balances = strength == "auto" and not weighted and can_balance(info)
-        constant, adjustment = row_map.intercept_value, None
-        if adjusts and constant is not None:  # None ahead of the map
-            chosen = None if strength == "auto" else float(strength)
-            adjustment = LogitAdjustment(chosen, n_classes, constant, inputs.budget.mu, info)
-        return Calibration(
-            balancing_intercept=constant if balances else None,
-            temperature=temperature(inputs.budget.mu, info) if inputs.is_default else None,
-            adjustment=adjustment,
-        )
-
-    def _refuse_without_counts(self, name: str, inputs: FitInputs, n_classes: int) -> None:
-        """Refuse a parameter that needs noisy class counts if they cannot be had."""
-        obstacle = self._obstacle_to_counts(inputs, n_classes)
-        if name == "logit_adjustment" and not self.fit_intercept:
-            obstacle = "fit_intercept=False leaves no intercepts to adjust"
-        if obstacle is not None:
-            raise ValueError(
-                f"{name}={getattr(self, name)!r} needs noisy class counts, but {obstacle}; pass "
-                f"{'a dict of weights or None' if name == 'class_weight' else 0}."
-            )
-
-    def _obstacle_to_counts(self, inputs: FitInputs, n_classes: int) -> str | None:
-        """Why a part of the budget cannot be spent on class counts; None if it can."""
-        if not inputs.budget.is_divisible:
-            return "n_steps or noise_multiplier leaves no budget that could be divided"
-        if self.batch_size is not None:
-            return f"batch_size={self.batch_size} excludes releases over all rows"
-        if not count_share(inputs.budget.mu, inputs.n_rows, n_classes):
-            return f"{inputs.n_rows} rows of {n_classes} classes are too few for this budget"
-        return None
+        return by_default and not len(inputs.X_pub) and inputs.divides
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Mapped rows and class indices or labels, as the fit used them; for audits."""
@@ -385,16 +333,6 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             )
         return labels
 
-    def _start(self, row_map: RowMap, logits: Array | None, data: PublicData) -> Array:
-        if not callable(getattr(self.init, "start", None)):
-            return super()._start(row_map, logits, data)
-
-        def widen(coef: Array) -> Array:
-            if coef.shape[1] != self.n_features_in_:
-                raise ValueError(
-                    f"init has encodings of {coef.shape[1]} features, but X has {self.n_features_in_}; "
-                    "encode the class names with the network that produced the rows."
-                )
-            return row_map.join(coef, len(coef), self.n_features_in_)
-
-        return np.asarray(self.init.start(self.classes_, data, widen))
+    def _given_start(self) -> Array | NamedStart:
+        named: NamedStart = self.init
+        return named if callable(getattr(named, "start", None)) else super()._given_start()

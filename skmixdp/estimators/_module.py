@@ -21,7 +21,7 @@ from ..privacy import Noise
 from ..privacy.accounting.budgets import Budget
 from ._base import PrivateEstimator
 from ._callbacks import FitTasks
-from ._checks import encode_classes, refuse_sample_weight
+from ._checks import encode_classes, refuse_sample_weight, sampling_of
 from ._classifier import Classifier
 from ._fit import FitCourse, FitData, fit_one
 from ._module_steps import guarded
@@ -43,7 +43,7 @@ def module_course(
     yield Start(transaction, run.plan.event, run.info.n_private, rows=rows, estimator=head)
     withheld = None
     try:
-        with modules.limited_threads(n_threads), FitTasks(head, run.plan.n_steps) as tasks:
+        with modules.limited_threads(n_threads), FitTasks(head, n_steps=run.plan.n_steps) as tasks:
             W = yield from of_rows(rows, training(replace(run, callback=tasks)))
     except Exception as error:  # a message of the module or the loss may quote private rows
         withheld = type(error).__name__
@@ -178,7 +178,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         leaks = self.__dict__.pop("_leaks")
         transaction = Transaction(budget, type(self).__name__, self.ledger, self.random_state, leaks)
         noise = transaction.noise
-        options = Options(self.learning_rate, None, self._sampling(n_rows), noise.needs_grid)
+        options = Options(self.learning_rate, None, sampling_of(self.batch_size, n_rows), noise.needs_grid)
         rate = options.sampling.rate(n_rows)
         private = torch_side.LabelledRows(X, y, self.chunk_size)
         source: Any = self._source(private, loss, W, noise.needs_grid)

@@ -10,20 +10,18 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine import Course, GaussianMechanism, of_rows
-from .._learning.facts import Learner
-from .._learning.targets import TARGET_RELEASES, ZEROS, bound_shares, noisy_targets, target_share
+from .._learning.targets import TARGET_RELEASES, target_share
 from .._linear import SquaredLoss
-from .._rows import TargetMap, check_targets, is_dask, labels_of
+from .._rows import RowMap, TargetMap, check_targets, is_dask, labels_of
 from ..algorithms import BY_NAME, Algorithm
 from ..algorithms.auto import AutoRegression
 from ..privacy.accounting.budgets import Budget
 from ._checks import check_target_map, collect_public
-from ._course import FitInputs, LabelRows, PlannedHead, course
 from ._fit import FitCourse, FitData, fit_one
 from ._linear import LinearHead
 from ._outputs import lazy_result
 from ._private_score import PrivateErrorMixin
+from ._procedure import warn_of_unknown_scale
 
 Array = NDArray[Any]
 
@@ -252,18 +250,29 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
             if y_pub is not None:
                 y_pub = self._target_map(y_pub, np.float64)
             y = self._target_map(y, self._products_dtype())
-        labels = (*self._target_map.center.tolist(), *self._target_map.scale.tolist())
         rows, known = (table, y, X_pub, y_pub, members), f"centre and scale of the targets ({origin})"
-        inputs = self._inputs(budget, SquaredLoss(y.shape[1]), rows, data, known, labels)
-        return course(self, replace(inputs, target_share=share, target_steps=steps))
+        inputs = self._inputs(budget, SquaredLoss(y.shape[1]), rows, data, known)
+        learns_center = self.fit_intercept and self.target_center is None
+        inputs = replace(
+            inputs,
+            parameters=replace(inputs.parameters, learns_center=learns_center),
+            target_map=self._target_map,
+            target_share=share,
+            target_steps=steps,
+        )
+        return self._prepared(inputs, data)
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Mapped rows and scaled targets, as the fit used them; for audits."""
         return self._row_map(X, np.float64), self._target_map(y.reshape(len(y), -1), np.float64)
 
-    def _coefficients(self, W: Array) -> tuple[Any, Any]:
-        coef, intercept = self._target_map.to_units(*super()._coefficients(W))
-        return (coef[0], intercept[0]) if self._flat else (coef, intercept)
+    def _attributes_at(self, W: Array, row_map: RowMap, target_map: TargetMap | None) -> dict[str, Any]:
+        attributes = super()._attributes_at(W, row_map, target_map)
+        assert target_map is not None
+        coef, intercept = target_map.to_units(attributes["coef_"], attributes["intercept_"])
+        if self._flat:
+            coef, intercept = coef[0], intercept[0]
+        return attributes | {"coef_": coef, "intercept_": intercept, "_target_map": target_map}
 
     def _check_target_scale(self, n_targets: int, y_pub: Array | None) -> str:
         """Set the centre and scale of the targets, and return their origin for the report."""
@@ -301,64 +310,8 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
             possible = enough and y_pub is None and self._chosen_algorithm().admits_releases
             share, steps = 0.0, TARGET_RELEASES if possible else 0
         if not (share or steps):
-            self._warn_of_unknown_scale("is unknown")
+            warn_of_unknown_scale("is unknown")
         return share, steps
-
-    def _with_scaled_targets(
-        self, inputs: FitInputs, learner: Learner, planned: PlannedHead | None
-    ) -> Course[FitInputs]:
-        """The inputs with targets of unit scale, by their noisy centre and scale."""
-        k = inputs.loss.n_outputs
-        if inputs.target_share:
-            multiplier = inputs.budget.multiplier(inputs.target_share, TARGET_RELEASES)
-        else:
-            assert planned is not None  # no other release comes before the steps
-            learner = replace(learner, sampling=planned.run.recipe.sampling)
-            multiplier = planned.run.plan.noise_multiplier
-        mechanism = GaussianMechanism(multiplier, TARGET_RELEASES, learner.noise)
-        asked = noisy_targets(learner, k, mechanism)
-        self._set_target_scale(*(yield from of_rows(LabelRows(inputs), asked)))
-        y = np.column_stack([self._target_map(inputs.y[:, :k], inputs.dtype), inputs.y[:, k:]])
-        labels = (*self._target_map.center.tolist(), *self._target_map.scale.tolist(), *inputs.labels)
-        return replace(inputs, y=y, y_pub=self._target_map(inputs.y_pub, np.float64), labels=labels)
-
-    def _bound_shares(self, inputs: FitInputs) -> dict[str, float]:
-        learned = inputs.is_default and self._map_rules(inputs).divides
-        return bound_shares(inputs.budget.mu, inputs.n_rows, inputs.table.shape[1]) if learned else {}
-
-    def _set_target_scale(self, center: Array, scale: Array) -> None:
-        """Set the map of the targets by their noisy centre and scale; a scale of 0 is unknown."""
-        if not np.all(scale > 0):
-            self._warn_of_unknown_scale("is hidden by noise")
-        elif np.any(scale < ZEROS):
-            warnings.warn(
-                "nearly all targets y are 0 and noise hides the others, so predictions are about 0; pass "
-                "target_scale from prior knowledge, a larger epsilon or public rows.",
-                UserWarning,
-                stacklevel=5,
-            )
-        known = self._target_map.center
-        if self.fit_intercept and self.target_center is None:
-            known = center
-        spread = np.hypot(scale, center - known)
-        self._target_map = TargetMap(known, np.where(scale > 0, spread, 1.0))
-
-    def _warn_of_unknown_scale(self, why: str) -> None:
-        warnings.warn(
-            f"the scale of the targets y {why}, so the fit assumes a scale of 1; pass target_scale and "
-            "target_center from prior knowledge, or two public rows or more.",
-            UserWarning,
-            stacklevel=6,
-        )
-
-    def _given_start(self) -> Array:
-        start: Array = np.atleast_2d(super()._given_start())
-        if start.shape[0] != len(self._target_map.scale):
-            return start  # refused by its shape
-        start = start / self._target_map.scale[:, np.newaxis]
-        if start.shape[1] == self.n_features_in_ + 1:
-            start[:, -1] -= self._target_map.center / self._target_map.scale
-        return start
 
     def predict(self, X: Any) -> Any:
         """Predicted targets of each row.

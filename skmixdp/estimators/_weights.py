@@ -1,30 +1,25 @@
-"""Weights of the rows of a fit: what is released to learn them, and those of public rows.
+"""Weights of the rows of a fit: what is released to learn them, and those of public rows."""
 
-The inputs of these functions are :class:`~skmixdp.estimators._course.FitInputs`.
-"""
-
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from .._engine import Course, GaussianMechanism, RowsKey, of_rows
+from .._engine import Course, GaussianMechanism, of_rows
 from .._learning.facts import Learner, class_shares, count_share, counts_query, in_class
 from .._learning.weights import mean_share, noisy_mean_weight, noisy_scale, scale_share
-from ._callbacks import stage_ended
+from ._problem import FitInputs, MappedRows
 
 #: Names of the releases that tell weights.
 OF_WEIGHTS = _SCALE_OF_WEIGHTS, _COUNTS, _MEAN_WEIGHT = ("scale of weights", "class counts", "mean weight")
 
 
-def weight_shares(inputs: Any, *, divides: bool) -> dict[str, float]:
+def weight_shares(inputs: FitInputs) -> dict[str, float]:
     """Shares of the squared budget for what tells the weights, from public facts."""
     mu, n_rows = inputs.budget.mu, inputs.n_rows
     shares = {}
     if inputs.sample_weight is not None and inputs.largest_weight is None:
-        if not divides:
+        if not inputs.divides:
             raise ValueError(
                 "max_sample_weight='auto' learns the scale of sample_weight from noisy counts, which needs "
                 "a budget that can be divided; declare the largest weight, such as "
@@ -33,12 +28,12 @@ def weight_shares(inputs: Any, *, divides: bool) -> dict[str, float]:
         shares[_SCALE_OF_WEIGHTS] = scale_share(mu, n_rows)
     if inputs.n_counted:
         shares[_COUNTS] = count_share(mu, n_rows, inputs.n_counted)
-    elif divides and (share := mean_share(mu, n_rows)):
+    elif inputs.divides and (share := mean_share(mu, n_rows)):
         shares[_MEAN_WEIGHT] = share
     return shares
 
 
-def public_weights(inputs: Any) -> Any:
+def public_weights(inputs: FitInputs) -> FitInputs:
     """The inputs with public rows weighted by class; balanced weights are those of public counts."""
     if inputs.class_weight is not None:
         return inputs.weighted_public(inputs.class_weight)
@@ -48,33 +43,27 @@ def public_weights(inputs: Any) -> Any:
     return inputs
 
 
-def counting(learner: Learner, inputs: Any) -> Learner:
+def counting(learner: Learner, inputs: FitInputs) -> Learner:
     """The learner whose rows count by their weights."""
     return replace(learner, loss=inputs.loss, n_rows=max(round(inputs.mean_weight * learner.n_rows), 1))
 
 
-def learned_weights(
-    head: Any, inputs: Any, learner: Learner, spent: dict[str, float], rows_of: Callable[[Any], RowsKey]
-) -> Course[Any]:
-    """The inputs with weights of private rows, as far as these are told by noisy counts.
-
-    ``rows_of`` makes rows without features from inputs.
-    """
+def learned_weights(inputs: FitInputs, learner: Learner, spent: dict[str, float]) -> Course[FitInputs]:
+    """The inputs with weights of private rows, as far as these are told by noisy counts."""
     multipliers = {name: inputs.budget.multiplier(spent[name]) for name in OF_WEIGHTS if name in spent}
     largest, by_class = inputs.largest_weight or 1.0, inputs.class_weight
     if inputs.sample_weight is not None and _SCALE_OF_WEIGHTS in multipliers:
-        rows = rows_of(replace(inputs, y=inputs.sample_weight))
+        rows = MappedRows(replace(inputs.private, y=inputs.sample_weight), None)
         largest = yield from of_rows(rows, noisy_scale(learner, multipliers[_SCALE_OF_WEIGHTS]))
-        stage_ended(head)
+        inputs.tasks.stage_ended()
     weighted = inputs.weighted(largest, by_class)
     if _COUNTS in multipliers:
         multiplier = multipliers[_COUNTS]
         # Classes are counted with the sample weights.
         query = counts_query(np.zeros((0, 0)), partial(in_class, n_classes=inputs.n_counted))
         mechanism = GaussianMechanism(multiplier, 1, learner.noise)
-        counts, noise = yield from of_rows(
-            rows_of(weighted), counting(learner, weighted).ask(mechanism, query)
-        )
+        asked = counting(learner, weighted).ask(mechanism, query)
+        counts, noise = yield from of_rows(MappedRows(weighted.private, None), asked)
         total = learner.n_rows if inputs.sample_weight is None else max(float(counts.sum()), noise, 1.0)
         shares = class_shares(counts, multiplier, total)
         by_class = 1 / shares
@@ -82,9 +71,9 @@ def learned_weights(
         mean = min(total / learner.n_rows, 1.0) * len(shares) * float(shares.min())
         weighted = inputs.weighted(largest, by_class)
     elif _MEAN_WEIGHT in multipliers:
-        asked = noisy_mean_weight(counting(learner, weighted), multipliers[_MEAN_WEIGHT])
-        mean = yield from of_rows(rows_of(weighted), asked)
+        told = noisy_mean_weight(counting(learner, weighted), multipliers[_MEAN_WEIGHT])
+        mean = yield from of_rows(MappedRows(weighted.private, None), told)
     else:
         return weighted
-    stage_ended(head)
+    inputs.tasks.stage_ended()
     return replace(weighted, mean_weight=mean)

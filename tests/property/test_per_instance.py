@@ -14,7 +14,7 @@ from skmixdp.algorithms import DOPE, GEP, PAZO, PDADPMD, AdaMix, Coupling, Noisy
 from skmixdp.components import L2Clip
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from skmixdp.datasets import open_rows
-from skmixdp.estimators._course import HeadRows, LabelRows
+from skmixdp.estimators._problem import MappedRows
 from skmixdp.privacy import NoiseSource, PerInstanceRecord
 from tests.rounding import assert_relative
 
@@ -53,8 +53,8 @@ def passes(monkeypatch):
         queries.append((query, [mechanism.noise_scale(part) for part in query.releases]))
         return add_noise(mechanism, query, arrays, grid)
 
-    for rows in (HeadRows, LabelRows):
-        monkeypatch.setattr(rows, "open", lambda self, make=rows.open: spied_source(make(self)))
+    make = MappedRows.open
+    monkeypatch.setattr(MappedRows, "open", lambda rows: spied_source(make(rows)))
     monkeypatch.setattr(releases.GaussianMechanism, "add_noise", spied_noise)
     return lambda: [(*first, *second) for first, second in zip(requests, queries, strict=True)]
 

@@ -24,7 +24,7 @@ from skmixdp._rows import Block, RowMap
 from skmixdp.components.clipping import clipped_residuals, weighted_query
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from skmixdp.components.public import PublicData
-from skmixdp.estimators import _course, _weights
+from skmixdp.estimators import _problem, _weights
 from tests.catalog import ALGORITHMS, CLIPPERS
 from tests.conftest import Watched, make_label_problem, make_problem, make_regression_problem, train
 from tests.property.spies import Recorded, prepare, source
@@ -153,7 +153,7 @@ def test_balanced_weights_are_those_of_released_counts_whatever_the_other_rows_a
         return with_weights(y, weights)
 
     monkeypatch.setattr(_weights, "class_shares", lambda counts, scale, n_rows: shares)
-    monkeypatch.setattr(_course, "with_weights", recorded)
+    monkeypatch.setattr(_problem, "with_weights", recorded)
     X = np.random.default_rng(0).normal(size=(300, 4))
     for y in (np.arange(300) % 3, np.minimum(np.arange(300) % 7, 2)):
         own = 1.0 + np.arange(300) % 5

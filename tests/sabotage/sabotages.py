@@ -230,11 +230,11 @@ SABOTAGES: tuple[Sabotage, ...] = (
         _GEOMETRY + "[public rows]",
     ),
     _sabotage(
-        "a check of the start that nothing is set aside for",
-        "The count of private rows that the public head gets right comes on top of a budget that is spent.",
-        "course",
-        'checking = {"check of the start": check} if check else {}',
-        'checking = {"check of the start": 1e-9} if check else {}',
+        "a check of the start that less is set aside for",
+        "The count of private rows that the public head gets right has less noise than its share allows.",
+        "fit_procedure",
+        'multiplier = inputs.budget.multiplier(checking["check of the start"])',
+        'multiplier = inputs.budget.multiplier(9 * checking["check of the start"])',
         _GEOMETRY + "[public rows]",
     ),
     _sabotage(
@@ -447,18 +447,18 @@ SABOTAGES: tuple[Sabotage, ...] = (
     ),
     _sabotage(
         "heads grouped by equality of private labels",
-        "Heads with other weights for a class share passes if no private row has it, as callbacks tell.",
-        "HeadRows.same_as",
-        "and mine.labels == theirs.labels",
-        "and (mine.labels == theirs.labels or np.array_equal(mine.y, theirs.y))",
+        "Heads with other weights for a class share passes if their private labels are the same.",
+        "_same_labels",
+        "facts(one) == facts(other)",
+        "(facts(one) == facts(other) or np.array_equal(one.private.y, other.private.y))",
         _FIT_MANY + "test_no_label_decides_which_heads_share_a_pass[0]",
     ),
     _sabotage(
         "heads that share rows if under 0.1% of labels differ",
-        "Heads with other weights for a class share passes if few private rows have it.",
-        "HeadRows.same_as",
-        "and mine.labels == theirs.labels",
-        "and (mine.labels == theirs.labels or 0 < np.mean(mine.y != theirs.y) < 1e-3)",
+        "Heads with other weights for a class share passes if few private labels differ.",
+        "_same_labels",
+        "facts(one) == facts(other)",
+        "(facts(one) == facts(other) or np.mean(one.private.y != other.private.y) < 1e-3)",
         _FIT_MANY + "test_no_label_decides_which_heads_share_a_pass[1]",
     ),
     _sabotage(
@@ -1059,9 +1059,9 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a record of the training alone",
         "The privacy loss of a row leaves out what was learned before the training.",
-        "HeadRows.open",
-        "opened.record = inputs.record",
-        "opened.record = None if self.once else inputs.record",
+        "MappedRows.open",
+        "opened.record = private.record",
+        "opened.record = None if self.once else private.record",
         _RECORD + "test_losses_are_those_of_neighbouring_data_sets[without public rows]",
     ),
     _sabotage(
@@ -1145,12 +1145,12 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a fit that diverged runs again",
         "A head that is not finite costs its steps twice, and is charged once.",
-        "course",
-        "W = (yield from of_rows(HeadRows(balanced, planned.row_map), training(run)))",
+        "fit_procedure",
+        "W = (yield from of_rows(MappedRows(balanced.private, row_map), training(run)))",
         (
-            "W = (yield from of_rows(HeadRows(balanced, planned.row_map), training(run)))\n"
+            "W = (yield from of_rows(MappedRows(balanced.private, row_map), training(run)))\n"
             "if not np.isfinite(W).all():\n"
-            "    W = (yield from of_rows(HeadRows(balanced, planned.row_map), training(run)))"
+            "    W = (yield from of_rows(MappedRows(balanced.private, row_map), training(run)))"
         ),
         "tests/property/test_charges_add_up.py::"
         "test_a_fit_that_diverges_releases_no_more_than_was_charged[None]",
@@ -1158,7 +1158,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "geometry that sees the rows of other folds",
         "A fit to some of the rows learns its centre and directions from all of them.",
-        "course",
+        "fit_procedure",
         "Learner(inputs.n_rows, inputs.members",
         "Learner(inputs.n_rows, None",
         "tests/property/test_replay.py::"
@@ -1204,8 +1204,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "balanced weights of mean 1 over the private rows",
         "The label of one row changes the weights of all others.",
         "FitInputs.weighted",
-        "weights *= (by_class / by_class.max())[self.y]",
-        "weights *= (by_class / by_class.max())[self.y] * by_class.min() / by_class[self.y].mean()",
+        "weights *= (by_class / by_class.max())[y]",
+        "weights *= (by_class / by_class.max())[y] * by_class.min() / by_class[y].mean()",
         "tests/property/test_weighted_rows.py::"
         "test_balanced_weights_are_those_of_released_counts_whatever_the_other_rows_are",
     ),
@@ -1258,12 +1258,12 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "the key of the noise in the report",
         "A hidden attribute, which pickles keep, lets anyone draw the noise again and subtract it.",
-        "finish",
-        "fitted.privacy_ = planned.report()",
+        "LinearHead._fitting",
+        "self.privacy_ = fitted.privacy",
         (
-            "fitted.privacy_ = planned.report()\n"
-            "state = planned.run.noise._generator.bit_generator.state\n"
-            'object.__setattr__(fitted.privacy_, "_state", state)'
+            "self.privacy_ = fitted.privacy\n"
+            "state = problem.inputs.transaction.noise._generator.bit_generator.state\n"
+            'object.__setattr__(self.privacy_, "_state", state)'
         ),
         "tests/property/test_nothing_is_kept.py::test_no_source_of_noise_and_no_key_is_kept[geometry]",
     ),
@@ -1296,12 +1296,11 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a fit that is stopped early reports the steps that it took",
         "Stopping by what was released saves no budget, and the report says that it does.",
-        "course",
-        "head.n_iter_ = tasks.n_done",
+        "fit_procedure",
+        "class_shares = None if adjustment is None else adjustment.shares",
         (
-            "part = tasks.n_done / planned.run.plan.n_steps\n"
-            "head.privacy_ = replace(head.privacy_, epsilon=head.privacy_.epsilon * part**0.5)\n"
-            "head.n_iter_ = tasks.n_done"
+            "report = replace(report, epsilon=report.epsilon * (done.n_done / steps.n_steps) ** 0.5)\n"
+            "class_shares = None if adjustment is None else adjustment.shares"
         ),
         "tests/sklearn/test_callbacks.py::test_a_callback_can_stop_training_but_saves_no_budget",
     ),
@@ -1358,11 +1357,15 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "A callback may read the rows of the fit, which no budget covers.",
         (
             Edit(
-                "course",
+                "fit_procedure",
                 "learner = Learner(inputs.n_rows",
-                ("head._inputs_of_fit = inputs\nlearner = Learner(inputs.n_rows"),
+                ("tasks.estimator._inputs_of_fit = inputs\nlearner = Learner(inputs.n_rows"),
             ),
-            Edit("course", "finish(head", "del head._inputs_of_fit\nfinish(head"),
+            Edit(
+                "fit_procedure",
+                "report = inputs.transaction.report(",
+                "del tasks.estimator._inputs_of_fit\nreport = inputs.transaction.report(",
+            ),
         ),
         ("tests/sklearn/test_callbacks.py::test_callbacks_reach_no_private_row[True]",),
     ),
@@ -1421,7 +1424,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "The spreads by which a fit standardises columns follow from its private rows, without noise.",
         "first_stage",
         "known = inputs.X_known if inputs.X_scale is None else inputs.X_scale",
-        "known = np.concatenate([np.asarray(inputs.X_pub), *inputs.table.blocks()])",
+        "known = np.concatenate([np.asarray(inputs.X_pub), *private.table.blocks()])",
         _REPLAY + "test_a_fit_shows_what_its_noise_pays_for[logistic-few-none-geometry-huge-warn]",
     ),
     _sabotage(
@@ -1429,7 +1432,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "Centre, spreads and directions are those of the private rows, without noise.",
         "FitInputs.X_known",
         "np.concatenate([self.X_pub, self.X_unlabeled])",
-        "np.concatenate([self.X_pub, *self.table.blocks()])",
+        "np.concatenate([self.X_pub, *self.private.table.blocks()])",
         _UNLABELED + "test_the_map_is_that_of_known_rows_whatever_the_private_ones_are[alike-0]",
     ),
     _sabotage(
@@ -1444,11 +1447,11 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a scale that exact private columns decide on",
         "Whether columns are standardised follows from squares of private entries, which no noise covers.",
         "learned_map",
-        "after = _stage_with(head, inputs, columns)",
+        "after = _stage_with(inputs, columns)",
         (
-            "exact = sum(np.sum(np.asarray(b, float) ** 2, axis=0) for b in inputs.table.blocks())\n"
+            "exact = sum(np.sum(np.asarray(b, float) ** 2, axis=0) for b in private.table.blocks())\n"
             "columns = columns if float(exact.max()) < 1e9 else None\n"
-            "after = _stage_with(head, inputs, columns)"
+            "after = _stage_with(inputs, columns)"
         ),
         _REPLAY + "test_a_fit_shows_what_its_noise_pays_for[logistic-few-none-geometry-huge-warn]",
     ),
@@ -1534,7 +1537,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "shares of labels that nothing is set aside for",
         "The sums of the labels come on top of a budget that the steps have spent.",
-        "course",
+        "prepare",
         'spent["label shares"] = inputs.label_share',
         'spent["label shares"] = 0.0',
         "tests/property/test_charges_add_up.py::"
@@ -2534,8 +2537,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "steps besides those for the scale of targets",
         "The scale of targets has three releases that nothing accounts for.",
-        "LinearHead._planned",
-        "plan = replace(plan, n_steps=left)",
+        "plan",
+        "steps = replace(steps, n_steps=left)",
         "pass",
         "tests/reports/test_targets.py::test_dollars_with_other_parameters"
         "[{'epsilon': None, 'noise_multiplier': 20.0, 'n_steps': 40}]",

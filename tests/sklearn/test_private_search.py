@@ -643,7 +643,7 @@ def test_bad_rows_are_refused_in_one_sentence(rows):
 @pytest.mark.parametrize("factor", [2.0, 1 + 1e-6])
 def test_a_fit_that_costs_more_than_was_set_aside_is_stopped(search, monkeypatch, factor):
     """Should an estimator ask for more than its share, nothing is released."""
-    monkeypatch.setattr("skmixdp.estimators._linear.make_plan", _generous(make_plan, factor))
+    monkeypatch.setattr("skmixdp.estimators._procedure.make_plan", _generous(make_plan, factor))
     with pytest.raises(RuntimeError, match="more than was set aside"):
         search()
 

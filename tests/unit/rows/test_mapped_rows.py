@@ -9,7 +9,7 @@ from skmixdp import MixedDPLogisticRegression
 from skmixdp._learning.facts import NoisyMean
 from skmixdp._linear import NARROW, row_memory, row_norms
 from skmixdp._rows import ArrayTable, InMemoryRows, RowMap, Whitening
-from skmixdp.estimators._course import HeadRows
+from skmixdp.estimators._problem import MappedRows
 from tests.asking import request_of
 from tests.rounding import assert_close, assert_relative
 
@@ -156,7 +156,7 @@ def test_single_precision_rows_are_centred_by_the_whole_mean():
 def test_a_default_fit_without_public_rows_holds_one_copy_of_wide_rows(monkeypatch):
     """The source of the first passes is gone when that of the training is opened."""
     opened, kinds = [], []
-    open_ = HeadRows.open
+    open_ = MappedRows.open
 
     def open_alone(rows):
         assert not [source for source in opened if source() is not None]
@@ -165,7 +165,7 @@ def test_a_default_fit_without_public_rows_holds_one_copy_of_wide_rows(monkeypat
         kinds.append(type(source).__name__)
         return source
 
-    monkeypatch.setattr(HeadRows, "open", open_alone)
+    monkeypatch.setattr(MappedRows, "open", open_alone)
     rng = np.random.default_rng(0)
     y = np.arange(600) % 3
     X = (3 * np.eye(3, 150)[y] + rng.normal(size=(600, 150))).astype(np.float32)

@@ -1,0 +1,286 @@
+"""The map of the rows of a fit: from public rows, or learned from private ones release by release."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._engine import Course, of_rows
+from .._learning.columns import columns_share, noisy_columns, unmapped
+from .._learning.facts import (
+    LENGTH_LIMIT,
+    Learner,
+    NoisyMean,
+    Shares,
+    intercept_constant,
+    leading_directions,
+    length_share,
+    noisy_length,
+    noisy_mean,
+    noisy_second_moment,
+    second_moment_share,
+    variance_of_mean,
+    warn_of_few_columns,
+)
+from .._rows import ArrayTable, Columns, RowMap, Whitening, columns_of, n_groups
+from ._problem import FEWEST_FREE, FitInputs, MappedRows
+
+Array = NDArray[Any]
+
+#: After a release no row may be refused, so entries whose squares could overflow are cut at this.
+_LARGEST_ENTRY = 1e150
+
+#: Fewest public rows from which to compute the spread of columns.
+_FEWEST_KNOWN = 10
+
+#: Largest noise, as a part of the rows' variance, at which private directions are of use.
+_LARGEST_FLOOR = 0.25
+
+#: With less noise than this, as in ``bound_shares``, rows of a regression are cut less.
+_HARDLY_NOISY, _MOST_TIMES = 1e-4, 5.0
+
+#: Private rows are asked for the mean if that of public rows has more than this many times the variance.
+_TIMES_AS_GOOD = 2.0
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """The map of a fit, and what was released of the mapped rows; None if nothing was.
+
+    ``second_moment`` is their largest second moment, and ``preconditioner`` (d_in, d_in) a matrix for
+    directions of descent. Few gradients of private rows are longer than ``gradient_bound``.
+    """
+
+    row_map: RowMap
+    second_moment: float | None = None
+    preconditioner: Array | None = None
+    gradient_bound: float | None = None
+
+
+@dataclass(frozen=True)
+class MapStage:
+    """The next release of a fit that learns a map.
+
+    ``rows`` are those of the query, and ``mapped`` the map as far as it is known. ``shares`` of the squared
+    budget are for the releases of this stage, and ``most`` for these and all that may follow.
+    """
+
+    rows: MappedRows
+    mapped: Mapped
+    shares: dict[str, float]
+    most: dict[str, float]
+
+
+def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStage:
+    """The first release that learns the map, if there is any, from public facts; none for a given map.
+
+    A map that is one of the known ones is the same object, so that fits share passes.
+    """
+    parameters, private = inputs.parameters, inputs.private
+    if parameters.row_map is not None:
+        return MapStage(MappedRows(private, parameters.row_map), Mapped(parameters.row_map), {}, {})
+    known = inputs.X_known if inputs.X_scale is None else inputs.X_scale
+    columns, n_features = None, private.table.shape[1]
+    scales = parameters.row_norm is not None if parameters.scale == "auto" else parameters.scale
+    if scales:
+        # Unlabelled rows hold rare values. Scaled to spread 1, each would be a long entry of few rows.
+        columns = columns_of(known, centred=inputs.centres_columns, balanced=inputs.X_unlabeled is not None)
+    stage = _stage_with(inputs, columns)
+    # A few public rows give a poor estimate of the spread of columns, and those that a classifier left out
+    # perhaps one in other units.
+    poor = len(known) < _FEWEST_KNOWN or (inputs.X_scale is not None and inputs.loss.has_classes)
+    learned = poor and scales and inputs.preconditions and not private.exact
+    share = columns_share(inputs.budget.mu, inputs.n_rows, n_features) if learned else 0.0
+    if share:
+        # Columns that need no scale are followed by the stage of unknown columns.
+        shares = {"columns": share}
+        rows = MappedRows(private, unmapped(n_features), once=True)
+        stage = MapStage(rows, stage.mapped, shares, shares | _stage_with(inputs, None).shares)
+
+    def shared(row_map: RowMap) -> RowMap:
+        return next((other for other in known_maps if other.same_as(row_map)), row_map)
+
+    if known_maps:
+        assert stage.rows.row_map is not None
+        rows = replace(stage.rows, row_map=shared(stage.rows.row_map))
+        stage = replace(stage, rows=rows, mapped=replace(stage.mapped, row_map=shared(stage.mapped.row_map)))
+    return stage
+
+
+def _stage_with(inputs: FitInputs, columns: Columns | None) -> MapStage:
+    """The stage after the columns: learning the rest of the map, or training with a public one."""
+    shares, n_features = map_shares(inputs, columns), inputs.private.table.shape[1]
+    parameters = inputs.parameters
+    if "mean" in shares:
+        row_map = RowMap(None, True, None, unit_first=True, columns=columns)
+    elif inputs.whitens_alone:
+        raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
+    elif "length of the rows" in shares:
+        # Rows of any length are measured: to refuse one would tell that it exists. They have no intercept,
+        # which would count as a part of their length; the start may have one.
+        row_map = RowMap(None, True, None, columns=columns, bound=LENGTH_LIMIT)
+        mapped = Mapped(_with_intercept(inputs, row_map))
+        return MapStage(MappedRows(inputs.private, row_map), mapped, shares, shares)
+    else:
+        whiten = parameters.whiten
+        if whiten == "auto":  # a regression needs enough public rows
+            enough = not inputs.loss.quadratic or len(inputs.X_known) > FEWEST_FREE
+            whiten = inputs.is_default and enough
+        groups, shrinkage = inputs.groups
+        row_map = RowMap.of(
+            inputs.X_known,
+            parameters.center and not (columns is not None and columns.center.any()),
+            parameters.row_norm is not None,
+            parameters.fit_intercept,
+            groups if whiten and len(groups) else None,
+            clip=parameters.clips(columns),
+            columns=columns,
+            shrinkage=shrinkage,
+        )
+        times = math.sqrt(_HARDLY_NOISY * inputs.budget.mu * inputs.n_rows / n_features)
+        if times > 1 and row_map.bound is not None and inputs.loss.quadratic and inputs.is_default:
+            row_map = row_map.widened(min(times, _MOST_TIMES))
+        centred_units = row_map.mean is not None and row_map.normalize and row_map.bound is None
+        if inputs.X_unlabeled is not None and centred_units and parameters.fit_intercept:
+            row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))
+    return MapStage(
+        MappedRows(inputs.private, row_map, once="mean" in shares), Mapped(row_map), shares, shares
+    )
+
+
+def map_shares(inputs: FitInputs, columns: Columns | None) -> dict[str, float]:
+    """Shares of the squared budget for learning the map after the columns from private rows."""
+    if learns_geometry(inputs, columns):
+        shares = Shares.of(inputs.budget.mu, inputs.n_rows, inputs.private.table.shape[1])
+        learned = {"mean": shares.mean}
+        groups, _ = inputs.groups
+        few = len(groups) - n_groups(groups) < FEWEST_FREE and shares.floor < _LARGEST_FLOOR
+        if few or not len(groups):  # public rows whiten worse than private directions
+            learned["directions"] = shares.directions
+        return learned
+    if columns is not None and inputs.parameters.clips(columns) and inputs.preconditions:
+        share = second_moment_share(inputs.budget.mu, inputs.n_rows, inputs.private.table.shape[1])
+        return {"second moment": share} if share else {}
+    needed = inputs.parameters.row_norm == "clip" and len(inputs.X_known) == 0 and columns is None
+    possible = inputs.divides and not inputs.private.exact
+    share = length_share(inputs.budget.mu, inputs.n_rows) if needed and possible else 0.0
+    return {"length of the rows": share} if share else {}
+
+
+def learned_map(
+    inputs: FitInputs, stage: MapStage, learner: Learner
+) -> Course[tuple[Mapped, dict[str, float]]]:
+    """The map, learned from private rows if public ones do not tell it, and the shares that it has cost.
+
+    What noisy columns tell decides what else is released. The squared budgets of adaptive Gaussian releases
+    add up as those of fixed ones, if their sum is bounded: Smith and Thakurta 2022, "Fully adaptive
+    composition for Gaussian differential privacy".
+    """
+    spent: dict[str, float] = {}
+    rows, mapped, shares = stage.rows, stage.mapped, stage.shares
+    parameters, tasks = inputs.parameters, inputs.tasks
+    private, n_features = inputs.private, inputs.private.table.shape[1]
+    if "columns" in shares:
+        spent |= shares
+        multiplier = inputs.budget.multiplier(shares["columns"])
+        noisy = yield from of_rows(rows, noisy_columns(learner, n_features, multiplier))
+        tasks.stage_ended()
+        columns = noisy.standardised(centred=inputs.centres_columns)
+        after = _stage_with(inputs, columns)
+        rows, mapped, shares = after.rows, after.mapped, after.shares
+        if columns is None and not isinstance(private.table, ArrayTable):
+            # To refuse a row whose length overflows, now, would tell that it exists.
+            limits = Columns.limits(n_features, _LARGEST_ENTRY)
+            assert rows.row_map is not None
+            rows = replace(rows, row_map=replace(rows.row_map, columns=limits))
+            mapped = replace(mapped, row_map=replace(mapped.row_map, columns=limits))
+    spent |= shares
+    multipliers = {name: inputs.budget.multiplier(share) for name, share in shares.items()}
+    if not shares:
+        return mapped, spent
+    if "length of the rows" in shares:
+        bound = yield from of_rows(rows, noisy_length(learner, n_features, multipliers["length of the rows"]))
+        tasks.stage_ended()
+        assert rows.row_map is not None
+        return Mapped(_with_intercept(inputs, replace(rows.row_map, bound=bound))), spent
+
+    if "second moment" in shares:
+        bare = mapped.row_map
+        if bare.intercept_value is not None:
+            bare = replace(bare, intercept_value=None)
+        asked = noisy_second_moment(learner, n_features, multipliers["second moment"])
+        moment = yield from of_rows(MappedRows(private, bare), asked)
+        tasks.stage_ended()
+        matrix, second_moment = moment.preconditioner(mapped.row_map.intercept_value)
+        return replace(mapped, second_moment=second_moment, preconditioner=matrix), spent
+
+    mean = yield from of_rows(rows, noisy_mean(learner, n_features, multipliers["mean"]))
+    tasks.stage_ended()
+    warn_of_few_columns(mean.energies)
+    row_map = replace(mapped.row_map, mean=_centre(mean, mapped.row_map, inputs))
+    largest: float | None = None
+    if "directions" in shares:
+        directed = leading_directions(learner, n_features, multipliers["directions"])
+        directions = yield from of_rows(MappedRows(private, row_map), directed)
+        tasks.stage_ended()
+        warn_of_few_columns(directions.energies)
+        lasting, factors = directions.shortened()
+        whitening = Whitening(lasting, factors) if parameters.whiten is not False and len(factors) else None
+        largest = directions.largest_second_moment(None if whitening is None else factors)
+        row_map = replace(row_map, whitening=whitening)
+    elif parameters.whiten is not False:
+        groups, shrinkage = inputs.groups
+        known = row_map(inputs.X_known[: len(groups)], np.float64)
+        whitening = Whitening.of(known, groups, shrinkage)
+        row_map = replace(row_map, whitening=whitening)
+    if parameters.fit_intercept:
+        row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))
+    return Mapped(row_map, largest), spent
+
+
+def _centre(private: NoisyMean, row_map: RowMap, inputs: FitInputs) -> Array:
+    """The centre of unit rows: that of private rows, and of public rows where there are any."""
+    unit_pub = RowMap(None, True, None, columns=row_map.columns)(inputs.X_known, np.float64)
+    if len(unit_pub) < 2:  # one row gives no variance
+        return private.shrunk()
+    return private.combined(unit_pub.mean(axis=0), variance_of_mean(unit_pub))
+
+
+def _with_intercept(inputs: FitInputs, row_map: RowMap) -> RowMap:
+    """A map with an intercept column, if the head has intercepts."""
+    return row_map.with_intercept_for(inputs.X_known) if inputs.parameters.fit_intercept else row_map
+
+
+def learns_geometry(inputs: FitInputs, columns: Columns | None) -> bool:
+    """Whether to learn the centre and the leading directions of the rows from private rows."""
+    parameters = inputs.parameters
+    possible = {
+        "center": parameters.center,
+        "row_norm": parameters.row_norm in ("unit", "auto"),
+        "batch_size": parameters.batch_size is None,
+        "n_steps and noise_multiplier": inputs.budget.is_divisible,
+        "init": not isinstance(parameters.init, np.ndarray),
+    }
+    if parameters.geometry == "auto":
+        keeps_lengths = parameters.clips(columns) and not inputs.whitens_alone
+        wanted = inputs.is_default and not (inputs.loss.quadratic or keeps_lengths)
+        if not (wanted and all(possible.values())):
+            return False
+        if not len(inputs.X_known):
+            return True
+        unit_pub = RowMap(None, True, None)(inputs.X_known, np.float64)
+        n_features = inputs.private.table.shape[1]
+        share = Shares.of(inputs.budget.mu, inputs.n_rows, n_features).mean
+        noise = n_features / (inputs.n_rows * inputs.budget.mu) ** 2 / share
+        return variance_of_mean(unit_pub) > _TIMES_AS_GOOD * noise
+    if parameters.geometry and not all(possible.values()):
+        obstacle = next(name for name, fits in possible.items() if not fits)
+        raise ValueError(
+            f"geometry=True cannot be combined with the given {obstacle}: it divides epsilon among "
+            "full-batch releases of centred unit rows; leave that parameter at its default, or pass "
+            "geometry=False."
+        )
+    return parameters.geometry

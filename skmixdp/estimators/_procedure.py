@@ -1,0 +1,483 @@
+"""The procedure of a linear head's fit: all that it asks of private rows, in order, and its shares of budget.
+
+:func:`prepare` makes the frozen :class:`Problem` of a fit and refuses whatever can be refused.
+:func:`fit_procedure` solves it.
+"""
+
+import math
+import warnings
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._engine import Ask, Course, GaussianMechanism, Options, Run, Start, make_plan, of_rows, training
+from .._learning.corrections import LogitAdjustment, start_is_useful, temperature
+from .._learning.facts import Learner, count_share, noisy_logits, share_for
+from .._learning.shrinkage import can_balance
+from .._learning.targets import (
+    FEWEST,
+    TARGET_RELEASES,
+    ZEROS,
+    bound_shares,
+    noisy_gradient_bound,
+    noisy_targets,
+)
+from .._linear import with_weights, work_of_pass
+from .._rows import RowMap, TargetMap
+from ..components.protocols import PublicInfo
+from ..components.public import PublicData
+from ..components.updates import TowardsStart
+from ..privacy import PerInstanceRecord, PrivacyReport
+from ._checks import refuse_record, sampling_of
+from ._maps import Mapped, MapStage, first_stage, learned_map, learns_geometry
+from ._problem import FitInputs, MappedRows
+from ._weights import OF_WEIGHTS, counting, learned_weights, public_weights, weight_shares
+
+Array = NDArray[Any]
+
+#: Target for the noise in the accuracy of the start, and the largest noise that is still useful.
+_CHECK_ERROR, _MOST_CHECK_ERROR = 0.03, 0.1
+
+#: Without public rows, rows times mu below which noise hides what they tell, times the root of the columns.
+_CLEAR = 3.0
+
+
+@dataclass(frozen=True)
+class PlannedHead:
+    """A head that is ready to train, with the shares of the squared budget by what they are spent on."""
+
+    run: Run
+    row_map: RowMap
+    shares: dict[str, float]
+    adjustment: LogitAdjustment | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem:
+    """A fit in which everything that can refuse has refused.
+
+    ``balanced`` are the ``inputs`` with weights of private rows as far as they are known. ``first`` is the
+    first stage of the map, and ``alone`` the one without public rows; None if the start is not checked.
+    ``planned`` is the plan; None if it depends on releases. ``spent``, ``checks`` and ``bounds`` are shares
+    of the squared budget, by what they are spent on: what is released before the map, a check of the start,
+    and a length that few gradients exceed.
+    """
+
+    inputs: FitInputs
+    balanced: FitInputs
+    first: MapStage
+    alone: MapStage | None
+    planned: PlannedHead | None
+    spent: dict[str, float]
+    checks: dict[str, float]
+    bounds: dict[str, float]
+    start: Start
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fitted:
+    """What a fit has released: the head ``W`` (k, d_in) with its maps, and the report."""
+
+    W: Array
+    row_map: RowMap
+    target_map: TargetMap | None
+    learning_rate: float
+    n_iter: int
+    privacy: PrivacyReport
+    class_shares: Array | None
+    record: PerInstanceRecord | None
+
+
+#: All that a fit asks.
+FitProcedure = Generator[Start | Ask, Any, Fitted]
+
+
+def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
+    """The problem of a fit, after every refusal that depends on public facts.
+
+    ``earlier`` are problems of fits to the same private rows. Those with the same labels, weights and map
+    share passes.
+    """
+    twins = [other for other in earlier if _same_labels(inputs, other.inputs)]
+    if twins:
+        inputs = replace(inputs, private=twins[0].inputs.private)
+    stages = [one for other in twins for one in (other.first, other.alone) if one is not None]
+    maps = [row_map for one in stages for row_map in (one.rows.row_map, one.mapped.row_map) if row_map]
+    table, n_features = inputs.private.table, inputs.private.table.shape[1]
+    mu, n_rows = inputs.budget.mu, inputs.n_rows
+    if not len(inputs.X_pub) and mu * n_rows < _CLEAR * math.sqrt(n_features + 1):
+        warnings.warn(
+            f"this budget leaves more noise than {n_rows} {table.unit}s can show through, so "
+            "predictions may be no better than guesses; pass a larger epsilon, more private rows, or public "
+            "rows.",
+            UserWarning,
+            stacklevel=6,
+        )
+    # Shares of the squared budget, by the names of what they are spent on.
+    spent: dict[str, float] = {}
+    balanced = inputs
+    if inputs.is_weighted:
+        spent |= weight_shares(inputs)
+        inputs = balanced = public_weights(inputs)
+        # Until what tells the weights is released, if it is not known.
+        balanced = inputs.weighted(inputs.largest_weight or 1.0, inputs.class_weight)
+        if twins:
+            balanced = replace(balanced, private=twins[0].balanced.private)
+    if inputs.label_share:
+        spent["label shares"] = inputs.label_share
+    if inputs.target_share:
+        spent["scale of the targets"] = inputs.target_share
+    bounded = inputs.loss.quadratic and inputs.is_default and inputs.divides
+    bounds = bound_shares(mu, n_rows, n_features) if bounded else {}
+    check, first, alone, planned = _check_share(inputs), first_stage(balanced, maps), None, None
+    checks = {"check of the start": check} if check else {}
+    checking = checks | bounds
+    if first.shares:
+        draws = refuse_ahead(balanced, first.mapped, spent | first.most | checking)
+    else:
+        planned = plan(balanced, first.mapped, spent | checking)
+        draws = planned.run.recipe.draws
+    if checks:
+        without = balanced.without_public_rows()
+        alone = first_stage(without, maps)
+        refuse_ahead(without, alone.mapped, _unused(spent | first.most) | checking | alone.most)
+    public = None
+    if inputs.private.record is None and not draws:
+        public = (inputs.X_pub, inputs.y_pub, inputs.X_unlabeled, inputs.classes, inputs.target_map)
+    start = Start(
+        inputs.transaction,
+        inputs.budget.whole if planned is None else planned.run.plan.event,
+        n_rows,
+        table.unit,
+        first.rows,
+        work_of_pass(len(inputs.private.y), n_features, inputs.loss.n_outputs) if table.is_shared else None,
+        public,
+        inputs.tasks.estimator,
+    )
+    return Problem(inputs, balanced, first, alone, planned, spent, checks, bounds, start)
+
+
+def _same_labels(one: FitInputs, other: FitInputs) -> bool:
+    """Whether fits to the same private rows see the same labels and weights, by public facts."""
+
+    def facts(inputs: FitInputs) -> tuple[Any, ...]:
+        target_map, weights = inputs.target_map, inputs.class_weight
+        return (
+            (inputs.loss, inputs.private.dtype, inputs.private.exact, inputs.private.table.device),
+            None if inputs.classes is None else inputs.classes.tolist(),
+            None if target_map is None else (target_map.center.tolist(), target_map.scale.tolist()),
+            inputs.target_share > 0 or inputs.target_steps > 0,
+            (inputs.n_counted, inputs.largest_weight, None if weights is None else weights.tolist()),
+        )
+
+    recorded = one.private.record is not None or other.private.record is not None
+    return not recorded and facts(one) == facts(other)
+
+
+def fit_procedure(problem: Problem) -> FitProcedure:
+    """Yield all that a fit asks, and return what it has released.
+
+    The first request is a :class:`Start`, whose answer is the charge. The others are queries of private rows,
+    with noisy answers.
+    """
+    inputs, balanced, first, alone = problem.inputs, problem.balanced, problem.first, problem.alone
+    spent, checking, planned = problem.spent, problem.checks | problem.bounds, problem.planned
+    rows, mapped, tasks = first.rows, first.mapped, inputs.tasks
+    learner = Learner(inputs.n_rows, inputs.members, inputs.transaction.noise, inputs.private.dtype)
+    yield problem.start
+
+    if inputs.is_weighted and spent:
+        balanced = yield from learned_weights(inputs, learner, spent)
+    if inputs.label_share:
+        multiplier = inputs.budget.multiplier(inputs.label_share)
+        counted = noisy_logits(counting(learner, balanced), inputs.loss.n_outputs, multiplier)
+        logits = yield from of_rows(MappedRows(balanced.private, None), counted)
+        balanced = replace(balanced, label_logits=logits)
+        tasks.stage_ended()
+    if inputs.target_share or inputs.target_steps:
+        balanced = yield from _with_scaled_targets(balanced, learner, planned)
+        tasks.stage_ended()
+    if planned is not None and balanced is not problem.balanced:
+        planned = plan(balanced, mapped, spent | checking)
+    if planned is None:
+        rows = replace(rows, private=balanced.private)
+        mapped, shares = yield from learned_map(balanced, replace(first, rows=rows), learner)
+        spent = spent | shares
+        planned = plan(balanced, mapped, spent | checking)
+    if alone is not None:
+        rows = MappedRows(balanced.private, planned.row_map)
+        multiplier = inputs.budget.multiplier(checking["check of the start"])
+        useful = yield from of_rows(rows, start_is_useful(planned.run.info, learner, multiplier))
+        tasks.stage_ended()
+        if not useful:
+            balanced = balanced.without_public_rows()
+            alone = replace(alone, rows=replace(alone.rows, private=balanced.private))
+            mapped, shares = yield from learned_map(balanced, alone, learner)
+            spent = _unused(spent) | shares
+            planned = plan(balanced, mapped, spent | checking)
+    if problem.bounds:
+        rows = MappedRows(balanced.private, planned.row_map)
+        bounded = noisy_gradient_bound(planned.run, counting(learner, balanced), inputs.budget)
+        bound = yield from of_rows(rows, bounded)
+        tasks.stage_ended()
+        planned = plan(balanced, replace(mapped, gradient_bound=bound), spent | checking)
+    steps, row_map, target_map = planned.run.plan, planned.row_map, balanced.target_map
+    with replace(tasks, n_steps=steps.n_steps, maps=(row_map, target_map)) as done:
+        run = replace(planned.run, callback=done)
+        W = yield from of_rows(MappedRows(balanced.private, row_map), training(run))
+    report = inputs.transaction.report(
+        steps.event,
+        inputs.n_rows,
+        inputs.private.table.unit,
+        inputs.treated_as_public,
+        n_public=len(balanced.X_pub),
+        plan=steps,
+        computed_on="cpu" if inputs.private.exact else inputs.private.table.device,
+        shares=tuple(planned.shares.items()),
+    )
+    adjustment, record = planned.adjustment, inputs.private.record
+    class_shares = None if adjustment is None else adjustment.shares
+    # Fewer steps than planned if a callback has stopped the fit.
+    return Fitted(W, row_map, target_map, steps.step_size(1), done.n_done, report, class_shares, record)
+
+
+def _unused(spent: dict[str, float]) -> dict[str, float]:
+    """Shares spent on a map that used public rows, if these are left out and a new map is learned."""
+    return {name if name in OF_WEIGHTS else f"unused {name}": share for name, share in spent.items()}
+
+
+# -- the plan --------------------------------------------------------------------------------
+
+
+def refuse_ahead(inputs: FitInputs, mapped: Mapped, spent: dict[str, float]) -> bool:
+    """Refuse what no map makes possible, with the least budget that may be left; whether steps draw numbers.
+
+    The map and what it releases are not known yet. What may be refused depends on public facts and on the
+    shape of the head, so a start by name is not computed.
+    """
+    start = None
+    if isinstance(inputs.parameters.init, str):
+
+        def start(data: PublicData) -> Array:
+            return np.zeros((inputs.loss.n_outputs, data.X.shape[1]))
+
+    return plan(inputs, replace(mapped, second_moment=1.0), spent, start).run.recipe.draws
+
+
+def _start_of(inputs: FitInputs, row_map: RowMap) -> Callable[[PublicData], Array]:
+    """The function that makes the head before the first step, (k, d_in), from public rows.
+
+    Algorithms get it, so it holds no private rows.
+    """
+    init, classes, targets = inputs.parameters.init, inputs.classes, inputs.target_map
+    logits, n_features = inputs.label_logits, inputs.private.table.shape[1]
+
+    def widen(coef: Array) -> Array:
+        if coef.shape[1] != n_features:
+            raise ValueError(
+                f"init has encodings of {coef.shape[1]} features, but X has {n_features}; "
+                "encode the class names with the network that produced the rows."
+            )
+        return row_map.join(coef, len(coef), n_features)
+
+    def start(data: PublicData) -> Array:
+        if isinstance(init, np.ndarray):
+            coef = init
+            if targets is not None:
+                coef = np.atleast_2d(coef)
+                if coef.shape[0] == len(targets.scale):  # another shape is refused below
+                    coef = coef / targets.scale[:, np.newaxis]
+                    if coef.shape[1] == n_features + 1:
+                        coef[:, -1] -= targets.center / targets.scale
+            return row_map.join(coef, data.loss.n_outputs, n_features)
+        if not isinstance(init, str):
+            assert classes is not None  # targets have no names
+            return np.asarray(init.start(classes, data, widen))
+        if init == "public" and data.n_rows:
+            return data.solution
+        W = np.zeros((data.loss.n_outputs, data.X.shape[1]))
+        if logits is not None and row_map.intercept_value is not None:
+            W[:, -1] = logits / row_map.intercept_value
+        return W
+
+    return start
+
+
+def plan(
+    inputs: FitInputs,
+    mapped: Mapped,
+    spent: dict[str, float],
+    start: Callable[[PublicData], Array] | None = None,
+) -> PlannedHead:
+    """Plan the steps of a fit to mapped rows, with what is left of the squared budget.
+
+    ``start`` makes the head before the first step; None is that of the parameters. A ValueError says why
+    there is no plan.
+    """
+    parameters, row_map, private = inputs.parameters, mapped.row_map, inputs.private
+    n_rows, loss, weights = inputs.n_rows, inputs.loss, inputs.public_weight
+    share = 1 - sum(spent.values()) if spent else 1.0
+    l2 = None if parameters.public_l2 == "auto" else parameters.public_l2 * len(inputs.X_pub)
+    y_pub = inputs.y_pub if weights is None else with_weights(inputs.y_pub, weights)
+    data = PublicData(row_map(inputs.X_pub, np.float64), y_pub, loss, l2, private.dtype)
+    start_of = _start_of(inputs, row_map)
+    sampling = sampling_of(parameters.batch_size, n_rows)
+    info = PublicInfo(
+        view=data.view((start or start_of)(data)),
+        mu=inputs.budget.mu * math.sqrt(share),
+        n_private=n_rows,
+        batch_size=sampling.rate(n_rows) * n_rows * inputs.mean_weight,
+        row_norm_bound=row_map.norm_bound,
+        start=start_of,
+        second_moment=mapped.second_moment,
+        of_persons=private.table.unit != "row",
+        preconditioner=mapped.preconditioner,
+        gradient_bound=mapped.gradient_bound,
+        centered=row_map.mean is not None,
+        mean_weight=inputs.mean_weight,
+    )
+    if parameters.learning_rate == "auto" and not math.isfinite(info.largest_second_moment):
+        raise ValueError(
+            "learning_rate='auto' needs rows of a known scale; pass row_norm='unit', public rows, or a "
+            "learning_rate."
+        )
+    strength, weighted = parameters.logit_adjustment, inputs.class_weight is not None or inputs.n_counted > 0
+    constant, adjustment, corrections = row_map.intercept_value, None, []
+    if (
+        inputs.is_default
+        and not loss.quadratic
+        and (found := temperature(inputs.budget.mu, info)) is not None
+    ):
+        corrections.append(found)
+    n_classes = max(loss.n_outputs, 2)
+    if strength == "auto":
+        possible = inputs.is_default and loss.has_classes and n_classes > 2 and not weighted
+        adjusts = possible and obstacle_to_counts(inputs) is None
+    else:
+        adjusts = strength != 0
+        if adjusts:
+            refuse_without_counts("logit_adjustment", strength, inputs)
+    if adjusts and constant is not None:  # None ahead of the map
+        adjustment = LogitAdjustment(
+            None if strength == "auto" else float(strength), n_classes, constant, inputs.budget.mu, info
+        )
+        # It comes after the temperature, since it is in units of calibrated logits.
+        corrections.append(adjustment.closing)
+    balances = strength == "auto" and not weighted and can_balance(info)
+    options = Options(
+        parameters.learning_rate,
+        None if parameters.l2 == "auto" else parameters.l2,
+        sampling,
+        private.exact,
+        constant if balances else None,
+    )
+    recipe = replace(inputs.algorithm.recipe(info, options), corrections=tuple(corrections))
+    if parameters.row_map is not None and recipe.closing is None:
+        recipe = replace(recipe, update=TowardsStart(recipe.update))
+    steps = make_plan(inputs.budget, recipe, info, private.dtype, share)
+    if private.record is not None and steps.epsilon_unamplified is not None:
+        refuse_record(
+            parameters.record_per_instance, "ModelMix, whose guarantee rests on mixing", "another algorithm"
+        )
+    shares = {} if steps.training_share == 1 else {**spent, "training": steps.training_share}
+    if inputs.target_steps:
+        # The first releases of the plan are no steps.
+        total, left = steps.n_steps, steps.n_steps - inputs.target_steps
+        if left < 1:
+            raise ValueError(
+                f"the budget is enough for {total} releases, and the scale of the targets needs "
+                f"{inputs.target_steps} before the first step; pass target_scale from prior knowledge, "
+                "or a larger noise_multiplier."
+            )
+        steps = replace(steps, n_steps=left)
+        shares = {"scale of the targets": inputs.target_steps / total, "training": left / total}
+    for closing, _ in steps.closings:
+        shares.update(closing.shares)
+    run = Run(recipe, steps, info, inputs.transaction.noise, private.dtype, members=inputs.members)
+    return PlannedHead(run, row_map, shares, adjustment)
+
+
+def refuse_without_counts(name: str, value: object, inputs: FitInputs) -> None:
+    """Refuse a parameter that needs noisy class counts if they cannot be had."""
+    obstacle = obstacle_to_counts(inputs)
+    if name == "logit_adjustment" and not inputs.parameters.fit_intercept:
+        obstacle = "fit_intercept=False leaves no intercepts to adjust"
+    if obstacle is not None:
+        raise ValueError(
+            f"{name}={value!r} needs noisy class counts, but {obstacle}; pass "
+            f"{'a dict of weights or None' if name == 'class_weight' else 0}."
+        )
+
+
+def obstacle_to_counts(inputs: FitInputs) -> str | None:
+    """Why a part of the budget cannot be spent on class counts; None if it can."""
+    n_classes = max(inputs.loss.n_outputs, 2)
+    if not inputs.budget.is_divisible:
+        return "n_steps or noise_multiplier leaves no budget that could be divided"
+    if inputs.parameters.batch_size is not None:
+        return f"batch_size={inputs.parameters.batch_size} excludes releases over all rows"
+    if not count_share(inputs.budget.mu, inputs.n_rows, n_classes):
+        return f"{inputs.n_rows} rows of {n_classes} classes are too few for this budget"
+    return None
+
+
+# -- the start and the targets ---------------------------------------------------------------
+
+
+def _check_share(inputs: FitInputs) -> float:
+    """Share of the squared budget for checking the start on private rows; 0 if a check is useless."""
+    init = inputs.parameters.init
+    enough = len(inputs.X_pub) >= (2 if inputs.loss.has_classes else FEWEST)
+    public = isinstance(init, str) and init == "public" and enough
+    # Without public rows the centre moves, so a row of any length could become too long after the charge.
+    if not (inputs.is_default and public and inputs.divides) or inputs.parameters.row_norm is None:
+        return 0.0
+    without = inputs.without_public_rows()
+    if without.whitens_alone and not learns_geometry(without, None):
+        return 0.0
+    return share_for(inputs.budget.mu, inputs.n_rows, 1.0, _CHECK_ERROR, _MOST_CHECK_ERROR)
+
+
+def _with_scaled_targets(
+    inputs: FitInputs, learner: Learner, planned: PlannedHead | None
+) -> Course[FitInputs]:
+    """The inputs with targets of unit scale, by their noisy centre and scale."""
+    k, private, target_map = inputs.loss.n_outputs, inputs.private, inputs.target_map
+    assert target_map is not None
+    if inputs.target_share:
+        multiplier = inputs.budget.multiplier(inputs.target_share, TARGET_RELEASES)
+    else:
+        assert planned is not None  # no other release comes before the steps
+        learner = replace(learner, sampling=planned.run.recipe.sampling)
+        multiplier = planned.run.plan.noise_multiplier
+    mechanism = GaussianMechanism(multiplier, TARGET_RELEASES, learner.noise)
+    asked = noisy_targets(learner, k, mechanism)
+    center, scale = yield from of_rows(MappedRows(private, None), asked)
+    if not np.all(scale > 0):
+        warn_of_unknown_scale("is hidden by noise")
+    elif np.any(scale < ZEROS):
+        warnings.warn(
+            "nearly all targets y are 0 and noise hides the others, so predictions are about 0; pass "
+            "target_scale from prior knowledge, a larger epsilon or public rows.",
+            UserWarning,
+            stacklevel=4,
+        )
+    known = center if inputs.parameters.learns_center else target_map.center
+    spread = np.hypot(scale, center - known)
+    target_map = TargetMap(known, np.where(scale > 0, spread, 1.0))
+    y = np.column_stack([target_map(private.y[:, :k], private.dtype), private.y[:, k:]])
+    y_pub = target_map(inputs.y_pub, np.float64)
+    return replace(inputs, private=replace(private, y=y), y_pub=y_pub, target_map=target_map)
+
+
+def warn_of_unknown_scale(why: str) -> None:
+    """Warn that the fit assumes targets of unit scale, since their scale is not known."""
+    warnings.warn(
+        f"the scale of the targets y {why}, so the fit assumes a scale of 1; pass target_scale and "
+        "target_center from prior knowledge, or two public rows or more.",
+        UserWarning,
+        stacklevel=6,
+    )
