@@ -39,6 +39,9 @@ _FINEST = 1e-4
 #: square of the interval, so even finer intervals would gain a 24th of that.
 _SETTLED = 1e-3
 
+#: Epsilon beyond which the first interval is fine enough: it was less than 2e-4 above the next, relatively.
+_COARSE = 50.0
+
 #: Sampling rates and noise multipliers that dp-accounting supports. Elsewhere, the bound from the number of
 #: batches that hold a row is nearly tight.
 _LARGEST_RATE, _LEAST_NOISE, _MOST_NOISE = 1 - 1e-4, 0.1, 1e6
@@ -85,7 +88,7 @@ def epsilon_of(event: GaussianEvent, delta: float, neighboring: Neighboring) -> 
         spent = _epsilon(event, delta, neighboring, _INTERVALS[0])
         for interval in _INTERVALS[1:]:
             fine_enough = interval * max(1.0, event.noise_multiplier**2) < _FINEST
-            if fine_enough or min(spent, known) > _MOST_CELLS * interval:
+            if fine_enough or spent > _COARSE or min(spent, known) > _MOST_CELLS * interval:
                 break
             coarser, spent = spent, min(spent, _epsilon(event, delta, neighboring, interval))
             if coarser - spent <= _SETTLED * spent:
