@@ -38,11 +38,12 @@ class Curve:
 
 @pytest.fixture
 def use(monkeypatch):
-    def use(curve):
+    def use(curve, coarse=math.inf):
         monkeypatch.setattr(sampled, "_epsilon", curve)
         # What else bounds epsilon takes no part.
         monkeypatch.setattr(sampled.gaussian, "epsilon_for", lambda mu, delta: math.inf)
         monkeypatch.setattr(sampled, "_MOST_CELLS", math.inf)
+        monkeypatch.setattr(sampled, "_COARSE", coarse)
         return curve
 
     return use
@@ -58,6 +59,12 @@ def test_intervals_shrink_by_fifths_as_far_as_the_noise_allows(use, sigma, fines
     intervals = [5e-3, 1e-3, 2e-4, 4e-5, 8e-6]
     assert curve.asked == intervals[: intervals.index(finest) + 1]
     assert found == curve.exact(sigma) * (1 + 1e12 * finest**2)
+
+
+def test_one_interval_is_enough_for_a_large_epsilon(use):
+    curve = use(Curve(0.0), coarse=0.01)
+    sampled.epsilon_of(GaussianEvent(50.0, 10, 0.1), 1e-5, ADD)
+    assert curve.asked == [5e-3]
 
 
 @pytest.mark.parametrize(("fall", "n_asked"), [(0.9e-3, 2), (1.1e-3, 3)])
