@@ -1163,7 +1163,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "Learner(inputs.n_rows, None",
         "tests/property/test_replay.py::"
         "test_fits_side_by_side_searches_and_counts_show_what_their_noise_pays_for"
-        "[folds without the row, default-duplicated-warn]",
+        "[folds without the row, default-duplicated-raise]",
     ),
     _sabotage(
         "the constant of the intercept left out of lengths",
