@@ -19,6 +19,7 @@ from ..privacy.accounting.budgets import Budget
 from ..privacy.notebook import GuaranteeBoxMixin, guarantee_box
 from ..privacy.report import first_line, html_line
 from ._base import PrivateEstimator
+from ._checks import sampling_of
 from ._exports import EXPORTERS, save
 from ._fit import current_checkpoint
 
@@ -274,7 +275,7 @@ def _start_of(release: Any, n_rows: int | None) -> Start:
         budget = Budget(release.epsilon, release.delta, n_steps, multiplier, **terms)
     event = budget.whole
     if getattr(release, "batch_size", None) is not None and n_rows is not None and (n_steps or multiplier):
-        rate = release._sampling(n_rows).rate(n_rows)
+        rate = sampling_of(release.batch_size, n_rows).rate(n_rows)
         if n_steps is None:
             given: dict[str, Any] = {"noise_multiplier": multiplier, "sampling_rate": rate}
             n_steps = steps_for(release.epsilon, release.delta, **given, **terms)
