@@ -1,10 +1,14 @@
 """Releases of other tools in a ledger: a reserved part of the budget, in which epsilons and deltas add up."""
 
+import math
+
 import dp_accounting
 import pytest
 
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import GaussianEvent, OtherRelease, PrivacyLedger, event_from_json, event_to_json
+from skmixdp.privacy.ledger._account import Account
+from skmixdp.privacy.ledger._charging import charge_together
 from skmixdp.privacy.report import attack_success
 
 ADD = {"neighboring": "add_or_remove_one"}
@@ -140,3 +144,22 @@ def test_parts_that_are_no_part_are_refused(others):
 def test_releases_outside_their_range_are_refused(values):
     with pytest.raises(ValueError, match=r"(epsilon|delta)="):
         OtherRelease(*values)
+
+
+def test_an_account_with_no_part_left_for_fits_is_refused():
+    with pytest.raises(ValueError, match="smaller than the budget"):
+        Account("people", 1.0, 1e-5, others_epsilon=1.0)
+
+
+def test_one_reserved_charge_that_does_not_fit_is_refused_by_itself():
+    dataset = people()
+    with pytest.raises(BudgetExceededError) as refused:
+        charge_together([(dataset, {"event": GaussianEvent(0.1, 10), **ADD})], outcome="reserved")
+    assert "together" not in str(refused.value) and not dataset.charges()
+
+
+def test_an_account_without_room_stays_as_it_is():
+    full = Account(
+        "people", 1.0, 1e-5, "add_or_remove_one", "gaussian", total=math.inf, spent=math.inf, n_charges=1
+    )
+    assert full.without(FIT) is full
