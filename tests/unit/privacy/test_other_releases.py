@@ -6,7 +6,15 @@ import dp_accounting
 import pytest
 
 from skmixdp.exceptions import BudgetExceededError
-from skmixdp.privacy import GaussianEvent, OtherRelease, PrivacyLedger, event_from_json, event_to_json
+from skmixdp.privacy import (
+    GaussianEvent,
+    LedgerDataset,
+    OtherRelease,
+    PrivacyLedger,
+    event_from_json,
+    event_to_json,
+    noise_multiplier_for,
+)
 from skmixdp.privacy.ledger._account import Account
 from skmixdp.privacy.ledger._charging import charge_together
 from skmixdp.privacy.report import attack_success
@@ -151,11 +159,21 @@ def test_an_account_with_no_part_left_for_fits_is_refused():
         Account("people", 1.0, 1e-5, others_epsilon=1.0)
 
 
-def test_one_reserved_charge_that_does_not_fit_is_refused_by_itself():
-    dataset = people()
+def test_one_reserved_charge_that_another_overtakes_is_refused_by_itself(monkeypatch):
+    """Its budget was there when it was checked, and is spent when it is charged."""
+    dataset, prepare = people(), LedgerDataset._charging
+
+    def overtaken(self, *arguments, **terms):
+        work = prepare(self, *arguments, **terms)
+        monkeypatch.undo()
+        self.charge(whole, **ADD)
+        return work
+
+    whole = GaussianEvent(noise_multiplier_for(2.5, 9e-6, n_steps=1), 1)
+    monkeypatch.setattr(LedgerDataset, "_charging", overtaken)
     with pytest.raises(BudgetExceededError) as refused:
-        charge_together([(dataset, {"event": GaussianEvent(0.1, 10), **ADD})], outcome="reserved")
-    assert "together" not in str(refused.value) and not dataset.charges()
+        charge_together([(dataset, {"event": FIT, **ADD})], outcome="reserved")
+    assert "together" not in str(refused.value) and len(dataset.charges()) == 1
 
 
 def test_an_account_without_room_stays_as_it_is():
