@@ -3,7 +3,6 @@
 import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -195,20 +194,6 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         _keep_what_is_left()
 
 
-def _tests_benchmarks(path: Path) -> bool:
-    return path.parent.name in ("reproduce", "utility") or path.name in (
-        "test_benchmarks.py",
-        "test_feature_benchmark.py",
-    )
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import tests of scripts that `make test` leaves out."""
-    return (
-        True if config.option.markexpr.startswith("not slow") and _tests_benchmarks(collection_path) else None
-    )
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
     """`make test` makes no cases that it would leave out."""
@@ -218,9 +203,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave scripts of benchmarks, and of products of parameters what is redundant, to `make test-all`."""
-    for item in items:
-        if _tests_benchmarks(item.path):
-            item.add_marker(pytest.mark.slow)
+    """Of products of parameters, leave what is redundant to `make test-all`."""
     if not config.option.markexpr.startswith("not slow"):
         mark_the_rest_slow(items)

@@ -6,8 +6,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "promises.md").read_text(encoding="utf-8")
-ROWS = [line.strip("|").split(" | ") for line in PAGE.splitlines() if re.match(r"\| .*`tests/", line)]
-NAMED = sorted(set(re.findall(r"`(tests/[^`]+)`", PAGE)))
+ROWS = [
+    line.strip("|").split(" | ")
+    for line in PAGE.splitlines()
+    if re.match(r"\| .*`(?:benchmarks/)?tests/", line)
+]
+NAMED = sorted(set(re.findall(r"`((?:benchmarks/)?tests/[^`]+)`", PAGE)))
 
 
 def defined(tree):
