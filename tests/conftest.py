@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from skmixdp._engine import OpenRows, Options, drive, loop, make_plan, of_rows, training
-from skmixdp._learning.facts import Learner
+from skmixdp._engine import OpenRows, Options, bind_rows, drive, loop, make_plan, training
+from skmixdp._learning.noisy_statistics import Learner
 from skmixdp._linear import MultilabelLoss, SquaredLoss, classification_loss
 from skmixdp._rows import RowMap
 from skmixdp.algorithms import PAZO
@@ -32,7 +32,7 @@ settings.load_profile("fast")
 def train(runs, rows):
     """The trained heads of runs on the rows of one source, which share its passes."""
     source = OpenRows(rows)
-    return drive([of_rows(source, training(run)) for run in runs])
+    return drive([bind_rows(source, training(run)) for run in runs])
 
 
 class Watched(NoiseSource):
@@ -142,7 +142,7 @@ def learned(rows, learn, *arguments, noise=None, members=None):
     """What a generator of ``_learning`` tells of the rows of a source; without noise unless some is given."""
     n_rows = rows.n_rows if members is None else int(np.sum(members))
     learner = Learner(n_rows, members, noise or Silent(0), np.dtype("float64"))
-    (found,) = drive([of_rows(OpenRows(rows), learn(learner, *arguments))])
+    (found,) = drive([bind_rows(OpenRows(rows), learn(learner, *arguments))])
     return found
 
 

@@ -2,19 +2,19 @@
 
 from ..components.protocols import StepContext
 from .loop import (
-    Ask,
-    Asked,
-    Course,
     LostReleaseError,
+    NoisyQuery,
     OpenRows,
+    Procedure,
+    QueryRequest,
     RowsKey,
     Run,
     Sources,
+    bind_rows,
     drawn,
     drive,
-    of_rows,
     training,
 )
-from .plan import Closing, Options, Plan, Recipe, make_plan
+from .plan import Options, Plan, PostTrainingRelease, Recipe, make_plan
 from .release import GaussianMechanism, Released, release
-from .transaction import ChargedCourse, Start, Transaction, charged, released, reserved, transact
+from .transaction import ChargedProcedure, Start, Transaction, charged, released, reserved, transact

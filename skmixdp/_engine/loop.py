@@ -1,11 +1,11 @@
 """The driver of fits, and the only training loop: sample, query, release, combine, update.
 
-A fit is a *course*: a generator that yields one :class:`Ask` after the other, and returns when it is done.
-:func:`drive` answers what several courses ask, and lets those that ask the same rows share a pass. Which rows
-are the same is known before: their keys name the same objects. Nothing compares or counts private rows.
+A fit is a *procedure*: a generator that yields one :class:`QueryRequest` after the other, and returns when it
+is done. :func:`drive` answers the requests of several procedures. Requests to the same rows share a pass.
+Rows are the same if their keys name the same objects. Nothing compares or counts private rows.
 
-:func:`training` is the part of a course that trains a head, with its recipe and plan. It contains no
-algorithm: the recipe's query asks the rows, and its update keeps the state.
+:func:`training` is the part of a procedure that trains a head, by a recipe and its plan. It contains no
+algorithm: the recipe's query states what is computed of the rows, and its update keeps the state.
 """
 
 from collections.abc import Callable, Generator, Iterable, Sequence
@@ -34,12 +34,12 @@ from .release import GaussianMechanism, Released, release
 Callback = Callable[[StepContext, FloatArray], object]
 _Result = TypeVar("_Result")
 
-#: A query with the mechanism that answers it.
-Asked = tuple[GaussianMechanism, PrivateQuery]
+#: A query with the mechanism that adds noise to its answer.
+NoisyQuery = tuple[GaussianMechanism, PrivateQuery]
 
 
 class RowsKey(Protocol):
-    """A key for private rows after their map: asks with equal keys share one open source and its passes.
+    """A key for private rows after their map: requests with equal keys share one open source and its passes.
 
     Keys are equal if they name the same objects. Nothing compares private rows.
     """
@@ -59,24 +59,24 @@ class OpenRows(RowsKey):
 
 
 @dataclass(frozen=True, eq=False)
-class Ask:
-    """What a course asks next: a query of some rows."""
+class QueryRequest:
+    """A query of some private rows, with its mechanism: what a procedure yields."""
 
     rows: RowsKey
     mechanism: GaussianMechanism
     query: PrivateQuery
 
 
-Course = Generator[Ask, Released, _Result]
+Procedure = Generator[QueryRequest, Released, _Result]
 
 
 class LostReleaseError(RuntimeError):
-    """Raised in a course, by ``resumable``, if its answer was lost and may not be drawn again."""
+    """Raised in a procedure, by ``resumable``, if its answer was lost and may not be drawn again."""
 
 
-def of_rows(rows: RowsKey, asked: Generator[Asked, Released, _Result]) -> Course[_Result]:
-    """Ask the queries of a generator of some rows, and return its result."""
-    go_on: Callable[[Any], Asked] = asked.send
+def bind_rows(rows: RowsKey, asked: Generator[NoisyQuery, Released, _Result]) -> Procedure[_Result]:
+    """Send the queries of a generator to some rows, and return its result."""
+    go_on: Callable[[Any], NoisyQuery] = asked.send
     answer: Any = None
     while True:
         try:
@@ -85,7 +85,7 @@ def of_rows(rows: RowsKey, asked: Generator[Asked, Released, _Result]) -> Course
             result: _Result = end.value
             return result
         try:
-            go_on, answer = asked.send, (yield Ask(rows, mechanism, query))
+            go_on, answer = asked.send, (yield QueryRequest(rows, mechanism, query))
         except LostReleaseError as error:
             go_on, answer = asked.throw, error
 
@@ -108,52 +108,52 @@ class Sources:
 
 
 def drive(
-    courses: Sequence[Course[_Result]], sources: Sources | None = None, first: Sequence[Any] = ()
+    procedures: Sequence[Procedure[_Result]], sources: Sources | None = None, first: Sequence[Any] = ()
 ) -> list[_Result]:
-    """Run courses to their end, and return their results.
+    """Run procedures to their end, and return their results.
 
     Parameters
     ----------
-    courses : sequence of generators
-        The courses.
+    procedures : sequence of generators
+        The procedures.
     sources : Sources or None, default=None
         Sources that are open already.
     first : sequence, default=()
-        What to send to each course first, if it has yielded something before. Empty for new generators.
+        What to send to each procedure first, if it has yielded something before. Empty for new generators.
     """
     sources = Sources() if sources is None else sources
     results: dict[int, _Result] = {}
-    asks: dict[int, Ask] = {}
-    answers: dict[int, Any] = dict(enumerate(first or [None] * len(courses)))
+    requests: dict[int, QueryRequest] = {}
+    answers: dict[int, Any] = dict(enumerate(first or [None] * len(procedures)))
     with ExitStack() as ended:
-        for course in courses:
-            ended.callback(course.close)
+        for procedure in procedures:
+            ended.callback(procedure.close)
         # Overflow is not warned of here: heads that diverge are refused at the end.
         ended.enter_context(np.errstate(all="ignore"))
         while answers:
             for index, answer in answers.items():
                 try:
-                    asks[index] = courses[index].send(answer)
+                    requests[index] = procedures[index].send(answer)
                 except StopIteration as end:
-                    asks.pop(index, None)
+                    requests.pop(index, None)
                     results[index] = end.value
-            if not asks:
+            if not requests:
                 break
-            rows = next(iter(asks.values())).rows
-            together = {index: ask for index, ask in asks.items() if ask.rows == rows}
-            source = sources.of(rows, [ask.rows for ask in asks.values()])
+            rows = next(iter(requests.values())).rows
+            together = {index: each for index, each in requests.items() if each.rows == rows}
+            source = sources.of(rows, [each.rows for each in requests.values()])
             failed = None
             try:
-                released = release(source, [(ask.mechanism, ask.query) for ask in together.values()])
+                released = release(source, [(each.mechanism, each.query) for each in together.values()])
             except Exception as error:
                 failed = error
             del source  # so that it can be freed before the next one is opened
-            # Outside of the handler, so that an error of the course is not chained to this one.
+            # Outside of the handler, so that an error of the procedure is not chained to this one.
             if failed is not None:
-                courses[next(iter(together))].throw(failed)
+                procedures[next(iter(together))].throw(failed)
                 raise failed  # the failed request has no answer
             answers = dict(zip(together, released, strict=True))
-    return [results[index] for index in range(len(courses))]
+    return [results[index] for index in range(len(procedures))]
 
 
 # -- training --------------------------------------------------------------------------------
@@ -188,8 +188,8 @@ def drawn(
     return None if taken is None else Batch(taken, sampling.rate(n_rows))
 
 
-def training(run: Run) -> Generator[Asked, Any, FloatArray]:
-    """Ask the queries of a run, step by step, and return the trained head (k, d_in), finite or not."""
+def training(run: Run) -> Generator[NoisyQuery, Any, FloatArray]:
+    """Yield the queries of a run, step by step, and return the trained head (k, d_in), finite or not."""
     recipe, plan, info = run.recipe, run.plan, run.info
     mechanism = GaussianMechanism(plan.noise_multiplier, plan.n_steps, run.noise)
     W, state = recipe.update.init(info.view.W)
@@ -217,12 +217,12 @@ def training(run: Run) -> Generator[Asked, Any, FloatArray]:
         W, state = recipe.update.step(ctx, direction, state)
         if run.callback is not None and run.callback(ctx, W) is True:
             break
-    if recipe.closing is None or not plan.closings:
+    if recipe.comparison is None or not plan.post_training:
         W = recipe.update.result(W, state)
-    for closing, multiplier in plan.closings:
+    for post_training, multiplier in plan.post_training:
         mechanism = GaussianMechanism(multiplier, 1, run.noise)
         mechanism.begin_step(run.members)
-        rounds = closing.ask(W, state, multiplier)
+        rounds = post_training.ask(W, state, multiplier)
         W = yield from _answered_step(mechanism, rounds, [], info)
     return W
 
@@ -234,10 +234,10 @@ def _answered_step(
     info: PublicInfo,
     *,
     of_gradients: bool = False,
-) -> Generator[Asked, Any, Any]:
-    """Ask the queries of one step, record the releases, and return the result of the step.
+) -> Generator[NoisyQuery, Any, Any]:
+    """Yield the queries of one step, record the releases, and return the result of the step.
 
-    Rows count by the weights that their labels may carry.
+    If labels carry weights of their rows, sums are weighted by them.
     """
     try:
         query = next(rounds)

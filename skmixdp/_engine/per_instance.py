@@ -3,7 +3,7 @@
 A release adds Gaussian noise of standard deviation ``s`` to an array. Removing row i moves the array by some
 length ``l_i``, so this release is ``l_i / s``-Gaussian-DP for that pair of data sets. The squares add up over
 all releases of a fit (AdaMix, Proposition 14). The lengths are measured where the rows contribute, so stages
-before the training, closings and every algorithm are covered alike.
+before and after the training, and every algorithm are covered alike.
 """
 
 from collections.abc import Sequence

@@ -42,7 +42,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Closing:
+class PostTrainingRelease:
     """Releases over all rows after the last step.
 
     ``shares`` are their parts of the squared budget, by name. ``ask(W, state, multiplier)`` takes the last
@@ -61,7 +61,7 @@ class Recipe:
     ``event`` makes the event for accounting from noise multiplier, steps, sampling rate and kind of noise. It
     does not depend on thresholds that change between steps.
 
-    ``closing`` returns the head in place of the update's ``result``. ``corrections`` then change it, one
+    ``comparison`` returns the head instead of the update's ``result``. ``corrections`` then change it, one
     after the other. A budget that cannot be divided has neither.
 
     ``draws`` says whether steps depend on random numbers besides the batches and the noise, so that released
@@ -76,8 +76,8 @@ class Recipe:
     l2: float
     anchor: FloatArray
     event: EventFamily = GaussianEvent
-    closing: Closing | None = None
-    corrections: tuple[Closing, ...] = ()
+    comparison: PostTrainingRelease | None = None
+    corrections: tuple[PostTrainingRelease, ...] = ()
     draws: bool = False
 
 
@@ -86,7 +86,7 @@ class Plan:
     """The numbers of a run, fixed before its first step.
 
     ``epsilon_unamplified`` is the epsilon without amplification beyond sampling, or None if ``epsilon`` has
-    no such amplification. ``closings`` are what is released after the last step, each with its noise
+    no such amplification. ``post_training`` are the releases after the last step, each with its noise
     multiplier. ``training_share`` is the share of the squared budget that the steps spend.
     """
 
@@ -97,14 +97,14 @@ class Plan:
     step_size: Callable[[int], float]
     public_weight: Callable[[int, PublicView], float]
     epsilon_unamplified: float | None = None
-    closings: tuple[tuple[Closing, float], ...] = ()
+    post_training: tuple[tuple[PostTrainingRelease, float], ...] = ()
     training_share: float = 1.0
 
 
 def make_plan(
     budget: Budget, recipe: Recipe, info: PublicInfo, dtype: np.dtype[Any], share: float = 1.0
 ) -> Plan:
-    """The plan of a run: splits its budget among steps and closings, and computes noise and step sizes.
+    """The plan of a run: splits its budget among steps and later releases, and computes noise and step sizes.
 
     ``share`` of the squared budget is left for the steps. Below 1, the budget must be divisible and the steps
     must be full-batch Gaussian releases. The plan's event is then that of the whole budget. ``dtype`` is that
@@ -113,11 +113,12 @@ def make_plan(
     rate = recipe.sampling.rate(info.n_private)
     sensitivity = recipe.query.sensitivity(info.view, dtype)
     n_steps, sigma = budget.n_steps, budget.noise_multiplier
-    closings: tuple[Closing, ...] = ()
+    post_training: tuple[PostTrainingRelease, ...] = ()
     if budget.is_divisible and rate == 1:
-        closings = recipe.corrections if recipe.closing is None else (recipe.closing, *recipe.corrections)
-    costs = [sum(closing.shares.values()) for closing in closings]
-    if closings:
+        first = () if recipe.comparison is None else (recipe.comparison,)
+        post_training = (*first, *recipe.corrections)
+    costs = [sum(each.shares.values()) for each in post_training]
+    if post_training:
         share -= sum(costs)
         info = replace(info, mu=budget.mu * math.sqrt(share))
     if share < 1:
@@ -156,6 +157,6 @@ def make_plan(
         step_size=recipe.steps.bind(info, facts),
         public_weight=public_weight,
         epsilon_unamplified=unamplified,
-        closings=tuple(zip(closings, map(budget.multiplier, costs), strict=True)),
+        post_training=tuple(zip(post_training, map(budget.multiplier, costs), strict=True)),
         training_share=share,
     )

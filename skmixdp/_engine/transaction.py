@@ -34,7 +34,7 @@ from ..privacy.ledger._charging import charge_together, take_back
 from ..privacy.ledger._sql import RESERVED
 from ..privacy.noise import check_noise, noise_caveats, noise_source
 from ..privacy.report import counted
-from .loop import Ask, Asked, Course, OpenRows, RowsKey, Sources, drive, of_rows
+from .loop import NoisyQuery, OpenRows, Procedure, QueryRequest, RowsKey, Sources, bind_rows, drive
 from .plan import Plan
 from .release import Released
 
@@ -179,27 +179,27 @@ class Start:
 
 
 #: All that a fit or a release asks: a Start, whose answer is the charge, and then queries.
-ChargedCourse = Generator[Start | Ask, Any, _Result]
+ChargedProcedure = Generator[Start | QueryRequest, Any, _Result]
 
 
 class Checkpoint(Protocol):
     """Where the released numbers of one fit are kept, so that it can be resumed."""
 
-    def resumed(self, courses: Sequence[ChargedCourse[_Result]]) -> Sequence[ChargedCourse[_Result]]:
-        """The courses of fits, of which one goes on from its released numbers."""
+    def resumed(self, procedures: Sequence[ChargedProcedure[_Result]]) -> Sequence[ChargedProcedure[_Result]]:
+        """The procedures of fits, of which one goes on from its released numbers."""
 
 
 def transact(
-    courses: Sequence[ChargedCourse[_Result]], checkpoint: Checkpoint | None = None
+    procedures: Sequence[ChargedProcedure[_Result]], checkpoint: Checkpoint | None = None
 ) -> list[_Result]:
-    """Check all courses and open their rows, then charge all of them, then run them; return their results.
+    """Check all procedures and open their rows, then charge all of them, then run them; return their results.
 
     *Guarantee*: nothing is charged before everything that can be refused was, and nothing is released before
     everything is charged. Of one ledger, all charges are made or none.
     """
     if checkpoint is not None:
-        courses = checkpoint.resumed(courses)
-    starts: list[Any] = [next(course) for course in courses]
+        procedures = checkpoint.resumed(procedures)
+    starts: list[Any] = [next(procedure) for procedure in procedures]
     sources = Sources()
     with ExitStack() as context:
         if all(start.work is not None and start.work >= _MANY for start in starts):
@@ -210,7 +210,8 @@ def transact(
             sources.of(start.rows, [each.rows for each in starts])
         context.enter_context(charged(starts))
         charges = [start.transaction.charge for start in starts]
-        return drive(cast("list[Course[_Result]]", courses), sources, charges)  # each Start was taken above
+        after_starts = cast("list[Procedure[_Result]]", procedures)
+        return drive(after_starts, sources, charges)
 
 
 def released(
@@ -218,16 +219,16 @@ def released(
     event: Event,
     source: PrivateRows,
     unit: str,
-    asked: Generator[Asked, Released, _Result],
+    asked: Generator[NoisyQuery, Released, _Result],
 ) -> _Result:
     """Charge an event, and return the result of a generator that asks the rows of a source."""
 
-    def course() -> ChargedCourse[_Result]:
+    def procedure() -> ChargedProcedure[_Result]:
         rows = OpenRows(source)
         yield Start(transaction, event, source.n_rows, unit, rows)
-        return (yield from of_rows(rows, asked))
+        return (yield from bind_rows(rows, asked))
 
-    return transact([course()])[0]
+    return transact([procedure()])[0]
 
 
 @contextmanager

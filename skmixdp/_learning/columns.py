@@ -20,7 +20,7 @@ from .._rows import IQR, BinCounts, Columns, RowMap, worth_scaling
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport
 from ..privacy.units import Units
-from .facts import Learner, Learning, sensitivity_of
+from .noisy_statistics import Learner, Learning, sensitivity_of
 from .noisy_sums import noisy_sums, table_of
 
 #: Magnitudes are powers of two, up to this exponent on both sides of 1.

@@ -10,11 +10,11 @@ import numpy as np
 from scipy.special import expit
 from sklearn.isotonic import isotonic_regression
 
-from .._engine import Closing, GaussianMechanism
+from .._engine import GaussianMechanism, PostTrainingRelease
 from .._linear import predicted_classes
 from .._rows import Block, Contribution
 from ..components.protocols import FloatArray, PrivateQuery, PublicInfo, ReleasedArray, Rounds
-from .facts import (
+from .noisy_statistics import (
     COUNT_LIMITS,
     MOST_COUNT_ERROR,
     MULTIPLES,
@@ -187,12 +187,12 @@ class LogitAdjustment:
         compared = share_for(mu, info.n_private, math.sqrt(len(MULTIPLES))) if strength is None else 0.0
         if compared:
             spent["strength of the adjustment"] = compared
-        self.closing = Closing(spent, self._ask)
+        self.release = PostTrainingRelease(spent, self._adjust)
         self.shares: FloatArray | None = None
 
-    def _ask(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
+    def _adjust(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
         """The head to return. The two releases divide one step."""
-        spent = self.closing.shares
+        spent = self.release.shares
         total = sum(spent.values())
         part = spent["class shares"] / total
         labels_alone = np.zeros((0, W.shape[1]))
@@ -250,8 +250,8 @@ _CLEAR_MU, _OWN_ROWS = 3.0, 20.0
 _TEMPERATURE_LIMITS = 0.002, 0.03
 
 
-def temperature(mu: float, info: PublicInfo) -> Closing | None:
-    """A closing that scales the outputs so that confidence is accuracy; None if noise would hide it.
+def temperature(mu: float, info: PublicInfo) -> PostTrainingRelease | None:
+    """The release that scales outputs so that confidence is accuracy; None if noise would hide it.
 
     A row adds the probability of its likeliest class, minus 1 if that class is its own, for each of several
     scales of the outputs. The sum rises with the scale, through 0 where the head is calibrated.
@@ -270,7 +270,7 @@ def temperature(mu: float, info: PublicInfo) -> Closing | None:
         return None
     measure = _overconfidence if info.view.data.loss.has_classes else _overconfidence_in_labels
     own_rows = _OWN_ROWS * max(0.0, 1 - _CLEAR_MU / mu)
-    return Closing({"temperature": share}, partial(_scaled, measure=measure, own_rows=own_rows))
+    return PostTrainingRelease({"temperature": share}, partial(_scaled, measure=measure, own_rows=own_rows))
 
 
 def _scaled(

@@ -12,7 +12,7 @@ from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport
 from ..privacy.units import Units
-from .facts import Learner, Learning, sensitivity_of
+from .noisy_statistics import Learner, Learning, sensitivity_of
 
 _Result = TypeVar("_Result")
 

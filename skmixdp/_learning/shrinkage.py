@@ -10,7 +10,7 @@ from scipy.special import softmax
 
 from ..components.protocols import FloatArray, PublicInfo, Rounds, StepContext, Update
 from .corrections import comparison_query, expected_losses
-from .facts import sensitivity_of, share_for, warn_of_sufficient_public_rows
+from .noisy_statistics import sensitivity_of, share_for, warn_of_sufficient_public_rows
 
 #: Candidate shares ``s`` of the change from the start to the released head.
 _SHARES = np.array([0.0, 0.25, 0.5, 0.75])
@@ -79,10 +79,10 @@ class PublicShrinkage(Update):
     same weight. It is shrunk by how far the halves agree. The usual part is ``t = 0.4``. ``intercept``, the
     constant of the last column, is None if classes are not balanced.
 
-    ``closing_share`` is the share of mu squared for the comparison of heads by private rows. It is 0 if there
-    are too few of them or of public rows, or no classes to count.
+    ``comparison_share`` is the share of mu squared for the comparison of heads by private rows. It is 0 if
+    there are too few of them or of public rows, or no classes to count.
 
-    *Guarantee*: it uses only released heads and public rows, and :meth:`closing` also its comparison.
+    *Guarantee*: it uses only released heads and public rows, and :meth:`compare` also its comparison.
 
     Sources: James and Stein 1961, "Estimation with quadratic loss"; Menon et al. 2021, "Long-tail learning
     via logit adjustment", section 4.1, for adjusting the outputs to equally frequent classes.
@@ -97,7 +97,7 @@ class PublicShrinkage(Update):
         parts = 0.0 if intercept is None else share_for(mu, n_rows, math.sqrt(len(_PARTS)))
         data = info.view.data
         can_compare = shares > 0 and data.loss.has_classes and data.n_rows >= _FEWEST
-        self.closing_share = shares + parts if can_compare else 0.0
+        self.comparison_share = shares + parts if can_compare else 0.0
         self._compares_parts = parts > 0
 
     def init(self, W: FloatArray) -> tuple[FloatArray, Any]:
@@ -121,7 +121,7 @@ class PublicShrinkage(Update):
             warn_of_sufficient_public_rows(self.info.view.data.n_rows)
         return self._head(W, share, _USUAL_PART * self._balance(W, share))
 
-    def closing(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
+    def compare(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
         """As :meth:`result`, with one noisy comparison of heads on private rows.
 
         Public rows may be few, or have another mix of classes than the private ones. So the usual share ``s``

@@ -18,7 +18,7 @@ from ..components.protocols import FloatArray, Loss, PrivateQuery, PublicInfo, R
 from ..components.scalars import clipped, scalars
 from ..privacy.accounting.budgets import Budget
 from .columns import certain_count, certain_of_magnitudes, thinned, windows_of
-from .facts import Learner, Learning, sensitivity_of, share_for, warn_of_sufficient_public_rows
+from .noisy_statistics import Learner, Learning, sensitivity_of, share_for, warn_of_sufficient_public_rows
 
 #: Differences of losses are clipped at this quantile of those of public rows.
 _QUANTILE = 0.9
@@ -180,7 +180,7 @@ def noisy_gradient_bound(run: Run, learner: Learner, budget: Budget) -> Learning
     """
     info = replace(run.info, mu=budget.mu * math.sqrt(_FIRST_SHARE))
     assert isinstance(run.recipe.steps, BalancedSteps)
-    recipe = replace(run.recipe, closing=None, steps=replace(run.recipe.steps, maximum=_FIRST_STEPS))
+    recipe = replace(run.recipe, comparison=None, steps=replace(run.recipe.steps, maximum=_FIRST_STEPS))
     plan = make_plan(budget, recipe, info, run.dtype, _FIRST_SHARE)
     W = yield from training(replace(run, recipe=recipe, plan=plan, info=info))
     query = PrivateQuery(points=np.nan_to_num(W), contribute=_lengths, releases=(ReleasedArray(1.0),))
@@ -285,7 +285,7 @@ def _held_out_gains(info: PublicInfo, W: FloatArray) -> FloatArray:
 class StartComparison:
     """Returns the start instead of the trained head if it predicts private targets clearly better.
 
-    After the last step, squared errors of the two heads on private rows are compared. ``closing_share`` is
+    After the last step, squared errors of the two heads on private rows are compared. ``comparison_share`` is
     the share of mu squared for that; 0 if noise would hide it.
 
     *Guarantee*: one release of a sum of clipped differences. One row changes it by at most 1. Its clip is a
@@ -296,9 +296,9 @@ class StartComparison:
         self.inner = inner
         self.info = info
         share = share_for(info.mu, info.n_private, 1.0, _ERROR, _MOST_ERROR)
-        self.closing_share = share if info.view.data.n_rows >= FEWEST else 0.0
+        self.comparison_share = share if info.view.data.n_rows >= FEWEST else 0.0
 
-    def closing(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
+    def compare(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
         """The head to return, after the comparison."""
         view = self.info.view
         W = self.inner.result(W, state)

@@ -10,7 +10,7 @@ from .._engine import GaussianMechanism
 from .._rows import BinCounts, Block, Contribution
 from ..components.protocols import PrivateQuery, ReleasedArray
 from .columns import certain_of_magnitudes, windows_of
-from .facts import Learner, Learning, share_for
+from .noisy_statistics import Learner, Learning, share_for
 
 #: Weights are binned by sixteenths of powers of two, up to this exponent on both sides of 1.
 _PER_OCTAVE, _EXPONENT = 16, 64

@@ -1,12 +1,12 @@
 """Sources of private rows and their interface, maps from features to rows, checks of tables and labels."""
 
-from .answering import Visit, answer, n_lanes, rounds, stated_error
 from .blockmap import BlockMap, finite_rows, widen
-from .implicit import (
+from .blockwise import Visit, answer, n_lanes, rounds, stated_error
+from .centered_sparse import (
     canonical,
-    implicit_products,
-    implicit_rows,
-    implicit_weighted_sum,
+    centered_products,
+    centered_sparse_rows,
+    centered_weighted_sum,
     scaled_first,
     whitened_entries,
 )

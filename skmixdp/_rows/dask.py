@@ -16,8 +16,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from .._linear import EXACT, FloatArray, SumError, on_grid, row_norms
 from .._utils.validation import check_finite
-from .answering import added, stated_error
 from .blockmap import finite_rows
+from .blockwise import added, stated_error
 from .memory import InMemoryRows, check_lengths, grid_of_rows
 from .row_map import RowMap
 from .source import Batch, Labels, PrivateRows, Request, Sums, Table, declared_type

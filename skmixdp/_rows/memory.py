@@ -26,7 +26,7 @@ from .._linear import (
     row_norms,
     row_products,
 )
-from .answering import (
+from .blockwise import (
     Products,
     Selection,
     Visit,
@@ -200,7 +200,7 @@ class InMemoryRows(PrivateRows):
         return stated_error(request, self.n_rows, self._X.dtype)
 
 
-class PassingRows(PrivateRows):
+class RemappedRows(PrivateRows):
     """Private rows in memory that are mapped in every pass: for a few passes, this saves a copy.
 
     Rows are features (n_rows, n_features), and the map scales them to unit length and appends no intercept.

@@ -402,7 +402,7 @@ class Table(Protocol):
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         """The source that answers queries; a ValueError tells of rows that are not finite."""
 
-    def passing_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
+    def remapped_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
         """The source for a single pass over rows of unit length, which need not be kept after it."""
         return self.private_rows(y, row_map, dtype, exact=False)
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from .._linear import SHORTEST_DIFFERENCE, FloatArray, SumError, row_slices
 from .._utils.validation import check_finite
-from .answering import Selection, Visit, answer, block_size, selections, stated_error
-from .implicit import (
+from .blockwise import Selection, Visit, answer, block_size, selections, stated_error
+from .centered_sparse import (
     canonical,
-    implicit_products,
-    implicit_rows,
-    implicit_weighted_sum,
+    centered_products,
+    centered_sparse_rows,
+    centered_weighted_sum,
     scaled_first,
     whitened_entries,
 )
@@ -71,7 +71,7 @@ class SparseRows(PrivateRows):
         self._block_rows = block_size(entries // min(_ENTRIES_PER_ROW, max(n_features, 1)))
         n_directions = 1 if row_map.whitening is None else len(row_map.whitening.factors)
         measured_rows = min(self._block_rows, max(_MEASURED_ENTRIES // n_directions, 512))
-        parts = [implicit_rows(X[rows], row_map) for rows in row_slices(self.n_rows, measured_rows)]
+        parts = [centered_sparse_rows(X[rows], row_map) for rows in row_slices(self.n_rows, measured_rows)]
         self._factors = np.concatenate([part.factors for part in parts])
         self._norms = np.concatenate([part.norms for part in parts])
         check_lengths(self._norms, self._dtype)
@@ -105,10 +105,10 @@ class SparseRows(PrivateRows):
                 compute_max_abs=lambda: self._max_abs[rows],
                 compute_rounding_scale=lambda: self._rounding_scale[rows],
             ),
-            times=lambda points: implicit_products(X, factors, self._map, points).astype(
+            times=lambda points: centered_products(X, factors, self._map, points).astype(
                 self._dtype, copy=False
             ),
-            add_sum=lambda C, total, _: total.add(implicit_weighted_sum(X, factors, self._map, C)),
+            add_sum=lambda C, total, _: total.add(centered_weighted_sum(X, factors, self._map, C)),
         )
 
     def sum_error(self, request: Request) -> SumError:

@@ -30,10 +30,10 @@ from .._linear import (
     row_products,
 )
 from .._utils.validation import check_finite
-from .answering import Selection, Visit, answer, block_size, selections, stated_error
 from .blockmap import BlockMap, finite_rows
+from .blockwise import Selection, Visit, answer, block_size, selections, stated_error
 from .files import FORMATS
-from .memory import InMemoryRows, PassingRows, check_lengths, grid_of_rows
+from .memory import InMemoryRows, RemappedRows, check_lengths, grid_of_rows
 from .row_map import RowMap
 from .scaling import Whitening
 from .shards import Shard, Wanted, check_alike, file_shards, read_labels
@@ -296,12 +296,12 @@ class StreamedTable(Table):
             return NarrowStreamedRows(self._shards, y, row_map, dtype)
         return InMemoryRows.mapped(self._decoded, y, row_map, dtype, memory=temporary_memory)
 
-    def passing_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
+    def remapped_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
         if not self._is_narrow or self._is_mapped:
             return self.private_rows(y, row_map, dtype, exact=False)
         # Mapping needs this file later. A full disk must be refused before the charge.
         temporary_memory(self.shape[0], self.shape[1] + 1, dtype)
-        return PassingRows(self._decoded, y, row_map, dtype)
+        return RemappedRows(self._decoded, y, row_map, dtype)
 
     def blocks(self) -> Iterator[Array]:
         rows = max(512, _BLOCK_BYTES // (8 * max(self.shape[1], 1)))

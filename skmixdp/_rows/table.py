@@ -19,7 +19,7 @@ from .._linear import FloatArray
 from .._utils.frames import numeric_frame
 from .._utils.registry import Registry
 from .._utils.validation import CONVERSION_ERRORS, check_table, listed, n_distinct_rows, shown, sources_of
-from .memory import InMemoryRows, PassingRows
+from .memory import InMemoryRows, RemappedRows
 from .row_map import RowMap
 from .shards import array_shard
 from .source import Labels, PrivateRows, Table, declared_type
@@ -60,8 +60,8 @@ class ArrayTable(Table):
             return InMemoryRows(row_map(self._X, dtype), y, exact=True)
         return InMemoryRows.mapped(self._X, y, row_map, dtype)
 
-    def passing_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
-        return PassingRows(self._X, y, row_map, dtype)
+    def remapped_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
+        return RemappedRows(self._X, y, row_map, dtype)
 
     def blocks(self) -> Iterator[Any]:
         yield self._X

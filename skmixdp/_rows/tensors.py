@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .._linear import BLOCK_ROWS, PANEL_ROWS, Cascade, FloatArray, SumError, row_norms, row_slices
 from .._utils.validation import CONVERSION_ERRORS, check_finite, shown
-from .answering import Selection, Visit, answer, block_size, selections, stated_error
+from .blockwise import Selection, Visit, answer, block_size, selections, stated_error
 from .memory import InMemoryRows, check_lengths
 from .row_map import RowMap
 from .source import Block, Contribution, Labels, PrivateRows, Request, Sums, Table

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._engine import Closing, Options, Recipe
+from .._engine import Options, PostTrainingRelease, Recipe
 from .._learning.shrinkage import PublicShrinkage
 from .._learning.targets import StartComparison
 from .._utils.validation import CLIP, FLAG
@@ -15,8 +15,7 @@ from ..components.protocols import PublicInfo
 from ._base import CLIPPED_STEP_SCALE, Algorithm, descent
 from .adamix import AdaMix
 
-#: Largest momentum. Its oscillations decay within a few steps, and the average of the last heads removes the
-#: rest.
+#: Largest momentum. Its oscillations decay within a few steps; the average of the last heads damps the rest.
 _MOST_MOMENTUM = 0.8
 
 #: Largest product of noise and mu for the total step. Beyond it, heads overfit: on texts, digits and a table
@@ -43,11 +42,11 @@ _CONVERGED = 10_000.0
 #: Largest mu by which the clip rises. With few rows, a clip that cuts hard rows remains better at any budget.
 _MOST_RAISED = 40.0
 
-#: Part of the clip for the mean gradients of persons, which are shorter than those of rows.
+#: Clip factor for per-person mean gradients, which are shorter than gradients of rows.
 _OF_MEANS = 2 / 3
 
-#: Factor by which the curvature lies below its bound if directions are preconditioned: it is then about the
-#: same in all directions, so that no other one damps oscillations.
+#: Bound on the curvature divided by the curvature, with preconditioned directions. The curvature is then
+#: about the same in all directions, so that none damps the oscillations of another.
 _PRECONDITIONED_SCALE = 4.0
 
 #: Factor of the number of steps with preconditioned directions. Fewer and longer steps, with more momentum,
@@ -154,9 +153,15 @@ class Auto(Algorithm):
         if not self.shrink:
             return replace(recipe, update=update)
         shrinkage = PublicShrinkage(update, info, options.balancing_intercept)
-        compared = {"comparison": shrinkage.closing_share}
-        closing = Closing(compared, shrinkage.closing) if shrinkage.closing_share else None
-        return replace(recipe, update=shrinkage, closing=closing)
+        return _compared(replace(recipe, update=shrinkage), shrinkage)
+
+
+def _compared(recipe: Recipe, comparison: PublicShrinkage | StartComparison) -> Recipe:
+    """A recipe with a comparison of heads after the last step, where it has a share of the budget."""
+    if not comparison.comparison_share:
+        return recipe
+    release = PostTrainingRelease({"comparison": comparison.comparison_share}, comparison.compare)
+    return replace(recipe, comparison=release)
 
 
 class AutoRegression(AdaMix):
@@ -178,7 +183,4 @@ class AutoRegression(AdaMix):
             recipe = replace(recipe, query=GradientQuery(clip, FullSpace(), sum_to_zero=True), steps=steps)
         if info.preconditioner is not None:
             recipe = replace(recipe, update=Preconditioned(recipe.update, info.preconditioner))
-        comparison = StartComparison(recipe.update, info)
-        if not comparison.closing_share:
-            return recipe
-        return replace(recipe, closing=Closing({"comparison": comparison.closing_share}, comparison.closing))
+        return _compared(recipe, StartComparison(recipe.update, info))

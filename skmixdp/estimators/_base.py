@@ -27,7 +27,7 @@ from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin
 from ._checks import check_device
 from ._exports import save
-from ._fit import FitCourse, FitData, fit_many
+from ._fit import EstimatorProcedure, FitData, fit_many
 
 #: Parameters of other libraries, and our equivalents.
 _EQUIVALENTS = {
@@ -157,7 +157,7 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
     # -- fitting ---------------------------------------------------------------------------
 
     @abstractmethod
-    def _course(self, budget: Budget, data: FitData) -> FitCourse:
+    def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
         """Check the rows, and return all that the fit asks; this object will hold the results."""
 
     def _check_parameters(self) -> Budget:

@@ -1,7 +1,7 @@
-"""The steps of a fit: check it, charge the ledger, run its course, and copy the results to the estimator.
+"""The steps of a fit: check it, charge the ledger, run its procedure, and copy the results to the estimator.
 
 ``fit``, :func:`fit_many` and the searches share these steps. Each fit works on a copy of its estimator, and
-all that it asks is one generator, its course. The estimators get their results only after all fits have
+all that it asks is one generator, its procedure. The estimators get their results only after all fits have
 finished.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import has_fit_parameter
 
-from .._engine import ChargedCourse, transact
+from .._engine import ChargedProcedure, transact
 from .._utils.numerics import own_state
 from .._utils.validation import refuse_arguments, shown
 from ..preprocessing._leaks import seeding_ensemble
@@ -57,7 +57,7 @@ class FitData:
 current_checkpoint: ContextVar[Any] = ContextVar("current_checkpoint", default=None)
 
 #: All that a fit asks. It sets the results by itself.
-FitCourse = ChargedCourse[None]
+EstimatorProcedure = ChargedProcedure[None]
 
 
 def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
@@ -80,7 +80,7 @@ def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
         budget = fitted._check_parameters()
         if estimator.random_state is not None:
             warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=4)
-        transact([fitted._course(budget, data)], current_checkpoint.get())
+        transact([fitted._fit_procedure(budget, data)], current_checkpoint.get())
     adopt(estimator, fitted)
 
 
@@ -167,7 +167,7 @@ def fit_many(
         )
     estimators = list(estimators)
     for estimator in estimators:
-        if not callable(getattr(estimator, "_course", None)):
+        if not callable(getattr(estimator, "_fit_procedure", None)):
             raise TypeError(
                 f"fit_many accepts only estimators of this library, and {shown(estimator)} is not one of "
                 "them; fit it separately."
@@ -192,11 +192,11 @@ def fit_many(
         budgets = [copied._check_parameters() for copied in fitted]
         warn_of_seed(*(estimator.random_state for estimator in estimators))
         data = FitData(X, y, X_pub, y_pub, sample_weight, groups, None, X_unlabeled)
-        courses = [
-            copied._course(budget, replace(data, rows=selection))
+        procedures = [
+            copied._fit_procedure(budget, replace(data, rows=selection))
             for copied, budget, selection in zip(fitted, budgets, selections, strict=True)
         ]
-        transact(courses, current_checkpoint.get())
+        transact(procedures, current_checkpoint.get())
     for estimator, copied in zip(estimators, fitted, strict=True):
         adopt(estimator, copied)
     return estimators

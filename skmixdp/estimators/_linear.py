@@ -51,7 +51,7 @@ from ._checks import (
     refuse_record,
 )
 from ._exports import EXPORTERS
-from ._fit import FitCourse, FitData, members
+from ._fit import EstimatorProcedure, FitData, members
 from ._outputs import head_outputs
 from ._problem import FitInputs, LabelledRows, NamedStart, Parameters
 from ._procedure import Problem, fit_procedure, prepare
@@ -249,14 +249,14 @@ class LinearHead(PrivateEstimator):
             largest_weight=None if self.max_sample_weight == "auto" else float(self.max_sample_weight),
         )
 
-    def _prepared(self, inputs: FitInputs, data: FitData) -> FitCourse:
+    def _prepared(self, inputs: FitInputs, data: FitData) -> EstimatorProcedure:
         """All that a fit with checked inputs asks, after every refusal."""
         problem = prepare(inputs, data.earlier)
         if inputs.private.table.unit == "row":  # persons of each selection are numbered anew
             data.earlier.append(problem)
         return self._fitting(problem)
 
-    def _fitting(self, problem: Problem) -> FitCourse:
+    def _fitting(self, problem: Problem) -> EstimatorProcedure:
         """Follow the procedure of a fit, and set its results."""
         fitted = yield from fit_procedure(problem)
         self.__dict__.update(self._attributes_at(fitted.W, fitted.row_map, fitted.target_map))

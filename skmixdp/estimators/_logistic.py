@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._learning.facts import label_share
+from .._learning.noisy_statistics import label_share
 from .._linear import Loss, MultilabelLoss, classification_loss
 from .._rows import check_indicator, check_labels, encode_labels, is_indicator, labels_of, names_of_labels
 from .._utils.validation import NON_NEGATIVE, Allowed, Kind, shown
 from ..privacy.accounting.budgets import Budget
 from ._checks import check_class_weight, encode_classes
 from ._classifier import Classifier
-from ._fit import FitCourse, FitData, fit_one
+from ._fit import EstimatorProcedure, FitData, fit_one
 from ._linear import LinearHead
 from ._private_score import PrivateScoreMixin
 from ._problem import FitInputs, NamedStart
@@ -266,7 +266,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         )
         return self
 
-    def _course(self, budget: Budget, data: FitData) -> FitCourse:
+    def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
         self.multilabel_ = is_indicator(labels_of(data.X, data.y))
         check_target = check_indicator if self.multilabel_ else check_labels
         table, y, X_pub, y_pub, members = self._check_rows(data, check_target)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Course, of_rows
+from .._engine import Procedure, bind_rows
 from .._learning.columns import columns_share, noisy_columns, unmapped
-from .._learning.facts import (
+from .._learning.noisy_statistics import (
     LENGTH_LIMIT,
     Learner,
     NoisyMean,
@@ -97,7 +97,7 @@ def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStag
     if share:
         # Columns that need no scale are followed by the stage of unknown columns.
         shares = {"columns": share}
-        rows = MappedRows(private, unmapped(n_features), once=True)
+        rows = MappedRows(private, unmapped(n_features), single_pass=True)
         stage = MapStage(rows, stage.mapped, shares, shares | _stage_with(inputs, None).shares)
 
     def shared(row_map: RowMap) -> RowMap:
@@ -147,7 +147,7 @@ def _stage_with(inputs: FitInputs, columns: Columns | None) -> MapStage:
         if inputs.X_unlabeled is not None and centred_units and parameters.fit_intercept:
             row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))
     return MapStage(
-        MappedRows(inputs.private, row_map, once="mean" in shares), Mapped(row_map), shares, shares
+        MappedRows(inputs.private, row_map, single_pass="mean" in shares), Mapped(row_map), shares, shares
     )
 
 
@@ -172,7 +172,7 @@ def map_shares(inputs: FitInputs, columns: Columns | None) -> dict[str, float]:
 
 def learned_map(
     inputs: FitInputs, stage: MapStage, learner: Learner
-) -> Course[tuple[Mapped, dict[str, float]]]:
+) -> Procedure[tuple[Mapped, dict[str, float]]]:
     """The map, learned from private rows if public ones do not tell it, and the shares that it has cost.
 
     What noisy columns tell decides what else is released. The squared budgets of adaptive Gaussian releases
@@ -186,7 +186,7 @@ def learned_map(
     if "columns" in shares:
         spent |= shares
         multiplier = inputs.budget.multiplier(shares["columns"])
-        noisy = yield from of_rows(rows, noisy_columns(learner, n_features, multiplier))
+        noisy = yield from bind_rows(rows, noisy_columns(learner, n_features, multiplier))
         tasks.stage_ended()
         columns = noisy.standardised(centred=inputs.centres_columns)
         after = _stage_with(inputs, columns)
@@ -202,7 +202,8 @@ def learned_map(
     if not shares:
         return mapped, spent
     if "length of the rows" in shares:
-        bound = yield from of_rows(rows, noisy_length(learner, n_features, multipliers["length of the rows"]))
+        measured = noisy_length(learner, n_features, multipliers["length of the rows"])
+        bound = yield from bind_rows(rows, measured)
         tasks.stage_ended()
         assert rows.row_map is not None
         return Mapped(_with_intercept(inputs, replace(rows.row_map, bound=bound))), spent
@@ -212,19 +213,19 @@ def learned_map(
         if bare.intercept_value is not None:
             bare = replace(bare, intercept_value=None)
         asked = noisy_second_moment(learner, n_features, multipliers["second moment"])
-        moment = yield from of_rows(MappedRows(private, bare), asked)
+        moment = yield from bind_rows(MappedRows(private, bare), asked)
         tasks.stage_ended()
         matrix, second_moment = moment.preconditioner(mapped.row_map.intercept_value)
         return replace(mapped, second_moment=second_moment, preconditioner=matrix), spent
 
-    mean = yield from of_rows(rows, noisy_mean(learner, n_features, multipliers["mean"]))
+    mean = yield from bind_rows(rows, noisy_mean(learner, n_features, multipliers["mean"]))
     tasks.stage_ended()
     warn_of_few_columns(mean.energies)
     row_map = replace(mapped.row_map, mean=_centre(mean, mapped.row_map, inputs))
     largest: float | None = None
     if "directions" in shares:
         directed = leading_directions(learner, n_features, multipliers["directions"])
-        directions = yield from of_rows(MappedRows(private, row_map), directed)
+        directions = yield from bind_rows(MappedRows(private, row_map), directed)
         tasks.stage_ended()
         warn_of_few_columns(directions.energies)
         lasting, factors = directions.shortened()

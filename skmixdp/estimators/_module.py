@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._engine import OpenRows, Options, Run, Start, Transaction, make_plan, of_rows, training
+from .._engine import OpenRows, Options, Run, Start, Transaction, bind_rows, make_plan, training
 from .._rows import PrivateRows, check_labels
 from .._utils.validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
 from ..components.protocols import PublicInfo, PublicView
@@ -23,13 +23,13 @@ from ._base import PrivateEstimator
 from ._callbacks import FitTasks
 from ._checks import encode_classes, refuse_sample_weight, sampling_of
 from ._classifier import Classifier
-from ._fit import FitCourse, FitData, fit_one
+from ._fit import EstimatorProcedure, FitData, fit_one
 from ._module_steps import guarded
 
 Array = NDArray[Any]
 
 
-def module_course(
+def module_procedure(
     head: Any,
     transaction: Transaction,
     run: Run,
@@ -37,14 +37,14 @@ def module_course(
     worker: Any,
     report: Callable[..., Any],
     n_threads: int,
-) -> FitCourse:
+) -> EstimatorProcedure:
     """Yield a Start and the queries of a module's fit, and set the results on the copy ``head``."""
     rows, modules = OpenRows(source), load_modules()
     yield Start(transaction, run.plan.event, run.info.n_private, rows=rows, estimator=head)
     withheld = None
     try:
         with modules.limited_threads(n_threads), FitTasks(head, n_steps=run.plan.n_steps) as tasks:
-            W = yield from of_rows(rows, training(replace(run, callback=tasks)))
+            W = yield from bind_rows(rows, training(replace(run, callback=tasks)))
     except Exception as error:  # a message of the module or the loss may quote private rows
         withheld = type(error).__name__
     if withheld:
@@ -159,7 +159,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
     def _public_view(self, public: Any, loss: Any, seed: int, W: Any, made_up: Any) -> PublicView:
         """The public rows at the start of a fit, or made-up ones where a rule needs some."""
 
-    def _course(self, budget: Budget, data: FitData) -> FitCourse:
+    def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
         refuse_sample_weight(self, data.sample_weight)
         if data.rows is not None:
             raise ValueError(
@@ -210,7 +210,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         stated = partial(transaction.report, plan.event, n_rows, "row", treated_as_public)
         report = partial(stated, n_public=len(public), plan=plan)
         run = Run(recipe, plan, info, noise, dtype)
-        return module_course(self, transaction, run, source, worker, report, n_threads)
+        return module_procedure(self, transaction, run, source, worker, report, n_threads)
 
     def _check_rows(self, torch_side: Any, data: FitData) -> tuple[Any, Array, Any, Array, str]:
         """Checked rows with encoded labels, and the origin of the classes."""

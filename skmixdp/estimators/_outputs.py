@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._rows import (
     TABLE_TYPES,
     RowMap,
+    centered_products,
+    centered_sparse_rows,
     finite_rows,
     header,
-    implicit_products,
-    implicit_rows,
     scaled_first,
     special_table,
 )
@@ -73,9 +73,9 @@ def _dense_outputs(estimator: Any, X: Array) -> Array:
 def _sparse_outputs(estimator: Any, X: Any) -> Array:
     passed = X
     X, row_map = scaled_first(X, replace(estimator._row_map, intercept_value=None))
-    factors = implicit_rows(X, row_map).factors
+    factors = centered_sparse_rows(X, row_map).factors
     points = np.atleast_2d(estimator.coef_)
-    Z = implicit_products(
+    Z = centered_products(
         X, factors, row_map, points if row_map.whitening is None else row_map.whitening(points)
     )
     outputs = np.asarray((Z if estimator.coef_.ndim == 2 else Z[:, 0]) + estimator.intercept_)

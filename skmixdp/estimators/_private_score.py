@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine import GaussianMechanism, Transaction, released
-from .._learning.facts import Learner, all_right, counts_query
+from .._learning.noisy_statistics import Learner, all_right, counts_query
 from .._linear import predicted_classes
 from .._rows import Block, PersonTable, check_private_rows, check_targets, groups_of, labels_of
 from .._utils.numerics import own_state

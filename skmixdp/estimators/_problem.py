@@ -101,13 +101,13 @@ class LabelledRows:
 class MappedRows(RowsKey):
     """Private rows after a row map, as a linear head sees them; without a map, their labels alone.
 
-    Two of these are equal if they have the same two objects: nothing compares private rows. ``once`` says
-    that few passes visit the rows.
+    Two of these are equal if they have the same two objects: nothing compares private rows. Rows of a
+    ``single_pass`` are mapped as they are read, and not kept.
     """
 
     private: LabelledRows
     row_map: RowMap | None
-    once: bool = False
+    single_pass: bool = False
 
     def open(self) -> PrivateRows:
         private, row_map = self.private, self.row_map
@@ -116,8 +116,8 @@ class MappedRows(RowsKey):
             bare: Table = ArrayTable(np.empty((len(y), 0), dtype))
             table = table.holding(bare) if isinstance(table, PersonTable) else bare
             row_map = UNCHANGED
-        if self.once and not private.exact:
-            opened = table.passing_rows(y, row_map, dtype)
+        if self.single_pass and not private.exact:
+            opened = table.remapped_rows(y, row_map, dtype)
         else:
             opened = table.private_rows(y, row_map, dtype, exact=private.exact)
         opened.record = private.record

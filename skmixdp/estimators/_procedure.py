@@ -13,9 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Ask, Course, GaussianMechanism, Options, Run, Start, make_plan, of_rows, training
+from .._engine import (
+    GaussianMechanism,
+    Options,
+    Procedure,
+    QueryRequest,
+    Run,
+    Start,
+    bind_rows,
+    make_plan,
+    training,
+)
 from .._learning.corrections import LogitAdjustment, start_is_useful, temperature
-from .._learning.facts import Learner, count_share, noisy_logits, share_for
+from .._learning.noisy_statistics import Learner, count_share, noisy_logits, share_for
 from .._learning.shrinkage import can_balance
 from .._learning.targets import (
     FEWEST,
@@ -92,7 +102,7 @@ class Fitted:
 
 
 #: All that a fit asks.
-FitProcedure = Generator[Start | Ask, Any, Fitted]
+FitProcedure = Generator[Start | QueryRequest, Any, Fitted]
 
 
 def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
@@ -194,7 +204,7 @@ def fit_procedure(problem: Problem) -> FitProcedure:
     if inputs.label_share:
         multiplier = inputs.budget.multiplier(inputs.label_share)
         counted = noisy_logits(counting(learner, balanced), inputs.loss.n_outputs, multiplier)
-        logits = yield from of_rows(MappedRows(balanced.private, None), counted)
+        logits = yield from bind_rows(MappedRows(balanced.private, None), counted)
         balanced = replace(balanced, label_logits=logits)
         tasks.stage_ended()
     if inputs.target_share or inputs.target_steps:
@@ -210,7 +220,7 @@ def fit_procedure(problem: Problem) -> FitProcedure:
     if alone is not None:
         rows = MappedRows(balanced.private, planned.row_map)
         multiplier = inputs.budget.multiplier(checking["check of the start"])
-        useful = yield from of_rows(rows, start_is_useful(planned.run.info, learner, multiplier))
+        useful = yield from bind_rows(rows, start_is_useful(planned.run.info, learner, multiplier))
         tasks.stage_ended()
         if not useful:
             balanced = balanced.without_public_rows()
@@ -221,13 +231,13 @@ def fit_procedure(problem: Problem) -> FitProcedure:
     if problem.bounds:
         rows = MappedRows(balanced.private, planned.row_map)
         bounded = noisy_gradient_bound(planned.run, counting(learner, balanced), inputs.budget)
-        bound = yield from of_rows(rows, bounded)
+        bound = yield from bind_rows(rows, bounded)
         tasks.stage_ended()
         planned = plan(balanced, replace(mapped, gradient_bound=bound), spent | checking)
     steps, row_map, target_map = planned.run.plan, planned.row_map, balanced.target_map
     with replace(tasks, n_steps=steps.n_steps, maps=(row_map, target_map)) as done:
         run = replace(planned.run, callback=done)
-        W = yield from of_rows(MappedRows(balanced.private, row_map), training(run))
+        W = yield from bind_rows(MappedRows(balanced.private, row_map), training(run))
     report = inputs.transaction.report(
         steps.event,
         inputs.n_rows,
@@ -365,7 +375,7 @@ def plan(
             None if strength == "auto" else float(strength), n_classes, constant, inputs.budget.mu, info
         )
         # It comes after the temperature, since it is in units of calibrated logits.
-        corrections.append(adjustment.closing)
+        corrections.append(adjustment.release)
     balances = strength == "auto" and not weighted and can_balance(info)
     options = Options(
         parameters.learning_rate,
@@ -375,7 +385,7 @@ def plan(
         constant if balances else None,
     )
     recipe = replace(inputs.algorithm.recipe(info, options), corrections=tuple(corrections))
-    if parameters.row_map is not None and recipe.closing is None:
+    if parameters.row_map is not None and recipe.comparison is None:
         recipe = replace(recipe, update=TowardsStart(recipe.update))
     steps = make_plan(inputs.budget, recipe, info, private.dtype, share)
     if private.record is not None and steps.epsilon_unamplified is not None:
@@ -394,8 +404,8 @@ def plan(
             )
         steps = replace(steps, n_steps=left)
         shares = {"scale of the targets": inputs.target_steps / total, "training": left / total}
-    for closing, _ in steps.closings:
-        shares.update(closing.shares)
+    for post_training, _ in steps.post_training:
+        shares.update(post_training.shares)
     run = Run(recipe, steps, info, inputs.transaction.noise, private.dtype, members=inputs.members)
     return PlannedHead(run, row_map, shares, adjustment)
 
@@ -443,7 +453,7 @@ def _check_share(inputs: FitInputs) -> float:
 
 def _with_scaled_targets(
     inputs: FitInputs, learner: Learner, planned: PlannedHead | None
-) -> Course[FitInputs]:
+) -> Procedure[FitInputs]:
     """The inputs with targets of unit scale, by their noisy centre and scale."""
     k, private, target_map = inputs.loss.n_outputs, inputs.private, inputs.target_map
     assert target_map is not None
@@ -455,7 +465,7 @@ def _with_scaled_targets(
         multiplier = planned.run.plan.noise_multiplier
     mechanism = GaussianMechanism(multiplier, TARGET_RELEASES, learner.noise)
     asked = noisy_targets(learner, k, mechanism)
-    center, scale = yield from of_rows(MappedRows(private, None), asked)
+    center, scale = yield from bind_rows(MappedRows(private, None), asked)
     if not np.all(scale > 0):
         warn_of_unknown_scale("is hidden by noise")
     elif np.any(scale < ZEROS):

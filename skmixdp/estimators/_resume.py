@@ -26,7 +26,7 @@ from zipfile import BadZipFile
 import joblib
 import numpy as np
 
-from .._engine import Ask, LostReleaseError, Released
+from .._engine import LostReleaseError, QueryRequest, Released
 from .._utils.validation import Kind, check, one_line, shown
 from ..components.protocols import ReleasedArray
 from ..privacy import Charge
@@ -127,29 +127,29 @@ class Checkpoint:
         self._charge: Charge | None = None
         self._new: str | None = None  # the key of a fit that is not charged yet
 
-    def resumed(self, courses: Sequence[Any]) -> list[Any]:
-        """The courses of fits, of which one goes on from this file."""
-        if len(courses) != 1:
+    def resumed(self, procedures: Sequence[Any]) -> list[Any]:
+        """The procedures of fits, of which one goes on from this file."""
+        if len(procedures) != 1:
             raise ValueError(
-                f"resumable() is for one fit, and this call has {len(courses)}; call fit for each, in a "
+                f"resumable() is for one fit, and this call has {len(procedures)}; call fit for each, in a "
                 "block of its own."
             )
-        return [self.followed(courses[0])]
+        return [self.followed(procedures[0])]
 
-    def followed(self, course: Any) -> Generator[Any, Any, None]:
-        """The course of a fit. Numbers in the file answer what it asks first, and it keeps the others."""
-        with closing(course):
-            start = next(course)
+    def followed(self, procedure: Any) -> Generator[Any, Any, None]:
+        """The procedure of a fit. Numbers in the file answer what it asks first, and it keeps the others."""
+        with closing(procedure):
+            start = next(procedure)
             kept, n_recorded = self._begin(start)
             start.transaction.charge = self._charge
             charge = yield start
             self._keep_charge(charge)
             record = partial(start.transaction.ledger.record_step, charge)
             step, begun = 0, None
-            go_on, answer = course.send, charge
+            go_on, answer = procedure.send, charge
             while True:
                 try:
-                    ask: Ask = go_on(answer)
+                    ask: QueryRequest = go_on(answer)
                 except StopIteration:
                     return
                 mechanism = ask.mechanism
@@ -162,14 +162,14 @@ class Checkpoint:
                 known = next(rounds, None)
                 if known is not None:
                     self._check(multiplier, known[0])
-                    go_on, answer = course.send, known[1]
+                    go_on, answer = procedure.send, known[1]
                 elif step <= n_recorded:
-                    go_on, answer = course.throw, self._lost()
+                    go_on, answer = procedure.throw, self._lost()
                 else:
                     try:
-                        go_on, answer = course.send, (yield ask)
+                        go_on, answer = procedure.send, (yield ask)
                     except Exception as error:
-                        go_on, answer = course.throw, error
+                        go_on, answer = procedure.throw, error
                     else:
                         values = (step, multiplier, _to_bytes(answer))
                         self._execute("INSERT INTO released VALUES (?, ?, ?)", values)

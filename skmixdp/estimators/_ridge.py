@@ -17,7 +17,7 @@ from ..algorithms import BY_NAME, Algorithm
 from ..algorithms.auto import AutoRegression
 from ..privacy.accounting.budgets import Budget
 from ._checks import check_target_map, collect_public
-from ._fit import FitCourse, FitData, fit_one
+from ._fit import EstimatorProcedure, FitData, fit_one
 from ._linear import LinearHead
 from ._outputs import lazy_result
 from ._private_score import PrivateErrorMixin
@@ -225,7 +225,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
                 stacklevel=3,
             )
 
-    def _course(self, budget: Budget, data: FitData) -> FitCourse:
+    def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
         self._flat = np.asarray(labels_of(data.X, data.y)).ndim == 1
         table, y, X_pub, y_pub, members = self._check_rows(data, check_targets)
         if y_pub is not None and y_pub.shape[1] != y.shape[1]:

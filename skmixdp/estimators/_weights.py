@@ -5,8 +5,8 @@ from functools import partial
 
 import numpy as np
 
-from .._engine import Course, GaussianMechanism, of_rows
-from .._learning.facts import Learner, class_shares, count_share, counts_query, in_class
+from .._engine import GaussianMechanism, Procedure, bind_rows
+from .._learning.noisy_statistics import Learner, class_shares, count_share, counts_query, in_class
 from .._learning.weights import mean_share, noisy_mean_weight, noisy_scale, scale_share
 from ._problem import FitInputs, MappedRows
 
@@ -48,13 +48,13 @@ def counting(learner: Learner, inputs: FitInputs) -> Learner:
     return replace(learner, loss=inputs.loss, n_rows=max(round(inputs.mean_weight * learner.n_rows), 1))
 
 
-def learned_weights(inputs: FitInputs, learner: Learner, spent: dict[str, float]) -> Course[FitInputs]:
+def learned_weights(inputs: FitInputs, learner: Learner, spent: dict[str, float]) -> Procedure[FitInputs]:
     """The inputs with weights of private rows, as far as these are told by noisy counts."""
     multipliers = {name: inputs.budget.multiplier(spent[name]) for name in OF_WEIGHTS if name in spent}
     largest, by_class = inputs.largest_weight or 1.0, inputs.class_weight
     if inputs.sample_weight is not None and _SCALE_OF_WEIGHTS in multipliers:
         rows = MappedRows(replace(inputs.private, y=inputs.sample_weight), None)
-        largest = yield from of_rows(rows, noisy_scale(learner, multipliers[_SCALE_OF_WEIGHTS]))
+        largest = yield from bind_rows(rows, noisy_scale(learner, multipliers[_SCALE_OF_WEIGHTS]))
         inputs.tasks.stage_ended()
     weighted = inputs.weighted(largest, by_class)
     if _COUNTS in multipliers:
@@ -63,7 +63,7 @@ def learned_weights(inputs: FitInputs, learner: Learner, spent: dict[str, float]
         query = counts_query(np.zeros((0, 0)), partial(in_class, n_classes=inputs.n_counted))
         mechanism = GaussianMechanism(multiplier, 1, learner.noise)
         asked = counting(learner, weighted).ask(mechanism, query)
-        counts, noise = yield from of_rows(MappedRows(weighted.private, None), asked)
+        counts, noise = yield from bind_rows(MappedRows(weighted.private, None), asked)
         total = learner.n_rows if inputs.sample_weight is None else max(float(counts.sum()), noise, 1.0)
         shares = class_shares(counts, multiplier, total)
         by_class = 1 / shares
@@ -72,7 +72,7 @@ def learned_weights(inputs: FitInputs, learner: Learner, spent: dict[str, float]
         weighted = inputs.weighted(largest, by_class)
     elif _MEAN_WEIGHT in multipliers:
         told = noisy_mean_weight(counting(learner, weighted), multipliers[_MEAN_WEIGHT])
-        mean = yield from of_rows(MappedRows(weighted.private, None), told)
+        mean = yield from bind_rows(MappedRows(weighted.private, None), told)
     else:
         return weighted
     inputs.tasks.stage_ended()

@@ -11,7 +11,7 @@ from ..algorithms import PAZO, Algorithm, DPZero
 from ..components.protocols import PublicView
 from ..privacy.accounting.budgets import Budget
 from ._checks import refuse_sample_weight
-from ._fit import FitCourse, FitData, fit_one
+from ._fit import EstimatorProcedure, FitData, fit_one
 from ._logistic import MixedDPLogisticRegression
 from ._module import ModuleClassifier, load_modules
 
@@ -114,14 +114,14 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         fit_one(self, FitData(X, y, X_pub, y_pub, groups=groups), unsupported)
         return self
 
-    def _course(self, budget: Budget, data: FitData) -> FitCourse:
+    def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
         refuse_sample_weight(self, data.sample_weight)
         if self.class_weight is not None:
             raise ValueError(
                 f"class_weight={shown(self.class_weight)} cannot be used with zeroth-order algorithms, which "
                 "clip losses; pass None, or use MixedDPLogisticRegression."
             )
-        return super()._course(budget, data)
+        return super()._fit_procedure(budget, data)
 
 
 @dataclass(eq=False, repr=False)

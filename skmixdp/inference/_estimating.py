@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import GaussianMechanism
-from .._learning.facts import Learner, Learning, counts_query, in_class
+from .._learning.noisy_statistics import Learner, Learning, counts_query, in_class
 from .._rows import BinCounts, Block, Contribution, OuterStatistics
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 

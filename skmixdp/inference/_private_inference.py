@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from .._engine import GaussianMechanism, Transaction
 from .._learning.columns import columns_share, noisy_columns, unmapped
-from .._learning.facts import Learner, Learning
+from .._learning.noisy_statistics import Learner, Learning
 from .._learning.noisy_sums import noisy_sums
 from .._learning.targets import TARGET_RELEASES, noisy_targets, target_share
 from .._learning.weights import noisy_scale, scale_share

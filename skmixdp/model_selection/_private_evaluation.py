@@ -12,7 +12,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine.transaction import Transaction
-from .._learning.facts import sensitivity_of
+from .._learning.noisy_statistics import sensitivity_of
 from .._rows import (
     RowFiles,
     check_indicator,

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import GaussianMechanism, OpenRows, drive, of_rows
+from skmixdp._engine import GaussianMechanism, OpenRows, bind_rows, drive
 from skmixdp._learning.columns import _BINS, _magnitudes, _places, noisy_columns, unmapped
 from skmixdp._learning.corrections import temperature
-from skmixdp._learning.facts import Learner, noisy_second_moment
+from skmixdp._learning.noisy_statistics import Learner, noisy_second_moment
 from skmixdp._linear import sum_error
 from skmixdp._rows import ArrayTable, BinCounts, Columns, InMemoryRows, RowMap
 from skmixdp.components.protocols import PrivateQuery
@@ -58,12 +58,12 @@ def moment_query(learner, n_features, W, mu):
 
 
 def temperature_query(learner, n_features, W, mu):
-    """The closing, as the loop asks it."""
+    """The temperature, as the loop sends its query."""
     mechanism = GaussianMechanism(mu, 1, learner.noise)
     mechanism.begin_step(learner.members)
     info = make_problem(K).info
-    closing = temperature(1e9, info)
-    rounds = closing.ask(W, None, mu)
+    correction = temperature(1e9, info)
+    rounds = correction.ask(W, None, mu)
     released = yield mechanism, next(rounds)
     try:
         rounds.send(released.arrays)
@@ -93,7 +93,7 @@ def asked_of(rows, name, W, multiplier=1.0, members=None):
     noise = Watched(0)
     n_rows = rows.n_rows if members is None else int(members.sum())
     learner = Learner(n_rows, members, noise, np.dtype("float32"))
-    drive([of_rows(OpenRows(rows), RELEASES[name][0](learner, D, W, multiplier))])
+    drive([bind_rows(OpenRows(rows), RELEASES[name][0](learner, D, W, multiplier))])
     return noise.sums, [scale / multiplier for scale in noise.scales]
 
 
@@ -213,6 +213,6 @@ def test_a_row_that_adds_twice_would_be_found():
     sums = []
     for members in (None, np.arange(N) != 7):
         noise = Watched(0)
-        drive([of_rows(OpenRows(rows), asked(Learner(N, members, noise, np.dtype("f8"))))])
+        drive([bind_rows(OpenRows(rows), asked(Learner(N, members, noise, np.dtype("f8"))))])
         sums.append(noise.sums[0])
     assert np.linalg.norm(sums[0] - sums[1]) > 1.4 * math.sqrt(D) * (1 + sum_error(N, np.float64).relative)

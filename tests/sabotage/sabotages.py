@@ -560,7 +560,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "an error after the charge that quotes what a module says",
         "The error that ends a fit holds a private row, and so do the logs that it ends in.",
-        "module_course",
+        "module_procedure",
         "withheld = type(error).__name__",
         "withheld = repr(error)",
         "tests/unit/estimators/modules/test_failing_rows.py::"
@@ -634,7 +634,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "a full disk that ends a fit after its charge",
         "Space for preprocessed rows is asked for after the charge, so a fit that ends has cost its budget.",
-        "StreamedTable.passing_rows",
+        "StreamedTable.remapped_rows",
         "temporary_memory(self.shape[0], self.shape[1] + 1, dtype)",
         "pass",
         "tests/unit/rows/test_temporary.py::test_a_disk_that_is_too_full_is_refused_before_the_charge",
@@ -1146,11 +1146,11 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "a fit that diverged runs again",
         "A head that is not finite costs its steps twice, and is charged once.",
         "fit_procedure",
-        "W = (yield from of_rows(MappedRows(balanced.private, row_map), training(run)))",
+        "W = (yield from bind_rows(MappedRows(balanced.private, row_map), training(run)))",
         (
-            "W = (yield from of_rows(MappedRows(balanced.private, row_map), training(run)))\n"
+            "W = (yield from bind_rows(MappedRows(balanced.private, row_map), training(run)))\n"
             "if not np.isfinite(W).all():\n"
-            "    W = (yield from of_rows(MappedRows(balanced.private, row_map), training(run)))"
+            "    W = (yield from bind_rows(MappedRows(balanced.private, row_map), training(run)))"
         ),
         "tests/property/test_charges_add_up.py::"
         "test_a_fit_that_diverges_releases_no_more_than_was_charged[None]",
@@ -1176,7 +1176,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
     _sabotage(
         "rows that are mapped in every pass state the rounding of double precision",
         "The sensitivity of a learned mean leaves out the rounding of its sums, which are in float32.",
-        "PassingRows.sum_error",
+        "RemappedRows.sum_error",
         (
             "def sum_error(self, request: Request) -> SumError:\n"
             "    return stated_error(request, self.n_rows, self._dtype)"
@@ -1603,7 +1603,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "The sums of the temperature come on top of a budget that the steps spend.",
         "make_plan",
         "share -= sum(costs)",
-        'share -= sum(k for k, c in zip(costs, closings) if "temperature" not in c.shares) + 1e-9',
+        'share -= sum(k for k, c in zip(costs, post_training) if "temperature" not in c.shares) + 1e-9',
         _OF_TABLES + "test_columns_that_are_not_used_are_paid_for_and_geometry_follows[unlike]",
     ),
     # -- coefficients with intervals --------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import GaussianMechanism, release
 from skmixdp._engine.recording import recorded_releases
-from skmixdp._learning.facts import counts_query, in_class
+from skmixdp._learning.noisy_statistics import counts_query, in_class
 from skmixdp._rows import InMemoryRows
 from skmixdp.privacy import NoiseSource, noise_multiplier_for
 from tests.statistical.test_noise_scale import assert_standard_normal

@@ -3,7 +3,7 @@
 The computed contribution of a row depends on that row alone, and the sensitivity includes rounding:
 
 - Passes have the same shapes, with each row in the same place, whatever another row is and whether it is in
-  a random batch (:func:`~skmixdp._rows.answering.rounds`).
+  a random batch (:func:`~skmixdp._rows.blockwise.rounds`).
 - At a given shape, a module that processes each row separately gives a row the same bits for any values of
   other rows. :func:`~skmixdp.estimators._modules.probe.check_forward` tests this. Infinities and NaN stay in
   their row, and so do errors (:func:`~skmixdp.estimators._modules.forward.separately`).

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import GaussianMechanism, release
-from skmixdp._learning.facts import class_shares, count_share, counts_query, in_class
+from skmixdp._learning.noisy_statistics import class_shares, count_share, counts_query, in_class
 from skmixdp._linear import with_weights
 from skmixdp._rows import Block, InMemoryRows
 from tests.conftest import Silent

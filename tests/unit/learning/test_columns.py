@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from skmixdp._engine.release import Released
 from skmixdp._learning.columns import columns_share, noisy_columns, unmapped
-from skmixdp._learning.facts import Learner
+from skmixdp._learning.noisy_statistics import Learner
 from skmixdp._rows import InMemoryRows, special_table
 from skmixdp.components.protocols import ReleasedArray
 from skmixdp.privacy import NoiseSource, mu_of_budget

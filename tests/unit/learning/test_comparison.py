@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._learning.corrections import comparison_query, expected_losses, spanning_heads
-from skmixdp._learning.facts import sensitivity_of, share_for
+from skmixdp._learning.noisy_statistics import sensitivity_of, share_for
 from skmixdp._linear import with_weights
 from skmixdp._rows import Block, InMemoryRows
 from tests.asking import request_of

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from skmixdp._engine import GaussianMechanism
-from skmixdp._learning.facts import counts_query
+from skmixdp._learning.noisy_statistics import counts_query
 from skmixdp._linear import sum_error
 from skmixdp._rows import InMemoryRows
 from tests.conftest import Watched, learned

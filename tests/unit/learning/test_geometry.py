@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._learning.facts import (
+from skmixdp._learning.noisy_statistics import (
     LENGTH_LIMIT,
     LeadingDirections,
     NoisyMean,

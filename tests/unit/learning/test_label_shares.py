@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine.recording import recorded_releases
-from skmixdp._learning.facts import label_share, noisy_logits
+from skmixdp._learning.noisy_statistics import label_share, noisy_logits
 from skmixdp._linear import with_weights
 from skmixdp._rows import Block, InMemoryRows
 from tests.conftest import Watched, learned

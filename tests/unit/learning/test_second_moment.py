@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp._engine import Run
-from skmixdp._learning.facts import SecondMoment, noisy_second_moment, second_moment_share
+from skmixdp._learning.noisy_statistics import SecondMoment, noisy_second_moment, second_moment_share
 from skmixdp._linear import WeightedLoss, with_weights
 from skmixdp._rows import Columns, InMemoryRows, RowMap, special_table
 from skmixdp.algorithms import Auto

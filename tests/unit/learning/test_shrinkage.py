@@ -118,15 +118,15 @@ class TestComparison:
 
     @staticmethod
     def closed(info, W, released, noise=1e-3, intercept=None):
-        """The head that the closing returns if the noisy differences are ``released``, and the query."""
+        """The head that the comparison returns if the noisy differences are ``released``, and the query."""
         update = PublicShrinkage(SGD(), info, intercept)
         start, state = update.init(info.view.W)
         ctx = context(info, start, step=noise * 300.0 / 0.75, released=[ReleasedArray(sensitivity=1.0)])
         _, state = update.step(ctx, np.zeros_like(start), state)
-        closing = update.closing(W, state, 10.0)
-        query = next(closing)
+        rounds = update.compare(W, state, 10.0)
+        query = next(rounds)
         with pytest.raises(StopIteration) as end:
-            closing.send((np.array(released),))
+            rounds.send((np.array(released),))
         return end.value.value, query
 
     @pytest.mark.parametrize(("released", "start_wins"), [(25.0, True), (15.0, False), (-25.0, False)])
@@ -159,10 +159,10 @@ class TestComparison:
 
     def test_it_is_made_where_its_noise_allows(self):
         info = make_problem(4, n_pub=40).info
-        assert PublicShrinkage(SGD(), replace(info, mu=10.0)).closing_share > 0
-        assert PublicShrinkage(SGD(), replace(info, mu=1e-3)).closing_share == 0
-        assert PublicShrinkage(SGD(), replace(make_problem(4, n_pub=8).info, mu=10.0)).closing_share == 0
-        assert PublicShrinkage(SGD(), replace(make_regression_problem().info, mu=10.0)).closing_share == 0
+        assert PublicShrinkage(SGD(), replace(info, mu=10.0)).comparison_share > 0
+        assert PublicShrinkage(SGD(), replace(info, mu=1e-3)).comparison_share == 0
+        assert PublicShrinkage(SGD(), replace(make_problem(4, n_pub=8).info, mu=10.0)).comparison_share == 0
+        assert PublicShrinkage(SGD(), replace(make_regression_problem().info, mu=10.0)).comparison_share == 0
 
 
 @pytest.mark.parametrize(("certain", "share"), [(0.0, 0.2), (0.3, 0.8), (0.7, 1.0)])
@@ -218,7 +218,7 @@ class TestClassBalance:
         update = PublicShrinkage(SGD(), info, self.intercept)
         _, state = update.init(info.view.W)
         added = self.intercepts(update.result(W, state), W)
-        assert update.closing_share == 0 and added[2] > 0.6
+        assert update.comparison_share == 0 and added[2] > 0.6
         y = problem.y
 
         def recall(head):
@@ -230,7 +230,9 @@ class TestClassBalance:
         _, info, W = self.problem()
         head, _ = self.closed(info, W, [-99.0])
         np.testing.assert_allclose(self.intercepts(head, W), 0, atol=1e-9)
-        assert PublicShrinkage(SGD(), info).closing_share < PublicShrinkage(SGD(), info, 1.0).closing_share
+        assert (
+            PublicShrinkage(SGD(), info).comparison_share < PublicShrinkage(SGD(), info, 1.0).comparison_share
+        )
 
     def test_every_class_needs_public_rows(self):
         info = self.problem()[1]

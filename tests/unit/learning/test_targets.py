@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import GaussianMechanism, Options
-from skmixdp._learning.facts import Learner, share_for
+from skmixdp._learning.noisy_statistics import Learner, share_for
 from skmixdp._learning.targets import (
     TARGET_RELEASES,
     StartComparison,
@@ -217,7 +217,7 @@ def closed(W, info, X, y, multiplier=5.0):
         def result(self, W, state):
             return W
 
-    rounds = StartComparison(Inner(), info).closing(W, None, multiplier)
+    rounds = StartComparison(Inner(), info).compare(W, None, multiplier)
     query = next(rounds)
     ((_, sums),) = InMemoryRows(X, y).private_sums([request_of(query.points, query.contribute)])
     with pytest.raises(StopIteration) as stopped:
@@ -243,13 +243,13 @@ def test_a_head_that_is_about_as_good_is_returned(change):
 
 def test_its_budget_follows_public_facts():
     _, _, info = problem()
-    share = StartComparison(None, info).closing_share
+    share = StartComparison(None, info).comparison_share
     assert share == share_for(1.0, N, 1.0, 0.03, 0.1) > 0
-    assert StartComparison(None, problem(n_pub=9)[2]).closing_share == 0
+    assert StartComparison(None, problem(n_pub=9)[2]).comparison_share == 0
 
 
 def test_training_ends_with_it():
     options = Options("auto", None, FullBatch(), False)
     recipe = AutoRegression().recipe(problem()[2], options)
-    assert recipe.closing is not None and recipe.closing.shares["comparison"] > 0
-    assert AutoRegression().recipe(problem(n_pub=9)[2], options).closing is None
+    assert recipe.comparison is not None and recipe.comparison.shares["comparison"] > 0
+    assert AutoRegression().recipe(problem(n_pub=9)[2], options).comparison is None

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import Closing
+from skmixdp._engine import PostTrainingRelease
 from skmixdp._learning.corrections import _LOGARITHMS, _USUAL, _overconfidence, temperature
 from skmixdp._linear import with_weights
 from skmixdp._rows import Block, InMemoryRows
@@ -32,15 +32,15 @@ def calibrated(k, n=N, seed=0):
 
 
 def asked(W, n_rows=N, mu=1.0, multiplier=1.0):
-    """The query of a closing for a head (k, d), and the generator that waits for its answer."""
+    """The query of the temperature for a head (k, d), and the generator that waits for its answer."""
     info = replace(make_problem(max(len(W), 2)).info, n_private=n_rows)
-    closing = temperature(mu, info)
-    rounds = closing.ask(W, None, multiplier)
+    correction = temperature(mu, info)
+    rounds = correction.ask(W, None, multiplier)
     return next(rounds), rounds
 
 
 def scaled(W, X, y, noise=0.0):
-    """The head that a closing makes of a head, with some noise in the sums."""
+    """The head that the temperature makes of a head, with some noise in the sums."""
     query, rounds = asked(W)
     ((_, sums),) = InMemoryRows(X, y).private_sums([request_of(query.points, query.contribute)])
     with pytest.raises(StopIteration) as ended:
@@ -144,8 +144,8 @@ def test_no_row_adds_more_than_1_at_any_scale(data, k, dtype):
 
 def asked_of_labels(W):
     """The same as :func:`asked` for several labels."""
-    closing = temperature(1.0, replace(make_label_problem(len(W)).info, n_private=N))
-    rounds = closing.ask(W, None, 1.0)
+    correction = temperature(1.0, replace(make_label_problem(len(W)).info, n_private=N))
+    rounds = correction.ask(W, None, 1.0)
     return next(rounds), rounds
 
 
@@ -197,7 +197,9 @@ def test_its_share_follows_public_facts():
 
     def share(mu, n):
         found = temperature(mu, replace(info, n_private=n))
-        assert found is None or (isinstance(found, Closing) and found.shares.keys() == {"temperature"})
+        assert found is None or (
+            isinstance(found, PostTrainingRelease) and found.shares.keys() == {"temperature"}
+        )
         return None if found is None else found.shares["temperature"]
 
     assert share(0.27, 100) is None and share(1e-6, 10**4) is None and share(0.27, 290) is None

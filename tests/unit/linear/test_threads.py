@@ -11,8 +11,8 @@ from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import transaction
 from skmixdp._linear import classification_loss, in_parallel, n_parts, one_thread, threads, worker_session
 from skmixdp._rows import Batch, InMemoryRows, RowMap
-from skmixdp._rows.answering import block_size
-from skmixdp._rows.memory import PassingRows
+from skmixdp._rows.blockwise import block_size
+from skmixdp._rows.memory import RemappedRows
 from skmixdp.components import L2Clip, public
 from skmixdp.components.clipping import clipped_residuals
 from tests.asking import request_of
@@ -135,7 +135,7 @@ def requests(n, d_in, k):
 def test_parts_of_the_rows_give_the_same_sums(two_threads, n, d_in, k, kind):
     X, y = rng.normal(size=(n, d_in)).astype("f4"), rng.integers(k, size=n)
     row_map = RowMap(np.full(d_in, 0.1), True, None)
-    make = InMemoryRows.mapped if kind == "held" else PassingRows
+    make = InMemoryRows.mapped if kind == "held" else RemappedRows
     rows = make(X, y, row_map, np.dtype("f4"))
     for asked in requests(n, d_in, k):
         expected = rows.private_sums(asked)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._learning.facts import NoisyMean
+from skmixdp._learning.noisy_statistics import NoisyMean
 from skmixdp._linear import NARROW, row_memory, row_norms
 from skmixdp._rows import ArrayTable, InMemoryRows, RowMap, Whitening
 from skmixdp.estimators._problem import MappedRows
@@ -89,7 +89,7 @@ def test_no_row_is_longer_than_it_is_said_to_be(d, intercept, dtype):
 @pytest.mark.parametrize("d", WIDTHS)
 def test_rows_that_are_mapped_in_every_pass_are_the_same(d, dtype):
     X, y, table = rows_of(d, dtype), np.zeros(N, int), ArrayTable(rows_of(d, dtype))
-    passing = table.passing_rows(y, UNIT, np.dtype(dtype))
+    passing = table.remapped_rows(y, UNIT, np.dtype(dtype))
     held = InMemoryRows(UNIT(X, dtype), y)
     for _ in range(2):
         assert_same_sums(everything(passing, d), everything(held, d), X, UNIT, dtype)
@@ -172,5 +172,5 @@ def test_a_default_fit_without_public_rows_holds_one_copy_of_wide_rows(monkeypat
     estimator = MixedDPLogisticRegression(epsilon=50.0, classes=range(3), random_state=0, noise="float")
     with pytest.warns(UserWarning, match="random_state"):
         estimator.fit(X, y)
-    assert kinds == ["PassingRows", "InMemoryRows", "InMemoryRows"]
+    assert kinds == ["RemappedRows", "InMemoryRows", "InMemoryRows"]
     assert estimator.score(X, y) > 0.9

@@ -29,7 +29,7 @@ _SLACK = 1 + 16 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
-class ImplicitRows:
+class CenteredSparseRows:
     """Factors and bounds that are kept of mapped sparse rows, each array of shape (n,), float64.
 
     ``factors`` are ``s``. ``norms`` are upper bounds on the lengths of the mapped rows, whitening and
@@ -48,7 +48,7 @@ class ImplicitRows:
 
 # The length of a row that overflows is NaN or infinite, and such rows are refused.
 @np.errstate(over="ignore", invalid="ignore")
-def implicit_rows(X: Any, row_map: RowMap) -> ImplicitRows:
+def centered_sparse_rows(X: Any, row_map: RowMap) -> CenteredSparseRows:
     """Factors and bounds of mapped CSR rows (n, n_features) without duplicate entries.
 
     A row that lies nearer to the mean than a thousandth of ``|x| + |m|`` comes out shorter than 1, and its
@@ -103,7 +103,7 @@ def implicit_rows(X: Any, row_map: RowMap) -> ImplicitRows:
         factors = np.ones(n_rows)
     value = row_map.intercept_value or 0.0
     norms = np.hypot(factors * np.maximum(lengths, SHORTEST_DIFFERENCE * sizes), value) * _SLACK
-    return ImplicitRows(
+    return CenteredSparseRows(
         factors,
         norms,
         rounding_scale * factors * sizes * _SLACK + abs(value),
@@ -163,7 +163,7 @@ def scaled_first(X: Any, row_map: RowMap) -> tuple[Any, RowMap]:
     return scaled, replace(row_map, columns=None, mean=mean, unit_first=False)
 
 
-def implicit_products(X: Any, factors: FloatArray, row_map: RowMap, points: FloatArray) -> FloatArray:
+def centered_products(X: Any, factors: FloatArray, row_map: RowMap, points: FloatArray) -> FloatArray:
     """Products (n, m) of mapped CSR rows with ``points`` (m, d_in), in float64.
 
     Points are to be whitened already, where the map whitens.
@@ -179,7 +179,7 @@ def implicit_products(X: Any, factors: FloatArray, row_map: RowMap, points: Floa
     return Z
 
 
-def implicit_weighted_sum(X: Any, factors: FloatArray, row_map: RowMap, C: FloatArray) -> FloatArray:
+def centered_weighted_sum(X: Any, factors: FloatArray, row_map: RowMap, C: FloatArray) -> FloatArray:
     """``sum_i c_i x'_i^T`` (k, d_in) of mapped CSR rows with weights ``C`` (n, k), in float64.
 
     The sum is yet to be whitened, where the map whitens.

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from .._engine import Asked, GaussianMechanism, Released, drawn
+from .._engine import GaussianMechanism, NoisyQuery, Released, drawn
 from .._linear import Loss
 from .._rows import Block, Contribution, effective_columns
 from ..components import FullBatch, L2Clip
@@ -29,7 +29,7 @@ from ..privacy import NoiseSource
 _Learned = TypeVar("_Learned")
 
 #: Yields queries with their mechanisms, receives noisy answers, and returns what it learned.
-Learning = Generator[Asked, Released, _Learned]
+Learning = Generator[NoisyQuery, Released, _Learned]
 
 #: Target for the length of the noise in the mean, for unit rows.
 _MEAN_ERROR = 0.15

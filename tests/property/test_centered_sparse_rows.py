@@ -20,9 +20,9 @@ from skmixdp._rows import (
     SparseRows,
     Whitening,
     canonical,
-    implicit_products,
-    implicit_rows,
-    implicit_weighted_sum,
+    centered_products,
+    centered_sparse_rows,
+    centered_weighted_sum,
     whitened_entries,
 )
 from skmixdp.components.clipping import clipped_residuals
@@ -103,16 +103,16 @@ SUBNORMAL = (np.zeros((1, D), np.float32), RowMap(np.array([2.3e-309, 0, 0, 0, 0
 @example(TINY)
 def test_norms_and_entries_are_never_below_the_true_ones(given_rows):
     X, row_map = given_rows
-    implicit = implicit_rows(canonical(sp.csr_array(X)), row_map)
-    rows = true_rows(X, row_map, implicit.factors)
-    assert np.all(implicit.norms >= length(rows))
-    assert np.all(implicit.max_abs >= np.abs(rows).max(axis=1))
+    mapped = centered_sparse_rows(canonical(sp.csr_array(X)), row_map)
+    rows = true_rows(X, row_map, mapped.factors)
+    assert np.all(mapped.norms >= length(rows))
+    assert np.all(mapped.max_abs >= np.abs(rows).max(axis=1))
     if row_map.whitening is not None:
-        entries = whitened_entries(sp.csr_array(X), implicit.factors, row_map)
+        entries = whitened_entries(sp.csr_array(X), mapped.factors, row_map)
         assert np.all(entries >= np.abs(rows).max(axis=1))
-        assert np.all(entries <= np.abs(rows).max(axis=1) + 1e-13 * (1 + implicit.rounding_scale))
+        assert np.all(entries <= np.abs(rows).max(axis=1) + 1e-13 * (1 + mapped.rounding_scale))
     if row_map.normalize:
-        assert implicit.norms.max() <= np.hypot(1, row_map.intercept_value or 0) * (1 + 1e-13)
+        assert mapped.norms.max() <= np.hypot(1, row_map.intercept_value or 0) * (1 + 1e-13)
         # Rows that do not lie next to the mean do come out at unit length; deviations whose
         # reciprocal could overflow stay as they are.
         differences = length(true_rows(X, replace(row_map, intercept_value=None), np.ones(len(X))))
@@ -184,13 +184,13 @@ def test_a_row_alone_adds_what_its_weights_say(given_rows, seed):
     """The sum itself, by linearity, is that of the rows to rounding of their size."""
     X, row_map = given_rows
     X = canonical(sp.csr_array(X))
-    implicit = implicit_rows(X, row_map)
+    mapped = centered_sparse_rows(X, row_map)
     C = np.random.default_rng(seed).normal(size=(X.shape[0], 2)).astype(np.float32)
-    total = implicit_weighted_sum(X, implicit.factors, row_map, C)
+    total = centered_weighted_sum(X, mapped.factors, row_map, C)
     if row_map.whitening is not None:
         total = row_map.whitening(total)
-    rows = true_rows(X.toarray(), row_map, implicit.factors)
-    size = np.linalg.norm(C, axis=1) @ np.maximum(implicit.rounding_scale, implicit.norms)
+    rows = true_rows(X.toarray(), row_map, mapped.factors)
+    size = np.linalg.norm(C, axis=1) @ np.maximum(mapped.rounding_scale, mapped.norms)
     assert np.abs(total - C.T.astype(np.longdouble) @ rows).max() <= 1e-14 * size + 1e-300
 
 
@@ -203,7 +203,7 @@ def test_the_properties_above_would_catch_a_norm_that_is_a_difference():
     naive = np.sqrt(max(square, 0))
     true = length(true_rows(X.toarray(), row_map, np.ones(1)))[0]
     assert naive < 0.99 * true or naive > 1.01 * true
-    assert true <= implicit_rows(X, row_map).norms[0] <= 3 * SHORTEST_DIFFERENCE * np.linalg.norm(mean)
+    assert true <= centered_sparse_rows(X, row_map).norms[0] <= 3 * SHORTEST_DIFFERENCE * np.linalg.norm(mean)
 
 
 def test_the_properties_above_would_catch_a_whitened_length_that_is_a_difference():
@@ -217,7 +217,7 @@ def test_the_properties_above_would_catch_a_whitened_length_that_is_a_difference
     naive = np.sqrt(np.maximum((X.toarray() ** 2).sum(axis=1) - cut, 0))
     true = length(true_rows(X.toarray(), row_map, np.ones(50)))
     assert np.mean(naive < true * (1 - 1e-6)) > 0.2
-    assert np.all(implicit_rows(X, row_map).norms >= true)
+    assert np.all(centered_sparse_rows(X, row_map).norms >= true)
 
 
 def test_duplicates_are_added_up_in_a_copy():
@@ -225,7 +225,7 @@ def test_duplicates_are_added_up_in_a_copy():
     mapped = canonical(X)
     np.testing.assert_array_equal(mapped.toarray(), [[0, 1], [5, 0]])
     assert mapped.nnz == 2 and X.nnz == 3
-    assert_close(implicit_rows(mapped, RowMap(None, False, None)).norms, [1, 5])
+    assert_close(centered_sparse_rows(mapped, RowMap(None, False, None)).norms, [1, 5])
     points = np.eye(2)
     plain = RowMap(None, False, None)
-    np.testing.assert_array_equal(implicit_products(mapped, np.ones(2), plain, points), [[0, 1], [5, 0]])
+    np.testing.assert_array_equal(centered_products(mapped, np.ones(2), plain, points), [[0, 1], [5, 0]])
