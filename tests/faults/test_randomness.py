@@ -1,15 +1,11 @@
 """Randomness: the generator is AES-128 in counter mode, no stream is used twice, and no key is shown."""
 
 import copy
-import io
-import logging
 import multiprocessing
 import os
 import pickle
 import threading
 import traceback
-import warnings
-from contextlib import redirect_stderr, redirect_stdout
 
 import cloudpickle
 import joblib
@@ -18,12 +14,8 @@ import pytest
 from randomgen import AESCounter
 from sklearn.base import clone
 
-import skmixdp
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
-from skmixdp.inspection import model_card
-from skmixdp.model_selection import PrivateSearchCV, public_params
-from skmixdp.preprocessing import NoisyScaler
-from skmixdp.privacy import DiscreteNoise, NoiseSource, PrivacyLedger
+from skmixdp import MixedDPLogisticRegression, fit_many
+from skmixdp.privacy import DiscreteNoise, NoiseSource
 from skmixdp.privacy import noise as noise_module
 from tests.conftest import make_problem
 
@@ -250,69 +242,6 @@ def test_the_search_for_the_key_finds_it():
     assert shows_the_key(f"{KEY:#x}") and not shows_the_key("nothing")
 
 
-def everything_kept(model, tmp_path):
-    """What a fitted estimator shows and leaves behind."""
-    yield from (repr(model), str(model.get_params()), str(vars(model)), model._repr_html_())
-    yield from (pickle.dumps(model), cloudpickle.dumps(model))
-    with io.BytesIO() as file:
-        joblib.dump(model, file)
-        yield file.getvalue()
-    report = model.privacy_
-    yield from (repr(report), str(report), report.to_json(), report._repr_html_())
-    if hasattr(model, "save"):
-        model.save(tmp_path / "model.safetensors")
-        yield (tmp_path / "model.safetensors").read_bytes()
-        yield pickle.dumps(skmixdp.load(tmp_path / "model.safetensors"))
-        yield str(model_card(model))
-
-
-def fitted(name, rows, ledger):
-    X, y, X_pub, y_pub = rows
-    settings = {"delta": 1e-3, "ledger": ledger}
-    models = {
-        "logistic": MixedDPLogisticRegression("adamix", n_steps=2, **settings),
-        "sampled": MixedDPLogisticRegression("noisy-gd", n_steps=2, batch_size=20, **settings),
-        "discrete": MixedDPLogisticRegression("noisy-gd", n_steps=2, noise="discrete", **settings),
-        "zeroth order": ZerothOrderDPClassifier(n_steps=2, **settings),
-        "ridge": MixedDPRidge(n_steps=2, **settings),
-    }
-    if name == "scaler":
-        return NoisyScaler(1.0, bounds=(-5, 5), **settings).fit(X)
-    if name == "search":
-        head = MixedDPLogisticRegression("adamix", delta=1e-3)
-        search = PrivateSearchCV(
-            head, {"n_steps": [2, 3]}, epsilon=2.0, strategy="random", n_trials=2, **settings
-        )
-        return search.fit(X, y, **public_params(X_pub, y_pub))
-    if name == "ridge":
-        return models[name].fit(X, X[:, 0], X_pub=X_pub, y_pub=X_pub[:, 0])
-    return models[name].fit(X, y, X_pub=X_pub, y_pub=y_pub)
-
-
-@pytest.mark.parametrize(
-    "name", ["logistic", "sampled", "discrete", "zeroth order", "ridge", "scaler", "search"]
-)
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.untraced
-def test_no_key_is_kept_or_shown(name, rows, key, tmp_path):
-    ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("people", epsilon=99.0, delta=1e-3)
-    records, out = [], io.StringIO()
-    handler = logging.Handler(1)
-    handler.emit = lambda record: records.append(record.getMessage())
-    logging.getLogger().addHandler(handler)
-    try:
-        with redirect_stdout(out), redirect_stderr(out):
-            model = fitted(name, rows, ledger)
-    finally:
-        logging.getLogger().removeHandler(handler)
-    assert key
-    for content in everything_kept(model, tmp_path):
-        assert not shows_the_key(content)
-    assert not any(map(shows_the_key, [*records, out.getvalue(), ledger.ledger.report().to_json()]))
-    for path in tmp_path.rglob("ledger*"):
-        assert not shows_the_key(path.read_bytes())
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_no_key_is_in_a_traceback_even_with_the_variables_of_its_frames(rows, key, monkeypatch):
     """As debuggers print tracebacks: each frame with the representation of its variables."""
@@ -327,11 +256,3 @@ def test_no_key_is_in_a_traceback_even_with_the_variables_of_its_frames(rows, ke
     text = "".join(stack.format())
     assert key and "NoiseSource(kind='cryptographic')" in text
     assert not shows_the_key(text)
-
-
-def test_no_key_is_in_warnings(rows, key):
-    X, y, X_pub, y_pub = rows
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        MixedDPLogisticRegression(delta=0.5, n_steps=2).fit(X, y, X_pub=X_pub, y_pub=y_pub)
-    assert key and not any(shows_the_key(str(warning.message)) for warning in caught)

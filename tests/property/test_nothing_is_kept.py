@@ -12,13 +12,14 @@ import io
 import pickle
 import secrets
 import stat
-import warnings
 from itertools import count
 
+import cloudpickle
 import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from randomgen import AESCounter
 from sklearn.ensemble import VotingClassifier
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
@@ -33,7 +34,7 @@ from skmixdp.model_selection import (
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 from tests.noise import watch
-from tests.scan import Needles, reachable
+from tests.secrets import Heard, Needles, on_disk, reachable
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -129,6 +130,9 @@ PATHS = {
     "geometry": lambda ledger: classifier(X_PUB, Y_PUB, geometry=True),
     "single precision": lambda ledger: classifier(X_PUB, Y_PUB, X=X.astype(np.float32)),
     "sparse": lambda ledger: classifier(X_PUB, Y_PUB, X=sp.csr_array(X)),
+    "discrete noise": lambda ledger: classifier(
+        X_PUB, Y_PUB, algorithm="noisy-gd", n_steps=2, noise="discrete"
+    ),
     "batches": lambda ledger: classifier(algorithm="noisy-gd", batch_size=50, n_steps=5),
     "gep": lambda ledger: classifier(X_PUB, Y_PUB, algorithm="gep", n_steps=8),
     "dope": lambda ledger: classifier(X_PUB, Y_PUB, algorithm="dope-sgd", n_steps=8),
@@ -150,13 +154,20 @@ def written(outcome, tmp_path):
     files = {f"pickle {protocol}": pickle.dumps(outcome, protocol) for protocol in (2, 5)}
     memory = io.BytesIO()
     joblib.dump(outcome, memory)
-    files["joblib"] = memory.getvalue()
+    files |= {"joblib": memory.getvalue(), "cloudpickle": cloudpickle.dumps(outcome)}
     single = outcome if isinstance(outcome, list) else [outcome]
     for head in single:
-        texts = [repr(head)]
+        texts = [repr(head), str(vars(head))]
+        texts += [head._repr_html_(), str(head.get_params())] if hasattr(head, "get_params") else []
         if hasattr(head, "privacy_"):
             report = head.privacy_
-            texts += [str(report), report.to_json(), report._repr_html_(), str(report.to_dict())]
+            texts += [
+                repr(report),
+                str(report),
+                report.to_json(),
+                report._repr_html_(),
+                str(report.to_dict()),
+            ]
         if hasattr(head, "privacy"):
             texts += [str(head), str(head.privacy), head.privacy.to_json()]
         elif not isinstance(head, NoisyScaler | PrivateThresholdClassifier):
@@ -175,13 +186,6 @@ def written(outcome, tmp_path):
             for dtype in ("float64", "float32"):
                 files[f"onnx {dtype}"] = head.to_onnx(dtype=dtype).SerializeToString()
     return files | on_disk(tmp_path)
-
-
-def on_disk(folder):
-    """The bytes of all files in a folder, by their names, and the names themselves."""
-    paths = sorted(folder.rglob("*"))
-    names = "\n".join(str(path.relative_to(folder)) for path in paths)
-    return {"names": names.encode()} | {str(path): path.read_bytes() for path in paths if path.is_file()}
 
 
 def digests():
@@ -205,17 +209,15 @@ def digests_in(data):
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_no_exact_sum_and_no_row_is_kept(monkeypatch, tmp_path, capfd, name):
+def test_no_exact_sum_and_no_row_is_kept(monkeypatch, tmp_path, name):
     ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=99.0, delta=1e-3)
     log = watch(monkeypatch)
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        outcome = PATHS[name](ledger)
+    heard = Heard(lambda: PATHS[name](ledger), KeyboardInterrupt)
+    outcome = heard.result
     needles = Needles([*(release.exact for release in log), *X[PLANTED]], N)
     assert len(needles.numbers) >= 2 * D * len(PLANTED)
     assert needles.in_object(outcome) == []
-    printed = "".join(capfd.readouterr()) + "".join(str(one.message) for one in warned)
-    files = {**written(outcome, tmp_path), "printed": printed.encode()}
+    files = {**written(outcome, tmp_path), "said": heard.everything.encode()}
     assert {file: found for file, data in files.items() if (found := needles.in_bytes(data))} == {}
     assert {file: found for file, data in files.items() if (found := digests_in(data))} == {}
     texts = [part.encode() for part in reachable(outcome) if isinstance(part, str)]
@@ -291,6 +293,22 @@ def test_a_digest_is_found(tmp_path, how):
     assert sum(len(digests_in(data)) for data in on_disk(tmp_path).values()) == 1
 
 
+def marks_of(key):
+    """A key and its halves as they could be written: as numbers and as bytes, in both orders."""
+    halves = [key & (2**64 - 1), key >> 64]
+    texts = [form(number).encode() for number in (key, *halves) for form in (str, "{:x}".format)]
+    return [*texts, *(half.to_bytes(8, order) for half in halves for order in ("little", "big"))]
+
+
+def test_the_search_for_a_key_finds_it():
+    key = 0x6D5F3A1C_9E8B7D24_51C0FFEE_1DEA5EED
+    generator = np.random.Generator(AESCounter(key=key))
+    seed = generator.bit_generator.state["s"]["seed"].tolist()
+    for data in (pickle.dumps(generator), str(seed).encode(), f"{key:#x}".encode()):
+        assert any(mark in data for mark in marks_of(key))
+        assert not any(mark in data for mark in marks_of(key ^ (1 << 64 | 1)))
+
+
 @pytest.mark.parametrize("name", PATHS)
 def test_no_source_of_noise_and_no_key_is_kept(monkeypatch, tmp_path, name):
     """Whoever has the key draws the noise again and subtracts it."""
@@ -302,8 +320,9 @@ def test_no_source_of_noise_and_no_key_is_kept(monkeypatch, tmp_path, name):
         return keys[-1]
 
     monkeypatch.setattr("skmixdp.privacy.noise.secrets.randbits", randbits)
-    outcome = PATHS[name](ledger)
+    heard = Heard(lambda: PATHS[name](ledger), KeyboardInterrupt)
     assert keys
+    outcome = heard.result
     halves = np.array([half for key in keys for half in (key & (2**64 - 1), key >> 64)], np.uint64)
     for part in reachable(outcome):
         assert not isinstance(part, (NoiseSource, np.random.Generator, np.random.BitGenerator))
@@ -311,10 +330,9 @@ def test_no_source_of_noise_and_no_key_is_kept(monkeypatch, tmp_path, name):
         assert (
             not isinstance(part, np.ndarray) or part.dtype.kind not in "iu" or not np.isin(halves, part).any()
         )
-    for data in written(outcome, tmp_path).values():
-        for half in halves.tolist():
-            assert half.to_bytes(8, "little") not in data and half.to_bytes(8, "big") not in data
-            assert str(half).encode() not in data
+    marks = [mark for key in keys for mark in marks_of(key)]
+    for data in (*written(outcome, tmp_path).values(), heard.everything.encode()):
+        assert not any(mark in data for mark in marks)
 
 
 SUM = np.array([[101.23456789012345, -7.654321098765432], [0.1234567890123456, 55.55443322110099]])

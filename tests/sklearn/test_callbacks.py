@@ -22,7 +22,7 @@ from skmixdp._utils import progress
 from skmixdp._utils.progress import no_bars
 from skmixdp.inspection import StepHistory
 from skmixdp.model_selection import PrivateSearchCV, public_params
-from tests.scan import Needles
+from tests.secrets import Needles
 
 callbacks = pytest.importorskip("sklearn.callback", reason="callbacks need scikit-learn 1.9")
 

@@ -24,7 +24,7 @@ from skmixdp.model_selection import (
 )
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger
-from tests.scan import reachable
+from tests.secrets import reachable
 
 N = 400
 rng = np.random.default_rng(0)

@@ -1,12 +1,9 @@
 """A search tells no more than its guarantee covers: seeds of candidates, and trials that must stay secret."""
 
-import io
-import logging
 import pickle
 import re
 import warnings
 from collections import Counter
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import joblib
@@ -21,6 +18,7 @@ from skmixdp.algorithms import AdaMix
 from skmixdp.exceptions import NotPrivateWarning
 from skmixdp.model_selection import PrivateSearchCV, _private_search, public_params
 from skmixdp.privacy import PrivacyLedger, TrialLaw
+from tests.secrets import Heard
 
 DELTA = 1e-3
 HEAD = MixedDPLogisticRegression(AdaMix(), delta=DELTA)
@@ -144,34 +142,11 @@ def chatty(**options):
     return Pipeline([("chatty", Chatty(verbose=1)), ("clf", head)], verbose=True), {"chatty__mark": MARKS}
 
 
-def everything(rows, tmp_path=None, **options):
+def everything(rows, **options):
     """A search, and all that is seen of it from outside, without the winner's own mark."""
     head, grid = chatty()
-    out, err, records = io.StringIO(), io.StringIO(), []
-    handler = logging.Handler()
-    handler.emit = lambda record: records.append(record.getMessage())
-    level = logging.getLogger().level
-    logging.getLogger().addHandler(handler)
-    logging.getLogger().setLevel(0)
-    try:
-        with (
-            warnings.catch_warnings(record=True) as caught,
-            redirect_stdout(out),
-            redirect_stderr(err),
-            joblib.parallel_config(verbose=50),
-        ):
-            warnings.simplefilter("always")
-            fitted = run(rows, grid, head, **options)
-    finally:
-        logging.getLogger().removeHandler(handler)
-        logging.getLogger().setLevel(level)
-    return fitted, [str(w.message) for w in caught], out.getvalue(), err.getvalue(), records
-
-
-@pytest.fixture
-def private_only(rows):
-    rows.X_pub, rows.y_pub = (rows.X_pub,), (rows.y_pub,)
-    return rows
+    with joblib.parallel_config(verbose=50):
+        return Heard(lambda: run(rows, grid, head, **options), KeyboardInterrupt)
 
 
 @pytest.mark.parametrize(
@@ -189,12 +164,13 @@ def test_a_secret_number_of_trials_leaves_the_same_traces(routing, rows, n_trial
     for number in (1, 6):
         n_trials(number)
         state = np.random.get_state()[1].copy()  # noqa: NPY002 (the legacy state is what is watched)
-        fitted, warned, out, err, records = everything(rows, verbose=1, **options)
+        heard = everything(rows, verbose=1, **options)
+        fitted, warned, records = heard.result, heard.warned, heard.records
         np.testing.assert_array_equal(state, np.random.get_state()[1])  # noqa: NPY002
         mine = fitted.best_params_["chatty__mark"]
         own = Counter(text for text in warned if "said by" in text)
         assert own == {"said by all": 1, f"said by {mine}": 1}
-        assert (out, err) == ("", "")
+        assert heard.printed == heard.complained == ""
         shown = (
             repr(vars(fitted)) + repr(fitted.cv_results_) + str(fitted.privacy_) + fitted.privacy_.to_json()
         )
@@ -232,9 +208,9 @@ def test_threads_keep_their_warnings_apart(routing, rows, n_trials):
     n_trials(8)
     with joblib.parallel_config(backend="threading"):
         for _ in range(3):
-            fitted, warned, *_ = everything(rows, n_jobs=4)
-            mine = fitted.best_params_["chatty__mark"]
-            assert Counter(text for text in warned if "said by" in text) == {
+            heard = everything(rows, n_jobs=4)
+            mine = heard.result.best_params_["chatty__mark"]
+            assert Counter(text for text in heard.warned if "said by" in text) == {
                 "said by all": 1,
                 f"said by {mine}": 1,
             }

@@ -1,18 +1,99 @@
-"""Finds numbers of private rows in objects and in bytes: exact sums before noise, and rows themselves.
+"""Plants secrets in private rows, and looks for them in all that is said, held or written.
 
-Numbers with many significant bits are found one by one. Others, such as counts, are found where all of an
-array follow one another.
+:class:`Heard` runs an action and keeps everything that it says: errors with those that Python shows with
+them, warnings, standard output and error, and records of logs. :class:`Needles` finds numbers of private rows
+in objects and in bytes: exact sums before noise, and rows themselves. Numbers with many significant bits are
+found one by one. Others, such as counts, are found where all of an array follow one another.
 """
 
 import functools
 import gc
+import io
+import logging
 import re
+import traceback
 import types
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+#: A private text, a private number and the private row that has them. Nothing else has their digits.
+TEXT, NUMBER, ROW = "SECRET-7731", 77317731.5, 217
+
+#: What is there of them in any format, where other numbers are random too.
+SIGNS = (TEXT, "77317", "7.73e", "7.7e")
+
+
+def changed(rows: Any, at: Any, value: Any, dtype: Any = None) -> np.ndarray:
+    """A copy of an array with another value at a place."""
+    rows = np.array(rows, dtype=dtype or np.asarray(rows).dtype)
+    rows[at] = value
+    return rows
+
+
+class Heard:
+    """All that an action said, and how it ended. Other errors than those ``expected`` are not caught."""
+
+    def __init__(self, action: Callable[[], Any], *expected: type[BaseException]) -> None:
+        expected = expected or (Exception,)
+        out, err, self.records = io.StringIO(), io.StringIO(), list[str]()
+        self.result: Any = None
+        self.error: BaseException | None = None
+        handler, root = logging.Handler(), logging.getLogger()
+        handler.emit = lambda record: self.records.append(f"{record.getMessage()} {record.exc_info}")
+        level = root.level
+        root.addHandler(handler)
+        root.setLevel(1)
+        try:
+            with (
+                warnings.catch_warnings(record=True) as self.caught,
+                redirect_stdout(out),
+                redirect_stderr(err),
+            ):
+                warnings.simplefilter("always")
+                try:
+                    self.result = action()
+                except expected as error:
+                    self.error = error
+        finally:
+            root.removeHandler(handler)
+            root.setLevel(level)
+        self.printed, self.complained = out.getvalue(), err.getvalue()
+        self.warned = [str(warning.message) for warning in self.caught]
+        self.messages = [*self.warned, *self.records, self.printed, self.complained, *_chain(self.error)]
+        trace = traceback.format_exception(self.error) if self.error else []
+        self.everything = "\n".join([*self.messages, *trace])
+
+    @property
+    def refused(self) -> bool:
+        """Whether the action ended with an error of its arguments."""
+        return isinstance(self.error, (ValueError, TypeError))
+
+    def secrets(self) -> list[str]:
+        """What of the text, the number and the number of the row was said."""
+        said = re.sub(r"line \d+, in ", "", " ".join(self.messages))  # of the command line's own traceback
+        rows = [str(row) for row in (ROW, ROW + 1, ROW % 100 + 1) if f" {row}" in said or f"[{row}]" in said]
+        return [sign for sign in (*SIGNS, "7731") if sign in self.everything] + rows
+
+
+def _chain(error: BaseException | None) -> Iterator[str]:
+    """Texts of an error and of those that Python shows with it."""
+    while error is not None:
+        yield str(error)
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def on_disk(folder: Path) -> dict[str, bytes]:
+    """The bytes of all files in a folder, by their names, and the names themselves."""
+    paths = sorted(folder.rglob("*"))
+    names = "\n".join(str(path.relative_to(folder)) for path in paths)
+    return {"names": names.encode()} | {str(path): path.read_bytes() for path in paths if path.is_file()}
+
 
 #: Numbers that are multiples of this, up to a few thousands, may be there by chance.
 _COARSE = 2.0**-16
