@@ -1,4 +1,4 @@
-"""What ``--encode FILE.json`` tells about columns, for :class:`~skmixdp.preprocessing.TableEncoder`."""
+"""What ``--encode FILE.json`` declares of columns, for :class:`~skmixdp.preprocessing.TableEncoder`."""
 
 import json
 from pathlib import Path
@@ -15,8 +15,8 @@ _FORM = (
 _PARTS = ("numbers", "categories", "kinds")
 
 
-def told_columns(path: Path) -> dict[str, Any]:
-    """Bounds, categories and kinds by column, as the parameter ``columns`` of the encoder."""
+def declared_columns(path: Path) -> dict[str, Any]:
+    """Bounds, categories and kinds by column, for the parameter ``columns`` of the encoder."""
     where = f"--encode {path}"
     try:
         given = json.loads(path.read_text(encoding="utf-8"))
@@ -56,7 +56,7 @@ def _values(value: Any, name: str, where: str) -> list[Any]:
 
 def _kind(value: Any, name: str, where: str) -> Any:
     if COUNT.admits(value) or (isinstance(value, str) and "%" in value):
-        return value  # the length of lists, or a format of dates
+        return value  # lists of this length, or dates of this format
     if value not in KINDS:
         raise InputError(f"{where} must give {name!r} one of the kinds {', '.join(KINDS)}; write it {_FORM}.")
     return value

@@ -1,4 +1,4 @@
-"""``evaluate``: a model and private rows in, noisy metrics and their privacy report out."""
+"""``evaluate``: private rows and a model in, noisy metrics and their privacy report out."""
 
 import argparse
 import json
@@ -31,7 +31,7 @@ calibration error, all with 95% intervals, and for a regression errors and R2.
 
 {TRUST}"""
 
-#: Parameters that messages name, and their flags.
+#: Flags of the parameters that messages name.
 _FLAGS = {
     "target_bounds": "--target-bounds",
     "neighboring": "--neighboring",
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> None:
     warn_of_seed(args.seed, name="--seed")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotPrivateWarning)  # said above, by the name of the flag
+            warnings.simplefilter("ignore", NotPrivateWarning)  # the flag was warned of above
             found = private_evaluation(
                 model,
                 X,
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> None:
                 ledger=charged_data_set(args),
                 random_state=args.seed,
             )
-    # ImportError: discrete noise needs a package of its own. OSError: the ledger's file.
+    # ImportError: discrete noise needs another package. OSError: the file of the ledger.
     except (ValueError, TypeError, ImportError, OSError, BudgetExceededError) as error:
         raise InputError(in_flags(error, _FLAGS)) from error
     if args.report is not None:
@@ -119,7 +119,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
-    """The model, and private rows, labels and ids of persons that fit it."""
+    """The model, and private rows, labels and ids of persons with its features."""
     loaded = load_model(args.model)
     model = loaded.head if isinstance(loaded, EncodedModel) else loaded
     names = getattr(model, "feature_names_in_", ())

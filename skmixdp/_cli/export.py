@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
         )
     try:
         graph = model.to_onnx(dtype=args.dtype).SerializeToString()
-    # ImportError: the onnx package is missing.
+    # ImportError: onnx is not installed.
     except (ValueError, TypeError, ImportError) as error:
         raise InputError(str(error)) from error
     write_together({args.onnx: lambda file: file.write(graph)})

@@ -23,7 +23,7 @@ _FLAGS = {name: f"--{name}" for name in ("separator", "decimal", "encoding")}
 
 
 def add_text_to(parser: Any, otherwise: str) -> None:
-    """Declare the arguments that say how tables are written as text."""
+    """Declare the arguments for the form of tables that are text."""
     text = parser.add_argument_group("tables as text (.csv, .tsv)", otherwise)
     text.add_argument("--separator", metavar="C", help="character between cells, or the word tab")
     text.add_argument("--decimal", choices=(".", ","), help="decimal mark")
@@ -31,7 +31,7 @@ def add_text_to(parser: Any, otherwise: str) -> None:
 
 
 def text_form(args: argparse.Namespace) -> TextForm:
-    """What the arguments say of tables as text."""
+    """The form of text tables, as far as the arguments state it."""
     try:
         return TextForm(args.separator, args.decimal, args.encoding)
     except ValueError as error:
@@ -39,7 +39,7 @@ def text_form(args: argparse.Namespace) -> TextForm:
 
 
 def guessed_form(path: Path, form: TextForm, where: str) -> TextForm:
-    """The form of a table that is PUBLIC, or of other rows whose guarantee is of no concern."""
+    """The form of a text table by its content. The table is PUBLIC, or has no guarantee."""
     if not issubclass(format_of(path, where), TextFile):
         return form
     with reading(where):
@@ -60,14 +60,14 @@ def is_table(path: Path, where: str) -> bool:
 
 
 def is_text(path: Path, where: str) -> bool:
-    """Whether the cells of the file are texts, whose types are not told."""
+    """Whether all cells of the file are texts, so that they have no types."""
     return issubclass(format_of(path, where), TextFile)
 
 
 def read_table(
     path: Path, where: str, form: TextForm | None = None, asked: Collection[str | None] = ()
 ) -> pd.DataFrame:
-    """The data frame of a table, without the columns of a pandas index that are not ``asked`` for."""
+    """The data frame of a table, without columns of a pandas index, except those that are ``asked`` for."""
     file = opened(path, where, form)
     assert isinstance(file, TableFile)
     frame = file.frame().drop(columns=[name for name in file.index if name not in asked])
@@ -77,7 +77,7 @@ def read_table(
 
 
 def read_arrays(path: Path, where: str, names: Sequence[str] = ("X",)) -> dict[str, Array]:
-    """The named arrays that a NumPy file has; it always has ``X``."""
+    """The named arrays of a NumPy file. Each file has ``X``."""
     file = format_of(path, where)(path, where)
     assert isinstance(file, ArrayFile)
     return {name: file.read(name) for name in names if name in file.headers}

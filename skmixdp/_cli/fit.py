@@ -19,7 +19,7 @@ from ..estimators import MixedDPLogisticRegression, MixedDPRidge, PrivatePipelin
 from ..preprocessing import TableEncoder
 from ..privacy import BudgetExceededError, NotPrivateWarning
 from ..privacy.noise import warn_of_seed
-from .columns import told_columns
+from .columns import declared_columns
 from .files import add_text_to, guessed_form, is_table, text_form
 from .labels import as_classes, read_classes, read_weights, typed
 from .messages import EXIT_CODES, InputError, bounds, count, in_flags, path_named
@@ -54,7 +54,7 @@ examples:
 
 {EXIT_CODES}"""
 
-#: Parameters of the estimator that messages name, and their flags; epsilon may be a ledger's.
+#: Flags of the parameters that messages name; epsilon may be that of a ledger.
 _FLAGS = {
     "n_steps": "--n-steps",
     "noise_multiplier": "--noise-multiplier",
@@ -119,7 +119,7 @@ def add_to(commands: Any) -> None:
 
 
 def add_rows_to(parser: Any, classes_help: str) -> Any:
-    """Declare the arguments of rows that commands share; their group."""
+    """Declare the arguments of rows that commands share, and return their group."""
     rows = parser.add_argument_group("rows")
     rows.add_argument("--private", type=path_named, required=True, metavar="FILE", help="private rows")
     rows.add_argument("--public", type=path_named, metavar="FILE", help="public rows, with the same features")
@@ -217,7 +217,7 @@ def run(args: argparse.Namespace) -> None:
             raise InputError(f"{flag} {given} is for classes and --regression has none; drop one of them.")
     if args.target_bounds is not None and not (args.regression and args.public is None):
         raise InputError(
-            "--target-bounds is for --regression without --public, whose targets tell centre and scale; "
+            "--target-bounds is for --regression without --public, whose targets determine centre and scale; "
             "leave it out."
         )
     if args.hold_out_public is not None and args.public is None:
@@ -226,8 +226,8 @@ def run(args: argparse.Namespace) -> None:
         for flag, value in (("--hold-out-public", args.hold_out_public), ("--seed", args.seed)):
             if value is not None:
                 raise InputError(
-                    f"{flag} {value} draws anew each time, so --checkpoint {args.checkpoint} cannot tell how "
-                    "the fit went; drop one of them."
+                    f"{flag} {value} draws anew each time, so --checkpoint {args.checkpoint} cannot repeat "
+                    "the fit; drop one of them."
                 )
         if args.ledger is None:
             raise InputError(
@@ -243,13 +243,13 @@ def run(args: argparse.Namespace) -> None:
     outputs = {"--out": args.out} | ({} if args.report is None else {"--report": args.report})
     inputs = [args.private, args.public, args.labels, args.public_labels, args.unlabeled]
     check_outputs(outputs, [path for path in inputs if path is not None], force=args.force)
-    private, public, told = read_both(args)
+    private, public, columns = read_both(args)
     unlabeled = _read_unlabeled(args, private)
     check_together(private, public)
     private, public, classes = with_classes(args, private, public)
     public, held_out, classes = _held_out(args, public, classes)
     with nullcontext() if args.checkpoint is None else resumable(args.checkpoint):
-        model = _train(args, private, public, told, classes, unlabeled)
+        model = _train(args, private, public, columns, classes, unlabeled)
         saved = model if private.encoder is None else EncodedModel(model, {"images": private.encoder})
         writers: dict[Path, Writer] = {args.out: lambda file: save_model(saved, file, args.out.suffix)}
         if args.report is not None:
@@ -271,7 +271,7 @@ def _written(model: Any, path: Path) -> str:
 
 
 def read_both(args: argparse.Namespace) -> tuple[FileRows, FileRows | None, dict[str, Any] | None]:
-    """Private rows, public rows (or None) with columns in the same order, and what is told of columns."""
+    """Private rows, public rows (or None) with columns in the same order, and the declared columns."""
     if args.encode == "public" and args.public is None and args.unlabeled is None:
         raise InputError(
             "--encode public takes its facts from public rows; add --public or --unlabeled, or declare "
@@ -292,7 +292,7 @@ def read_both(args: argparse.Namespace) -> tuple[FileRows, FileRows | None, dict
     how: dict[str, Any] = {
         "id_column": args.id,
         "group_column": args.group_column,
-        "weight_column": getattr(args, "weight_column", None),  # that `infer` has
+        "weight_column": getattr(args, "weight_column", None),  # an argument of `infer`
         "raw": args.encode is not None,
         "targets": args.regression,
     }
@@ -311,20 +311,21 @@ def read_both(args: argparse.Namespace) -> tuple[FileRows, FileRows | None, dict
     reference = public.where if public is not None and len(known) else ""
     how |= {"public": known, "reference": reference}
     private = read_labelled(args.private, "--private", args.label_column, *labels, form, **how)
-    told = None if args.encode in (None, "public") else told_columns(Path(args.encode))
+    columns = None if args.encode in (None, "public") else declared_columns(Path(args.encode))
     if public is None:
-        if told is not None:
-            private = replace(private, X=align(private.X, [*told], private.where, f"--encode {args.encode}"))
+        if columns is not None:
+            aligned = align(private.X, [*columns], private.where, f"--encode {args.encode}")
+            private = replace(private, X=aligned)
     elif hasattr(private.X, "columns") and hasattr(public.X, "columns"):
         align(private.X, [*public.X.columns], private.where, public.where)
         public = replace(public, X=public.X[[*private.X.columns]])
-        if unknown := [name for name in told or () if name not in public.X.columns]:
+        if unknown := [name for name in columns or () if name not in public.X.columns]:
             raise InputError(f"--encode {args.encode} names {listed(unknown)}, which {public.where} lacks.")
-    return private, public, told
+    return private, public, columns
 
 
 def _read_unlabeled(args: argparse.Namespace, private: FileRows) -> Any:
-    """Public rows without labels, with columns in the order of the private rows; None if there are none."""
+    """Public rows without labels, with columns in the order of the private rows; None without such rows."""
     if args.unlabeled is None:
         return None
     where = f"--unlabeled {args.unlabeled}"
@@ -348,15 +349,15 @@ def _read_unlabeled(args: argparse.Namespace, private: FileRows) -> Any:
 def with_classes(
     args: argparse.Namespace, private: FileRows, public: FileRows | None
 ) -> tuple[FileRows, FileRows | None, Array | None]:
-    """Rows whose labels are spelt like the declared classes, or the public ones; and the declared classes."""
+    """Rows whose labels are spelt like the declared or public classes, and the declared classes."""
     if args.regression:
         return private, public, None
     declared = None
     if public is not None and public.spelt and args.classes is None:
         public = replace(public, y=typed(public.y, public.where), spelt=False)
     if args.classes is not None:
-        told = None if public is None or public.spelt else public.y
-        declared = read_classes(args.classes, told)
+        with_type = None if public is None or public.spelt else public.y
+        declared = read_classes(args.classes, with_type)
         known, source = declared, "--classes"
     elif public is not None:
         known, source = np.unique(public.y), f"the labels of {public.where}"
@@ -372,7 +373,7 @@ def with_classes(
 def _held_out(
     args: argparse.Namespace, public: FileRows | None, classes: Array | None
 ) -> tuple[FileRows | None, FileRows | None, Any]:
-    """Public rows for the fit, those held out (or None), and the classes that are declared or held out."""
+    """Public rows for the fit, those held out (or None), and the declared or held-out classes."""
     if public is None or args.hold_out_public is None:
         return public, None, classes
     n, left = args.hold_out_public, len(public.y) - args.hold_out_public
@@ -388,7 +389,7 @@ def _train(
     args: argparse.Namespace,
     private: FileRows,
     public: FileRows | None,
-    told: dict[str, Any] | None,
+    columns: dict[str, Any] | None,
     classes: Any,
     unlabeled: Any,
 ) -> MixedDPLogisticRegression | MixedDPRidge | PrivatePipeline:
@@ -424,11 +425,11 @@ def _train(
     warn_of_seed(args.seed, name="--seed")
     try:
         model.set_params(ledger=charged_data_set(args))
-        model = model if args.encode is None else private_pipeline(TableEncoder(told), model)
+        model = model if args.encode is None else private_pipeline(TableEncoder(columns), model)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotPrivateWarning)  # said above, by the name of the flag
+            warnings.simplefilter("ignore", NotPrivateWarning)  # the flag was warned of above
             return model.fit(private.X, private.y, **public_rows, groups=private.groups)
-    # ImportError: discrete noise needs a package of its own. OSError: the ledger's file. RuntimeError: a
+    # ImportError: discrete noise needs another package. OSError: the file of the ledger. RuntimeError: a
     # checkpoint that another process uses, or that lacks a number.
     except (ValueError, TypeError, ImportError, OSError, RuntimeError, BudgetExceededError) as error:
         raise InputError(in_flags(error, _FLAGS)) from error

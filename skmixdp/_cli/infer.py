@@ -29,7 +29,7 @@ example:
 
 {EXIT_CODES}"""
 
-#: Parameters that messages name, and their flags.
+#: Flags of the parameters that messages name.
 _FLAGS = {
     "classes": "--classes",
     "scale": "--scale",
@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> None:
         given = [path for path in inputs if path is not None]
         check_outputs({"--report": args.report}, given, force=args.force)
     scale = None if args.scale is None else _scales(args.scale)
-    private, public, told = read_both(args)
+    private, public, columns = read_both(args)
     check_together(private, public)
     private, public, classes = with_classes(args, private, public)
     encoder = None
@@ -132,9 +132,9 @@ def run(args: argparse.Namespace) -> None:
     warn_of_seed(args.seed, name="--seed")
     try:
         if args.encode is not None:
-            encoder = TableEncoder(told).fit(private.X, X_pub=None if public is None else public.X)
+            encoder = TableEncoder(columns).fit(private.X, X_pub=None if public is None else public.X)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotPrivateWarning)  # said above, by the name of the flag
+            warnings.simplefilter("ignore", NotPrivateWarning)  # the flag was warned of above
             found = private_inference(
                 private.X,
                 private.y,
@@ -157,7 +157,7 @@ def run(args: argparse.Namespace) -> None:
                 ledger=charged_data_set(args),
                 random_state=args.seed,
             )
-    # OSError: the ledger's file.
+    # OSError: the file of the ledger.
     except (ValueError, TypeError, OSError, BudgetExceededError) as error:
         raise InputError(in_flags(error, _FLAGS)) from error
     if args.report is not None:
@@ -167,7 +167,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _scales(path: Path) -> dict[str, Any]:
-    """Centre and spread by column, as far as they can be read."""
+    """Typical value and spread by column, from a JSON file."""
     form = 'write it like {"age": [45, 15]}'
     try:
         given = json.loads(path.read_text(encoding="utf-8"))

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class LabelledItems:
-    """Images for a transformer, with their labels and file names if these are known."""
+    """Images for a transformer, with labels and file names where these are known."""
 
     X: Any
     y: Array | None

@@ -1,4 +1,4 @@
-"""Labels of rows: what they are is declared, or follows from public ones, and never from private ones.
+"""Labels of rows: declared or public classes decide what they are, and private labels never do.
 
 Text does not tell whether ``2`` is a number. The declared classes, or else the public labels, decide that for
 all of them. Each private label is then one of these classes, or is refused.
@@ -23,7 +23,7 @@ Array = NDArray[Any]
 _WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,14})(\.0*)?")
 _TRUTH = {"true": True, "false": False}
 
-#: A name in double quotes, within which two stand for one, or without; then an end or a weight.
+#: A name with or without double quotes, where two quotes stand for one. Then comes the end or a weight.
 _NAME = r'\s*(?:"((?:[^"]|"")*)"|([^",]*?))\s*'
 _NAMES = re.compile(_NAME + r"()(,|$)")
 _WEIGHTS = re.compile(_NAME + r'=\s*([^=,"]*)(,|$)')
@@ -32,7 +32,7 @@ _WEIGHTS = re.compile(_NAME + r'=\s*([^=,"]*)(,|$)')
 def labels_of_column(
     column: "pd.Series[Any]", where: str, spelt: bool, targets: bool = False, decimal: str | None = None
 ) -> Array:
-    """Labels, or ``targets``, of a table's column; of a table of text, they stay as they are ``spelt``."""
+    """Labels, or ``targets``, of a column of a table; those of a text table stay as they are ``spelt``."""
     if (column.isna() | (column.str.strip() == "" if spelt else False)).any():
         raise InputError(f"{where} has empty cells; fill them or remove their rows.")
     values = column.tolist()
@@ -45,7 +45,7 @@ def labels_of_column(
 
 
 def labels_of_array(y: Array, where: str, targets: bool = False) -> Array:
-    """A 1-D array of labels, or of ``targets``; a single column counts as one."""
+    """A 1-D array of labels, or of ``targets``; an array of one column is made 1-D."""
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if targets:
@@ -65,7 +65,7 @@ def labels_of_array(y: Array, where: str, targets: bool = False) -> Array:
 
 
 def typed(y: Array, where: str) -> Array:
-    """Labels that are spelt, as whole numbers or truth values if all of them are, and else as texts."""
+    """Labels of a text table: whole numbers or truth values if all labels are, otherwise texts."""
     texts = [text.strip() for text in y.tolist()]
     if all(_WHOLE.fullmatch(text) for text in texts):
         return np.array([int(float(text)) for text in texts])
@@ -87,12 +87,12 @@ def as_classes(
     *,
     private: bool = False,
 ) -> Array:
-    """Labels as entries of ``classes``, which come from ``source``, whatever their own type and spelling."""
+    """Labels as entries of ``classes``, which come from ``source``; spelling decides, and types do not."""
     known = _Known(classes)
     cells = y.tolist()
     places = [known.place(cell) for cell in cells]
     if None in places:
-        # A private label is not named, nor the row in which it is.
+        # No message names a private label or its row.
         label = "a label" if private else f"the label {cells[places.index(None)]!r}"
         raise InputError(
             f"{where} holds {label}, which is not one of the classes {listed(classes.tolist())} ({source}); "
@@ -102,7 +102,7 @@ def as_classes(
 
 
 class _Known:
-    """Places of classes by their spelling. Each label is looked up by itself."""
+    """Places of classes by their spelling; each label is looked up independently of the others."""
 
     def __init__(self, classes: Array) -> None:
         texts = [_spelt(value) for value in classes.tolist()]
@@ -112,7 +112,7 @@ class _Known:
         self._bare = {text: place for place, text in enumerate(bare) if bare.count(text) == 1}
 
     def place(self, cell: Any) -> int | None:
-        """The place of the class of a label; None if it is none of them."""
+        """The place of the class of a label; None for another label."""
         text = _spelt(cell)
         if text in self._places:
             return self._places[text]
@@ -125,7 +125,7 @@ class _Known:
 
 
 def _spelt(value: Any) -> str:
-    """How a label is spelt: whole numbers without a point."""
+    """The spelling of a label; whole numbers have no point."""
     if isinstance(value, Real) and not isinstance(value, (bool, Integral)):
         number = float(value)
         return str(int(number)) if number.is_integer() else repr(number)
@@ -133,7 +133,7 @@ def _spelt(value: Any) -> str:
 
 
 def read_classes(text: str, public: Array | None) -> Array:
-    """The classes in ``--classes``, of the type of ``public`` labels that have one."""
+    """The classes in ``--classes``, of the type of ``public`` labels if these have types."""
     names = [name for name, _ in _items(text, _NAMES)]
     if not all(name.strip() for name in names):
         raise InputError(f"--classes {text!r} has an empty name; write it as name,name,name.")
@@ -174,7 +174,7 @@ def read_weights(text: str, classes: Array) -> Any:
 
 
 def _items(text: str, form: re.Pattern[str]) -> Sequence[tuple[str, str]]:
-    """Names, and what follows each of them; a name in double quotes keeps its spaces and commas."""
+    """Names, and what follows each name; a name in double quotes keeps spaces and commas."""
     items, end = [], 0
     while found := form.match(text, end):
         quoted, bare, weight, separator = found.groups()

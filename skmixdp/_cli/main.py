@@ -22,7 +22,7 @@ files of rows."""
 
 
 def build_parser() -> Parser:
-    """The parser with all commands; each leaves its function in ``args.run``."""
+    """The parser with all commands; each puts its function into ``args.run``."""
     script = Path(sys.argv[0]).stem == "skmixdp"
     prog = "skmixdp" if script else "python -m skmixdp"
     parser = Parser(prog=prog, description=_DESCRIPTION, epilog=EXIT_CODES)
@@ -38,7 +38,7 @@ def build_parser() -> Parser:
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments. A misspelt flag is refused with a suggestion from its command."""
+    """The arguments. For a misspelt flag, the error suggests one of the same command."""
     parser = build_parser()
     args, unknown = parser.parse_known_args(argv)
     if unknown:
@@ -50,7 +50,7 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return 0, 2 for bad input, 1 for other errors, or 130 if interrupted."""
     args = _parsed(argv)
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # by quiet_interrupts, which is over
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # set by quiet_interrupts, which has ended
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         quiet = no_bars() if getattr(args, "quiet", False) else nullcontext()
@@ -61,11 +61,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"skmixdp {args.command}: {one_line(error)}\n")
         return 2
     except BrokenPipeError:
-        # The interpreter flushes stdout once more when it ends; let that succeed.
+        # The interpreter flushes stdout again when it ends, which must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
-        # The error's text may quote private rows, and the traceback does not.
+        # The text of the error may quote private rows; the traceback does not.
         trace = "".join(traceback.format_tb(error.__traceback__))
         sys.stderr.write(
             f"{trace}skmixdp {args.command}: unexpected {type(error).__name__}, whose text is left out since "

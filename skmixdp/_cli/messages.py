@@ -19,18 +19,18 @@ TRUST = (
     "any code that its author put there: load only models you trust."
 )
 
-#: For the help texts; docs/command_line.md says more.
+#: Ending of help texts that docs/command_line.md explains.
 EXIT_CODES = (
     "exit codes: 0 done, 2 bad input (one line says what to fix), 1 unexpected error,\n130 interrupted."
 )
 
 
 class InputError(ValueError):
-    """Something that the person at the command line can fix, in one sentence."""
+    """An error that the user can fix, described in one sentence."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that takes no abbreviations and reports a bad argument in one line."""
+    """A parser that refuses abbreviations and reports a bad argument in one line."""
 
     def __init__(self, **options: Any) -> None:
         layout = argparse.RawDescriptionHelpFormatter
@@ -70,7 +70,7 @@ def one_line(message: object) -> str:
 
 
 def in_flags(message: object, flags: Mapping[str, str]) -> str:
-    """A message of the library in which flags replace ``name=value`` and names of parameters."""
+    """A message of the library with flags instead of ``name=value`` and names of parameters."""
     text = str(message)
     if "columns" in flags:
         text = re.sub(r"\bcolumns=(\{[^{}]*\})", _as_declared, text)
@@ -83,7 +83,7 @@ def in_flags(message: object, flags: Mapping[str, str]) -> str:
 
 
 def _as_declared(found: re.Match[str]) -> str:
-    """The parameter ``columns`` of an encoder as what a file of ``--encode`` holds."""
+    """The parameter ``columns`` of an encoder, as a file for ``--encode`` has it."""
     try:
         columns = ast.literal_eval(found[1])
         kinds = {str(name): "..." if kind is ... else kind for name, kind in columns.items()}
@@ -93,7 +93,7 @@ def _as_declared(found: re.Match[str]) -> str:
 
 
 def number_type(rule: Number) -> Callable[[str], Any]:
-    """A type for argparse that converts to numbers and refuses those that a rule does not admit."""
+    """A type for argparse: numbers that a rule admits."""
 
     def parse(text: str) -> int | float:
         try:
@@ -108,7 +108,7 @@ def number_type(rule: Number) -> Callable[[str], Any]:
 
 
 def bounds(text: str) -> tuple[float, float]:
-    """A type for argparse that converts to two numbers, the lower one first."""
+    """A type for argparse: two numbers, the lower one first."""
     try:
         low, high = map(float, text.split(","))
     except ValueError:
@@ -119,7 +119,7 @@ def bounds(text: str) -> tuple[float, float]:
 
 
 def path_named(text: str) -> Path:
-    """A type for argparse that converts to paths."""
+    """A type for argparse: paths."""
     if "\0" in text:
         raise argparse.ArgumentTypeError(
             f"{text!r} must not hold a null character, which no file name may have"

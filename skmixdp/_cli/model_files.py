@@ -1,4 +1,4 @@
-"""Files of models: the only place that knows their format.
+"""Read and write the files of models.
 
 A model is a fitted estimator, a pipeline if it was trained on raw tables, or an :class:`EncodedModel` if it
 was trained on rows that ``extract`` wrote. A file whose name ends in ``.safetensors`` holds numbers and text
@@ -18,7 +18,7 @@ from .messages import InputError
 
 @dataclass(frozen=True)
 class EncodedModel:
-    """A fitted estimator (``head``), and how its rows were made (``encoder``, as JSON).
+    """A fitted estimator (``head``), and how its rows were made (``encoder``, for JSON).
 
     ``encoder`` holds ``"images"``, the flags and the report of ``extract``.
     """
@@ -33,12 +33,12 @@ class EncodedModel:
         return getattr(self.head, name)
 
 
-#: Ending of the files that hold no pickle.
+#: Ending of files without pickles.
 PLAIN = ".safetensors"
 
 
 def save_model(model: Any, file: BinaryIO, ending: str) -> None:
-    """Write a model to an open file whose name has this ending."""
+    """Write a model to an open file, whose format follows from the ending."""
     if ending != PLAIN:
         joblib.dump(model, file)
     elif isinstance(model, EncodedModel):
@@ -48,7 +48,7 @@ def save_model(model: Any, file: BinaryIO, ending: str) -> None:
 
 
 def load_model(path: Path) -> Any:
-    """The model in a file; unless its name ends in ``.safetensors``, reading it can run code."""
+    """The model in a file. Unless its name ends in ``.safetensors``, reading it can run code."""
     where = f"MODEL {path}"
     if path.suffix == PLAIN:
         with reading(where):
@@ -68,12 +68,12 @@ def load_model(path: Path) -> Any:
             raise InputError(
                 f"{where} is not a model saved by `fit` or with joblib ({type(error).__name__}); give the "
                 "file that `fit --out` wrote, or fit again."
-            ) from None  # what it says may quote the file, which may be one of private rows
+            ) from None  # its text may quote the file, which may hold private rows
 
 
 def page_of(model: Any) -> str:
     """The HTML page on a model: its card."""
-    from ..inspection import model_card  # late: a few commands need it
+    from ..inspection import model_card  # imported here, since few commands need it
 
     if isinstance(model, EncodedModel):
         return model_card(model.head, description="Its rows are features of images, by `extract`.").to_html()

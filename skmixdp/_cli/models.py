@@ -1,4 +1,4 @@
-"""The networks that ``extract`` knows, by the first word of ``--model``."""
+"""The networks of ``extract``, by the first word of ``--model``."""
 
 import inspect
 import json
@@ -11,7 +11,7 @@ from .._utils.validation import listed, shown
 from ..features import OpenClipFeatures, ScatteringFeatures, TimmFeatures
 from .messages import InputError, in_flags
 
-#: The transformer of each family, and an example of ``--model``; what has no name has no weights either.
+#: The transformer of each family, and an example of ``--model``. Without a name there are no weights.
 FAMILIES: Mapping[str, tuple[Callable[..., Any], str]] = {
     "timm": (TimmFeatures, "timm:resnet50"),
     "open-clip": (OpenClipFeatures, "open-clip:ViT-B-32"),
@@ -19,7 +19,7 @@ FAMILIES: Mapping[str, tuple[Callable[..., Any], str]] = {
 }
 
 
-#: Parameters of the transformers that messages name, and their flags.
+#: Flags of the parameters of transformers that messages name.
 _FLAGS = {
     **{
         name: f"--{name.replace('_', '-')}" for name in ("batch_size", "cache", "device", "dtype", "on_error")
@@ -31,7 +31,7 @@ _FLAGS = {
 def make_transformer(
     model: str, weights: str | None, options: str | None, settings: Mapping[str, Any]
 ) -> Any:
-    """The transformer of ``--model``, ``--weights``, ``--options`` and the parameters ``given``."""
+    """The transformer of ``--model``, ``--weights``, ``--options`` and other ``settings``."""
     prefix, _, name = model.partition(":")
     known = ", ".join(example for _, example in FAMILIES.values())
     if prefix not in FAMILIES:
@@ -56,10 +56,10 @@ def make_transformer(
 
 
 def extracted(transformer: Any, images: Any, where: str, command: str) -> Any:
-    """The extraction of images; skipped ones are named on stderr."""
+    """The extraction of images; the names of skipped ones go to stderr."""
     try:
         extraction = transformer.extract(images)
-    # ImportError: the network's library is missing.
+    # ImportError: the library of the network is not installed.
     except (ValueError, TypeError, ImportError, MemoryError) as error:
         raise InputError(in_flags(error, _FLAGS)) from error
     if len(extraction.features) == 0:
@@ -70,7 +70,7 @@ def extracted(transformer: Any, images: Any, where: str, command: str) -> Any:
 
 
 def located(weights: str | None) -> str | None:
-    """The absolute path of weights in a file; tags stay as they are."""
+    """The absolute path of weights in a file; names of published weights stay as they are."""
     return str(Path(weights).resolve()) if weights is not None and Path(weights).is_file() else weights
 
 

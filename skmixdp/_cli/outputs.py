@@ -1,4 +1,4 @@
-"""Write results whole or not at all."""
+"""Write all files of a result, or none."""
 
 import os
 import secrets
@@ -11,12 +11,12 @@ from typing import BinaryIO
 from .._utils.files import sync_folder
 from .messages import InputError
 
-#: Writes one file's content.
+#: Writes the content of one file.
 Writer = Callable[[BinaryIO], object]
 
 
 def check_outputs(outputs: Mapping[str, Path], inputs: Sequence[Path], *, force: bool) -> None:
-    """Refuse outputs, by flag, that cannot or should not be written, before a fit spends its budget."""
+    """Refuse outputs, by flag, that cannot or should not be written, before any budget is spent."""
     for flag, path in outputs.items():
         folder = path.parent
         if not folder.is_dir():
@@ -77,7 +77,7 @@ def write_together(outputs: Mapping[Path, Writer]) -> None:
         for folder in dict.fromkeys(path.parent for path in outputs):
             sync_folder(folder)
     except BaseException as error:
-        # A copy that cannot be moved back stays next to its target, and is not deleted below.
+        # A copy that cannot be moved back is kept next to its target.
         for path, former in [(path, formers.pop(path, None)) for path in dict.fromkeys(changed)]:
             if former is None:
                 path.unlink(missing_ok=True)
@@ -96,7 +96,7 @@ def write_together(outputs: Mapping[Path, Writer]) -> None:
 
 
 def _beside(path: Path) -> Path:
-    """A new name in the folder of ``path``, where a move is one atomic step."""
+    """A new name in the folder of ``path``, so that a move to ``path`` is atomic."""
     return path.with_name(f".skmixdp-{secrets.token_hex(4)}.tmp")
 
 

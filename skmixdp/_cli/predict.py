@@ -1,4 +1,4 @@
-"""``predict``: a model and rows, a raw table or images in, a CSV file of predictions out."""
+"""``predict``: rows, a raw table or images and a model in, a CSV file of predictions out."""
 
 import argparse
 import csv
@@ -113,7 +113,7 @@ def _are_images(path: Path) -> bool:
 
 
 def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Unlabelled:
-    """Rows of images, by the network of the training."""
+    """Rows of images, by the network that made the training rows."""
     if encoder is None:
         raise InputError(
             f"ROWS {args.rows} holds images, and MODEL {args.model} was not trained on rows that `extract` "
@@ -133,7 +133,7 @@ def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Un
 
 
 def _from_file(args: argparse.Namespace, model: Any, encoder: dict[str, Any] | None) -> Unlabelled:
-    """Rows of a raw table or of numbers, with the columns of the training."""
+    """Rows of a raw table or of numbers, with the columns of the training rows."""
     where, names = f"ROWS {args.rows}", [*getattr(model, "feature_names_in_", ())]
     if not is_table(args.rows, where):
         only_for_tables(args, f"{where} has no columns")
@@ -152,12 +152,12 @@ def _from_file(args: argparse.Namespace, model: Any, encoder: dict[str, Any] | N
 
 
 def trained(args: argparse.Namespace) -> str:
-    """What the rows of a model are called."""
+    """How messages name the rows that a model was trained on."""
     return f"the rows that {args.model} was trained on"
 
 
 def _table(model: Any, rows: Unlabelled, proba: bool) -> str:
-    """Predictions as CSV, one line per row after the header; names of rows come first."""
+    """Predictions as CSV, one line per row after the header; names of rows are the first column."""
     predicted = model.predict(rows.X)
     header, columns = ["prediction"], [predicted.tolist()]
     if getattr(model, "multilabel_", False):

@@ -1,4 +1,4 @@
-"""``report``: print what a saved model guarantees, or what a ledger holds."""
+"""``report``: print the guarantee of a saved model, or the charges of a ledger."""
 
 import argparse
 import sys
@@ -53,8 +53,8 @@ def _model(path: Path) -> Any:
 
 
 def _ledger_report(path: Path, listed: Literal["all", "failed"]) -> Any:
-    """The report of a ledger. The printed table does not list all charges, so it does not read them."""
-    if not path.exists():  # opening a ledger would make it
+    """The report of a ledger, with all charges or failed ones as it is printed."""
+    if not path.exists():  # opening a ledger would create it
         raise InputError(f"the ledger {path} is not there; check the path.")
     try:
         return PrivacyLedger(path).report(charges=listed)

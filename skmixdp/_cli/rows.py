@@ -25,17 +25,17 @@ from .messages import InputError
 
 Array = NDArray[Any]
 
-#: What else to do about columns that a model does not know.
+#: Another remedy for columns that a model does not know.
 FIX = ", and leave other columns aside with --label-column, --group-column and --id"
 
 
-#: Why numbers in a table of text may be none.
+#: A reason why cells of a text table may be no numbers.
 COMMAS = " (a decimal comma is named by --decimal)"
 
 
 @dataclass(frozen=True, repr=False)
 class FileRows:
-    """Labelled rows of the file that messages call ``where``, and how ``extract`` made them, if it did.
+    """Labelled rows of a file that messages call ``where``, and how ``extract`` made them, if it did.
 
     Labels are ``spelt`` in a table of text, which does not tell their type. ``groups`` is the column of
     persons, and ``weights`` (n_rows,) that of weights; None without one.
@@ -53,7 +53,7 @@ class FileRows:
 
 @dataclass(frozen=True, repr=False)
 class Unlabelled:
-    """Rows without labels; ``names`` has the name of the column of row names, and these names."""
+    """Rows without labels; ``names`` are the name of the column of row names and its entries."""
 
     X: Any
     names: tuple[str, list[Any]] | None
@@ -76,7 +76,7 @@ def read_labelled(
     reference: str = "",
     targets: bool = False,
 ) -> FileRows:
-    """Rows with their labels, from inside the file or from a label file; a ``raw`` table stays as it is.
+    """Rows with their labels, from the same file or a label file; a ``raw`` table is not converted.
 
     Messages name the columns that are ``public``, which ``reference`` has; None stands for all columns of the
     file. Labels are ``targets`` of a regression, or classes.
@@ -113,7 +113,7 @@ def read_labelled(
             frame = frame.drop(columns=label_column)
         frame = frame if raw or spelt else _split_lists(frame, where)
         names = frame.columns if public is None else public
-        frame = _told_apart(frame, form.decimal) if spelt and raw else frame
+        frame = _with_missing_cells(frame, form.decimal) if spelt and raw else frame
         X = frame if raw else _table_features(frame, where, names, reference, form if spelt else None)
     else:
         if raw:
@@ -135,7 +135,7 @@ def read_labelled(
         raise InputError(
             f"--weight-column {weight_column!r} is no column of {where}; name the column of weights."
         )
-    # The file whose columns are public may have no ids.
+    # The file of public columns may lack ids.
     if public is not None and group_column is not None and groups is None:
         raise InputError(f"--group-column {group_column!r} is no column of {where}; name the column of ids.")
     return FileRows(X, y, where, spelt, report, encoder, groups, weights)
@@ -160,7 +160,7 @@ def read_unlabelled(
     public: Collection[str] | None = None,
     reference: str = "",
 ) -> Unlabelled:
-    """Rows without labels; some columns, if they are there, or an array y, are left aside.
+    """Rows without labels; the columns ``left_aside`` and an array y are not read.
 
     Messages name the columns that are ``public``, which ``reference`` has; None stands for all of the file.
     Of a table that has all public columns, others are left out with a warning.
@@ -184,7 +184,7 @@ def read_unlabelled(
             )
             frame = frame.drop(columns=others)
         if raw:
-            return Unlabelled(_told_apart(frame, form.decimal) if spelt else frame, names)
+            return Unlabelled(_with_missing_cells(frame, form.decimal) if spelt else frame, names)
         X = _table_features(frame, where, known, reference, form if spelt else None)
         return Unlabelled(X, names)
     if raw:
@@ -205,16 +205,16 @@ def _without_ids(frame: pd.DataFrame, id_column: str, where: str) -> "tuple[pd.D
 
 
 def align(X: Any, names: Collection[str], where: str, reference: str, fix: str = "") -> Any:
-    """A data frame's columns in the order of ``names``, which are public; refused unless these are all."""
+    """A data frame with its columns in the order of ``names``, which are public; others are refused."""
     missing = [name for name in names if name not in X.columns]
     others = len(set(X.columns) - set(names))
     if missing or others:
-        told = [f"lacks {_columns(missing)}"] if missing else []
-        # Others are not named, since in a file without a header the names are entries of a row.
-        told += [f"has {others} other column{'s' if others > 1 else ''} besides"] if others else []
+        differences = [f"lacks {_columns(missing)}"] if missing else []
+        # Other names are not shown, since in a file without a header they are entries of a row.
+        differences += [f"has {others} other column{'s' if others > 1 else ''} besides"] if others else []
         raise InputError(
-            f"{where}, compared with {reference}, {' and '.join(told)}; give it the same feature columns, by "
-            f"the names in its first line if it is a CSV file (their order may differ){fix}."
+            f"{where}, compared with {reference}, {' and '.join(differences)}; give it the same feature "
+            f"columns, by the names in its first line if it is a CSV file (their order may differ){fix}."
         )
     return X[list(names)]
 
@@ -225,7 +225,7 @@ def _columns(names: Sequence[str]) -> str:
 
 
 def check_together(private: FileRows, public: FileRows | None) -> None:
-    """Check that private rows and public rows are of the same features."""
+    """Check that private and public rows have the same features."""
     if public is None:
         return
     if private.X.shape[1] != public.X.shape[1]:
@@ -238,8 +238,8 @@ def check_together(private: FileRows, public: FileRows | None) -> None:
 
 
 def check_same_network(one: dict[str, Any], other: dict[str, Any], what: str) -> None:
-    """Refuse rows (``what`` in messages) whose two reports of ``extract`` name different networks."""
-    # Settings that change rows by rounding alone.
+    """Refuse rows (``what`` in messages) that ``extract`` made by different networks."""
+    # Settings that change rows by rounding only.
     free = {"device", "dtype", "precision"}
     left, right = (
         {key: value for key, value in report.items() if key not in free} for report in (one, other)
@@ -256,7 +256,7 @@ def check_same_network(one: dict[str, Any], other: dict[str, Any], what: str) ->
 
 
 def _json(text: Array | None) -> dict[str, Any] | None:
-    """The JSON object that ``extract`` wrote; None for anything else."""
+    """The JSON object that ``extract`` wrote; None for any other text."""
     try:
         value = json.loads(str(text))
     except (ValueError, RecursionError):
@@ -267,7 +267,7 @@ def _json(text: Array | None) -> dict[str, Any] | None:
 def read_labels(
     labels: Path | None, flag: str, where: str, inside: Array | None, form: TextForm, targets: bool = False
 ) -> Array | None:
-    """Labels from inside a file of rows, or from the file of labels that ``flag`` gave; None without both."""
+    """Labels from the file of the rows, or from the label file of ``flag``; None without both."""
     if labels is None:
         return inside
     if inside is not None:
@@ -284,7 +284,7 @@ def read_labels(
 
 
 def _split_lists(frame: pd.DataFrame, where: str) -> pd.DataFrame:
-    """A table in which each column of lists of numbers is a column for each place."""
+    """A table with a column for each entry of a list of numbers."""
     parts: list[pd.DataFrame] = []
     for name, column in frame.items():
         if not is_list(column):
@@ -298,8 +298,8 @@ def _split_lists(frame: pd.DataFrame, where: str) -> pd.DataFrame:
     return pd.concat(parts, axis=1) if parts else frame
 
 
-def _told_apart(frame: pd.DataFrame, decimal: str | None) -> pd.DataFrame:
-    """A table of texts in which words for missing cells are missing, and numbers have a decimal point."""
+def _with_missing_cells(frame: pd.DataFrame, decimal: str | None) -> pd.DataFrame:
+    """A table of texts with missing cells instead of words for them, and with decimal points."""
     pointed = frame.map(with_point) if decimal == "," else frame
     return pointed.mask(pointed.map(lambda cell: cell.strip() in MISSING))
 
@@ -320,10 +320,10 @@ def _table_features(
             read[name] = values if numeric else None
     text = [name for name, values in read.items() if values is None]
     if text:
-        # By place where they may be private, since in a file without a header the names are entries of a row.
+        # Private names are replaced by places, since in a file without a header they are entries of a row.
         named = all(name in public for name in text)
         if reference and not named:
-            align(frame, public, where, reference, FIX)  # this says which public columns are missing
+            align(frame, public, where, reference, FIX)  # raises an error that names missing public columns
         places = [place for place, name in enumerate(frame.columns, start=1) if name in text]
         which = listed(text) if named else f"at the places {listed(places)}"
         raise InputError(
@@ -336,11 +336,11 @@ def _table_features(
 
 
 def _floats(column: "pd.Series[Any]") -> Array | None:
-    """A column as float64 whatever its type, NaN where a number is missing; None if it is not numeric."""
+    """A column as float64, with NaN where a number is missing; None if it is not numeric."""
     dtype = column.dtype
     if pd.api.types.is_numeric_dtype(dtype) and getattr(dtype, "kind", "") != "c":
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    # Whole numbers and truth values with gaps, which no array of NumPy holds, and decimals.
+    # Objects: decimals, and whole numbers and truth values with gaps, which NumPy has no type for.
     kind = pd.api.types.infer_dtype(column, skipna=True) if dtype.kind == "O" else ""
     if kind in ("integer", "boolean", "decimal"):
         return np.array([np.nan if cell is None else float(cell) for cell in column], dtype=np.float64)

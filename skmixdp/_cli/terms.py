@@ -1,4 +1,4 @@
-"""The terms of a guarantee, which commands share: neighbours, noise, and the ledger that is charged."""
+"""Terms of a guarantee that commands share: neighbours, noise, and the ledger to charge."""
 
 import argparse
 from typing import Any
@@ -12,14 +12,14 @@ positive, fraction = number_type(POSITIVE), number_type(PROBABILITY)
 
 
 def _purpose(text: str) -> str:
-    """A type for argparse that takes purposes of charges."""
+    """A type for argparse: purposes of charges."""
     if not PURPOSE.admits(text):
         raise argparse.ArgumentTypeError(f"{text!r} must be {PURPOSE.text}")
     return text
 
 
 def add_terms_to(parser: Any, budget: Any, noise_help: str | None = None) -> None:
-    """Declare the arguments of the noise, at the end of the group ``budget``, and those of a ledger.
+    """Declare the arguments of the noise, in the group ``budget``, and those of a ledger.
 
     Without a ``noise_help``, the command has one kind of noise.
     """
@@ -49,7 +49,7 @@ def add_terms_to(parser: Any, budget: Any, noise_help: str | None = None) -> Non
 
 
 def check_terms(args: argparse.Namespace) -> None:
-    """Refuse arguments that do not go together."""
+    """Refuse arguments that exclude each other."""
     if args.seed is not None and args.noise == "discrete":
         raise InputError(f"--seed {args.seed} cannot seed --noise discrete; leave one of them out.")
     if (args.ledger is None) != (args.dataset is None):
@@ -67,7 +67,7 @@ def check_terms(args: argparse.Namespace) -> None:
 
 
 def charged_data_set(args: argparse.Namespace) -> LedgerDataset | None:
-    """The data set to charge, which is added to its ledger if a budget was given."""
+    """The data set to charge; if a budget was given, it is added to its ledger."""
     if args.ledger is None:
         return None
     ledger = PrivacyLedger(args.ledger)

@@ -31,11 +31,11 @@ from .._utils.frames import names_of_list
 
 Array = NDArray[np.float64]
 
-#: Numbers are cut here: heads look for the spreads of columns below.
+#: Magnitude at which numbers are cut: heads look for the spread of columns below it.
 FARTHEST = 1e15
 
 _TRUTH = {"true": 1.0, "false": 0.0}
-#: Texts that libraries write for missing numbers and moments where a text makes texts of a whole array.
+#: Texts of missing numbers and moments, in arrays of which one text made texts of all cells.
 _MISSING = frozenset(("", "nan", "+nan", "-nan", "nat"))
 #: A number with commas between thousands.
 _AMOUNT = re.compile(r"[+-]?(\d{1,3}(,\d{2,3})+|\d+)?(\.\d*)?([eE][+-]?\d+)?")
@@ -43,10 +43,10 @@ _CURRENCY = re.compile(r"^[A-Z]{3}|[A-Z]{3}$")
 _START = datetime(1970, 1, 1)
 #: Units of moments that are parts of a day.
 _UNITS = tuple((unit, 1) for unit in ("D", "h", "m", "s", "ms", "us", "ns"))
-#: Moments in UTC that count, so that local ones are years of Python too.
+#: First and last moment in UTC, chosen so that local years stay within Python's range.
 _FIRST, _LAST = datetime(1, 1, 3), datetime(9999, 12, 30)
 _DAY = 86_400_000_000  # in microseconds
-#: Names and lengths in days of what dates repeat by; the last one is for moments within days.
+#: Periods of dates by name, in days. The day is a period of moments alone.
 _PERIODS = (("year", 365.2425), ("week", 7.0), ("day", 1.0))
 
 
@@ -95,7 +95,7 @@ class TableColumn:
 
     @property
     def periods(self) -> tuple[tuple[str, float], ...]:
-        """Names and lengths in days of what a date repeats by; none for other kinds."""
+        """Periods of a date by name, in days; empty for other kinds."""
         return {"date": _PERIODS[:-1], "datetime": _PERIODS}.get(self.kind, ())
 
     @np.errstate(all="ignore")  # the user's settings could tell of tiny or huge cells
@@ -111,13 +111,13 @@ class TableColumn:
         else:
             values, missing = self.read(cells)
             scaled = (np.clip(values, -FARTHEST, FARTHEST) - self.center) / self.scale
-            # Added to 0.0, a zero has no sign: complex numbers lose it.
+            # Adding 0.0 removes the sign of a zero, which complex numbers lose too.
             block = np.where(np.isnan(values), 0.0, 0.0 + np.clip(scaled, -self.cut, self.cut))
             block = block.reshape(len(missing), -1)
             for _, length in self.periods:
                 turns = values / length
                 degrees = 360.0 * (turns - np.floor(turns))
-                # Unlike sines of NumPy, these are computed one by one, wherever in an array they are.
+                # Computed one by one, since a sine of NumPy may depend on its place in an array.
                 waves = np.column_stack([sindg(degrees), cosdg(degrees)])
                 block = np.hstack([block, np.where(missing[:, None], 0.0, waves)])
         return np.hstack([block, missing[:, None]]) if self.indicator else block
@@ -133,7 +133,7 @@ class TableColumn:
         return values, np.isnan(values)
 
     def values(self, cells: Any) -> Array:
-        """Numbers, truth values as -1 and 1, or days since 1970; NaN for cells that hold none of the kind."""
+        """Numbers, truth values as -1 and 1, or days since 1970; NaN for cells of another kind."""
         if self.kind == "list":
             rows = np.full((len(cells), self.length), np.nan)
             for place, cell in enumerate(listed(cells)):
@@ -164,7 +164,7 @@ class TableColumn:
         found: list[int] = []
         missing = np.zeros(len(block), dtype=bool)
         for row, cell in enumerate(listed(cells)):
-            # A text that is a category as it stands needs no reading; others may spell one.
+            # A text that equals a category is not parsed; others may spell one.
             place = places.get(cell, -1) if type(cell) is str else -1
             if place < 0:
                 text = text_of(cell)
@@ -191,8 +191,8 @@ def listed(cells: Any) -> Sequence[Any]:
     kind = getattr(cells, "dtype", None)
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "mM":
         if np.datetime_data(cells.dtype)[0] in ("ns", "ps", "fs", "as"):
-            cells = cells.astype(f"{cells.dtype.kind}8[us]")  # Python has no finer moments, only numbers
-    elif str(kind) == "Date":  # polars panics at days that Python cannot hold
+            cells = cells.astype(f"{cells.dtype.kind}8[us]")  # the finest unit of Python
+    elif str(kind) == "Date":  # polars fails at days that Python cannot hold
         cells = cells.set(~cells.is_between(date.min, date.max), None)
     elif str(kind).startswith(("List", "Array(")) and hasattr(cells, "to_arrow"):
         return [None if cell is None else cell.to_numpy() for cell in cells]
@@ -263,17 +263,17 @@ def number_of(cell: Any) -> float:
         return math.inf if cell > 0 else -math.inf
     except ValueError:
         return _TRUTH.get(cell.strip().lower(), math.nan) if isinstance(cell, str) else math.nan
-    except Exception:  # of any class that a cell may have
+    except Exception:  # a cell may be of any class
         return math.nan
 
 
 def amount_of(cell: Any) -> float:
-    """The same, also of texts with commas between thousands, a currency or a percent sign: ``$1,234.50``."""
+    """A number as in :func:`number_of`, also with ``,`` for thousands, currency or percent: ``$1,234.50``."""
     value = number_of(cell)
     if value == value or not isinstance(cell, str):
         return value
     text = "".join(sign for sign in cell if not sign.isspace() and unicodedata.category(sign) != "Sc")
-    in_brackets = text[:1] + text[-1:] == "()"  # as accounts write numbers below 0
+    in_brackets = text[:1] + text[-1:] == "()"  # brackets mean a minus sign in accounting
     text = _CURRENCY.sub("", text[1:-1] if in_brackets else text)
     digits = text.removesuffix("%")
     if not _AMOUNT.fullmatch(digits) or not any(map(str.isdigit, digits)):
@@ -292,7 +292,7 @@ def days_of(cell: Any, form: str = "") -> float:
 
 
 def _moment_of(cell: Any, form: str = "") -> datetime | None:
-    """A date, a moment or a text as a moment in UTC; None for others and for years that Python has not."""
+    """A date, a moment or a text as a moment in UTC; None for others and for years out of Python's range."""
     try:
         cell = _real(cell)
         if isinstance(cell, pd.Timestamp):
@@ -302,7 +302,7 @@ def _moment_of(cell: Any, form: str = "") -> datetime | None:
         elif not isinstance(cell, datetime):
             text = cell if isinstance(cell, str) else ""
             if (value := number_of(cell)) == value:
-                # As a number, a text has no zeros in front.
+                # A text that was read as a number has lost its leading zeros.
                 text = str(int(value)).zfill(len(_START.strftime(form)) if form else 8)
                 if not value.is_integer():
                     return None
@@ -381,7 +381,7 @@ def _real(cell: Any) -> Any:
     return cell
 
 
-#: Classes of cells that are as they are.
+#: Classes of cells that are read unchanged.
 _PLAIN = frozenset((str, float, int, bool, datetime, date, type(None)))
 
 
@@ -389,7 +389,7 @@ _PLAIN = frozenset((str, float, int, bool, datetime, date, type(None)))
 
 
 def kind_of(cells: Iterable[Any]) -> str | None:
-    """The kind that all cells have which are not missing; None if all are missing."""
+    """The kind of all cells that are not missing; None if all are missing."""
     known = [cell for cell in cells if not is_missing(cell)]
     if not known:
         return None

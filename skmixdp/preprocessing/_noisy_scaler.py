@@ -31,8 +31,8 @@ from ._leaks import warn_of_leaks
 
 Array = NDArray[np.floating[Any]]
 
-#: What is subtracted from squares in [0, 1], and how the pair of a number and its square is weighed:
-#: with t the square, A t + B (t - C)^2 is convex and 1 at both ends, so at most 1.
+#: Constants of the weights of a number and its square t in [0, 1], which is released less C. The squared
+#: length A t + B (t - C)^2 of the pair is convex in t and 1 at both ends, so at most 1.
 _C = math.sqrt(0.5)
 _B = 1 / _C**2
 _A = 1 - _B * (1 - _C) ** 2
@@ -217,7 +217,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
         public: tuple[str, ...],
         units: Units,
     ) -> None:
-        """Set mean and deviation from noisy sums of entries clipped to ``center - half`` and so on."""
+        """Set mean and deviation from noisy sums of clipped entries and of their squares."""
         n_features = table.shape[1]
         n_terms = units.n_units
         weight = math.sqrt(_A) if self.with_std else 1.0

@@ -1,4 +1,4 @@
-"""What public cells tell that a person should know: odd cells among numbers and dates, codes, row numbers."""
+"""Advice on public cells: odd cells among numbers and dates, codes of numbers, row numbers."""
 
 import re
 from collections import defaultdict
@@ -10,7 +10,7 @@ import numpy as np
 
 from ._cells import amount_of, days_of, is_missing, number_of, text_of
 
-#: Cells that are looked at for a format of dates.
+#: Most cells in which a format of dates is looked for.
 _LOOKED_AT = 100
 #: Formats of dates that are tried.
 _DAYS = (
@@ -26,7 +26,7 @@ _FORMATS = (
     *("%a %b %d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S %z", "%d/%b/%Y:%H:%M:%S %z", "%B %d, %Y, %H:%M"),
 )
 _SIGNS = {form: set(re.sub("%.", "", form)) for form in _FORMATS}
-#: Names of columns that hold numbers or names of rows, in the middle of or after other words.
+#: Names of columns that number or name rows, alone or after other words.
 _NAMES_OF_ROWS = re.compile(
     r"(^|[\W_])(id|ids|uid|uuid|guid|index|idx|rownames?|rownum|rows?|nr|no|num|number|key|serial)$"
     r"|^unnamed: ?\d+$|(?-i:[a-z]I[Dd]$)",
@@ -35,7 +35,7 @@ _NAMES_OF_ROWS = re.compile(
 
 
 def remedy_for_odd_cells(name: str, cells: Sequence[Any]) -> str:
-    """What to tell if most cells of a category are numbers or dates; empty if they are not."""
+    """Advice if most cells of a category are numbers or dates; empty if they are not."""
     known = [cell for cell in cells if not is_missing(cell)]
     what = f"most public cells of the column {name!r} are"
     for kind, read in (("number", number_of), ("date", days_of), ("amount", amount_of)):
@@ -43,8 +43,8 @@ def remedy_for_odd_cells(name: str, cells: Sequence[Any]) -> str:
             others = "written with signs" if kind == "amount" else "while others are texts"
             return (
                 f"{what} {'dates' if kind == 'date' else 'numbers'} {others}, which makes categories of all; "
-                f"tell columns={{{name!r}: {kind!r}}}, by which cells of other kinds count as missing, or "
-                "tell 'category'."
+                f"declare columns={{{name!r}: {kind!r}}}, by which cells of other kinds count as missing, or "
+                "declare 'category'."
             )
     texts = [cell for cell in known if isinstance(cell, str)][:_LOOKED_AT]
     with_digits = [text for text in texts if any(map(str.isdigit, text))]
@@ -55,11 +55,11 @@ def remedy_for_odd_cells(name: str, cells: Sequence[Any]) -> str:
     if not best:
         return ""
     forms = " or ".join(f"columns={{{name!r}: {form!r}}}" for form in best[:2])
-    return f"{what} dates that are not ISO 8601; tell their format by {forms}, or tell 'category'."
+    return f"{what} dates that are not ISO 8601; declare their format by {forms}, or declare 'category'."
 
 
 def _formats_of(texts: Sequence[str]) -> list[str]:
-    """Formats that one of these texts has; those of other signs are not tried, since each takes a while."""
+    """Formats of dates that one of these texts has. Formats without its signs are not tried: each is slow."""
     signs = set().union(*texts)
     return [
         form
@@ -75,7 +75,7 @@ def _share(cells: Sequence[Any], read: Callable[[Any], float]) -> float:
 
 
 def merged_codes(cells: Sequence[Any]) -> int:
-    """How many codes spell the same number as others, which are then one category."""
+    """How many codes spell the same number as another one, so that they share a category."""
     codes: dict[str, set[str]] = defaultdict(set)
     for cell in cells:
         value = number_of(cell)
@@ -85,7 +85,7 @@ def merged_codes(cells: Sequence[Any]) -> int:
 
 
 def is_row_number(name: str, cells: Sequence[Any]) -> bool:
-    """Whether a column of numbers counts or names rows: whole numbers, all different, and one sign more.
+    """Whether a column counts or names rows: whole numbers, all different, and one more piece of evidence.
 
     That sign is the name of the column, an order by size, or a range in which numbers that are drawn by
     chance would repeat: of n draws from r numbers, about n^2 / (2 r) pairs are equal. Numbers such as incomes

@@ -19,7 +19,7 @@ from .._utils.validation import COUNT, FRACTION, check_params, join_rows, rows_t
 
 Array = NDArray[np.floating[Any]]
 
-#: Directions with a smaller share of the largest eigenvalue have no variance.
+#: Directions with a smaller share of the largest eigenvalue count as constant.
 _FLAT = 1e-12
 
 
@@ -230,7 +230,7 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self
 
     def _shrunk_covariance(self, centred: Array) -> tuple[Array, float]:
-        # Not at the top: it is slow to import, and every estimator imports this folder.
+        # Imported here, since it is slow and every estimator imports this folder.
         from sklearn.covariance import ledoit_wolf, shrunk_covariance
 
         if isinstance(self.shrinkage, str):

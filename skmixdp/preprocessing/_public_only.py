@@ -201,7 +201,7 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
 
 
 def _cut(rows: Any, X: Any) -> Any:
-    """Transformed rows of ``X``, in place of whose overflows are the largest numbers of their type."""
+    """Transformed rows of ``X``, with the largest number of their type for entries that overflow."""
     if sp.issparse(rows):
         entries: Any = rows
         if entries.dtype.kind == "f" and hasattr(entries, "data"):

@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 @dataclass(eq=False, repr=False)
 class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Fit a private regressor to transformed targets, private and public ones alike.
+    """Fit a private regressor to transformed targets; public targets determine the transformation.
 
     scikit-learn's ``TransformedTargetRegressor`` transforms ``y``, leaves ``y_pub`` as it is, and fits its
     transformer to private targets. This class fits the transformer to ``y_pub`` and transforms both.
@@ -189,7 +189,7 @@ class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseE
         return clone(self.transformer).fit(known)
 
     def _mapped(self, transformer: Any, table: Array, name: str) -> Array:
-        """Transformed targets; an error or warning of the transformer might quote them."""
+        """Transformed targets; errors and warnings that might quote them are replaced."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

@@ -73,7 +73,7 @@ class RowNormalizer(Normalizer):  # type: ignore[misc]
 
     @own_state()
     def _without_quotes(self, method: Callable[..., Any], X: Any, **options: Any) -> Any:
-        """The result of a method of scikit-learn, whose errors may quote rows."""
+        """The result of a method of scikit-learn; its errors are replaced, since they may quote rows."""
         check_params(self, {"norm": ("l1", "l2", "max"), "copy": (FLAG,)})
         check("copy", options.get("copy"), FLAG, None)
         try:

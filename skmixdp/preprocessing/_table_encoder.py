@@ -1,4 +1,4 @@
-"""Tables of mixed columns as rows of numbers, by public rows or by what is told about the columns."""
+"""Tables of mixed columns as rows of numbers, by public rows or by what is declared of the columns."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -33,21 +33,21 @@ from ._cells import FARTHEST, TableColumn, days_of, is_missing, kind_of, number_
 from ._cells import listed as cells_of
 from ._public_cells import is_row_number, merged_codes, remedy_for_odd_cells
 
-#: A column is scaled by public cells if there are as many; heads count public rows in the same way.
+#: Fewest public cells by which a column is scaled; heads have the same limit.
 _ENOUGH = 10
-#: Spreads at which numbers are cut, as heads do with columns.
+#: Cut of numbers in units of the spread, as for the columns of heads.
 _FAR = 8.0
-#: The deviation of equal numbers may be as large, as a share of the largest one.
+#: Rounding of the deviation of equal numbers, as a share of the largest one.
 _ROUNDING = 1e-12
-#: Columns into which words may be hashed, at most.
+#: Most columns into which words are hashed.
 MOST_HASHED = 2**20
-#: What may be told about a column in one word.
+#: Words that declare the kind of a column.
 KINDS = ("number", "boolean", "date", "datetime", "category", "text", "drop", "amount")
-_TOLD = (
+_DECLARED = (
     f"one of {', '.join(map(repr, KINDS))}, two bounds (low, high) as a tuple of numbers or of ISO dates, "
     "a list of categories, a format of dates such as '%d/%m/%Y', or the length of lists"
 )
-#: What cells of a kind are, in messages.
+#: Names of cells of a kind in messages.
 _CELLS = {
     "number": "number",
     "amount": "number",
@@ -56,13 +56,13 @@ _CELLS = {
     "datetime": "date",
     "list": "list of that length",
 }
-#: Directives of the time of the day, in formats of dates.
+#: Directives for the time of the day in formats of dates.
 _OF_DAYS = ("%H", "%I", "%M", "%S", "%c", "%X", "%f")
 
 
 @dataclass(eq=False, repr=False)
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Encode a data frame of mixed columns as numbers, by public rows or by what is told.
+    """Encode a data frame of mixed columns as numbers, by public rows or by what is declared.
 
     Numbers are standardised, categories become columns of zeros and ones, and words of long texts are hashed.
     Dates become days, with the time of the year and of the week. Missing cells are filled.
@@ -73,8 +73,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         What is known about columns, by name: ``"number"``, ``"amount"`` (numbers with commas between
         thousands, currencies and percent signs, like ``$1,234.50``), ``"boolean"``, ``"date"``,
         ``"datetime"``, ``"category"``, ``"text"``, ``"drop"``, bounds ``(low, high)``, a list of categories,
-        a format of dates like ``"%d/%m/%Y"``, or the length of lists of numbers. Public rows tell the rest.
-        Without public rows, every column must be told.
+        a format of dates like ``"%d/%m/%Y"``, or the length of lists of numbers. Public rows decide the rest.
+        Without public rows, every column must be declared.
     indicators : "auto", bool or list of str, default="auto"
         Columns with an indicator of missing cells. "auto" means those in which a public row lacks a value.
     max_categories : int, default=50
@@ -166,7 +166,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         parameters = check_params(self, _ALLOWED)
         names = _table(X, "X")[1]
-        told = self._told(names)
+        declared = self._declared(names)
         public_rows = {"X_pub": X_pub, "X_unlabeled": X_unlabeled}
         named = [
             (what, source)
@@ -175,12 +175,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for source in sources_of(rows)
         ]
         sources = [source for _, source in named]
-        if len(told) < len(names) and not sources:
-            # As in _cells, the names of others are left out.
+        if len(declared) < len(names) and not sources:
+            # As in _cells: names of other columns may be entries of a private row.
             raise ValueError(
-                f"columns={shown(self.columns)} does not tell what is in {len(names) - len(told)} of the "
-                f"{len(names)} columns of X, and there are no public rows; pass X_pub or X_unlabeled, or "
-                f"columns={_to_fill_in(names, told)} for all columns."
+                f"columns={shown(self.columns)} does not declare what is in {len(names) - len(declared)} of "
+                f"the {len(names)} columns of X, and there are no public rows; pass X_pub or X_unlabeled, or "
+                f"columns={_to_fill_in(names, declared)} for all columns."
             )
         public = [_cells(source, names, what, "X") for what, source in named]
         where = self.indicators if isinstance(self.indicators, (list, tuple)) else None
@@ -189,7 +189,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         columns = {}
         for name in names:
             cells = [cell for table in public for cell in cells_of(table[name])]
-            column = self._learned(name, cells, _is_declared(sources, name), told.get(name), parameters)
+            categorical = _is_categorical(sources, name)
+            column = self._learned(name, cells, categorical, declared.get(name), parameters)
             marked = bool(self.indicators) if where is None else name in where
             if column.kind != "drop":
                 if self.indicators == "auto":
@@ -200,7 +201,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(names)
         self.feature_names_in_ = np.array(names, dtype=object)
         if not len(self.get_feature_names_out()):
-            raise ValueError("no column of X is left to encode; tell the kind of one in columns.")
+            raise ValueError("no column of X is left to encode; declare the kind of one in columns.")
         return self
 
     @own_state()
@@ -248,16 +249,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
         return tags
 
-    def _told(self, names: Sequence[str]) -> dict[str, TableColumn]:
-        """What ``columns`` tells, by name."""
+    def _declared(self, names: Sequence[str]) -> dict[str, TableColumn]:
+        """What ``columns`` declares, by name."""
         if self.columns is None:
             return {}
         if not isinstance(self.columns, Mapping):
             raise TypeError(f"columns={shown(self.columns)} must be a dict such as {{'age': 'number'}}.")
-        told = {str(name): value for name, value in self.columns.items()}  # as in X, names may be numbers
-        if len(told) < len(self.columns):
-            raise ValueError(f"columns={shown(self.columns)} names a column twice; tell each column once.")
-        for name in told:
+        declared = {str(name): value for name, value in self.columns.items()}  # names may be numbers, as in X
+        if len(declared) < len(self.columns):
+            raise ValueError(f"columns={shown(self.columns)} names a column twice; declare each column once.")
+        for name in declared:
             if name not in names:
                 hint = suggestion(name, names) or "name columns of X"
                 if list(names) == [f"x{j}" for j in range(len(names))]:
@@ -266,44 +267,44 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                         "so put the encoder in front of the ensemble"
                     )
                 raise ValueError(f"columns names {shown(name)}, which X does not have; {hint}.")
-        return {name: _as_told(name, value) for name, value in told.items()}
+        return {name: _as_declared(name, value) for name, value in declared.items()}
 
     def _learned(
         self,
         name: str,
         cells: list[Any],
-        declared: bool,
-        told: TableColumn | None,
+        categorical: bool,
+        declared: TableColumn | None,
         parameters: dict[str, Any],
     ) -> TableColumn:
-        """A column by what is told and by its public cells."""
-        kind = told.kind if told else "category" if declared else kind_of(cells)
+        """A column by what is declared and by its public cells."""
+        kind = declared.kind if declared else "category" if categorical else kind_of(cells)
         if kind is None:
             _warn(
-                f"no public row has a value in the column {name!r}, which is left out; tell its kind by "
+                f"no public row has a value in the column {name!r}, which is left out; declare its kind by "
                 f"columns={{{name!r}: ...}}."
             )
             return TableColumn("drop")
-        column = told or TableColumn(kind)
+        column = declared or TableColumn(kind)
         if kind == "drop":
             return column
-        if kind == "category" and told is None and (length := _length_of_lists(cells, name)):
+        if kind == "category" and declared is None and (length := _length_of_lists(cells, name)):
             column = TableColumn("list", length=length)
-        if told and (n_odd := int(sum(column.read(cells)[1])) - sum(map(is_missing, cells))) > 0:
+        if declared and (n_odd := int(sum(column.read(cells)[1])) - sum(map(is_missing, cells))) > 0:
             known = len(cells) - sum(map(is_missing, cells))
             odd = f"{n_odd} of {known} public cells of the column {name!r} are no {_CELLS[kind]}"
             if n_odd == known:
-                raise ValueError(f"{odd}; tell another kind.")
-            _warn(f"{odd} and count as missing; correct them, or tell another kind.")
+                raise ValueError(f"{odd}; declare another kind.")
+            _warn(f"{odd} and count as missing; correct them, or declare another kind.")
         if column.kind in ("number", "amount", "date", "datetime", "list"):
-            if told is None and kind == "number" and is_row_number(name, cells):
+            if declared is None and kind == "number" and is_row_number(name, cells):
                 _warn(
                     f"the column {name!r} holds another whole number in every public row, as numbers of rows "
-                    f"do; leave it out by columns={{{name!r}: 'drop'}}, or tell 'number'."
+                    f"do; leave it out by columns={{{name!r}: 'drop'}}, or declare 'number'."
                 )
             return _scaled(column, cells, name) if column.cut == FARTHEST and cells else column
         if column.kind in ("category", "text") and not column.categories:
-            remedy = "" if told or declared else remedy_for_odd_cells(name, cells)
+            remedy = "" if declared or categorical else remedy_for_odd_cells(name, cells)
             if remedy:
                 _warn(remedy)
             if column.kind == "category" and (codes := merged_codes(cells)):
@@ -314,10 +315,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             texts = [] if kind == "text" else sorted({text for cell in cells if (text := text_of(cell))})
             if 0 < len(texts) <= parameters["max_categories"]:
                 return replace(column, categories=tuple(texts))
-            if not (told or remedy) and len(texts) > 0.9 * len(cells):
+            if not (declared or remedy) and len(texts) > 0.9 * len(cells):
                 _warn(
                     f"nearly every public row has another text in the column {name!r}, whose words are "
-                    f"hashed; leave a name of rows out by columns={{{name!r}: 'drop'}}, or tell 'text'."
+                    f"hashed; leave a name of rows out by columns={{{name!r}: 'drop'}}, or declare 'text'."
                 )
             return replace(column, kind="text", n_hashed=parameters["n_hashed"])
         return column
@@ -337,8 +338,8 @@ _ALLOWED: dict[str, tuple[Allowed, ...]] = {
 }
 
 
-def _as_told(name: str, value: Any) -> TableColumn:
-    """A column as a value of the parameter ``columns`` tells it."""
+def _as_declared(name: str, value: Any) -> TableColumn:
+    """A column as a value of the parameter ``columns`` declares it."""
     if isinstance(value, str) and value in KINDS:
         return TableColumn(value)
     if isinstance(value, str) and _is_format(value):
@@ -352,7 +353,7 @@ def _as_told(name: str, value: Any) -> TableColumn:
             bounds = [days_of(bound) for bound in value]
             kind = "datetime" if any(bound % 1 for bound in bounds if bound is not None) else "date"
         low, high = bounds
-        # Two tiny bounds may have no half of their difference.
+        # Half the difference of two tiny bounds may be 0.
         if low is not None and high is not None and -1e300 < low < high < 1e300 and (high - low) / 2 > 0:
             return TableColumn(kind, center=(low + high) / 2, scale=(high - low) / 2, cut=1.0)
     if isinstance(value, list):
@@ -364,7 +365,7 @@ def _as_told(name: str, value: Any) -> TableColumn:
                 word if word in ("True", "False") else text for word, text in zip(words, texts, strict=True)
             )
             return TableColumn("category", categories=tuple(map(str, spelt)))
-    raise ValueError(f"columns[{name!r}]={shown(value)} must be {_TOLD}, distinct and not missing.")
+    raise ValueError(f"columns[{name!r}]={shown(value)} must be {_DECLARED}, distinct and not missing.")
 
 
 def _scaled(column: TableColumn, cells: list[Any], name: str) -> TableColumn:
@@ -385,7 +386,7 @@ def _scaled(column: TableColumn, cells: list[Any], name: str) -> TableColumn:
 
 
 def _is_format(text: str) -> bool:
-    """Whether this is a format that tells the year of dates."""
+    """Whether this is a format of dates with the year."""
     day = datetime(2021, 12, 31, 13, 59)
     try:
         return "%" in text and datetime.strptime(day.strftime(text), text).year == day.year
@@ -394,31 +395,31 @@ def _is_format(text: str) -> bool:
 
 
 def _length_of_lists(cells: list[Any], name: str) -> int:
-    """The length of public lists of numbers; 0 if cells are something else."""
+    """The length of public lists of numbers; 0 if the cells are not such lists."""
     known = [cell for cell in cells if not is_missing(cell)]
     if not all(isinstance(cell, (list, tuple, np.ndarray)) for cell in known):
         return 0
     if any(number_of(one) != number_of(one) and not is_missing(one) for cell in known for one in cell):
         return 0
     if len({len(cell) for cell in known}) > 1 or not len(known[0]):
-        stacked_lists(known, f"the column {name!r} of public rows")  # it refuses them
+        stacked_lists(known, f"the column {name!r} of public rows")  # refuses them with its own message
     return len(known[0])
 
 
-def _to_fill_in(names: Sequence[str], told: Mapping[str, Any]) -> str:
-    """A dict of all columns for a message; names are left out if one is a number, and may be of a row."""
+def _to_fill_in(names: Sequence[str], declared: Mapping[str, Any]) -> str:
+    """A dict of all columns for a message, without names that are numbers, since these may be of a row."""
     if any(number_of(name) == number_of(name) for name in names):
         return '{"name": "number", ...}'
-    asked = [f"{name!r}: ..." for name in names if name not in told]
-    return f"{{{', '.join(asked[:8])}{', ...' if len(asked) > 8 or told else ''}}}"
+    asked = [f"{name!r}: ..." for name in names if name not in declared]
+    return f"{{{', '.join(asked[:8])}{', ...' if len(asked) > 8 or declared else ''}}}"
 
 
 def _warn(text: str) -> None:
     warnings.warn(text, UserWarning, stacklevel=4)
 
 
-def _is_declared(sources: Sequence[Any], name: str) -> bool:
-    """Whether public rows declare a column as categorical."""
+def _is_categorical(sources: Sequence[Any], name: str) -> bool:
+    """Whether public rows have the column as a categorical one."""
     return any(
         str(own) == name and isinstance(dtype, pd.CategoricalDtype)
         for source in sources
@@ -435,7 +436,7 @@ def _table(X: Any, what: str) -> tuple[Any, list[str]]:
     if hasattr(X, "columns"):
         names = [str(name) for name in X.columns]
     else:
-        X = np.asarray(X, dtype=getattr(X, "dtype", object))  # cells of lists keep their types
+        X = np.asarray(X, dtype=getattr(X, "dtype", object))  # lists keep their types
         if X.ndim != 2:
             raise ValueError(
                 f"{what} has {X.ndim} dimensions and is no table (n_samples, n_features); Reshape your data, "
@@ -456,8 +457,9 @@ def _cells(X: Any, names: Sequence[str], what: str, reference: str) -> dict[str,
     if missing or len(own) > len(names):
         # Names of private columns are left out, since in a file without a header they are entries of a row.
         which = f"{len(missing)} column(s)" if reference == "X" else f"the columns {listed(missing)}"
-        told = [f"lacks {which} of {reference}"] if missing else []
-        told += [f"has {n} column(s) that {reference} has not"] if (n := len(set(own) - set(names))) else []
+        differences = [f"lacks {which} of {reference}"] if missing else []
+        if n := len(set(own) - set(names)):
+            differences.append(f"has {n} column(s) that {reference} has not")
         alike = "pass the same columns, in any order"
         if len(own) == len(names) == len(missing) and (_numbered(own) or _numbered(names)):
             alike = (
@@ -465,14 +467,14 @@ def _cells(X: Any, names: Sequence[str], what: str, reference: str) -> dict[str,
                 "Ensembles such as BaggingClassifier turn X into an array: pass X_pub.to_numpy() to them"
             )
         raise ValueError(
-            f"{what} {' and '.join(told)}; {alike} (X has {len(own)} features, "
+            f"{what} {' and '.join(differences)}; {alike} (X has {len(own)} features, "
             f"but TableEncoder is expecting {len(names)} features as input)."
         )
     return {name: _column(X, place) for place, name in enumerate(own)}
 
 
 def _numbered(names: Sequence[str]) -> bool:
-    """Whether these are names of the columns of an array."""
+    """Whether these are the default names of the columns of an array."""
     return list(names) == [f"x{place}" for place in range(len(names))]
 
 

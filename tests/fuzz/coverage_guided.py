@@ -63,7 +63,7 @@ def _format(files: Any, name: str) -> tuple[Callable[[Path, bytes], Any], list[b
     import numpy as np
 
     import skmixdp
-    from skmixdp._cli.columns import told_columns
+    from skmixdp._cli.columns import declared_columns
     from skmixdp.datasets import open_rows
     from skmixdp.privacy import PrivacyLedger
     from skmixdp.privacy.ledger._records import event_from_json, event_to_json
@@ -96,7 +96,7 @@ def _format(files: Any, name: str) -> tuple[Callable[[Path, bytes], Any], list[b
     def columns(here: Path, data: bytes) -> Any:
         path = here / "columns.json"
         path.write_bytes(data)
-        return told_columns(path)
+        return declared_columns(path)
 
     def ledger(here: Path, data: bytes) -> Any:
         path = here / "l.sqlite"

@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 import skmixdp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
-from skmixdp._cli.columns import told_columns
+from skmixdp._cli.columns import declared_columns
 from skmixdp._cli.models import _read_options
 from skmixdp._cli.rows import read_labelled, read_unlabelled
 from skmixdp._rows.text import TextForm
@@ -604,7 +604,7 @@ def check_json(draw: Draw, tally: Tally) -> None:
         elif kind == 1:
             path = folder / "columns.json"
             path.write_bytes(text.encode("utf-8", "surrogatepass"))
-            end = attempt(tally, lambda: _encode(told_columns(path)), ValueError)
+            end = attempt(tally, lambda: _encode(declared_columns(path)), ValueError)
             if end.error is None:
                 finite("encoded", end.result)
         else:

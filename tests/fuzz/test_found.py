@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 import skmixdp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp._cli.columns import told_columns
+from skmixdp._cli.columns import declared_columns
 from skmixdp._cli.main import main
 from skmixdp._cli.messages import InputError
 from skmixdp._cli.models import _read_options
@@ -392,7 +392,7 @@ class TestText:
     def test_nested_json(self, tmp_path):
         (tmp_path / "columns.json").write_text(self.NESTED)
         with pytest.raises(InputError, match=r"no JSON"):
-            told_columns(tmp_path / "columns.json")
+            declared_columns(tmp_path / "columns.json")
         with pytest.raises(InputError, match=r"not JSON"):
             _read_options(self.NESTED)
         np.savez(tmp_path / "rows.npz", X=X, y=Y, report=self.NESTED)

@@ -158,7 +158,7 @@ def _same(one, other):
         return False
 
 
-def told_columns(told):
+def declared_columns(told):
     """An encoder of a column that is told in several ways, under as many names."""
     columns = {f"c{place}": each for place, each in enumerate(told)}
     return TableEncoder(columns, indicators=True).fit(pd.DataFrame(columns=[*columns]))
@@ -186,7 +186,7 @@ def seen(encoder, column):
 @pytest.mark.parametrize("kind", USUAL)
 def test_no_odd_cell_changes_how_other_rows_are_read(kind):
     cells, told = USUAL[kind]
-    encoder = told_columns(told)
+    encoder = declared_columns(told)
     rows = seen(encoder, pd.Series(cells, dtype=object))
     for name, odd in ODD.items():
         columns = inferred([*cells, odd]), joined(cells, odd), pd.Series([*cells, odd], dtype=object)
@@ -199,7 +199,7 @@ def test_no_odd_cell_changes_how_other_rows_are_read(kind):
 @pytest.mark.parametrize("kind", USUAL)
 def test_columns_of_every_type_are_read_alike(kind):
     cells, told = USUAL[kind]
-    encoder = told_columns(told)
+    encoder = declared_columns(told)
     rows = seen(encoder, pd.Series(cells, dtype=object))
     for name, column in columns_of(cells).items():
         assert seen(encoder, column).tobytes() == rows.tobytes(), name
@@ -219,7 +219,7 @@ NUMBERS = st.one_of(
 )
 def test_numbers_of_any_class(cells, told):
     """A number is the same as an object, a text, and in an array of its own type or of double precision."""
-    encoder = told_columns([told])
+    encoder = declared_columns([told])
     rows = seen(encoder, pd.Series(cells, dtype=object))
     for column in (inferred(cells), pd.Series([repr(cell) for cell in cells]), pd.Series(map(float, cells))):
         assert seen(encoder, column).tobytes() == rows.tobytes()
@@ -227,7 +227,7 @@ def test_numbers_of_any_class(cells, told):
 
 @given(st.lists(st.datetimes(), min_size=1, max_size=5), st.sampled_from(["datetime", "date", "text"]))
 def test_moments_of_any_class(cells, told):
-    encoder = told_columns([told])
+    encoder = declared_columns([told])
     rows = seen(encoder, pd.Series(cells, dtype=object))
     texts = pd.Series([cell.isoformat() for cell in cells], dtype=object)
     aware = pd.Series([cell.replace(tzinfo=UTC) for cell in cells], dtype=object)
@@ -297,7 +297,7 @@ def test_types_of_arrow(kind):
     arrow, polars = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
     cells, types = OF_ARROW[kind]
     many = ["number", "boolean", (0, 5), ["0", "2", "a"], "text", "date", "datetime", "amount", "%d/%m/%Y", 2]
-    encoder = told_columns(many)
+    encoder = declared_columns(many)
     rows = seen(encoder, pd.Series(cells, dtype=object))
     for name in types:
         column = arrow.array(cells, type_of_arrow(arrow, name))

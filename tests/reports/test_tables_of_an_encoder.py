@@ -53,7 +53,7 @@ def test_numbers_with_odd_cells_are_warned_of_and_can_be_forced(odd):
     n = len(ODD_NUMBERS[odd])
     assert told == [
         f"{n} of {60 + n} public cells of the column 'v' are no number and count as missing; correct "
-        "them, or tell another kind."
+        "them, or declare another kind."
     ]
     assert forced.columns_["v"].kind == "number" and forced.columns_["v"].indicator
     assert forced.columns_["v"].center == np.mean([float(number) for number in NUMBERS])
@@ -78,7 +78,7 @@ def test_a_kind_that_no_public_cell_has_is_refused():
         (3, "list of that length"),
     ):
         with pytest.raises(
-            ValueError, match=f"^20 of 20 public cells of the column 'v' are no {what}; tell ano"
+            ValueError, match=f"^20 of 20 public cells of the column 'v' are no {what}; declare ano"
         ):
             learned(["x"] * 20, {"v": kind})
 

@@ -1949,8 +1949,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "kinds by the types of private columns",
         "A type that private rows have decides how the column is encoded.",
         "TableEncoder.fit",
-        "_is_declared(sources, name)",
-        "_is_declared((*sources, X), name)",
+        "_is_categorical(sources, name)",
+        "_is_categorical((*sources, X), name)",
         _ENCODER + "test_a_declared_type_counts_only_where_it_occurs",
     ),
     _sabotage(

@@ -165,7 +165,7 @@ class Encoder:
         if "device" in parameters:
             parameters["device"] = str(parameters["device"])  # it may be a torch.device
         if type(value).__name__ == "TableEncoder" and isinstance(value.columns, Mapping):
-            parameters["columns"] = {name: _dates_as_texts(told) for name, told in value.columns.items()}
+            parameters["columns"] = {name: _dates_as_texts(one) for name, one in value.columns.items()}
         if hasattr(value, "module_") and not where:
             del parameters["module"]
             attributes["module_"] = value._module_state()
@@ -210,11 +210,11 @@ def _label(entry: Any, place: int) -> str:
     return repr(entry[0]) if named else str(place)
 
 
-def _dates_as_texts(told: Any) -> Any:
-    """What is told about a column of a table, with dates and moments as ISO 8601 texts that mean the same."""
-    if not isinstance(told, (tuple, list)):
-        return told
-    return type(told)(str(one) if isinstance(one, date) else one for one in told)
+def _dates_as_texts(declared: Any) -> Any:
+    """What is declared of a column of a table, with dates and moments as ISO 8601 texts."""
+    if not isinstance(declared, (tuple, list)):
+        return declared
+    return type(declared)(str(one) if isinstance(one, date) else one for one in declared)
 
 
 class Decoder:

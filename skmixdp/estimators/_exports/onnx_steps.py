@@ -95,8 +95,8 @@ def _of_table(graph: Graph, encoder: Any, rows: _Rows, path: str) -> str:
     for name, column in encoder.columns_.items():
         if column.kind == "text":
             raise TypeError(
-                f"to_onnx has no form of hashed words, as of the column {name!r} in the step {path!r}; tell "
-                "its categories, or save the pipeline with save."
+                f"to_onnx has no form of hashed words, as of the column {name!r} in the step {path!r}; "
+                "declare its categories, or save the pipeline with save."
             )
         if column.kind == "category":
             texts = graph.input(name, 1, text=True)

@@ -67,12 +67,12 @@ def check_pipeline(pipe: Any, *, public_rows: bool = True) -> PipelineReport:
 
 
 def _walk(estimator: Any, path: str, *, in_columns: bool) -> Iterator[Finding]:
-    """Findings of an estimator and its parts; an object that raises when inspected counts as a leak."""
+    """Findings of an estimator and its parts; one that raises an error when inspected is a leak."""
     try:
         yield from list(_findings(estimator, path, in_columns))
     except Exception as error:
         if path and isinstance(error, RecursionError):
-            raise  # up to the outermost object, since one that contains itself has no end of parts
+            raise  # raised up to the outermost object, since this one contains itself
         yield Finding("leak", path, type(estimator).__name__, rules.UNKNOWN, "a step that can be looked at")
 
 
@@ -93,7 +93,7 @@ def _findings(estimator: Any, path: str, in_columns: bool) -> Iterator[Finding]:
         return
     if rules.states_budget(estimator):
         for name, part in _parts(estimator):
-            if name.startswith(("estimator", "param_grid")):  # of a search
+            if name.startswith(("estimator", "param_grid")):  # parameters of a search
                 yield from _walk(part, _join(path, name), in_columns=in_columns)
         return
     if rules.learns_nothing(estimator):
@@ -110,12 +110,12 @@ def _findings(estimator: Any, path: str, in_columns: bool) -> Iterator[Finding]:
     columns = in_columns or "ColumnTransformer" in names
     for name, part in _parts(estimator):
         if name == "transformer" and "PublicTransformedTargetRegressor" in names:
-            continue  # it is fitted on public targets
+            continue  # fitted on public targets
         if name != "final_estimator" and "_BaseStacking" in names and estimator.cv == "prefit":
-            continue  # it is not fitted
+            continue  # not fitted
         findings = _walk(part, _join(path, name), in_columns=columns)
         if name == "transformer" and "TransformedTargetRegressor" in names:
-            findings = (replace(finding, fix=_TARGET_FIX) for finding in findings)  # it is fitted on y
+            findings = (replace(finding, fix=_TARGET_FIX) for finding in findings)  # fitted on y
         yield from findings
 
 
@@ -186,7 +186,7 @@ def _of_pipeline(pipe: Any, path: str) -> Iterator[Finding]:
 
 
 def _of_leaf(estimator: Any, path: str, in_columns: bool) -> Finding:
-    """The finding for a step that is fitted on private rows."""
+    """The finding for a step without parts that is fitted on private rows."""
     step = type(estimator).__name__
     if hasattr(estimator, "fit_resample"):
         learns = "new rows made from private ones, so that one person affects several rows"
@@ -229,7 +229,7 @@ def _parts(estimator: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _candidates(grid: Any) -> Iterator[tuple[str, list[Any]]]:
-    """Parameters of a search with listed candidates, and these values."""
+    """Parameters of a search that lists candidates, with these candidates."""
     for part in grid if isinstance(grid, (list, tuple)) else [grid]:
         if isinstance(part, Mapping):
             for key, values in part.items():

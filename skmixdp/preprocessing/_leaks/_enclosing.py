@@ -23,7 +23,7 @@ from ._rules import BY_SIZE, BY_SIZE_FIX, deals_by_size, holds_public_targets, i
 _METHODS = frozenset({"fit", "fit_transform", "fit_predict"})
 #: Module of the functions that fit their argument ``estimator``, and score it or predict with it.
 _VALIDATION = cross_validate.__module__
-#: Local variable that marks a frame of scikit-learn for which a warning was given.
+#: Local variable that marks a frame of scikit-learn for which a warning was already given.
 _MARK = "__skmixdp_warned_of__"
 #: Names that scikit-learn's functions give to the rows of a training fold.
 _FOLDS = ("train", "train_idx", "indices")
@@ -56,7 +56,7 @@ def warn_of_leaks(*, public_rows: bool, persons: bool = False) -> tuple[str, ...
             return ()
         name, report = _findings(call, public_rows, persons)
         leaks, lost = report.of_kind("leak"), report.of_kind("public rows")
-        # All fits of a private search may warn, since it shows each warning once.
+        # Each fit of a private search may warn, since the search shows each warning once.
         token = object() if search is None else search.f_locals.setdefault(_MARK, object())
         variables = call.f_locals
     except Exception:  # a check that inspects foreign objects must not make a fit fail
@@ -74,7 +74,7 @@ def warn_of_leaks(*, public_rows: bool, persons: bool = False) -> tuple[str, ...
                 category,
                 stacklevel=depth,
             )
-            variables[mark] = token  # not if a filter made an error of it: then each fit fails
+            variables[mark] = token  # not if a filter turned it into an error: then each fit fails
     return report.in_words("leak")
 
 
@@ -88,7 +88,7 @@ def check_public_rows(n_rows: int, X_pub: Any, name: str = "X_pub") -> None:
         refusal = next(filter(None, map(_misuse, within)), None)
         shape = getattr(X_pub, "shape", None)
         n_public = len(X_pub) if shape is None else shape[0]
-        # A tuple of sources is passed on whole. The length of anything else could be that of a fold.
+        # A tuple of sources is passed on whole. Anything else might have the length of a fold by chance.
         cut = not isinstance(X_pub, tuple) and n_public == n_rows and any(_folds(f, n_rows) for f in within)
     except Exception:
         return
@@ -142,7 +142,7 @@ def _fits(frame: FrameType, module: str) -> bool:
 
 
 def _findings(call: FrameType, public_rows: bool, persons: bool) -> tuple[str, PipelineReport]:
-    """Name of the call in words, and the leaks of its estimator."""
+    """Description of the call, and the leaks of its estimator."""
     name, arguments = call.f_code.co_name, call.f_locals
     if name in _METHODS:
         owner = arguments["self"]
@@ -158,7 +158,7 @@ def _findings(call: FrameType, public_rows: bool, persons: bool) -> tuple[str, P
     if deals_by_size(arguments.get("cv", ()), persons=persons):
         report = PipelineReport((Finding("leak", "", name, BY_SIZE, BY_SIZE_FIX), *report))
     public = is_public_score(arguments.get("scoring", arguments.get("scorer")))
-    # A worker cannot tell whether predictions are for a stack, in which they stay.
+    # A worker does not know whether predictions are for a stack, which does not release them.
     if public or ("predict" in name and any("joblib" in _module(frame) for frame, _ in walk_stack(call))):
         return "parts of a cross-validation", report
     name = "cross-validation" if name.startswith("_") else name

@@ -70,7 +70,7 @@ class PipelineReport(Sequence[Finding]):
         return tuple(finding for finding in self.findings if finding.kind == kind)
 
     def in_words(self, *kinds: Kind) -> tuple[str, ...]:
-        """Class and learned statistic of each finding of some kinds, once."""
+        """Class and learned statistic of each finding of some kinds, without repeats."""
         return tuple(dict.fromkeys(f"{one.step}: {one.learns}" for one in self.findings if one.kind in kinds))
 
     @overload

@@ -10,11 +10,11 @@ from typing import Any
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import get_tags
 
-#: What a splitter tells that deals persons to folds by their numbers of rows, and the fix.
+#: What to say of a splitter whose folds depend on group sizes, and the fix.
 BY_SIZE = "folds to which persons are dealt by their numbers of rows, so that one person moves others"
 BY_SIZE_FIX = "GroupKFold(shuffle=True)"
 
-#: Splitters that deal persons to folds, whatever their numbers of rows, and folds that the user passes.
+#: Splitters whose folds do not depend on group sizes, and folds that the user passes.
 _BY_PERSONS = frozenset(
     {
         *("GroupKFold", "GroupShuffleSplit", "LeaveOneGroupOut", "LeavePGroupsOut"),
@@ -59,7 +59,7 @@ UNKNOWN = "whatever its fit stores"
 _CHOOSES = "the scores of candidates on private rows, and the choice made by them"
 _HONEST_SEARCH = "score on public rows, or use PrivateSearchCV, whose budget covers the scores"
 
-#: What a meta-estimator learns in addition to its parts, and the fix.
+#: What a meta-estimator learns in addition to what its parts learn, and the fix.
 META_LEARNS = {
     "BaseSearchCV": (_CHOOSES, _HONEST_SEARCH),
     "RFECV": (_CHOOSES, _HONEST_SEARCH),
@@ -99,7 +99,7 @@ READS_LABEL_SET = frozenset(
     }
 )
 
-#: Containers that learn nothing in addition to their parts.
+#: Containers that learn nothing in addition to what their parts learn.
 ONLY_PARTS = READS_LABEL_SET | {
     *("Pipeline", "FeatureUnion", "ColumnTransformer", "TransformedTargetRegressor", "RFE"),
     *("VotingRegressor", "StackingRegressor", "BaggingRegressor", "MultiOutputClassifier"),
@@ -107,7 +107,7 @@ ONLY_PARTS = READS_LABEL_SET | {
     *("WithPublicRows", "PublicTransformedTargetRegressor", "SelectFromModel"),
 }
 
-#: Fits that read the shape of the rows and nothing else.
+#: Transformers that read the shape of the rows and nothing else.
 _READS_SHAPE = frozenset(
     {
         *("PolynomialFeatures", "PolynomialCountSketch", "SkewedChi2Sampler"),
@@ -121,8 +121,8 @@ def _categories_are_declared(encoder: Any) -> bool:
     return not isinstance(encoder.categories, str) and not counted
 
 
-#: Whether parameters fix all that a transformer would otherwise learn. Unlike others, a StandardScaler that
-#: neither centres nor scales is not listed: it stores how many entries of each column are missing.
+#: Whether the parameters of a transformer fix all that it would learn. A StandardScaler that neither centres
+#: nor scales is not listed: it still stores how many entries of each column are missing.
 _FIXED: Mapping[str, Callable[[Any], bool]] = {
     "OneHotEncoder": _categories_are_declared,
     "OrdinalEncoder": _categories_are_declared,
@@ -141,11 +141,11 @@ _FIXED: Mapping[str, Callable[[Any], bool]] = {
     "TfidfTransformer": lambda weights: not weights.use_idf,
     "TfidfVectorizer": lambda words: words.vocabulary is not None and not words.use_idf,
     "MultiLabelBinarizer": lambda labels: labels.classes is not None,
-    # A function for the number of columns gets the rows.
+    # A function that chooses the number of columns sees the rows.
     "SelectFromModel": lambda selector: bool(selector.prefit) and not callable(selector.max_features),
 }
 
-#: Functions of whole columns, which are not row-wise.
+#: Functions that mix rows, since they compute on whole columns.
 _COLUMN_FUNCTIONS = frozenset(
     {"scale", "minmax_scale", "maxabs_scale", "robust_scale", "quantile_transform", "power_transform"}
 )
@@ -154,7 +154,7 @@ _PUBLIC = frozenset({"PublicOnly", "PublicCenterer", "PublicWhitener", "Scatteri
 
 
 def kinds(estimator: Any) -> frozenset[str]:
-    """Names of an estimator's class and of those it derives from."""
+    """Names of the class of an estimator and of its base classes."""
     return frozenset(kind.__name__ for kind in type(estimator).__mro__)
 
 
@@ -190,7 +190,7 @@ def stratifies(estimator: Any) -> bool:
 
 
 def deals_by_size(cv: Any, *, persons: bool = False) -> bool:
-    """Whether a splitter deals persons to folds by their numbers of rows, which are private.
+    """Whether the folds of a splitter depend on group sizes, which are private.
 
     One that deals rows does so too, if there are ``persons``.
     """
@@ -207,7 +207,7 @@ def chooses_publicly(estimator: Any) -> bool:
 
 def is_public_score(scoring: Any) -> bool:
     """Whether a parameter ``scoring`` looks at public rows alone."""
-    scoring = getattr(scoring, "_scorers", scoring)  # of what scikit-learn makes of several metrics
+    scoring = getattr(scoring, "_scorers", scoring)  # what scikit-learn makes of several metrics
     scorers = list(scoring.values()) if isinstance(scoring, Mapping) else [scoring]
     return all("PublicScorer" in kinds(scorer) for scorer in scorers)
 
@@ -223,8 +223,8 @@ def learns_nothing(estimator: Any) -> bool:
         return True
     if kind in _FIXED:
         return _FIXED[kind](estimator)
-    # The tag means that an estimator needs no fit. Some predictors have it too, because they
-    # predict from a prior; they do not transform.
+    # The tag means that an estimator needs no fit. Some predictors have it too, since they can predict from a
+    # prior.
     return hasattr(estimator, "transform") and not _requires_fit(estimator)
 
 
@@ -245,5 +245,5 @@ def is_predictor(estimator: Any) -> bool:
 def _requires_fit(estimator: Any) -> bool:
     try:
         return bool(get_tags(estimator).requires_fit)
-    except Exception:  # no scikit-learn estimator: nothing says that it is row-wise
+    except Exception:  # not a scikit-learn estimator: it may mix rows
         return True

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skmixdp._cli.columns import told_columns
+from skmixdp._cli.columns import declared_columns
 from skmixdp._cli.files import read_table
 from skmixdp._cli.messages import InputError, in_flags
 from skmixdp._cli.model_files import load_model
@@ -147,7 +147,7 @@ class TestDeclarations:
     def test_what_a_file_tells(self, tables):
         told = DECLARED | {"kinds": {"born": "date", "note": "text"}}
         Path("d.json").write_text(json.dumps(told))
-        assert told_columns(Path("d.json")) == {
+        assert declared_columns(Path("d.json")) == {
             "age": (20, 80),
             "score": (0, 10),
             "city": ["Bonn", "Ulm"],
@@ -181,7 +181,7 @@ class TestDeclarations:
     def test_declarations(self, folder, content, message):
         Path("d.json").write_text(content if isinstance(content, str) else json.dumps(content))
         with pytest.raises(InputError) as caught:
-            told_columns(Path("d.json"))
+            declared_columns(Path("d.json"))
         assert message in str(caught.value) and str(caught.value).startswith("--encode d.json ")
 
 

@@ -1,4 +1,4 @@
-"""What the encoder learns from public rows or is told, and what it says if it cannot."""
+"""What the encoder learns from public rows or is declared, and what it says if it cannot."""
 
 import io
 import pickle
@@ -68,8 +68,8 @@ def people(n=60):
     )
 
 
-def encoded(X, told=None, **options):
-    return TableEncoder(told, **options).fit(X).transform(X)
+def encoded(X, columns=None, **options):
+    return TableEncoder(columns, **options).fit(X).transform(X)
 
 
 def test_public_rows_tell_kinds_means_categories_and_gaps():
@@ -114,16 +114,16 @@ def test_nothing_but_the_names_of_private_columns_is_read():
     TableEncoder({"age": "number", "city": ["Bonn"]}).fit(X)
 
 
-def test_what_is_told():
+def test_declared_columns():
     X = pd.DataFrame({"age": [20, 80, 50, 1e300, None], "city": ["Ulm", "Rome", None, "Bonn", "Ulm"]})
     X = X.assign(grade=[1.0, 2.0, 7.0, None, 3.0], born=["2020-01-01", "2020-12-31", "x", None, "1000-01-01"])
-    told = {
+    columns = {
         "age": (20, 80),
         "city": ["Bonn", "Ulm"],
         "grade": [1, 2, 3],
         "born": ("2020-01-01", "2020-12-31"),
     }
-    encoder = TableEncoder(told).fit(X)
+    encoder = TableEncoder(columns).fit(X)
     rows = pd.DataFrame(encoder.transform(X), columns=encoder.get_feature_names_out())
     assert rows["age"].tolist() == [-1, 1, 0, 1, 0]
     assert rows["city=Ulm"].tolist() == [1, 0, 0, 0, 1] and rows["city=Bonn"].tolist() == [0, 0, 0, 1, 0]
@@ -133,18 +133,18 @@ def test_what_is_told():
     assert not any("missing" in name for name in rows)
 
 
-def test_told_columns_without_bounds_keep_their_unit_and_texts_are_hashed():
+def test_declared_columns_without_bounds_keep_their_unit_and_texts_are_hashed():
     X = pd.DataFrame(
         {"a": [1.0, -np.inf, None], "b": ["x y", "y", None], "c": ["k", "l", "m"], "d": [1, 2, 3]}
     )
-    told = {"a": "number", "b": "text", "c": "category", "d": "drop"}
-    rows = encoded(X, told, n_hashed=8, indicators=["a"])
+    columns = {"a": "number", "b": "text", "c": "category", "d": "drop"}
+    rows = encoded(X, columns, n_hashed=8, indicators=["a"])
     assert rows.shape == (3, 2 + 8 + 8)
     assert rows[:, 0].tolist() == [1.0, -1e15, 0.0] and rows[:, 1].tolist() == [0, 0, 1]
     assert np.all(rows[2, 2:10] == 0) and np.count_nonzero(rows[0, 2:10]) >= 1
 
 
-def test_what_is_told_comes_before_what_public_rows_tell():
+def test_declarations_come_before_public_cells():
     X = people()
     encoder = TableEncoder({"age": (0, 100), "note": "drop", "level": "number"}).fit(X, X_pub=X)
     assert encoder.columns_["age"].cut == 1 and encoder.columns_["age"].indicator
@@ -217,37 +217,37 @@ def test_numbers_have_the_same_bits_whatever_else_is_in_their_column():
 
 @pytest.mark.covering
 @pytest.mark.parametrize("other", [1j, 1 + 2j, complex(np.nan, 1), np.complex64(1j)])
-@pytest.mark.parametrize("told", ["number", "boolean", (0, 9), ["1", "2.5"], "text"])
-def test_a_complex_number_changes_no_other_row_of_its_column(told, other):
+@pytest.mark.parametrize("declared", ["number", "boolean", (0, 9), ["1", "2.5"], "text"])
+def test_a_complex_number_changes_no_other_row_of_its_column(declared, other):
     usual = pd.DataFrame({"a": [1, 0, 2.5, np.nan, np.inf, 20200101]})
     mixed = pd.DataFrame({"a": pd.concat([usual["a"], pd.Series([other])], ignore_index=True)})
     assert mixed["a"].dtype.kind == "c"
-    rows = encoded(mixed, {"a": told}, indicators=True)
-    np.testing.assert_array_equal(rows[:-1], encoded(usual, {"a": told}, indicators=True))
+    rows = encoded(mixed, {"a": declared}, indicators=True)
+    np.testing.assert_array_equal(rows[:-1], encoded(usual, {"a": declared}, indicators=True))
     np.testing.assert_array_equal(rows[-1], rows[3])  # missing
-    np.testing.assert_array_equal(encoded(mixed.to_numpy(), {"x0": told}, indicators=True), rows)
-    if told == "number":
+    np.testing.assert_array_equal(encoded(mixed.to_numpy(), {"x0": declared}, indicators=True), rows)
+    if declared == "number":
         public = TableEncoder(indicators=True).fit(mixed, X_pub=mixed.replace(np.inf, 1.0))
         assert public.columns_["a"].kind == "number"
 
 
 @pytest.mark.parametrize("dtype", ["float32", "Float32", "float16"])
-@pytest.mark.parametrize("told", ["text", ["0.1", "0.10000000149011612"]])
-def test_a_text_among_short_numbers_changes_no_other_row(told, dtype):
+@pytest.mark.parametrize("declared", ["text", ["0.1", "0.10000000149011612"]])
+def test_a_text_among_short_numbers_changes_no_other_row(declared, dtype):
     column = pd.Series([0.1, 0.2, 0.1]).astype(dtype)
     mixed = pd.Series([*column[:2], "x"], dtype=object)
-    encoder = TableEncoder({"a": told}).fit(pd.DataFrame({"a": column}))
+    encoder = TableEncoder({"a": declared}).fit(pd.DataFrame({"a": column}))
     alike, other = (encoder.transform(pd.DataFrame({"a": cells})) for cells in (column, mixed))
     np.testing.assert_array_equal(alike[:2], other[:2])
 
 
 def test_frames_arrays_and_lists_of_the_same_cells():
     cells = {"x0": [1.5, 2.0, None], "x1": ["a", None, "b"]}
-    told = {"x0": (0, 4), "x1": ["a", "b"]}
-    expected = encoded(pd.DataFrame(cells), told)
+    columns = {"x0": (0, 4), "x1": ["a", "b"]}
+    expected = encoded(pd.DataFrame(cells), columns)
     rows = [list(row) for row in zip(*cells.values(), strict=True)]
     for X in (LikePolars(**cells), rows, np.array(rows, dtype=object)):
-        np.testing.assert_array_equal(encoded(X, told), expected)
+        np.testing.assert_array_equal(encoded(X, columns), expected)
 
 
 def test_a_date_of_pyarrow_that_python_cannot_hold_is_missing():
@@ -332,11 +332,15 @@ def test_columns_in_any_order_and_clones_and_pickles():
 
 
 @pytest.mark.parametrize(
-    ("told", "options", "message"),
+    ("columns", "options", "message"),
     [
-        ({}, {}, r"columns=\{\} does not tell what is in 2 of the 2 columns of X, and there are no public"),
-        ({"age": "number"}, {}, "does not tell what is in 1 of the 2 columns of X"),
-        ({0: "number", "0": "text"}, {}, "names a column twice; tell each column once"),
+        (
+            {},
+            {},
+            r"columns=\{\} does not declare what is in 2 of the 2 columns of X, and there are no public",
+        ),
+        ({"age": "number"}, {}, "does not declare what is in 1 of the 2 columns of X"),
+        ({0: "number", "0": "text"}, {}, "names a column twice; declare each column once"),
         (
             {"age": "number", "cit": ["Ulm"]},
             {},
@@ -369,10 +373,10 @@ def test_columns_in_any_order_and_clones_and_pickles():
         ),
     ],
 )
-def test_what_is_told_wrongly(told, options, message):
+def test_wrong_declarations(columns, options, message):
     X = people()[["age", "city"]]
     with pytest.raises(ValueError, match=message) as caught:
-        TableEncoder(told, **options).fit(X)
+        TableEncoder(columns, **options).fit(X)
     assert "\n" not in str(caught.value)
 
 
@@ -387,7 +391,10 @@ def test_columns_is_a_dict():
         (lambda X: X.drop(columns="age"), r"X_pub lacks 1 column\(s\) of X; pass the same columns"),
         (lambda X: X.assign(more=1, other=2), r"X_pub has 2 column\(s\) that X has not; pass the same"),
         (lambda X: X.assign(age=np.inf), "public rows have infinite numbers in the column 'age'"),
-        (lambda X: X.assign(city="x"), "60 of 60 public cells of the column 'city' are no truth value; tell"),
+        (
+            lambda X: X.assign(city="x"),
+            "60 of 60 public cells of the column 'city' are no truth value; declare",
+        ),
         (lambda X: X.set_axis(["age", "age"], axis=1), "X_pub has columns of the same name"),
         (lambda X: X["age"], "X_pub has 1 dimensions and is no table"),
     ],
@@ -401,9 +408,9 @@ def test_public_rows_that_do_not_fit(change, message):
 def test_no_message_quotes_a_row_that_was_read_as_names():
     X = pd.DataFrame([["4712 Jones", 1]], columns=["4711 Smith", "55000"])
     X_pub = X.set_axis(["name", "income"], axis=1)
-    for told, public in (({}, None), ({"name": "text"}, None), ({}, X_pub), ({"name": "text"}, X_pub)):
+    for columns, public in (({}, None), ({"name": "text"}, None), ({}, X_pub), ({"name": "text"}, X_pub)):
         with pytest.raises(ValueError, match="column") as caught:
-            TableEncoder(told).fit(X, X_pub=public)
+            TableEncoder(columns).fit(X, X_pub=public)
         assert "Smith" not in str(caught.value) and "55000" not in str(caught.value)
 
 
