@@ -1,6 +1,7 @@
 """Transactions, the plan of a run, the driver with the training loop, and the release, which adds noise."""
 
 from ..components.protocols import StepContext
+from .ahead import charging_steps, refuse_without_room, sampling_of, start_of
 from .loop import (
     LostReleaseError,
     NoisyQuery,

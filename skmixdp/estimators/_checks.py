@@ -31,8 +31,6 @@ from .._utils.validation import (
     public_sources,
     shown,
 )
-from ..components import FullBatch, PoissonBatch
-from ..components.protocols import Sampling
 from ..privacy import PrivacyLeakWarning
 
 Array = NDArray[Any]
@@ -186,18 +184,6 @@ def check_device(device: Any) -> str | None:
         ) from error
     name: str = tensors.device_name(device)
     return name
-
-
-def sampling_of(batch_size: int | None, n_rows: int) -> Sampling:
-    """The rule that draws the private rows of a step."""
-    if batch_size is None or batch_size == n_rows:
-        return FullBatch()
-    if batch_size > n_rows:
-        raise ValueError(
-            f"batch_size={batch_size} exceeds the {n_rows} private rows; pass a smaller number, or None for "
-            "the full batch."
-        )
-    return PoissonBatch(batch_size)
 
 
 def refuse_record(value: object, obstacle: str, remedy: str) -> NoReturn:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._engine import OpenRows, Options, Run, Start, Transaction, bind_rows, make_plan, training
+from .._engine import OpenRows, Options, Run, Start, Transaction, bind_rows, make_plan, sampling_of, training
 from .._rows import PrivateRows, check_labels
 from .._utils.validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
 from ..components.protocols import PublicInfo, PublicView
@@ -21,7 +21,7 @@ from ..privacy import Noise
 from ..privacy.accounting.budgets import Budget
 from ._base import PrivateEstimator
 from ._callbacks import FitTasks
-from ._checks import encode_classes, refuse_sample_weight, sampling_of
+from ._checks import encode_classes, refuse_sample_weight
 from ._classifier import Classifier
 from ._fit import EstimatorProcedure, FitData, fit_one
 from ._module_steps import guarded

@@ -1,6 +1,5 @@
 """Pipelines that end in a private head and set their routing themselves."""
 
-import warnings
 from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar
@@ -10,16 +9,13 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._engine import Start, Transaction, reserved
+from .._engine import Start, charging_steps, reserved, start_of
 from .._utils.numerics import own_state
 from .._utils.validation import shown
 from ..preprocessing import check_pipeline
-from ..privacy import GaussianEvent, LedgerDataset, noise_multiplier_for, steps_for
-from ..privacy.accounting.budgets import Budget
 from ..privacy.notebook import GuaranteeBoxMixin, guarantee_box
 from ..privacy.report import first_line, html_line
 from ._base import PrivateEstimator
-from ._checks import sampling_of
 from ._exports import EXPORTERS, save
 from ._fit import current_checkpoint
 
@@ -156,12 +152,11 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
 
     def _starts(self, X: Any, passed: dict[str, Any]) -> list[Start]:
         """What the steps will charge to ledgers, if there are several such steps."""
-        parts = {id(part): part for part in self.get_params().values() if hasattr(part, "ledger")}
-        releases = [part for part in parts.values() if isinstance(part.ledger, LedgerDataset)]
+        releases = charging_steps(self)
         if len(releases) < 2 or current_checkpoint.get() is not None:
             return []
         n_rows = None if "groups" in passed else len(X) if hasattr(X, "__len__") else X.shape[0]
-        return [_start_of(release, n_rows) for release in releases]
+        return [start_of(release, n_rows) for release in releases]
 
     @property
     def privacy_(self) -> Any:
@@ -263,25 +258,3 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         report, leaks = getattr(self, "privacy_", None), self._known_leaks()
         first = first_line(leaks) if leaks or report is None else report.no_guarantee
         return html_line(first) + str(estimator_html_repr(self)) + guarantee_box(self._final_estimator)
-
-
-def _start_of(release: Any, n_rows: int | None) -> Start:
-    """What a step will charge, as far as it is known before its fit."""
-    n_steps: Any = getattr(release, "n_steps", None)
-    multiplier: Any = getattr(release, "noise_multiplier", None)
-    terms: dict[str, Any] = {"neighboring": release.neighboring, "noise": release.noise}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit will warn
-        budget = Budget(release.epsilon, release.delta, n_steps, multiplier, **terms)
-    event = budget.whole
-    if getattr(release, "batch_size", None) is not None and n_rows is not None and (n_steps or multiplier):
-        rate = sampling_of(release.batch_size, n_rows).rate(n_rows)
-        if n_steps is None:
-            given: dict[str, Any] = {"noise_multiplier": multiplier, "sampling_rate": rate}
-            n_steps = steps_for(release.epsilon, release.delta, **given, **terms)
-        if release.epsilon is not None:  # whole steps leave a remainder of the budget to spend
-            given = {"n_steps": n_steps, "sampling_rate": rate}
-            multiplier = noise_multiplier_for(release.epsilon, release.delta, **given, **terms)
-        event = GaussianEvent(multiplier, n_steps, rate, release.noise)
-    transaction = Transaction(budget, type(release).__name__, release.ledger)
-    return Start(transaction, event, unit=release.ledger.account.unit)

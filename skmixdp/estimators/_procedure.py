@@ -22,6 +22,7 @@ from .._engine import (
     Start,
     bind_rows,
     make_plan,
+    sampling_of,
     training,
 )
 from .._learning.corrections import LogitAdjustment, start_is_useful, temperature
@@ -41,7 +42,7 @@ from ..components.protocols import PublicInfo
 from ..components.public import PublicData
 from ..components.updates import TowardsStart
 from ..privacy import PerInstanceRecord, PrivacyReport
-from ._checks import refuse_record, sampling_of
+from ._checks import refuse_record
 from ._maps import Mapped, MapStage, first_stage, learned_map, learns_geometry
 from ._problem import FitInputs, MappedRows
 from ._weights import OF_WEIGHTS, counting, learned_weights, public_weights, weight_shares

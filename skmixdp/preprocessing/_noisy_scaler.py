@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._engine.ahead import refuse_without_room
 from .._engine.transaction import Transaction
 from .._learning.columns import released_columns
 from .._learning.noisy_sums import noisy_sum
@@ -24,10 +25,11 @@ from .._utils.validation import (
     warn_of_delta,
     warn_of_repeats,
 )
+from ..privacy import LedgerDataset
 from ..privacy.noise import warn_of_seed
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ..privacy.units import Units, units_of
-from ._leaks import warn_of_leaks
+from ._leaks import enclosing_pipeline, warn_of_leaks
 
 Array = NDArray[np.floating[Any]]
 
@@ -163,7 +165,8 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
             without bounds or with groups, and for rows that are not a finite table. No noise was drawn or
             budget charged by then.
         BudgetExceededError
-            If the ledger does not allow the fit; nothing is released or charged.
+            If the ledger does not allow the fit; nothing is released or charged. Within a plain ``Pipeline``,
+            also if it does not allow the later steps.
         """
         with own_state():
             check_params(self, {"with_mean": (FLAG,), "with_std": (FLAG,)})
@@ -201,6 +204,8 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
                 f"the numbers of {units.plural} and of features, and the features' names",
                 f"that their shape, finiteness and {checked} passed validation",
             )
+            if isinstance(self.ledger, LedgerDataset) and (pipe := enclosing_pipeline()) is not None:
+                refuse_without_room(self, pipe, None if groups is not None else n_rows)
             if bounds is None:
                 self._fit_by_histograms(table, transaction, public, units)
             else:

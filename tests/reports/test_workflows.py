@@ -9,6 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
 
 from skmixdp import MixedDPLogisticRegression, fit_many, private_pipeline
 from skmixdp.exceptions import BudgetExceededError
@@ -47,6 +51,28 @@ WORKFLOWS = {
         NoisyScaler(epsilon=0.5, bounds=(-4, 4), ledger=patients),
         spender(0.9, patients).set_params(batch_size=50, noise_multiplier=2.0),
     ).fit(X, Y),
+    "a plain pipeline": lambda patients: make_pipeline(
+        NoisyScaler(epsilon=0.9, bounds=(-4, 4), ledger=patients), spender(0.9, patients)
+    ).fit(X, Y),
+    "a plain pipeline of three": lambda patients: make_pipeline(
+        NoisyScaler(epsilon=0.5, bounds=(-4, 4), ledger=patients),
+        NoisyScaler(epsilon=0.5, bounds=(-4, 4), ledger=patients),
+        spender(0.8, patients),
+    ).fit(X, Y),
+    "a plain pipeline of columns": lambda patients: make_pipeline(
+        make_column_transformer((NoisyScaler(epsilon=0.9, bounds=(-4, 4), ledger=patients), [0, 1])),
+        spender(0.9, patients),
+    ).fit(X, Y),
+    "a plain pipeline of batches": lambda patients: make_pipeline(
+        NoisyScaler(epsilon=0.5, bounds=(-4, 4), ledger=patients),
+        spender(0.9, patients).set_params(batch_size=50, n_steps=20),
+    ).fit(X, Y),
+    "a cross-validated pipeline": lambda patients: cross_val_score(
+        make_pipeline(NoisyScaler(epsilon=0.9, bounds=(-4, 4), ledger=patients), spender(0.9, patients)),
+        *(X, Y),
+        cv=2,
+        error_score="raise",
+    ),
     "three heads": lambda patients: fit_many([spender(0.9, patients) for _ in range(3)], X, Y),
 }
 
@@ -68,6 +94,19 @@ def test_a_workflow_that_fits_is_fitted():
     assert len(patients.charges()) == 2
     assert [charge.outcome for charge in patients.charges()] == ["finished"] * 2
     assert patients.spent == pytest.approx(0.731, abs=0.01)  # that of both together
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 0.0999])
+@pytest.mark.filterwarnings("ignore")
+def test_a_plain_pipeline_that_fits_is_fitted_and_charged_step_by_step(epsilon):
+    patients = PrivacyLedger(":memory:").add_dataset("patients", epsilon=1.0, delta=1e-5)
+    scaler = NoisyScaler(epsilon=epsilon, bounds=(-4, 4), ledger=patients)
+    search = GridSearchCV(spender(0.5, patients).set_params(ledger=None), {"l2": [0.0]}, cv=KFold(2))
+    for number, last in enumerate((spender(epsilon, patients), clone(scaler), search, LogisticRegression())):
+        make_pipeline(scaler, last).fit(X, Y)
+        assert len(patients.charges()) == (2, 4, 5, 6)[number]
+        if epsilon == 0.5:  # the budget is spent
+            break
 
 
 @pytest.mark.filterwarnings("ignore")

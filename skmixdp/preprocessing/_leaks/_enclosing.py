@@ -106,6 +106,20 @@ def check_public_rows(n_rows: int, X_pub: Any, name: str = "X_pub") -> None:
         )
 
 
+def enclosing_pipeline() -> Any:
+    """The outermost plain pipeline that is fitting; None without one."""
+    found = None
+    try:
+        for frame, _ in walk_stack(sys._getframe(1)):
+            if frame.f_code.co_name in _METHODS and _module(frame).startswith("sklearn."):
+                owner = frame.f_locals.get("self")
+                if "Pipeline" in kinds(owner) and not hasattr(owner, "_sets_routing"):
+                    found = owner
+    except Exception:
+        return None
+    return found
+
+
 def seeding_ensemble() -> str | None:
     """The class of the ensemble of scikit-learn that is fitting, which sets a seed in each member."""
     try:

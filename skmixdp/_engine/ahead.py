@@ -1,0 +1,81 @@
+"""What the steps of a pipeline will charge, before the first of them."""
+
+import warnings
+from typing import Any
+
+from ..components import FullBatch, PoissonBatch
+from ..components.protocols import Sampling
+from ..privacy import BudgetExceededError, GaussianEvent, LedgerDataset, noise_multiplier_for, steps_for
+from ..privacy.accounting.budgets import Budget
+from .transaction import Start, Transaction
+
+
+def sampling_of(batch_size: int | None, n_rows: int) -> Sampling:
+    """The rule that draws the private rows of a step."""
+    if batch_size is None or batch_size == n_rows:
+        return FullBatch()
+    if batch_size > n_rows:
+        raise ValueError(
+            f"batch_size={batch_size} exceeds the {n_rows} private rows; pass a smaller number, or None for "
+            "the full batch."
+        )
+    return PoissonBatch(batch_size)
+
+
+def charging_steps(pipe: Any) -> list[Any]:
+    """The parts of a pipeline that charge a ledger, each once, in their order."""
+    parts = {id(part): part for part in pipe.get_params().values() if hasattr(part, "ledger")}
+    return [part for part in parts.values() if isinstance(part.ledger, LedgerDataset)]
+
+
+def start_of(release: Any, n_rows: int | None) -> Start:
+    """What a step will charge, as far as it is known before its fit."""
+    n_steps: Any = getattr(release, "n_steps", None)
+    multiplier: Any = getattr(release, "noise_multiplier", None)
+    terms: dict[str, Any] = {"neighboring": release.neighboring, "noise": release.noise}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit will warn
+        budget = Budget(release.epsilon, release.delta, n_steps, multiplier, **terms)
+    event = budget.whole
+    if getattr(release, "batch_size", None) is not None and n_rows is not None and (n_steps or multiplier):
+        rate = sampling_of(release.batch_size, n_rows).rate(n_rows)
+        if n_steps is None:
+            given: dict[str, Any] = {"noise_multiplier": multiplier, "sampling_rate": rate}
+            n_steps = steps_for(release.epsilon, release.delta, **given, **terms)
+        if release.epsilon is not None:  # whole steps leave a remainder of the budget to spend
+            given = {"n_steps": n_steps, "sampling_rate": rate}
+            multiplier = noise_multiplier_for(release.epsilon, release.delta, **given, **terms)
+        event = GaussianEvent(multiplier, n_steps, rate, release.noise)
+    transaction = Transaction(budget, type(release).__name__, release.ledger)
+    return Start(transaction, event, unit=release.ledger.account.unit)
+
+
+def refuse_without_room(step: Any, pipe: Any, n_rows: int | None) -> None:
+    """Refuse a step of a plain pipeline if a ledger has no room for it and for the later steps together.
+
+    Nothing is charged. Nothing is reserved either, so another process may charge in between. A part of a
+    container is taken to come before all steps of other classes.
+    """
+    steps = [part for _, part in pipe.steps if part is step or _charges_alone(part)]
+    place = next((number for number, part in enumerate(steps) if part is step), None)
+    others = [part for part in steps if type(part) is not type(step)]
+    starts = [start_of(part, n_rows) for part in (step, *(others if place is None else steps[place + 1 :]))]
+    accounts: dict[str, Any] = {}
+    for number, start in enumerate(starts):
+        dataset, relation = start.transaction.ledger, start.transaction.budget.neighboring
+        account = accounts.get(repr(dataset), dataset.account)
+        try:
+            accounts[repr(dataset)] = account.after(start.event, relation, unit=start.unit)
+        except BudgetExceededError as error:
+            if number == 0:
+                raise
+            raise BudgetExceededError(
+                f"the pipeline charges {len(starts)} steps, and only the first {number} fit: {error}"
+            ) from None
+
+
+def _charges_alone(part: Any) -> bool:
+    """Whether a step of a pipeline makes one charge whose terms are its parameters."""
+    terms = ("epsilon", "delta", "neighboring", "noise")
+    known = all(hasattr(part, name) for name in terms) and not hasattr(part, "estimator")
+    return known and isinstance(getattr(part, "ledger", None), LedgerDataset)
