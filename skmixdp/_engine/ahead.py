@@ -76,6 +76,7 @@ def refuse_without_room(step: Any, pipe: Any, n_rows: int | None) -> None:
 
 def _charges_alone(part: Any) -> bool:
     """Whether a step of a pipeline makes one charge whose terms are its parameters."""
-    terms = ("epsilon", "delta", "neighboring", "noise")
-    known = all(hasattr(part, name) for name in terms) and not hasattr(part, "estimator")
-    return known and isinstance(getattr(part, "ledger", None), LedgerDataset)
+    if not isinstance(getattr(part, "ledger", None), LedgerDataset):
+        return False
+    names = set(part.get_params(deep=False))
+    return {"epsilon", "delta", "neighboring", "noise"} <= names and "estimator" not in names
