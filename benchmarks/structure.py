@@ -100,7 +100,7 @@ ROOMS = (
     Room("public scoring", 420, ("model_selection",)),
     Room("papers", 1_890, _PAPERS, is_core=False),
     # Aim 2,250: automatic rates and trust regions of modules.
-    Room("torch", 2_830, _TORCH, is_core=False),
+    Room("torch", 2_840, _TORCH, is_core=False),
     # Aim 270: lazy predictions.
     Room("dask", 310, ("_rows.dask",), is_core=False),
     # Aim 2,300: zero-shot heads.
@@ -135,7 +135,7 @@ FLOORS = (
 
 #: Most imports from the core to annexes, parameters of type ``Any``, and calls of ``getattr`` and
 #: ``hasattr``. These limits are only ever lowered. The aims are 0, 420 and 150.
-MOST_TO_ANNEXES, MOST_ANYTHING, MOST_ASKED = 0, 827, 330
+MOST_TO_ANNEXES, MOST_ANYTHING, MOST_ASKED = 0, 342, 330
 
 #: Calls of which only the transaction makes one.
 CHARGING = frozenset(

@@ -38,7 +38,7 @@ def declared_columns(path: Path) -> dict[str, Any]:
     return columns
 
 
-def _bounds(value: Any, name: str, where: str) -> tuple[float, float]:
+def _bounds(value: object, name: str, where: str) -> tuple[float, float]:
     pair = value if isinstance(value, list) and len(value) == 2 else [None, None]
     low, high = (as_float(bound) for bound in pair)
     if low is None or high is None or not -1e300 < low < high < 1e300:
@@ -46,7 +46,7 @@ def _bounds(value: Any, name: str, where: str) -> tuple[float, float]:
     return low, high
 
 
-def _values(value: Any, name: str, where: str) -> list[Any]:
+def _values(value: object, name: str, where: str) -> list[Any]:
     listed = value if isinstance(value, list) else []
     texts = [text for one in listed if (text := text_of(one)) is not None]
     if not texts or len(set(texts)) < len(listed):
@@ -54,7 +54,7 @@ def _values(value: Any, name: str, where: str) -> list[Any]:
     return listed
 
 
-def _kind(value: Any, name: str, where: str) -> Any:
+def _kind(value: object, name: str, where: str) -> Any:
     if COUNT.admits(value) or (isinstance(value, str) and "%" in value):
         return value  # lists of this length, or dates of this format
     if value not in KINDS:

@@ -52,7 +52,7 @@ def warnings_as_lines(command: str, flags: Mapping[str, str]) -> Iterator[None]:
     """Show each distinct warning once, as a line on stderr, with the names of flags."""
     seen: set[str] = set()
 
-    def show(message: Warning | str, *args: Any, **kwargs: Any) -> None:
+    def show(message: Warning | str, *args: object, **kwargs: Any) -> None:
         text = in_flags(one_line(message), flags)
         if text not in seen:
             seen.add(text)

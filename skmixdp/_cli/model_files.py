@@ -71,7 +71,7 @@ def load_model(path: Path) -> Any:
             ) from None  # its text may quote the file, which may hold private rows
 
 
-def page_of(model: Any) -> str:
+def page_of(model: object) -> str:
     """The HTML page on a model: its card."""
     from ..inspection import model_card  # imported here, since few commands need it
 

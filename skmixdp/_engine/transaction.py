@@ -88,8 +88,8 @@ class Transaction:
         delta: float,
         neighboring: Neighboring,
         noise: Noise,
-        random_state: Any,
-        ledger: Any,
+        random_state: object,
+        ledger: object,
     ) -> "Transaction":
         """The transaction of a release outside of any fit, whose parameters are checked."""
         if epsilon is None:

@@ -48,7 +48,7 @@ class CenteredSparseRows:
 
 # The length of a row that overflows is NaN or infinite, and such rows are refused.
 @np.errstate(over="ignore", invalid="ignore")
-def centered_sparse_rows(X: Any, row_map: RowMap) -> CenteredSparseRows:
+def centered_sparse_rows(X: sp.csr_array[Any], row_map: RowMap) -> CenteredSparseRows:
     """Factors and bounds of mapped CSR rows (n, n_features) without duplicate entries.
 
     A row that lies nearer to the mean than a thousandth of ``|x| + |m|`` comes out shorter than 1, and its
@@ -112,7 +112,7 @@ def centered_sparse_rows(X: Any, row_map: RowMap) -> CenteredSparseRows:
 
 
 def _taken_off(
-    scaled: Any, mean: FloatArray, unit: FloatArray, largest_mean: float, whitening: Whitening
+    scaled: sp.csr_array[Any], mean: FloatArray, unit: FloatArray, largest_mean: float, whitening: Whitening
 ) -> FloatArray:
     """Decrease (n,) of the squared lengths of centred rows by a whitening, in units of each row."""
     products = np.asarray(scaled @ whitening.directions.T)
@@ -121,7 +121,7 @@ def _taken_off(
     return np.asarray(products**2 @ (1 - whitening.factors**2))
 
 
-def whitened_entries(X: Any, factors: FloatArray, row_map: RowMap) -> FloatArray:
+def whitened_entries(X: sp.csr_array[Any], factors: FloatArray, row_map: RowMap) -> FloatArray:
     """Upper bounds (n,) on the largest absolute entries of mapped CSR rows under a map that whitens.
 
     The rows are made dense, so ``X`` should have few.
@@ -138,7 +138,7 @@ def whitened_entries(X: Any, factors: FloatArray, row_map: RowMap) -> FloatArray
     return np.asarray(np.maximum(entries, abs(row_map.intercept_value or 0.0)))
 
 
-def scaled_first(X: Any, row_map: RowMap) -> tuple[Any, RowMap]:
+def scaled_first(X: sp.csr_array[Any], row_map: RowMap) -> tuple[Any, RowMap]:
     """CSR rows after the scaling that precedes centring, and the rest of the map.
 
     Scaling columns and rows keeps rows sparse. A centre of columns makes zeros into a row of constants, which
@@ -147,7 +147,7 @@ def scaled_first(X: Any, row_map: RowMap) -> tuple[Any, RowMap]:
     columns, mean = row_map.columns, row_map.mean
     if columns is None and not row_map.unit_first:
         return X, row_map
-    values = X.data.astype(np.float64)
+    values: FloatArray = X.data.astype(np.float64)
     if columns is not None:
         zeros = columns.of_zeros()
         if zeros.any():
@@ -163,7 +163,9 @@ def scaled_first(X: Any, row_map: RowMap) -> tuple[Any, RowMap]:
     return scaled, replace(row_map, columns=None, mean=mean, unit_first=False)
 
 
-def centered_products(X: Any, factors: FloatArray, row_map: RowMap, points: FloatArray) -> FloatArray:
+def centered_products(
+    X: sp.csr_array[Any], factors: FloatArray, row_map: RowMap, points: FloatArray
+) -> FloatArray:
     """Products (n, m) of mapped CSR rows with ``points`` (m, d_in), in float64.
 
     Points are to be whitened already, where the map whitens.
@@ -179,7 +181,9 @@ def centered_products(X: Any, factors: FloatArray, row_map: RowMap, points: Floa
     return Z
 
 
-def centered_weighted_sum(X: Any, factors: FloatArray, row_map: RowMap, C: FloatArray) -> FloatArray:
+def centered_weighted_sum(
+    X: sp.csr_array[Any], factors: FloatArray, row_map: RowMap, C: FloatArray
+) -> FloatArray:
     """``sum_i c_i x'_i^T`` (k, d_in) of mapped CSR rows with weights ``C`` (n, k), in float64.
 
     The sum is yet to be whitened, where the map whitens.

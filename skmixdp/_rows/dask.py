@@ -177,7 +177,7 @@ class DaskTable(Table):
         return X.map_blocks(compute, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype))
 
 
-def _computed(*delayed: Any) -> tuple[Any, ...]:
+def _computed(*delayed: object) -> tuple[Any, ...]:
     """The results of tasks, with errors that quote no rows."""
     import dask
 
@@ -221,7 +221,7 @@ def _check(chunk: _Chunk) -> tuple[bool, float]:
 # or moves chunks.
 
 
-def _placed(X: Any, keys: Sequence[Any], sizes: Sequence[int]) -> list[str | None]:
+def _placed(X: object, keys: Sequence[Any], sizes: Sequence[int]) -> list[str | None]:
     """Addresses of the workers that are to keep each chunk of a Dask array; None without a cluster.
 
     ``keys`` and ``sizes`` are the chunks' keys and numbers of rows; see :func:`divided`.

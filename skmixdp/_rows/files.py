@@ -290,7 +290,7 @@ class ArrowFile(TableFile):
                     return len(self._lists(table.column(0)[:1], field.name)[0])
         return 1
 
-    def _lists(self, column: Any, name: str, length: int | None = None) -> Array:
+    def _lists(self, column: object, name: str, length: int | None = None) -> Array:
         try:
             return stacked_lists(column, f"the column {name!r} of {self.where}", length)
         except ValueError as error:
@@ -369,7 +369,7 @@ def _is_list(kind: Any) -> bool:
     return any(is_kind(kind) for is_kind in lists) and _is_number(kind.value_type)
 
 
-def _is_number(kind: Any) -> bool:
+def _is_number(kind: object) -> bool:
     """Whether a type of pyarrow is one of real numbers or truth values."""
     import pyarrow as pa
 

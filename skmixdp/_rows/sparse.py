@@ -121,7 +121,7 @@ class SparseRows(PrivateRows):
         return error if whitening is None else error.plus_later(whitening.sum_rounding / SHORTEST_DIFFERENCE)
 
 
-def check_indices(X: Any, name: str) -> None:
+def check_indices(X: object, name: str) -> None:
     """Refuse sparse rows whose indices lie outside of their shape, which would lead outside of the memory."""
     if not hasattr(X, "check_format"):  # other formats cannot be made with such indices
         return

@@ -359,7 +359,7 @@ class RowFiles(StreamedTable):
 
 
 def open_rows(
-    paths: Any,
+    paths: object,
     *,
     label: str | None = None,
     group: str | None = None,

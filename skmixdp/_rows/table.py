@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
@@ -73,7 +74,7 @@ class ArrayTable(Table):
         return moved
 
 
-def check_private_rows(estimator: Any, X: Any, *, minimum: int = 2, reset: bool = True) -> Table:
+def check_private_rows(estimator: BaseEstimator, X: object, *, minimum: int = 2, reset: bool = True) -> Table:
     """A table of at least ``minimum`` rows; ``reset`` sets the estimator's features.
 
     The values of rows that are not in memory are checked when the rows are mapped, before any charge.
@@ -103,7 +104,7 @@ def header(table: Table) -> Any:
     return pd.DataFrame(columns=table.names)
 
 
-def special_table(X: Any) -> Table | None:
+def special_table(X: object) -> Table | None:
     """The table of sparse, memory-mapped, stored or Dask rows and tensors; None for other dense ones."""
     if isinstance(X, RowFiles):
         return X.for_fit()
@@ -118,12 +119,12 @@ def special_table(X: Any) -> Table | None:
     return None
 
 
-def is_dask(X: Any) -> bool:
+def is_dask(X: object) -> bool:
     """Whether these are Dask rows."""
     return is_a(X, "dask.array", "Array")
 
 
-def is_a(X: Any, module: str, name: str) -> bool:
+def is_a(X: object, module: str, name: str) -> bool:
     """Whether this is an object of a class, without an import: its module is loaded if one exists."""
     return isinstance(X, getattr(sys.modules.get(module), name, ()))
 
@@ -136,12 +137,12 @@ def from_device(array: Any) -> Any:
     return (host.float() if host.is_floating_point() and host.element_size() < 4 else host).numpy()
 
 
-def labels_of(X: Any, y: Any) -> Any:
+def labels_of(X: object, y: object) -> Any:
     """``y`` in host memory; if it is None, the labels in the files of ``X``."""
     return X.labels if y is None and isinstance(X, RowFiles) else from_device(y)
 
 
-def groups_of(X: Any, groups: Any) -> Any:
+def groups_of(X: object, groups: object) -> Any:
     """Ids of persons in host memory: those that were passed, or in the files of ``X``; None without any."""
     in_files = X.groups if isinstance(X, RowFiles) else None
     if in_files is not None and groups is not None and groups is not in_files:
@@ -151,7 +152,7 @@ def groups_of(X: Any, groups: Any) -> Any:
     return from_device(groups) if in_files is None else in_files
 
 
-def check_labels(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
+def check_labels(y: object, name: str, n_rows: int, rows_name: str) -> Array:
     """Labels of classes as a flat array of ``n_rows`` entries of one kind, none of them missing."""
     if y is None:
         raise ValueError(f"fit requires {name} to be passed, but the target {name} is None.")
@@ -197,7 +198,7 @@ def has_missing(labels: Array) -> bool:
     return labels.dtype.kind == "O" and bool(pd.isna(labels).any())
 
 
-def check_targets(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
+def check_targets(y: object, name: str, n_rows: int, rows_name: str) -> Array:
     """Targets as a finite float64 table (n_rows, k); a flat array has one target per row."""
     if y is None:
         raise ValueError(f"fit requires {name} to be passed, but the target {name} is None.")
@@ -227,7 +228,7 @@ def check_targets(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
     return targets.reshape(n_rows, -1)
 
 
-def check_classes(classes: Any) -> Array:
+def check_classes(classes: object) -> Array:
     """The declared classes, checked and sorted."""
     labels = np.asarray(classes)
     mixed = len({type(label) for label in labels.ravel().tolist()}) > 1
@@ -287,7 +288,7 @@ def is_indicator(y: Any) -> bool:
         return False
 
 
-def check_indicator(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
+def check_indicator(y: object, name: str, n_rows: int, rows_name: str) -> Array:
     """Labels as a table (n_rows, k) of zeros and ones in int8."""
     if y is None:
         raise ValueError(f"fit requires {name} to be passed, but the target {name} is None.")
@@ -314,7 +315,7 @@ def check_indicator(y: Any, name: str, n_rows: int, rows_name: str) -> Array:
     return table.astype(np.int8)
 
 
-def names_of_labels(declared: Any, y: Any, y_pub: Any, n_labels: int) -> tuple[Array, str]:
+def names_of_labels(declared: object, y: object, y_pub: object, n_labels: int) -> tuple[Array, str]:
     """Names (k,) of the columns of labels, in their order, and their origin for the report."""
     sources = (y, *sources_of(y_pub))
     columns = [list(source.columns) for source in sources if hasattr(source, "columns")]

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 ENCODE = "encode them as numbers by private_pipeline(TableEncoder(), ...)."
 
 
-def names_of_list(name: Any, length: int) -> list[str]:
+def names_of_list(name: object, length: int) -> list[str]:
     """Names of the columns into which a column of lists of this length is split."""
     return [f"{name}[{place}]" for place in range(length)]
 

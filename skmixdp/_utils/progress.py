@@ -15,7 +15,7 @@ _hidden: ContextVar[bool] = ContextVar("_hidden", default=False)
 
 
 def progress_bar(
-    items: Iterable[Any] | None = None, *, verbose: Any, hidden: bool = False, **options: Any
+    items: Iterable[Any] | None = None, *, verbose: object, hidden: bool = False, **options: object
 ) -> Any:
     """A bar of ``tqdm`` with its ``options``; without ``items``, it is updated by hand.
 

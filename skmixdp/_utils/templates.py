@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any
 
 
-def html(template: str, **values: Any) -> str:
+def html(template: str, **values: object) -> str:
     """A template of Jinja2 with these values, which are escaped unless the template calls them safe."""
     return str(_compiled(template).render(values))
 

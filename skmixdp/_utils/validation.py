@@ -44,7 +44,7 @@ class Number:
     closed: str = "neither"
     whole: bool = False
 
-    def admits(self, value: Any) -> bool:
+    def admits(self, value: object) -> bool:
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral if self.whole else Real):
             return False
         try:
@@ -102,7 +102,7 @@ def number(low: float, high: float = math.inf, *, closed: str = "neither") -> Nu
     return Number(f"a number {first}{last}", low, high, closed)
 
 
-def check(name: str, value: Any, *allowed: Allowed, remedy: str = "", owner: str = "") -> None:
+def check(name: str, value: object, *allowed: Allowed, remedy: str = "", owner: str = "") -> None:
     """Refuse a parameter that none of ``allowed`` admits, by a ValueError with its name and value.
 
     ``remedy`` ends the message if ``allowed`` does not say what to pass. ``owner`` is the class that has the
@@ -121,7 +121,7 @@ def check(name: str, value: Any, *allowed: Allowed, remedy: str = "", owner: str
 
 
 def check_params(
-    owner: Any, table: Mapping[str, tuple[Allowed, ...]], *, named: bool = False
+    owner: object, table: Mapping[str, tuple[Allowed, ...]], *, named: bool = False
 ) -> dict[str, Any]:
     """The attributes of an object that a table lists, by name, each checked against its allowed values.
 
@@ -142,7 +142,7 @@ def check_params(
     return values
 
 
-def as_float(value: Any) -> float | None:
+def as_float(value: object) -> float | None:
     """A real number as a float; None for other values and for numbers that overflow."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         return None
@@ -180,7 +180,7 @@ def _letters(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
-def refuse_arguments(owner: Any, unsupported: Iterable[str], known: Iterable[str], otherwise: str) -> None:
+def refuse_arguments(owner: object, unsupported: Iterable[str], known: Iterable[str], otherwise: str) -> None:
     """Refuse names of arguments that ``fit`` does not know, by a TypeError.
 
     It suggests the closest of the ``known`` names; ``otherwise`` is the remedy if none is close.
@@ -205,7 +205,7 @@ def one_line(text: str, limit: int = 300) -> str:
     return text if len(text) <= limit else f"{text[: limit - 15]} ... {text[-10:]}"
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value as Python writes it, in one printable line of at most 200 characters, for a message."""
     try:
         text = repr(value)
@@ -254,7 +254,7 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
     return np.asarray(table)
 
 
-def is_single(X: Any) -> bool:
+def is_single(X: object) -> bool:
     """Whether rows are an array that was declared to be float32.
 
     A frame declares no type: pandas and others choose that of a column by all of its cells, so one private
@@ -288,7 +288,7 @@ def with_float_columns(X: Any) -> Any:
     return X
 
 
-def _as_floats(X: Any, name: str) -> Array:
+def _as_floats(X: object, name: str) -> Array:
     """An array of what may be a data frame, lists, or anything else: float64, unless it :func:`is_single`."""
     _refuse_text(X, name)
     if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
@@ -322,7 +322,7 @@ def _as_floats(X: Any, name: str) -> Array:
         ) from None
 
 
-def check_finite(finite: Any, name: str, columns: Sequence[Any] = ()) -> None:
+def check_finite(finite: object, name: str, columns: Sequence[Any] = ()) -> None:
     """Refuse rows of which not all entries are ``finite``, with the names of ``columns`` that hold others."""
     if not finite:
         where = f" in the columns {listed(columns)}" if len(columns) else ""
@@ -332,7 +332,7 @@ def check_finite(finite: Any, name: str, columns: Sequence[Any] = ()) -> None:
         )
 
 
-def _refusal_of_type(X: Any, name: str) -> str:
+def _refusal_of_type(X: object, name: str) -> str:
     if sp.issparse(X):
         return f"Sparse data was passed as {name} where dense rows are needed; pass {name}.toarray()."
     if isinstance(X, pd.DataFrame) and all(isinstance(dtype, pd.SparseDtype) for dtype in X.dtypes):
@@ -358,7 +358,7 @@ def _is_complex(X: Any) -> bool:
         return False
 
 
-def _refuse_text(X: Any, name: str) -> None:
+def _refuse_text(X: object, name: str) -> None:
     """Refuse rows that hold text. Numbers that are stored as text are not converted."""
     where = ""
     if isinstance(X, pd.DataFrame):
@@ -375,7 +375,7 @@ def _refuse_text(X: Any, name: str) -> None:
     )
 
 
-def _holds_text(X: Any, dtype: Any) -> bool:
+def _holds_text(X: object, dtype: object) -> bool:
     """Whether some entries are text; reads them only if the type does not tell."""
     if getattr(dtype, "kind", "O") not in "OUST":
         return False
@@ -388,7 +388,7 @@ def _holds_text(X: Any, dtype: Any) -> bool:
     return any(isinstance(entry, (str, bytes)) for entry in entries.ravel())
 
 
-def _holds_dates(X: Any) -> bool:
+def _holds_dates(X: object) -> bool:
     """Whether entries are dates or durations, whose numbers depend on the unit of a column."""
     if sp.issparse(X):
         return False
@@ -396,7 +396,7 @@ def _holds_dates(X: Any) -> bool:
     return any(getattr(dtype, "kind", None) in ("m", "M") for dtype in types)
 
 
-def rows_to_transform(estimator: Any, X: Any) -> Array:
+def rows_to_transform(estimator: BaseEstimator, X: object) -> Array:
     """Checked rows for a fitted estimator, with the same columns as in its fit."""
     X = numeric_frame(X, "X")
     table = check_table(X, "X", minimum=1)
@@ -408,7 +408,7 @@ def rows_to_transform(estimator: Any, X: Any) -> Array:
     return table
 
 
-def is_empty(rows: Any) -> bool:
+def is_empty(rows: object) -> bool:
     """Whether public rows or labels are None, or hold no row."""
     if rows is None or isinstance(rows, tuple):
         return rows is None or all(is_empty(source) for source in rows)
@@ -418,7 +418,7 @@ def is_empty(rows: Any) -> bool:
     return len(shape) > 0 and shape[0] == 0
 
 
-def sources_of(rows: Any) -> tuple[Any, ...]:
+def sources_of(rows: object) -> tuple[Any, ...]:
     """Rows or labels of one source, or of a tuple of several, as a tuple."""
     return rows if isinstance(rows, tuple) else (rows,)
 
@@ -446,7 +446,7 @@ def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, 
     return sources, labels
 
 
-def check_column_names(source: Any, names: Any, name: str = "X_pub") -> None:
+def check_column_names(source: object, names: Any, name: str = "X_pub") -> None:
     """Refuse a data frame of public rows whose columns are not the ``names`` of the private ones, if any."""
     columns = getattr(source, "column_names", getattr(source, "columns", None))  # of pyarrow, or others
     if names is not None and columns is not None and list(columns) != list(names):
@@ -460,7 +460,7 @@ def check_column_names(source: Any, names: Any, name: str = "X_pub") -> None:
 _WHOLE_COLUMNS = "and wrap a whole ColumnTransformer: PublicOnly(ColumnTransformer(...))"
 
 
-def join_rows(X: Any, X_pub: Any) -> Any:
+def join_rows(X: object, X_pub: object) -> Any:
     """The public rows of one or several sources in one container, with the columns of ``X``.
 
     Of the PRIVATE rows ``X``, only the number and names of the columns are read.
@@ -499,7 +499,7 @@ def join_rows(X: Any, X_pub: Any) -> Any:
     return np.concatenate([np.asarray(source) for source in sources])
 
 
-def _columns(X: Any) -> tuple[int | None, list[str] | None]:
+def _columns(X: object) -> tuple[int | None, list[str] | None]:
     """Number and names of the columns as scikit-learn sees them; its values stay unread."""
     probe = BaseEstimator()
     validate_data(probe, X, skip_check_array=True)
@@ -507,7 +507,9 @@ def _columns(X: Any) -> tuple[int | None, list[str] | None]:
     return getattr(probe, "n_features_in_", None), None if names is None else names.tolist()
 
 
-def refusal_of(estimator: Any, X: Any, culprit: str, error: Exception, *, numeric: bool = True) -> Exception:
+def refusal_of(
+    estimator: BaseEstimator, X: object, culprit: str, error: Exception, *, numeric: bool = True
+) -> Exception:
     """A ValueError or TypeError in place of the ``error`` of ``culprit``, which may quote rows of ``X``.
 
     It describes the problem by our checks: the columns, if ``estimator`` is fitted, and numbers, if
@@ -529,7 +531,7 @@ def refusal_of(estimator: Any, X: Any, culprit: str, error: Exception, *, numeri
     )
 
 
-def copy_fitted(owner: Any, fitted: Any, *names: str) -> None:
+def copy_fitted(owner: object, fitted: object, *names: str) -> None:
     """Set the fitted attributes of these names, and those of the features, that another estimator has."""
     for name in (*names, "n_features_in_", "feature_names_in_"):
         if hasattr(fitted, name):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_random_state
 
 from .._utils.progress import progress_bar
@@ -36,12 +36,12 @@ _N_REFERENCES = 4
 
 def audit_epsilon(
     factory: Callable[[], Any],
-    X: Any,
-    y: Any,
+    X: object,
+    y: object,
     *,
-    X_pub: Any = None,
-    y_pub: Any = None,
-    groups: Any = None,
+    X_pub: object = None,
+    y_pub: object = None,
+    groups: object = None,
     canaries: tuple[Any, Any] | None = None,
     n_canaries: int | None = None,
     n_fits: int = 1,
@@ -49,7 +49,7 @@ def audit_epsilon(
     view: View = "released",
     delta: float | None = None,
     confidence: float = 0.95,
-    random_state: Any = None,
+    random_state: object = None,
 ) -> AuditResult:
     """Lower bounds on epsilon and mu, by an attack on fits with and without synthetic rows, the *canaries*.
 
@@ -235,7 +235,7 @@ def _many_fits(
 
 
 def _make_canaries(
-    fits: Fits, known: AuditRows, n_canaries: int, estimator: Any, rng: np.random.RandomState
+    fits: Fits, known: AuditRows, n_canaries: int, estimator: BaseEstimator, rng: np.random.RandomState
 ) -> AuditRows:
     """Generate canaries; a trial fit without them selects those that contribute most."""
     generated = AuditRows(

@@ -40,7 +40,7 @@ def check_fits(n_fits: Any) -> None:
         raise ValueError(f"n_fits={n_fits!r} must be 1 or an even number of at least {_FEWEST_FITS}.")
 
 
-def check_rows(X: Any, y: Any, X_name: str, y_name: str, least: int) -> AuditRows:
+def check_rows(X: object, y: object, X_name: str, y_name: str, least: int) -> AuditRows:
     """Dense rows with a label or target each, copied."""
     try:
         rows = np.array(X, dtype=np.float64)
@@ -60,7 +60,7 @@ def check_rows(X: Any, y: Any, X_name: str, y_name: str, least: int) -> AuditRow
     return AuditRows(rows, targets)
 
 
-def check_canaries(canaries: Any, known: AuditRows) -> AuditRows:
+def check_canaries(canaries: object, known: AuditRows) -> AuditRows:
     """The user's canaries, refused unless they have the shapes of the known rows."""
     if not isinstance(canaries, tuple) or len(canaries) != 2:
         raise TypeError(f"canaries must be None or a tuple (X, y), not {type(canaries).__name__}.")

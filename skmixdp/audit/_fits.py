@@ -37,7 +37,7 @@ class Fits:
     """
 
     def __init__(
-        self, factory: Callable[[], Any], known: AuditRows, X_pub: Any, y_pub: Any, units: Units
+        self, factory: Callable[[], Any], known: AuditRows, X_pub: object, y_pub: object, units: Units
     ) -> None:
         self._factory = factory
         self._known = known
@@ -70,7 +70,7 @@ class Fits:
         return Fitted(estimator, releases, codes)
 
 
-def check_factory(factory: Any) -> Any:
+def check_factory(factory: object) -> Any:
     """Return an estimator of the factory; refuse one that does not return new, unseeded estimators."""
     if not callable(factory):
         raise TypeError(
@@ -102,7 +102,7 @@ def check_factory(factory: Any) -> Any:
     return first
 
 
-def _noise_seed(step: Any) -> int | None:
+def _noise_seed(step: object) -> int | None:
     """The seed of a step's noise, if it is a number."""
     seed = getattr(step, "random_state", None) if hasattr(step, "epsilon") else None
     return int(seed) if isinstance(seed, (int, np.integer)) else None

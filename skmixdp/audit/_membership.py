@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtri
 from scipy.stats import mannwhitneyu
-from sklearn.base import is_regressor
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.validation import PROBABILITY, check
@@ -20,7 +20,7 @@ FloatArray = NDArray[np.float64]
 _LEAST_PROBABILITY = 1e-300
 
 
-def losses_of(estimator: Any, X: Any, y: Any, name: str) -> FloatArray:
+def losses_of(estimator: BaseEstimator, X: Any, y: object, name: str) -> FloatArray:
     """Loss (n,) of each row: cross-entropy of a classifier, squared error of a regressor."""
     targets = np.asarray(y)
     if is_regressor(estimator):
@@ -87,7 +87,13 @@ class MembershipResult:
 
 
 def membership_attack(
-    estimator: Any, X_in: Any, y_in: Any, X_out: Any, y_out: Any, *, confidence: float = 0.95
+    estimator: BaseEstimator,
+    X_in: object,
+    y_in: object,
+    X_out: object,
+    y_out: object,
+    *,
+    confidence: float = 0.95,
 ) -> MembershipResult:
     """AUC of an attack that predicts membership in the training rows from a small loss.
 

@@ -1,9 +1,8 @@
 """The epsilon of each private row."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.validation import PROBABILITY, check
@@ -13,7 +12,7 @@ from ._result import claim_of, steps_of, trained_step
 FloatArray = NDArray[np.float64]
 
 
-def per_instance_epsilon(estimator: Any, delta: float | None = None) -> FloatArray:
+def per_instance_epsilon(estimator: BaseEstimator, delta: float | None = None) -> FloatArray:
     """Epsilon of each private row in a recorded fit; PRIVATE, like the rows.
 
     Differential privacy bounds the worst row of the worst data set. For one row, compare the releases with

@@ -7,11 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from ..privacy import epsilon_of, mu_of_budget
 
 
-def steps_of(estimator: Any) -> Iterator[Any]:
+def steps_of(estimator: BaseEstimator) -> Iterator[Any]:
     """The steps of a pipeline, or the estimator itself."""
     steps = getattr(estimator, "steps", None)
     if steps is None:
@@ -21,7 +22,7 @@ def steps_of(estimator: Any) -> Iterator[Any]:
         yield from steps_of(step)
 
 
-def trained_step(estimator: Any) -> Any:
+def trained_step(estimator: BaseEstimator) -> Any:
     """The last step of a pipeline, or the estimator itself."""
     *_, last = steps_of(estimator)
     return last
@@ -36,7 +37,7 @@ class Claim:
     delta: float
 
 
-def claim_of(estimator: Any, delta: float | None, *, released: bool) -> Claim:
+def claim_of(estimator: BaseEstimator, delta: float | None, *, released: bool) -> Claim:
     """The claim of a fitted estimator or pipeline, at its own or another delta.
 
     ``released``: against an attacker who sees every release. Without the secret mixing weights on which

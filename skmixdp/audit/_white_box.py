@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from .._engine.recording import KnownRows, RecordedRelease
 from ._checks import AuditRows
@@ -74,7 +75,7 @@ def strengths_of(fitted: Fitted, canaries: AuditRows) -> FloatArray:
     return np.sqrt(squares)
 
 
-def check_visible(estimator: Any) -> None:
+def check_visible(estimator: BaseEstimator) -> None:
     """Refuse an estimator whose queries other rows cannot answer."""
     head = trained_step(estimator)
     if not hasattr(head, "_as_trained"):

@@ -83,7 +83,7 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
     #: Searches look for this attribute to recognise estimators that can be fitted together.
     _fit_many = staticmethod(fit_many)
 
-    def __new__(cls, *args: Any, **parameters: Any) -> Self:  # noqa: ARG004
+    def __new__(cls, *args: object, **parameters: object) -> Self:  # noqa: ARG004
         """Refuse unknown parameters, and name our equivalents of those of other libraries."""
         known = signature(cls).parameters if parameters else {}  # a copy, as each fit makes, is given none
         takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
@@ -103,7 +103,7 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
     # These are routed to fit by default, without set_fit_request.
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True, "groups": True}
 
-    def set_params(self, **params: Any) -> "PrivateEstimator":
+    def set_params(self, **params: object) -> "PrivateEstimator":
         """Set parameters; ``algorithm__<name>`` sets a parameter of the algorithm object.
 
         Raises

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from .._engine import StepContext
 from .._utils.progress import progress_bar
@@ -18,13 +19,13 @@ except ImportError:  # before scikit-learn 1.9
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Stands in for scikit-learn's mixin where it has no callbacks."""
 
-        def set_callbacks(self, *callbacks: Any) -> Any:
+        def set_callbacks(self, *callbacks: object) -> Any:
             """Refuse callbacks."""
             raise NotImplementedError(
                 "callbacks need scikit-learn 1.9 or later; pass verbose=1 for a progress bar."
             )
 
-    def with_callbacks(method: Any) -> Any:
+    def with_callbacks(method: object) -> Any:
         """The method itself."""
         return method
 
@@ -36,7 +37,7 @@ _QUANTILES = (0.1, 0.5, 0.9)
 class PrivateCallbackMixin(CallbackSupportMixin):  # type: ignore[misc]
     """Mixin that accepts callbacks of scikit-learn, except those that ask for the rows of a fit."""
 
-    def set_callbacks(self, *callbacks: Any) -> Any:
+    def set_callbacks(self, *callbacks: object) -> Any:
         """Set the callbacks of the next fits.
 
         After each step, callbacks get the head that was released in it, as ``fitted_estimator``, and public
@@ -90,7 +91,7 @@ def managed(estimators: Sequence[Any], work: Callable[[], Any]) -> Any:
 
 
 @with_callbacks  # type: ignore[untyped-decorator]
-def _managed(estimator: Any, others: Sequence[Any], work: Callable[[], Any]) -> Any:
+def _managed(estimator: BaseEstimator, others: Sequence[Any], work: Callable[[], Any]) -> Any:
     refuse_row_callbacks(estimator._skl_callbacks)
     root = estimator._init_callback_context(max_subtasks=None)
     root.call_on_fit_task_begin(estimator=estimator)

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from .._linear import Loss
 from .._rows import (
@@ -82,7 +83,7 @@ def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | No
 
 
 def collect_public(
-    X: Any, y: Any, names: Any, n_features: int, check_target: CheckTarget
+    X: object, y: object, names: object, n_features: int, check_target: CheckTarget
 ) -> tuple[Array, Array] | None:
     """Public rows and targets of one array each, or of tuples of several sources; None without rows."""
     if is_empty(X) and is_empty(y):
@@ -98,7 +99,7 @@ def collect_public(
     return np.concatenate(rows), np.concatenate(targets)
 
 
-def public_rows(source: Any, name: str, names: Any, n_features: int) -> Array:
+def public_rows(source: object, name: str, names: object, n_features: int) -> Array:
     """Public rows (n, n_features) of one source as a dense array; they are few."""
     source = numeric_frame(source, name)
     check_column_names(source, names, name)
@@ -118,7 +119,7 @@ def public_rows(source: Any, name: str, names: Any, n_features: int) -> Array:
 
 
 def check_sample_weight(
-    sample_weight: Any, n_rows: int, name: str = "sample_weight", of: str = "X"
+    sample_weight: object, n_rows: int, name: str = "sample_weight", of: str = "X"
 ) -> Array | None:
     """Weights of the rows of ``of`` as a float64 array (n_rows,); None stays None."""
     if sample_weight is None:
@@ -141,7 +142,7 @@ def check_sample_weight(
     return weights
 
 
-def refuse_sample_weight(estimator: Any, sample_weight: Any) -> None:
+def refuse_sample_weight(estimator: BaseEstimator, sample_weight: object) -> None:
     """Refuse weights of private rows for an estimator that clips losses instead of gradients."""
     if sample_weight is not None:
         raise ValueError(
@@ -171,7 +172,7 @@ def check_class_weight(class_weight: Mapping[Any, Any], classes: Array) -> Array
     return weights
 
 
-def check_device(device: Any) -> str | None:
+def check_device(device: object) -> str | None:
     """The name of a device, or None for ``"auto"``; all but ``"cpu"`` need torch."""
     if isinstance(device, str) and device in ("auto", "cpu"):
         return None if device == "auto" else device
@@ -197,7 +198,9 @@ def refuse_record(value: object, obstacle: str, remedy: str) -> NoReturn:
 # -- classes ---------------------------------------------------------------------------------
 
 
-def encode_classes(estimator: Any, y: Array, y_pub: Array | None) -> tuple[Array, Array | None, str]:
+def encode_classes(
+    estimator: BaseEstimator, y: Array, y_pub: Array | None
+) -> tuple[Array, Array | None, str]:
     """Set ``classes_``, sorted; return encoded private and public labels, and the origin of the classes."""
     declared, source, model = estimator.classes, "classes", estimator._released_start
     if model is not None:

@@ -22,7 +22,7 @@ FIRST_ORDER: dict[str, Callable[[], Algorithm]] = {
 }
 
 
-def _asks_for_gradients(algorithm: Any) -> bool:
+def _asks_for_gradients(algorithm: object) -> bool:
     """Whether an algorithm asks for clipped sums of gradients, and nothing that only linear heads have."""
     if isinstance(algorithm, ModelMix):
         return algorithm.base is None or _asks_for_gradients(algorithm.base)
@@ -124,11 +124,11 @@ class FirstOrderDPModuleClassifier(ModuleClassifier):
             )
         return budget
 
-    def _source(self, private: Any, loss: Any, W: Any, exact: bool) -> PrivateRows:
+    def _source(self, private: object, loss: object, W: Any, exact: bool) -> PrivateRows:
         source: PrivateRows = load_modules().GradientRows(private, loss, W)
         return source
 
-    def _public_view(self, public: Any, loss: Any, seed: int, W: Any, made_up: Any) -> PublicView:
+    def _public_view(self, public: object, loss: object, seed: int, W: Any, made_up: object) -> PublicView:
         torch_side = load_modules()
         data = torch_side.GradientData(public, loss, seed, W, made_up)
         view: PublicView = data.view(torch_side.flat(W.tensors))

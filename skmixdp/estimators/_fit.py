@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import has_fit_parameter
 
 from .._engine import ChargedProcedure, transact
@@ -60,7 +61,7 @@ current_checkpoint: ContextVar[Any] = ContextVar("current_checkpoint", default=N
 EstimatorProcedure = ChargedProcedure[None]
 
 
-def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
+def fit_one(estimator: BaseEstimator, data: FitData, unsupported: Iterable[str]) -> None:
     """Fit an estimator, or refuse ``unsupported`` arguments. If the fit fails, the estimator is unchanged."""
     unsupported = tuple(unsupported)
     offered = (*("X", "y", "X_pub", "y_pub"), *_SOME_ACCEPT)
@@ -86,15 +87,15 @@ def fit_one(estimator: Any, data: FitData, unsupported: Iterable[str]) -> None:
 
 def fit_many(
     estimators: Sequence[Any],
-    X: Any,
-    y: Any = None,
-    X_pub: Any = None,
-    y_pub: Any = None,
+    X: object,
+    y: object = None,
+    X_pub: object = None,
+    y_pub: object = None,
     *,
     rows: Sequence[Any] | None = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-    X_unlabeled: Any = None,
+    sample_weight: object = None,
+    groups: object = None,
+    X_unlabeled: object = None,
 ) -> list[Any]:
     """Fit several estimators to the same rows, in shared passes over the data.
 
@@ -202,12 +203,12 @@ def fit_many(
     return estimators
 
 
-def adopt(estimator: Any, fitted: Any) -> None:
+def adopt(estimator: BaseEstimator, fitted: object) -> None:
     """Replace an estimator's attributes by those of its fitted copy, in one uninterruptible assignment."""
     estimator.__dict__ = dict(vars(fitted))
 
 
-def members(name: str, rows: Any, n_rows: int) -> NDArray[np.bool_]:
+def members(name: str, rows: object, n_rows: int) -> NDArray[np.bool_]:
     """Mask (n_rows,) of the rows of ``X`` to fit to; ``name`` is that of the selection in messages."""
     chosen = np.asarray(rows)
     if chosen.dtype == bool and chosen.ndim == 1:

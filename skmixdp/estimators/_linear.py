@@ -406,7 +406,7 @@ class LinearHead(PrivateEstimator):
         check_is_fitted(self)
         return EXPORTERS["sklearn"](self)
 
-    def _outputs(self, X: Any) -> Array:
+    def _outputs(self, X: object) -> Array:
         """Outputs (n, k) of the fitted head."""
         check_is_fitted(self)
         return head_outputs(self, X)

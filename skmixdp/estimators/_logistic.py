@@ -213,15 +213,15 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        X_pub: Any = None,
-        y_pub: Any = None,
+        X: object,
+        y: object = None,
+        X_pub: object = None,
+        y_pub: object = None,
         *,
-        sample_weight: Any = None,
-        groups: Any = None,
-        X_unlabeled: Any = None,
-        **unsupported: Any,
+        sample_weight: object = None,
+        groups: object = None,
+        X_unlabeled: object = None,
+        **unsupported: object,
     ) -> "MixedDPLogisticRegression":
         """Fit the model to private rows and, if there are any, public rows.
 
@@ -321,7 +321,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         """Mapped rows and class indices or labels, as the fit used them; for audits."""
         return self._row_map(X, np.float64), self._encoded(y, len(X))
 
-    def _encoded(self, y: Any, n_rows: int) -> Array:
+    def _encoded(self, y: object, n_rows: int) -> Array:
         """Class indices (n_rows,) or labels (n_rows, k) of the fitted classes."""
         if not self.multilabel_:
             return encode_labels(check_labels(y, "y", n_rows, "X"), self.classes_, "y", private=True)

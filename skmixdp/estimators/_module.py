@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine import OpenRows, Options, Run, Start, Transaction, bind_rows, make_plan, sampling_of, training
@@ -30,7 +31,7 @@ Array = NDArray[Any]
 
 
 def module_procedure(
-    head: Any,
+    head: BaseEstimator,
     transaction: Transaction,
     run: Run,
     source: Any,
@@ -103,7 +104,9 @@ class ModuleClassifier(Classifier, PrivateEstimator):
     random_state: Any = None
     verbose: int = 0
 
-    def fit(self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, **unsupported: Any) -> Self:
+    def fit(
+        self, X: object, y: object = None, X_pub: object = None, y_pub: object = None, **unsupported: object
+    ) -> Self:
         """Train a copy of the module on private rows and, if there are any, public rows.
 
         Parameters
@@ -152,11 +155,11 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         return budget
 
     @abstractmethod
-    def _source(self, private: Any, loss: Any, W: Any, exact: bool) -> PrivateRows:
+    def _source(self, private: object, loss: object, W: Any, exact: bool) -> PrivateRows:
         """The source of private rows, for sums on a grid if ``exact``."""
 
     @abstractmethod
-    def _public_view(self, public: Any, loss: Any, seed: int, W: Any, made_up: Any) -> PublicView:
+    def _public_view(self, public: object, loss: object, seed: int, W: Any, made_up: object) -> PublicView:
         """The public rows at the start of a fit, or made-up ones where a rule needs some."""
 
     def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
@@ -225,7 +228,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         y, y_pub, origin = encode_classes(self, y, y_pub)
         return X, y, X_pub, y[:0] if y_pub is None else y_pub, origin
 
-    def _set_names(self, X: Any) -> Any:
+    def _set_names(self, X: object) -> Any:
         """Set and return the names of columns, if the private rows are a data frame that has them."""
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)  # those of an earlier fit
@@ -234,7 +237,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         return getattr(self, "feature_names_in_", None)
 
     @np.errstate(all="ignore")  # the user's settings could tell of tiny or huge rows
-    def _outputs(self, X: Any) -> Array:
+    def _outputs(self, X: object) -> Array:
         """Outputs of the fitted module: (n, k), or (n, 1) differences for two classes."""
         check_is_fitted(self)
         torch_side = load_modules()

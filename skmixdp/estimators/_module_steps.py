@@ -54,7 +54,7 @@ def _guarded(update: Update, data: Any, within_region: bool) -> Update:
     return kind(update, data, within_region)
 
 
-def _mixes(update: Any) -> bool:
+def _mixes(update: object) -> bool:
     return isinstance(update, MixingDescent) or (hasattr(update, "inner") and _mixes(update.inner))
 
 

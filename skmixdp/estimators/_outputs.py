@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._rows import (
@@ -25,7 +26,7 @@ Array = NDArray[Any]
 
 
 @np.errstate(all="ignore")  # the user's settings could tell of tiny or huge rows
-def head_outputs(estimator: Any, X: Any) -> Array:
+def head_outputs(estimator: BaseEstimator, X: object) -> Array:
     """Outputs (n, k) of a fitted head, or (n,) of a flat one. Large data sets are processed in blocks."""
     table = special_table(X)
     if table is None:
@@ -55,7 +56,9 @@ def _checked(outputs: Array) -> Array:
     return outputs
 
 
-def lazy_result(estimator: Any, method: str, X: Any, n_columns: int | None, dtype: Any = np.float64) -> Any:
+def lazy_result(
+    estimator: BaseEstimator, method: str, X: Any, n_columns: int | None, dtype: Any = np.float64
+) -> Any:
     """The result of a method for Dask rows, as a lazy Dask array."""
     check_is_fitted(estimator)
     validate_data(estimator, X, reset=False, skip_check_array=True)
@@ -64,13 +67,13 @@ def lazy_result(estimator: Any, method: str, X: Any, n_columns: int | None, dtyp
     return TABLE_TYPES["dask.array.Array"].lazily(X, getattr(light, method), n_columns, dtype)
 
 
-def _dense_outputs(estimator: Any, X: Array) -> Array:
+def _dense_outputs(estimator: BaseEstimator, X: Array) -> Array:
     row_map: RowMap = estimator._row_map
     rows = row_map(X, np.float64)[:, : estimator.n_features_in_]
     return np.asarray(rows @ estimator.coef_.T + estimator.intercept_)
 
 
-def _sparse_outputs(estimator: Any, X: Any) -> Array:
+def _sparse_outputs(estimator: BaseEstimator, X: Any) -> Array:
     passed = X
     X, row_map = scaled_first(X, replace(estimator._row_map, intercept_value=None))
     factors = centered_sparse_rows(X, row_map).factors

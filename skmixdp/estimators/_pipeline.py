@@ -23,7 +23,7 @@ from ._fit import current_checkpoint
 _COLUMNS = "the number and the names of the columns before preprocessing"
 
 
-def private_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> "PrivatePipeline":
+def private_pipeline(*steps: object, memory: object = None, verbose: bool = False) -> "PrivatePipeline":
     """Make a pipeline of transformers and a private head, without any routing to set.
 
     Parameters
@@ -107,7 +107,7 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
 
     _saved: ClassVar[tuple[str, ...]] = ()
 
-    def fit(self, X: Any, y: Any = None, **params: Any) -> "PrivatePipeline":
+    def fit(self, X: object, y: object = None, **params: object) -> "PrivatePipeline":
         """Fit the transformers, and then the head.
 
         Parameters

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine import GaussianMechanism, Transaction, released
@@ -32,7 +33,7 @@ class PrivateSumsMixin:
     """Mixin that releases noisy sums of the scores of private rows under a linear head."""
 
     def _noisy_sums(
-        self: Any, X: Any, y: Any, budget: Budget, scores: Callable[[Array, Block], Array], groups: Any
+        self: Any, X: object, y: Any, budget: Budget, scores: Callable[[Array, Block], Array], groups: Any
     ) -> tuple[Array, int]:
         """Noisy sums (n_sums,) of scores of the rows, or of persons' mean scores, and the number of terms.
 
@@ -253,7 +254,7 @@ class PrivateErrorMixin(PrivateSumsMixin):
         return np.column_stack([coef, intercept / self._row_map.intercept_value])
 
 
-def budget_of(estimator: Any, noise_multiplier: Any, epsilon: Any, delta: Any) -> Budget:
+def budget_of(estimator: BaseEstimator, noise_multiplier: Any, epsilon: Any, delta: Any) -> Budget:
     """The budget of one release, from its epsilon and delta or from its noise multiplier."""
     if (noise_multiplier is None) == (epsilon is None):
         raise ValueError(

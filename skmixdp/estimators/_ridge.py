@@ -158,15 +158,15 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        X_pub: Any = None,
-        y_pub: Any = None,
+        X: object,
+        y: object = None,
+        X_pub: object = None,
+        y_pub: object = None,
         *,
-        sample_weight: Any = None,
-        groups: Any = None,
-        X_unlabeled: Any = None,
-        **unsupported: Any,
+        sample_weight: object = None,
+        groups: object = None,
+        X_unlabeled: object = None,
+        **unsupported: object,
     ) -> "MixedDPRidge":
         """Fit the model to private rows and, if there are any, public rows.
 
@@ -201,7 +201,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         self._warn_of_other_units(X_pub, y_pub)
         return self
 
-    def _warn_of_other_units(self, X_pub: Any, y_pub: Any) -> None:
+    def _warn_of_other_units(self, X_pub: object, y_pub: Any) -> None:
         """Warn if the trained head, which is released, fits public rows worse than a constant."""
         if self.privacy_.n_public == 0:
             return  # there are none, or the fit has left them out with a warning
@@ -313,7 +313,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
             warn_of_unknown_scale("is unknown")
         return share, steps
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: object) -> Any:
         """Predicted targets of each row.
 
         Parameters

@@ -102,13 +102,13 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        X_pub: Any = None,
-        y_pub: Any = None,
+        X: object,
+        y: object = None,
+        X_pub: object = None,
+        y_pub: object = None,
         *,
-        groups: Any = None,
-        **unsupported: Any,
+        groups: object = None,
+        **unsupported: object,
     ) -> "ZerothOrderDPClassifier":
         """Fit the model as :meth:`MixedDPLogisticRegression.fit` does; weights of rows are refused."""
         fit_one(self, FitData(X, y, X_pub, y_pub, groups=groups), unsupported)
@@ -212,10 +212,10 @@ class ZerothOrderDPModuleClassifier(ModuleClassifier):
     _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = ZEROTH_ORDER
     _objects, _remedy = _OBJECT, _REMEDY
 
-    def _source(self, private: Any, loss: Any, W: Any, exact: bool) -> PrivateRows:
+    def _source(self, private: object, loss: object, W: Any, exact: bool) -> PrivateRows:
         source: PrivateRows = load_modules().ModuleRows(private, loss, exact=exact)
         return source
 
-    def _public_view(self, public: Any, loss: Any, seed: int, W: Any, made_up: Any) -> PublicView:
+    def _public_view(self, public: object, loss: object, seed: int, W: Any, made_up: object) -> PublicView:
         view: PublicView = load_modules().ModuleData(public, loss, seed, made_up).view(W)
         return view

@@ -77,7 +77,7 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     on_error: Any = "raise"
     verbose: int = 0
 
-    def fit(self, X: Any = None, y: Any = None) -> "FrozenFeatures":
+    def fit(self, X: object = None, y: object = None) -> "FrozenFeatures":
         """Check the parameters and load the network; nothing is learned.
 
         Parameters
@@ -102,7 +102,7 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.report_ = dict(self._encoder().description)
         return self
 
-    def transform(self, X: Any) -> NDArray[np.float32]:
+    def transform(self, X: object) -> NDArray[np.float32]:
         """Return one row for each item.
 
         Parameters
@@ -146,7 +146,7 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         return rows
 
-    def extract(self, X: Any) -> Extraction:
+    def extract(self, X: object) -> Extraction:
         """Return the rows of the items that could be read, with their positions and a report.
 
         Parameters
@@ -168,7 +168,7 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             self._check()
             return self._put_through(self._encoder(), as_items(X, self._kind))
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Names of the features: the class's name in lower case, and a number.
 
         Parameters
@@ -193,7 +193,7 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _encoder(self, **changed: Any) -> Encoder:
+    def _encoder(self, **changed: object) -> Encoder:
         """The encoder of the parameters that choose the network; ``changed`` overrides some of them."""
         settings = {name: getattr(self, name) for name in self._choosing}
         return load_encoder(self._backend, self._extra, {**settings, **changed})

@@ -177,7 +177,7 @@ def _checked_texts(X: Sequence[Any]) -> Items:
     return Texts(X)
 
 
-def _is_image(element: Any) -> bool:
+def _is_image(element: object) -> bool:
     return hasattr(element, "convert") and hasattr(element, "mode")
 
 
@@ -216,7 +216,7 @@ def _upright(image: Any) -> Any:
     return image
 
 
-def _from_pixels(element: Any) -> Any:
+def _from_pixels(element: object) -> Any:
     from PIL import Image
 
     if not isinstance(element, np.ndarray):

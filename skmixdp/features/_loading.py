@@ -39,7 +39,7 @@ def load_encoder(backend: str, extra: str, settings: Mapping[str, Any]) -> Encod
         return _loaded[key]
 
 
-def _stamp(value: Any) -> tuple[int, int] | None:
+def _stamp(value: object) -> tuple[int, int] | None:
     if isinstance(value, (str, os.PathLike)):
         try:
             status = os.stat(value)  # noqa: PTH116

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 class Preparation(Protocol):
     """Turns items into a network's input. It is pickled to the loader's workers."""
 
-    def one(self, item: Any) -> Any:
+    def one(self, item: object) -> Any:
         """One item (an 8-bit PIL image, or a text), ready to be stacked."""
 
     def stack(self, prepared: Sequence[Any]) -> Any:

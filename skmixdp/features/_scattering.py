@@ -88,7 +88,9 @@ class ScatteringFeatures(FrozenFeatures):
     image_size: Any = 32
     n_channels: int = 1
 
-    def fit(self, X: Any = None, y: Any = None, X_pub: Any = None, y_pub: Any = None) -> "ScatteringFeatures":
+    def fit(
+        self, X: object = None, y: object = None, X_pub: object = None, y_pub: object = None
+    ) -> "ScatteringFeatures":
         """Check the parameters; with ``normalization="batch"``, compute statistics of public images.
 
         Parameters
@@ -128,7 +130,7 @@ class ScatteringFeatures(FrozenFeatures):
         return self
 
     @own_state()
-    def extract(self, X: Any) -> Any:
+    def extract(self, X: object) -> Any:
         result = super().extract(X)
         if self.normalization != "batch":
             return result
@@ -150,7 +152,7 @@ class ScatteringFeatures(FrozenFeatures):
     def _n_paths(self) -> int:
         return 1 + self.J * self.L + self.J * (self.J - 1) * self.L**2 // 2
 
-    def _encoder(self, **changed: Any) -> Encoder:
+    def _encoder(self, **changed: object) -> Encoder:
         groups = self.n_groups if self.normalization == "group" else None
         return super()._encoder(n_groups=groups, **changed)
 

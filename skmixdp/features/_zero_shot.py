@@ -86,7 +86,7 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
     beta: Any = "auto"
     few_shot: bool = True
 
-    def directions(self, classes: Any) -> Array:
+    def directions(self, classes: object) -> Array:
         """Return the unit encodings of the classes' names.
 
         Parameters
@@ -132,7 +132,7 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
             total = total + _unit_rows(np.asarray(encode(texts), dtype=np.float64), "encode_texts(...)")
         return _unit_rows(total, "the mean over templates")
 
-    def start(self, classes: Any, public: Any, widen: Callable[[Array], Array]) -> Array:
+    def start(self, classes: object, public: Any, widen: Callable[[Array], Array]) -> Array:
         """Return the head before the first private step; estimators call this.
 
         Parameters

@@ -78,27 +78,27 @@ _OFF_CENTER = 4.0
 
 @own_state()
 def private_inference(
-    X: Any,
-    y: Any,
+    X: object,
+    y: object,
     *,
     family: str = "logistic",
     epsilon: float = 1.0,
     delta: float = 1e-5,
-    classes: Any = None,
-    X_pub: Any = None,
-    y_pub: Any = None,
-    sample_weight: Any = None,
-    sample_weight_pub: Any = None,
+    classes: object = None,
+    X_pub: object = None,
+    y_pub: object = None,
+    sample_weight: object = None,
+    sample_weight_pub: object = None,
     max_sample_weight: Any = "auto",
-    groups: Any = None,
+    groups: object = None,
     cov: str = "model",
     confidence: float = 0.95,
-    encoder: Any = None,
+    encoder: object = None,
     scale: Mapping[Any, tuple[float, float]] | None = None,
     target_scale: tuple[float, float] | None = None,
     neighboring: Any = "add_or_remove_one",
-    ledger: Any = None,
-    random_state: Any = None,
+    ledger: object = None,
+    random_state: object = None,
 ) -> InferenceResult:
     """Estimate regression coefficients of PRIVATE rows, with standard errors and confidence intervals.
 
@@ -362,7 +362,7 @@ class Encoded:
     references: dict[str, str]
 
     @classmethod
-    def of(cls, encoder: Any) -> "Encoded":
+    def of(cls, encoder: object) -> "Encoded":
         if not hasattr(encoder, "columns_"):
             raise TypeError(
                 f"encoder={shown(encoder)} must be a fitted skmixdp.preprocessing.TableEncoder; fit it to "
@@ -382,7 +382,7 @@ class Encoded:
                 place += 1
         return cls(encoder, np.array(kept), np.array(center), np.array(scale), references)
 
-    def __call__(self, X: Any) -> pd.DataFrame:
+    def __call__(self, X: object) -> pd.DataFrame:
         """Encoded rows, without reference categories."""
         names = np.asarray(self.encoder.get_feature_names_out())[self.kept]
         return pd.DataFrame(self.encoder.transform(X)[:, self.kept], columns=names)
@@ -393,7 +393,7 @@ class Encoded:
         return Design(design.columns, center + scale * design.center, scale * design.spread)
 
 
-def _classes(declared: Any, y_pub: Array | None) -> Array:
+def _classes(declared: object, y_pub: Array | None) -> Array:
     """The classes, sorted; private labels do not tell them."""
     if declared is not None:
         found = check_classes(declared)
@@ -413,7 +413,9 @@ def _one_target(targets: Array, name: str) -> Array:
     return targets.reshape(-1)
 
 
-def _weights(private: Any, public: Any, largest: Any, n_rows: int, n_pub: int) -> tuple[Array | None, Array]:
+def _weights(
+    private: object, public: object, largest: object, n_rows: int, n_pub: int
+) -> tuple[Array | None, Array]:
     """Sample weights (n_rows,) of private rows or None, and those (n_pub,) of public rows."""
     check("max_sample_weight", largest, POSITIVE, "auto")
     if private is None:

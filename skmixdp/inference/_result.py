@@ -36,7 +36,7 @@ def _number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def named(term: Any) -> str:
+def named(term: object) -> str:
     """The name of a coefficient, after its class if it has one."""
     return ": ".join(term) if isinstance(term, tuple) else str(term)
 
@@ -245,7 +245,7 @@ class InferenceResult:
         terms = self.params.index.get_level_values(-1)
         return pd.Series(terms != INTERCEPT, self.params.index)
 
-    def _series(self, values: Any) -> pd.Series:
+    def _series(self, values: object) -> pd.Series:
         return pd.Series(np.asarray(values), self.params.index)
 
     def _heading(self) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.metrics import confusion_matrix
 
 from .._utils.validation import NON_NEGATIVE, check
@@ -65,7 +66,13 @@ class ConfusionDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, noise_multiplier: float | None = None, ax: Axes | None = None
+        cls,
+        estimator: BaseEstimator,
+        X: Any,
+        y: Any,
+        *,
+        noise_multiplier: float | None = None,
+        ax: Axes | None = None,
     ) -> ConfusionDisplay:
         """Plot the confusions of a fitted classifier on some rows.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, ClassVar, TypeVar
 
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -67,7 +68,7 @@ class EnsembleReport(Document):
         ]
 
 
-def ensemble_report(ensemble: Any, *, delta: float | None = None) -> EnsembleReport:
+def ensemble_report(ensemble: object, *, delta: float | None = None) -> EnsembleReport:
     """Report the guarantee of all private members of a fitted ensemble together.
 
     The members of a ``BaggingClassifier``, ``VotingClassifier``, ``OneVsRestClassifier``,
@@ -150,7 +151,7 @@ def ensemble_report(ensemble: Any, *, delta: float | None = None) -> EnsembleRep
     return checked(report, ensemble)
 
 
-def checked(report: _Report, estimator: Any) -> _Report:
+def checked(report: _Report, estimator: BaseEstimator) -> _Report:
     """Add the findings of :func:`~skmixdp.preprocessing.check_pipeline` for an estimator to its report."""
     parts = estimator if isinstance(estimator, (list, tuple)) else [estimator]
     findings = PipelineReport(tuple(finding for part in parts for finding in check_pipeline(part)))
@@ -220,7 +221,7 @@ def _members(value: Any, where: str, seen: set[int]) -> Iterator[tuple[str, Any]
         yield from inner
 
 
-def _is_fitted(estimator: Any) -> bool:
+def _is_fitted(estimator: BaseEstimator) -> bool:
     """Whether an estimator is fitted. Ensembles also hold the template of their members."""
     try:
         check_is_fitted(estimator)

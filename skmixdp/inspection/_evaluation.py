@@ -98,7 +98,7 @@ class EvaluationDisplay:
 
     @classmethod
     def from_evaluation(
-        cls, evaluation: Any, *, kind: str | None = None, ax: Axes | None = None
+        cls, evaluation: object, *, kind: str | None = None, ax: Axes | None = None
     ) -> EvaluationDisplay:
         """Plot an evaluation, which releases nothing more.
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import sklearn
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.validation import Kind, as_float, check, printable, shown
@@ -183,7 +184,7 @@ class ModelCard:
 
 
 def model_card(
-    estimator: Any,
+    estimator: BaseEstimator,
     *,
     title: str | None = None,
     description: str = "",
@@ -273,7 +274,7 @@ def model_card(
     )
 
 
-def _facts(estimator: Any) -> dict[str, str]:
+def _facts(estimator: BaseEstimator) -> dict[str, str]:
     facts = {"class": type(estimator).__name__}
     for name, words in (("algorithm", "algorithm"), ("best_params_", "chosen parameters")):
         if hasattr(estimator, name):
@@ -295,7 +296,7 @@ def _facts(estimator: Any) -> dict[str, str]:
     return facts
 
 
-def _left_out(row_map: Any, name: str) -> bool:
+def _left_out(row_map: object, name: str) -> bool:
     """Whether a row map leaves out a step. Its values may be arrays, which have no truth value."""
     value = getattr(row_map, name, None)
     return value is None or value is False
@@ -319,7 +320,7 @@ def _metrics(
     return tuple(metrics)
 
 
-def _number(parameter: str, name: str, value: Any) -> float:
+def _number(parameter: str, name: str, value: object) -> float:
     number = as_float(value)
     if number is None:
         raise ValueError(f"{parameter}[{name!r}]={shown(value)} must be a number.")

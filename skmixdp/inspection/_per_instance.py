@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from ..audit import per_instance_epsilon
 from ..audit._result import claim_of
@@ -77,7 +78,12 @@ class PerInstanceDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, delta: float | None = None, name: str | None = None, ax: Axes | None = None
+        cls,
+        estimator: BaseEstimator,
+        *,
+        delta: float | None = None,
+        name: str | None = None,
+        ax: Axes | None = None,
     ) -> PerInstanceDisplay:
         """Plot the rows of one fit.
 

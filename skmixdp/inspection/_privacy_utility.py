@@ -88,7 +88,7 @@ class PrivacyUtilityDisplay:
     @classmethod
     def from_results(
         cls,
-        table: Any,
+        table: object,
         *,
         epsilon: str = "epsilon",
         score: str = "accuracy",

@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 SPREADS = {"std": "mean ± standard deviation", "t95": "mean and its 95% interval"}
 
 
-def summarise(table: Any, columns: dict[str, str], spread: str) -> pd.DataFrame:
+def summarise(table: object, columns: dict[str, str], spread: str) -> pd.DataFrame:
     """Table of ``method, epsilon, mean, low, high, n_fits``; epsilon is NaN for a method without budget.
 
     ``columns`` are the names of the columns "method", "epsilon" and "score".
@@ -35,7 +35,7 @@ def summarise(table: Any, columns: dict[str, str], spread: str) -> pd.DataFrame:
     return found[["method", "epsilon", "mean"]].astype({"method": object}).assign(**ends)
 
 
-def _read(table: Any, columns: dict[str, str]) -> tuple[list[str], Floats, Floats]:
+def _read(table: object, columns: dict[str, str]) -> tuple[list[str], Floats, Floats]:
     """Methods, epsilons (NaN for methods without budget) and scores of a checked table."""
     frame = _as_frame(table)
     if len(frame) == 0:

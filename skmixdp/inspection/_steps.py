@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from ._style import axes, curve_style, plain_axes
 
@@ -52,17 +53,17 @@ class StepHistory:
     def __init__(self) -> None:
         self.steps: list[dict[str, Any]] = []
 
-    def setup(self, estimator: Any, context: Any) -> None:
+    def setup(self, estimator: BaseEstimator, context: object) -> None:
         """Forget the last fit."""
         self.steps = []
 
-    def teardown(self, estimator: Any, context: Any) -> None:
+    def teardown(self, estimator: BaseEstimator, context: object) -> None:
         """Nothing to do."""
 
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+    def on_fit_task_begin(self, estimator: BaseEstimator, context: object) -> None:
         """Nothing to do."""
 
-    def on_fit_task_end(self, estimator: Any, context: Any, *, metadata: Any) -> None:
+    def on_fit_task_end(self, estimator: BaseEstimator, context: object, *, metadata: Any) -> None:
         """Record a step."""
         if metadata is not None and "step" in metadata:
             self.steps.append(dict(metadata))
@@ -75,7 +76,7 @@ class _StepsDisplay:
     steps: Sequence[dict[str, Any]]
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None) -> Any:
+    def from_estimator(cls, estimator: BaseEstimator, *, ax: Axes | None = None) -> Any:
         """Plot the last fit of an estimator that has a :class:`StepHistory` among its callbacks.
 
         Parameters

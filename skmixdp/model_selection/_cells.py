@@ -167,7 +167,7 @@ class Evaluation:
         """The main metrics, by name: value, and low and high end of the interval."""
         raise NotImplementedError
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: object = None) -> Any:
         """Draw by :class:`~skmixdp.inspection.EvaluationDisplay`, on ``ax`` or a new figure."""
         return DISPLAYS["evaluation"].from_evaluation(self, ax=ax)
 

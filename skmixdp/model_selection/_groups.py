@@ -56,7 +56,7 @@ class GroupedEvaluation:
         """The first line of the text if a leak is known, which it names. Empty otherwise."""
         return self.privacy.no_guarantee
 
-    def __getitem__(self, group: Any) -> Any:
+    def __getitem__(self, group: object) -> Any:
         return self.groups[group]
 
     def __iter__(self) -> Iterator[Any]:
@@ -92,7 +92,7 @@ class GroupedEvaluation:
         columns = pd.MultiIndex.from_tuples(list(next(iter(rows.values()))))
         return pd.DataFrame([list(row.values()) for row in rows.values()], list(rows), columns)
 
-    def plot(self, metric: str | None = None, *, ax: Any = None) -> Any:
+    def plot(self, metric: str | None = None, *, ax: object = None) -> Any:
         """Draw a metric of all groups with its intervals.
 
         Parameters
@@ -137,7 +137,7 @@ class Parts:
     names: tuple[Any, ...] = ()
 
     @classmethod
-    def of(cls, X: Any, by: Any, values: Any) -> "Parts":
+    def of(cls, X: Any, by: Any, values: object) -> "Parts":
         """From the parameters ``by`` and ``by_values``; refuses what does not fit."""
         if by is None:
             if values is not None:
@@ -201,6 +201,6 @@ class Parts:
         return GroupedEvaluation(found, tuple(unknown), report)
 
 
-def _text_of(cell: Any) -> str | None:
+def _text_of(cell: object) -> str | None:
     """A group as text; bytes are text, since one of them makes bytes of all numbers in an array."""
     return text_of(cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell)

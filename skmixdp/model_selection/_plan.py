@@ -22,7 +22,7 @@ _TRIALS = 10
 class Candidates:
     """Parameter settings: a grid of lists, or distributions to draw from."""
 
-    def __init__(self, space: Any) -> None:
+    def __init__(self, space: object) -> None:
         parts = [space] if isinstance(space, Mapping) else space
         if not isinstance(parts, (list, tuple)) or not parts or not all(map(_is_part, parts)):
             raise TypeError(
@@ -160,7 +160,7 @@ def check_parameters(search: Any) -> None:
         )
 
 
-def check_head(head: Any, prefix: str, names: set[str], scoring: Any) -> None:
+def check_head(head: Any, prefix: str, names: set[str], scoring: object) -> None:
     """Check that the estimator leaves its budget to the search."""
     if head.ledger is not None:
         raise ValueError(
@@ -184,7 +184,7 @@ def check_head(head: Any, prefix: str, names: set[str], scoring: Any) -> None:
         )
 
 
-def _is_part(part: Any) -> bool:
+def _is_part(part: object) -> bool:
     return isinstance(part, Mapping) and all(
         hasattr(values, "rvs") or (isinstance(values, Iterable) and not isinstance(values, str))
         for values in part.values()

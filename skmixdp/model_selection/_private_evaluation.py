@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import logit
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine.transaction import Transaction
@@ -55,23 +55,23 @@ _LENGTH = Number("a positive finite number up to 1e100", low=0, high=1e100, clos
 
 
 def private_evaluation(
-    estimator: Any,
-    X: Any,
-    y: Any,
+    estimator: BaseEstimator,
+    X: object,
+    y: object,
     *,
     epsilon: float,
     delta: float = 1e-5,
-    groups: Any = None,
-    by: Any = None,
-    by_values: Any = None,
+    groups: object = None,
+    by: object = None,
+    by_values: object = None,
     layout: str = "auto",
     n_bins: int | str = "auto",
-    target_bounds: Any = None,
+    target_bounds: object = None,
     residual_bound: float | None = None,
     neighboring: Any = "add_or_remove_one",
     noise: Any = "float",
-    ledger: Any = None,
-    random_state: Any = None,
+    ledger: object = None,
+    random_state: object = None,
 ) -> Any:
     """Evaluate a fitted model on PRIVATE rows by one noisy histogram.
 
@@ -190,13 +190,13 @@ def private_evaluation(
 
 
 def _scores(
-    estimator: Any,
-    X: Any,
+    estimator: BaseEstimator,
+    X: object,
     y: Any,
     transaction: Transaction,
     layout: str,
     n_bins: int | str,
-    groups: Any,
+    groups: object,
     parts: Parts,
 ) -> Any:
     """The evaluation of a classifier."""
@@ -258,14 +258,14 @@ def _scores(
 
 
 def _residuals(
-    estimator: Any,
-    X: Any,
-    y: Any,
+    estimator: BaseEstimator,
+    X: object,
+    y: object,
     transaction: Transaction,
     n_bins: int | str,
-    bounds: Any,
-    bound: Any,
-    groups: Any,
+    bounds: object,
+    bound: object,
+    groups: object,
     parts: Parts,
 ) -> Any:
     """The evaluation of a regressor."""
@@ -329,7 +329,7 @@ def _passed(labels: str, units: Units) -> str:
 
 
 def _predicted(
-    estimator: Any, method: str, X: Any, groups: Any, transaction: Transaction
+    estimator: BaseEstimator, method: str, X: Any, groups: Any, transaction: Transaction
 ) -> tuple[Array, Units]:
     """What a model predicts for PRIVATE rows, as an array, and the units of the rows.
 
@@ -343,7 +343,7 @@ def _predicted(
     if not type(estimator).__module__.startswith("skmixdp."):
         X = with_float_columns(X)
 
-    def predict(rows: Any) -> Array:
+    def predict(rows: object) -> Array:
         return np.asarray(getattr(estimator, method)(rows), dtype=np.float64)
 
     failed, predicted = None, None
@@ -368,7 +368,7 @@ def _predicted(
     return predicted, persons or Units(None, len(predicted))
 
 
-def _in_memory(X: Any) -> Any:
+def _in_memory(X: object) -> Any:
     """Rows of which any can be taken: those of files and Dask arrays are read."""
     if not (isinstance(X, RowFiles) or is_dask(X)):
         return X
@@ -385,7 +385,7 @@ def _shape_of(y: Any) -> tuple[int, ...]:
         raise ValueError("y must hold one label per row, or as many labels in each row.") from None
 
 
-def _has_several_labels(model: Any) -> bool:
+def _has_several_labels(model: object) -> bool:
     """Whether a model, a part of it that predicts, or its last step has several labels per row."""
     while not getattr(model, "multilabel_", False):
         inner = getattr(model, "best_estimator_", getattr(model, "estimator_", None))
@@ -395,7 +395,7 @@ def _has_several_labels(model: Any) -> bool:
     return True
 
 
-def _indicators(y: Any, n_rows: int, k: int) -> Array:
+def _indicators(y: object, n_rows: int, k: int) -> Array:
     """Flags (n_rows, k) of the labels of each row, from a table of 0 and 1."""
     table = check_indicator(y, "y", n_rows, "X")
     if table.shape[1] != k:

@@ -172,13 +172,13 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        X_pub: Any = None,
-        y_pub: Any = None,
-        groups: Any = None,
-        X_unlabeled: Any = None,
-        **unsupported: Any,
+        X: object,
+        y: object = None,
+        X_pub: object = None,
+        y_pub: object = None,
+        groups: object = None,
+        X_unlabeled: object = None,
+        **unsupported: object,
     ) -> "PrivateSearchCV":
         """Run the search, and keep the best estimator.
 
@@ -304,7 +304,7 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
             return self
 
     @own_state()
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: object, y: object = None) -> float:
         """Score of the winner on any rows; on private ones it is a release that no budget accounts for.
 
         Parameters
@@ -379,7 +379,7 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
         caught = [warning for outcome in done if outcome is not None for warning in outcome[2]]
         return done, distinct([*together, *caught])
 
-    def _key(self, *rows: Any) -> str:
+    def _key(self, *rows: object) -> str:
         """Cache key: equal for equal parameters and rows."""
         if self.memory is None:
             return ""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 Indices = NDArray[np.intp]
 
 
-def public_params(X_pub: Any, y_pub: Any) -> dict[str, Any]:
+def public_params(X_pub: object, y_pub: object) -> dict[str, Any]:
     """Public rows as keyword arguments that cross-validation does not split.
 
     scikit-learn's model selection takes the training rows of a fold from every argument that is as long as
@@ -71,7 +71,7 @@ class PublicScorer:
     y: Array
     scoring: Any
 
-    def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:
+    def __call__(self, estimator: BaseEstimator, X: object = None, y: object = None) -> float:
         """Score of a fitted estimator on the public rows; ``X`` and ``y`` are not looked at."""
         return float(check_scoring(estimator, scoring=self.scoring)(estimator, self.X, self.y))
 
@@ -79,7 +79,7 @@ class PublicScorer:
         return f"public_score(<{len(self.y)} public rows>, scoring={self.scoring!r})"
 
 
-def public_score(X_pub: Any, y_pub: Any, *, scoring: Any = None) -> PublicScorer:
+def public_score(X_pub: object, y_pub: object, *, scoring: object = None) -> PublicScorer:
     """A scorer for scikit-learn's searches that scores on public rows and ignores private ones.
 
     Parameters
@@ -126,14 +126,14 @@ def public_score(X_pub: Any, y_pub: Any, *, scoring: Any = None) -> PublicScorer
 
 
 def public_cross_val_score(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    X_pub: Any,
-    y_pub: Any,
+    estimator: BaseEstimator,
+    X: object,
+    y: object,
+    X_pub: object,
+    y_pub: object,
     *,
-    cv: Any = 5,
-    scoring: Any = None,
+    cv: object = 5,
+    scoring: object = None,
     n_jobs: int | None = None,
 ) -> Array:
     """Scores of a cross-validation over public rows; no private row is ever scored.
@@ -181,7 +181,7 @@ def public_cross_val_score(
 
 
 def _fit_and_score(
-    estimator: Any, X: Any, y: Any, public: PublicScorer, train: Indices, test: Indices
+    estimator: BaseEstimator, X: Any, y: Any, public: PublicScorer, train: Indices, test: Indices
 ) -> float:
     rows, held_out = take(public.X, public.y, train), take(public.X, public.y, test)
     estimator.fit(X, y, **public_params(*rows))

@@ -43,7 +43,7 @@ class Progress:
         """Whether there is a plan, so that the search can be resumed."""
         return self._folder is not None and self._plan.exists()
 
-    def save(self, plan: Any) -> None:
+    def save(self, plan: object) -> None:
         """Keep a plan, now that it is charged."""
         if self._folder is not None:
             with written_whole(self._plan) as file:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 
 from .._utils.validation import is_empty
 from ._public import PublicScorer, hold_out, public_params, public_score, take
@@ -27,7 +27,7 @@ class SearchData:
     fitted: bool = False
     X_unlabeled: Any = None
 
-    def fit(self, estimator: Any) -> Any:
+    def fit(self, estimator: BaseEstimator) -> Any:
         """Fit an estimator on the rows, unless that is done."""
         return estimator if self.fitted else estimator.fit(self.X, self.y, **self.passed)
 
@@ -38,7 +38,7 @@ class SearchData:
         more = {"groups": self.groups, "X_unlabeled": self.X_unlabeled}
         return passed | {name: value for name, value in more.items() if value is not None}
 
-    def score(self, estimator: Any) -> float:
+    def score(self, estimator: BaseEstimator) -> float:
         """Score a fitted estimator."""
         if self.scorer is not None:
             return self.scorer(estimator)
@@ -60,13 +60,20 @@ class SearchData:
         return self.n_held_out + (0 if self.public is None else len(self.public[1]))
 
 
-def metric_of(scoring: Any) -> Any:
+def metric_of(scoring: object) -> Any:
     """The metric that ``scoring`` names; None is the estimator's own."""
     return None if isinstance(scoring, str) and scoring in ("public", "private") else scoring
 
 
 def rows_of(
-    search: Any, X: Any, y: Any, X_pub: Any, y_pub: Any, groups: Any, X_unlabeled: Any, head: Any
+    search: Any,
+    X: object,
+    y: object,
+    X_pub: object,
+    y_pub: object,
+    groups: object,
+    X_unlabeled: object,
+    head: object,
 ) -> tuple[SearchData, SearchData]:
     """The rows of the trials, and those of a last fit on all public rows."""
     public = None

@@ -301,7 +301,7 @@ class ScoreEvaluation(Evaluation):
         }
 
 
-def check_goal(goal: Any, value: Any) -> None:
+def check_goal(goal: object, value: object) -> None:
     """Refuse a goal of a threshold, or its value, that is unknown."""
     check("goal", goal, *GOALS)
     if goal == "f1":

@@ -136,10 +136,10 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
         self,
         X: Any,
         y: Any = None,
-        X_pub: Any = None,
-        y_pub: Any = None,
+        X_pub: object = None,
+        y_pub: object = None,
         groups: Any = None,
-        **unsupported: Any,
+        **unsupported: object,
     ) -> "PrivateThresholdClassifier":
         """Fit the classifier to one part of the rows, and choose the threshold by the other.
 
@@ -229,7 +229,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
             return self
 
     @own_state()
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: object) -> NDArray[Any]:
         """Predicted classes (n_samples,): ``classes_[1]`` from a probability of ``threshold_`` on."""
         check_is_fitted(self)
         positive = self.estimator_.predict_proba(X)[:, 1] >= self.threshold_
@@ -247,7 +247,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
         return tags
 
 
-def _check_budgets(estimator: Any) -> None:
+def _check_budgets(estimator: BaseEstimator) -> None:
     """Refuse an estimator with a budget that is not that of its last step, whose report does not count it."""
     path, head = "", estimator
     while "FrozenEstimator" not in kinds(head) and (
@@ -281,7 +281,7 @@ def _check_terms(owner: PrivateThresholdClassifier) -> None:
             )
 
 
-def _check_ledger(transaction: Transaction, estimator: Any, unit: str) -> None:
+def _check_ledger(transaction: Transaction, estimator: BaseEstimator, unit: str) -> None:
     """Refuse a histogram that the ledger would refuse after the fit, as far as the fit's event is known."""
     account = getattr(transaction.ledger, "account", None)
     if account is None:
@@ -298,7 +298,7 @@ def _check_ledger(transaction: Transaction, estimator: Any, unit: str) -> None:
         account = account.after(event, transaction.budget.neighboring, unit=unit)
 
 
-def _is_same(entry: Any, other: Any) -> bool:
+def _is_same(entry: object, other: object) -> bool:
     """Whether two data sets of ledgers are one, which may have been opened twice."""
     if entry is None or entry is other:
         return entry is other
@@ -306,7 +306,7 @@ def _is_same(entry: Any, other: Any) -> bool:
     return path is not None and repr(entry) == repr(other)
 
 
-def _split_persons(X: Any, y: Any, persons: Units, split: dict[str, Any]) -> tuple[Any, Any]:
+def _split_persons(X: object, y: object, persons: Units, split: dict[str, Any]) -> tuple[Any, Any]:
     """Rows, labels and ids of the persons to fit to, and those of the persons held out.
 
     Persons are drawn by their numbers, so that no size of one moves another.
@@ -319,7 +319,7 @@ def _split_persons(X: Any, y: Any, persons: Units, split: dict[str, Any]) -> tup
     return parts[0], parts[1]
 
 
-def _report_of(fitted: Any) -> Any:
+def _report_of(fitted: object) -> Any:
     """The report of a fitted classifier, or of the last step of a Pipeline; None if it has none."""
     while hasattr(fitted, "steps"):
         fitted = fitted.steps[-1][1]
@@ -355,7 +355,7 @@ def _weaker(own: PrivacyReport, fit: Any, prefit: bool) -> Any:
     )
 
 
-def _check_two_classes(y: Any, n_rows: int) -> None:
+def _check_two_classes(y: object, n_rows: int) -> None:
     """Refuse PRIVATE labels that are not those of at most two classes."""
     labels = check_labels(y, "y", n_rows, "X")
     if len(np.unique(labels)) > 2:
@@ -370,7 +370,7 @@ def _check_number(classes: Any) -> None:
         )
 
 
-def _check_known_labels(estimator: Any, y: Any, y_pub: Any) -> None:
+def _check_known_labels(estimator: BaseEstimator, y: Any, y_pub: Any) -> None:
     """Refuse PRIVATE labels that are none of the declared or public classes, in either part."""
     given = [*estimator.get_params().items(), ("y_pub", y_pub)]
     known = {name.split("__")[-1]: value for name, value in given if not is_empty(value)}
@@ -385,7 +385,7 @@ def _check_known_labels(estimator: Any, y: Any, y_pub: Any) -> None:
     encode_labels(np.ravel(y), classes, "y", private=True, source=source)
 
 
-def _check_rows(estimator: Any, X: Any) -> None:
+def _check_rows(estimator: BaseEstimator, X: object) -> None:
     """Refuse PRIVATE rows that the fitted estimator could not predict for, in either part.
 
     What a Pipeline takes depends on its steps: finite numbers, if none of them encodes or imputes.

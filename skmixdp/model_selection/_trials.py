@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 import joblib
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from .._engine.transaction import Transaction
 from .._utils.progress import no_bars
@@ -48,7 +48,14 @@ class Allowance:
     rehearsal: bool = field(default=False, kw_only=True)
 
     def charge(
-        self, event: Any, *, neighboring: Any, private: bool, leaks: tuple[str, ...], unit: str, **unused: Any
+        self,
+        event: object,
+        *,
+        neighboring: object,
+        private: bool,
+        leaks: tuple[str, ...],
+        unit: str,
+        **unused: object,
     ) -> None:
         """Refuse a fit that costs more, or that is not full batches of Gaussian noise as in the search."""
         if type(event) is not GaussianEvent or event.sampling_rate != 1:
@@ -82,7 +89,7 @@ class Allowance:
             raise Rehearsed(*leaks)
 
 
-def head_of(estimator: Any) -> tuple[str, Any]:
+def head_of(estimator: BaseEstimator) -> tuple[str, Any]:
     """The private estimator, itself or the last step of a Pipeline, and the prefix of its parameters."""
     prefix, head = "", estimator
     while hasattr(head, "steps"):
@@ -102,7 +109,7 @@ def head_of(estimator: Any) -> tuple[str, Any]:
     return prefix, head
 
 
-def prepare(estimator: Any, candidate: dict[str, Any], settings: dict[str, Any]) -> Any:
+def prepare(estimator: BaseEstimator, candidate: dict[str, Any], settings: dict[str, Any]) -> Any:
     """A clone of the estimator with the parameters of a candidate and the settings of its head."""
     trial = clone(estimator).set_params(**{name: clone(v, safe=False) for name, v in candidate.items()})
     prefix, head = head_of(trial)
@@ -114,14 +121,14 @@ def prepare(estimator: Any, candidate: dict[str, Any], settings: dict[str, Any])
     return trial.set_params(**{prefix + name: value for name, value in settings.items()})
 
 
-def verbosity_of(estimator: Any) -> dict[str, Any]:
+def verbosity_of(estimator: BaseEstimator) -> dict[str, Any]:
     """The parameters ``verbose`` of an estimator and of its parts."""
     return {
         name: value for name, value in estimator.get_params().items() if name.split("__")[-1] == "verbose"
     }
 
 
-def silenced(estimator: Any) -> Any:
+def silenced(estimator: BaseEstimator) -> Any:
     """The estimator without prints, progress bars and callbacks, which would show the number of trials."""
     for part in (estimator, *estimator.get_params().values()):
         if hasattr(part, "_skl_callbacks"):
@@ -130,7 +137,7 @@ def silenced(estimator: Any) -> Any:
     return estimator.set_params(**{name: type(value)(0) for name, value in shown.items() if value})
 
 
-def rehearse(estimator: Any, rows: SearchData) -> tuple[str, ...]:
+def rehearse(estimator: BaseEstimator, rows: SearchData) -> tuple[str, ...]:
     """Run a fit up to its first release; return its known leaks."""
     try:
         rows.fit(estimator)
@@ -143,7 +150,7 @@ def rehearse(estimator: Any, rows: SearchData) -> tuple[str, ...]:
 Outcome = tuple[float | None, Any, list[Warning]]
 
 
-def run_trial(token: str, number: int, estimator: Any, rows: SearchData, scored: bool) -> Outcome:
+def run_trial(token: str, number: int, estimator: BaseEstimator, rows: SearchData, scored: bool) -> Outcome:
     """Fit and score one candidate; ``token`` and ``number`` tell trials apart in a cache."""
     with no_bars(), recorded() as caught:
         rows.fit(estimator)
@@ -153,7 +160,7 @@ def run_trial(token: str, number: int, estimator: Any, rows: SearchData, scored:
     return score, estimator, distinct(caught)
 
 
-def run_secret_trial(run: Callable[..., Outcome], *trial: Any) -> Outcome | None:
+def run_secret_trial(run: Callable[..., Outcome], *trial: object) -> Outcome | None:
     """A trial whose failure stays secret: its outcome is then None."""
     try:
         return run(*trial)
@@ -232,7 +239,7 @@ def prepared(
     return trial
 
 
-def _check_memory(memory: Any, trial: Any) -> None:
+def _check_memory(memory: object, trial: Any) -> None:
     """Refuse callbacks in a search that can be resumed: they would see trials twice."""
     if memory is None or getattr(memory, "location", memory) is None:
         return

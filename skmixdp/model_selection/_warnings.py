@@ -16,7 +16,7 @@ from ..privacy import NotPrivateWarning
 _caught: ContextVar[list[Warning] | None] = ContextVar("_caught", default=None)
 
 
-def _catch(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
+def _catch(message: Warning | str, category: type[Warning], *args: object, **kwargs: Any) -> None:
     """Replaces :func:`warnings.showwarning` during a search."""
     if (caught := _caught.get()) is not None:
         caught.append(message if isinstance(message, Warning) else category(message))

@@ -21,7 +21,7 @@ def delegated(name: str, fitted: str, returned: str) -> Any:
     """A method that calls the estimator in the attribute ``fitted``, and exists if that has it."""
 
     @own_state()
-    def method(self: Any, X: Any) -> Any:
+    def method(self: Any, X: object) -> Any:
         check_is_fitted(self)
         return getattr(getattr(self, fitted), name)(X)
 
@@ -97,7 +97,7 @@ class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         parameters = super().get_params(deep)
         return {name: value for name, value in parameters.items() if name.split("__")[-1] != "random_state"}
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "WithPublicRows":
+    def fit(self, X: object, y: object = None, sample_weight: object = None) -> "WithPublicRows":
         """Fit the estimator to private rows and to the public rows of this object.
 
         Parameters
@@ -139,7 +139,7 @@ class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), "score"))  # type: ignore[untyped-decorator]
     @own_state()
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: object, y: object, sample_weight: object = None) -> float:
         """Score of the fitted estimator on rows and their labels or targets."""
         check_is_fitted(self)
         return float(self.estimator_.score(X, y, sample_weight=sample_weight))
@@ -156,7 +156,7 @@ class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def check_routing(estimator: Any, name: str = "X_pub") -> None:
+def check_routing(estimator: BaseEstimator, name: str = "X_pub") -> None:
     """Refuse public rows or groups for a Pipeline without metadata routing, which does not pass them on."""
     if getattr(estimator, "_sets_routing", False):
         return

@@ -122,7 +122,7 @@ class TableColumn:
                 block = np.hstack([block, np.where(missing[:, None], 0.0, waves)])
         return np.hstack([block, missing[:, None]]) if self.indicator else block
 
-    def read(self, cells: Any) -> tuple[Any, Any]:
+    def read(self, cells: object) -> tuple[Any, Any]:
         """Texts or numbers of the cells (n,), or entries of lists (n, length), and which are missing."""
         if self.kind in ("category", "text"):
             texts = [text_of(cell) for cell in listed(cells)]
@@ -282,7 +282,7 @@ def amount_of(cell: Any) -> float:
     return (-value if in_brackets else value) / (100 if digits != text else 1)
 
 
-def days_of(cell: Any, form: str = "") -> float:
+def days_of(cell: object, form: str = "") -> float:
     """Days since 1970, in UTC, of a date, a moment or a text, ISO 8601 or of this format; NaN for others."""
     moment = _moment_of(cell, form)
     if moment is None:
@@ -314,7 +314,7 @@ def _moment_of(cell: Any, form: str = "") -> datetime | None:
         return None
 
 
-def text_of(cell: Any) -> str | None:
+def text_of(cell: object) -> str | None:
     """A cell as text, spelt alike whatever the type of its column; None if it is missing."""
     if is_missing(cell):
         return None
@@ -334,7 +334,7 @@ def text_of(cell: Any) -> str | None:
         return None
 
 
-def _list_of(cell: Any, length: int) -> Any:
+def _list_of(cell: object, length: int) -> Any:
     """The numbers of a list of this length, NaN for those that are missing; NaN for another cell."""
     try:
         if isinstance(cell, (list, tuple, np.ndarray)) and len(cell) == length:
@@ -347,7 +347,7 @@ def _list_of(cell: Any, length: int) -> Any:
     return math.nan
 
 
-def is_missing(cell: Any) -> bool:
+def is_missing(cell: object) -> bool:
     """Whether a cell is empty; True also for objects that cannot be looked at."""
     if type(cell) is float:
         return cell != cell
@@ -359,7 +359,7 @@ def is_missing(cell: Any) -> bool:
         return True
 
 
-def _real(cell: Any) -> Any:
+def _real(cell: object) -> Any:
     """The real part of a complex number, or None if it has an imaginary one; other cells as they are.
 
     Durations become Python's, moments of NumPy become pandas', ends of intervals real, and arrays and tuples

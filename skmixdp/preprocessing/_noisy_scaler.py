@@ -140,7 +140,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
     ledger: Any = None
     random_state: Any = None
 
-    def fit(self, X: Any, y: Any = None, groups: Any = None) -> "NoisyScaler":
+    def fit(self, X: object, y: object = None, groups: object = None) -> "NoisyScaler":
         """Release noisy means and variances of the clipped columns.
 
         Parameters
@@ -267,7 +267,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
         self.scale_ = np.where(found.spread > 0, found.spread, 1.0) if self.with_std else None
 
     @own_state()
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: object) -> Array:
         """Rows (n_samples, n_features), standardised; arrays of float32 stay so.
 
         Numbers too large for their type become its largest, so that rows that ``fit`` took stay finite.
@@ -278,7 +278,7 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
         return finite((X - shift) / scale)
 
     @own_state()
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: object) -> Array:
         """Undo :meth:`transform` on rows (n_samples, n_features)."""
         check_is_fitted(self)
         X = rows_to_transform(self, X)

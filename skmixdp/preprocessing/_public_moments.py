@@ -64,7 +64,9 @@ class PublicCenterer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
 
     @own_state()
-    def fit(self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None) -> "PublicCenterer":
+    def fit(
+        self, X: object, y: object = None, X_pub: object = None, y_pub: object = None
+    ) -> "PublicCenterer":
         """Take the mean of the public rows.
 
         Parameters
@@ -94,14 +96,14 @@ class PublicCenterer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         return self
 
     @own_state()
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: object) -> Array:
         """Rows (n_samples, n_features) less the public mean; float32 stays float32."""
         check_is_fitted(self)
         X = rows_to_transform(self, X)
         return finite(X - self.mean_.astype(X.dtype))
 
     @own_state()
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: object) -> Array:
         """Add the public mean to rows (n_samples, n_features)."""
         check_is_fitted(self)
         X = rows_to_transform(self, X)
@@ -177,7 +179,9 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     n_components: int | None = None
 
     @own_state()
-    def fit(self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None) -> "PublicWhitener":
+    def fit(
+        self, X: object, y: object = None, X_pub: object = None, y_pub: object = None
+    ) -> "PublicWhitener":
         """Take mean and shrunk covariance of the public rows.
 
         Parameters
@@ -240,14 +244,14 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return shrunk_covariance(centred.T @ centred / len(centred), shrinkage), shrinkage
 
     @own_state()
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: object) -> Array:
         """Whitened rows (n_samples, n_components); float32 stays float32."""
         check_is_fitted(self)
         X = rows_to_transform(self, X)
         return finite((X - self.mean_.astype(X.dtype)) @ self.components_.T.astype(X.dtype))
 
     @own_state()
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: object) -> Array:
         """Rows (n_samples, n_features) that :meth:`transform` maps to the given (n_samples, n_components).
 
         With fewer components than columns, those that lie in the kept directions.
@@ -267,7 +271,7 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return tags
 
 
-def _public_table(X: Any, X_pub: Any, minimum: int) -> Array:
+def _public_table(X: object, X_pub: object, minimum: int) -> Array:
     """Public rows as one dense, finite table (n_pub, n_features), float32 or float64."""
     if any(sp.issparse(source) for source in sources_of(X_pub)):
         raise TypeError(

@@ -79,7 +79,7 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         """The fitted transformer, or the one to be fitted."""
         return getattr(self, "transformer_", self.transformer)
 
-    def fit(self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None) -> "PublicOnly":
+    def fit(self, X: object, y: object = None, X_pub: object = None, y_pub: object = None) -> "PublicOnly":
         """Fit a clone of ``transformer`` on the public rows.
 
         Parameters
@@ -126,16 +126,16 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
             self.transformer_ = transformer
             return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: object) -> Any:
         """Rows (n_samples, n_features), transformed by the fitted transformer."""
         return self._mapped(X, "transform")
 
     @_inner_has("inverse_transform")
-    def inverse_transform(self, X: Any) -> Any:
+    def inverse_transform(self, X: object) -> Any:
         """Undo :meth:`transform`, where the wrapped transformer can."""
         return self._mapped(X, "inverse_transform")
 
-    def _mapped(self, X: Any, method: str) -> Any:
+    def _mapped(self, X: object, method: str) -> Any:
         """The result of a method of the fitted transformer, whose errors and warnings may quote rows."""
         check_is_fitted(self)
         try:
@@ -154,7 +154,7 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         raise refusal
 
     @_inner_has("get_feature_names_out")
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
+    def get_feature_names_out(self, input_features: object = None) -> Any:
         """Names of the transformed columns, where the wrapped transformer has them.
 
         Parameters

@@ -82,7 +82,7 @@ class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseE
     inverse_func: Callable[[Array], Array] | None = None
 
     def fit(
-        self, X: Any, y: Any, X_pub: Any = None, y_pub: Any = None, sample_weight: Any = None
+        self, X: object, y: Any, X_pub: object = None, y_pub: object = None, sample_weight: object = None
     ) -> "PublicTransformedTargetRegressor":
         """Fit the transformer to public targets, and the regressor to transformed ones.
 
@@ -144,7 +144,7 @@ class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseE
             return self
 
     @own_state()
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: object) -> Array:
         """Predicted targets of each row, in the units of ``y``.
 
         Parameters
@@ -206,7 +206,7 @@ class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseE
         )
 
 
-def _table(y: Any, name: str) -> Array:
+def _table(y: object, name: str) -> Array:
     """Targets as floats (n, k)."""
     try:
         table = np.asarray(y, dtype=np.float64)

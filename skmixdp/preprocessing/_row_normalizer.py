@@ -49,7 +49,7 @@ class RowNormalizer(Normalizer):  # type: ignore[misc]
            [0. , 0. ]])
     """
 
-    def fit(self, X: Any, y: Any = None) -> "RowNormalizer":
+    def fit(self, X: object, y: object = None) -> "RowNormalizer":
         """Record the number and the names of the columns; nothing else is learned.
 
         Parameters
@@ -67,7 +67,7 @@ class RowNormalizer(Normalizer):  # type: ignore[misc]
         self._without_quotes(super().fit, X)
         return self
 
-    def transform(self, X: Any, copy: bool | None = None) -> Any:
+    def transform(self, X: object, copy: bool | None = None) -> Any:
         """Rows (n_samples, n_features), each of unit length; ``copy`` overrides the parameter."""
         return self._without_quotes(super().transform, X, copy=copy)
 

@@ -136,7 +136,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_hashed: int = 32
 
     def fit(
-        self, X: Any, y: Any = None, X_pub: Any = None, y_pub: Any = None, X_unlabeled: Any = None
+        self,
+        X: object,
+        y: object = None,
+        X_pub: object = None,
+        y_pub: object = None,
+        X_unlabeled: object = None,
     ) -> "TableEncoder":
         """Learn kinds, categories, means and indicators from public rows.
 
@@ -205,7 +210,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     @own_state()
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: object) -> NDArray[np.float64]:
         """Encode rows.
 
         Parameters
@@ -227,7 +232,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         cells = _cells(X, list(self.columns_), "X", "the table of fit")
         return np.hstack([column.encode(cells[name]) for name, column in self.columns_.items()])
 
-    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """Names of the encoded columns.
 
         Parameters
@@ -450,7 +455,7 @@ def _table(X: Any, what: str) -> tuple[Any, list[str]]:
     return X, names
 
 
-def _cells(X: Any, names: Sequence[str], what: str, reference: str) -> dict[str, Any]:
+def _cells(X: object, names: Sequence[str], what: str, reference: str) -> dict[str, Any]:
     """The column of each name."""
     X, own = _table(X, what)
     missing = [name for name in names if name not in own]

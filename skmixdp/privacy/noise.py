@@ -85,7 +85,7 @@ class NoiseSource:
         return f"{type(self).__name__}(kind={self.kind!r})"
 
     # copy and deepcopy go through this method too.
-    def __reduce_ex__(self, protocol: Any) -> Never:
+    def __reduce_ex__(self, protocol: object) -> Never:
         raise TypeError(
             "a source of noise cannot be copied or pickled, since two copies would add the same noise; make "
             "a new NoiseSource for each fit."
@@ -163,7 +163,7 @@ def seed_of(random_state: Any) -> int | None:
     return None if random_state is None else int(random_state)
 
 
-def check_noise(noise: Noise, random_state: Any) -> None:
+def check_noise(noise: Noise, random_state: object) -> None:
     """Refuse an invalid ``random_state``, and any seed for discrete noise."""
     if noise == "discrete" and random_state is not None:
         raise ValueError(
@@ -173,7 +173,7 @@ def check_noise(noise: Noise, random_state: Any) -> None:
     check("random_state", random_state, SEED)
 
 
-def noise_source(noise: Noise, random_state: Any) -> NoiseSource:
+def noise_source(noise: Noise, random_state: object) -> NoiseSource:
     """A fresh source of noise."""
     return DiscreteNoise() if noise == "discrete" else NoiseSource(seed_of(random_state))
 
@@ -197,7 +197,7 @@ def noise_caveats(noise: NoiseSource, epsilon: float, delta: float, n_private: i
 
 
 def warn_of_seed(
-    *random_states: Any, name: str = "random_state", set_by: str | None = None, stacklevel: int = 3
+    *random_states: object, name: str = "random_state", set_by: str | None = None, stacklevel: int = 3
 ) -> None:
     """Warn, before anything is drawn, of seeds that the user, or the ensemble ``set_by``, has set."""
     if all(random_state is None for random_state in random_states):

@@ -5,6 +5,7 @@ from importlib.metadata import PackageNotFoundError, metadata
 from types import SimpleNamespace
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 
 from .._utils.templates import html
@@ -84,7 +85,7 @@ class CaptionMixin:
         )
 
 
-def _caption(estimator: Any) -> str:
+def _caption(estimator: BaseEstimator) -> str:
     """The budget of an unfitted estimator, whose surroundings may leak, or the guarantee of a fitted one."""
     report = getattr(estimator, "privacy_", None)
     if report is None:
@@ -95,7 +96,7 @@ def _caption(estimator: Any) -> str:
     return f"({report.epsilon:.6g}, {report.delta:.6g})-differentially private"
 
 
-def guarantee_box(estimator: Any) -> str:
+def guarantee_box(estimator: BaseEstimator) -> str:
     """HTML with the report of a fitted estimator, or with the budget of the next fit."""
     report = getattr(estimator, "privacy_", None)
     body = _promise(estimator) if report is None else report._repr_html_()
@@ -107,7 +108,7 @@ def guarantee_box(estimator: Any) -> str:
     return html(_BOX, body=body, base=documentation(), pages=_PAGES)
 
 
-def _promise(estimator: Any) -> str:
+def _promise(estimator: BaseEstimator) -> str:
     """What a fit of an unfitted estimator will guarantee."""
     params = estimator.get_params(deep=False)
     epsilon, relation = params["epsilon"], params.get("neighboring")

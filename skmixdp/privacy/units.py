@@ -27,7 +27,7 @@ class Units(NamedTuple):
         return "private rows" if self.codes is None else "persons"
 
 
-def units_of(groups: Any, n_rows: int, noise: Any, members: NDArray[np.bool_] | None = None) -> Units:
+def units_of(groups: object, n_rows: int, noise: object, members: NDArray[np.bool_] | None = None) -> Units:
     """The units of a guarantee, from ids of persons; rows if there are no ids. ``members`` selects rows.
 
     Persons are numbered in the order of their ids, whatever the order of rows.
@@ -75,7 +75,7 @@ def units_of(groups: Any, n_rows: int, noise: Any, members: NDArray[np.bool_] | 
     return Units(codes, len(found), unit_of(groups))
 
 
-def unit_of(groups: Any) -> str:
+def unit_of(groups: object) -> str:
     """The name of the unit: that of the column of ids, if it has one; "row" without ids."""
     if groups is None:
         return "row"

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from ..._rows import Columns, RowMap, TargetMap, Whitening
 from ..._utils.validation import (
@@ -91,7 +92,7 @@ _REPORTS: dict[type, dict[str, tuple[Allowed, ...]]] = {
 }
 
 
-def check_loaded(estimator: Any) -> None:
+def check_loaded(estimator: BaseEstimator) -> None:
     """Check types and shapes of the parameters and fitted attributes that were read from a file.
 
     Transformers of scikit-learn are not checked: a forged one makes predictions fail or wrong, but runs no
@@ -152,7 +153,7 @@ _COLUMN: dict[str, tuple[Allowed, ...]] = {
 _OF_FEATURES = ("n_features_in_", "feature_names_in_")
 
 
-def _check_features(estimator: Any) -> None:
+def _check_features(estimator: BaseEstimator) -> None:
     d = estimator.n_features_in_
     check("n_features_in_", d, COUNT)
     names = getattr(estimator, "feature_names_in_", None)
@@ -160,7 +161,7 @@ def _check_features(estimator: Any) -> None:
         raise ValueError("feature_names_in_ does not name the features")
 
 
-def _check_head(estimator: Any, classes: Array | None) -> None:
+def _check_head(estimator: BaseEstimator, classes: Array | None) -> None:
     d = estimator.n_features_in_
     shape: tuple[int, ...]
     if classes is None:
@@ -198,7 +199,7 @@ def _check_row_map(row_map: Any, d: int) -> None:
         _check_numbers("whitening.directions", row_map.whitening.directions, (len(factors), d))
 
 
-def _check_numbers(name: str, array: Any, shape: tuple[int, ...]) -> None:
+def _check_numbers(name: str, array: object, shape: tuple[int, ...]) -> None:
     array = np.asarray(array)
     if array.dtype.kind != "f" or array.shape != shape or not np.all(np.isfinite(array)):
         raise ValueError(
@@ -206,7 +207,7 @@ def _check_numbers(name: str, array: Any, shape: tuple[int, ...]) -> None:
         )
 
 
-def _check_classes(classes: Any, in_any_order: bool) -> None:
+def _check_classes(classes: object, in_any_order: bool) -> None:
     if not isinstance(classes, np.ndarray) or classes.ndim != 1 or len(classes) < 2:
         raise ValueError("classes_ is not a flat array of two or more labels")
     if len(np.unique(classes)) < len(classes):
@@ -227,10 +228,10 @@ def _is_entry(pair: Any) -> bool:
     return len(pair) == 2 and isinstance(pair[0], str) and _FINITE.admits(pair[1])
 
 
-def _all(values: Any, kind: type, holds: Callable[[Any], bool]) -> bool:
+def _all(values: object, kind: type, holds: Callable[[Any], bool]) -> bool:
     return isinstance(values, kind) and all(map(holds, values))  # type: ignore[call-overload]
 
 
-def _check_kind(name: str, value: Any, kind: type) -> None:
+def _check_kind(name: str, value: object, kind: type) -> None:
     if type(value) is not kind:
         raise ValueError(f"{name} is not a {kind.__name__}")

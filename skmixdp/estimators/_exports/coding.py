@@ -86,7 +86,7 @@ class NotEncodableError(TypeError):
     """A value that no file can hold; the message says where it is and what it is."""
 
 
-def class_named(name: Any, classes: Mapping[str, str] = CLASSES) -> type:
+def class_named(name: object, classes: Mapping[str, str] = CLASSES) -> type:
     """The class with this name, if ``classes`` has it."""
     if not isinstance(name, str) or name not in classes:
         raise ValueError(f"the class {name!r} is unknown")
@@ -94,13 +94,13 @@ def class_named(name: Any, classes: Mapping[str, str] = CLASSES) -> type:
     return kind
 
 
-def is_known(value: Any, classes: Mapping[str, str]) -> bool:
+def is_known(value: object, classes: Mapping[str, str]) -> bool:
     """Whether an object is of one of the ``classes`` itself, and of no class that derives from it."""
     name = type(value).__name__
     return name in classes and class_named(name, classes) is type(value)
 
 
-def restored(name: Any, parameters: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:
+def restored(name: object, parameters: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:
     """An estimator of :data:`FITTED` with checked parameters and attributes."""
     kind = class_named(name, FITTED)
     with _errors_of(kind):
@@ -120,7 +120,7 @@ class Encoder:
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
 
-    def encode(self, value: Any, where: str) -> Any:
+    def encode(self, value: object, where: str) -> Any:
         """A value as JSON; ``where`` names its attribute in messages, and its array."""
         if isinstance(value, np.ndarray):
             return self._array(value, where)
@@ -240,7 +240,7 @@ class Decoder:
             frozenset({"type", "is_dtype"}): _type,
         }
 
-    def decode(self, value: Any) -> Any:
+    def decode(self, value: object) -> Any:
         """The value that was encoded."""
         if isinstance(value, list):
             return self._list(value)
@@ -251,13 +251,13 @@ class Decoder:
             raise ValueError(f"an entry has the keys {sorted(value)}")
         return decode(value)
 
-    def named(self, values: Any) -> dict[str, Any]:
+    def named(self, values: object) -> dict[str, Any]:
         """Decoded values by name."""
         if not isinstance(values, dict):
             raise ValueError("names and values are missing")
         return {name: self.decode(value) for name, value in values.items()}
 
-    def _list(self, values: Any) -> list[Any]:
+    def _list(self, values: object) -> list[Any]:
         if not isinstance(values, list):
             raise ValueError("a list is missing")
         return [self.decode(value) for value in values]
@@ -319,7 +319,7 @@ def _errors_of(kind: type) -> Iterator[None]:
         raise ValueError(f"a {kind.__name__} in it is not valid: {error}") from error
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a text")
     return value

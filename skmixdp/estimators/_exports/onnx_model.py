@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from ..._utils.validation import check
 from .onnx_graph import Graph
@@ -18,7 +19,7 @@ _OPSET = 18
 _IR_VERSION = 8
 
 
-def to_onnx(estimator: Any, dtype: str) -> Any:
+def to_onnx(estimator: BaseEstimator, dtype: str) -> Any:
     """The ONNX model of a fitted estimator; see :meth:`LinearHead.to_onnx`."""
     check("dtype", dtype, "float32", "float64")
     onnx = _load()
@@ -52,7 +53,7 @@ def to_onnx(estimator: Any, dtype: str) -> Any:
     return model
 
 
-def _reports(estimator: Any) -> dict[str, str]:
+def _reports(estimator: BaseEstimator) -> dict[str, str]:
     """The privacy reports of an estimator, or of all steps of a pipeline that have one, as JSON."""
     steps = getattr(estimator, "steps", [("", estimator)])
     reports = {name: step.privacy_.to_json(indent=None) for name, step in steps if hasattr(step, "privacy_")}

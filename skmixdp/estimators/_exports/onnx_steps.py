@@ -40,7 +40,7 @@ def rows_of_steps(graph: Graph, steps: Sequence[tuple[str, Any]]) -> str:
     return _matrix(graph, rows)
 
 
-def _applied(graph: Graph, step: Any, rows: _Rows, path: str) -> _Rows:
+def _applied(graph: Graph, step: object, rows: _Rows, path: str) -> _Rows:
     """Rows after a step; ``path`` names it in messages."""
     if step == "passthrough" or step is None:
         return rows
@@ -64,7 +64,7 @@ _USUAL: dict[str, dict[str, Any]] = {
 }
 
 
-def _odd(step: Any) -> str:
+def _odd(step: object) -> str:
     """Which parameter of a step has no form in ONNX, in words; empty if none."""
     for name, usual in _USUAL.get(type(step).__name__, {}).items():
         if (value := getattr(step, name)) != usual:
@@ -79,7 +79,7 @@ def _matrix(graph: Graph, rows: _Rows) -> str:
     return graph.joined([graph.input(name, 1) for name in rows.names])
 
 
-def _filled(graph: Graph, rows: str, missing: str, value: Any) -> str:
+def _filled(graph: Graph, rows: str, missing: str, value: object) -> str:
     return graph.node("Where", missing, graph.constant(np.asarray(value, dtype=np.float64)), rows)
 
 
@@ -203,7 +203,7 @@ def _of_min_max(step: Any) -> Operations:
     return [*scaled, ("cut", Cut(*step.feature_range))] if step.clip else scaled
 
 
-def _of_scale(step: Any) -> Operations:
+def _of_scale(step: object) -> Operations:
     center = getattr(step, "center_", getattr(step, "mean_", None))
     if not getattr(step, "with_mean", True):
         center = None  # a StandardScaler computes it all the same
@@ -224,7 +224,7 @@ _OPERATIONS: dict[str, Callable[[Any], Operations]] = {
 }
 
 
-def _operated(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
+def _operated(graph: Graph, step: object, rows: _Rows, path: str) -> str:
     kind = next(kind.__name__ for kind in type(step).__mro__ if kind.__name__ in _OPERATIONS)
     return graph.applied(_OPERATIONS[kind](step), _matrix(graph, rows))
 

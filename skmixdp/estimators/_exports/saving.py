@@ -18,6 +18,7 @@ import sklearn
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -41,14 +42,14 @@ ESTIMATORS = (*HEADS, "PrivatePipeline")
 _DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 
 
-def save(estimator: Any, path: str | PathLike[str]) -> None:
+def save(estimator: BaseEstimator, path: str | PathLike[str]) -> None:
     """Write a fitted estimator or pipeline to a file; see :meth:`PrivateEstimator.save`."""
     content = model_bytes(estimator)
     with written_whole(Path(path)) as file:
         file.write(content)
 
 
-def model_bytes(estimator: Any, note: Any = None) -> bytes:
+def model_bytes(estimator: BaseEstimator, note: object = None) -> bytes:
     """The content of the file of a fitted estimator; ``note`` is JSON that is kept with it."""
     check_is_fitted(estimator)
     name = type(estimator).__name__

@@ -13,7 +13,7 @@ from .operations import Affine, Array, Change, Cut, Operation, Operations, Proje
 Step = tuple[str, Any]
 
 
-def function(call: Any, **options: Any) -> FunctionTransformer:
+def function(call: object, **options: object) -> FunctionTransformer:
     """A function of NumPy, pandas or Python with options."""
     return FunctionTransformer(call, kw_args=options)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
@@ -15,7 +16,7 @@ from .sklearn_makers import steps_of
 Array = NDArray[Any]
 
 
-def to_sklearn(estimator: Any) -> Pipeline:
+def to_sklearn(estimator: BaseEstimator) -> Pipeline:
     """The pipeline of a fitted estimator; see :meth:`LinearHead.to_sklearn`."""
     if hasattr(estimator, "steps"):
         from .sklearn_steps import plain_step  # it imports much of scikit-learn

@@ -23,17 +23,17 @@ _QUANTISING = (
 )
 
 
-def is_module(value: Any) -> bool:
+def is_module(value: object) -> bool:
     """Whether a value is a torch module."""
     return isinstance(value, nn.Module)
 
 
-def working_copy(module: nn.Module, device: Any) -> nn.Module:
+def working_copy(module: nn.Module, device: object) -> nn.Module:
     """A copy of the user's module on a device, in evaluation mode. The original is never moved or trained."""
     return _placed(copy.deepcopy(module), device)
 
 
-def trained_module(module: nn.Module, device: Any, parameters: ModuleParameters) -> nn.Module:
+def trained_module(module: nn.Module, device: object, parameters: ModuleParameters) -> nn.Module:
     """A new copy of a module with the trained parameters, and nothing else from the trained copy."""
     trained = dict(parameters.module.named_parameters())
     taken = {
@@ -75,7 +75,7 @@ def _own_tensors(part: nn.Module) -> list[torch.Tensor]:
     return tensors + [value for value in vars(part).values() if isinstance(value, torch.Tensor)]
 
 
-def select_parameters(module: nn.Module, trainable: Any) -> ModuleParameters:
+def select_parameters(module: nn.Module, trainable: object) -> ModuleParameters:
     """The parameters selected by ``trainable``, by default all that require gradients."""
     every = dict(module.named_parameters())
     if not every:
@@ -92,7 +92,7 @@ def select_parameters(module: nn.Module, trainable: Any) -> ModuleParameters:
     return ModuleParameters(module, names)
 
 
-def _selected(by_default: list[str], every: list[str], trainable: Any) -> list[str]:
+def _selected(by_default: list[str], every: list[str], trainable: object) -> list[str]:
     if trainable is None:
         if not by_default:
             raise ValueError("no parameter of module requires gradients; name those to train in trainable.")

@@ -16,7 +16,7 @@ Array = NDArray[Any]
 _BLOCK = 1024
 
 
-def check_rows(X: Any, name: str, minimum: int) -> Array | Tensor:
+def check_rows(X: object, name: str, minimum: int) -> Array | Tensor:
     """A finite numeric array or tensor of any shape, with at least ``minimum`` rows."""
     rows = X.detach() if isinstance(X, Tensor) else _numbers(X, name)
     if rows.ndim < 2 or 0 in rows.shape[1:]:
@@ -33,7 +33,7 @@ def check_rows(X: Any, name: str, minimum: int) -> Array | Tensor:
     return rows
 
 
-def _numbers(X: Any, name: str) -> Array:
+def _numbers(X: object, name: str) -> Array:
     X = numeric_frame(X, name)
     try:
         # A frame declares no type, see is_single.
@@ -61,13 +61,17 @@ def as_array(rows: Array | Tensor) -> Array:
     return np.asarray(rows.cpu().numpy())
 
 
-def as_labels(y: Any) -> Any:
+def as_labels(y: object) -> Any:
     """Labels that NumPy can read; tensors are moved to main memory."""
     return as_array(y.detach()) if isinstance(y, Tensor) else y
 
 
 def collect_public(
-    X: Any, y: Any, names: Any, private: Array | Tensor, check_target: Callable[[Any, str, int, str], Array]
+    X: object,
+    y: object,
+    names: object,
+    private: Array | Tensor,
+    check_target: Callable[[Any, str, int, str], Array],
 ) -> tuple[Array | Tensor, Array] | None:
     """Public rows and labels of one array each, or of tuples of several sources; None without rows."""
     if is_empty(X) and is_empty(y):

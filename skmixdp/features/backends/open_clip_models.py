@@ -96,7 +96,7 @@ class TextPreparation:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
 
-    def one(self, item: Any) -> Any:
+    def one(self, item: object) -> Any:
         return item
 
     def stack(self, prepared: Sequence[Any]) -> Any:

@@ -22,8 +22,8 @@ _POOLINGS = ("avg", "max", "token")
 def load(
     model_name: str,
     pretrained: bool | str | os.PathLike[str],
-    layers: Any,
-    pooling: Any,
+    layers: object,
+    pooling: object,
     image_size: int | tuple[int, int] | None,
     model_args: Mapping[str, Any] | None,
     preprocessing: Mapping[str, Any] | None,
@@ -141,7 +141,7 @@ class TimmEncoder:
 
 
 def _create(
-    model_name: str, pretrained: Any, model_args: Mapping[str, Any]
+    model_name: str, pretrained: object, model_args: Mapping[str, Any]
 ) -> tuple[nn.Module, dict[str, Any]]:
     """The network without a classifier, and the origin of its weights."""
     if not isinstance(pretrained, (bool, str, os.PathLike)):
@@ -201,7 +201,7 @@ def _load_checkpoint(module: nn.Module, path: Path, model_name: str) -> None:
         ) from error
 
 
-def _checked_size(size: Any) -> tuple[int, int] | None:
+def _checked_size(size: object) -> tuple[int, int] | None:
     sides = (size, size) if isinstance(size, int) else size
     if sides is None:
         return None

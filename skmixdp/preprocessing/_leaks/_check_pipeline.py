@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import has_fit_parameter
 
 from . import _rules as rules
@@ -16,7 +17,7 @@ _TARGET_FIX = (
 )
 
 
-def check_pipeline(pipe: Any, *, public_rows: bool = True) -> PipelineReport:
+def check_pipeline(pipe: object, *, public_rows: bool = True) -> PipelineReport:
     """List the steps that would learn from private rows without spending a budget.
 
     Parameters
@@ -76,7 +77,7 @@ def _walk(estimator: Any, path: str, *, in_columns: bool) -> Iterator[Finding]:
         yield Finding("leak", path, type(estimator).__name__, rules.UNKNOWN, "a step that can be looked at")
 
 
-def _findings(estimator: Any, path: str, in_columns: bool) -> Iterator[Finding]:
+def _findings(estimator: BaseEstimator, path: str, in_columns: bool) -> Iterator[Finding]:
     """Findings of an estimator and of its parts."""
     if isinstance(estimator, str) or estimator is None:
         return
@@ -119,7 +120,7 @@ def _findings(estimator: Any, path: str, in_columns: bool) -> Iterator[Finding]:
         yield from findings
 
 
-def _of_container(estimator: Any, path: str, names: frozenset[str]) -> Iterator[Finding]:
+def _of_container(estimator: BaseEstimator, path: str, names: frozenset[str]) -> Iterator[Finding]:
     """Findings about a container itself, apart from its parts."""
     step = type(estimator).__name__
     leak = partial(Finding, "leak", path, step)
@@ -212,7 +213,7 @@ def _of_leaf(estimator: Any, path: str, in_columns: bool) -> Finding:
     return Finding("leak", path, step, learns, fix)
 
 
-def _parts(estimator: Any) -> Iterator[tuple[str, Any]]:
+def _parts(estimator: BaseEstimator) -> Iterator[tuple[str, Any]]:
     """Estimators among an estimator's parameters, by their names in ``set_params``."""
     if not hasattr(estimator, "get_params"):
         return
@@ -237,7 +238,7 @@ def _candidates(grid: Any) -> Iterator[tuple[str, list[Any]]]:
                     yield key, list(values)
 
 
-def _takes_public_rows(estimator: Any) -> bool:
+def _takes_public_rows(estimator: BaseEstimator) -> bool:
     """Whether an estimator or one of its parts asks for ``X_pub``."""
     if not _is_estimator(estimator):
         return False
@@ -246,7 +247,7 @@ def _takes_public_rows(estimator: Any) -> bool:
     )
 
 
-def _is_estimator(value: Any) -> bool:
+def _is_estimator(value: object) -> bool:
     return callable(getattr(value, "fit", None)) and not isinstance(value, type)
 
 

@@ -7,7 +7,7 @@ to learn from the rows: a false alarm is harmless, a missed leak is not.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils import get_tags
 
 #: What to say of a splitter whose folds depend on group sizes, and the fix.
@@ -158,31 +158,31 @@ def kinds(estimator: Any) -> frozenset[str]:
     return frozenset(kind.__name__ for kind in type(estimator).__mro__)
 
 
-def is_public(estimator: Any) -> bool:
+def is_public(estimator: BaseEstimator) -> bool:
     """Whether an estimator is fitted on public rows alone."""
     return bool(kinds(estimator) & _PUBLIC)
 
 
-def states_budget(estimator: Any) -> bool:
+def states_budget(estimator: BaseEstimator) -> bool:
     """Whether an estimator has a budget, with the parameters epsilon and delta."""
     get_params = getattr(estimator, "get_params", None)
     return get_params is not None and {"epsilon", "delta"} <= set(get_params(deep=False))
 
 
-def holds_public_targets(estimator: Any) -> bool:
+def holds_public_targets(estimator: BaseEstimator) -> bool:
     """Whether a part of an estimator is a ``WithPublicRows`` that has public rows."""
     parts = [estimator, *estimator.get_params().values()]
     return any("WithPublicRows" in kinds(part) and part.y_pub is not None for part in parts)
 
 
-def drops_fits(estimator: Any) -> bool:
+def drops_fits(estimator: BaseEstimator) -> bool:
     """Whether an estimator makes fits that are not part of its result."""
     names, cv = kinds(estimator), getattr(estimator, "cv", None)
     in_full = isinstance(cv, str) or (cv is None and names & {"ClassifierChain", "RegressorChain"})
     return bool(names & DROPS_FITS) and not in_full
 
 
-def stratifies(estimator: Any) -> bool:
+def stratifies(estimator: BaseEstimator) -> bool:
     """Whether an estimator stratifies its folds by labels."""
     cv = getattr(estimator, "cv", ())
     by_default = cv is None or isinstance(cv, int)
@@ -200,19 +200,19 @@ def deals_by_size(cv: Any, *, persons: bool = False) -> bool:
     return persons and deals and not kinds(cv) & _BY_PERSONS
 
 
-def chooses_publicly(estimator: Any) -> bool:
+def chooses_publicly(estimator: BaseEstimator) -> bool:
     """Whether an estimator is a search that scores on public rows alone."""
     return "BaseSearchCV" in kinds(estimator) and is_public_score(estimator.scoring)
 
 
-def is_public_score(scoring: Any) -> bool:
+def is_public_score(scoring: object) -> bool:
     """Whether a parameter ``scoring`` looks at public rows alone."""
     scoring = getattr(scoring, "_scorers", scoring)  # what scikit-learn makes of several metrics
     scorers = list(scoring.values()) if isinstance(scoring, Mapping) else [scoring]
     return all("PublicScorer" in kinds(scorer) for scorer in scorers)
 
 
-def learns_nothing(estimator: Any) -> bool:
+def learns_nothing(estimator: BaseEstimator) -> bool:
     """Whether the fit of an estimator stores nothing that depends on the entries of rows."""
     kind = type(estimator).__name__
     if kind == "FrozenEstimator":
@@ -228,13 +228,13 @@ def learns_nothing(estimator: Any) -> bool:
     return hasattr(estimator, "transform") and not _requires_fit(estimator)
 
 
-def column_function(estimator: Any) -> str | None:
+def column_function(estimator: BaseEstimator) -> str | None:
     """Name of a function in a ``FunctionTransformer`` that is known to mix rows."""
     name = getattr(getattr(estimator, "func", None), "__name__", None)
     return name if name in _COLUMN_FUNCTIONS else None
 
 
-def is_predictor(estimator: Any) -> bool:
+def is_predictor(estimator: BaseEstimator) -> bool:
     """Whether an estimator is a classifier or a regressor."""
     try:
         return bool(is_classifier(estimator) or is_regressor(estimator))
@@ -242,7 +242,7 @@ def is_predictor(estimator: Any) -> bool:
         return False
 
 
-def _requires_fit(estimator: Any) -> bool:
+def _requires_fit(estimator: BaseEstimator) -> bool:
     try:
         return bool(get_tags(estimator).requires_fit)
     except Exception:  # not a scikit-learn estimator: it may mix rows

@@ -177,7 +177,7 @@ class OtherRelease:
         check("delta", self.delta, _DELTA)
 
     @classmethod
-    def of(cls, event: Any, delta: float) -> "OtherRelease":
+    def of(cls, event: object, delta: float) -> "OtherRelease":
         """The release of an event of dp-accounting, at a delta.
 
         Parameters

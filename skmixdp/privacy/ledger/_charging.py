@@ -65,7 +65,7 @@ def take_back(dataset: LedgerDataset, charge: Charge) -> None:
 
 
 @contextmanager
-def recorded_outcome(ledger: Any, charge: Charge | None) -> Iterator[None]:
+def recorded_outcome(ledger: object, charge: Charge | None) -> Iterator[None]:
     """Context manager that records in a ledger whether the releases of a charge finish or fail.
 
     Of an error, only the type is recorded, since its message may quote rows. The fit goes on if the outcome

@@ -90,12 +90,12 @@ def _encoded(event: object) -> dict[str, Any]:
     return {"kind": name, "values": values}
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """JSON values for events within events and for NumPy numbers."""
     return value.item() if hasattr(value, "item") else _encoded(value)
 
 
-def _decoded(value: Any) -> Any:
+def _decoded(value: object) -> Any:
     if isinstance(value, list):
         return tuple(map(_decoded, value))
     if not isinstance(value, dict):
