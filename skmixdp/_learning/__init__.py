@@ -1,1 +1,1 @@
-"""What a fit learns outside of its steps: maps of rows, class shares, comparisons of heads, shrinkage."""
+"""What a fit releases apart from its steps: maps of rows, class shares, comparisons of heads, shrinkage."""

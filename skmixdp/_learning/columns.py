@@ -23,43 +23,44 @@ from ..privacy.units import Units
 from .noisy_statistics import Learner, Learning, sensitivity_of
 from .noisy_sums import noisy_sums, table_of
 
-#: Magnitudes are powers of two, up to this exponent on both sides of 1.
+#: Bins of magnitudes are powers of two, up to this exponent on both sides of 1.
 _EXPONENT = 50
 
-#: Bins of the histograms after that of magnitudes: over the range of a column, and around its centre.
+#: Bins of the second and the third histogram: of the range of a column, and around its centre.
 _BINS = (64, 32)
 
-#: Half the width of the last histogram, in spreads.
+#: Half the width of the third histogram, in spreads.
 _REACH = 4.0
 
-#: Probability that noise alone makes an empty bin look occupied: in any histogram, and in one of magnitudes,
-#: where an error is worse. The second applies if only bins with few rows are missed.
+#: Probability that noise makes an empty bin look occupied: in any histogram, and in one of magnitudes, where
+#: it does more harm. The second applies if it misses only bins with few rows.
 _FALSE, _FALSE_MAGNITUDE, _MISSED = 0.01, 1e-6, 0.05
 
-#: Widths of the windows of bins whose sums are tested.
+#: Widths of the windows of neighbouring bins whose sums are tested.
 _WIDTHS = (1, 2, 4, 8)
 
-#: Largest spread of rows that are in one bin of the last histogram, and a centre far from 0, in bins.
+#: Largest spread of rows in a single bin of the third histogram, and distance of a centre that counts as far
+#: from 0, in bins.
 _ONE_BIN, _FAR = 0.4, 100.0
 
 #: Minimum fraction of rows within a range for its mean and spread to be used.
 _SEEN = 0.8
 
-#: Half the width of the first range, in largest magnitudes. Its first and last bin hold only rows beyond this
-#: magnitude. If these are more than a part of all rows, the magnitude was noise.
+#: Half the width of the second histogram, in largest magnitudes. Its end bins hold only rows beyond this
+#: magnitude. If they hold more than this fraction of all rows, the magnitude was noise.
 _MARGIN, _BEYOND = 16 / 15, 0.5
 
-#: Smallest and largest share of mu squared, and the target for the noise in a count, as a part of the rows.
+#: Smallest and largest share of mu squared, and target for the noise in a count, as a fraction of the rows.
 _LEAST_SHARE, _MOST_SHARE, _COUNT_ERROR = 0.01, 0.2, 0.02
 
-#: Largest noise in a count, as a part of the rows: of three histograms, and of the first alone.
+#: Largest noise in a count, as a fraction of the rows: for three histograms, and for the first alone.
 _MOST_ERROR, _MOST_OF_ONE = 0.07, 0.08
 
-#: Of many rows, only some are used: at least the first number, and so many that the noise in a count is the
-#: second, as a part of them.
+#: Of a large dataset, a part of the rows is used: at least this number, and enough for this noise in a count,
+#: as a fraction of them.
 _FEWEST_ROWS, _THINNED_ERROR = 50_000, 0.02
 
-#: Wider tables come from encoders, whose columns have the same unit, so theirs are not estimated.
+#: Most columns that are estimated. Wider tables come from encoders, whose columns share a unit.
 _MOST_COLUMNS = 100
 
 
@@ -72,7 +73,7 @@ def columns_share(mu: float, n_rows: int, n_features: int) -> float:
 
 
 def unmapped(n_features: int) -> RowMap:
-    """The row map for :func:`noisy_columns`: entries are unchanged, but cut at the largest magnitude."""
+    """The row map for :func:`noisy_columns`: entries are unchanged, but clipped at the largest magnitude."""
     return RowMap(None, False, None, columns=Columns.limits(n_features, 2.0**_EXPONENT))
 
 
@@ -107,7 +108,7 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
 
     def histograms(bins_of: Callable[[FloatArray], NDArray[Any]], n_bins: int) -> Learning[Any]:
         query = PrivateQuery(
-            points=np.eye(n_features),  # whose products are the entries
+            points=np.eye(n_features),  # so that the products are the entries
             contribute=lambda Z, block: (None, BinCounts(bins_of(np.asarray(Z)), n_bins)),
             releases=(ReleasedArray(sensitivity_of(n_features)),),
         )
@@ -145,7 +146,7 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
 
 
 def thinned(learner: Learner, n_features: int, multiplier: float) -> Learner:
-    """The learner on every s-th row, if noise stays small; public facts decide."""
+    """The learner on every s-th row, if noise stays small enough; public facts decide."""
     needed = multiplier * math.sqrt(3 * n_features) / _THINNED_ERROR
     step = int(learner.n_rows // max(needed, _FEWEST_ROWS)) if math.isfinite(needed) else 1
     if step < 2:
@@ -159,7 +160,7 @@ def thinned(learner: Learner, n_features: int, multiplier: float) -> Learner:
 def released_columns(
     X: FloatArray, transaction: Transaction, treated_as_public: tuple[str, ...], units: Units
 ) -> tuple[NoisyColumns, PrivacyReport]:
-    """The centre and the spread of each column of PRIVATE rows (n, n_features) outside of any fit.
+    """The centre and the spread of each column of PRIVATE rows (n, n_features), without a fit.
 
     If ``units`` are persons, each of them adds to each bin their share of rows in it. The other
     arguments, the report and the guarantee are those of :func:`noisy_sums`.
@@ -176,8 +177,8 @@ def released_columns(
 
 
 def _magnitudes(Z: FloatArray) -> NDArray[Any]:
-    """Bins (rows, n_features) of absolute values: 0, then powers of two; end bins take all beyond."""
-    # The stored exponent of a float32: at least 1 for normal numbers, 0 for zero and subnormal ones.
+    """Bins (rows, n_features) of absolute values: 0, then powers of two; the last bin is open."""
+    # The stored exponent of a float32 is at least 1 for normal numbers, and 0 for zero and subnormal numbers.
     stored = (np.ascontiguousarray(Z, dtype=np.float32).view(np.int32) >> 23) & 0xFF
     bins = np.clip(stored + (_EXPONENT - 126), 0, 2 * _EXPONENT + 1) + 1
     bins *= stored > 0
@@ -185,8 +186,8 @@ def _magnitudes(Z: FloatArray) -> NDArray[Any]:
 
 
 def _places(Z: FloatArray, low: FloatArray, width: FloatArray, n_bins: int) -> NDArray[Any]:
-    """Bins (rows, n_features) of the range of each column; end bins take values outside of it."""
-    # Unlike np.clip, these leave no NaN.
+    """Bins (rows, n_features) of the range of each column; the end bins have the values outside of it."""
+    # Unlike np.clip, they replace NaN.
     places = np.fmin(np.fmax((Z - low) / width, 0), n_bins - 1)
     return np.asarray(places.astype(np.intp))
 
@@ -200,10 +201,10 @@ def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: int) -> tupl
     certain = certain_of_magnitudes(counts, noise, n_rows)
     for j, column in enumerate(counts):
         taken = np.zeros(len(column), bool)
-        taken[[0, 1, -1]] = True  # bins of zeros and of values beyond the range
+        taken[[0, 1, -1]] = True  # the bins of zeros and of values beyond the range
         energy, end = 0.0, 0
         for start, width, count in windows_of(column, certain, taken):
-            # The middle of the window stands for its magnitudes.
+            # The middle of a window represents its magnitudes.
             energy += count / n_rows * 4.0 ** (start + width / 2 - 2 - _EXPONENT)
             end = max(end, start + width - 1)
         if end:
@@ -217,7 +218,7 @@ def certain_count(counts: FloatArray, noise: float, false: float = _FALSE) -> fl
 
 
 def certain_of_magnitudes(counts: FloatArray, noise: float, n_rows: float) -> float:
-    """A :func:`certain_count` for histograms of magnitudes of ``n_rows`` rows."""
+    """The threshold :func:`certain_count` for histograms of magnitudes of ``n_rows`` rows."""
     most = certain_count(counts, noise, _FALSE_MAGNITUDE)
     return max(min(most, _MISSED * n_rows), certain_count(counts, noise))
 
@@ -225,7 +226,7 @@ def certain_of_magnitudes(counts: FloatArray, noise: float, n_rows: float) -> fl
 def windows_of(
     column: FloatArray, certain: float, taken: NDArray[np.bool_]
 ) -> Iterator[tuple[int, int, float]]:
-    """Start, width and count of the windows of a histogram with more rows than noise.
+    """Start, width and count of the windows of a histogram that hold more rows than noise explains.
 
     Narrow windows come first; wider ones join bins that are not ``taken`` (bins,) yet.
     """
@@ -245,7 +246,7 @@ def windows_of(
 def _moments(
     counts: FloatArray, noise: float, low: FloatArray, width: FloatArray, n_rows: int
 ) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-    """Flags of columns with most rows in range, means, spreads, from histograms (n_features, bins)."""
+    """Whether most rows are in range, mean and spread, by column, from histograms (n_features, bins)."""
     n_features, n_bins = counts.shape
     seen = np.zeros_like(counts)
     certain = certain_count(counts, noise)

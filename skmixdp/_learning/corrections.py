@@ -31,9 +31,9 @@ from .targets import start_predicts
 
 # -- the start ------------------------------------------------------------------------------
 
-#: Public rows are left out if the accuracy of the start on private rows exceeds that of a guess among the
-#: classes by less than this part of what it does on public rows, by at least ``_CLEARLY`` standard deviations
-#: of the noise.
+#: The gain of the start is its accuracy less that of a random guess. Public rows are left out if its gain on
+#: private rows is below this fraction of its gain on public rows, by ``_CLEARLY`` standard deviations of the
+#: noise.
 _FAR_WORSE, _CLEARLY = 1 / 3, 2.0
 
 
@@ -50,7 +50,8 @@ def start_is_useful(info: PublicInfo, learner: Learner, multiplier: float) -> Le
     parts = [predicted_classes(judge.X @ start.T) == judge.labels for start, judge in info.held_out]
     right = np.concatenate(parts)
     guess = 1 / max(info.view.data.loss.n_outputs, 2)
-    # A few public rows may all be classified correctly by chance: one more is taken to be, and one not.
+    # A few public rows may all be classified correctly by chance. So one more correct and one more wrong row
+    # are added (Laplace's rule).
     usual = (right.sum() + 1) / (len(right) + 2)
     better = max(float(right.mean() - guess - _CLEARLY * np.sqrt(usual * (1 - usual) / len(right))), 0.0)
     expected = (guess + _FAR_WORSE * better) * learner.n_rows if better else 0.0
@@ -68,8 +69,8 @@ def start_is_useful(info: PublicInfo, learner: Learner, multiplier: float) -> Le
 
 # -- comparisons of heads --------------------------------------------------------------------
 
-#: Relative distance of a head from a span that counts as rounding; and the largest sum of factors, by which
-#: the rounding of products grows.
+#: Relative distance of a head from a span that counts as rounding, and largest sum of factors, which
+#: multiplies the rounding of products.
 _ON_SPAN, _LARGEST_FACTORS = 1e-12, 8.0
 
 
@@ -136,14 +137,14 @@ def expected_losses(losses: FloatArray, error: float, expected: FloatArray, spre
 
 # -- the logit adjustment --------------------------------------------------------------------
 
-#: Strength of the default adjustment: for a start at zero, and for a public start.
+#: Strength of the default adjustment, with a start at zero and with a public start.
 _FROM_ZERO, _FROM_START = 0.6, 0.25
 
-#: Largest loss of accuracy that an adjustment may cost.
+#: Largest loss of accuracy that an adjustment may cause.
 _TOLERATED_LOSS = 0.01
 
-#: Prior for the loss of accuracy by a multiple m: mean m times the first number, with the second as standard
-#: deviation.
+#: Prior for the loss of accuracy by a multiple m of the adjustment: mean m times the first number, standard
+#: deviation the second.
 _EXPECTED_LOSS, _LOSS_SPREAD = 0.012, 0.02
 
 
@@ -180,7 +181,7 @@ class LogitAdjustment:
         self.n_classes = n_classes
         self.intercept = intercept
         self.info = info
-        # Decreases from 1 without noise in the counts to 1/2 at the largest noise allowed.
+        # 1 without noise in the counts, and 1/2 at the largest noise allowed.
         noise = n_classes / (math.sqrt(COUNT_LIMITS[1]) * mu * info.n_private)
         self.reliability = 1 - min(1.0, noise / MOST_COUNT_ERROR) / 2
         spent = {"class shares": count_share(mu, info.n_private, n_classes)}
@@ -191,7 +192,7 @@ class LogitAdjustment:
         self.shares: FloatArray | None = None
 
     def _adjust(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
-        """The head to return. The two releases divide one step."""
+        """Yield two queries that share the budget of one step, and return the adjusted head."""
         spent = self.release.shares
         total = sum(spent.values())
         part = spent["class shares"] / total
@@ -217,9 +218,9 @@ class LogitAdjustment:
 
     def _adjusted(self, W: FloatArray, shares: FloatArray, strength: float, restored: float) -> FloatArray:
         W = np.array(W)
-        if restored and len(W) == self.n_classes:  # one output for two classes has no row for each
+        if restored and len(W) == self.n_classes:  # one output for two classes has no row for each class
             rare = np.maximum(0.0, 1 - self.n_classes * shares)
-            # At a scale at which the outputs of the start are no larger than those of the head.
+            # Scaled so that the outputs of the start are no larger than those of the head.
             data, start = self.info.view.data, self.info.view.W
             outputs = (W, start) if data.n_rows == 0 else (data.X @ W.T, data.X @ start.T)
             first, second = (float(np.linalg.norm(each)) for each in outputs)
@@ -233,7 +234,7 @@ class LogitAdjustment:
 
 # -- the temperature -------------------------------------------------------------------------
 
-#: Logarithms to base 2 of the factors of the outputs that are compared.
+#: Base-2 logarithms of the factors of the outputs that are compared.
 _LOGARITHMS = np.arange(-4.0, 4.0)
 
 #: Target for the noise in (mean confidence - accuracy), and the largest noise that is still useful.
@@ -242,8 +243,8 @@ _CONFIDENCE_ERROR, _MOST_CONFIDENCE_ERROR = 0.01, 0.2
 #: Prior mean of log2(scale): noisy heads are usually overconfident.
 _USUAL = -0.75
 
-#: Heads are surer of the rows that trained them than of others. With a budget above this mu, noise hides that
-#: less and less, and the factor is drawn to 1 as by so many rows for each doubling.
+#: Heads are more confident on the rows that trained them. Noise hides this at small budgets. With a budget
+#: above this mu, the factor is pulled to 1 as by this number of rows for each doubling.
 _CLEAR_MU, _OWN_ROWS = 3.0, 20.0
 
 #: Smallest and largest share of mu squared for the temperature.
@@ -287,15 +288,14 @@ def _scaled(
         releases=(ReleasedArray(sensitivity_of(len(scales))),),
     )
     (sums,) = yield query
-    # For accurate heads the sums hardly depend on the scale. Without this prior, noise would choose an
-    # extreme scale.
+    # For accurate heads the sums change little with the scale, and noise alone would choose an extreme one.
     prior = multiplier * sensitivity_of(len(scales)) * (_LOGARITHMS - _USUAL) + own_rows * _LOGARITHMS
     rising = isotonic_regression(sums + prior)
     return W * 2.0 ** float(np.interp(0.0, rising, _LOGARITHMS))
 
 
 def _overconfidence(Z: FloatArray, block: Block, scales: FloatArray) -> Contribution:
-    """Confidence in the likeliest class at each scale, less whether the row is of that class, (rows, m)."""
+    """Confidence in the likeliest class at each scale, minus 1 if it is the class of the row, (rows, m)."""
     own = block.classes
     # Class by class, so that work on few classes is vectorised over rows.
     logits = np.array(np.asarray(Z).T, order="C")
@@ -306,19 +306,21 @@ def _overconfidence(Z: FloatArray, block: Block, scales: FloatArray) -> Contribu
     powers = np.exp(logits * logits.dtype.type(scales[0]))
     over = np.empty((len(scales), len(own)))
     for confidence in over:
-        # Class after class, in the same order for any number of rows; at most 1, as the largest power is 1.
+        # Classes are added one by one, so that the order is the same for any number of rows. Sums are at most
+        # 1, since the largest power is 1.
         np.divide(1, reduce(np.add, powers), out=confidence)
-        np.square(powers, out=powers)  # at twice the scale
+        np.square(powers, out=powers)  # the powers at twice the scale
     over -= correct
     return None, np.nan_to_num(over, copy=False).T
 
 
 def _overconfidence_in_labels(Z: FloatArray, block: Block, scales: FloatArray) -> Contribution:
-    """The mean over the labels (rows, k) of confidence in the likelier value, less whether it is right."""
+    """Mean over the labels (rows, k) of the confidence in the likelier value, minus 1 if it is right."""
     Z = np.asarray(Z)
     n_labels = Z.shape[1]
     right = (Z > 0) == (np.asarray(block.y)[:, :n_labels] == 1)
-    # Label after label, in the same order for any number of rows; each mean is at most 1 but for rounding.
+    # Labels are added one by one, so that the order is the same for any number of rows. Means are at most 1,
+    # up to rounding.
     far, correct = np.abs(Z, dtype=np.float64).T, reduce(np.add, right.T.astype(np.float64))
     over = [(reduce(np.add, expit(scale * far)) - correct) / n_labels for scale in scales.tolist()]
     return None, np.nan_to_num(np.stack(over, axis=1), copy=False)

@@ -1,4 +1,4 @@
-"""Noisy facts about private rows: counts, class and label shares, a mean, a length, leading directions.
+"""Noisy statistics of private rows: counts, class and label shares, a mean, a length, leading directions.
 
 Rows that are centred and whitened need fewer steps and less noise. Public rows can tell how to centre and
 whiten. This module learns it from the private rows, for a small part of the budget.
@@ -28,7 +28,7 @@ from ..privacy import NoiseSource
 
 _Learned = TypeVar("_Learned")
 
-#: Yields queries with their mechanisms, receives noisy answers, and returns what it learned.
+#: Yields noisy queries, receives their answers, and returns a statistic.
 Learning = Generator[NoisyQuery, Released, _Learned]
 
 #: Target for the length of the noise in the mean, for unit rows.
@@ -40,25 +40,25 @@ _LEAST_SHARE, _MOST_SHARE = 0.01, 0.05
 #: Number of directions, and rounds of the power method.
 _DIRECTIONS, _ROUNDS = 20, 3
 
-#: Weight of the sphere in the second moment by which rows are whitened, as for public whitening.
+#: Weight of the sphere that is added to the second moment before whitening, as for public whitening.
 _SHRINKAGE = 0.9
 
-#: Margin on the estimated curvature.
+#: Factor of the estimated curvature, to be on the safe side.
 _MARGIN = 1.1
 
-#: Least constant of the intercept column, and that for two classes. Centred rows have no common direction, so
-#: a small constant suffices, and it adds little noise; but few classes may be of very different sizes.
+#: Smallest constant of the intercept column, and the constant for two classes. Centred rows have no common
+#: direction, so a small constant is enough and adds little noise. Two classes may differ more in size.
 _LEAST_INTERCEPT, _INTERCEPT_OF_TWO = 0.1, 0.3
 
 _ALL_ROWS = FullBatch()
 
-#: Rows have at most unit length, which the clip enforces.
+#: The clip enforces that rows have at most unit length.
 _CLIP = L2Clip(1.0)
 
 
 @dataclass(frozen=True)
 class Learner:
-    """The private rows to learn from, and the noise.
+    """The private rows to query, and the noise source.
 
     ``members`` masks these ``n_rows`` among the rows of the source; None is all. ``dtype`` is that of the
     products with rows. A query takes a batch of the ``sampling``. Rows count by the weights in their labels
@@ -80,7 +80,7 @@ class Learner:
 
 
 def warn_of_sufficient_public_rows(n_public: int) -> None:
-    """Warn that a fit returns its start, which does better than the trained head."""
+    """Warn that a fit returns its start, which predicts better than the trained head."""
     warnings.warn(
         f"the {n_public} public rows suffice: the start of the fit does better than the trained head under "
         "this budget, so the start is returned; pass more private rows or a larger epsilon, or do without "
@@ -121,14 +121,14 @@ def share_for(
 
 def sensitivity_of(n_sums: int) -> float:
     """Sensitivity of ``n_sums`` sums if a row adds at most 1 to each."""
-    # The root is rounded up.
+    # rounded up
     return 1.0 if n_sums == 1 else math.sqrt(n_sums) * (1 + 1e-9)
 
 
 def counts_query(
     points: FloatArray, flags: Callable[[FloatArray, Block], NDArray[Any]], share: float = 1.0
 ) -> PrivateQuery:
-    """The query for the numbers (n_counts,) of private rows that meet conditions, or for sums of scores.
+    """The query for the numbers (n_counted,) of private rows that meet conditions, or for sums of scores.
 
     ``flags(Z, block)`` (rows, n_counts) says which count each row is added to, at most one, from products
     with ``points`` (m, d_in). Scores in [0, 1] may take the place of flags.
@@ -148,24 +148,24 @@ def in_class(Z: FloatArray, block: Block, n_classes: int) -> NDArray[np.bool_]:
 
 
 def all_right(Z: FloatArray, block: Block) -> NDArray[np.bool_]:
-    """Flags (rows, 1) of the rows (rows, k) whose labels all have outputs of the right sign."""
+    """Flags (rows, 1) of the rows (rows, k) whose outputs all have the sign of their label."""
     return np.asarray(((np.asarray(Z) > 0) == (np.asarray(block.y) == 1)).all(axis=1, keepdims=True))
 
 
 # -- shares of classes and labels ------------------------------------------------------------
 
 
-#: Target for the noise in a class count, and the largest noise if adjustments are compared, and if not, as
-#: parts of the mean count.
+#: Noise in a class count, as a fraction of the mean count: target, largest noise if private rows compare
+#: adjustments, and largest noise otherwise.
 _COUNT_ERROR, MOST_COUNT_ERROR, _MOST_UNCOMPARED = 0.1, 0.5, 0.3
 
 #: Smallest and largest share of mu squared for class counts.
 COUNT_LIMITS = 0.005, 0.02
 
-#: Factor by which the chance variation of the counts may exceed its expectation.
+#: Factor by which sampling variation of the counts may exceed its expectation.
 _SURELY = 2.0
 
-#: Multiples of the usual adjustment that private rows compare, the weakest first.
+#: Multiples of the default adjustment that private rows compare, from weak to strong.
 MULTIPLES = np.array([0.5, 1.0, 1.5])
 
 
@@ -188,12 +188,12 @@ def class_shares(counts: FloatArray, scale: float, n_rows: float) -> FloatArray:
     energy = float(away @ away)
     chance = _SURELY * (len(counts) - 1) * scale**2
     kept = max(0.0, 1 - chance / energy) if energy > 0 else 0.0
-    # A class whose noisy count is not positive gets less than an equal share.
+    # A class whose noisy count is not positive gets a small positive share.
     shrunk = np.maximum(mean + kept * away, min(max(scale, 1.0), mean))
     return np.asarray(shrunk / shrunk.sum())
 
 
-#: Target for the noise in the share of rows with a label, and the largest noise that is still useful.
+#: Target for the noise in the fraction of rows with a label, and the largest noise that is still useful.
 _LABEL_ERROR, _MOST_LABEL_ERROR = 0.003, 0.25
 
 #: Smallest and largest share of mu squared for the shares of labels.
@@ -207,7 +207,7 @@ def label_share(mu: float, n_rows: int, n_labels: int) -> float:
 
 
 def noisy_logits(learner: Learner, n_labels: int, multiplier: float) -> Learning[FloatArray]:
-    """Logits (k,) of the shares of rows that have each label, from noisy sums of rows without features.
+    """Logits (k,) of the fraction of rows that have each label, from noisy sums of labels.
 
     Shares are shrunk towards their mean as by James and Stein. The remaining standard deviation of their
     noise is the least distance that they keep from 0 and 1.
@@ -262,7 +262,7 @@ class Shares:
         return cls(mean, directions, floor)
 
 
-#: Largest noise at which dominant columns still show: its squared length in a mean of unit rows, or its
+#: Largest noise at which dominant columns can be seen: its squared length in a mean of unit rows, or its
 #: second moment.
 _CLEAR_NOISE = 0.25
 
@@ -287,13 +287,13 @@ class NoisyMean:
 
     @property
     def energies(self) -> FloatArray:
-        """Estimated square of each entry of the mean, at least 0; zeros if noise could have made them."""
+        """Estimated square of each entry of the mean, at least 0; zeros if noise could have caused them."""
         if len(self.value) * self.variance > _CLEAR_NOISE:
             return np.zeros_like(self.value)
         return np.asarray(np.maximum(self.value**2 - self.variance, 0))
 
     def combined(self, public_mean: FloatArray, public_variance: float) -> FloatArray:
-        """The mean weighted with that of public rows, by the inverse of their total variances."""
+        """The average with the mean of public rows, weighted by the inverse of their total variances."""
         variance = len(self.value) * self.variance
         weight = public_variance / (variance + public_variance) if variance + public_variance > 0 else 1.0
         return weight * self.value + (1 - weight) * public_mean
@@ -327,23 +327,24 @@ def noisy_mean(learner: Learner, n_features: int, multiplier: float) -> Learning
     return NoisyMean(total[0] / learner.n_rows, (scale / learner.n_rows) ** 2)
 
 
-#: Candidates for the usual length: powers of two, with exponents in steps of a half.
+#: Candidates for the length: powers of two, with exponents in steps of a half.
 _LOWEST_EXPONENT, _EXPONENTS = -64.0, 256
 
-#: Upper end of the search for a length, a power of two. Rows are measured in units of it, which is exact, and
-#: longer rows are shortened to it.
+#: Upper end of the search for a length, a power of two. It is the unit of lengths, which causes no rounding.
+#: Longer rows are shortened to it.
 LENGTH_LIMIT = 2.0**64
 
 #: Rounds of the binary search for a length.
 _SEARCH_ROUNDS = 8
 
-#: Stated lengths of rows may exceed the true ones by this factor, by rounding.
+#: Factor by which stated lengths of rows may exceed the true ones, due to rounding.
 _ROUNDED = 1 + 1e-6
 
 #: Quantile of the lengths to search for, and the smallest quantile where noise lowers it.
 _QUANTILE, _LEAST_QUANTILE = 0.9, 0.5
 
-#: Target for the noise in the count of rows up to a length, and the largest noise allowed, as parts of all.
+#: Target for the noise in the count of rows up to a length, and the largest noise allowed, as fractions of
+#: the rows.
 _LENGTH_ERROR, _MOST_LENGTH_ERROR = 0.05, 0.2
 
 
@@ -403,7 +404,7 @@ class LeadingDirections:
 
     @property
     def energies(self) -> FloatArray:
-        """Mean square of each entry of the rows, as far as the directions show it clearly."""
+        """Mean square of each entry of the rows, from directions that noise does not hide."""
         return np.asarray((self.moments * (self.floor < _CLEAR_NOISE)) @ self.directions**2)
 
     def shortened(self) -> tuple[FloatArray, FloatArray]:
@@ -453,20 +454,20 @@ def leading_directions(learner: Learner, n_features: int, multiplier: float) -> 
 
 
 def _second_moments(Z: FloatArray, block: Block) -> Contribution:
-    """The products of each row with the directions, weighted such that ``(Q x) x^T`` has length at most 1."""
+    """The products of each row with the directions, scaled so that ``(Q x) x^T`` has length at most 1."""
     clip_rows(Z, block, _CLIP)
     return Z, None
 
 
-#: Fraction of the squared length of unit rows in a few columns from which a warning is given.
+#: Fraction of the squared length of unit rows in a few columns above which a fit warns.
 _MOST_OF_A_ROW = 0.5
 
-#: A smaller effective number of columns is few; at least so many columns are many more.
+#: Effective number of columns that counts as few, and number of columns from which a table has many more.
 _FEW_COLUMNS, _MANY_COLUMNS = 3.0, 9
 
 
 def warn_of_few_columns(energies: FloatArray) -> None:
-    """Warn if released mean squares of unit rows say that a few columns make up most of their length."""
+    """Warn if a few columns make up most of the length of unit rows, by released mean squares."""
     most = len(energies) >= _MANY_COLUMNS and float(energies.sum()) > _MOST_OF_A_ROW
     if most and effective_columns(energies) < _FEW_COLUMNS:
         warnings.warn(
@@ -477,11 +478,11 @@ def warn_of_few_columns(energies: FloatArray) -> None:
         )
 
 
-#: Share of mu squared for a second moment, and the largest noise in it, as a part of the mean eigenvalue that
-#: rows of half the largest length have.
+#: Share of mu squared for a second moment. The largest noise in it, as a fraction of the mean eigenvalue of
+#: rows with half the largest length.
 _MOMENT_SHARE, _MOST_NOISE = 0.03, 0.6
 
-#: Eigenvalues are raised by this part of the noise, or by this part of their mean if that is more.
+#: Eigenvalues are raised by this fraction of the noise, or by this fraction of their mean if that is larger.
 _RAISED_BY_NOISE, _RAISED = 0.5, 0.05
 
 
@@ -503,7 +504,7 @@ class SecondMoment:
     noise: float
 
     def preconditioner(self, intercept: float | None) -> tuple[FloatArray, float]:
-        """A matrix (d_in, d_in) for directions of descent, and a bound on the moments of rows under it.
+        """A matrix (d_in, d_in) that preconditions descent, and a bound on the moments of rows under it.
 
         It is ``a (M + r I)^-1`` with the second moment M. The factor ``a`` keeps the mean square of the
         outputs of noise as without the matrix.
@@ -528,7 +529,7 @@ def noisy_second_moment(learner: Learner, n_features: int, multiplier: float) ->
     principal component analysis".
     """
     query = PrivateQuery(
-        points=np.eye(n_features),  # whose products are the entries
+        points=np.eye(n_features),  # so that the products are the entries
         contribute=_second_moments,
         releases=(ReleasedArray(_CLIP.sensitivity(learner.dtype)),),
         takes_tensors=_CLIP.takes_tensors,

@@ -1,4 +1,4 @@
-"""Noisy sums and histograms outside of any fit, with a budget of their own."""
+"""Noisy sums and histograms without a fit, each with a budget of its own."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -52,7 +52,7 @@ def noisy_sum(
 
 
 def table_of(X: FloatArray, units: Units) -> Table:
-    """Rows (n_rows, n_features) as a table of their units."""
+    """Rows (n_rows, n_features) as a table of rows or of persons."""
     rows = ArrayTable(X)
     return rows if units.codes is None else PersonTable(rows, *units)
 
@@ -106,6 +106,6 @@ def noisy_histograms(
         counts, scale = yield from learner.ask(GaussianMechanism(multiplier, 1, noise), query)
         return np.asarray(counts, dtype=np.float64).reshape(n_histograms, n_bins), scale
 
-    table = table_of(np.empty((len(bins), 0)), units)  # cells need no features
+    table = table_of(np.empty((len(bins), 0)), units)  # histograms need no features
     histograms, report = noisy_sums(table, UNCHANGED, bins, asked, transaction, treated_as_public)
     return *histograms, report

@@ -15,40 +15,40 @@ from .noisy_statistics import sensitivity_of, share_for, warn_of_sufficient_publ
 #: Candidate shares ``s`` of the change from the start to the released head.
 _SHARES = np.array([0.0, 0.25, 0.5, 0.75])
 
-#: The share is at least this multiple of the share that cannot be noise.
+#: Smallest share, as a multiple of the share that noise cannot explain.
 _KEPT = 1.5
 
-#: The usual share is ``0.2 + 2 j``, if a share ``j`` cannot be noise. Descent stops short of the best head,
-#: so the signal may be lengthened. Even a change no longer than noise is positively correlated with the best
-#: one.
+#: The usual share is ``0.2 + 2 j``, where noise cannot explain a share ``j``. It is larger than ``j``, since
+#: descent stops short of the best head. It is at least 0.2, since even a change no longer than the noise is
+#: positively correlated with the best change.
 _LEAST_USUAL, _SLOPE = 0.2, 2.0
 
 #: Scales of the outputs at which shares are compared.
 _SCALES = 2.0 ** np.arange(-3, 3.25, 0.25)
 
-#: With fewer public rows, the head is returned unchanged.
+#: Fewest public rows with which a head is shrunk.
 _FEWEST = 20
 
 #: Target for the noise in an accuracy when shares are compared, and the largest noise that is still useful.
 _ERROR, _LARGEST_ERROR = 0.01, 0.1
 
-#: By how many standard deviations of the noise another share must be better, if public rows do not favour it.
+#: Standard deviations of the noise by which a share must be better that public rows do not favour.
 _CLEARLY = 2.0
 
-#: Public rows that each class needs for class balance, so that each half has some.
+#: Fewest public rows of each class for class balance, so that each half has one.
 _FEWEST_PER_CLASS = 2
 
-#: Parts of the balancing intercepts that private rows compare, and the usual one.
+#: Fractions of the balancing intercepts that private rows compare, and the usual fraction.
 _PARTS, _USUAL_PART = np.array([0.4, 0.8]), 0.4
 
-#: Prior for the loss of accuracy by a part t: mean ``0.02 t (t - 0.6)``, standard deviation ``0.02 t``.
+#: Prior for the loss of accuracy by a fraction t: mean ``0.02 t (t - 0.6)``, standard deviation ``0.02 t``.
 _EXPECTED_LOSSES, _SPREADS = 0.02 * _PARTS * (_PARTS - 0.6), 0.02 * _PARTS
 
 
-#: Most public rows of a class in each half that class balance uses.
+#: Most public rows of a class, in each half, for class balance.
 _MOST_PER_CLASS = 100
 
-#: The search for intercepts ends after a round of changes up to the first number, or after so many rounds.
+#: The search for intercepts ends when changes are below the first number, or after this many rounds.
 _TOLERANCE, _ROUNDS = 1e-3, 100
 
 
@@ -163,7 +163,7 @@ class PublicShrinkage(Update):
         return self._head(W, usual, part * balance)
 
     def _head(self, W: FloatArray, share: float, balance: FloatArray | None = None) -> FloatArray:
-        """The start plus this share of the change, with balanced classes."""
+        """The start plus a share of the change, with balanced classes."""
         start = self.info.view.W
         head = np.array(W if share == 1 else start + share * (W - start))
         if balance is not None and self.intercept is not None:
@@ -179,7 +179,7 @@ class PublicShrinkage(Update):
         return reliable_balance(halves, len(W))
 
     def _chosen_on_public_rows(self, W: FloatArray, variance: float) -> tuple[float, float]:
-        """The share ``s`` that public rows choose, and the usual one."""
+        """The share ``s`` that public rows favour, and the usual one."""
         data, change = self.info.view.data, W - self.info.view.W
         if data.n_rows < _FEWEST:
             return 1.0, 1.0
@@ -195,7 +195,7 @@ class PublicShrinkage(Update):
             parts.append([[judge.loss.values(Z, judge.y) for Z in scaled] for scaled in heads])
         losses = np.concatenate(parts, axis=2)
         best = losses.mean(axis=2).argmin(axis=1)
-        # The usual share, unless the loss of a smaller one is clearly lower.
+        # The share with the clearest gain over the usual one, or the usual one if no gain is clear.
         of_rows = losses[np.arange(len(candidates)), best]
         gains = of_rows[-1] - of_rows
         means, errors = gains.mean(axis=1), gains.std(axis=1, ddof=1) / math.sqrt(gains.shape[1])
@@ -204,7 +204,7 @@ class PublicShrinkage(Update):
         return float(candidates[chosen]), usual
 
     def _certain_share(self, change: FloatArray, variance: float) -> float:
-        """Share of the change that cannot be noise with this variance per coefficient."""
+        """Share of the change that noise with this variance per coefficient does not explain."""
         data = self.info.view.data
         outputs = data.X @ change.T
         noise = variance * float(np.mean(data.norms**2))

@@ -1,4 +1,4 @@
-"""Noisy facts about private targets: their scale, lengths of gradients, and comparisons of heads."""
+"""Noisy statistics of private targets: centre and scale, lengths of gradients, comparisons of heads."""
 
 import math
 import warnings
@@ -20,7 +20,7 @@ from ..privacy.accounting.budgets import Budget
 from .columns import certain_count, certain_of_magnitudes, thinned, windows_of
 from .noisy_statistics import Learner, Learning, sensitivity_of, share_for, warn_of_sufficient_public_rows
 
-#: Differences of losses are clipped at this quantile of those of public rows.
+#: Differences of losses are clipped at this quantile of the differences on public rows.
 _QUANTILE = 0.9
 
 #: Target for the noise in a mean difference, and the largest that is still useful, in units of the clip.
@@ -29,7 +29,7 @@ _ERROR, _MOST_ERROR = 0.03, 0.1
 #: Standard deviations of the noise by which a start must be better or worse.
 _CLEARLY = 2.0
 
-#: What a fit does if public rows are useless, and what to check.
+#: Messages for useless public rows: what the fit does, and what to check.
 _OF_TARGETS = (
     "the fit left them out, but for the scale of the targets; check that y and y_pub are in the same units "
     "and were transformed alike"
@@ -58,10 +58,11 @@ ZEROS = float(_MAGNITUDES[0])
 #: Number of bins for a range of targets.
 _OF_RANGE = 64
 
-#: The largest distance of two opposite quantiles, divided by that of a normal distribution, is the spread.
+#: The spread is the largest distance between quantiles at these levels and their complements, relative to a
+#: normal distribution.
 _TAILS = np.array([0.25, 0.1, 0.05, 0.02])
 
-#: Minimum fraction of rows that a histogram must show.
+#: Minimum fraction of rows in the bins that a histogram shows above its noise.
 _SEEN = 0.7
 
 
@@ -110,14 +111,14 @@ def noisy_targets(
 
 
 def _places_of_targets(Z: FloatArray, block: Block, edges: tuple[FloatArray, ...]) -> Contribution:
-    """Bins (rows, k) of targets between the edges of each; the first and the last bin take all beyond."""
-    targets = np.asarray(block.y, np.float64).T  # with a weight, if there is one
+    """Bins (rows, k) of targets between the edges of each; the end bins have all values outside."""
+    targets = np.asarray(block.y, np.float64).T  # with a weight, where labels carry weights
     places = [np.searchsorted(ends, values, "right") for ends, values in zip(edges, targets, strict=False)]
     return None, BinCounts(np.stack(places, axis=1), len(edges[0]) + 1)
 
 
 def _summary(shares: FloatArray, edges: FloatArray) -> tuple[float, float, float, float]:
-    """Centre and spread of a histogram, and the ends of the bins that hold its bulk.
+    """Centre and spread of a histogram, and the ends of the bins that hold most of it.
 
     If nearly all are in a bin that holds 0, all other bins with rows belong to the bulk.
     """
@@ -137,26 +138,26 @@ def _summary(shares: FloatArray, edges: FloatArray) -> tuple[float, float, float
 
 # -- the clip --------------------------------------------------------------------------------
 
-#: Share of mu squared for a first head, and for the histogram of the lengths of its gradients.
+#: Share of mu squared for a first head, and share for the histogram of the lengths of its gradients.
 _FIRST_SHARE, _LENGTHS_SHARE = 0.08, 0.02
 
 #: Most steps of the first head.
 _FIRST_STEPS = 15
 
-#: Bins of lengths in a power of two, and exponents of the least and the largest length.
+#: Bins of lengths for each power of two, and exponents of the smallest and the largest length.
 _PARTS, _LEAST, _LARGEST = 2, -10, 12
 _BINS = _PARTS * (_LARGEST - _LEAST)
 
-#: Rows beyond the clip, times mu and divided by the width of a row. Fewer rows would leave more noise, and
-#: more rows more bias. On five skewed targets and five usual ones, 2 and 6 were about as good.
+#: Expected number of rows beyond the clip, times mu and divided by the width of a row. Fewer rows mean more
+#: noise, and more rows mean more bias. On five skewed and five usual targets, 2 and 6 were about as good.
 _BEYOND = 3.0
 
-#: Standard deviations of noise that tell bins with rows: surely, and as a rule. Beyond the last sure bin,
-#: noise may pass for rows up to a length four times as large.
+#: Standard deviations of noise above which a bin surely, and probably, has rows. Beyond the last sure bin,
+#: bins that probably have rows count up to a length four times as large.
 _SURELY, _RULE, _FURTHER = 5.0, 2.0, 2 * _PARTS
 
-#: Largest noise in the head, ``width / (mu n_rows)``, at which a longer clip gains. With more noise, the
-#: clip of Huber's loss costs less than noise.
+#: Largest noise in the head, ``width / (mu n_rows)``, with which a longer clip helps. With more noise, the
+#: bias of Huber's loss is smaller than the noise.
 _MOST_NOISE = 0.01
 
 
@@ -198,16 +199,16 @@ def noisy_gradient_bound(run: Run, learner: Learner, budget: Budget) -> Learning
 
 
 def _lengths(Z: FloatArray, block: Block) -> Contribution:
-    """Bins (rows, 1) of the lengths of gradients before they are weighted; the end bins take all beyond."""
+    """Bins (rows, 1) of the lengths of gradients without weights; the end bins have all other lengths."""
     residuals = Z.astype(np.float64) - np.asarray(block.y)[:, : Z.shape[1]]
     lengths = row_norms(residuals) * block.norms
     places = _PARTS * (np.log2(np.maximum(lengths, 2.0**_LEAST)) - _LEAST)
-    # Unlike np.clip, this leaves no NaN.
+    # Unlike np.clip, this replaces NaN.
     return None, BinCounts(np.fmin(places, _BINS - 1).astype(np.intp)[:, np.newaxis], _BINS)
 
 
 def gains_query(first: FloatArray, others: Sequence[FloatArray], limit: float, loss: Loss) -> PrivateQuery:
-    """The query for how much smaller the losses of other heads are than those of the first.
+    """The query for the gains of other heads over the first: how much smaller their losses are.
 
     All heads are (k, d_in). The m sums are those of :func:`gains` in units of ``limit``, each clipped to
     [-1, 1].
@@ -227,7 +228,7 @@ def _gains(Z: FloatArray, block: Block, loss: Loss, limit: float) -> Contributio
 
 
 def gains(Z: FloatArray, y: FloatArray, loss: Loss) -> FloatArray:
-    """Losses of the first head minus those of each other, (rows, m); squared errors are not halved.
+    """Losses of the first head minus those of each other head, (rows, m); squared errors are not halved.
 
     ``Z`` (rows, (m + 1) k) holds the outputs of all heads. ``y`` may have weights after the labels or
     targets, which are ignored.
@@ -236,7 +237,7 @@ def gains(Z: FloatArray, y: FloatArray, loss: Loss) -> FloatArray:
     first, *others = np.split(Z.astype(np.float64), Z.shape[1] // loss.n_outputs, axis=1)
     if not loss.quadratic:
         return np.stack([loss.values(first, targets) - loss.values(Z, targets) for Z in others], axis=1)
-    # The difference of two squares, as a product: subtracting large squares would lose precision.
+    # Written as a product, since a difference of large squares loses precision.
     return np.stack([np.sum((first - Z) * (first + Z - 2 * targets), axis=1) for Z in others], axis=1)
 
 
@@ -247,7 +248,7 @@ def usual_gain(values: FloatArray) -> float:
 
 
 def start_predicts(info: PublicInfo, learner: Learner, multiplier: float) -> Learning[bool]:
-    """Whether the public head is useful for private rows, or no worse for them than for public rows.
+    """Whether the public head helps with private rows, or does no worse on them than on public rows.
 
     It is useless if it predicts them worse than outputs of 0 do (the centre of targets, even chances of
     labels), and much worse than a head of half of the public rows predicts the other half. The noisy number
@@ -276,7 +277,7 @@ def start_predicts(info: PublicInfo, learner: Learner, multiplier: float) -> Lea
 
 
 def _held_out_gains(info: PublicInfo, W: FloatArray) -> FloatArray:
-    """How much smaller the losses of held-out public rows are under starts than under a head."""
+    """Losses of a head minus losses of the starts, on held-out public rows."""
     outputs = [np.hstack([judge.X @ W.T, judge.X @ start.T]) for start, judge in info.held_out]
     halves = [gains(Z, judge.y, judge.loss) for Z, (_, judge) in zip(outputs, info.held_out, strict=True)]
     return np.concatenate(halves)
@@ -299,14 +300,14 @@ class StartComparison:
         self.comparison_share = share if info.view.data.n_rows >= FEWEST else 0.0
 
     def compare(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
-        """The head to return, after the comparison."""
+        """Yield the query of the comparison, and return the better head."""
         view = self.info.view
         W = self.inner.result(W, state)
-        # The start itself fits public rows too well, so that differences would look too small.
+        # Held-out rows, since the start fits its own rows too well for typical differences.
         with np.errstate(all="ignore"):  # a head that diverged is refused later
             limit = usual_gain(_held_out_gains(self.info, W)) or 1.0
             if self.info.gradient_bound is not None:
-                # For skewed targets, rows with large errors matter most.
+                # With skewed targets, rows with large errors matter most.
                 usual = usual_gain(view.gradient_norms)
                 limit *= max(1.0, self.info.gradient_bound / usual) if usual > 0 else 1.0
         (released,) = yield gains_query(W, [view.W], limit, view.data.loss)

@@ -1,4 +1,4 @@
-"""Noisy facts about the weights of private rows: their scale, and their mean."""
+"""Noisy statistics of the weights of private rows: their scale and their mean."""
 
 import math
 from typing import Any
@@ -15,16 +15,17 @@ from .noisy_statistics import Learner, Learning, share_for
 #: Weights are binned by sixteenths of powers of two, up to this exponent on both sides of 1.
 _PER_OCTAVE, _EXPONENT = 16, 64
 
-#: Width of the range that is taken if noise hides all bins.
+#: Octaves of the range that is taken if noise hides all bins.
 _OCTAVES = 2
 
-#: Part of the total weight by which large weights may be cut.
+#: Fraction of the total weight that a cut of large weights may remove.
 _CUT = 0.02
 
-#: Target for the noise in a count of rows, as a part of them. Even noisy counts tell more than nothing.
+#: Target for the noise in a count of rows, as a fraction of them. There is no largest noise, since even a
+#: noisy histogram helps.
 _COUNT_ERROR = 0.001
 
-#: Target for the noise in the mean weight, and the largest that still tells something.
+#: Target for the noise in the mean weight, and the largest noise that is still useful.
 _MEAN_ERROR, _MOST_MEAN_ERROR = 0.005, 0.5
 
 #: Smallest and largest share of mu squared for each.
@@ -42,7 +43,7 @@ def mean_share(mu: float, n_rows: int) -> float:
 
 
 def noisy_scale(learner: Learner, multiplier: float, n_features: int = 0) -> Learning[float]:
-    """The weight from which rows count alike. Labels of rows of this width are weights, or end with one.
+    """The weight at which larger weights are cut. Labels are weights, or have them in a last column.
 
     The weights that a noisy histogram shows lose at most 2% of their total if they are cut there. Weights
     that are larger, and too rare to show, are cut as well.
@@ -62,18 +63,18 @@ def noisy_scale(learner: Learner, multiplier: float, n_features: int = 0) -> Lea
     certain = certain_of_magnitudes(counts, noise, learner.n_rows)
     for start, width, count in windows_of(counts, certain, taken):
         seen[start : start + width] = count / width
-    if not seen.any():  # the octaves with most rows, of which the last tells the scale
+    if not seen.any():  # the octaves with most rows; the last one is the scale
         of_octaves = np.convolve(counts[1:], np.ones(_OCTAVES * _PER_OCTAVE), "valid")
         seen[int(of_octaves.argmax()) + _OCTAVES * _PER_OCTAVE] = 1.0
     middles = 2.0 ** ((np.arange(n_bins) - 0.5) / _PER_OCTAVE - _EXPONENT)
-    # What a cut at each bin's middle takes away.
+    # The weight that a cut at each bin's middle removes.
     above = np.cumsum((seen * middles)[::-1])[::-1] - middles * np.cumsum(seen[::-1])[::-1]
     lost = np.where(middles <= middles[np.flatnonzero(seen)[-1]], above, 0.0)
     return float(middles[np.flatnonzero(lost <= _CUT * float(seen @ middles))[0]])
 
 
 def _binned(Z: Any, block: Block) -> Contribution:
-    """The bin of each weight: 0 for zero, and then by size; the end bins take what is beyond."""
+    """The bin of each weight: 0 for weight zero, then by size; the end bins have all other weights."""
     weights: NDArray[Any] = np.asarray(block.y, np.float64).reshape(len(block.y), -1)[:, -1]
     positive = weights > 0
     logs = np.log2(np.where(positive, weights, 1.0)) + _EXPONENT
@@ -82,7 +83,7 @@ def _binned(Z: Any, block: Block) -> Contribution:
 
 
 def noisy_mean_weight(learner: Learner, multiplier: float) -> Learning[float]:
-    """The mean weight of rows, in (0, 1], where the labels carry weights as the learner's loss says.
+    """The mean weight of rows, in (0, 1], where labels carry weights as the loss of the learner declares.
 
     It is at least the standard deviation of its noise, so that a sum divided by it is not far too long.
 

@@ -1,4 +1,4 @@
-"""Rows of arrays: their lengths, scaling and layout, in one implementation for NumPy and torch.
+"""Arrays of rows: lengths, scaling and memory layout, for NumPy and torch.
 
 Functions are written with what both libraries have under one name, much of it from the array API standard.
 The few operations in which they differ come first. Torch is not imported: whoever has a tensor has imported
@@ -21,16 +21,17 @@ from .sums import dot_error
 Array = Any
 FloatArray = NDArray[np.floating[Any]]
 
-#: Rows of at least so many entries are multiplied with themselves one by one.
+#: Shortest rows for which dot products are computed row by row.
 _LONG = 32
 
-#: Entries that are handled at a time: in double precision they stay in cache until they are needed again.
+#: Entries that are computed at a time, so that they stay in cache in double precision.
 _IN_CACHE = 2**15
 
-#: Lengths up to this, and their inverses, are far from the ends of float32's range.
+#: Lengths up to this, and their inverses, are far from the limits of float32.
 FARTHEST = 1e15
 
-#: A unit direction with a shorter component outside of the span of others depends on them.
+#: A unit direction is linearly dependent on others if its component outside of their span is shorter than
+#: this.
 _DEPENDENT = 1e-6
 
 
@@ -54,19 +55,19 @@ def astype(array: Array, dtype: DTypeLike, *, copy: bool = False) -> Array:
 
 
 def empty_in(array: Array, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-    """A new array in the library of another array and on its device, with a dtype of NumPy's."""
+    """A new array like another one (library and device), with a dtype of NumPy's."""
     xp = namespace_of(array)
     return xp.empty(shape, dtype=getattr(xp, np.dtype(dtype).name), device=array.device)
 
 
 def in_library_of(array: Array, values: Array) -> Array:
-    """NumPy's ``values`` in the library of another array and on its device."""
+    """NumPy's ``values`` as an array like another one (library and device)."""
     xp = namespace_of(array)
     return values if xp is np else xp.asarray(np.ascontiguousarray(values), device=array.device)
 
 
 def row_dots(A: Array, B: Array, dtype: DTypeLike) -> Array:
-    """``sum_j a_ij b_ij`` (n,) of two (n, k) arrays, multiplied and added up in a dtype."""
+    """Dot products ``sum_j a_ij b_ij`` (n,) of the rows of two (n, k) arrays, computed in a dtype."""
     if not isinstance(A, np.ndarray):
         return (astype(A, dtype) * astype(B, dtype)).sum(dim=1)
     if A is B and A.dtype != dtype and A.size > _IN_CACHE:
@@ -77,7 +78,7 @@ def row_dots(A: Array, B: Array, dtype: DTypeLike) -> Array:
 
 
 def _widened_squares(A: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Sums of squares (n,) in another dtype, to which a few rows of ``A`` (n, k) at a time are converted.
+    """Sums of squares (n,) of ``A`` (n, k) in another dtype, which is converted a few rows at a time.
 
     ``einsum`` takes twice as long, since it converts entries one by one.
     """
@@ -89,12 +90,12 @@ def _widened_squares(A: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def parts_in_cache(A: Array) -> Iterator[slice]:
-    """Parts of the rows of an array (n, k), each small enough to stay in cache in double precision."""
+    """Parts of the rows of an array (n, k), each small enough for the cache in double precision."""
     return row_slices(len(A), max(_IN_CACHE // max(A.shape[1], 1), 1))
 
 
 def row_slices(n_rows: int, step: int) -> Iterator[slice]:
-    """Slices of ``step`` rows, one after the other."""
+    """Slices of ``step`` rows that cover all rows."""
     return (slice(start, start + step) for start in range(0, n_rows, step))
 
 
@@ -102,7 +103,7 @@ def logistic(Z: Array) -> Array:
     """``1 / (1 + exp(-z))`` of each entry, in place."""
     if not isinstance(Z, np.ndarray):
         return Z.sigmoid_()
-    # Four passes that NumPy vectorises take a quarter of the time of scipy.special.expit.
+    # Four vectorised passes take a quarter of the time of scipy.special.expit.
     np.negative(Z, out=Z)
     with np.errstate(over="ignore"):
         np.exp(Z, out=Z)
@@ -127,15 +128,15 @@ def row_norm_bounds(C: Array) -> Array:
         return astype(abs(C[:, 0]), np.float64, copy=True) * (1 + 2 * dot_error(3, dtype))
     with np.errstate(over="ignore", invalid="ignore"):
         squares = row_dots(C, C, dtype)
-    # Roundings of what follows here, and one of the products that it enters.
+    # Covers the roundings below, and one of a product with the result.
     squares *= 1 + 2 * dot_error(k + 5, dtype)
     squares += 2 * k * float(np.finfo(dtype).tiny)
     xp.sqrt(squares, out=squares)
     bounds = astype(squares, np.float64)
     if len(bounds) and not bounds.max() < np.inf:
         finite = xp.isfinite(bounds)
-        # Squares overflowed in these rows, which in float64 only infinite entries do. All rows are measured,
-        # so that the result of a row does not depend on how many others overflowed.
+        # Squares of these rows overflowed. In float64 only those of infinite entries do. All rows are
+        # measured again, so that the result of a row does not depend on how many others overflowed.
         measured = row_norms(C) * (1 + 2 * dot_error(k + 2, np.dtype(np.float64)))
         bounds[~finite] = measured[~finite]
     return bounds
@@ -148,7 +149,7 @@ def largest_entries(X: Array) -> Array:
 
 def largest_singular_value(X: FloatArray) -> float:
     """Largest singular value of a matrix, from the Gram matrix of its shorter side."""
-    # Divided by the largest entry first, since squares of huge or tiny entries are inf or 0.
+    # Scaled by the largest entry, since squares of huge or tiny entries are inf or 0.
     size = float(np.abs(X).max(initial=0.0))
     if not 0 < size < np.inf:
         return size
@@ -171,12 +172,12 @@ def scale_rows(C: Array, factors: Array) -> Array:
         factors = xp.where(usable, factors, 0.0)
     C *= astype(factors, dtype)[:, None]
     if (factors > 1).any():
-        # Only a factor above 1 can make a finite residual overflow.
+        # A factor of at most 1 leaves finite residuals finite.
         usable &= xp.isfinite(C).all(axis=1)
         factors = xp.where(usable, factors, 0.0)
         all_usable = usable.all()
     if not all_usable:
-        C[~usable] = 0  # multiplication would keep a NaN
+        C[~usable] = 0  # 0 times NaN would be NaN
     return factors
 
 
@@ -205,8 +206,7 @@ def shorten_rows(C: FloatArray, lengths: FloatArray, longest: float) -> NDArray[
             np.sqrt(bounds, out=bounds)
         bounds *= lengths
     within = longest / (1 + dot_error(k + 5, C.dtype))
-    # The comparison is false for NaN. Looking at all rows only tells whether there are far ones, which get
-    # factor 1.
+    # False for NaN. That all rows are compared affects no other row: factors of the others are 1.
     far = np.empty(0, np.intp)
     if len(bounds) and not bounds.max() <= FARTHEST:
         far = np.flatnonzero(~(bounds <= FARTHEST))
@@ -218,12 +218,12 @@ def shorten_rows(C: FloatArray, lengths: FloatArray, longest: float) -> NDArray[
 
 
 def drop_subnormal(C: Array) -> None:
-    """Set entries of ``C`` that are subnormal numbers to 0, in place; this lengthens no row."""
+    """Set subnormal entries of ``C`` to 0, in place; this lengthens no row."""
     C[abs(C) < float(np.finfo(dtype_of(C)).tiny)] = 0
 
 
 def remove_mean_output(G: FloatArray) -> FloatArray:
-    """Orthogonal projection of a (k, d_in) gradient on those that sum to zero over outputs."""
+    """Orthogonal projection of a (k, d_in) gradient on the gradients that sum to zero over outputs."""
     return np.asarray(G - G.mean(axis=0, keepdims=True))
 
 
@@ -236,8 +236,8 @@ def orthonormal_columns(candidates: FloatArray, n_columns: int) -> FloatArray:
     remaining = candidates
     while True:
         basis, triangle = np.linalg.qr(remaining[:n_columns].T, mode="reduced")
-        # |triangle[j, j]| is the length of direction j outside the span of those before it,
-        # as long as none of those was dependent: so only the first small one is known to be.
+        # |triangle[j, j]| is the length of direction j outside the span of the earlier ones, if these are
+        # independent. So only the first small one is known to be dependent.
         small = np.flatnonzero(np.abs(np.diag(triangle)) <= _DEPENDENT)
         if small.size == 0:
             return np.asarray(basis)

@@ -1,4 +1,4 @@
-"""Coordinates of per-row gradients on the span of a few rows' gradients.
+"""Coordinates of per-row gradients in the span of the gradients of a few rows.
 
 The gradients ``g_a = r_a x_a^T`` of m *anchor* rows span a subspace of the k x d_in matrices. Its
 orthonormal basis ``V_j = sum_a A_aj g_a`` comes from the anchors' m x m Gram matrix, and inner
@@ -13,7 +13,7 @@ from scipy.linalg import blas, lapack
 from .arrays import FloatArray, parts_in_cache, row_norms
 from .sums import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
 
-#: Directions whose eigenvalue is at most this fraction of the largest count as dependent.
+#: Directions count as dependent if their eigenvalue is at most this fraction of the largest.
 _EIGENVALUE_CUT = 1e-8
 
 
@@ -55,17 +55,17 @@ class GradientEmbedding:
         gram = self.X @ self.X.T if products is None else products / longest / longest
         gram = (self.R @ self.R.T) * gram
         whole = n_components is None or n_components >= len(gram)
-        #: The transpose of the basis, if it is triangular.
+        #: The transposed basis if it is triangular, or None.
         self._triangle = _inverse_triangle(gram) if whole else None
         if self._triangle is not None:
             self._A = self._triangle.T
-            squares = 1 / np.sum(self._triangle**2, axis=0)  # of lengths outside the span of the others
+            squares = 1 / np.sum(self._triangle**2, axis=0)  # squared residuals
             held_out = np.sqrt(np.maximum(np.diag(gram) - squares, 0)), np.sqrt(squares)
             image = blas.dtrmm(1.0, self._triangle, gram, side=1, lower=1, trans_a=1)
             square = blas.dtrmm(1.0, self._triangle, image, side=0, lower=1, overwrite_b=1)
         else:
             values, vectors = np.linalg.eigh(gram)
-            values, vectors = values[::-1], _signed(vectors[:, ::-1])  # the strongest first
+            values, vectors = values[::-1], _signed(vectors[:, ::-1])  # in descending order
             cut = _EIGENVALUE_CUT * float(values.max(initial=0.0))
             kept = int(np.sum(values > cut))
             if n_components is not None:
@@ -74,9 +74,9 @@ class GradientEmbedding:
             held_out = _held_out(values, vectors, max(cut, float(values[kept:].max(initial=0.0))))
             square = self._A.T @ gram @ self._A
         self.n_components = self._A.shape[1]
-        #: Error of each coordinate per relative error of the anchors' products.
+        #: Factor from the relative error of products of anchors to the error of each coordinate.
         self._rounding_scale = np.abs(self._A).T @ self._lengths
-        #: Largest eigenvalue, at most, of the basis' distance from orthonormality.
+        #: Upper bound on the distance of the basis from an orthonormal one, as an eigenvalue.
         self._skew = float(np.abs(square - np.eye(len(square))).sum(axis=1).max(initial=0.0))
         self.held_out_coordinates, self.held_out_residuals = (longest * largest * part for part in held_out)
         self._in_dtype: dict[np.dtype[Any], tuple[FloatArray, FloatArray]] = {}
@@ -117,7 +117,7 @@ class GradientEmbedding:
         return roundings * float(np.linalg.norm(self._rounding_scale))
 
     def rounding(self, tolerance: float) -> float:
-        """Bound on the rounding of ``gradient(tolerance=tolerance)``, relative to the coordinates' norm.
+        """Bound on the rounding of ``gradient(tolerance=tolerance)``, relative to that of coordinates.
 
         A subtraction after it is included. The bound exceeds the tolerance where no product is as accurate.
         """
@@ -137,7 +137,7 @@ class GradientEmbedding:
         *,
         shortest: float = SHORTEST_DIFFERENCE,
     ) -> FloatArray:
-        """Upper bounds (n,) on ``|g_i - sum_j z_ij V_j|``, rounding included.
+        """Upper bounds (n,) on the residuals ``|g_i - sum_j z_ij V_j|``, rounding included.
 
         ``residual_norms`` and ``norms`` (n,) are lengths of the rows' residuals and of the rows.
         ``coordinates`` (n, q) come from products rounded to ``dtype``, in which residuals will be weighted
@@ -203,9 +203,9 @@ def _inverse_triangle(gram: FloatArray) -> FloatArray | None:
 
 
 def _held_out(values: FloatArray, vectors: FloatArray, ridge: float) -> tuple[FloatArray, FloatArray]:
-    """Each anchor's lengths within and outside the span of the others."""
+    """Lengths of each anchor within and outside the span of the others."""
     values = np.maximum(values, 0)
-    if ridge == 0:  # no gradient at all
+    if ridge == 0:  # all gradients are zero
         return np.zeros(len(values)), np.zeros(len(values))
     energy = vectors**2
     inverse = energy @ (1 / (values + ridge))

@@ -1,4 +1,4 @@
-"""Clipped residuals and their sums in one visit of the rows, compiled by numba.
+"""Clipped residuals and their sums in one pass over the rows, compiled by numba.
 
 Rows are held column by column, and visited some at a time, so that they are still in cache when they are
 needed again: first for their outputs, then for the sums. Loops run over entries that are next to each other
@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numba import float32, float64, int8, int64, njit, types
 
-#: Entries of rows and outputs that are visited at a time; most caches hold them.
+#: Entries of rows and outputs that are processed at a time; they fit most caches.
 _ENTRIES = 2**17
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
@@ -23,7 +23,7 @@ _INFINITY, _TINY = np.float32(np.inf), np.finfo(np.float32).tiny
 #: Exponents are clipped to plus and minus this, so that exponentials and their inverses are normal numbers.
 _FARTHEST = np.float32(81)
 
-#: The logarithm of two, in two parts. Whole multiples of the first one are exact.
+#: The logarithm of two, in two parts. Integer multiples of the first one are exact.
 _LOG2_HIGH = np.float32(355 / 512)
 _LOG2_LOW = np.float32(math.log(2) - 355 / 512)
 _PER_LOG2 = np.float32(1 / math.log(2))
@@ -31,15 +31,14 @@ _HALF = np.float32(0.5)
 _BIAS, _SHIFT = np.int32(127), np.int32(23)
 _C3, _C4, _C5, _C6, _C7 = (np.float32(1 / math.factorial(n)) for n in range(3, 8))
 
-# A product may be rounded together with the addition that follows it. Nothing else is left to the compiler,
-# but the order of the terms of a panel.
+# The compiler may round a product together with the addition that follows, and reorder the terms of a panel.
 _AS_WRITTEN = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
 _ANY_ORDER = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
 
 
 @njit(inline="always")
 def _exp(x):
-    """The exponential, off by some units in the last place, by the series of its remainder modulo log 2."""
+    """The exponential up to a few units in the last place, by a series for the remainder modulo log 2."""
     n = np.floor(x * _PER_LOG2 + _HALF)
     r = (x - n * _LOG2_HIGH) - n * _LOG2_LOW
     series = _ONE + r + r * r * (_HALF + r * (_C3 + r * (_C4 + r * (_C5 + r * (_C6 + r * _C7)))))
@@ -49,7 +48,7 @@ def _exp(x):
 
 @njit(**_AS_WRITTEN)
 def _add_combination(z, w, a, b, c, d):
-    """Add ``w_0 a + w_1 b + w_2 c + w_3 d`` to ``z``: four columns to outputs."""
+    """Add ``w_0 a + w_1 b + w_2 c + w_3 d`` to ``z``: the part of four columns in the outputs."""
     w0, w1, w2, w3 = w[0], w[1], w[2], w[3]
     for i in range(len(z)):
         z[i] += w0 * a[i] + w1 * b[i] + w2 * c[i] + w3 * d[i]
@@ -57,7 +56,7 @@ def _add_combination(z, w, a, b, c, d):
 
 @njit(**_AS_WRITTEN)
 def _add_two_combinations(z, v, w, u, a, b, c, d):
-    """The same for two vectors, which read the four once."""
+    """As :func:`_add_combination`, for two vectors at a time, so that the columns are read only once."""
     w0, w1, w2, w3 = w[0], w[1], w[2], w[3]
     u0, u1, u2, u3 = u[0], u[1], u[2], u[3]
     for i in range(len(z)):
@@ -83,7 +82,7 @@ def _add_dots(r, a, b, c, d, total):
 
 @njit(**_ANY_ORDER)
 def _add_two_dots(r, q, a, b, c, d, total, other):
-    """The same for two vectors ``r`` and ``q``, which read the four once."""
+    """As :func:`_add_dots`, for two vectors ``r`` and ``q``, so that the columns are read only once."""
     s0 = s1 = s2 = s3 = _ZERO
     t0 = t1 = t2 = t3 = _ZERO
     for i in range(len(r)):
@@ -107,9 +106,9 @@ def _add_two_dots(r, q, a, b, c, d, total, other):
 
 @njit(**_AS_WRITTEN)
 def _clip_logistic(z, y, lengths, within):
-    """Outputs of class 1 to clipped residuals, in place."""
+    """Turn outputs of class 1 into clipped residuals, in place."""
     for i in range(len(z)):
-        # Comparisons with NaN are false, and NaN would be no exponent.
+        # Comparisons with NaN are false, which avoids NaN as an exponent.
         far = -z[i] if -z[i] > -_FARTHEST else -_FARTHEST
         far = far if far < _FARTHEST else _FARTHEST
         r = _ONE / (_ONE + _exp(far)) - np.float32(y[i])
@@ -121,7 +120,7 @@ def _clip_logistic(z, y, lengths, within):
 
 @njit(**_AS_WRITTEN)
 def _clip_softmax(Z, y, lengths, within, largest, total):
-    """Outputs (k, rows) to clipped residuals, in place; the last two arguments are memory, (rows,) each."""
+    """Turn outputs (k, rows) into clipped residuals, in place; the last two arguments are buffers (rows,)."""
     k, n = Z.shape
     largest[:] = Z[0]
     total[:] = _ZERO
@@ -129,7 +128,7 @@ def _clip_softmax(Z, y, lengths, within, largest, total):
         z = Z[j]
         for i in range(n):
             largest[i] = max(largest[i], z[i])
-            total[i] += _ZERO * z[i]  # NaN, if an output is not finite
+            total[i] += _ZERO * z[i]  # NaN if an output is not finite
     for j in range(k):
         z = Z[j]
         for i in range(n):
@@ -137,7 +136,7 @@ def _clip_softmax(Z, y, lengths, within, largest, total):
             z[i] = _exp(below if below > -_FARTHEST else -_FARTHEST)
             total[i] += z[i]
     squares = largest
-    squares[:] = np.float32(2 * k * _TINY)  # more than what underflows
+    squares[:] = np.float32(2 * k * _TINY)  # more than underflow can hide
     for i in range(n):
         total[i] = _ONE / total[i]
     for j in range(k):
@@ -158,7 +157,7 @@ def _clip_softmax(Z, y, lengths, within, largest, total):
 
 @njit(inline="always")
 def _part(memory, start, n):
-    """``n`` entries of the memory from ``start`` on."""
+    """``n`` entries of the buffer from ``start`` on."""
     return memory[start : start + n]
 
 
@@ -167,7 +166,7 @@ def _outputs(memory, stride, d_in, W, Z, first, n):
     """Add the products of ``n`` rows with the head to their outputs ``Z`` (m, n)."""
     m = len(W)
     for f in range(0, d_in, 4):
-        # The weights of missing columns are zero, so any column may stand in.
+        # The weights of missing columns are zero, so that any column can take their place.
         a = _part(memory, f * stride + first, n)
         b = _part(memory, min(f + 1, d_in - 1) * stride + first, n)
         c = _part(memory, min(f + 2, d_in - 1) * stride + first, n)
@@ -180,7 +179,7 @@ def _outputs(memory, stride, d_in, W, Z, first, n):
 
 @njit(nogil=True, error_model="numpy")
 def _add_panel(memory, stride, d_in, Z, sums, first, p, q):
-    """Add residuals times rows, those from ``p`` to ``q``, to the sums (m, width)."""
+    """Add the products of residuals with the rows from ``p`` to ``q`` to the sums (m, width)."""
     m = len(Z)
     for f in range(0, d_in, 4):
         a = _part(memory, f * stride + first + p, q - p)
@@ -239,7 +238,7 @@ def clipped_sums(memory, stride, d_in, y, lengths, W, within, start, stop, panel
 
 @njit(float64[::1](_read_only(float32, 2), _VECTOR_OF_DOUBLES, float64), cache=True, **_AS_WRITTEN)
 def shortening(C, norms, longest):
-    """Factors (n_rows,) that make no term ``c_i x_i^T`` longer than ``longest``; 0 for lengths not finite.
+    """Factors (n_rows,) that shorten each term ``c_i x_i^T`` to ``longest``; 0 for infinite lengths.
 
     ``C`` (k, n_rows) holds residuals of rows of lengths ``norms``.
     """
@@ -277,7 +276,7 @@ def mean_gradients(X, C, weights, place, first, out):
         for t in range(first[p], first[p + 1]):
             i = place[t]
             for j in range(k):
-                # A NaN has weight 0.
+                # NaN has weight 0.
                 c = weights[i] * float64(C[j, i]) if weights[i] > 0.0 else 0.0
                 for f in range(d_in):
                     total[j, f] += c * float64(X[t, f])

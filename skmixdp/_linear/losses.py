@@ -18,17 +18,18 @@ from .arrays import Array, FloatArray, astype, dtype_of, logistic, namespace_of
 
 Labels = NDArray[Any]
 
-#: Exponentials of outputs between minus this and this are well within float32's range.
+#: Exponentials of outputs between minus this and this are far from the limits of float32.
 _FAR = 40.0
 
-#: Outputs and probabilities below these do not matter next to those of the same row, in any precision: the
+#: Outputs and probabilities below these are negligible next to others of their row, in any precision: the
 #: largest output of a row is at least ``-_FAR``.
 _LEAST_OUTPUT, _LEAST_PROBABILITY = -81.0, 2.0**-58
 
-#: Up to so many outputs, comparing labels with each of them is faster than indexing.
+#: Up to this number of outputs, comparing labels with each is faster than indexing.
 _FEW_OUTPUTS = 10
 
-#: Of so many rows, outputs are compared column by column in a third of the time of ``argmax`` or less.
+#: From this number of rows, comparing outputs column by column takes at most a third of the time of
+#: ``argmax``.
 _MANY_ROWS = 4096
 
 
@@ -103,25 +104,24 @@ class SoftmaxLoss:
         xp, (n, k) = namespace_of(Z), Z.shape
         with np.errstate(over="ignore", invalid="ignore"):
             low, high = float(Z.min()), float(Z.max())
-            # Looking at all rows only tells whether there is anything to do: zero is subtracted from other
-            # rows. The comparisons are false for NaN.
+            # That all rows are compared affects no other row: zero is subtracted from these. False for NaN.
             if not (low >= -_FAR and high <= _FAR):
                 largest = xp.amax(Z, axis=1)
                 Z -= (largest - largest.clip(-_FAR, _FAR))[:, None]
                 _at_least(_LEAST_OUTPUT, Z)
             R = xp.exp(Z, out=Z)
             R *= (1 / (R @ xp.ones(k, dtype=Z.dtype, device=Z.device)))[:, None]
-            # A little less, so that no rounding takes a probability below the least one.
+            # Slightly smaller, so that no rounding takes a probability below the smallest one.
             if not high - low + math.log(k) <= -math.log(_LEAST_PROBABILITY) - 0.01:
                 _at_least(_LEAST_PROBABILITY, R)
-        # From the probability of each row's class, 1 is subtracted.
+        # The probability of the class of each row, minus 1.
         if xp is not np or not (R.flags.c_contiguous or R.flags.f_contiguous):
             R[xp.arange(n, device=R.device), y] -= 1
         elif not R.flags.c_contiguous and k <= _FEW_OUTPUTS:
-            narrow = np.asarray(y).astype(np.int8, copy=False)  # compared in a fraction of the time
+            narrow = np.asarray(y).astype(np.int8, copy=False)  # faster to compare
             np.subtract(R.T, narrow == np.arange(k, dtype=np.int8)[:, np.newaxis], out=R.T)
         else:
-            # One index for each row takes a third of the time of two.
+            # One index per row takes a third of the time of two.
             by_row = R.flags.c_contiguous
             flat = (R if by_row else R.T).reshape(-1)
             index = y.astype(np.intp)
@@ -152,7 +152,7 @@ def _at_least(least: float, R: Array) -> None:
     Processors take a hundred times as long for subnormal numbers, which such probabilities or their squares
     would be. On devices they do not, and tensors stay as they are.
     """
-    # The comparison is false for NaN. Looking at the entries changes none of them.
+    # False for NaN. That all entries are compared changes none of the others.
     if isinstance(R, np.ndarray) and not R.min() >= least:
         np.clip(R, least, np.inf, out=R)  # with both bounds, a third of the time of np.maximum
 
@@ -197,7 +197,7 @@ class MultilabelLoss(LogisticLoss):
     n_outputs: int
 
     def __post_init__(self) -> None:
-        # No entry of a residual exceeds 1.
+        # Each entry of a residual is at most 1.
         self.lipschitz = math.sqrt(self.n_outputs)
 
     def residuals(self, Z: Array, y: Labels) -> Array:
@@ -242,7 +242,7 @@ class SquaredLoss:
 
 @dataclass(unsafe_hash=True)
 class WeightedLoss:
-    """A loss whose labels may carry weights of rows, see :func:`with_weights`.
+    """A loss whose labels may have weights of rows, see :func:`with_weights`.
 
     The loss of a row, and so its gradient, is multiplied by the weight of that row. Labels without weights
     have weight 1. Constants and Hessians are those of the inner loss. Gradients of private rows are clipped
@@ -256,7 +256,7 @@ class WeightedLoss:
         self.name = inner.name
         self.n_outputs = inner.n_outputs
         self.curvature = inner.curvature
-        self.lipschitz = inner.lipschitz  # of labels without weights
+        self.lipschitz = inner.lipschitz  # without weights
         self.sum_to_zero = inner.sum_to_zero
         self.noise_per_output = inner.noise_per_output
         self.quadratic = inner.quadratic
@@ -281,14 +281,14 @@ class WeightedLoss:
         return self.inner.hessian_diagonal(Z)
 
     def split(self, y: Labels) -> tuple[Labels, Labels | None]:
-        """Labels and weights (n,) of rows; the weights are None if ``y`` carries none."""
+        """Labels and weights (n,) of rows; the weights are None if ``y`` has none."""
         if self.has_classes:
             return (astype(y[:, 0], np.int64), y[:, 1]) if y.ndim == 2 else (y, None)
         carried = y.shape[1] > self.n_outputs
         return (y[:, :-1], y[:, -1]) if carried else (y, None)
 
     def joined(self, y: Labels, weights: Labels) -> Labels:
-        """Labels ``y`` that carry weights, with other weights (n,)."""
+        """Labels ``y`` with weights (n,) in place of their own."""
         joined: Labels = namespace_of(y).concat([y[:, :-1], weights[:, None]], axis=1)
         return joined
 
@@ -307,7 +307,7 @@ def predicted_classes(Z: FloatArray) -> NDArray[np.intp]:
         return np.asarray(Z[:, 0] > 0, dtype=np.intp)
     if k > _FEW_OUTPUTS or n < _MANY_ROWS or Z.strides[0] != Z.itemsize:
         return np.asarray(Z.argmax(axis=1))
-    # Column by column, comparisons are vectorised over rows. Of equal outputs the first one counts.
+    # Comparisons of whole columns are vectorised over rows. If outputs are equal, the first one counts.
     largest, best = Z[:, 0].copy(), np.zeros(n, np.int8)
     for index in range(1, k):
         larger = (Z[:, index] > largest).view(np.int8)

@@ -14,7 +14,8 @@ _NEWTON_STEPS = 60
 _CG_STEPS = 1000
 _HALVINGS = 40
 
-#: Distance of the computed head to the exact one, relative to its norm if that exceeds 1.
+#: Distance from the computed head to the exact one, relative to the norm of the head or to 1, if that is
+#: larger.
 _TOLERANCE = 1e-11
 
 
@@ -34,7 +35,7 @@ class PenalizedLoss:
         span = np.eye(X.shape[1]) if self._full else np.linalg.qr(X.T)[0]
         rows = X if self._full else X @ span
         moments, axes = np.linalg.eigh(rows.T @ rows / self.n_rows)
-        #: Principal axes of the rows' span, (d_in, r), and the rows' second moments along them.
+        #: Principal axes of the span of the rows, (d_in, r), and the second moments of the rows along them.
         self.axes = span @ axes
         self.moments = np.maximum(moments, 0.0)
         self.rows = rows @ axes
@@ -42,7 +43,7 @@ class PenalizedLoss:
 
     @property
     def smallest_curvature(self) -> float:
-        """Smallest eigenvalue that the Hessian is known to have anywhere."""
+        """Lower bound on the eigenvalues of the Hessian at any head."""
         if self.loss.quadratic and self._full and self.moments.size:
             return self.l2 + float(self.moments[0])
         return self.l2
@@ -53,7 +54,7 @@ class PenalizedLoss:
         return np.asarray(self.l2 * W + self._loss_gradient(A) @ self.axes.T)
 
     def with_gradient(self, G: FloatArray, near: FloatArray) -> FloatArray:
-        """The one head (k, d_in) whose gradient is ``G``; a RuntimeError if the search fails.
+        """The unique head (k, d_in) whose gradient is ``G``; a RuntimeError if the search fails.
 
         Squared loss: in closed form. Other losses: Newton's method from the head ``near``, each step solved
         by conjugate gradients and halved until the error in the gradient shrinks. The distance to the exact
@@ -70,20 +71,21 @@ class PenalizedLoss:
         return np.asarray((G - inside @ self.axes.T) / self.l2 + A @ self.axes.T)
 
     def noise_gain(self, W: FloatArray) -> float:
-        """How much white noise moves a held-out row's logits, compared with gradient descent; 1 without rows.
+        """How much more noise moves logits of held-out rows than in gradient descent, as a factor.
 
         The noise passes through the inverse Hessian at ``W``, whose largest eigenvalue is normalised to 1.
-        Each row is measured with itself taken out of the Hessian; outputs share their mean curvature.
+        Each row is left out of the Hessian that measures it; outputs share their mean curvature. The factor
+        is 1 without rows.
         """
         leverages, inverse = self._geometry(W)
         if leverages.size == 0 or not np.any(self.rows):
             return 1.0
-        # Normalised before squares are taken: those of a strong penalty's inverse would vanish.
+        # Scaled before squares are taken: with a strong penalty, squares of the inverse would underflow.
         lengths = row_norms(self.rows * (self.smallest_curvature * inverse)) / (1 - leverages)
         return float(np.sqrt(np.mean(lengths**2) / np.mean(row_norms(self.rows) ** 2)))
 
     def relative_curvature(self, W: FloatArray) -> float:
-        """Estimate of the largest curvature of other rows' mean loss, in the normalised geometry.
+        """Estimate of the largest curvature of the mean loss on other rows, in the scaled geometry.
 
         The second moments of n random rows underrate those of their law by up to
         ``(1 - sqrt(g))^2``, where ``g`` is the effective dimension over n, here the mean
@@ -92,12 +94,12 @@ class PenalizedLoss:
         leverages, _ = self._geometry(W)
         if leverages.size == 0:
             return float("inf")
-        # Rounding brings a mean leverage to 1 where the penalty is next to nothing.
+        # With a tiny penalty, rounding brings a mean leverage to 1.
         slack = max(1 - float(np.sqrt(np.mean(leverages))), 1e-3)
         return self.smallest_curvature / slack**2
 
     def _geometry(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Leverages of the rows, and the inverse Hessian's eigenvalues within their span."""
+        """Leverages of the rows, and the eigenvalues of the inverse Hessian within their span."""
         if len(self.rows) == 0:
             return np.empty(0), np.empty(0)
         curvature = float(self.loss.hessian_diagonal(self._outputs(W @ self.axes)).mean())
@@ -105,7 +107,7 @@ class PenalizedLoss:
         leverages = curvature / self.n_rows * (self.rows**2 @ inverse)
         return np.minimum(leverages, 1 - 1e-6), inverse
 
-    # -- in the rows' principal axes --------------------------------------------------------
+    # -- in the principal axes of the rows ---------------------------------------------------
 
     def _outputs(self, A: FloatArray) -> FloatArray:
         return np.asarray(self.rows @ A.T)
@@ -150,9 +152,9 @@ class PenalizedLoss:
         )
 
     def _solve(self, A: FloatArray, right: FloatArray, accuracy: float) -> FloatArray:
-        """Hessian at ``A`` inverted on ``right`` by preconditioned conjugate gradients."""
+        """The Hessian at ``A``, inverted on ``right`` by preconditioned conjugate gradients."""
         Z = self._outputs(A)
-        # The diagonal of the Hessian, if the outputs' curvature is taken to be the rows' mean.
+        # The diagonal of the Hessian, if all rows have the mean curvature of the outputs.
         scale = np.outer(self.loss.hessian_diagonal(Z).mean(axis=0), self.moments) + self.l2
         solution = np.zeros_like(right)
         remainder = right.copy()

@@ -1,4 +1,4 @@
-"""The two products of row sources, the memory layout of rows, and compiled loops that do both at once.
+"""The two products with rows, the memory layout of rows, and compiled loops that do both in one pass.
 
 Rows are multiplied with a few points, and weighted residuals with rows. The second product is added up in
 panels by a :class:`~skmixdp._linear.sums.Cascade`.
@@ -21,43 +21,43 @@ from numpy.typing import DTypeLike, NDArray
 from .arrays import FloatArray, row_slices
 from .sums import BLOCK_ROWS, PANEL_ROWS, Cascade, dot_error
 
-#: Rows times entries times points of a product that OpenBLAS computes by its kernels for small matrices, and
-#: that stays in cache.
+#: Largest product, in rows times entries times points, for which OpenBLAS uses its kernels for small
+#: matrices, and which stays in cache.
 _NARROW_WORK = 10**6
 
-#: Rows of such a product, at least, if they are held row by row: fewer are slower on processors with AVX2.
+#: Minimum rows of such a product if they are held row by row: fewer are slower on processors with AVX2.
 _FEWEST_ROWS = 192
 
-#: Sums of so few entries are multiplied panel by panel in one call, whose result is small.
+#: Sums of at most this number of entries are computed for all panels in one call.
 _FEW_ENTRIES = 2**13
 
-#: Least rows of such a panel; with fewer, the sums of panels would be as large as the rows.
+#: Minimum rows of such a panel; with fewer, the sums of panels would be as large as the rows.
 _FEWEST_SUMMED = 96
 
-#: Rows of at most so many entries are held column by column. Entries of many rows are then next to each
-#: other, and products need not copy short rows to get them there. The compiled loops need such rows too.
+#: Rows of at most this number of entries are held column by column. Entries of many rows are then next to
+#: each other, so that products need not copy short rows. The compiled loops need this layout too.
 NARROW = 64
 
-#: Wide rows start at multiples of so many bytes, the longest vectors of a processor, if they have at least
-#: the second number of entries.
+#: Rows of at least the second number of entries start at multiples of the first number of bytes, the longest
+#: vectors of a processor.
 _ALIGNMENT, _PADDED = 64, 128
 
-#: Bytes of a whole number when rows are read ahead.
+#: Bytes of an integer when rows are read ahead.
 _WORD = 8
 
-#: Rows, or work of a pass, from which it is worth importing numba.
+#: Number of rows, or work of a pass, from which importing numba is worth its time.
 _MANY_ROWS, _FEWEST = 1_000_000, 200_000_000
 
-#: The same for the work of one row of each person.
+#: The same for the work of a pass over persons, with one row of each.
 _FEWEST_OF_PERSONS = 2_000_000
 
-#: The work on an output of a row takes as long as so many multiplications.
+#: Multiplications that take as long as the work on one output of a row.
 _WORK_ON_OUTPUT = 48
 
-#: Most features and outputs; with more, BLAS is faster.
+#: Most features and outputs for the compiled loops; with more, BLAS is faster.
 _MOST_FEATURES, _MOST_OUTPUTS = 128, 16
 
-#: Tolerance for the check of the sums, in units of the longest term.
+#: Tolerance for the check of the compiled sums, in units of the longest term.
 _TOLERANCE = 1e-4
 
 #: ``(X, y, lengths, points, threshold, rows)``: ``sum_i c_i x_i^T`` (m, d_in) in float64 over some of the
@@ -86,7 +86,7 @@ def is_narrow(n_rows: int, d_in: int) -> bool:
     """Whether rows (n_rows, d_in) are held column by column."""
     if d_in <= NARROW:
         return True
-    # Compiled loops, which may be used with some number of outputs, need rows that are held so.
+    # The compiled loops need this layout, and may be used with some number of outputs.
     many = d_in <= _MOST_FEATURES and work_of_pass(n_rows, d_in, _MOST_OUTPUTS) >= _FEWEST
     return many and _numba_is_installed()
 
@@ -97,7 +97,7 @@ def _numba_is_installed() -> bool:
 
 
 def row_memory(n_rows: int, d_in: int, dtype: DTypeLike) -> FloatArray:
-    """A new array (n_rows, d_in) for rows, in the memory order in which they are multiplied fastest.
+    """A new array (n_rows, d_in) for rows, in the memory order that is fastest to multiply.
 
     Narrow rows are held column by column. Wide ones start where processors load vectors fastest: passes over
     rows of 512 entries with ten outputs then take 0.85 of the time.
@@ -113,7 +113,7 @@ def row_memory(n_rows: int, d_in: int, dtype: DTypeLike) -> FloatArray:
 
 
 def read_ahead(X: FloatArray) -> None:
-    """Read rows (n_rows, d_in) once in the order of memory, so that caches hold them.
+    """Read rows (n_rows, d_in) in the order of memory, so that they are in the cache.
 
     A product reads several rows at a time, for which processors fetch less from memory in advance. Both
     products of 512 features with few points then take 0.9 of the time. All numbers are read as whole numbers,
@@ -185,7 +185,7 @@ def add_products(
     panel_rows = -(-panel_rows // -(-panel_rows // most))
     for block in row_slices(max(len(X), 1), BLOCK_ROWS):
         weights, rows_of_block = C[block], X[block]
-        # Panels of single precision are all multiplied by one call.
+        # Panels of single precision are multiplied in one call.
         n_panels = 0 if C.dtype == np.float64 else len(rows_of_block) // panel_rows
         whole = n_panels * panel_rows
         matrix = (weights[whole:].T @ rows_of_block[whole:]).astype(np.float64, copy=False)
@@ -207,7 +207,7 @@ def _constant_column(C: FloatArray, value: float) -> FloatArray:
 
 
 def work_of_pass(n_rows: int, d_in: int, m: int) -> int:
-    """Multiplications in a pass over rows (n_rows, d_in) with ``m`` outputs, the work on outputs included."""
+    """Multiplications in a pass over rows (n_rows, d_in) with ``m`` outputs, with the work on outputs."""
     return n_rows * (d_in + _WORK_ON_OUTPUT) * m
 
 
@@ -219,7 +219,7 @@ def clipped_sums(n_rows: int, d_in: int, m: int, dtype: DTypeLike) -> ClippedSum
 
 
 def mean_gradients(n_persons: int, d_in: int, m: int, dtype: DTypeLike) -> MeanGradients | None:
-    """The loops that form persons' mean gradients with ``m`` outputs; None where NumPy is faster."""
+    """The loops that form mean gradients of persons with ``m`` outputs; None where NumPy is faster."""
     many = work_of_pass(n_persons, d_in, m) >= _FEWEST_OF_PERSONS
     few = 0 < d_in <= _MOST_FEATURES and 0 < m <= _MOST_OUTPUTS
     return compiled_gradients() if few and many and np.dtype(dtype) == np.float32 else None
@@ -249,11 +249,11 @@ def compiled() -> ClippedSums | None:
             totals = loops.clipped_sums(memory, stride, d_in, y, lengths, W, within, start, stop, PANEL_ROWS)
             return np.asarray(totals[:, :d_in])
 
-        # There are no signatures if numba is told not to compile.
+        # There are no signatures if numba is set not to compile.
         if not getattr(loops.clipped_sums, "signatures", ()):
             return None
         return sums if is_right(sums) else None
-    # NumPy can always replace the loops, and a fit may have been charged already.
+    # Any error is caught: NumPy can replace the loops, and a fit may have been charged already.
     except Exception:
         return None
 
@@ -264,18 +264,18 @@ def compiled_gradients() -> MeanGradients | None:
     try:
         from . import loops
 
-        # There are no signatures if numba is told not to compile.
+        # There are no signatures if numba is set not to compile.
         if not getattr(loops.mean_gradients, "signatures", ()):
             return None
         found = MeanGradients(loops.shortening, loops.mean_gradients)
         return found if gradients_are_right(found) else None
-    # NumPy can always replace the loops, and a fit may have been charged already.
+    # Any error is caught: NumPy can replace the loops, and a fit may have been charged already.
     except Exception:
         return None
 
 
 def gradients_are_right(loops: MeanGradients) -> bool:
-    """Whether a few gradients are right: those of persons with no to nine rows."""
+    """Whether a few gradients are right, of persons with none to nine rows."""
     X, C = np.cos(np.arange(225)).reshape(45, 5), np.sin(np.arange(90)).reshape(2, 45)
     X, C = X.astype(np.float32), C.astype(np.float32)
     place, first = np.arange(45)[::-1].copy(), np.cumsum(np.arange(11)) - np.arange(11)
@@ -292,7 +292,7 @@ def gradients_are_right(loops: MeanGradients) -> bool:
 def is_right(sums: ClippedSums) -> bool:
     """Whether a few small sums are right."""
     for n, d_in, k in ((3, 1, 1), (PANEL_ROWS + 5, 5, 1), (5 * PANEL_ROWS - 1, 7, 3), (40, 4, 4)):
-        # (Cosines of whole numbers are as good as random ones here.)
+        # (Cosines of integers serve as well as random numbers.)
         X = np.cos(np.arange(n * d_in)).reshape(n, d_in)
         W = 9 * np.cos(np.arange(k * d_in)).reshape(k, d_in)
         y = (np.arange(n) % max(k, 2)).astype(np.int8)

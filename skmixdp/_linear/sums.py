@@ -15,39 +15,40 @@ from numpy.typing import DTypeLike, NDArray
 
 FloatArray = NDArray[np.floating[Any]]
 
-#: Rows whose terms are added in single precision, in an order that the library chooses.
+#: Rows whose terms are added in single precision, in any order.
 PANEL_ROWS = 384
 
 #: Rows whose terms are added in double precision, in any order.
 BLOCK_ROWS = 2**16
 
-#: Panels whose sums are added in single precision, one after the other, before they go to double precision.
+#: Panels whose sums are added in single precision, before they are added in double precision.
 _PANELS = 6
 
-#: Sums in double precision that one level adds before it hands them on.
+#: Sums in double precision that are added at each level of a cascade.
 _FAN_IN = 16
 
 #: Rounding of a :class:`Cascade` of up to 16**8 double-precision sums, in units of the roundoff and of all
 #: terms.
 _CASCADE = 64
 
-#: Target for what the rounding of sums adds to a sensitivity, by the choice of rows in a panel.
+#: Target for the rounding of sums, as an addition to the sensitivity, which the rows of a panel are chosen
+#: for.
 _AIM = 0.01
 
-#: Panels of fewer rows take longer than double precision.
+#: Panels of fewer rows take longer than sums in double precision.
 _FEWEST_PANEL_ROWS = 48
 
-#: A sum has at most so many entries.
+#: Most entries of a sum.
 _MOST_ENTRIES = 1e12
 
-#: Below this a single-precision result may be flushed to zero, or lose digits as a subnormal number.
+#: Below this, a result in single precision may be set to zero, or lose digits as a subnormal number.
 _UNDERFLOW = 2.0**-126
 
-#: Added to each length, to cover products that underflow in float32 or flush to zero.
+#: Added to each length, to cover products that underflow in float32.
 UNDERFLOW_PAD = 1e-15
 
-#: Least length of a difference ``a - b``, relative to ``|a| + |b|``. So the terms of a sum of clipped
-#: differences exceed the clip by at most the inverse factor.
+#: Minimum length of a difference ``a - b``, relative to ``|a| + |b|``. Terms of a sum of clipped differences
+#: then exceed the clip by at most the inverse of this.
 SHORTEST_DIFFERENCE = 2.0**-10
 
 #: Bound on ``|a| + |b|`` for a clipped difference ``a - b``, in units of its clip.
@@ -74,7 +75,7 @@ def on_grid(X: FloatArray, grid: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class SumError:
-    """How far the rounding of a sum of ``n_rows`` terms moves when one row is zeroed out.
+    """How much the rounding of a sum of ``n_rows`` terms changes when one row is zeroed out.
 
     ``relative`` is in units of the norm of the longest term, and ``absolute`` is what underflow can add. What
     is computed from the sum is rounded in proportion to the number of terms.
@@ -93,11 +94,11 @@ class SumError:
         return (self.relative + later) * longest_term + self.absolute
 
     def plus_later(self, roundings: float) -> "SumError":
-        """The error of what is computed from the sum with roundings relative to its norm."""
+        """The error of results that are computed from the sum, with roundings relative to its norm."""
         return replace(self, relative=self.of(1.0, roundings) - self.absolute)
 
 
-#: The error of sums that are computed without rounding.
+#: The error of sums without rounding.
 EXACT = SumError()
 
 
@@ -126,7 +127,7 @@ def sum_error(
     stretch: float = 1.0,
     moving: bool = False,
 ) -> SumError:
-    """The error of sums over rows as :class:`Cascade` adds them, in units of terms of which a bound is known.
+    """The error of sums over rows as :class:`Cascade` adds them, in units of a bound on the terms.
 
     Weighted residuals and rows are multiplied in ``dtype``, float32 or float64; in float64 if ``panel_rows``
     is 0. At most ``panel_rows`` terms are added in float32, and ``block_rows`` in float64 in any order. Terms
@@ -157,7 +158,7 @@ def sum_error(
 
 
 def panel_rows_for(stretch: float) -> int:
-    """Rows in a panel for which the error stays near a hundredth of a term; 0 where there are too few."""
+    """Rows in a panel for which the error stays near a hundredth of a term; 0 if there are too few."""
     if stretch == 1:
         return PANEL_ROWS
     for rows in range(PANEL_ROWS, _FEWEST_PANEL_ROWS - 1, -16):
@@ -167,17 +168,17 @@ def panel_rows_for(stretch: float) -> int:
 
 
 class Cascade:
-    """Sum of many arrays or tensors in double precision, with few additions between each and the result.
+    """Sum of many arrays or tensors in double precision, with few additions from each to the result.
 
     Terms in single precision are the sums of at most :data:`PANEL_ROWS` rows each, those in double precision
     of at most :data:`BLOCK_ROWS`.
     """
 
     def __init__(self) -> None:
-        self._levels: list[list[Any]] = []  # at each level: the sum so far, and of how many terms
+        self._levels: list[list[Any]] = []  # for each level: the sum so far, and its number of terms
 
     def add(self, term: Any) -> None:
-        """Add an array, which belongs to the cascade from now on."""
+        """Add an array, which the cascade may overwrite."""
         level = 0 if term.dtype == np.float32 else 1
         while True:
             while len(self._levels) <= level:
@@ -196,7 +197,7 @@ class Cascade:
 
     @property
     def value(self) -> Any:
-        """The sum in double precision, or None where nothing was added."""
+        """The sum in double precision, or None if nothing was added."""
         total = None
         for held, _ in self._levels:
             if held is not None:

@@ -1,4 +1,4 @@
-"""Threads that share the passes over rows in memory.
+"""Threads that share a pass over rows in memory.
 
 NumPy lets other threads run while it computes. So as many threads as BLAS may use visit parts of the rows,
 and each of them multiplies with one thread. The work between products is then shared too. No thread waits for
@@ -19,21 +19,21 @@ from typing import TypeVar
 
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
-#: Most threads, and most parts of a pass, since the sum of each part is rounded once more.
+#: Most threads, and most parts of a pass, since each part adds one rounding.
 _MOST_PARTS = 8
 
-#: Parts for each thread: a thread that other programs hold up then leaves some of its work to others.
+#: Parts for each thread, so that other threads take over the work of a slow one.
 _PARTS = 2
 
 _Result = TypeVar("_Result")
 
-#: Threads that help the calling one, and how many.
+#: The pool of threads that help the calling thread, and their number.
 _helpers: ContextVar[tuple[ThreadPoolExecutor, int] | None] = ContextVar("_helpers", default=None)
 
 #: Number of parts for a pass over the rows; 1 where :func:`in_parallel` has no threads.
 n_parts: ContextVar[int] = ContextVar("n_parts", default=1)
 
-#: Held while numbers of threads are set.
+#: Lock for setting numbers of threads.
 _setting = Lock()
 
 
@@ -64,8 +64,8 @@ def one_thread() -> Iterator[None]:
     spinning, while those of another one compute. Small work then takes several times as long.
     """
     pools = pools_of(len(sys.modules))
-    # Numbers of threads are read and set at once, so that none is restored that another thread of the program
-    # has set for a while.
+    # Numbers of threads are read and set under a lock, so that no temporary number of another thread is
+    # restored.
     with _setting:
         any_more = any(library["num_threads"] > 1 for library in pools.info())
         limit: AbstractContextManager[object] = pools.limit(limits=1) if any_more else nullcontext()
@@ -75,7 +75,7 @@ def one_thread() -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def pools_of(n_modules: int) -> ThreadpoolController:
-    """The libraries with threads, searched again after an import: a search takes as long as a small fit."""
+    """The libraries with threads, searched again after imports only: it takes as long as a small fit."""
     return ThreadpoolController()
 
 
@@ -92,7 +92,7 @@ def in_parallel(tasks: Sequence[Callable[[], _Result]]) -> list[_Result]:
     results: dict[int, _Result] = {}
 
     def work() -> None:
-        """Take tasks until none is left. They get no threads: a task could wait for itself."""
+        """Take tasks until none is left. Tasks get no threads of their own, so that none waits for itself."""
         _helpers.set(None)
         n_parts.set(1)
         while True:
@@ -128,5 +128,5 @@ def _allowed_threads() -> int:
 
 
 def _one_thread_each() -> None:
-    # BLAS has one already; the number of OpenMP belongs to the calling thread.
+    # BLAS already has one thread; the number of threads of OpenMP belongs to the calling thread.
     threadpool_limits(limits=1, user_api="openmp")
