@@ -24,7 +24,7 @@ from ..components import (
 )
 from ..components.protocols import Clipper, FloatArray, Loss, PublicInfo, PublicView, Query, Steps, Weighting
 
-#: The rule for each name that ``public_weight`` accepts.
+#: Rules for the public weight, by name.
 _WEIGHTINGS: dict[str, Callable[[], Weighting]] = {
     "sample": SampleWeight,
     "coupling": CouplingWeight,
@@ -42,9 +42,9 @@ WEIGHTS: tuple[Allowed, ...] = (
     ),
 )
 
-#: Factor by which the curvature along clipped gradients is assumed to lie below its bound. The Hessian of the
-#: cross-entropies is mostly far below it, and otherwise clipped residuals keep oscillations small. Squared
-#: loss has the same Hessian everywhere, so its factor is 1.
+#: Assumed factor from the curvature along clipped gradients to its bound. The Hessian of the cross-entropies
+#: is mostly far below the bound, and otherwise clipped residuals damp oscillations. Squared loss has a
+#: constant Hessian, so its factor is 1.
 CLIPPED_STEP_SCALE = 10.0
 
 MOMENTUM = number(0, 1, closed="left")
@@ -62,7 +62,7 @@ class Algorithm(BaseEstimator, ABC):  # type: ignore[misc]
     #: The allowed values of each parameter.
     _allowed: ClassVar[Mapping[str, tuple[Allowed, ...]]] = {}
 
-    #: Whether a plan for a given number of releases may have some before its steps.
+    #: Whether some of a given number of releases may come before the steps.
     admits_releases: ClassVar[bool] = True
 
     def recipe(self, info: PublicInfo, options: Options) -> Recipe:
@@ -133,7 +133,7 @@ def refuse_loss(owner: object, loss: Loss, fix: str) -> NoReturn:
 
 
 def refuse_exact_sums(owner: object, options: Options) -> None:
-    """Refuse discrete noise for an algorithm that subtracts something before adding noise."""
+    """Refuse discrete noise for an algorithm that changes sums before noise is added."""
     if options.exact_sums:
         raise ValueError(
             f"noise='discrete' needs sums on a grid, and {type(owner).__name__} computes sums off the grid; "

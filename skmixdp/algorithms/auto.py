@@ -15,31 +15,31 @@ from ..components.protocols import PublicInfo
 from ._base import CLIPPED_STEP_SCALE, Algorithm, descent
 from .adamix import AdaMix
 
-#: Largest momentum. Its oscillations decay within a few steps; the average of the last heads damps the rest.
+#: Largest momentum. Its oscillations decay within a few steps, and the average of the last heads damps them.
 _MOST_MOMENTUM = 0.8
 
-#: Largest product of noise and mu for the total step. Beyond it, heads overfit: on texts, digits and a table
-#: without noise, it reached the best regularised head, and two and five times as much lost up to 0.6 points.
+#: Largest total step, for ``longest`` of BalancedSteps. Without noise, heads overfit beyond it: on texts,
+#: digits and a table, two and five times as much lost up to 0.6 points.
 _LONGEST = 3.0
 
-#: Inverse strength of the penalty that limits heads instead where noise would allow a longer step, in
-#: scikit-learn's terms for rows of unit length. 50 to 300 were compared on tables.
+#: Inverse strength of the penalty that limits heads where noise would allow a longer step, in scikit-learn's
+#: terms for rows of unit length. 50 to 300 were compared on tables.
 _PENALTY_C = 100.0
 
 #: Fewest steps.
 _FEWEST = 12
 
-#: Most steps with few and with many features. The fewer features share the squared length of a row, the
-#: larger are second moments, and the sooner descent reaches the optimum.
+#: Most steps with few and with many features. With fewer features, second moments of rows are larger, and
+#: descent reaches the optimum sooner.
 _MOST_OF_FEW, _MOST = 50, 100
 
 #: Most steps for targets after those of a first head.
 _MOST_AFTER_FIRST = 135
 
-#: Total step in units of the inverse curvature beyond which the clip rises.
+#: Total step, in units of the inverse curvature, above which the clip rises.
 _CONVERGED = 10_000.0
 
-#: Largest mu by which the clip rises. With few rows, a clip that cuts hard rows remains better at any budget.
+#: Largest mu at which the clip still rises. With few rows, a clip that cuts hard rows is always better.
 _MOST_RAISED = 40.0
 
 #: Clip factor for per-person mean gradients, which are shorter than gradients of rows.
@@ -49,8 +49,8 @@ _OF_MEANS = 2 / 3
 #: about the same in all directions, so that none damps the oscillations of another.
 _PRECONDITIONED_SCALE = 4.0
 
-#: Factor of the number of steps with preconditioned directions. Fewer and longer steps, with more momentum,
-#: go far beyond the best outputs of rows whose class is nearly certain, and no later step corrects that.
+#: Factor of the number of steps with preconditioned directions. With fewer and longer steps, outputs of rows
+#: whose class is nearly certain would overshoot, and later steps would not correct that.
 _MORE_STEPS = 2.0
 
 
@@ -108,7 +108,7 @@ class Auto(Algorithm):
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         data, loss = info.view.data, info.view.data.loss
-        # The clip rises where the budget allows it towards the longest gradient, which it never cuts.
+        # With a larger budget, the clip rises towards the longest gradient.
         least = clip = self.clip * _OF_MEANS if info.of_persons else self.clip
         raised = min(info.mu, _MOST_RAISED) * info.n_effective * info.curvature / _CONVERGED
         if math.isfinite(raised):
@@ -119,8 +119,8 @@ class Auto(Algorithm):
         noise_factor = max(1.0, math.log(loss.n_outputs) / 3) if from_zero else 1.0
         scale = 1.0 if loss.quadratic else CLIPPED_STEP_SCALE
         if info.of_persons:
-            # Means are rarely clipped, so nothing else keeps oscillations small. At even probabilities the
-            # curvature of k classes is 1/k, and its bound is a half.
+            # Mean gradients are rarely clipped, so only the step size limits oscillations. The curvature of k
+            # classes with equal probabilities is 1/k, and its bound is 1/2.
             scale = min(scale, max(1.0, loss.n_outputs / 2))
         if info.preconditioner is not None:
             scale = min(scale, _PRECONDITIONED_SCALE)
@@ -139,7 +139,7 @@ class Auto(Algorithm):
         sensitivity = query.sensitivity(info.view, np.dtype(np.float64))
         excess = 0.0 if loss.quadratic else steps.excess(info, sensitivity)
         if excess and options.l2 is None:
-            # Gradients that are no longer cut damp oscillations less.
+            # Gradients that are no longer clipped damp oscillations less.
             scale = max(1.0, scale * least / clip)
             l2 = excess / (_PENALTY_C * (info.n_effective + data.n_rows))
             options = replace(options, l2=l2)
@@ -157,7 +157,7 @@ class Auto(Algorithm):
 
 
 def _compared(recipe: Recipe, comparison: PublicShrinkage | StartComparison) -> Recipe:
-    """A recipe with a comparison of heads after the last step, where it has a share of the budget."""
+    """The recipe with a comparison of heads after the last step, if the budget has a share for it."""
     if not comparison.comparison_share:
         return recipe
     release = PostTrainingRelease({"comparison": comparison.comparison_share}, comparison.compare)
@@ -165,7 +165,7 @@ def _compared(recipe: Recipe, comparison: PublicShrinkage | StartComparison) -> 
 
 
 class AutoRegression(AdaMix):
-    """The default algorithm for targets: AdaMix, and at the end a comparison of the head with its start.
+    """The default algorithm for targets: AdaMix, followed by a comparison of the head with its start.
 
     If a length is known that few gradients exceed, the clip is this length, but at least ``clip_floor``.
 

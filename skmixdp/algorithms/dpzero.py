@@ -16,7 +16,7 @@ DIRECTIONS = ("sphere", "gaussian")
 #: The direction contains no public gradient.
 NO_PUBLIC_WEIGHT = ConstantWeight(0.0)
 
-#: Largest number of steps that the rule chooses. Few directions in a large space learn slowly.
+#: Most steps of the rule. With few directions in a large space, the head changes slowly.
 _LONGEST_RUN = 500
 
 
@@ -42,7 +42,7 @@ def zeroth_order_descent(
         ),
         update=Descent(),
         l2=l2,
-        anchor=np.zeros(()),  # the origin, for parameters of any shape
+        anchor=np.zeros(()),  # the origin, broadcast to parameters of any shape
         draws=True,
     )
 

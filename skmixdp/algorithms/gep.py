@@ -10,7 +10,7 @@ from ..components import GepQuery
 from ..components.protocols import PublicInfo
 from ._base import MOMENTUM, OPEN_FRACTION, Algorithm, clipper_of, descent, refuse_exact_sums
 
-#: Best or nearly best of seven step sizes, on images, texts and a table.
+#: Factor of the step size: best or nearly best of seven on images, texts and a table.
 _NOISE_FACTOR = 0.75
 
 

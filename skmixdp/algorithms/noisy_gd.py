@@ -116,7 +116,7 @@ class NoisyGD(Algorithm):
                 "l2=0 cannot be combined with schedule='decaying'; pass 'auto' or a positive number."
             )
         l2 = options.l2
-        if l2 is None:  # the minimiser of the bound of AdaMix, Theorem 3, on the mean scale
+        if l2 is None:  # minimises the bound of AdaMix, Theorem 3, on the mean scale
             lipschitz, rho = self._clipper(info).at(info.view).threshold, info.mu**2 / 2
             total = math.sqrt(2 * info.view.W.size / rho) * lipschitz / self.radius
             l2 = total / (info.n_effective + info.view.data.n_rows)

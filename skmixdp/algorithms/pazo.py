@@ -100,7 +100,7 @@ class PAZO(Algorithm):
     def _mixing(self, info: PublicInfo) -> tuple[Query, Weighting, float]:
         batch_size = self._batch_size(info, 1, "public_batch_size")
         directions = RandomDirections(0.25, self._on_sphere())
-        # The estimate is as long as the gradient in any dimension.
+        # The estimate has the length of the gradient, in any dimension.
         return self._two_point(directions, batch_size), weighting_of(self.public_weight), 1.0
 
     def _public_subspace(self, info: PublicInfo) -> tuple[Query, Weighting, float]:
@@ -125,7 +125,7 @@ class PAZO(Algorithm):
         return self.directions == "sphere"
 
     def _batch_size(self, info: PublicInfo, n_batches: int, name: str) -> int | None:
-        """The size of public batches. Refuses batches that need more public rows than there are."""
+        """The size of public batches, refused if batches need more public rows than there are."""
         size = 1 if self.public_batch_size is None else self.public_batch_size
         if n_batches * size > (n_pub := info.view.data.n_rows):
             raise ValueError(

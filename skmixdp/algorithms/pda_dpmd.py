@@ -57,8 +57,9 @@ class PDADPMD(Algorithm):
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True)
         psi, start = info.view.data.mean_objective, info.view.W
-        # The mean of the heads has a third of the variance of the last head. Three quarters of what that
-        # allows was best or nearly best on images, texts and a table, as for Coupling and GEP.
+        # The mean of the heads has a third of the variance of the last head, which would allow longer steps.
+        # Three quarters of these were best or nearly best on images, texts and a table, as for Coupling and
+        # GEP.
         steps = BalancedSteps(
             options.learning_rate,
             0.0,
@@ -74,7 +75,7 @@ class PDADPMD(Algorithm):
 
 @dataclass(eq=False, repr=False)
 class CosinePDADPMD(Algorithm):
-    """Gradient descent that approximates mirror descent, with a growing weight of the public gradient.
+    """Gradient descent that approximates mirror descent, with an increasing weight of the public gradient.
 
     In step t, the private gradient has the weight ``max(0, cos(pi t / (2 K)))``, and the public gradient has
     the rest.

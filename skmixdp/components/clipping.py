@@ -76,7 +76,7 @@ class L2Clip(Clip):
 
     @property
     def l2_threshold(self) -> float | None:
-        # A subclass may have other weights.
+        # A subclass may use other weights.
         return float(self.threshold) if type(self) is L2Clip else None
 
     def at(self, view: PublicView) -> "L2Clip":
@@ -86,8 +86,8 @@ class L2Clip(Clip):
         threshold = float(self.threshold)
         factors = threshold / norms.clip(
             threshold, math.inf
-        )  # with only one bound it takes three times as long
-        # NaN and infinite norms get factor 0. The maximum only decides whether any row needs it.
+        )  # with a single bound it takes three times as long
+        # NaN and infinite norms get factor 0. The maximum only decides whether any row needs this.
         finite = len(norms) == 0 or bool(norms.max() < math.inf)
         return factors if finite else namespace_of(norms).where(norms < math.inf, factors, 0.0)
 
@@ -101,7 +101,7 @@ def gradient_norms(view: PublicView) -> FloatArray:
 
 
 def deviation_norms(view: PublicView) -> FloatArray:
-    """Lengths (n_pub,) of the public rows' gradients minus their mean."""
+    """Lengths (n_pub,) of the deviations of public rows' gradients from their mean."""
     return view.deviation_norms
 
 
@@ -276,14 +276,14 @@ class GradientQuery:
     def step(self, ctx: StepContext) -> Rounds:
         if ctx.public_weight == 1:
             return ctx.direction(np.zeros_like(ctx.view.W))
-        # The query must hold neither the noise source nor the view: it may be sent to Dask workers.
+        # The query may be sent to Dask workers, so it must hold neither the noise source nor the view.
         clip, loss = self.clipper.at(ctx.view), ctx.view.data.loss
         space = self.subspace.at(ctx.view)
         lengths = Lengths(term_lengths)
         if (directions := space.directions) is not None:
             measure = partial(coordinate_lengths, width=directions.shape[1], gain=space.gain)
             lengths = Lengths(measure, directions)
-        # The row source may do plain L2 clipping of plain losses in compiled loops (_linear/loops.py).
+        # The row source may compute plain L2 clips of plain losses in compiled loops (_linear/loops.py).
         threshold = clip.l2_threshold if type(loss) in (SoftmaxLoss, LogisticLoss) else None
         least = _least_threshold(loss.n_outputs, np.dtype(np.float32))
         (released,) = yield PrivateQuery(
@@ -308,7 +308,7 @@ class GradientQuery:
 
 
 def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contribution:
-    """Residuals (rows, k) of a block, weighted such that each row's gradient obeys a clip; no statistics.
+    """Clipped residuals (rows, k) of a block, which determine clipped gradients; no statistics.
 
     ``Z`` (rows, k) holds outputs of the head, and is overwritten. It may be a tensor if the clip accepts
     tensors.
@@ -319,12 +319,12 @@ def clipped_residuals(Z: Array, block: Block, loss: Loss, clip: Clip) -> Contrib
 
 
 def unclipped_residuals(Z: FloatArray, block: Block, loss: Loss) -> Contribution:
-    """Residuals (rows, k) of a block, of any length; no statistics. ``Z`` is overwritten."""
+    """Residuals (rows, k) of a block without a clip; no statistics. ``Z`` is overwritten."""
     return loss.residuals(Z, block.y), None
 
 
 def weighted_query(query: PrivateQuery, loss: Loss, *, of_gradients: bool = False) -> PrivateQuery:
-    """A query in which rows count by the weights ``w`` that their labels carry; others stay as they are.
+    """A query whose sums are weighted by the weights ``w`` of labels; without weights, the query itself.
 
     All that the query gives for a row is multiplied by the weight. Gradients are clipped before that. A
     threshold ``T`` for rows of weight 1 is ``min(T / w, 3 T)`` for others, so that rows of small weight are
@@ -338,7 +338,7 @@ def weighted_query(query: PrivateQuery, loss: Loss, *, of_gradients: bool = Fals
         return query
     mean_clip = query.mean_clip
     if mean_clip is not None:
-        # Residuals are multiplied by the whole weight, since the mean is clipped afterwards.
+        # Residuals are multiplied by the whole weight, since the mean of a person is clipped afterwards.
         contribute = partial(_weighted, contribute=mean_clip.contribute, loss=loss, of_gradients=False)
         mean_clip = replace(mean_clip, contribute=contribute, row_weights=partial(_row_weights, loss=loss))
     contribute = partial(_weighted, contribute=query.contribute, loss=loss, of_gradients=of_gradients)
@@ -352,12 +352,12 @@ def _weighted(
     loss: WeightedLoss,
     of_gradients: bool,
 ) -> Contribution:
-    """The contribution of a query for a block of rows, times their weights."""
+    """The contribution of a query for a block of rows, times the weights of the rows."""
     labels, weights = loss.split(block.y)
     if weights is None:
         return contribute(Z, block)
     if of_gradients:
-        # The loss multiplies residuals by a part of the weight before they are clipped.
+        # The loss applies the other part of the weight before residuals are clipped.
         before = weights.clip(1 / LESS_CUT, 1.0)
         labels, weights = loss.joined(block.y, before), (weights * LESS_CUT).clip(0.0, 1.0)
     C, S = contribute(Z, replace(block, y=labels))
@@ -375,12 +375,12 @@ def _row_weights(y: Any, loss: WeightedLoss) -> FloatArray:
 
 
 def clip_rows(R: Array, block: Block, clip: Clip) -> None:
-    """Scale each row of ``R`` (rows, k), in place, such that ``r_i x_i^T`` obeys a clip."""
+    """Scale each row of ``R`` (rows, k), in place, so that ``r_i x_i^T`` is within a clip."""
     threshold = clip.l2_threshold
     if threshold is None or not 1 / FARTHEST <= threshold <= FARTHEST or not isinstance(R, np.ndarray):
         _weigh_rows(R, block, clip)
     else:
-        # The dtype of the residuals halves the time of these passes.
+        # These passes take half the time in the dtype of the residuals.
         lengths = block.norms if R.dtype == np.float64 else block.single_norms
         far = shorten_rows(R, lengths, threshold)
         if len(far):
@@ -388,8 +388,8 @@ def clip_rows(R: Array, block: Block, clip: Clip) -> None:
             every = R.copy(order="K")
             _weigh_rows(every, block, clip)
             R[far] = every[far]
-    # The rounding of a subnormal entry is no fixed fraction of it. It is at most half of the smallest one,
-    # times the length of the row.
+    # The rounding of a subnormal entry is at most half of the smallest one, whatever the entry. In a gradient
+    # it is multiplied by the length of the row.
     if threshold is None or threshold < _least_threshold(R.shape[1], dtype_of(R)):
         drop_subnormal(R)
 

@@ -63,7 +63,7 @@ class DopeQuery:
         return self.clipper.at(view).sensitivity(dtype)
 
     def step(self, ctx: StepContext) -> Rounds:
-        # The query must hold neither the noise source nor the view: it may be sent to Dask workers.
+        # The query may be sent to Dask workers, so it must hold neither the noise source nor the view.
         clip, centre, loss = self.clipper.at(ctx.view), ctx.view.gradient, ctx.view.data.loss
         (total,) = yield PrivateQuery(
             points=np.concatenate([ctx.view.W, centre]),
@@ -107,7 +107,7 @@ def clipped_deviations(Z: Array, block: Block, loss: Loss, clip: Clip, centre: F
 def deviation_lengths(
     C: FloatArray, S: FloatArray, products: FloatArray, block: Block, centre: FloatArray
 ) -> list[FloatArray]:
-    """Upper bounds on the lengths of ``c_i (g_i - M)``, from what :func:`clipped_deviations` returned.
+    """Upper bounds on the lengths of ``c_i (g_i - M)``, from the results of :func:`clipped_deviations`.
 
     ``products`` (rows, k) are those of the rows with the centre.
     """

@@ -25,11 +25,11 @@ from .public import PublicView
 #: Bound on the length of a gradient plus its part on the directions, in units of the longest gradient.
 _TOGETHER = 2.25
 
-#: Margin for the rounding of a row's factor.
+#: Margin for the rounding of a row's weight.
 _MARGIN = 1.01
 
-#: The rounding of a projection may raise the sensitivity of a sum by the first number, relatively, if the sum
-#: is over the second number of rows.
+#: The rounding of a projection may increase the sensitivity of a sum by the first number, relative to it, if
+#: the sum has more rows than the second number.
 _ADDED, _MANY_ROWS = 0.01, 10**6
 
 
@@ -78,7 +78,7 @@ class GepQuery:
     def step(self, ctx: StepContext) -> Rounds:
         embedding = ctx.view.embedding(self.n_components)
         inside, outside = self.clipper.at(ctx.view), self.residual_clipper.at(ctx.view)
-        # The query must hold neither the noise source nor the view: it may be sent to Dask workers.
+        # The query may be sent to Dask workers, so it must hold neither the noise source nor the view.
         q, loss = embedding.n_components, ctx.view.data.loss
         shortest = self._shortest(outside.sensitivity(ctx.dtype))
         tolerance = _tolerance(shortest)
@@ -109,13 +109,13 @@ class GepQuery:
         shortest = self._shortest(sensitivity)
         residual = ReleasedArray(
             sensitivity,
-            # Residuals are computed from two sums, whose terms may be longer than they are.
+            # Residuals are differences of two sums, whose terms may be longer than the residuals.
             longest_term=_MARGIN / shortest * sensitivity,
             later_roundings=embedding.rounding(_tolerance(shortest)),
         )
         if embedding.n_components == 0:
             return (residual,)
-        # Coordinates are weighted in float64, for rows of any precision.
+        # Coordinates are weighted in float64, whatever the precision of the rows.
         inside = self.clipper.at(view).sensitivity(np.dtype(np.float64))
         return ReleasedArray(inside, 0.5), replace(residual, share=0.5)
 
@@ -128,7 +128,7 @@ class GepQuery:
 
 
 def _tolerance(shortest: float) -> float:
-    """Rounding error of a projection that is tolerated, relative to the length of a gradient."""
+    """Tolerated rounding error of a projection, relative to the length of a gradient."""
     return _ADDED * shortest / (4 * _MANY_ROWS)
 
 
@@ -155,8 +155,8 @@ def clipped_parts(
     bounds = embedding.residual_bounds(
         row_norms(C), block.norms, z, lengths, C.dtype, block.rounding_scale, shortest=shortest
     )
-    z[~np.isfinite(bounds)] = 0  # such a row contributes to neither sum
-    # A length also bounds every entry, so it is a valid bound for rules that use entries.
+    z[~np.isfinite(bounds)] = 0  # a row without a finite bound contributes to neither sum
+    # A length also bounds each entry, so it serves rules that bound entries.
     factors = scale_rows(C, outside.weights(bounds, lambda: bounds))
     weights = inside.weights(lengths, lambda: lengths)
     return C, OuterStatistics(np.stack([weights, factors], axis=1), z)

@@ -72,7 +72,7 @@ class PublicInfo:
 
     @property
     def n_effective(self) -> float:
-        """Number of private rows of weight 1 with the same total weight."""
+        """Number of private rows of weight 1 that would have the same total weight."""
         return self.n_private * self.mean_weight
 
     @cached_property
@@ -99,7 +99,7 @@ class PublicInfo:
 
 @dataclass(frozen=True)
 class ReleaseFacts:
-    """The public facts of a run's releases, known once the budget is divided among the steps.
+    """The facts of the releases of a run, which are public, known once the budget is divided among the steps.
 
     Attributes
     ----------
@@ -164,7 +164,7 @@ class StepContext:
     released: list[ReleasedArray] = field(default_factory=list)
 
     def direction(self, private_mean: FloatArray, public_mean: FloatArray | None = None) -> FloatArray:
-        """Mix a private with the public mean gradient, and add the gradient of the regulariser.
+        """The public and the private mean gradient, mixed, plus the gradient of the regulariser.
 
         ``public_mean`` replaces the mean gradient over all public rows.
         """

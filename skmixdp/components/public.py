@@ -33,9 +33,9 @@ from .._linear import (
 
 Labels = NDArray[Any]
 
-#: Default strength of the public objective for rows of unit length, on the scale of the SUM of the public
-#: losses. On images, text and tables, and for few or many rows per class, 0.1 to 0.3 worked well. Weaker
-#: penalties make few-shot fits a bad start, and stronger ones leave no start.
+#: Default strength of the public objective, on the scale of the SUM of the public losses, for rows of unit
+#: length. On images, text and tables, and for few or many rows per class, 0.1 to 0.3 worked well. With weaker
+#: penalties few-shot fits are bad starts, and with stronger ones the start is near 0.
 _L2 = 0.2
 
 #: Singular values below this fraction of the largest count as zero.
@@ -84,7 +84,7 @@ class PublicData:
             l2 = _L2 * max(float(np.mean(self.norms**2)), 1e-12) if len(self.X) else _L2
         self.l2 = l2
         short = dtype is not None and float(self.norms.max(initial=0.0)) <= _LONG
-        #: The rows in the dtype of the products of views.
+        #: The rows in the dtype of private products, in which views compute.
         self.multiplied = self.X.astype(dtype, copy=False) if short else self.X
 
     @property
@@ -114,7 +114,7 @@ class PublicData:
 
     @cached_property
     def typical_second_moment(self) -> float:
-        """Mean eigenvalue of the rows' second moment, each weighted by itself; infinite for rows of zeros."""
+        """Mean eigenvalue of the rows' second moment, weighted by eigenvalue; infinite for rows of zeros."""
         M = self.X.T @ self.X if self.n_rows > self.X.shape[1] else self.products
         trace = float(np.trace(M))
         return float(np.vdot(M, M)) / (self.n_rows * trace) if trace > 0 else math.inf
@@ -144,7 +144,7 @@ class PublicData:
 
     @cached_property
     def halves(self) -> tuple["PublicData", "PublicData"]:
-        """The rows in two halves. If rows have classes, each class is divided in half."""
+        """The rows in two halves. With classes, each class is divided in half."""
         labels = self.labels
         order = np.argsort(labels, kind="stable") if labels.ndim == 1 else np.arange(self.n_rows)
         first, second = (
@@ -154,7 +154,7 @@ class PublicData:
 
     @cached_property
     def held_out_losses(self) -> FloatArray:
-        """Loss of each row under the solution of the half without it; needs two rows."""
+        """Loss of each row under the solution of the other half; needs two rows."""
         first, second = self.halves
         pairs = ((first, second.solution), (second, first.solution))
         return np.concatenate([rows.loss.values(rows.X @ W.T, rows.y) for rows, W in pairs])
@@ -174,7 +174,7 @@ class PublicData:
         The centre (k, d_in), by default the origin, is also the start of the search.
         """
         shape = (self.loss.n_outputs, self.X.shape[1])
-        # Solve for rows of unit size, so that tolerances do not depend on the scale of the rows.
+        # Rows are scaled to unit size, so that tolerances do not depend on their scale.
         scale = float(np.sqrt(np.mean(self.norms**2))) or 1.0
         X, strength = self.X / scale, l2 / scale**2
         middle = np.zeros(shape) if center is None else center * scale
@@ -230,7 +230,7 @@ class PublicView:
         return np.asarray(np.sqrt(np.maximum(squares, 0)))
 
     def embedding(self, n_components: int | None) -> GradientEmbedding:
-        """Orthonormal basis of the gradients of the rows, the strongest directions first."""
+        """Orthonormal basis of the gradients of the rows, in descending order of strength."""
         if n_components not in self._embeddings:
             self._embeddings[n_components] = GradientEmbedding(
                 self.data.X, self.residuals, n_components, products=self.data.products
@@ -294,7 +294,7 @@ class PublicView:
 
     def probe(self, directions: FloatArray, moves: Sequence[tuple[int, float]]) -> "Probe":
         """The query for losses at ``W + step * directions[j]``, for each ``(j, step)`` in ``moves``."""
-        k, loss = len(self.W), self.data.loss  # the query must hold no public rows
+        k, loss = len(self.W), self.data.loss  # the query may be sent away and holds no public rows
 
         def losses(Z: FloatArray, y: Labels) -> FloatArray:
             heads = (Z[:, :k] + step * Z[:, (j + 1) * k : (j + 2) * k] for j, step in moves)

@@ -1,4 +1,4 @@
-"""Sums of clipped numbers: the clip of a few numbers per row, and the sensitivity of their sums."""
+"""Sums of clipped numbers of each row, and their sensitivity."""
 
 import math
 

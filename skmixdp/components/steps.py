@@ -52,8 +52,8 @@ class PoissonBatch:
 
 # -- number and size -------------------------------------------------------------------------
 
-#: Without public rows there is no centring, and part of each row's length is common to all rows. A total step
-#: that is longer by this factor is then worth its noise.
+#: Factor of the total step without public rows. There is no centring then, and part of each row's length is
+#: common to all rows, so that a longer total step is worth its noise.
 _UNCENTRED = 1.5
 
 
@@ -138,33 +138,33 @@ class BalancedSteps:
     def least_momentum(self, info: PublicInfo, sensitivity: float, most: float) -> float:
         """Smallest momentum, at most ``most``, with which stable steps cover the total step."""
         n_steps = self.count(info, sensitivity)
-        # How many times longer the steps are than half of the stability limit without momentum.
+        # How many times the steps are longer than half of the stability limit without momentum.
         ratio = self._stiffness(info, sensitivity) / (n_steps * self.max_step_scale)
-        # Without public rows and with rows of any length, the curvature has no bound.
+        # Without public rows, the curvature of rows of any length has no bound.
         return min(max(0.0, (ratio - 1) / (ratio + 1)), most) if ratio < math.inf else most
 
     def excess(self, info: PublicInfo, sensitivity: float) -> float:
-        """Part of the total step that the noise would allow and ``longest`` does not, from 0 to 1."""
+        """Fraction of the total step that the noise would allow and ``longest`` forbids, from 0 to 1."""
         allowed = self._noise(info, sensitivity) * info.mu
         return 1 - self.longest / allowed if allowed > self.longest else 0.0
 
     def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Callable[[int], float]:
         if isinstance(self.learning_rate, str):
             spread = facts.noise_multiplier * facts.sensitivity * math.sqrt(facts.n_steps)
-            # The public gradient's weight dilutes the noise. With weight 1 there is no noise.
+            # The public gradient dilutes the noise. With public weight 1 there is no noise.
             noise = spread * facts.private_weight / info.batch_size
             balanced = self._noise(info, facts.sensitivity) / noise if noise else math.inf
             longest = self.longest * (info.n_effective + info.view.data.n_rows) / facts.sensitivity
             balanced = min(balanced, longest / facts.n_steps)
             curvature = info.curvature if self.curvature is None else self.curvature
             curvature = curvature / self.max_step_scale + self.l2
-            # Public rows of zeros without an intercept have no curvature, and so no limit.
+            # Public rows of zeros without an intercept have no curvature, which is no limit.
             limit = (1 + self.momentum) / ((1 - self.momentum) * curvature) if curvature else math.inf
             # The last gradients in the momentum have not moved the head yet.
             behind = self.momentum / (1 - self.momentum) if self.momentum > 0 else 0.0
             balanced *= facts.n_steps / max(facts.n_steps - behind, facts.n_steps / 2)
             rate = min(balanced, limit) / self.effective_step
-            rate = rate if rate < math.inf else 1.0  # nothing moves the head, so any rate works
+            rate = rate if rate < math.inf else 1.0  # nothing moves the head, so any step size works
         else:
             rate = float(self.learning_rate)
         return lambda t: rate
@@ -183,7 +183,7 @@ class BalancedSteps:
         if not isinstance(self.learning_rate, str) or self.curvature is not None:
             return noise
         if info.start is None or data.n_rows == 0 or loss.quadratic or not info.view.W.any():
-            return noise  # the start has no accuracy that noise could destroy
+            return noise  # no start whose accuracy noise could lower
         total_step = noise * info.mu * (info.n_effective + data.n_rows) / sensitivity
         typical = min(loss.curvature, 1 / loss.n_outputs) * data.typical_second_moment
         return noise * min(1.0, total_step * typical)

@@ -56,15 +56,15 @@ class PublicSubspace:
         if view.data.n_rows == 0 or self.n_components >= n_features:
             return FullSpace()
         basis = view.basis(self.n_components)
-        # Adding noise to the full sum and then projecting has the same law as adding noise to the
-        # coordinates. It is cheaper beyond half of the dimensions, and keeps sums on their grid.
+        # Noise on the full sum that is then projected has the same distribution as noise on the coordinates.
+        # It is cheaper beyond half of the dimensions, and keeps sums on their grid.
         if self.exact_sums or 2 * basis.shape[1] > n_features:
             return Complement(basis)
         return Coordinates(basis)
 
 
 class Complement:
-    """Release of the full sum, which is projected on the basis afterwards (post-processing)."""
+    """Release of the full sum, which is then projected on the basis (post-processing)."""
 
     gain = 1.0
     roundings = 0.0

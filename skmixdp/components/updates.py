@@ -119,7 +119,7 @@ class _Average(Update):
 
     @abstractmethod
     def term(self, ctx: StepContext, W: FloatArray) -> FloatArray | float:
-        """What the step that led to ``W`` adds to the average."""
+        """The term of the average that belongs to the step that led to ``W``."""
 
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         average: FloatArray = state[1]

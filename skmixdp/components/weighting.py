@@ -129,7 +129,7 @@ class ConvexWeight:
 
     def bind(self, info: PublicInfo, facts: ReleaseFacts) -> Rule:
         data, n_priv = info.view.data, info.n_private
-        if (n_pub := data.n_rows) < 2:  # one row gives no estimate of an error or a variance
+        if (n_pub := data.n_rows) < 2:  # the error and the variance need two rows
             return SampleWeight().bind(info, facts)
         D, V = self.distance, self.variance
         if D is None:

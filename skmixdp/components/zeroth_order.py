@@ -128,7 +128,7 @@ class PublicDirections:
         gradients = public_gradients(ctx, self.n_batches, self.batch_size)
         G = (ctx.view.orthonormal if self.orthonormal else ctx.view.unit)(gradients)
         v = ctx.noise.normal((count, len(G)))
-        # Public rows of zeros have gradients that leave no orthonormal directions.
+        # Public gradients may all be zero, and have no orthonormal directions then.
         sphere = self.sphere and len(G) > 0
         lengths = np.linalg.norm(v, axis=1, keepdims=True) if sphere else math.sqrt(self.n_batches)
         return [ctx.view.combine(row, G) for row in v * (self.radius(ctx.view) / lengths)]
@@ -175,7 +175,7 @@ class TwoPointQuery:
         return self.bound(view) * self.directions.radius(view) / math.sqrt(self.directions.dimension(view))
 
     def bound(self, view: ParameterView) -> float:
-        """Bound on each row's difference."""
+        """Bound on the absolute value of each row's difference."""
         return self.loss_clip * self.directions.radius(view) / math.sqrt(self.directions.dimension(view))
 
     def step(self, ctx: StepContext) -> Rounds:
@@ -252,7 +252,7 @@ class CandidateQuery:
         probe = ctx.view.probe(candidates, [(j, -ctx.step_size) for j in range(count)])
         (sums,) = yield PrivateQuery(
             probe.points,
-            # A NaN loss counts as the largest, or its candidate would win.
+            # A NaN loss counts as the largest one, so that its candidate does not win.
             lambda Z, block: (None, clipped(probe.losses(Z, block.y), self.loss_clip, self.loss_clip)),
             releases=(scalars(self.loss_clip, count, count / n_losses),),
         )

@@ -1,4 +1,4 @@
-"""Renyi privacy of releases that are hidden among mixed heads (ModelMix).
+"""Renyi privacy of releases with secret mixtures of heads (ModelMix).
 
 One step releases ``sum + N(0, s_n^2 I)`` plus, in each coordinate, a uniform number from an
 interval of width at least ``w``. In units of ``s_n``, a coordinate of the outcome follows
@@ -33,24 +33,24 @@ from ...privacy.accounting.renyi import epsilon_of_rdp
 Conversion = Literal["tight", "classic"]
 CONVERSION: tuple[Conversion, ...] = get_args(Conversion)
 
-#: The region in which convexity and monotonicity were tested: orders, shifts, their products,
-#: and widths from which on A_j falls.
+#: The region in which convexity and monotonicity were tested: orders, shifts, their products, and the width
+#: above which A_j falls.
 MAX_ORDER, MAX_SHIFT, MAX_PRODUCT, MIN_WIDTH = 256, 6.0, 250.0, 0.05
 
-#: Of wider mixing, the points of the grid cannot be counted.
+#: Largest width, for which the points of the grid can still be counted.
 WIDTH = Number("a positive finite number up to 1e15", low=0, high=1e15, closed="right")
 
 #: Step of the trapezoidal rule; 0.2 already agrees with 0.01 to the last digits.
 _STEP = 0.1
 
-#: Where tails are cut off: a normal variable is beyond it with probability 1e-19.
+#: Half the range of the quadrature: a standard normal variable is beyond it with probability 1e-19.
 _REACH = 9.0
 
-#: Fractional orders are dense where large epsilons find their minimum.
+#: Orders. Fractional ones are dense where large epsilons have their minimum.
 _FRACTIONAL: FloatArray = 1 + np.geomspace(0.01, 10, 81)
 _INTEGER: FloatArray = np.arange(2.0, MAX_ORDER + 1)
 
-#: Margins to the safe side, far above the error of the quadrature and of the sums.
+#: Margins of safety, far above the error of the quadrature and of the sums.
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-13
 
 
@@ -96,7 +96,7 @@ def renyi(
     divergences = np.full(orders.shape, np.inf)
     if known.any():
         moments = log_moments(orders[known], shift, width, sampling_rate, linf_split)
-        margin = _ABSOLUTE * linf_split  # the error of one coordinate, as often
+        margin = _ABSOLUTE * linf_split  # the error of one coordinate, for all coordinates
         divergences[known] = n_steps * (moments * (1 + _RELATIVE) + margin) / (orders[known] - 1)
     return divergences
 
@@ -111,7 +111,7 @@ def log_moments(
     """
     if linf_split == 1:
         return log_ratio_moments(orders, shift, width, sampling_rate)
-    if sampling_rate == 1:  # the sum has one term, and (1 - q)^0 no logarithm
+    if sampling_rate == 1:  # the sum has one term, and the logarithm of (1 - q)^0 is not computed
         return linf_split * log_ratio_moments(orders, shift, width)
     j: FloatArray = np.arange(orders.max() + 1)
     each = linf_split * log_ratio_moments(j, shift, width)
@@ -134,7 +134,7 @@ def log_ratio_moments(orders: FloatArray, shift: float, width: float, q: float =
     first = -half - _REACH
     # The integrand falls as a Gaussian does beyond half + order * shift.
     n_points = math.ceil((width + orders.max() * shift + 2 * _REACH) / _STEP) + 1
-    # Far from both edges P0 and P1 are equal and constant: those points are only counted.
+    # Far from both edges P0 and P1 are equal and constant: the number of these points is enough.
     flat_from = math.floor((2 * _REACH + shift) / _STEP) + 1
     flat_to = max(math.ceil(width / _STEP), flat_from)
     index = np.concatenate([np.arange(flat_from), np.arange(flat_to, n_points)])

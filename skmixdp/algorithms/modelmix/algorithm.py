@@ -15,8 +15,8 @@ from .accountant import WIDTH
 from .event import ModelMixEvent
 from .wrapping import Width, mixed_query, mixed_steps, mixed_update
 
-#: The default width in units of the noise that the budget would need without mixing. Below 1 there is no
-#: amplification; above 4 the mixing is most of the noise.
+#: The default width in units of the noise that the budget needs without mixing. Below 1 there is no
+#: amplification. Above 4 most of the noise comes from mixing.
 _RELATIVE_WIDTH = 2.0
 
 
@@ -64,7 +64,7 @@ class ModelMix(Algorithm):
     width: float | str = "auto"
     linf_split: int = 1
 
-    admits_releases: ClassVar = False  # they would not be mixed
+    admits_releases: ClassVar = False  # releases before the steps would not be mixed
     _allowed: ClassVar = {"width": (WIDTH, "auto"), "linf_split": (COUNT,)}
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
@@ -77,7 +77,7 @@ class ModelMix(Algorithm):
         refuse_exact_sums(self, options)
 
         def bound_entries(clipper: Clipper) -> Clipper:
-            # With a split of 1 the L2 bound is the bound on entries.
+            # With a split of 1, the L2 bound is also the bound on entries.
             return clipper if split == 1 else L2LinfClip(clipper, split)
 
         def event(noise_multiplier: float, n_steps: int, sampling_rate: float, noise: Noise) -> Event:

@@ -26,7 +26,7 @@ from .accountant import CONVERSION, Conversion
 @register_event("modelmix")
 @dataclass(frozen=True)
 class ModelMixEvent:
-    """Gaussian releases, each hidden in a secret random mix of the last two heads.
+    """Gaussian releases, each of which starts from a secret random mix of the last two heads.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class ModelMixEvent:
 
 
 def _amplification_of(event: ModelMixEvent, neighboring: Neighboring) -> dict[str, Any]:
-    """The mixing in units of the noise, as arguments of :func:`accountant.epsilon_for`, if terms allow it."""
+    """The mixing in units of the noise, for :func:`accountant.epsilon_for`; some terms are refused."""
     if event.noise == "discrete":
         raise ValueError("noise='discrete' cannot be accounted for with ModelMix; use noise='float'.")
     if neighboring == "replace_one" and event.sampling_rate < 1:
@@ -125,7 +125,7 @@ def modelmix_epsilon(
     conversion: Conversion = "tight",
     neighboring: Neighboring = "add_or_remove_one",
 ) -> float:
-    """Epsilon of ``n_steps`` Gaussian releases, each hidden in a mix of two heads.
+    """Epsilon of ``n_steps`` Gaussian releases, each from a secret mix of two heads.
 
     Parameters
     ----------

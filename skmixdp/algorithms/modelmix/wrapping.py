@@ -1,4 +1,4 @@
-"""The rules by which ModelMix wraps queries, updates and steps, and its mixing update.
+"""How ModelMix changes queries, updates and steps, and its mixing update.
 
 The amplified bound holds only where a step is
 
@@ -39,14 +39,14 @@ from ...components.protocols import (
 )
 from ...components.subspaces import FullSpace
 
-#: Largest factor by which the curvature is assumed to lie below its bound, for the number of steps. If it
-#: reaches the bound, these steps are three quarters of the stability limit instead of half of it.
+#: Largest factor by which the curvature is assumed to lie below its bound, when steps are counted. If the
+#: curvature reaches the bound, steps are three quarters of the stability limit instead of half of it.
 _LOWER_CURVATURE = 1.5
 
 #: Smallest width of the mixing divided by the sensitivity, as a function of the number of steps.
 Width = Callable[[int], float]
 
-#: Wraps a clipper so that it also bounds the entries of a contribution as the accounting assumes.
+#: A function that makes a clipper also bound the entries of a contribution, as the accounting assumes.
 BoundEntries = Callable[[Clipper], Clipper]
 
 
@@ -137,10 +137,10 @@ def mixed_steps(steps: Steps) -> Steps:
 
 @mixed_steps.register
 def _(steps: BalancedSteps) -> Steps:
-    # On average, mixing takes equal parts of the last two heads. This is the heavy-ball method with momentum
-    # -1/2. Over many steps, a step size of 1 moves the head by 2/3. The stability limit is a third of that of
-    # plain descent. Mixing adds noise too, so half as much Gaussian noise is accepted.
-    # With fewer steps than the rule's, they may be as much longer as those of the base.
+    # On average, mixing averages the last two heads. This is the heavy-ball method with momentum -1/2. Over
+    # many steps, a step size of 1 moves the head by 2/3. The stability limit is a third of that of plain
+    # descent. Mixing adds noise too, so half as much Gaussian noise is accepted. If there are fewer steps
+    # than by the rule, they may be longer in proportion.
     lower = min(steps.max_step_scale, _LOWER_CURVATURE)
     balanced = BalancedSteps(
         steps.learning_rate,
@@ -149,7 +149,7 @@ def _(steps: BalancedSteps) -> Steps:
         noise_factor=0.5 * steps.noise_factor,
         curvature=steps.curvature,
         minimum=steps.minimum,
-        maximum=3 * steps.maximum,  # as far as descent goes, in steps a third as long
+        maximum=3 * steps.maximum,  # three times as many, since steps are a third as long
         effective_step=2 / 3,
         max_step_scale=steps.max_step_scale / lower,
     )
@@ -158,12 +158,12 @@ def _(steps: BalancedSteps) -> Steps:
 
 @mixed_steps.register
 def _(steps: DecayingSteps) -> Steps:
-    return steps  # the schedule is fixed, for any update
+    return steps  # the schedule does not depend on the update
 
 
 @dataclass(frozen=True)
 class LongerSteps:
-    """Fewer, longer steps for a curvature that lies below its bound by a factor."""
+    """Fewer and longer steps, for a curvature that lies below its bound by a factor."""
 
     steps: Steps
     factor: float
