@@ -1,4 +1,4 @@
-"""A plot of audits: what was claimed, and what attacks showed."""
+"""A plot of audits: claimed epsilons, and lower bounds that attacks showed."""
 
 from __future__ import annotations
 
@@ -113,5 +113,5 @@ class AuditDisplay:
 
 
 def _reach(result: AuditResult) -> float:
-    """The largest epsilon of a line."""
+    """The largest epsilon that a line of the plot shows."""
     return max(result.claimed_epsilon or 0.0, result.epsilon, result.epsilon_from_mu)

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 #: Half-length of a 95% interval in standard deviations.
 _Z = 1.959964
 
-#: Least count of a class that is shown, in standard deviations of the noise of its count.
+#: Minimum count of a class that is shown, in standard deviations of its noise.
 _CLEAR = 2.0
 
 
@@ -166,7 +166,7 @@ class ConfusionDisplay:
             reach = 100 * min(1.0, shares[i, rival[i]] + halves[i, rival[i]])
             name = str(self.classes[rival[i]])
             label = self.ax_.text(reach + 1.5, places[i], name, va="center", fontsize=8)
-            # An error bar may run below it.
+            # The label hides an error bar below it.
             label.set_bbox({"facecolor": self.ax_.get_facecolor(), "edgecolor": "none", "pad": 1})
             self.labels_.append(label)
         self.ax_.set_yticks(places, [str(label) for label in self.classes])

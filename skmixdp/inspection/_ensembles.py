@@ -184,7 +184,7 @@ def _composed(reports: list[Any], delta: float | None) -> tuple[float, float]:
 
 
 def _leaks(reports: list[tuple[str, Any]], unprotected: tuple[str, ...]) -> Iterator[str]:
-    """Why the members give no guarantee."""
+    """The reasons why members give no guarantee."""
     yield from chain.from_iterable(report.leaks for _, report in reports)
     if seeded := [where for where, report in reports if report.noise == "seeded"]:
         yield f"the noise of {', '.join(seeded)} comes from a seed"
@@ -205,14 +205,14 @@ def _members(value: Any, where: str, seen: set[int]) -> Iterator[tuple[str, Any]
             yield from _members(entry, f"{where}[{key!r}]", seen)
     elif hasattr(value, "privacy_"):
         yield where, value
-    elif hasattr(value, "calibrators"):  # of CalibratedClassifierCV, and no estimator itself
+    elif hasattr(value, "calibrators"):  # a part of CalibratedClassifierCV that is no estimator
         yield from _members(value.estimator, f"{where}.estimator", seen)
         yield f"{where}.calibrators", value.calibrators
     elif hasattr(value, "get_params") and _is_fitted(value):
         inner = [
             member
             for name, entry in vars(value).items()
-            # What a fit has set, and the steps of a pipeline.
+            # The fitted attributes, and the steps of a pipeline.
             if (name.endswith("_") and not name.startswith("_")) or name == "steps"
             for member in _members(entry, f"{where}.{name}", seen)
         ]
@@ -225,6 +225,6 @@ def _is_fitted(estimator: BaseEstimator) -> bool:
     """Whether an estimator is fitted. Ensembles also hold the template of their members."""
     try:
         check_is_fitted(estimator)
-    except (NotFittedError, TypeError):  # a TypeError without a method fit
+    except (NotFittedError, TypeError):  # TypeError: there is no method fit
         return False
     return True

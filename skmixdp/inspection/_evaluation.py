@@ -13,7 +13,7 @@ from ._style import OKABE_ITO, axes, curve_style, plain_axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Kinds of plots, with what they need of an evaluation.
+#: The attribute of an evaluation that each kind of plot needs.
 _NEEDS = {
     "roc": "roc_curve",
     "precision_recall": "precision_recall_curve",

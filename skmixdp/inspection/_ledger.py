@@ -90,7 +90,7 @@ class LedgerDisplay:
 
     def _draw_steps(self, account: Any, charges: list[Any], over: str) -> None:
         style = curve_style(len(self.lines_))
-        if len(charges) > 30:  # markers would overlap
+        if len(charges) > 30:  # otherwise markers would overlap
             style["marker"] = "None"
         times = [charge.time for charge in charges]
         x: list[Any] = times if over == "time" else [*range(1, len(charges) + 1)]
@@ -120,6 +120,6 @@ class LedgerDisplay:
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
             ax.set_xlabel("Number of charges")
         plain_axes(ax)
-        # Two long names in a row would take their width from the axes.
+        # Two long names in a row would make the axes narrow.
         long = max(len(str(line.get_label())) for line in self.lines_.values()) > 48
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=1 if long else 2)

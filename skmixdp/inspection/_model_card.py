@@ -19,7 +19,7 @@ from ._ensembles import checked, ensemble_report
 
 _TEXT = Kind("a string", lambda value: isinstance(value, str))
 
-#: Assumptions on the persons behind the rows, where rows are protected, and where persons are.
+#: Assumptions on the persons behind the rows: for guarantees of rows, and of persons.
 _ONE_ROW = "Each person has one row. Someone with several rows is protected less."
 _ONE_ID = "Each person has one id. Someone with several ids is protected less."
 
@@ -36,12 +36,12 @@ _ASSUMPTIONS = (
 
 _PREDICTIONS = "Predictions protect the rows that the model was trained on, not the rows that are predicted."
 
-#: The row of a card that says what an attacker may guess.
+#: The row of a report that says what an attacker may guess.
 _WORDS = "an attacker"
-#: The rows on the data.
+#: The rows of a report that describe the data.
 _DATA: tuple[str, ...] = ("rows", "persons", "public rows", "ledger")
 
-#: What a model does to rows, by the attribute of its row map, in this order.
+#: What a model does to rows, by the attribute of its row map, in order.
 _PREPARED = {
     "columns": "standardises columns",
     "unit_first": "scales rows to unit length",
@@ -105,7 +105,7 @@ class ModelCard:
         return json.loads(json.dumps(asdict(self)))  # type: ignore[no-any-return]
 
     def to_markdown(self, *, license: str | None = None) -> str:  # noqa: A002 - what model hubs call it
-        """The card as Markdown. What comes from the caller is escaped.
+        """The card as Markdown, with texts of the caller escaped.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class ModelCard:
         return "\n\n".join(parts) + "\n"
 
     def _front_matter(self, license_: str) -> str:
-        """YAML, in which texts are spelt as in JSON."""
+        """YAML front matter, with texts spelt as in JSON."""
         lines = [] if self.private else [f"no_guarantee: {json.dumps(self.no_guarantee)}"]
         lines += [f"license: {json.dumps(license_)}", "library_name: skmixdp", "tags:", "- sklearn"]
         task = "classification" if {"classes", "labels"} & self.model.keys() else "regression"
@@ -297,7 +297,7 @@ def _facts(estimator: BaseEstimator) -> dict[str, str]:
 
 
 def _left_out(row_map: object, name: str) -> bool:
-    """Whether a row map leaves out a step. Its values may be arrays, which have no truth value."""
+    """Whether a row map lacks a step. Arrays are compared with None, since they have no truth value."""
     value = getattr(row_map, name, None)
     return value is None or value is False
 
@@ -328,7 +328,7 @@ def _number(parameter: str, name: str, value: object) -> float:
 
 
 def _plain(text: str) -> str:
-    """A text in one line that Markdown and HTML show as it is."""
+    """A text in one line that Markdown and HTML show unchanged."""
     line = html.escape(printable(" ".join(text.split())), quote=False)
     for character in "\\`*_[]|#":
         line = line.replace(character, f"\\{character}")
@@ -340,7 +340,7 @@ def _table(facts: Mapping[str, str]) -> str:
 
 
 def _rows(rows: list[tuple[str, ...]]) -> str:
-    """A table; the first row is the header."""
+    """A Markdown table; the first row is the header."""
     lines = [f"| {' | '.join(map(_plain, row))} |" for row in rows]
     lines.insert(1, f"|{' --- |' * len(rows[0])}")
     return "\n".join(lines)

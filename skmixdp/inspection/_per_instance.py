@@ -154,7 +154,7 @@ class PerInstanceDisplay:
             ranks = 100 * (np.arange(len(epsilons)) + 0.5) / len(epsilons)
             style = {**curve_style(i), "markevery": 0.1}
             (self.lines_[name],) = self.ax_.plot(ranks, np.sort(epsilons), label=name, **style)
-        # Calibration spends a budget only up to rounding.
+        # Rounding in the calibration may leave a little of the budget.
         different = {f"{worst:.3g}": worst for worst in self.worst.values()}
         for i, (shown, worst) in enumerate(different.items()):
             line = self.ax_.axhline(worst, label=f"guarantee: ε = {shown}", **reference_style(i))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.text import Text
 
-#: Largest sideways distance of two curves in points, and of all curves in axis widths.
+#: Largest horizontal distance of two curves in points, and of all curves in axis widths.
 _DODGE, _ALL_DODGES = 8.0, 0.045
 
 _FONT_SIZE = 10.0
@@ -199,7 +199,7 @@ class PrivacyUtilityDisplay:
         plain_axes(ax)
 
     def _draw_curve(self, name: str, part: pd.DataFrame, shift: float, style: dict[str, Any]) -> None:
-        """A curve, moved sideways by ``shift`` points: equal means stay visible side by side."""
+        """A curve, moved by ``shift`` points to the right, so that curves with equal means stay visible."""
         from matplotlib.transforms import ScaledTranslation
 
         mean = self._scaled(part["mean"])
@@ -211,13 +211,13 @@ class PrivacyUtilityDisplay:
             bars = self._draw_bars(repeated["epsilon"], repeated, line)
             self.errorbars_[name] = bars
             moved += [*bars.lines[1], *bars.lines[2]]
-        # Moved after drawing, so that the data alone set the limits of the axes.
+        # Moved after drawing, so that only the data set the limits of the axes.
         place = self.ax_.transData + ScaledTranslation(shift / 72, 0, self.figure_.dpi_scale_trans)
         for artist in moved:
             artist.set_transform(place)
 
     def _draw_reference(self, name: str, part: pd.DataFrame, inset: float, style: dict[str, Any]) -> None:
-        """A horizontal line, its bar ``inset`` axis widths from the right edge."""
+        """A horizontal line, whose bar is ``inset`` axis widths from the right edge."""
         line = self.ax_.axhline(self._scaled(part["mean"])[0], label=name, **style)
         self.lines_[name] = line
         if part["n_fits"].iloc[0] > 1:
@@ -240,7 +240,7 @@ class PrivacyUtilityDisplay:
         )
 
     def _draw_labels(self) -> None:
-        """Name every line to the right of the axes, as near to its end as possible."""
+        """Name every line to the right of the axes, close to its end."""
         from matplotlib.lines import Line2D
 
         ax = self.ax_

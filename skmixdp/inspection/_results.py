@@ -24,13 +24,13 @@ def summarise(table: object, columns: dict[str, str], spread: str) -> pd.DataFra
         raise ValueError(f"spread={spread!r} must be one of {', '.join(map(repr, SPREADS))}.")
     methods, epsilons, scores = _read(table, columns)
     frame = pd.DataFrame({"method": methods, "epsilon": epsilons, "score": scores})
-    # In the order of the table; groupby would sort the methods.
+    # Methods keep their order in the table; groupby would sort them.
     frame["method"] = pd.Categorical(frame["method"], list(dict.fromkeys(methods)))
     keys = frame.groupby(["method", "epsilon"], dropna=False, observed=True)["score"]
     found = keys.agg(["mean", "std", "size"]).reset_index()
     n = found["size"]
     times = 1.0 if spread == "std" else stats.t.ppf(0.975, n - 1) / np.sqrt(n)
-    half = (times * found["std"]).fillna(0.0)  # of a single fit
+    half = (times * found["std"]).fillna(0.0)  # NaN for a single fit
     ends = {"low": found["mean"] - half, "high": found["mean"] + half, "n_fits": n}
     return found[["method", "epsilon", "mean"]].astype({"method": object}).assign(**ends)
 
@@ -97,7 +97,7 @@ def _cell(frame: pd.DataFrame, column: str, row: int) -> str:
 
 
 def _check_budgets(methods: list[str], epsilons: Floats) -> None:
-    """Each method has a budget in all of its rows or in none; at least one method has one."""
+    """Refuse methods that have a budget in some rows only, and tables without any budget."""
     with_budget = {m for m, e in zip(methods, epsilons, strict=True) if not np.isnan(e)}
     without = {m for m, e in zip(methods, epsilons, strict=True) if np.isnan(e)}
     if both := sorted(with_budget & without):

@@ -1,4 +1,4 @@
-"""The course of a fit, step by step: a callback that records it, and plots."""
+"""Step-by-step records of fits: a callback, and plots."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 #: Okabe and Ito's palette, which suits any colour vision. Yellow is last: it is faint on white.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-# The first is solid, so that it stays visible below broken ones.
+# Line styles. The first is solid, so that it stays visible below broken ones.
 _STROKES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2, 1)), (0, (5, 1.5, 1, 1.5, 1, 1.5)))
 
 #: Reference lines are dark and have no marker, so that they do not look like curves.
@@ -29,7 +29,7 @@ def axes(ax: Axes | None, n_lines: int = 0) -> Axes:
     if ax is not None:
         return ax
     try:
-        import matplotlib.pyplot as plt  # late, so that nothing is imported before something is drawn
+        import matplotlib.pyplot as plt  # imported here, so that only drawing imports matplotlib
     except ImportError as error:
         raise ImportError("displays need matplotlib; install skmixdp[plot].") from error
 
@@ -73,7 +73,7 @@ def short(number: float) -> str:
 
 
 def legible(budgets: Floats, ratio: float) -> Floats:
-    """Budgets whose tick labels do not touch on an axis that spans ``ratio``."""
+    """Budgets whose tick labels do not overlap on an axis that spans ``ratio``."""
     shown = [budgets[0]]
     for budget in budgets[1:]:
         if np.log(budget / shown[-1]) > 0.05 * np.log(ratio):
@@ -82,7 +82,7 @@ def legible(budgets: Floats, ratio: float) -> Floats:
 
 
 def spread_out(wanted: Floats, gap: float) -> Floats:
-    """Places in [0, 1], nearest to the sorted ``wanted`` and ``gap`` apart; centred if they do not fit."""
+    """Places in [0, 1] close to the sorted ``wanted``, ``gap`` apart; centred if there is no room."""
     offsets = gap * np.arange(len(wanted))
     room = 1 - offsets[-1]
     low, high = min(0.0, room / 2), max(room, room / 2)

@@ -1,4 +1,4 @@
-"""Choosing and evaluating models without forgetting what that costs."""
+"""Model selection and evaluation whose privacy costs are stated."""
 
 from ._groups import GroupedEvaluation
 from ._one_vs_rest import OneVsRestEvaluation

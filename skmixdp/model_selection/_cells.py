@@ -1,4 +1,4 @@
-"""Estimates with intervals from noisy numbers of rows in cells. All of it is post-processing."""
+"""Estimates with intervals from noisy histograms. All of it is post-processing."""
 
 import math
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class NoisyCells:
-    """Noisy numbers of rows (h, m) in the cells of h histograms, to each of which a row adds 1.
+    """Noisy numbers of rows (h, m) in the cells of h histograms; each row is in one cell of each.
 
     Rows may be persons, who add to each cell their share of rows in it. Intervals then hold too: what a mean
     over rows adds varies no more than what one row would. If the number of rows is ``noisy``, as that of a
@@ -53,13 +53,13 @@ class NoisyCells:
 
     @property
     def total_scale(self) -> float:
-        """Standard deviation of the noise in the number of rows, as the mean over the histograms tells it."""
+        """Standard deviation of the noise in the total number of rows, averaged over the histograms."""
         h, m = self.counts.shape
         return self.noise_scale * math.sqrt(m / h)
 
     @cached_property
     def spread(self) -> Floats:
-        """Counts (h, m) for the variance of sampling: the nearest that are not negative and sum to n."""
+        """Counts (h, m) for the sampling variance: the nearest ones that are not negative and sum to n."""
         if not self.sampling:
             return np.zeros_like(self.counts)
         return np.stack([_on_simplex(part, self.n_rows) for part in self.counts])
@@ -125,7 +125,7 @@ class Evaluation:
 
     @property
     def counts(self) -> Floats:
-        """The released noisy counts. All else is computed from them."""
+        """The released noisy counts, from which all metrics are computed."""
         return self.cells.counts
 
     @property
@@ -135,7 +135,7 @@ class Evaluation:
 
     @property
     def no_guarantee(self) -> str:
-        """The first line of the text if a leak is known, which it names. Empty otherwise."""
+        """The first line of the text, which names known leaks; empty without leaks."""
         return self.privacy.no_guarantee
 
     def with_intervals(self, level: float = 0.95, *, sampling: bool = True) -> Self:
@@ -173,7 +173,7 @@ class Evaluation:
 
     @property
     def _terms(self) -> str:
-        """What the intervals are for, and the noise, in words."""
+        """The level of the intervals, what they cover, and the noise, as text."""
         known, units = self.cells, "rows" if self.privacy.unit == "row" else "persons"
         whose = f"{units} drawn like these" if known.sampling else f"these {units}"
         return f"{100 * known.level:g}% intervals for {whose}; noise {known.noise_scale:.3g} {units} a cell"

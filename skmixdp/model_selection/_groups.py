@@ -1,4 +1,4 @@
-"""Evaluations of the groups of rows, from one noisy histogram."""
+"""Metrics of groups of rows, from one noisy histogram."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -18,10 +18,10 @@ from ..privacy import PrivacyReport
 from ..privacy.units import Units
 from ._cells import NoisyCells
 
-#: Name of all groups that are not declared.
+#: Name of the group of all rows without a declared group.
 OTHER = "other"
 
-#: A group is unknown if its noisy number of rows is below so many standard deviations of the noise.
+#: A group is shown as unknown if its noisy number of rows is below this many standard deviations.
 _SURELY = 4.0
 
 
@@ -53,7 +53,7 @@ class GroupedEvaluation:
 
     @property
     def no_guarantee(self) -> str:
-        """The first line of the text if a leak is known, which it names. Empty otherwise."""
+        """The first line of the text, which names known leaks; empty without leaks."""
         return self.privacy.no_guarantee
 
     def __getitem__(self, group: object) -> Any:
@@ -82,7 +82,7 @@ class GroupedEvaluation:
             half = evaluation.cells.z * evaluation.cells.total_scale
             n_rows = evaluation.cells.n_rows
             row = {("rows", "value"): n_rows, ("rows", "low"): n_rows - half, ("rows", "high"): n_rows + half}
-            # The lengths of the intervals that hold most residuals differ between groups.
+            # Distances that hold most residuals differ between groups, and so do their names.
             for name, estimate in metrics.items():
                 if name.startswith("share within"):
                     continue
@@ -131,14 +131,14 @@ _ENDS = ("value", "low", "high")
 
 @dataclass(frozen=True)
 class Parts:
-    """The group of each row, as a number (n_rows,) of a declared name; None puts all rows together."""
+    """The group of each row, as the index (n_rows,) of a declared name; None puts all rows in one group."""
 
     codes: NDArray[np.intp] | None
     names: tuple[Any, ...] = ()
 
     @classmethod
     def of(cls, X: Any, by: Any, values: object) -> "Parts":
-        """From the parameters ``by`` and ``by_values``; refuses what does not fit."""
+        """The groups from the parameters ``by`` and ``by_values``, which are checked."""
         if by is None:
             if values is not None:
                 raise ValueError("by_values needs by, the group of each row; pass both or none.")
@@ -164,7 +164,7 @@ class Parts:
             raise ValueError(
                 f"by has shape {shape} and X {n_rows} rows; pass a flat array of one group for each row."
             )
-        # One odd cell may choose the type of the column, and so how the others are spelt.
+        # Cells are read one by one, since one odd cell may change the type and the spelling of a column.
         codes = np.array([places.get(_text_of(cell), len(names)) for cell in listed(by)], np.intp)
         return cls(codes, (*names, OTHER))
 
@@ -202,5 +202,5 @@ class Parts:
 
 
 def _text_of(cell: object) -> str | None:
-    """A group as text; bytes are text, since one of them makes bytes of all numbers in an array."""
+    """A group as text; bytes are decoded, since one of them makes bytes of all numbers in an array."""
     return text_of(cell.decode("utf-8", "replace") if isinstance(cell, bytes) else cell)

@@ -1,4 +1,4 @@
-"""What the noisy numbers of rows by score and label tell, for several classes or labels."""
+"""Metrics of several classes or labels, from noisy numbers of rows by score and label."""
 
 from dataclasses import dataclass, replace
 from typing import Any

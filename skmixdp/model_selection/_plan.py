@@ -12,10 +12,10 @@ from .._utils.validation import FLAG, POSITIVE, PROBABILITY, SEED, Kind, check_p
 from ..privacy import LEDGER, NoiseSource, SearchTerms, TrialLaw, shape_of
 from ..privacy.accounting.budgets import warn_of_epsilon
 
-#: Number of seeds for draws from distributions.
+#: Upper end of the random seeds for distributions.
 _SEEDS = 2**32
 
-#: Number of trials by default for distributions, as in RandomizedSearchCV.
+#: Default number of trials for distributions, as in RandomizedSearchCV.
 _TRIALS = 10
 
 
@@ -77,7 +77,7 @@ class SearchPlan:
 
     @property
     def trials(self) -> int | TrialLaw:
-        """Number of trials, or the law of a random one."""
+        """Number of trials, or the distribution of a random one."""
         return self.options[self.strategy]
 
     @property
@@ -87,11 +87,11 @@ class SearchPlan:
 
     @property
     def costs(self) -> dict[str, float]:
-        """Maps strategies to the epsilon of a search with fits of ``fit_epsilon``."""
+        """Epsilon of a search with fits of ``fit_epsilon``, by strategy."""
         return {name: self.terms.epsilon(trials, self.fit_epsilon) for name, trials in self.options.items()}
 
     def draw(self, candidates: Candidates, noise: NoiseSource) -> list[dict[str, Any]]:
-        """The candidates to try; if their number is random, all but the best are secret."""
+        """The candidates to try. If their number is random, only the best one may be shown."""
 
         def uniform() -> float:
             return float(noise.uniform((1,))[0])
@@ -113,7 +113,7 @@ def make_plan(
     distribution: str | float,
     unit: str,
 ) -> SearchPlan:
-    """Divide a budget; strategy "auto" takes the one that leaves more to each fit."""
+    """Divide a budget; strategy "auto" is the one with the larger budget per fit."""
     number = n_trials or candidates.size or _TRIALS
     options: dict[str, int | TrialLaw] = {
         "grid": candidates.size or round(number),
@@ -149,7 +149,7 @@ _ALLOWED = {
 
 
 def check_parameters(search: Any) -> None:
-    """Check those parameters of a search that need no data."""
+    """Check the parameters of a search that can be checked without data."""
     check_params(search, _ALLOWED)
     warn_of_epsilon(search.epsilon, stacklevel=4)
     shape_of(search.distribution)
@@ -161,7 +161,7 @@ def check_parameters(search: Any) -> None:
 
 
 def check_head(head: Any, prefix: str, names: set[str], scoring: object) -> None:
-    """Check that the estimator leaves its budget to the search."""
+    """Check that budget, ledger and seed are left to the search, and that private scores have one unit."""
     if head.ledger is not None:
         raise ValueError(
             f"{prefix}ledger of the estimator is set, which would be charged for each fit; pass it "

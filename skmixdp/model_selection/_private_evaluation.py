@@ -1,4 +1,4 @@
-"""Evaluation of a model on private rows: from its predictions to cells, and to an evaluation."""
+"""Evaluation of a model on private rows: predictions, cells, and metrics."""
 
 import math
 import warnings
@@ -47,10 +47,10 @@ from ._scores import LARGEST_LOGIT, ScoreEvaluation
 
 Array = NDArray[Any]
 
-#: Fewest and most cells by rule.
+#: Fewest and most cells of ``"auto"``.
 _FEWEST, _MOST = 16, 256
 
-#: Squares of errors must stay floats.
+#: Largest error, so that squares do not overflow.
 _LENGTH = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
 
 
@@ -201,7 +201,7 @@ def _scores(
 ) -> Any:
     """The evaluation of a classifier."""
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
-    if "ThresholdClassifier" in type(last).__name__:  # the one of this library, or one of scikit-learn
+    if "ThresholdClassifier" in type(last).__name__:  # that of this library or of scikit-learn
         warnings.warn(
             "the model has a threshold of its own, and the summary is at 0.5; pass the threshold to at(...).",
             UserWarning,
@@ -301,7 +301,7 @@ def _residuals(
 
 
 def _number_of_bins(n_bins: int | str, n_rows: int, transaction: Transaction, n_histograms: int) -> int:
-    """Number of cells for a score; ``"auto"`` is a power of two, by public facts.
+    """Number of cells for a score; ``"auto"`` is a power of two that public facts determine.
 
     Noise in a sum over all cells grows as the root of their number, and the error by their width falls as its
     square. So the number grows as the power 2/5 of the rows over the noise; the factor was found by trials.
@@ -313,14 +313,14 @@ def _number_of_bins(n_bins: int | str, n_rows: int, transaction: Transaction, n_
 
 
 def _bins_of(values: Array, low: float, high: float, n_bins: int) -> NDArray[np.intp]:
-    """Cells of equal width in a public range; what lies outside is in the first or last, NaN in the first."""
-    # Unlike np.clip, these leave no NaN.
+    """Cells of equal width in a range; end cells take other values, and the first one takes NaN."""
+    # Unlike np.clip, they replace NaN.
     places = np.fmin(np.fmax((values - low) / (high - low) * n_bins, 0), n_bins - 1)
     return np.asarray(places.astype(np.intp))
 
 
 def _passed(labels: str, units: Units) -> str:
-    """Text for the report: which checks were treated as public."""
+    """Text for the report: the checks that were treated as public."""
     checked = f"rows and {labels}" if units.codes is None else f"rows, {labels} and ids of persons"
     return (
         f"the type of X if it is an array (declared), that {checked} passed validation and the model "
@@ -339,7 +339,7 @@ def _predicted(
     if groups is not None:
         persons = units_of(groups, X.shape[0] if hasattr(X, "shape") else len(X), transaction.budget.noise)
 
-    # Models of this library read each cell by itself. Others may compute in the types of columns.
+    # Models of this library read each cell by itself. Others may compute in the type of a column.
     if not type(estimator).__module__.startswith("skmixdp."):
         X = with_float_columns(X)
 
@@ -369,7 +369,7 @@ def _predicted(
 
 
 def _in_memory(X: object) -> Any:
-    """Rows of which any can be taken: those of files and Dask arrays are read."""
+    """Rows that can be indexed: rows of files and Dask arrays are read."""
     if not (isinstance(X, RowFiles) or is_dask(X)):
         return X
     table: Any = special_table(X)
@@ -381,12 +381,12 @@ def _shape_of(y: Any) -> tuple[int, ...]:
     """The shape of labels."""
     try:
         return np.shape(y)
-    except CONVERSION_ERRORS:  # lists of different lengths
+    except CONVERSION_ERRORS:  # lists differ in length
         raise ValueError("y must hold one label per row, or as many labels in each row.") from None
 
 
 def _has_several_labels(model: object) -> bool:
-    """Whether a model, a part of it that predicts, or its last step has several labels per row."""
+    """Whether a model, its last step or the part that predicts has several labels per row."""
     while not getattr(model, "multilabel_", False):
         inner = getattr(model, "best_estimator_", getattr(model, "estimator_", None))
         model = model.steps[-1][1] if hasattr(model, "steps") else inner
@@ -407,7 +407,7 @@ def _indicators(y: object, n_rows: int, k: int) -> Array:
 
 
 def _check_bounds(bounds: Any) -> tuple[float, float]:
-    """Low and high bound of the targets."""
+    """Low and high bound of the targets, checked."""
     try:
         low, high = (float(end) for end in bounds)
     except (TypeError, ValueError):

@@ -40,7 +40,7 @@ from ._trials import (
 from ._warnings import distinct, quiet, recorded, show
 from ._with_public import check_routing, delegated
 
-#: Parameters that are left out of the cache key.
+#: Parameters that the cache key leaves out.
 _NOT_IN_KEY = frozenset({"ledger", "memory", "n_jobs", "verbose"})
 
 
@@ -251,7 +251,7 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
                     drawn = begin(self, plan, candidates, rows, transaction, shown)
                 else:
                     *drawn, transaction.charge = begun
-                    if transaction.charge is None:  # charged, by a ledger that gives no charges
+                    if transaction.charge is None:  # charged before, to a ledger that returns no charges
                         transaction.ledger = None
                 token, tried, seeds, transaction.leaks = drawn
                 event = plan.terms.event(plan.trials, plan.fit_epsilon)
@@ -262,7 +262,7 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
                     (prepared(self, plan, *pair), rows, True) for pair in zip(tried, seeds, strict=False)
                 ]
                 done, caught = self._run(plan, token, trials, progress, secret=plan.strategy == "random")
-                # A secret trial that failed loses even to a score of NaN.
+                # A secret trial that failed has no score, and loses to any other.
                 succeeded = [i for i, outcome in enumerate(done) if outcome is not None]
                 scores = [done[i][0] for i in succeeded]
                 best = None
@@ -285,7 +285,7 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
                         "every trial failed, so there is no result, and the budget is spent all the same; "
                         "why stays secret, so fit the candidates to rows that are public to find out."
                     )
-            if plan.strategy == "random":  # the others, and how many they were, stay secret
+            if plan.strategy == "random":  # the number of trials and the other ones stay secret
                 best.set_params(**verbosity_of(prepare(self.estimator, tried[winner], {})))
                 tried, scores, winner = [tried[winner]], [done[winner][0]], 0
             self.cv_results_ = results_of(tried, scores)
@@ -298,14 +298,13 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
             report = report_of(transaction, plan, head_of(best)[1], rows)
             self.privacy_ = report
             copy_fitted(self, best, "classes_")
-            # Last, since a filter may turn warnings into errors, which must not lose a result that was
-            # charged.
+            # Shown last: if a filter turns a warning into an error, the charged result is not lost.
             show(caught, shown, stacklevel=3)
             return self
 
     @own_state()
     def score(self, X: object, y: object = None) -> float:
-        """Score of the winner on any rows; on private ones it is a release that no budget accounts for.
+        """Score of the winner on any rows. A score on private rows is a release that no budget accounts for.
 
         Parameters
         ----------
@@ -368,11 +367,12 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
                 jobs = (delayed(run_secret_trial)(cached, *trial) for trial in named)
             else:
                 jobs = (delayed(cached)(*trial) for trial in named)
-            # verbose=0 overrides joblib's context: messages would count the trials. Without max_nbytes=None,
-            # joblib writes the rows to files that others can read and that stay if its processes are killed.
+            # verbose=0, since messages of joblib would count the trials. max_nbytes=None, since joblib would
+            # otherwise write the rows to files, which others can read and which stay if its processes are
+            # killed.
             run = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0, max_nbytes=None)
             results = run(jobs)
-            # A bar would count trials whose number is secret.
+            # A progress bar would count the trials, whose number is secret.
             options = {"total": len(trials), "desc": type(self).__name__, "unit": "fit"}
             hidden = plan.strategy == "random"
             done = list(progress_bar(results, verbose=self.verbose, hidden=hidden, **options))
@@ -380,7 +380,7 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
         return done, distinct([*together, *caught])
 
     def _key(self, *rows: object) -> str:
-        """Cache key: equal for equal parameters and rows."""
+        """Cache key, which is equal for equal parameters and rows."""
         if self.memory is None:
             return ""
         params = self.get_params(deep=False)

@@ -72,7 +72,7 @@ class PublicScorer:
     scoring: Any
 
     def __call__(self, estimator: BaseEstimator, X: object = None, y: object = None) -> float:
-        """Score of a fitted estimator on the public rows; ``X`` and ``y`` are not looked at."""
+        """Score of a fitted estimator on the public rows; ``X`` and ``y`` are ignored."""
         return float(check_scoring(estimator, scoring=self.scoring)(estimator, self.X, self.y))
 
     def __repr__(self) -> str:
@@ -176,7 +176,7 @@ def public_cross_val_score(
         delayed(_fit_and_score)(clone(estimator), X, y, scorer, train, test)
         for train, test in splitter.split(np.zeros(len(scorer.y)), scorer.y)
     )
-    # Without max_nbytes=None, joblib writes the private rows to files that others can read.
+    # Otherwise joblib writes the private rows to files that others can read.
     return np.array(Parallel(n_jobs=n_jobs, max_nbytes=None)(jobs))
 
 

@@ -1,4 +1,4 @@
-"""What noisy histograms of residuals and targets tell of a regression."""
+"""Metrics of a regression, from noisy histograms of residuals and targets."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,8 @@ from scipy.optimize import isotonic_regression
 from .._utils.validation import PROBABILITY, check, number
 from ._cells import Estimate, Evaluation, Floats
 
-#: Cells of residuals are equal in the inverse hyperbolic sine of this many bounds, so finer near 0.
+#: Cells of residuals have equal width in arsinh(residual / unit), so that they are finer near 0. The unit is
+#: the bound on the residuals divided by this.
 FINENESS = 20.0
 
 
@@ -33,12 +34,12 @@ class ResidualEvaluation(Evaluation):
     target_edges: Floats
 
     def _of_residuals(self, values: Floats) -> Floats:
-        """Values of all cells (2, n_bins) from those of the residuals' cells."""
+        """Values of all cells (2, n_bins): those of the residuals' cells, and zeros for the targets'."""
         return np.stack([values, np.zeros_like(values)])
 
     @property
     def _residuals(self) -> Floats:
-        """Middles (n_bins,) of the cells of residuals, on the scale on which these are equal."""
+        """Middles (n_bins,) of the cells of residuals, on the scale on which cells have equal width."""
         unit = self.residual_edges[-1] / FINENESS
         places = np.arcsinh(self.residual_edges / unit)
         return np.asarray(unit * np.sinh((places[1:] + places[:-1]) / 2))
@@ -48,7 +49,7 @@ class ResidualEvaluation(Evaluation):
         return self._mean(np.abs(self._residuals), 0.0)
 
     def mean_residual(self) -> Estimate:
-        """Mean of targets minus predictions, which is 0 if these are right on average."""
+        """Mean of targets minus predictions, which is 0 for predictions that are right on average."""
         return self._mean(self._residuals, -self.residual_edges[-1])
 
     def root_mean_squared_error(self) -> Estimate:
@@ -61,7 +62,7 @@ class ResidualEvaluation(Evaluation):
         return self.cells.mean(self._of_residuals(values), float(low), high, rows=rows)
 
     def r2_score(self) -> Estimate:
-        """Coefficient of determination R2; ends below -1 are shown as -1.
+        """Coefficient of determination R2; values below -1 are shown as -1.
 
         The interval takes squared errors and squared targets as uncorrelated. They mostly correlate
         positively, which would make it shorter.
@@ -98,7 +99,7 @@ class ResidualEvaluation(Evaluation):
         return self._mean(1.0 * (np.abs(self._residuals) < nearest), 0.0, 1.0)
 
     def half_width(self, coverage: float = 0.9) -> float:
-        """The distance from a prediction within which so many targets lie.
+        """The distance from a prediction within which a share ``coverage`` of the targets lies.
 
         Parameters
         ----------

@@ -18,12 +18,12 @@ _SECRET = "time, logs and memory= tell how many trials there were, which must st
 
 
 def best_of(scores: list[float]) -> int:
-    """Position of the first of the highest scores; NaN is lowest."""
+    """Position of the first of the highest scores; NaN counts as lowest."""
     return int(np.argmax(np.where(np.isnan(scores), -np.inf, scores)))
 
 
 def results_of(candidates: list[dict[str, Any]], scores: list[float]) -> dict[str, Any]:
-    """``cv_results_`` of candidates with one score each, without times, which may depend on private rows."""
+    """``cv_results_`` of candidates with one score each; no times, since they may depend on private rows."""
     results: dict[str, Any] = {}
     for name in sorted({name for candidate in candidates for name in candidate}):
         values = np.ma.MaskedArray(np.empty(len(candidates), dtype=object), mask=True)
@@ -43,7 +43,7 @@ def results_of(candidates: list[dict[str, Any]], scores: list[float]) -> dict[st
 
 
 def report_of(transaction: Transaction, plan: SearchPlan, head: Any, rows: SearchData) -> SearchReport:
-    """The report of the search; the report of the winner (``head``) is marked as a part of it."""
+    """The report of the search, of which the report of the winner (``head``) is marked as a part."""
     inner, trials = head.privacy_, plan.trials
     random = isinstance(trials, TrialLaw)
     multiplier = rows.score_multiplier

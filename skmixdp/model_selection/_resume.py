@@ -44,7 +44,7 @@ class Progress:
         return self._folder is not None and self._plan.exists()
 
     def save(self, plan: object) -> None:
-        """Keep a plan, now that it is charged."""
+        """Keep a plan after its charge."""
         if self._folder is not None:
             with written_whole(self._plan) as file:
                 joblib.dump(plan, file)
@@ -65,7 +65,7 @@ class Progress:
 
     @contextmanager
     def ended_by_errors(self) -> Iterator[None]:
-        """Forget plan and trials if the block raises an error; interruptions and dead workers keep them."""
+        """Forget plan and trials after an error in the block, but not after interruptions or dead workers."""
         try:
             yield
         except BrokenExecutor:

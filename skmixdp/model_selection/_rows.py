@@ -28,7 +28,7 @@ class SearchData:
     X_unlabeled: Any = None
 
     def fit(self, estimator: BaseEstimator) -> Any:
-        """Fit an estimator on the rows, unless that is done."""
+        """Fit an estimator on the rows, unless it was fitted with others."""
         return estimator if self.fitted else estimator.fit(self.X, self.y, **self.passed)
 
     @property
@@ -56,7 +56,7 @@ class SearchData:
 
     @property
     def n_public(self) -> int:
-        """Number of public rows, those that are scored included."""
+        """Number of public rows, including those that are scored."""
         return self.n_held_out + (0 if self.public is None else len(self.public[1]))
 
 
@@ -75,7 +75,7 @@ def rows_of(
     X_unlabeled: object,
     head: object,
 ) -> tuple[SearchData, SearchData]:
-    """The rows of the trials, and those of a last fit on all public rows."""
+    """The rows of the trials, and the rows of the last fit, which has all public rows."""
     public = None
     if not (is_empty(X_pub) and is_empty(y_pub)):
         joined = public_score(X_pub, y_pub)

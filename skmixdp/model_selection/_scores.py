@@ -1,4 +1,4 @@
-"""What the noisy numbers of rows by score and label tell."""
+"""Metrics of scores, from noisy numbers of rows by score and label."""
 
 import math
 import warnings
@@ -13,16 +13,16 @@ from scipy.special import expit, logit, ndtr
 from .._utils.validation import FRACTION, POSITIVE, check, shown
 from ._cells import Estimate, Evaluation, Floats, interval
 
-#: Scores are cut to log-odds of this size.
+#: Largest log-odds of a score.
 LARGEST_LOGIT = 8.0
 
 #: Number of groups of cells for the calibration error.
 _GROUPS = 10
 
-#: Bias of the absolute value of noise of unit variance.
+#: Mean absolute value of noise of unit variance, which biases sums of absolute gaps.
 _BIAS = math.sqrt(2 / math.pi)
 
-#: What a threshold may be chosen for.
+#: Goals of a threshold.
 GOALS = ("f1", "precision", "recall", "cost")
 
 
@@ -83,13 +83,13 @@ class ScoreEvaluation(Evaluation):
         return (self.logits[1:] + self.logits[:-1]) / 2
 
     def _of(self, negative: Any, positive: Any) -> Floats:
-        """Values of all cells (1, 2 n_bins) from those of the negative and of the positive rows."""
+        """Values of all cells (1, 2 n_bins): those of the negative and of the positive rows."""
         n_bins = len(self.logits) - 1
         both = [np.broadcast_to(part, n_bins) for part in (negative, positive)]
         return np.asarray(np.concatenate(both)[np.newaxis], dtype=np.float64)
 
     def _from(self, place: int) -> Floats:
-        """Flags (n_bins,) of the cells from an edge on."""
+        """Flags (n_bins,) of the cells above an edge."""
         return np.asarray(np.arange(len(self.logits) - 1) >= place, dtype=np.float64)
 
     # -- numbers -------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class ScoreEvaluation(Evaluation):
         return Estimate(*(float(np.clip(end / self.cells.n_rows, 0, 1)) for end in ends))
 
     def at(self, threshold: float = 0.5) -> dict[str, Estimate]:
-        """Metrics of the answer "yes from this probability on".
+        """Metrics of the answer "yes" at this probability and above.
 
         Parameters
         ----------
@@ -213,13 +213,13 @@ class ScoreEvaluation(Evaluation):
 
     @cached_property
     def _tails(self) -> tuple[Floats, Floats]:
-        """Falling numbers of negative and positive rows from each edge on (n_bins + 1,), by least squares.
+        """Estimated numbers of negative and positive rows above each edge (n_bins + 1,), which decrease.
 
         The share of positive rows is taken to rise with the score.
         """
         rising = isotonic_regression(np.cumsum(self._negative + self._positive)).x
         totals = np.diff(np.maximum(rising, 0.0), prepend=0.0)
-        # Cells that noise has emptied belong to the one before them.
+        # Cells without rows, up to noise, are merged with the cell before them.
         part = np.maximum(np.cumsum(totals > 0) - 1, 0)
         sizes = np.maximum(np.bincount(part, totals), 1e-9)
         raw = np.bincount(part, self._positive) / sizes
@@ -230,14 +230,14 @@ class ScoreEvaluation(Evaluation):
 
     @property
     def _precisions(self) -> Floats:
-        """Precisions (n_bins + 1,) from each edge on; the largest where no row is left."""
+        """Precisions (n_bins + 1,) above each edge; the largest one where there are no rows."""
         alarms, hits = self._tails
         said = alarms + hits
         precisions = hits / np.maximum(said, 1e-9)
         return np.asarray(np.where(said > 0, precisions, precisions.max()))
 
     def threshold(self, goal: str = "f1", value: Any = None) -> float:
-        """The probability from which to answer "yes".
+        """The probability from which on the answer is "yes".
 
         Parameters
         ----------
@@ -302,7 +302,7 @@ class ScoreEvaluation(Evaluation):
 
 
 def check_goal(goal: object, value: object) -> None:
-    """Refuse a goal of a threshold, or its value, that is unknown."""
+    """Refuse an unknown goal of a threshold, or a wrong value for it."""
     check("goal", goal, *GOALS)
     if goal == "f1":
         check("value", value, None, remedy="goal='f1' takes none")
@@ -318,7 +318,7 @@ def check_goal(goal: object, value: object) -> None:
 
 
 def _below(counts: Floats) -> Floats:
-    """Numbers of rows in lower cells, and half of those in the same one."""
+    """Numbers of rows in lower cells, plus half of those in the same cell."""
     return np.asarray(np.cumsum(counts) - counts / 2)
 
 

@@ -34,13 +34,13 @@ from ._public import public_params, take
 from ._scores import check_goal
 from ._with_public import check_routing, delegated
 
-#: Number of seeds for the split.
+#: Upper end of the random seeds for the split.
 _SEEDS = 2**32
 
-#: Ends of names of steps that may take rows with gaps or text.
+#: Endings of names of steps that may take missing values or text.
 _TAKES_MORE = ("Encoder", "Imputer", "ColumnTransformer", "FeatureUnion", "FunctionTransformer")
 
-#: Sources of noise, from the weakest on.
+#: Sources of noise, from weak to strong.
 _NOISES = ("seeded", "cryptographic", "discrete")
 
 
@@ -230,7 +230,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
 
     @own_state()
     def predict(self, X: object) -> NDArray[Any]:
-        """Predicted classes (n_samples,): ``classes_[1]`` from a probability of ``threshold_`` on."""
+        """Predicted classes (n_samples,): ``classes_[1]`` if its probability is ``threshold_`` or more."""
         check_is_fitted(self)
         positive = self.estimator_.predict_proba(X)[:, 1] >= self.threshold_
         return np.asarray(self.classes_[positive.astype(np.intp)])
@@ -248,7 +248,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
 
 
 def _check_budgets(estimator: BaseEstimator) -> None:
-    """Refuse an estimator with a budget that is not that of its last step, whose report does not count it."""
+    """Refuse budgets of other steps than the last one, whose report does not count them."""
     path, head = "", estimator
     while "FrozenEstimator" not in kinds(head) and (
         hasattr(head, "steps") or "WithPublicRows" in kinds(head)
@@ -271,7 +271,7 @@ def _check_budgets(estimator: BaseEstimator) -> None:
 
 
 def _check_terms(owner: PrivateThresholdClassifier) -> None:
-    """Refuse an estimator with another delta or other neighbours, whose guarantee cannot be stated in one."""
+    """Refuse an estimator with another delta or other neighbours, since one guarantee cannot state both."""
     for path, value in owner.estimator.get_params().items():
         name = path.split("__")[-1]
         if name in ("delta", "neighboring") and value != getattr(owner, name):
@@ -282,7 +282,7 @@ def _check_terms(owner: PrivateThresholdClassifier) -> None:
 
 
 def _check_ledger(transaction: Transaction, estimator: BaseEstimator, unit: str) -> None:
-    """Refuse a histogram that the ledger would refuse after the fit, as far as the fit's event is known."""
+    """Refuse a histogram that the ledger would refuse after the fit, if the event of the fit is known."""
     account = getattr(transaction.ledger, "account", None)
     if account is None:
         return
@@ -293,13 +293,13 @@ def _check_ledger(transaction: Transaction, estimator: BaseEstimator, unit: str)
         fit = estimator._check_parameters()
         events += [fit.whole] if fit.is_divisible else []
     for event in reversed(events):
-        # A little less, so that rounding refuses nothing that the ledger would admit.
+        # Slightly less noise is more than enough: rounding must not refuse what the ledger would admit.
         event = replace(event, noise_multiplier=event.noise_multiplier * (1 + 1e-9))
         account = account.after(event, transaction.budget.neighboring, unit=unit)
 
 
 def _is_same(entry: object, other: object) -> bool:
-    """Whether two data sets of ledgers are one, which may have been opened twice."""
+    """Whether two objects are the same data set of a ledger, which may be open twice."""
     if entry is None or entry is other:
         return entry is other
     path = getattr(getattr(entry, "ledger", None), "path", None)
@@ -327,7 +327,7 @@ def _report_of(fitted: object) -> Any:
 
 
 def _weaker(own: PrivacyReport, fit: Any, prefit: bool) -> Any:
-    """The report with the larger epsilon, which holds for two releases that share no row or person."""
+    """The report with the larger epsilon, which holds for both, since they share no row or person."""
     if fit is None:
         part = "the threshold alone; the fit of the classifier has no report"
         return replace(own, warnings=(*own.warnings, part))
@@ -337,7 +337,7 @@ def _weaker(own: PrivacyReport, fit: Any, prefit: bool) -> Any:
         f"no {one} is in both the fit, of epsilon {fit.epsilon:.6g}, and the threshold, of epsilon "
         f"{own.epsilon:.6g}"
     )
-    # A release without an exact mu may be further from private than the mu of the other says.
+    # Without an exact mu of both releases, that of the first does not hold for both.
     exact = own.mu is not None and getattr(fit, "mu", None) is not None
     inexact = {} if exact or not hasattr(first, "mu") else {"mu": None}
     return replace(
@@ -363,7 +363,7 @@ def _check_two_classes(y: object, n_rows: int) -> None:
 
 
 def _check_number(classes: Any) -> None:
-    """Refuse other than two classes."""
+    """Refuse other numbers of classes than two."""
     if len(classes) != 2:
         raise ValueError(
             f"the estimator has {len(classes)} classes; a threshold needs two, so list two in classes."
@@ -371,7 +371,7 @@ def _check_number(classes: Any) -> None:
 
 
 def _check_known_labels(estimator: BaseEstimator, y: Any, y_pub: Any) -> None:
-    """Refuse PRIVATE labels that are none of the declared or public classes, in either part."""
+    """Refuse PRIVATE labels that are none of the declared or public classes, in both parts alike."""
     given = [*estimator.get_params().items(), ("y_pub", y_pub)]
     known = {name.split("__")[-1]: value for name, value in given if not is_empty(value)}
     if "classes" in known:
@@ -386,7 +386,7 @@ def _check_known_labels(estimator: BaseEstimator, y: Any, y_pub: Any) -> None:
 
 
 def _check_rows(estimator: BaseEstimator, X: object) -> None:
-    """Refuse PRIVATE rows that the fitted estimator could not predict for, in either part.
+    """Refuse PRIVATE rows that the fitted estimator cannot predict for, in both parts alike.
 
     What a Pipeline takes depends on its steps: finite numbers, if none of them encodes or imputes.
     """

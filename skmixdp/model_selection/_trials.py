@@ -21,7 +21,7 @@ from ._warnings import common, distinct, quiet, recorded, show
 #: Parameters that a search needs to divide the budget of an estimator.
 _NEEDED = frozenset({"epsilon", "delta", "noise_multiplier", "neighboring", "noise", "ledger"})
 
-#: Number of seeds for the trials of a seeded search.
+#: Upper end of the random seeds of trials.
 _SEEDS = 2**32
 
 #: Relative rounding error of the cost of a fit.
@@ -29,12 +29,12 @@ _ROUNDING = 1e-9
 
 
 class Rehearsed(Exception):  # noqa: N818
-    """Raised where a fit would release something first; it holds the known leaks."""
+    """Raised when a rehearsed fit reaches its first release; it holds the known leaks."""
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """Replaces a ledger's data set in a trial: a fit may cost ``mu`` (Gaussian DP), and no more.
+    """Replaces the data set of a ledger in a trial: a fit may cost at most ``mu`` (Gaussian DP).
 
     The whole search is charged at once, so nothing is recorded. A fit must protect the ``unit`` of
     the search. In a ``rehearsal``, each fit stops here.
@@ -90,7 +90,7 @@ class Allowance:
 
 
 def head_of(estimator: BaseEstimator) -> tuple[str, Any]:
-    """The private estimator, itself or the last step of a Pipeline, and the prefix of its parameters."""
+    """The private estimator (itself, or the last step of a Pipeline), and the prefix of its parameters."""
     prefix, head = "", estimator
     while hasattr(head, "steps"):
         name, head = head.steps[-1]
@@ -151,7 +151,7 @@ Outcome = tuple[float | None, Any, list[Warning]]
 
 
 def run_trial(token: str, number: int, estimator: BaseEstimator, rows: SearchData, scored: bool) -> Outcome:
-    """Fit and score one candidate; ``token`` and ``number`` tell trials apart in a cache."""
+    """Fit and score one candidate; ``token`` and ``number`` identify the trial in a cache."""
     with no_bars(), recorded() as caught:
         rows.fit(estimator)
         prefix, _ = head_of(estimator)
@@ -164,7 +164,7 @@ def run_secret_trial(run: Callable[..., Outcome], *trial: object) -> Outcome | N
     """A trial whose failure stays secret: its outcome is then None."""
     try:
         return run(*trial)
-    except Exception:  # any error would tell that this candidate was tried
+    except Exception:  # an error would show that this candidate was tried
         return None
 
 
@@ -208,9 +208,9 @@ def begin(
             warned.append(caught)
     if plan.strategy == "grid":
         show((warning for caught in warned for warning in caught), shown, stacklevel=4)
-    elif candidates.size is not None:  # what all candidates have in common tells of none
+    elif candidates.size is not None:  # what all candidates have in common reveals none
         show(common(warned), shown, stacklevel=4)
-    # Leaks of drawn candidates would tell which were drawn.
+    # Leaks of drawn candidates would reveal which were drawn.
     common_leaks = leaks if candidates.size is not None else leaks[:1]
     known = tuple(dict.fromkeys([*chain.from_iterable(common_leaks), *search._known_leaks()]))
     return uuid.uuid4().hex, tried, seeds, known
@@ -219,7 +219,7 @@ def begin(
 def prepared(
     search: Any, plan: SearchPlan, candidate: dict[str, Any], seed: int | None, *, rehearsal: bool = False
 ) -> Any:
-    """A candidate as an estimator that cannot spend more than its share of the budget."""
+    """A candidate as an estimator that can spend only its share of the budget."""
     terms, epsilon = plan.terms, plan.fit_epsilon
     allowance = Allowance(
         terms.fit_mu(epsilon),
@@ -240,7 +240,7 @@ def prepared(
 
 
 def _check_memory(memory: object, trial: Any) -> None:
-    """Refuse callbacks in a search that can be resumed: they would see trials twice."""
+    """Refuse callbacks in a search that can be resumed, since they would see trials twice."""
     if memory is None or getattr(memory, "location", memory) is None:
         return
     for part in (trial, *trial.get_params().values()):
@@ -253,6 +253,6 @@ def _check_memory(memory: object, trial: Any) -> None:
 
 
 def is_seeded(search: Any) -> bool:
-    """Whether all noise comes from seeds; trials must be alike in this."""
+    """Whether all noise comes from seeds, which must hold for all trials or none."""
     seeded: bool = search.random_state is not None
     return seeded or head_of(search.estimator)[1].random_state is not None

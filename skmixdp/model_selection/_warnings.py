@@ -1,4 +1,4 @@
-"""Warnings of trials: all are withheld, and those that tell nothing secret are shown later.
+"""Warnings of trials: all are withheld, and those that reveal nothing secret are shown later.
 
 How often a trial warns, and of what, tells how many trials there were and which. A search whose trials are
 secret may therefore show the warnings of the winner alone, which is released with all that belongs to it.
@@ -12,7 +12,7 @@ from typing import Any
 
 from ..privacy import NotPrivateWarning
 
-#: Collects the warnings of the current trial; None outside trials. Each thread has its own.
+#: The warnings of the current trial; None outside trials. Each thread has its own list.
 _caught: ContextVar[list[Warning] | None] = ContextVar("_caught", default=None)
 
 
@@ -37,7 +37,7 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def recorded() -> Iterator[list[Warning]]:
-    """The warnings of a trial in a list, none of them shown."""
+    """Collect the warnings of a trial in a list, and show none."""
     caught: list[Warning] = []
     token = _caught.set(caught)
     try:
@@ -51,7 +51,7 @@ def recorded() -> Iterator[list[Warning]]:
 
 
 def distinct(caught: Iterable[Warning]) -> list[Warning]:
-    """Each warning once, by category and text; the search itself warns of seeds."""
+    """Each warning without repeats, by category and text; the search itself warns of seeds."""
     kept = (warning for warning in caught if not isinstance(warning, NotPrivateWarning))
     return list({_key(warning): warning for warning in kept}.values())
 
