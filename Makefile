@@ -6,7 +6,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test cores test-all package oldest prerelease fuzz sabotage faults endurance coverage mutants lint docs pages benchmark diffprivlib peers scale utility clean
+.PHONY: help setup demo test cores test-all package oldest prerelease fuzz sabotage faults endurance coverage mutants lint docs pages benchmark diffprivlib interpret peers scale utility clean
 
 help:
 	@echo "make demo       the main job on real data: a table and a picture in results/"
@@ -28,6 +28,7 @@ help:
 	@echo "make benchmark  speed as a ratio to plain matrix products"
 	@echo "make utility    accuracy under a budget: all methods, tables and figures in results/utility/"
 	@echo "make diffprivlib  the environment in which make benchmark measures diffprivlib, if it is there"
+	@echo "make interpret  the environment in which the benchmark on tables runs private explainable boosting machines"
 	@echo "make peers      the code of other libraries on the page for those who come from them, where they install"
 	@echo "make scale      passes over 5,000,000 rows on disk (5 GB), and over rows on one and two workers"
 
@@ -62,6 +63,14 @@ help:
 	@touch $@
 
 diffprivlib: .venv-diffprivlib/.done
+
+# Its releases are pinned with those of what it needs.
+.venv-interpret/.done: benchmarks/interpret-requirements.txt
+	$(PYTHON) -m venv .venv-interpret
+	.venv-interpret/bin/python -m pip install --quiet --requirement benchmarks/interpret-requirements.txt
+	@touch $@
+
+interpret: .venv-interpret/.done
 
 .venv-peers/.done: benchmarks/peers-requirements.txt
 	$(PYTHON) -m venv .venv-peers
@@ -192,4 +201,4 @@ scale: .venv/.bench
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.parquet --out results/scale
 
 clean:
-	rm -rf .venv .venv-diffprivlib .venv-oldest .venv-peers .venv-prerelease results docs/_build docs/api docs/gallery
+	rm -rf .venv .venv-diffprivlib .venv-interpret .venv-oldest .venv-peers .venv-prerelease results docs/_build docs/api docs/gallery

@@ -1,7 +1,7 @@
-"""Fits of diffprivlib in an environment of its own.
+"""Fits of other libraries in environments of their own. Rows travel in a file.
 
-It does not import under the scikit-learn that this library needs; ``make diffprivlib`` sets up one that
-has an older one. Rows travel in a file.
+diffprivlib does not import under the scikit-learn that this library needs; ``make diffprivlib`` sets up an
+environment that has an older one. ``make interpret`` sets up one for private explainable boosting machines.
 """
 
 import json
@@ -20,11 +20,9 @@ Array = NDArray[Any]
 
 _HERE = Path(__file__).resolve().parent
 
-#: The interpreter that has diffprivlib.
+#: The interpreters that have diffprivlib and interpret.
 PYTHON = _HERE.parent / ".venv-diffprivlib" / "bin" / "python"
-
-#: What it runs.
-_SCRIPT = _HERE / "fit_diffprivlib.py"
+INTERPRET = _HERE.parent / ".venv-interpret" / "bin" / "python"
 
 
 @dataclass(frozen=True)
@@ -48,11 +46,25 @@ def fit(
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rows.npz"
         np.savez(path, X=X, y=y, X_test=X_test, y_test=y_test, epsilons=epsilons, seed=seed)
-        done = subprocess.run(
-            [PYTHON, _SCRIPT, path],
-            check=True,
-            capture_output=True,
-            text=True,
-            env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": ""},
-        )
-    return [Fit(*values) for values in json.loads(done.stdout)]
+        return [Fit(*values) for values in json.loads(_run(PYTHON, "fit_diffprivlib.py", path))]
+
+
+def fit_machines(**rows: Any) -> Array:
+    """Predictions of private explainable boosting machines; ``fit_dp_ebm.py`` says what rows there are."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.npz"
+        np.savez(path, **rows)
+        _run(INTERPRET, "fit_dp_ebm.py", path)
+        found: Array = np.load(path.with_suffix(".out.npz"))["predicted"]
+        return found
+
+
+def _run(python: Path, script: str, path: Path) -> str:
+    """What a script of this folder prints in another environment, with one thread."""
+    return subprocess.run(
+        [python, _HERE / script, path],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": ""},
+    ).stdout

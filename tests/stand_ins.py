@@ -4,12 +4,12 @@ import sys
 from pathlib import Path
 
 
-def diffprivlib_interpreter(folder: Path, models: str) -> Path:
-    """An interpreter in ``folder`` that knows a diffprivlib, whose ``models`` module has this source."""
-    package = folder / "diffprivlib"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "models.py").write_text(models)
+def interpreter(folder: Path, module: str, source: str) -> Path:
+    """An interpreter in ``folder`` that knows a module of a package, such as "diffprivlib.models"."""
+    package, _, name = module.partition(".")
+    (folder / package).mkdir()
+    (folder / package / "__init__.py").touch()
+    (folder / package / f"{name}.py").write_text(source)
     command = folder / "python"
     command.write_text(f'#!/bin/sh\nPYTHONPATH="{folder}" exec "{sys.executable}" "$@"\n')
     command.chmod(0o755)

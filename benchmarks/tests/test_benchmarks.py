@@ -14,7 +14,7 @@ from benchmarks.measure import Case, measure
 from benchmarks.methods import diffprivlib_fit, per_sample, plain_products, skmixdp_heads, skmixdp_step
 from benchmarks.problems import Size, make_problem
 from benchmarks.run import main
-from tests.stand_ins import diffprivlib_interpreter
+from tests.stand_ins import interpreter
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +171,7 @@ def environment(tmp_path, monkeypatch):
         "    assert (epsilon, data_norm) == (1.0, 1.0)\n"
         "    return sklearn.linear_model.LogisticRegression()\n"
     )
-    monkeypatch.setattr(elsewhere, "PYTHON", diffprivlib_interpreter(tmp_path, models))
+    monkeypatch.setattr(elsewhere, "PYTHON", interpreter(tmp_path, "diffprivlib.models", models))
 
 
 @pytest.mark.slow

@@ -80,6 +80,8 @@ class Rows:
         Shares of the classes for which the accuracy is reported; None are those of the test rows.
     n_test : int
         Rows that each seed draws from the training rows for its test; 0 where the test rows are given.
+    texts : tuple of tuples of int
+        Columns of 0 and 1 that are the categories of one text each.
     """
 
     X: Array
@@ -91,6 +93,7 @@ class Rows:
     bounds: tuple[float, float] | None = None
     shares: Array | None = None
     n_test: int = 0
+    texts: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,8 @@ class Problem:
     longest : float or None
         Where rows are centred already, the length to which peers shorten them. None is for peers that centre
         rows by the public ones and scale each to unit length.
+    texts : tuple of tuples of int
+        Columns of 0 and 1 that are the categories of one text each.
     """
 
     X: Array
@@ -132,6 +137,7 @@ class Problem:
     bounds: tuple[float, float] | None = None
     shares: Array | None = None
     longest: float | None = None
+    texts: tuple[tuple[int, ...], ...] = ()
 
     def measures(self, model: Any) -> Measures:
         """How good a fitted model is on the test rows."""
@@ -212,6 +218,7 @@ def make_problem(rows: Rows, shots: int, seed: int, start: str = PUBLIC) -> Prob
         seed,
         rows.bounds,
         rows.shares,
+        texts=rows.texts,
     )
 
 

@@ -13,11 +13,11 @@ from benchmarks import elsewhere
 from benchmarks.utility import data, measures, run, tables
 from benchmarks.utility.data import adult
 from benchmarks.utility.methods import ADAPTERS, UnavailableError, hindsight, opacus_head, ppgd
-from benchmarks.utility.problems import BOTH, NAMES, PUBLIC, ZEROS, make_problem
+from benchmarks.utility.problems import BOTH, NAMES, PUBLIC, ZEROS, Rows, make_problem
 from benchmarks.utility.units import left_over, units
 from skmixdp import MixedDPLogisticRegression
 from tests.rounding import assert_close
-from tests.stand_ins import diffprivlib_interpreter
+from tests.stand_ins import interpreter
 
 TINY = {"adapter": "mixture", "n_train": 400, "n_test": 400, "n_features": 8, "n_classes": 3}
 
@@ -343,8 +343,9 @@ def test_diffprivlib_runs_in_an_environment_of_its_own(rows, tmp_path, monkeypat
     with pytest.raises(UnavailableError, match="make diffprivlib"):
         ADAPTERS["diffprivlib"].fit(make_problem(rows, 0, 0), [1.0])
     # A stand-in for that library, which is enough for what travels there and back.
-    diffprivlib_interpreter(
+    interpreter(
         tmp_path,
+        "diffprivlib.models",
         "from sklearn.linear_model import LogisticRegression as Plain\n"
         "def LogisticRegression(*, epsilon, data_norm, random_state):\n"
         "    assert data_norm == 1 and random_state == 0\n"
@@ -356,6 +357,69 @@ def test_diffprivlib_runs_in_an_environment_of_its_own(rows, tmp_path, monkeypat
     assert found[0].measures.accuracy < found[1].measures.accuracy
     plain = LogisticRegression(C=10.0).fit(normalize(problem.X), problem.y)
     assert found[1].measures.accuracy == pytest.approx(plain.score(normalize(problem.X_test), problem.y_test))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bounds", [None, (0.0, 10.0)])
+def test_explainable_boosting_runs_in_an_environment_of_its_own(bounds, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(90, 2)), np.eye(3)[rng.integers(0, 3, 90)]])
+    X[5, 2:] = 0  # a text that is missing
+    y = (X[:, 0] > 0).astype(float)
+    table = Rows(X, y, np.empty((0, 5)), np.empty(0), bounds=bounds, n_test=30, texts=((2, 3, 4),))
+    problem, options = (
+        make_problem(table, 0, 0),
+        {"rounds_and_rates": [[30, 0.5]], "bins": [8], "leaves": [3]},
+    )
+    monkeypatch.setattr(elsewhere, "INTERPRET", tmp_path / "python")
+    with pytest.raises(UnavailableError, match="make interpret"):
+        ADAPTERS["dp_ebm"].fit(problem, [1.0], **options)
+    # A stand-in that checks what arrives, and predicts by its rate.
+    interpreter(
+        tmp_path,
+        "interpret.privacy",
+        "import numpy as np\n"
+        "class DPExplainableBoostingClassifier:\n"
+        "    def __init__(self, **told):\n"
+        "        assert told['feature_types'] == ['continuous', 'continuous', 'nominal']\n"
+        "        assert sorted(told['privacy_bounds']) == [0, 1] and told['delta'] == 1e-5\n"
+        "        self.told = told\n"
+        "    def fit(self, X, y):\n"
+        "        assert set(X[:, 2]) <= set('0123') and len(X) == len(y) == 60\n"
+        "        return self\n"
+        "    def predict(self, X):\n"
+        "        assert (self.told['privacy_target_min'], self.told['privacy_target_max']) == (0.0, 10.0)\n"
+        "        return np.full(len(X), self.told.get('learning_rate', 0.25))\n"
+        "    def predict_proba(self, X):\n"
+        "        p = np.full(len(X), self.told.get('learning_rate', 0.25) * self.told['epsilon'])\n"
+        "        return np.stack([1 - p, p], axis=1)\n"
+        "DPExplainableBoostingRegressor = DPExplainableBoostingClassifier\n",
+    )
+    found = ADAPTERS["dp_ebm"].fit(problem, [1.0, 1.5], **options)
+    assert [(score.epsilon, score.setting[:8]) for score in found] == [
+        (1.0, "defaults"),
+        (1.0, "max_roun"),
+        (1.5, "defaults"),
+        (1.5, "max_roun"),
+    ]
+    if bounds is None:
+        assert found[-1].measures.accuracy == problem.y_test.mean()
+        assert found[0].measures.accuracy == 1 - problem.y_test.mean()
+    else:
+        assert found[0].measures == problem.measures_of(np.full(30, 0.25))
+
+
+@pytest.mark.parametrize("name", ["boosting", "splines"])
+def test_models_without_privacy_bend(name):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(400, 2)), rng.integers(0, 2, 400)])
+    none = np.empty((0, 3)), np.empty(0)
+    classes = Rows(X, (np.abs(X[:, 0]) > 0.7).astype(int), *none, n_test=100)
+    (score,) = ADAPTERS[name].fit(make_problem(classes, 0, 0), [])
+    assert score.measures.accuracy > 0.9
+    numbers = Rows(X, np.abs(X[:, 0]), *none, bounds=(0, 5), n_test=100)
+    (score,) = ADAPTERS[name].fit(make_problem(numbers, 0, 0), [])
+    assert score.measures.r2 > 0.9
 
 
 # -- measures ----------------------------------------------------------------------------

@@ -58,9 +58,11 @@ def load(
     n_test = min(int(TEST_SHARE * len(table)), MOST_TEST_ROWS)
     if bounds is not None:
         low, high = bounds
-        return Rows(encoded(table), found.to_numpy(float), *_NO_TEST, bounds=(low, high), n_test=n_test)
-    y = np.unique(found.astype(str).to_numpy(), return_inverse=True)[1]
-    return Rows(encoded(table), y, *_NO_TEST, n_test=n_test)
+        y, known = found.to_numpy(float), (low, high)
+    else:
+        y, known = np.unique(found.astype(str).to_numpy(), return_inverse=True)[1], None
+    X, texts = _encoded(table)
+    return Rows(X, y, *_NO_TEST, bounds=known, n_test=n_test, texts=texts)
 
 
 _NO_TEST = (np.empty((0, 0)), np.empty(0))
@@ -68,14 +70,22 @@ _NO_TEST = (np.empty((0, 0)), np.empty(0))
 
 def encoded(table: pd.DataFrame) -> Array:
     """The columns of numbers, then one of 0 and 1 for each category of a text; shape (n, n_features)."""
+    return _encoded(table)[0]
+
+
+def _encoded(table: pd.DataFrame) -> tuple[Array, tuple[tuple[int, ...], ...]]:
+    """The same, and the columns of each text."""
     numbers = table.select_dtypes("number").astype(float)
     numbers = numbers.fillna(numbers.median())
     texts = table.drop(columns=numbers.columns).astype(object)
     few = [name for name in texts if texts[name].nunique() <= _MOST_CATEGORIES]
-    if few:
-        numbers = pd.concat([numbers, pd.get_dummies(texts[few], columns=few, dtype=float)], axis=1)
-    X = numbers.to_numpy(float)
-    return X[:, X.min(axis=0) < X.max(axis=0)]
+    parts = [numbers, *(pd.get_dummies(texts[[name]], columns=[name], dtype=float) for name in few)]
+    owner = np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
+    X = pd.concat(parts, axis=1).to_numpy(float)
+    varies = X.min(axis=0) < X.max(axis=0)
+    X, owner = X[:, varies], owner[varies]
+    columns = (np.flatnonzero(owner == part) for part in range(1, len(parts)))
+    return X, tuple(tuple(found.tolist()) for found in columns if len(found))
 
 
 def _table(source: str) -> pd.DataFrame:

@@ -8,6 +8,7 @@ or another setting, is a line there. A new adapter is a module with a function
 from . import (
     adassp,
     diffprivlib_head,
+    dp_ebm,
     feature_covariance,
     heads,
     hindsight,
@@ -44,6 +45,9 @@ ADAPTERS = {
     "base_rates": Adapter(references.fit_base_rates, varies=("seed",), private=False),
     "standardised": Adapter(references.fit_standardised, varies=("seed",), private=False),
     "diffprivlib": Adapter(diffprivlib_head.fit, varies=("seed",)),
+    "dp_ebm": Adapter(dp_ebm.fit, varies=("seed",)),
+    "boosting": Adapter(references.fit_boosting, varies=("seed",), private=False),
+    "splines": Adapter(references.fit_splines, varies=("seed",), private=False),
     "only_public": Adapter(only_public.fit, varies=("start", "shots", "seed"), private=False),
     "fully_private": Adapter(private_alone.fit, varies=("seed",)),
     "fully_private_hindsight": Adapter(hindsight.fit, varies=("seed",)),
