@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from .._rows.text import FileError
-from .._utils.progress import no_bars
+from .._utils.process import no_bars
 from .._utils.validation import suggestion
 from .._version import __version__
 from . import evaluate, export, extract, fit, infer, predict, report

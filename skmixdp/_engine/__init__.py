@@ -1,7 +1,7 @@
 """Transactions, the plan of a run, the driver with the training loop, and the release, which adds noise."""
 
 from ..components.protocols import StepContext
-from .ahead import charging_steps, refuse_without_room, sampling_of, start_of
+from .ahead import charging_steps, refuse_without_room, start_of
 from .loop import (
     LostReleaseError,
     NoisyQuery,
@@ -16,6 +16,6 @@ from .loop import (
     drive,
     training,
 )
-from .plan import Options, Plan, PostTrainingRelease, Recipe, make_plan
+from .plan import Options, Plan, PostTrainingRelease, Recipe, make_plan, sampling_of
 from .release import GaussianMechanism, Released, release
 from .transaction import ChargedProcedure, Start, Transaction, charged, released, reserved, transact

@@ -3,23 +3,10 @@
 import warnings
 from typing import Any
 
-from ..components import FullBatch, PoissonBatch
-from ..components.protocols import Sampling
 from ..privacy import BudgetExceededError, GaussianEvent, LedgerDataset, noise_multiplier_for, steps_for
 from ..privacy.accounting.budgets import Budget
+from .plan import sampling_of
 from .transaction import Start, Transaction
-
-
-def sampling_of(batch_size: int | None, n_rows: int) -> Sampling:
-    """The rule that draws the private rows of a step."""
-    if batch_size is None or batch_size == n_rows:
-        return FullBatch()
-    if batch_size > n_rows:
-        raise ValueError(
-            f"batch_size={batch_size} exceeds the {n_rows} private rows; pass a smaller number, or None for "
-            "the full batch."
-        )
-    return PoissonBatch(batch_size)
 
 
 def charging_steps(pipe: Any) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..components import FullBatch, PoissonBatch
 from ..components.protocols import (
     FloatArray,
     PublicInfo,
@@ -99,6 +100,18 @@ class Plan:
     epsilon_unamplified: float | None = None
     post_training: tuple[tuple[PostTrainingRelease, float], ...] = ()
     training_share: float = 1.0
+
+
+def sampling_of(batch_size: int | None, n_rows: int) -> Sampling:
+    """The rule that draws the private rows of a step."""
+    if batch_size is None or batch_size == n_rows:
+        return FullBatch()
+    if batch_size > n_rows:
+        raise ValueError(
+            f"batch_size={batch_size} exceeds the {n_rows} private rows; pass a smaller number, or None for "
+            "the full batch."
+        )
+    return PoissonBatch(batch_size)
 
 
 def make_plan(

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeVar, cast
 
-from .._linear import one_thread, worker_session
 from .._rows import PrivateRows
+from .._utils.process import one_thread, worker_session
 from .._utils.validation import check
 from ..privacy import (
     LEDGER,

@@ -61,4 +61,3 @@ from .sums import (
     panel_rows_for,
     sum_error,
 )
-from .threads import in_parallel, n_parts, one_thread, worker_session

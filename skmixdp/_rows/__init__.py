@@ -1,7 +1,17 @@
 """Sources of private rows and their interface, maps from features to rows, checks of tables and labels."""
 
 from .blockmap import BlockMap, finite_rows, widen
-from .blockwise import Visit, answer, n_lanes, rounds, stated_error
+from .blockwise import (
+    LONGEST_ROW,
+    InMemoryRows,
+    Visit,
+    answer,
+    check_lengths,
+    n_lanes,
+    rounds,
+    stated_error,
+    sum_resolution,
+)
 from .centered_sparse import (
     canonical,
     centered_products,
@@ -10,7 +20,6 @@ from .centered_sparse import (
     scaled_first,
     whitened_entries,
 )
-from .memory import LONGEST_ROW, InMemoryRows, check_lengths, sum_resolution
 from .persons import PersonTable, computed_by_blocks
 from .row_map import UNCHANGED, RowMap, TargetMap
 from .scaling import IQR, Columns, Whitening, columns_of, effective_columns, n_groups, worth_scaling

@@ -17,8 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 from .._linear import EXACT, FloatArray, SumError, on_grid, row_norms
 from .._utils.validation import check_finite
 from .blockmap import finite_rows
-from .blockwise import added, stated_error
-from .memory import InMemoryRows, check_lengths, grid_of_rows
+from .blockwise import InMemoryRows, added, check_lengths, grid_of_rows, stated_error
 from .row_map import RowMap
 from .source import Batch, Labels, PrivateRows, Request, Sums, Table, declared_type
 

@@ -33,7 +33,7 @@ from .._linear import (
     row_slices,
 )
 from .._utils.validation import check_finite
-from .memory import check_lengths
+from .blockwise import check_lengths
 from .row_map import RowMap
 from .source import LESS_CUT, BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, Table
 

@@ -14,7 +14,6 @@ from .._linear import (
     astype,
     empty_in,
     in_library_of,
-    in_parallel,
     is_narrow,
     largest_entries,
     largest_singular_value,
@@ -23,6 +22,7 @@ from .._linear import (
     row_norms,
     row_slices,
 )
+from .._utils.process import in_parallel
 from .scaling import Columns, Whitening
 
 #: Bytes of rows that are centred and scaled at a time, so that they stay in cache, and minimum number of

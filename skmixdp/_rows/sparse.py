@@ -8,7 +8,7 @@ import numpy as np
 
 from .._linear import SHORTEST_DIFFERENCE, FloatArray, SumError, row_slices
 from .._utils.validation import check_finite
-from .blockwise import Selection, Visit, answer, block_size, selections, stated_error
+from .blockwise import Selection, Visit, answer, block_size, check_lengths, selections, stated_error
 from .centered_sparse import (
     canonical,
     centered_products,
@@ -17,7 +17,6 @@ from .centered_sparse import (
     scaled_first,
     whitened_entries,
 )
-from .memory import check_lengths
 from .row_map import RowMap
 from .source import Block, Labels, PrivateRows, Request, Sums, Table
 

@@ -31,9 +31,19 @@ from .._linear import (
 )
 from .._utils.validation import check_finite
 from .blockmap import BlockMap, finite_rows
-from .blockwise import Selection, Visit, answer, block_size, selections, stated_error
+from .blockwise import (
+    InMemoryRows,
+    RemappedRows,
+    Selection,
+    Visit,
+    answer,
+    block_size,
+    check_lengths,
+    grid_of_rows,
+    selections,
+    stated_error,
+)
 from .files import FORMATS
-from .memory import InMemoryRows, RemappedRows, check_lengths, grid_of_rows
 from .row_map import RowMap
 from .scaling import Whitening
 from .shards import Shard, Wanted, check_alike, file_shards, read_labels

@@ -20,7 +20,7 @@ from .._linear import FloatArray
 from .._utils.frames import numeric_frame
 from .._utils.registry import Registry
 from .._utils.validation import CONVERSION_ERRORS, check_table, listed, n_distinct_rows, shown, sources_of
-from .memory import InMemoryRows, RemappedRows
+from .blockwise import InMemoryRows, RemappedRows
 from .row_map import RowMap
 from .shards import array_shard
 from .source import Labels, PrivateRows, Table, declared_type

@@ -15,8 +15,16 @@ from numpy.typing import NDArray
 
 from .._linear import BLOCK_ROWS, PANEL_ROWS, Cascade, FloatArray, SumError, row_norms, row_slices
 from .._utils.validation import CONVERSION_ERRORS, check_finite, shown
-from .blockwise import Selection, Visit, answer, block_size, selections, stated_error
-from .memory import InMemoryRows, check_lengths
+from .blockwise import (
+    InMemoryRows,
+    Selection,
+    Visit,
+    answer,
+    block_size,
+    check_lengths,
+    selections,
+    stated_error,
+)
 from .row_map import RowMap
 from .source import Block, Contribution, Labels, PrivateRows, Request, Sums, Table
 

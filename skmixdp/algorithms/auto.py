@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from .._engine import Options, PostTrainingRelease, Recipe
-from .._learning.shrinkage import PublicShrinkage
+from .._learning.corrections import PublicShrinkage
 from .._learning.targets import StartComparison
 from .._utils.validation import CLIP, FLAG
 from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, Preconditioned, TailAverage

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils.validation import check_random_state
 
-from .._utils.progress import progress_bar
+from .._utils.process import progress_bar
 from .._utils.validation import PROBABILITY, check
 from ..privacy import epsilon_of
 from ..privacy.units import units_of

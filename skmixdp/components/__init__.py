@@ -12,8 +12,19 @@ from .clipping import (
     PublicQuantileClip,
     deviation_norms,
 )
-from .steps import BalancedSteps, DecayingSteps, FullBatch, PoissonBatch
-from .subspaces import FullSpace, PublicSubspace
+from .protocols import FullSpace
+from .steps import (
+    BalancedSteps,
+    ConstantWeight,
+    ConvexWeight,
+    CosineWeight,
+    CouplingWeight,
+    DecayingSteps,
+    FullBatch,
+    PoissonBatch,
+    SampleWeight,
+)
+from .subspaces import PublicSubspace
 from .updates import (
     SGD,
     BallProjection,
@@ -26,7 +37,6 @@ from .updates import (
     UniformAverage,
     project_on_ball,
 )
-from .weighting import ConstantWeight, ConvexWeight, CosineWeight, CouplingWeight, SampleWeight
 
 if TYPE_CHECKING:
     from .dope import DopeQuery

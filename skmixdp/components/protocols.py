@@ -252,6 +252,23 @@ class Subspace(Protocol):
         """Fix the subspace at the current head."""
 
 
+class FullSpace:
+    """The whole space: no projection."""
+
+    gain = 1.0
+    roundings = 0.0
+    directions = None
+
+    def at(self, view: PublicView) -> "FullSpace":
+        return self
+
+    def encode(self, gradient: FloatArray) -> FloatArray:
+        return gradient
+
+    def decode(self, released: FloatArray) -> FloatArray:
+        return released
+
+
 class Sampling(Protocol):
     """A rule that draws the private rows of a step."""
 

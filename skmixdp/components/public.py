@@ -25,11 +25,11 @@ from .._linear import (
     WeightedLoss,
     add_products,
     largest_singular_value,
-    one_thread,
     orthonormal_columns,
     row_norms,
     row_products,
 )
+from .._utils.process import one_thread
 
 Labels = NDArray[Any]
 

@@ -6,27 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._linear import FloatArray, dot_error
+from .protocols import FullSpace
 from .public import PublicView
 
 #: Allowed distance of a basis from orthonormality: far above rounding errors, and still negligible.
 _ORTHONORMALITY = 1e-9
-
-
-class FullSpace:
-    """The whole space: no projection."""
-
-    gain = 1.0
-    roundings = 0.0
-    directions = None
-
-    def at(self, view: PublicView) -> "FullSpace":
-        return self
-
-    def encode(self, gradient: FloatArray) -> FloatArray:
-        return gradient
-
-    def decode(self, released: FloatArray) -> FloatArray:
-        return released
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING
 
 from .._utils.registry import late_names
+from ._base import fit_many
 from ._exports import load
-from ._fit import fit_many
 from ._logistic import MixedDPLogisticRegression
 from ._pipeline import PrivatePipeline, private_pipeline
 from ._resume import resumable

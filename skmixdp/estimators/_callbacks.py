@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._engine import StepContext
-from .._utils.progress import progress_bar
+from .._utils.process import progress_bar
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

@@ -10,7 +10,7 @@ from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted
 
 from .._rows import is_dask
-from .._utils.numerics import own_state
+from .._utils.process import own_state
 from ._outputs import lazy_result
 
 Array = NDArray[Any]

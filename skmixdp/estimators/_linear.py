@@ -39,10 +39,16 @@ from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import LedgerDataset, Neighboring, Noise, PerInstanceRecord
 from ..privacy.accounting.budgets import Budget
 from ..privacy.units import units_of
-from ._base import PrivateEstimator
+from ._base import EstimatorProcedure, FitData, PrivateEstimator, members
 from ._callbacks import FitTasks
-from ._checks import (
+from ._exports import EXPORTERS
+from ._outputs import head_outputs
+from ._problem import (
     CheckTarget,
+    FitInputs,
+    LabelledRows,
+    NamedStart,
+    Parameters,
     check_device,
     check_sample_weight,
     collect_public,
@@ -50,10 +56,6 @@ from ._checks import (
     public_rows,
     refuse_record,
 )
-from ._exports import EXPORTERS
-from ._fit import EstimatorProcedure, FitData, members
-from ._outputs import head_outputs
-from ._problem import FitInputs, LabelledRows, NamedStart, Parameters
 from ._procedure import Problem, fit_procedure, prepare
 
 Array = NDArray[Any]

@@ -12,12 +12,11 @@ from .._linear import Loss, MultilabelLoss, classification_loss
 from .._rows import check_indicator, check_labels, encode_labels, is_indicator, labels_of, names_of_labels
 from .._utils.validation import NON_NEGATIVE, Allowed, Kind, shown
 from ..privacy.accounting.budgets import Budget
-from ._checks import check_class_weight, encode_classes
+from ._base import EstimatorProcedure, FitData, fit_one
 from ._classifier import Classifier
-from ._fit import EstimatorProcedure, FitData, fit_one
 from ._linear import LinearHead
 from ._private_score import PrivateScoreMixin
-from ._problem import FitInputs, NamedStart
+from ._problem import FitInputs, NamedStart, check_class_weight, encode_classes
 from ._procedure import refuse_without_counts
 
 Array = NDArray[Any]

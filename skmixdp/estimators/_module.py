@@ -20,12 +20,11 @@ from ..components.protocols import PublicInfo, PublicView
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import Noise
 from ..privacy.accounting.budgets import Budget
-from ._base import PrivateEstimator
+from ._base import EstimatorProcedure, FitData, PrivateEstimator, fit_one
 from ._callbacks import FitTasks
-from ._checks import encode_classes, refuse_sample_weight
 from ._classifier import Classifier
-from ._fit import EstimatorProcedure, FitData, fit_one
 from ._module_steps import guarded
+from ._problem import encode_classes, refuse_sample_weight
 
 Array = NDArray[Any]
 

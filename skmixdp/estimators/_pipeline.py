@@ -10,14 +10,13 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._engine import Start, charging_steps, reserved, start_of
-from .._utils.numerics import own_state
+from .._utils.process import own_state
 from .._utils.validation import shown
 from ..preprocessing import check_pipeline
 from ..privacy.notebook import GuaranteeBoxMixin, guarantee_box
 from ..privacy.report import first_line, html_line
-from ._base import PrivateEstimator
+from ._base import PrivateEstimator, current_checkpoint
 from ._exports import EXPORTERS, save
-from ._fit import current_checkpoint
 
 #: What transformers read of the private rows.
 _COLUMNS = "the number and the names of the columns before preprocessing"

@@ -13,7 +13,7 @@ from .._engine import GaussianMechanism, Transaction, released
 from .._learning.noisy_statistics import Learner, all_right, counts_query
 from .._linear import predicted_classes
 from .._rows import Block, PersonTable, check_private_rows, check_targets, groups_of, labels_of
-from .._utils.numerics import own_state
+from .._utils.process import own_state
 from .._utils.validation import POSITIVE, check, warn_of_delta
 from ..privacy import epsilon_of_event
 from ..privacy.accounting.budgets import Budget, warn_of_epsilon

@@ -1,33 +1,281 @@
-"""What a fit of a linear head is given: its parameters and its checked inputs."""
+"""What a fit of a linear head is given: its parameters and its checked inputs, and their checks."""
 
-from collections.abc import Callable
+import math
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NoReturn, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from .._engine import RowsKey, Transaction
 from .._linear import Loss, WeightedLoss, with_weights
 from .._rows import (
+    TABLE_TYPES,
     UNCHANGED,
     ArrayTable,
     Columns,
     PersonTable,
     PrivateRows,
+    RowFiles,
     RowMap,
     Table,
     TargetMap,
+    check_classes,
+    check_indices,
+    encode_labels,
+    from_device,
     n_groups,
+)
+from .._utils.frames import numeric_frame
+from .._utils.validation import (
+    CONVERSION_ERRORS,
+    NON_NEGATIVE,
+    check_column_names,
+    check_table,
+    is_empty,
+    listed,
+    public_sources,
+    shown,
 )
 from ..algorithms import Algorithm
 from ..components.public import PublicData
-from ..privacy import PerInstanceRecord
+from ..privacy import PerInstanceRecord, PrivacyLeakWarning
 from ..privacy.accounting.budgets import Budget
 from ._callbacks import FitTasks
 
 Array = NDArray[Any]
+
+#: Takes ``(y, name, n_rows, rows_name)`` and returns an array of ``n_rows`` checked labels or targets.
+CheckTarget = Callable[[Any, str, int, str], Array]
+
+
+def public_facts(table: Table, loss: Loss, *, lengths: bool, weights: bool) -> tuple[str, ...]:
+    """Texts for the report: which numbers, and which checks of private rows, are treated as public."""
+    numbers = ["private rows" if table.unit == "row" else "persons", "of features"]
+    numbers += ["of targets"] if loss.quadratic else []
+    known = f"the numbers of {', '.join(numbers[:-1])} and {numbers[-1]}, and the features' names"
+    all_checks = {
+        "shapes": True,
+        "finiteness": True,
+        "lengths": lengths,
+        "ids of persons": table.unit != "row",
+        "repeats": table.counts_repeats,
+        "labels": not loss.quadratic,
+        "weights": weights,
+    }
+    checks = [name for name, made in all_checks.items() if made]
+    passed = f"that their {', '.join(checks[:-1])} and {checks[-1]} passed validation"
+    looked = table.counts_repeats or table.unit != "row"
+    facts = known, passed if looked else f"{passed} (repeated rows were not looked for)"
+    return facts if table.declared is None else (*facts, f"that X is an array of {table.declared} (declared)")
+
+
+def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | None) -> TargetMap:
+    """Centre and scale of the targets: declared, else from the public targets, else 0 and 1."""
+    known = TargetMap.of(public) if public is not None else TargetMap(np.zeros(n_targets), np.ones(n_targets))
+    values = []
+    for name, value, default in (("center", center, known.center), ("scale", scale, known.scale)):
+        if value is None:
+            values.append(default)
+            continue
+        try:
+            array = np.asarray(value, dtype=np.float64)
+        except CONVERSION_ERRORS:
+            array = np.array(math.nan)
+        fits = array.shape in ((), (n_targets,)) and np.all(np.isfinite(array))
+        if not fits or isinstance(value, bool) or (name == "scale" and not np.all(array > 0)):
+            raise ValueError(
+                f"target_{name}={shown(value)} must be None, a {'positive ' if name == 'scale' else ''}"
+                f"finite number, or an array of {n_targets} of them, one for each target."
+            )
+        values.append(np.broadcast_to(array, (n_targets,)).copy())
+    return TargetMap(*values)
+
+
+def collect_public(
+    X: object, y: object, names: object, n_features: int, check_target: CheckTarget
+) -> tuple[Array, Array] | None:
+    """Public rows and targets of one array each, or of tuples of several sources; None without rows."""
+    if is_empty(X) and is_empty(y):
+        return None
+    sources, labels = public_sources(X, y)
+    rows, targets = [], []
+    for source, label in zip(sources, labels, strict=True):
+        part = public_rows(source, "X_pub", names, n_features)
+        rows.append(part)
+        targets.append(check_target(from_device(label), "y_pub", len(part), "X_pub"))
+        if targets[-1].shape[1:] != targets[0].shape[1:]:
+            raise ValueError("the sources of y_pub differ in their number of targets; pass the same ones.")
+    return np.concatenate(rows), np.concatenate(targets)
+
+
+def public_rows(source: object, name: str, names: object, n_features: int) -> Array:
+    """Public rows (n, n_features) of one source as a dense array; they are few."""
+    source = numeric_frame(source, name)
+    check_column_names(source, names, name)
+    held: Any = from_device(source)
+    if isinstance(source, RowFiles):
+        held = np.concatenate(list(source.blocks()))
+    if sp.issparse(source):
+        check_indices(held, name)
+        held = (held.astype(np.float32) if held.dtype == np.float16 else held).toarray()
+    part: Array = check_table(held, name, minimum=1)
+    if part.shape[1] != n_features:
+        raise ValueError(
+            f"{name} has {part.shape[1]} features and X has {n_features}; pass public rows "
+            "through the same feature extraction as the private ones."
+        )
+    return part
+
+
+def check_sample_weight(
+    sample_weight: object, n_rows: int, name: str = "sample_weight", of: str = "X"
+) -> Array | None:
+    """Weights of the rows of ``of`` as a float64 array (n_rows,); None stays None."""
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.asarray(from_device(sample_weight)).astype(np.float64)
+    except CONVERSION_ERRORS:  # the original message would quote the entry
+        raise ValueError(f"{name} must hold real numbers; pass one weight for each row.") from None
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"{name} has shape {weights.shape} and {of} {n_rows} rows; pass a flat array of one weight "
+            "for each row."
+        )
+    if not (np.all(np.isfinite(weights)) and np.all(weights >= 0)):
+        raise ValueError(
+            f"{name} must hold finite numbers of at least 0; pass 0 for a row that is not to count."
+        )
+    if not np.any(weights):
+        raise ValueError(f"{name} is zero for all rows; pass a positive weight for some of them.")
+    return weights
+
+
+def refuse_sample_weight(estimator: BaseEstimator, sample_weight: object) -> None:
+    """Refuse weights of private rows for an estimator that clips losses instead of gradients."""
+    if sample_weight is not None:
+        raise ValueError(
+            f"sample_weight cannot be used with {type(estimator).__name__}, which clips losses of rows; "
+            "leave it out, or use MixedDPLogisticRegression."
+        )
+
+
+def check_class_weight(class_weight: Mapping[Any, Any], classes: Array) -> Array:
+    """Weights (k,) of the classes from a mapping."""
+    known = {label: index for index, label in enumerate(classes.tolist())}
+    weights = np.ones(len(classes))
+    for label, weight in class_weight.items():
+        if label not in known:
+            raise ValueError(
+                f"class_weight has a weight for {label!r}, which is not one of the classes "
+                f"{listed(classes)}; use their labels as keys."
+            )
+        if not NON_NEGATIVE.admits(weight):
+            raise ValueError(
+                f"class_weight[{label!r}]={weight!r} must be {NON_NEGATIVE.text}; classes without an entry "
+                "have weight 1."
+            )
+        weights[known[label]] = weight
+    if not np.any(weights):
+        raise ValueError("class_weight is zero for all classes; give some class a positive weight.")
+    return weights
+
+
+def check_device(device: object) -> str | None:
+    """The name of a device, or None for ``"auto"``; all but ``"cpu"`` need torch."""
+    if isinstance(device, str) and device in ("auto", "cpu"):
+        return None if device == "auto" else device
+    try:
+        tensors = TABLE_TYPES["torch.Tensor"]
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"device={shown(device)} needs the torch package; install skmixdp[features], or pass "
+            "device='auto'."
+        ) from error
+    name: str = tensors.device_name(device)
+    return name
+
+
+def refuse_record(value: object, obstacle: str, remedy: str) -> NoReturn:
+    """Refuse the record of each row's own privacy loss."""
+    raise ValueError(
+        f"record_per_instance={value!r} cannot be combined with {obstacle}; pass {remedy}, or "
+        "record_per_instance=False."
+    )
+
+
+# -- classes ---------------------------------------------------------------------------------
+
+
+def encode_classes(
+    estimator: BaseEstimator, y: Array, y_pub: Array | None
+) -> tuple[Array, Array | None, str]:
+    """Set ``classes_``, sorted; return encoded private and public labels, and the origin of the classes."""
+    declared, source, model = estimator.classes, "classes", estimator._released_start
+    if model is not None:
+        classes, origin = model.classes_, "those of the start"
+        if declared is not None and check_classes(declared).tolist() != classes.tolist():
+            raise ValueError(f"classes={shown(declared)} are not those of init; pass {listed(classes)}.")
+        declared = classes
+    elif declared is not None:
+        classes, origin = check_classes(declared), "declared"
+    elif y_pub is not None:
+        classes, origin, source = np.unique(y_pub), "those of the public labels", "y_pub"
+    else:
+        classes, origin = np.unique(y), "READ FROM THE PRIVATE LABELS"
+        estimator._leaks = (*estimator._leaks, "the classes were read from the private labels")
+        warnings.warn(
+            "classes were read from the private labels y, which the guarantee does not cover; "
+            "pass classes=[...] or public rows.",
+            PrivacyLeakWarning,
+            stacklevel=5,
+        )
+    if len(classes) < 2:
+        # The message must not name a class that was read from private labels.
+        named = "" if declared is None and y_pub is None else f": {classes.tolist()}"
+        raise ValueError(
+            f"classification needs at least two classes, but classes holds {len(classes)} class{named}; list "
+            "all classes in classes."
+        )
+    if source == "y_pub":
+        check_same_numbering(y, classes)
+    estimator.classes_ = classes
+    y = encode_labels(y, classes, "y", private=True, source=source)
+    y = y.astype(np.min_scalar_type(-len(classes)))  # read faster than wider ones
+    if y_pub is None:
+        return y, None, origin
+    y_pub = encode_labels(y_pub, classes, "y_pub", private=False)
+    counts = np.bincount(y_pub, minlength=len(classes))
+    if np.any(counts == 0):
+        warnings.warn(
+            f"no public row has a label in {classes[counts == 0].tolist()}; the outputs of these "
+            "classes start from the rows of the other classes, so add a public row of each class if you can.",
+            UserWarning,
+            stacklevel=5,
+        )
+    return y, y_pub, origin
+
+
+def check_same_numbering(y: Array, classes: Array) -> None:
+    """Refuse labels that an ensemble has renumbered while the public labels kept their values."""
+    if y.dtype.kind not in "iu":
+        return
+    labels, known = set(np.unique(y).tolist()), set(classes.tolist())
+    from_zero = labels == set(range(len(labels)))
+    spelt_out = all(isinstance(label, str) and label.isdecimal() for label in classes.tolist())
+    if from_zero and not labels <= known and not known <= labels and not spelt_out:
+        raise ValueError(
+            f"y is numbered from 0, but y_pub holds {listed(classes)}; ensembles such as "
+            "BaggingClassifier, VotingClassifier and StackingClassifier renumber y and do not change "
+            "y_pub, so number both from 0 beforehand."
+        )
+
 
 #: Fewest degrees of freedom that public rows must have within classes for whitening.
 FEWEST_FREE = 20

@@ -25,9 +25,8 @@ from .._engine import (
     sampling_of,
     training,
 )
-from .._learning.corrections import LogitAdjustment, start_is_useful, temperature
+from .._learning.corrections import LogitAdjustment, can_balance, start_is_useful, temperature
 from .._learning.noisy_statistics import Learner, count_share, noisy_logits, share_for
-from .._learning.shrinkage import can_balance
 from .._learning.targets import (
     FEWEST,
     TARGET_RELEASES,
@@ -42,9 +41,8 @@ from ..components.protocols import PublicInfo
 from ..components.public import PublicData
 from ..components.updates import TowardsStart
 from ..privacy import PerInstanceRecord, PrivacyReport
-from ._checks import refuse_record
 from ._maps import Mapped, MapStage, first_stage, learned_map, learns_geometry
-from ._problem import FitInputs, MappedRows
+from ._problem import FitInputs, MappedRows, refuse_record
 from ._weights import OF_WEIGHTS, counting, learned_weights, public_weights, weight_shares
 
 Array = NDArray[Any]

@@ -30,7 +30,7 @@ from .._engine import LostReleaseError, QueryRequest, Released
 from .._utils.validation import Kind, check, one_line, shown
 from ..components.protocols import ReleasedArray
 from ..privacy import Charge
-from ._fit import current_checkpoint
+from ._base import current_checkpoint
 
 #: Marks a file as a checkpoint.
 _APPLICATION = 0x736B6370

@@ -16,11 +16,11 @@ from .._rows import RowMap, TargetMap, check_targets, is_dask, labels_of
 from ..algorithms import BY_NAME, Algorithm
 from ..algorithms.auto import AutoRegression
 from ..privacy.accounting.budgets import Budget
-from ._checks import check_target_map, collect_public
-from ._fit import EstimatorProcedure, FitData, fit_one
+from ._base import EstimatorProcedure, FitData, fit_one
 from ._linear import LinearHead
 from ._outputs import lazy_result
 from ._private_score import PrivateErrorMixin
+from ._problem import check_target_map, collect_public
 from ._procedure import warn_of_unknown_scale
 
 Array = NDArray[Any]

@@ -10,10 +10,10 @@ from .._utils.validation import Kind, shown
 from ..algorithms import PAZO, Algorithm, DPZero
 from ..components.protocols import PublicView
 from ..privacy.accounting.budgets import Budget
-from ._checks import refuse_sample_weight
-from ._fit import EstimatorProcedure, FitData, fit_one
+from ._base import EstimatorProcedure, FitData, fit_one
 from ._logistic import MixedDPLogisticRegression
 from ._module import ModuleClassifier, load_modules
+from ._problem import refuse_sample_weight
 
 #: The algorithm for each name that ``algorithm`` accepts.
 ZEROTH_ORDER: dict[str, Callable[[], Algorithm]] = {

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from .._utils.numerics import own_state
+from .._utils.process import own_state
 from .._utils.validation import COUNT, FLAG, Allowed, Kind, check_params, whole_from
 from ._extraction import Extraction, extract
 from ._inputs import ItemKind, Items, as_items

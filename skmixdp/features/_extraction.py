@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .._utils.progress import progress_bar
+from .._utils.process import progress_bar
 from ._cache import RowCache
 from ._inputs import ItemError, Items
 from ._protocols import Encoder, Settings, Skipped

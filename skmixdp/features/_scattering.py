@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.numerics import own_state
+from .._utils.process import own_state
 from .._utils.validation import COUNT, Allowed, Kind, check_params, sources_of, whole_from
 from ._base import FrozenFeatures
 from ._protocols import Encoder

@@ -28,7 +28,7 @@ from .._rows import (
     groups_of,
     labels_of,
 )
-from .._utils.numerics import own_state
+from .._utils.process import own_state
 from .._utils.validation import (
     POSITIVE,
     PROBABILITY,
@@ -38,7 +38,7 @@ from .._utils.validation import (
     warn_of_delta,
     warn_of_repeats,
 )
-from ..estimators._checks import check_sample_weight, collect_public
+from ..estimators._problem import check_sample_weight, collect_public
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import NoiseSource
 from ..privacy.noise import warn_of_seed

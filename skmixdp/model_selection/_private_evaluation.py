@@ -24,7 +24,7 @@ from .._rows import (
     is_dask,
     special_table,
 )
-from .._utils.numerics import own_state
+from .._utils.process import own_state
 from .._utils.validation import (
     CONVERSION_ERRORS,
     Number,

@@ -13,8 +13,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine.transaction import Start, Transaction, charged
-from .._utils.numerics import own_state
-from .._utils.progress import progress_bar
+from .._utils.process import own_state, progress_bar
 from .._utils.validation import copy_fitted, is_empty, refuse_arguments
 from ..preprocessing import check_pipeline
 from ..privacy import SearchTerms

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._engine.transaction import Transaction
 from .._rows import check_classes, check_labels, check_private_rows, encode_labels, groups_of
-from .._utils.numerics import own_state
+from .._utils.process import own_state
 from .._utils.validation import (
     PROBABILITY,
     check,

@@ -11,7 +11,7 @@ import joblib
 from sklearn.base import BaseEstimator, clone
 
 from .._engine.transaction import Transaction
-from .._utils.progress import no_bars
+from .._utils.process import no_bars
 from .._utils.validation import shown
 from ..privacy import GaussianEvent, Neighboring, Noise
 from ._plan import Candidates, SearchPlan

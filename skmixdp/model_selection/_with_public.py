@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.numerics import own_state
+from .._utils.process import own_state
 from .._utils.validation import copy_fitted, is_empty
 from ._public import public_params
 

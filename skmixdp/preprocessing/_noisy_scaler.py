@@ -15,7 +15,7 @@ from .._engine.transaction import Transaction
 from .._learning.columns import released_columns
 from .._learning.noisy_sums import noisy_sum
 from .._utils.frames import numeric_frame
-from .._utils.numerics import finite, own_state
+from .._utils.process import finite, own_state
 from .._utils.validation import (
     FLAG,
     check_params,

@@ -14,7 +14,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .._utils.numerics import finite, own_state
+from .._utils.process import finite, own_state
 from .._utils.validation import COUNT, FRACTION, check_params, join_rows, rows_to_transform, sources_of
 
 Array = NDArray[np.floating[Any]]

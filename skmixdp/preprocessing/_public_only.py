@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from .._utils.numerics import finite, own_state
+from .._utils.process import finite, own_state
 from .._utils.validation import join_rows, refusal_of, sources_of, with_float_columns
 
 

@@ -12,7 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.numerics import own_state
+from .._utils.process import own_state
 from .._utils.validation import CONVERSION_ERRORS, copy_fitted, is_empty, public_sources
 from ._leaks._rules import holds_public_targets
 

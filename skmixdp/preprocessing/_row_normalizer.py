@@ -5,7 +5,7 @@ from typing import Any
 
 from sklearn.preprocessing import Normalizer
 
-from .._utils.numerics import own_state
+from .._utils.process import own_state
 from .._utils.validation import CONVERSION_ERRORS, FLAG, check, check_params, refusal_of, with_float_columns
 
 

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.frames import pandas_frame, stacked_lists
-from .._utils.numerics import own_state
+from .._utils.process import own_state
 from .._utils.validation import (
     COUNT,
     FLAG,

@@ -159,9 +159,9 @@ def test_no_import_goes_upwards():
 
 
 def test_an_import_that_goes_upwards_is_found(monkeypatch):
-    below = {"_linear.sums": {"_rows.memory", "_utils.files"}, "_cli.fit": {"estimators"}, "privacy": {""}}
+    below = {"_linear.sums": {"_rows.blockwise", "_utils.files"}, "_cli.fit": {"estimators"}, "privacy": {""}}
     monkeypatch.setattr(structure, "imports", lambda: below)
-    assert structure.upwards() == [("_linear.sums", "_rows.memory"), ("privacy", "")]
+    assert structure.upwards() == [("_linear.sums", "_rows.blockwise"), ("privacy", "")]
 
 
 def test_rooms_keep_their_budgets_of_lines():

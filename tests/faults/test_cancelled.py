@@ -11,7 +11,7 @@ import pytest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._cli.outputs import write_together
 from skmixdp._utils.files import write_arrays
-from skmixdp.estimators._fit import adopt
+from skmixdp.estimators._base import adopt
 from skmixdp.features._cache import RowCache
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from skmixdp._utils.progress import progress_bar
+from skmixdp._utils.process import progress_bar
 
 ROOT = Path(__file__).parents[2]
 

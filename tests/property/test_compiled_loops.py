@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._linear import classification_loss, threads, worker_session
+from skmixdp._linear import classification_loss
 from skmixdp._rows import Batch, InMemoryRows
+from skmixdp._utils import process
+from skmixdp._utils.process import worker_session
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 
@@ -182,7 +184,7 @@ def test_threads_share_the_loops(used, monkeypatch):
     X, y, request, _ = made(200_000, 5, 3, "random", 1.0, 0.5, 0)
     rows = InMemoryRows(X, y)
     alone = sums_of(rows, request)
-    monkeypatch.setattr(threads, "_allowed_threads", lambda: 2)
+    monkeypatch.setattr(process, "_allowed_threads", lambda: 2)
     before = len(used)
     with threadpool_limits(2, user_api="blas"), worker_session():
         assert_close(sums_of(rows, request), alone, 1e-6)

@@ -8,7 +8,7 @@ import pytest
 from skmixdp._engine import GaussianMechanism, release
 from skmixdp._linear import SoftmaxLoss, SquaredLoss
 from skmixdp._rows import InMemoryRows, sum_resolution
-from skmixdp._rows.memory import grid_of_rows
+from skmixdp._rows.blockwise import grid_of_rows
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray

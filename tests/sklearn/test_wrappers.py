@@ -93,7 +93,7 @@ class TestTransformedTargets:
         assert ". " not in str(caught.value)
 
     def test_nothing_is_drawn_or_charged_before_that(self, routing, monkeypatch):
-        monkeypatch.setattr("skmixdp.estimators._fit.transact", pytest.fail)
+        monkeypatch.setattr("skmixdp.estimators._base.transact", pytest.fail)
         model = TransformedTargetRegressor(make_pipeline(ridge()), func=np.log, inverse_func=np.exp)
         with pytest.raises(ValueError, match="transforms y and passes y_pub on unchanged"):
             model.fit(X_PRIV, Y_PRIV + 500, **PUBLIC)

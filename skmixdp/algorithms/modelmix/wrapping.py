@@ -30,6 +30,7 @@ from ...components import (
 from ...components.protocols import (
     Clipper,
     FloatArray,
+    FullSpace,
     PublicInfo,
     Query,
     ReleaseFacts,
@@ -37,7 +38,6 @@ from ...components.protocols import (
     Steps,
     Update,
 )
-from ...components.subspaces import FullSpace
 
 #: Largest factor by which the curvature is assumed to lie below its bound, when steps are counted. If the
 #: curvature reaches the bound, steps are three quarters of the stability limit instead of half of it.

@@ -298,7 +298,7 @@ def test_quiet_shows_no_bar_on_a_terminal_however_long_the_fit_takes(data, folde
         def isatty(self):
             return True
 
-    monkeypatch.setattr("skmixdp._utils.progress._PATIENCE", 1e-9)
+    monkeypatch.setattr("skmixdp._utils.process._PATIENCE", 1e-9)
     args = ["fit", *save_tables(data), "--epsilon", "1", "--out", "m.joblib", "--force"]
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert run(*args) == 0

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skmixdp._learning.shrinkage import PublicShrinkage, can_balance
+from skmixdp._learning.corrections import PublicShrinkage, can_balance
 from skmixdp.components import SGD, TailAverage
 from skmixdp.components.protocols import ReleasedArray, StepContext
 from skmixdp.components.public import PublicData
@@ -169,7 +169,7 @@ class TestComparison:
 def test_the_usual_share_grows_with_what_cannot_be_noise(certain, share, monkeypatch):
     problem = make_problem(4, n_pub=40, n_rows=3000)
     info = replace(problem.info, start=lambda rows: rows.solution)
-    monkeypatch.setattr("skmixdp._learning.shrinkage.PublicShrinkage._certain_share", lambda *args: certain)
+    monkeypatch.setattr("skmixdp._learning.corrections.PublicShrinkage._certain_share", lambda *args: certain)
     whole = PublicData(problem.X, problem.y, info.view.data.loss).solution
     # Public rows favour the whole way here, so they choose no smaller share than the usual one.
     W = shrunk(info, whole, 1e-3)

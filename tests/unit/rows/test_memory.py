@@ -21,7 +21,7 @@ A, B = rng.normal(size=(2, 7)), rng.normal(size=(3, 7))
 @pytest.fixture(autouse=True)
 def several_blocks(monkeypatch):
     """Narrow rows in blocks of 256 rows, so that the thousand rows here have several."""
-    monkeypatch.setattr("skmixdp._rows.memory._NARROW_ROWS", 256)
+    monkeypatch.setattr("skmixdp._rows.blockwise._NARROW_ROWS", 256)
 
 
 def squares(Z, block):

@@ -1,4 +1,4 @@
-"""Threads that share a pass over rows in memory.
+"""What a fit sets in its process: the errors of NumPy, the threads of its passes, and progress bars.
 
 NumPy lets other threads run while it computes. So as many threads as BLAS may use visit parts of the rows,
 and each of them multiplies with one thread. The work between products is then shared too. No thread waits for
@@ -8,16 +8,45 @@ others inside a product, which takes long if other programs use the processor.
 import operator
 import os
 import sys
+import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
-from functools import lru_cache
-from threading import Lock
-from typing import TypeVar
+from functools import cache, lru_cache
+from typing import Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
 from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
+
+
+@contextmanager
+def own_state() -> Iterator[None]:
+    """A context, or decorator, in which no number raises an error or a warning of NumPy or SciPy.
+
+    With settings of the user, one tiny or huge private entry could end what many rows go through, or warn of
+    itself. Every public function and method that reads private rows works in this context.
+    """
+    silent: dict[str, Any] = {"all": "ignore"}
+    with np.errstate(**silent), special.errstate(**silent):
+        yield
+
+
+def finite(numbers: NDArray[Any], *, nan: float = 0.0) -> NDArray[Any]:
+    """What was computed from finite numbers, changed in place: what overflowed is the largest of its type.
+
+    ``nan`` takes the place of NaN, such as the difference of two that overflowed.
+    """
+    largest = np.finfo(numbers.dtype).max
+    np.clip(numbers, -largest, largest, out=numbers)  # in half the time of np.nan_to_num
+    np.copyto(numbers, nan, where=np.isnan(numbers))
+    return numbers
+
+
+# -- threads ----------------------------------------------------------------------------
 
 #: Most threads, and most parts of a pass, since each part adds one rounding.
 _MOST_PARTS = 8
@@ -34,7 +63,7 @@ _helpers: ContextVar[tuple[ThreadPoolExecutor, int] | None] = ContextVar("_helpe
 n_parts: ContextVar[int] = ContextVar("n_parts", default=1)
 
 #: Lock for setting numbers of threads.
-_setting = Lock()
+_setting = threading.Lock()
 
 
 @contextmanager
@@ -130,3 +159,50 @@ def _allowed_threads() -> int:
 def _one_thread_each() -> None:
     # BLAS already has one thread; the number of threads of OpenMP belongs to the calling thread.
     threadpool_limits(limits=1, user_api="openmp")
+
+
+# -- progress bars ----------------------------------------------------------------------
+
+#: Seconds after which a bar appears on a terminal.
+_PATIENCE = 2.0
+
+_hidden: ContextVar[bool] = ContextVar("_hidden", default=False)
+
+
+def progress_bar(
+    items: Iterable[Any] | None = None, *, verbose: object, hidden: bool = False, **options: object
+) -> Any:
+    """A bar of ``tqdm`` with its ``options``; without ``items``, it is updated by hand.
+
+    With ``verbose``, it is shown at once and everywhere. Otherwise it appears on terminals after 2 seconds
+    and goes away at the end, except within :func:`no_bars`. ``hidden`` shows nothing in any case. Where
+    nobody would see a bar, there is none: the result is ``items``, or None.
+    """
+    # In a notebook, tqdm shows bars that are no output of a terminal.
+    seen = verbose or (not _hidden.get() and (sys.stderr.isatty() or "ipykernel" in sys.modules))
+    if hidden or not seen:
+        # A hidden bar of tqdm would take a lock that forked processes share. If one of them is killed while
+        # it holds the lock, all others wait forever.
+        return items
+    if not verbose:
+        options |= {"delay": _PATIENCE, "leave": False}
+    # Each update looks at the clock, so no thread has to watch for bars that stand still.
+    return _bar_class()(items, miniters=1, **options)
+
+
+@cache
+def _bar_class() -> Any:
+    """The class of tqdm's bars, with a lock for this process alone, and without a thread."""
+    from tqdm.auto import tqdm  # only where a bar may appear: importing it takes time
+
+    return type("Bar", (tqdm,), {"_lock": threading.RLock(), "monitor_interval": 0})
+
+
+@contextmanager
+def no_bars() -> Iterator[None]:
+    """Within this context, no bar appears by itself: it would count fits whose number is secret."""
+    token = _hidden.set(True)
+    try:
+        yield
+    finally:
+        _hidden.reset(token)

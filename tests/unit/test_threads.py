@@ -9,10 +9,11 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import transaction
-from skmixdp._linear import classification_loss, in_parallel, n_parts, one_thread, threads, worker_session
+from skmixdp._linear import classification_loss
 from skmixdp._rows import Batch, InMemoryRows, RowMap
-from skmixdp._rows.blockwise import block_size
-from skmixdp._rows.memory import RemappedRows
+from skmixdp._rows.blockwise import RemappedRows, block_size
+from skmixdp._utils import process
+from skmixdp._utils.process import in_parallel, n_parts, one_thread, worker_session
 from skmixdp.components import L2Clip, public
 from skmixdp.components.clipping import clipped_residuals
 from tests.asking import request_of
@@ -26,7 +27,7 @@ def n_threads():
 
 @pytest.fixture
 def two_threads(monkeypatch):
-    monkeypatch.setattr(threads, "_allowed_threads", lambda: 2)
+    monkeypatch.setattr(process, "_allowed_threads", lambda: 2)
     np.ones((2, 2)) @ np.ones((2, 2))
     if not n_threads():
         pytest.skip("this version of threadpoolctl does not know this BLAS")
@@ -108,7 +109,7 @@ def test_one_thread_of_blas_means_one_thread(monkeypatch):
 
 
 def test_a_blas_whose_threads_cannot_be_set_gets_no_company(monkeypatch):
-    monkeypatch.setattr(threads, "threadpool_info", lambda: [{"user_api": "openmp", "num_threads": 4}])
+    monkeypatch.setattr(process, "threadpool_info", lambda: [{"user_api": "openmp", "num_threads": 4}])
     with worker_session():
         assert n_parts.get() == 1
 
