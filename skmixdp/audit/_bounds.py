@@ -16,12 +16,12 @@ from scipy.stats import binom, chi2
 
 FloatArray = NDArray[np.float64]
 
-#: No audit of a feasible size gives larger bounds.
+#: Largest bound that is searched for; no audit of a feasible size gives more.
 _LARGEST_MU = 40.0
 _LARGEST_EPSILON = 60.0
 _EPSILON_STEP = 0.05
 
-#: A standard normal is larger with negligible probability.
+#: Upper end of a standard normal variable, up to a negligible probability.
 _SPAN = 40.0
 
 #: Quadrature rule of an integral over quantiles.
@@ -84,7 +84,7 @@ def threshold_bound(
         rates = [float(ndtr((mean - threshold) / (spread or 1.0))) for mean in means]
         return bound(round(rates[0] * len(test_in)), round(rates[1] * len(test_out)))
 
-    # From the middle outwards, since max takes the first of equally good thresholds.
+    # From the middle outwards, since max takes the first of several best thresholds.
     offsets = sorted(np.linspace(-3, 3, 61), key=abs)
     threshold = max(((means[0] + means[1]) / 2 + k * spread for k in offsets), key=promised)
     return bound(int(np.sum(sign * test_in > threshold)), int(np.sum(sign * test_out > threshold)))

@@ -25,26 +25,26 @@ class AuditRows:
         return AuditRows(self.X[index], self.y[index])
 
 
-#: Smallest number of fits, and of canaries in a single fit; fewer give no bound.
+#: Fewest fits, and fewest canaries in a single fit; with fewer there is no bound.
 _FEWEST_FITS = 10
 _FEWEST_CANARIES = 4
 
-#: Shares of the canaries of one fit for which the attacker guesses; all are tried.
+#: Fractions of the canaries of one fit for which the attacker guesses; all of them are tried.
 _GUESSED = (1 / 2, 1 / 4, 1 / 8, 1 / 16)
 
 
 def check_fits(n_fits: Any) -> None:
-    """Refuse all but 1 and even numbers that are large enough."""
+    """Refuse numbers of fits other than 1 and large enough even numbers."""
     check("n_fits", n_fits, COUNT)
     if n_fits > 1 and (n_fits < _FEWEST_FITS or n_fits % 2):
         raise ValueError(f"n_fits={n_fits!r} must be 1 or an even number of at least {_FEWEST_FITS}.")
 
 
 def check_rows(X: object, y: object, X_name: str, y_name: str, least: int) -> AuditRows:
-    """Dense rows with a label or target each, copied."""
+    """Copies of dense rows with one label or target each."""
     try:
         rows = np.array(X, dtype=np.float64)
-    except (TypeError, ValueError):  # its message would quote an entry
+    except (TypeError, ValueError):  # replaces a message that would quote an entry
         raise ValueError(f"{X_name} must be a dense table of numbers; pass an array.") from None
     targets = np.array(y)
     if rows.ndim != 2 or len(rows) < least:

@@ -14,13 +14,13 @@ from ._result import steps_of
 
 Array = NDArray[Any]
 
-#: Rows of a canary that is a person.
+#: Number of rows of a canary that is a person.
 ROWS_OF_PERSON = 10
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted estimator, its recorded releases, and the numbers of the known rows' persons, if any."""
+    """A fitted estimator, its recorded releases, and the persons of the known rows as numbers, if any."""
 
     estimator: Any
     releases: list[RecordedRelease]
@@ -48,7 +48,8 @@ class Fits:
         """Fit with those canaries that are ``included`` (m,)."""
         known, n, m = self._known, len(self._known), len(canaries)
         i = np.arange(m)
-        # Means of two rows stand in for excluded canaries: copies would cause a warning of repeated rows.
+        # Means of two rows take the place of excluded canaries, since copies would cause a warning of
+        # repeated rows.
         X, y = (known.X[i % n] + known.X[(i + 1 + i // n) % n]) / 2, known.y[i % n]
         pool = AuditRows(np.concatenate([X, canaries.X]), np.concatenate([y, canaries.y]))
         added = pool[i + m * included]

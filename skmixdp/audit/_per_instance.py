@@ -87,5 +87,5 @@ def per_instance_epsilon(estimator: BaseEstimator, delta: float | None = None) -
             "cannot be added to those of each row; record the estimator without that step."
         )
     epsilons = record.epsilon(claim.delta, sum(mu**2 for mu in mus))
-    # Each is at most the claim, up to rounding.
+    # Rounding must not raise an epsilon above the claim.
     return epsilons if claim.epsilon is None else np.minimum(epsilons, claim.epsilon)

@@ -30,7 +30,7 @@ def trained_step(estimator: BaseEstimator) -> Any:
 
 @dataclass(frozen=True)
 class Claim:
-    """The claim of an estimator: epsilon at a delta, and mu. None means no claim."""
+    """The guarantee that an estimator claims: epsilon at a delta, and mu. None means no claim."""
 
     epsilon: float | None
     mu: float | None

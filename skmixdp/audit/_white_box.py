@@ -76,7 +76,7 @@ def strengths_of(fitted: Fitted, canaries: AuditRows) -> FloatArray:
 
 
 def check_visible(estimator: BaseEstimator) -> None:
-    """Refuse an estimator whose queries other rows cannot answer."""
+    """Refuse an estimator whose queries cannot be sent to other rows."""
     head = trained_step(estimator)
     if not hasattr(head, "_as_trained"):
         raise ValueError(
@@ -101,7 +101,7 @@ def _one_by_one(fitted: Fitted, rows: AuditRows) -> list[KnownRows]:
 
 
 def _contributions(alone: Sequence[KnownRows], release: RecordedRelease) -> Iterator[tuple[int, FloatArray]]:
-    """Place of each noisy released array, and each row's contribution (m, size) in units of the noise."""
+    """Position of each noisy released array, and each row's contribution (m, size) in units of the noise."""
     answers = [source.answer(release) for source in alone]
     for part, scale in enumerate(release.scales):
         if scale > 0:

@@ -1,4 +1,4 @@
-"""Rows on disk, so that no item passes through the same network twice.
+"""Rows on disk, so that no item passes through the same network again.
 
 A cache folder has one folder for each encoder, named by a hash of its description and of the type of
 the rows. It contains shards: NPZ files of ``keys`` (m, 16) and ``rows`` (m, d), where a key is the
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from .._utils.files import write_arrays, written_whole
 
-#: Rows in a shard, and seconds after which a smaller one is written.
+#: Most rows of a shard, and seconds after which a smaller shard is written.
 _SHARD_ROWS = 2048
 _SHARD_SECONDS = 10.0
 #: Errors that NumPy raises for a damaged archive.
@@ -31,18 +31,18 @@ _DAMAGE = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.err
 
 
 class RowCache:
-    """Stored rows of one encoder, by the digest of their item; ``description`` has all else."""
+    """Stored rows of one encoder, by digest of the item; ``description`` is what else they depend on."""
 
     def __init__(self, folder: str | os.PathLike[str], description: Mapping[str, Any], dtype: str) -> None:
         text = json.dumps({**description, "dtype": dtype}, sort_keys=True)
         self._name = str(folder)
         self._folder = Path(folder) / hashlib.sha256(text.encode()).hexdigest()[:32]
         self._dtype = np.dtype(dtype)
-        # Pairs, so that an interruption between two lines leaves no key without its row.
+        # Pairs, so that an interruption leaves no key without its row.
         self._waiting: list[tuple[bytes, NDArray[Any]]] = []
         self._since = time.monotonic()
         try:
-            # Rows can reveal as much as the items that they come from.
+            # Only for the user, since rows can reveal as much as their items.
             Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
             self._folder.mkdir(mode=0o700, exist_ok=True)
             if not (self._folder / "encoder.json").exists():
@@ -116,7 +116,7 @@ class RowCache:
         digests, rows = zip(*self._waiting, strict=True)
         joined = b"".join(digests)
         keys = np.frombuffer(joined, dtype=np.uint8).reshape(len(rows), -1)
-        # Named by its keys, so that a repeated flush replaces the shard of an interrupted one.
+        # A shard is named by its keys, so that a repeated flush replaces the shard of an interrupted one.
         name = hashlib.sha256(joined).hexdigest()[:16]
         try:
             with written_whole(self._folder / f"{name}.npz") as file:

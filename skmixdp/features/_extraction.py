@@ -69,7 +69,7 @@ def extract(
     keys: list[bytes | None] = [None] * n
     store = None
     if cache is not None:
-        # The origin of the weights does not change rows.
+        # Rows do not depend on the place that weights come from.
         store = RowCache(cache, {**description, "weights": description["weights"]["sha256"]}, dtype)
         keys = digests(items)
         done = store.read(keys, rows)
@@ -98,7 +98,7 @@ def extract(
     finally:
         if bar is not None:
             bar.close()
-        # After an interruption, these rows are not computed again.
+        # Written now, so that these rows are not lost in an interruption.
         if store is not None:
             store.flush()
     for place, leader in followers.items():
@@ -119,7 +119,7 @@ def digests(items: Items) -> list[bytes | None]:
         try:
             return items.digest(index)
         except ItemError:
-            return None  # reported when the item is prepared
+            return None  # named when the item is prepared
 
     n_threads = min(8, os.cpu_count() or 1)
     if not items.concurrent or len(items) < 64 or n_threads == 1:
@@ -129,7 +129,7 @@ def digests(items: Items) -> list[bytes | None]:
 
 
 def _followers(keys: Sequence[bytes | None], done: NDArray[np.bool_]) -> dict[int, int]:
-    """Map positions of repeated items to the position of the first one, which is still to be computed."""
+    """Position of the first equal item for each repeated one, if its row is still to be computed."""
     first: dict[bytes, int] = {}
     repeated = {}
     for place, key in enumerate(keys):

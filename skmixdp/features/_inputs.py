@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 ItemKind = Literal["image", "text"]
-#: Modes with more than 8 bits a channel, which a conversion to 8 bits would truncate.
+#: Image modes with more than 8 bits per channel, which a conversion to 8 bits would truncate.
 _DEEP_MODES = ("I", "F", "I;16", "I;16B", "I;16L", "I;16N")
 _DIGEST_BYTES = 16
-#: Tag of EXIF.
+#: EXIF tag of the orientation.
 _ORIENTATION = 0x0112
 
 
 class ItemError(ValueError):
-    """An item cannot be used; the message is a fragment, since the caller names the item."""
+    """An item cannot be used. The message is a fragment, to which the caller adds the name of the item."""
 
 
 class Items(ABC):
@@ -49,7 +49,7 @@ class Items(ABC):
         """A hash of the item's content; ItemError if it cannot be read."""
 
     def pixels(self, indices: Sequence[int]) -> NDArray[np.uint8] | None:
-        """These items as an array (n, height, width, channels), if they are stored so."""
+        """These items as an array (n, height, width, channels), if they are stored as one."""
         return None
 
 
@@ -106,7 +106,7 @@ class Texts(Items):
     """A list of texts."""
 
     def __getitem__(self, index: int) -> Any:
-        # Halves of characters that stand alone, which networks do not read, become question marks.
+        # Lone halves of surrogate pairs, which networks cannot read, become question marks.
         return self._held[index].encode("utf-8", "replace").decode()
 
     def digest(self, index: int) -> bytes:
@@ -117,7 +117,7 @@ def as_items(X: Any, kind: ItemKind) -> Items:
     """The items of an input ``X``."""
     if isinstance(X, (str, bytes, os.PathLike)):
         fix = "skmixdp.datasets.from_folder lists the images of a folder" if kind == "image" else "use [X]"
-        name = f"X={X!r}" if kind == "image" else "X"  # a path may be named, a text may be private
+        name = f"X={X!r}" if kind == "image" else "X"  # a path may be named, but a text may be private
         raise TypeError(f"{name} is one {type(X).__name__}; pass a list of items ({fix}).")
     if hasattr(X, "iloc") or type(X).__module__.partition(".")[0] == "polars":
         X = X.to_numpy()
@@ -205,7 +205,7 @@ def _as_image(element: Any) -> Any:
 
 
 def _upright(image: Any) -> Any:
-    """A photograph turned as its EXIF orientation says, which cameras store; others as they are."""
+    """A photograph turned by its EXIF orientation; other images unchanged."""
     from PIL import ImageOps
 
     try:
@@ -247,7 +247,7 @@ def _image_digest(image: Any) -> bytes:
 
 
 def _digest(*parts: bytes) -> bytes:
-    """A hash of the parts and their lengths, so that different parts never match."""
+    """A hash of the parts and of their lengths, so that different parts never have the same text."""
     hasher = hashlib.sha256()
     for part in parts:
         hasher.update(len(part).to_bytes(8, "little"))

@@ -1,4 +1,4 @@
-"""A cache of encoders, which are slow to load: clones share them."""
+"""A cache of encoders, since these are slow to load and clones can share them."""
 
 import os
 from collections import OrderedDict
@@ -16,7 +16,7 @@ _lock = Lock()
 
 
 def load_backend(name: str, extra: str) -> Any:
-    """A module of ``backends``; a clear error if a package that it imports is missing."""
+    """A module of ``backends``; if a package that it imports is missing, the error names it."""
     try:
         return import_module(f".backends.{name}", __package__)
     except ModuleNotFoundError as error:
@@ -28,7 +28,7 @@ def load_backend(name: str, extra: str) -> Any:
 def load_encoder(backend: str, extra: str, settings: Mapping[str, Any]) -> Encoder:
     """The encoder of a backend with these settings."""
     module = load_backend(backend, extra)
-    # A file that changes needs a new encoder.
+    # A changed file needs a new encoder.
     key = repr((backend, sorted(settings.items()), [_stamp(value) for value in settings.values()]))
     with _lock:
         if key not in _loaded:

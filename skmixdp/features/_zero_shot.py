@@ -12,10 +12,10 @@ from .._utils.validation import FLAG, POSITIVE, check_params, listed
 
 Array = NDArray[Any]
 
-#: Candidates of ``beta="auto"``: four per factor of ten, up to CLIP's scale.
+#: Candidates of ``beta="auto"``: four for each factor of ten, up to the scale of CLIP.
 _SCALES = np.logspace(0, 2, 9)
 
-#: The scale without rows to choose one; it suits sentence encoders.
+#: Default scale without public rows to choose one; it suits sentence encoders.
 _USUAL_SCALE = 5.0
 
 
@@ -156,7 +156,7 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
         """
         check_params(self, {"few_shot": (FLAG,), "beta": (POSITIVE, "auto")}, named=True)
         rows = self.directions(classes)
-        # Two classes have one output, the second's logit against the first's.
+        # Two classes have one output: the logit of the second minus that of the first.
         text = widen(rows[1:] - rows[:1] if len(rows) == 2 else rows)
         text = self._scale(text, public) * text
         if not self.few_shot or public.n_rows == 0:
@@ -168,8 +168,8 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
         if self.beta == "auto":
             if public.n_rows < 2:
                 return _USUAL_SCALE
-            # The smallest loss alone would choose an overconfident head, which training then has to
-            # undo: on BANKING77 15, where 5 is more accurate before and after training.
+            # By loss alone, the head would be overconfident, and training would have to undo that. On
+            # BANKING77 it would be 15, but 5 is more accurate before and after training.
             return float(max(_SCALES, key=lambda scale: _held_out_score(scale * head, public)))
         return float(self.beta)
 
@@ -180,7 +180,7 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
         for name in names:
             if not isinstance(name, str) or not name:
                 raise TypeError(f"class_names holds {name!r}, which is not a name; pass texts (str).")
-        return [str(name) for name in names]  # NumPy's have another repr
+        return [str(name) for name in names]  # strings of NumPy print differently
 
     def _matched(self, labels: list[Any]) -> list[int]:
         """Position in ``class_names`` of each label."""
@@ -211,7 +211,7 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
 
 
 def _held_out_score(head: Array, public: Any) -> tuple[int, float]:
-    """Correct predictions on each half of the public rows, fitted on the other, and minus the loss."""
+    """Number of correct predictions on public rows, each by a fit to the other half, and minus the loss."""
     right, loss = 0, 0.0
     for fitted, other in (public.halves, public.halves[::-1]):
         logits = other.X @ fitted.fit(fitted.l2, head).T

@@ -1,4 +1,4 @@
-"""Noisy Newton steps for regression coefficients, and the covariance of what they estimate.
+"""Noisy Newton steps for regression coefficients, and the covariance of the estimates.
 
 Rows ``x`` have standardised columns and a constant first. Long rows are downweighted by a factor ``v`` that
 depends on ``x`` alone, so the root of the estimating equation stays at the true coefficients; rows that were
@@ -26,44 +26,46 @@ from .._learning.noisy_statistics import Learner, Learning, counts_query, in_cla
 from .._rows import BinCounts, Block, Contribution, OuterStatistics
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 
-#: Shares of the squared budget of the steps of a logistic regression: of scores, and of curvatures. The last
-#: step uses the curvature of the step before. Chosen in simulations.
+#: Shares of the squared budget in each step of a logistic regression: for scores, and for curvatures. The
+#: last step uses the curvature of the step before. Chosen in simulations.
 _SCORES, _CURVATURES = (0.02, 0.03, 0.05, 0.08, 0.14, 0.33), (0.03, 0.05, 0.07, 0.1, 0.1, 0.0)
 
-#: Shares of squared budget for class counts, and of the outer products of scores for robust errors.
+#: Shares of the squared budget for class counts, and for the outer products of scores (robust errors).
 _COUNTS, _OUTER = 0.02, 0.12
 
-#: Shares of a least squares regression: the curvature, the scores of each step, the histograms of absolute
-#: residuals before the second and the third step, and the variance of the residuals.
+#: Shares of the squared budget in a least squares regression: for the curvature, for the scores of each step,
+#: for the histograms of absolute residuals before the second and the third step, and for the variance of the
+#: residuals.
 _CURVATURE, _STEPS, _HISTOGRAMS, _VARIANCE = 0.22, (0.05, 0.1, 0.45), (0.04, 0.06), 0.08
 
-#: Edges of the histogram of absolute residuals, in spreads of the targets: quarters of an octave.
+#: Edges of the histogram of absolute residuals, in spreads of the targets: quarters of a power of two.
 _EDGES = 2.0 ** np.arange(-30, 12.25, 0.25)
 
-#: Residuals are cut where what is cut off adds less than this part of the noise to a score.
+#: Residuals are cut where the loss changes a score by less than this fraction of the noise.
 _CUT_OFF = 0.1
 
-#: Before the first histogram, residuals are cut at so many spreads of the targets; never below so many of
-#: their own.
+#: Cut of residuals before the first histogram, in spreads of the targets, and smallest cut, in spreads of the
+#: residuals.
 _FIRST_CUT, _LEAST_CUT = 4.0, 2.0
 
-#: For the variance of the residuals, they are cut at so many standard deviations.
+#: Cut of residuals for their variance, in standard deviations.
 _VARIANCE_CUT = 6.0
 
-#: Standard deviations of its noise that a bin must exceed to count.
+#: A bin counts if it exceeds this many standard deviations of its noise.
 _SURELY = 4.0
 
-#: Targets are cut at so many spreads, so that squares stay finite.
+#: Cut of targets, in spreads, so that squares stay finite.
 _FARTHEST = 1e30
 
-#: Largest root mean square by which a step may change the linear predictors of a logistic regression.
+#: Largest root mean square change of the linear predictors in a step of a logistic regression.
 _LONGEST_STEP = 2.0
 
-#: Classes count as separated if the last step changed the slopes by more than this and so many standard
-#: deviations of the noise, or if the slopes of standardised columns are together longer than the last number.
+#: Classes count as separated if the last step changed the slopes by more than the first number, and more than
+#: the second number of standard deviations of the noise. They also do if the slopes of standardised columns
+#: are together longer than the last number.
 _UNSETTLED, _FAR, _LONGEST_SLOPES = 0.5, 4.0, 10.0
 
-#: More than the rounding of a row's length and weight.
+#: Exceeds the rounding of a row's length and weight.
 _UP = 1 + 1e-12
 
 
@@ -82,7 +84,7 @@ class Design:
 
     @property
     def width(self) -> int:
-        """Entries of a row, the constant among them."""
+        """Entries of a row, including the constant."""
         return len(self.columns) + 1
 
     @property
@@ -91,7 +93,7 @@ class Design:
         return math.sqrt(self.width)
 
     def rows(self, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Rows (n, d + 1) from all entries of the features, and their weights (n,).
+        """Rows (n, d + 1) from entries of all features, and their weights (n,).
 
         ``v`` is ``min(1, (R / |x|)^2)`` with the radius R, so ``v |x|`` is at most R and ``v |x|^2`` at most
         ``R^2``.
@@ -102,7 +104,7 @@ class Design:
         return x, np.minimum(1.0, self.radius**2 / squares)
 
     def relative(self, weights: FloatArray) -> FloatArray:
-        """Sample weights relative to the largest, in [0, 1]; those without a largest one are ones."""
+        """Sample weights relative to the largest, in [0, 1]; without a largest one, all are 1."""
         largest = self.largest_weight
         return np.ones(len(weights)) if largest is None else np.minimum(weights / largest, 1.0)
 
@@ -149,7 +151,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Curvature:
-    """A ``released`` curvature (p, p): eigenvalues no smaller than those of noise, and which are raised.
+    """A ``released`` curvature (p, p) with its eigenvalues, of which those below the noise are raised.
 
     ``scale`` is the standard deviation of the noise in an entry before the matrix is made symmetric.
     """
@@ -162,7 +164,7 @@ class Curvature:
 
     @classmethod
     def of(cls, matrix: FloatArray, scale: float) -> "Curvature":
-        """From a noisy sum that need not be symmetric."""
+        """The curvature of a noisy sum, which is made symmetric."""
         matrix = (matrix + matrix.T) / 2
         values, vectors = np.linalg.eigh(matrix)
         floor = noise_floor(scale, len(values))
@@ -188,7 +190,7 @@ class Curvature:
         by_step = self.scale**2 / 2 * (float(step @ step) * np.eye(len(step)) + np.outer(step, step))
         added = score_scale**2 * np.eye(len(step)) + by_step
         hidden = (self.vectors[:, self.raised] ** 2).sum(axis=1)
-        # Of the blocks of the outputs, the first row over the first entry.
+        # For each output: the first row of its block, divided by the first entry.
         firsts = np.arange(0, len(step), width)
         rows = np.array([self.released[first, first : first + width] for first in firsts])
         told = rows[:, :1] > noise_floor(self.scale, len(step))
@@ -197,19 +199,19 @@ class Curvature:
 
 
 def noise_floor(scale: float, size: int) -> float:
-    """About the largest eigenvalue of noise alone, in a matrix of this size that is made symmetric."""
+    """Approximate largest eigenvalue of noise alone, in a symmetrised matrix of this size."""
     return scale * math.sqrt(2 * size)
 
 
 @dataclass(frozen=True)
 class Mechanisms:
-    """Gaussian mechanisms for shares of a squared budget; ``multiplier`` is that of the whole."""
+    """Gaussian mechanisms for shares of a squared budget, of which ``multiplier`` is the whole."""
 
     learner: Learner
     multiplier: float
 
     def scale(self, sensitivity: float, share: float) -> float:
-        """Standard deviation of the noise of a release, up to what rounding adds."""
+        """Standard deviation of the noise of a release, apart from rounding."""
         return self.multiplier * sensitivity / math.sqrt(share)
 
     def ask(self, query: PrivateQuery, share: float) -> Learning[tuple[tuple[FloatArray, ...], list[float]]]:
@@ -232,7 +234,7 @@ def sum_query(
         return None, statistics(np.asarray(Z), block)
 
     return PrivateQuery(
-        points=np.eye(n_features),  # whose products are the entries
+        points=np.eye(n_features),  # so that the products are the entries
         contribute=contribute,
         releases=releases,
         assemble=lambda sums: split(sums[0]),
@@ -264,7 +266,7 @@ class Logistic:
 
     def residuals(self, x: FloatArray, y: NDArray[Any], beta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Residuals (rows, k) and curvatures (rows, k, k) at coefficients (k d_in,)."""
-        # Entry by entry, so that a row has the same result wherever it stands.
+        # Computed entry by entry, so that a row has the same result at any place.
         outputs = [(x * each).sum(axis=1) for each in beta.reshape(self.n_outputs, -1)]
         eta = np.column_stack([np.zeros(len(x)), *outputs])
         eta -= eta.max(axis=1, keepdims=True)
@@ -272,7 +274,8 @@ class Logistic:
         p = (p / p.sum(axis=1, keepdims=True))[:, 1:]
         curvature = -p[:, :, np.newaxis] * p[:, np.newaxis, :]
         k = np.arange(self.n_outputs)
-        # p (1 - p) with the rest of the probability, which rounding does not make negative.
+        # p (1 - p), where 1 - p is a sum of the other probabilities, so that rounding does not make it
+        # negative.
         curvature[:, k, k] = p * (1 - np.minimum(p, 1.0))
         return p - (np.asarray(y)[:, np.newaxis] == 1 + k), curvature
 
@@ -281,7 +284,7 @@ class Logistic:
         residuals, curvature = self.residuals(x, y, beta)
         weighted = v[:, np.newaxis, np.newaxis] * curvature
         products = weighted[:, :, :, np.newaxis] * x[:, np.newaxis, np.newaxis, :]
-        products = products.reshape(len(x), math.prod(products.shape[1:]))  # also for no rows
+        products = products.reshape(len(x), math.prod(products.shape[1:]))  # correct also without rows
         return OuterStatistics(np.hstack([v[:, np.newaxis] * residuals, products]), x)
 
     def split(self, sums: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:
@@ -372,7 +375,7 @@ def logistic_steps(
     assert curvature is not None
     outer = curvature.matrix if outer is None else outer
     found = curvature.estimate(beta, step, scales[0], outer, design.width)
-    # Where columns separate the classes, each step lengthens the slopes by about 1.
+    # If columns separate the classes, each step lengthens the slopes by about 1.
     slopes = np.arange(size) % design.width > 0
     by_noise = math.sqrt(float(np.diag(found.noise)[slopes].sum()))
     moved, length = (float(np.linalg.norm(each[slopes])) for each in (step, beta))
@@ -380,7 +383,7 @@ def logistic_steps(
 
 
 def positive(matrix: FloatArray, scale: float) -> FloatArray:
-    """A noisy sum of outer products with no eigenvalue below the noise in a diagonal entry."""
+    """A noisy sum of outer products whose eigenvalues are at least the noise in a diagonal entry."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return np.asarray((vectors * np.maximum(values, scale)) @ vectors.T)
 
@@ -390,7 +393,7 @@ def positive(matrix: FloatArray, scale: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class LeastSquaresShares:
-    """Shares of squared budget; ``last`` is that of the variance, or of the outer products of scores."""
+    """Shares of the squared budget; ``last`` is for the variance, or for the outer products of scores."""
 
     curvature: float
     steps: tuple[float, ...]
@@ -414,7 +417,7 @@ def least_squares_steps(
     *,
     robust: bool,
 ) -> Learning[Estimate]:
-    """Coefficients of least squares for targets in units of their spread, from their centre.
+    """Coefficients of least squares, for targets relative to their centre, in units of their spread.
 
     ``target`` is this centre and spread; those of ``known`` rows are in these units already. Residuals are
     cut where noise outweighs what is cut off: a noisy histogram of their sizes tells where.
@@ -497,12 +500,12 @@ def least_squares_steps(
 
 
 def bins_of(residuals: FloatArray) -> NDArray[np.intp]:
-    """Bins of absolute residuals (rows,); the first and the last take all beyond."""
+    """Bins of absolute residuals (rows,); the end bins have all other values."""
     return np.searchsorted(_EDGES, np.abs(residuals), side="right")
 
 
 def cut_of(sizes: FloatArray, noise_of_unit: float) -> tuple[float, float]:
-    """The spread of residuals, and the size at which to cut them.
+    """The spread of residuals, and the cut for them.
 
     ``sizes`` are counts of rows in each bin. ``noise_of_unit`` is the noise in a score whose residuals are
     cut at 1. The cut is the smallest that loses less than a part of the noise and of the sampling error of a

@@ -59,20 +59,20 @@ from ._result import INTERCEPT, InferenceResult, named
 
 Array = NDArray[Any]
 
-#: The curvature that balanced classes would have is at least so many times the noise.
+#: Minimum ratio of the curvature that balanced classes would have to the noise.
 _CLEAR = 8.0
 
-#: Public rows from which to take centre and spread of columns and targets.
+#: Minimum number of public rows for centre and spread of columns and targets.
 _ENOUGH = 30
 
-#: Range of declared spreads, and of centres up to the largest.
+#: Smallest and largest declared spread. Centres may be as far from 0 as the largest.
 _SMALLEST, _LARGEST = 1e-15, 1e15
 
-#: A coefficient is not identified if more than this part of it is in directions that noise hides.
+#: A coefficient is not identified if more than this fraction of it is in directions that noise hides.
 _MOSTLY_HIDDEN = 0.05
 
-#: Nor are any if rows lie so many spreads from the centre of a column on average: noise then hides the
-#: difference between the intercept and the slope.
+#: Neither are coefficients of an output if rows lie more than this many spreads from the centre of a column
+#: on average. Noise then hides the difference between intercept and slope.
 _OFF_CENTER = 4.0
 
 
@@ -350,7 +350,7 @@ def private_inference(
 
 @dataclass(frozen=True)
 class Encoded:
-    """The columns of an encoder but for one category of each column, and what one unit of them is in cells.
+    """The columns of an encoder without one category of each column, and the units of their cells.
 
     ``center`` and ``scale`` are those of the kept columns. ``references`` are the categories left out.
     """
@@ -388,13 +388,13 @@ class Encoded:
         return pd.DataFrame(self.encoder.transform(X)[:, self.kept], columns=names)
 
     def in_cells(self, design: Design) -> Design:
-        """A design for rows in the units of the table's cells."""
+        """A design in the units of the cells of the table."""
         center, scale = self.center[design.columns], self.scale[design.columns]
         return Design(design.columns, center + scale * design.center, scale * design.spread)
 
 
 def _classes(declared: object, y_pub: Array | None) -> Array:
-    """The classes, sorted; private labels do not tell them."""
+    """The classes, sorted, from declared or public ones."""
     if declared is not None:
         found = check_classes(declared)
     elif y_pub is not None:
@@ -471,7 +471,7 @@ def _public_scales(X: Array) -> dict[int, tuple[float, float]]:
 def _shares(
     multiplier: float, n_units: int, n_unknown: int, *, target: bool, weights: bool
 ) -> dict[str, float]:
-    """Shares of the squared budget; refuses columns or targets of a scale that noise would hide."""
+    """Shares of the squared budget; columns and targets whose scale noise would hide are refused."""
     mu = 1 / multiplier
     shares = {
         "columns": columns_share(mu, n_units, n_unknown) if n_unknown else 0.0,
@@ -493,10 +493,10 @@ def _shares(
 def _refuse_what_noise_hides(
     multiplier: float, n_rows: int, n_features: int, n_classes: int, robust: bool
 ) -> None:
-    """Refuse more columns than the noise leaves visible; ``n_classes`` is 0 for least squares."""
+    """Refuse columns whose effects noise would hide; ``n_classes`` is 0 for least squares."""
 
     def needed(d: int) -> float:
-        """Rows of d columns whose curvature is clear of the noise."""
+        """Number of rows with d columns for which the curvature exceeds the noise clearly."""
         radius = math.sqrt(d + 1)
         if n_classes:
             family = Logistic(n_classes)
@@ -518,7 +518,7 @@ def _refuse_what_noise_hides(
 
 
 def _in_units(design: Design, estimate: Estimate, n_outputs: int, target: TargetMap) -> tuple[Array, Array]:
-    """Coefficients in the columns' and the targets' units, and the matrix that takes covariances there."""
+    """Coefficients in the units of columns and targets, and the matrix that converts covariances."""
     one = np.eye(design.width)
     one[1:, 1:] /= design.spread[:, np.newaxis]
     one[0, 1:] = -design.center / design.spread
@@ -540,7 +540,7 @@ def _index(design: Design, names: list[str], classes: tuple[str, ...]) -> pd.Ind
 
 
 def _notes(left_out: tuple[str, ...], off: list[str], hidden: pd.Index, separated: bool) -> tuple[str, ...]:
-    """What to know before the numbers are used."""
+    """Notes on the numbers, to read before they are used."""
     notes = []
     if left_out:
         notes.append(

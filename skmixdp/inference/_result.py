@@ -1,4 +1,4 @@
-"""The result of a private regression: coefficients, intervals and what they rest on."""
+"""The result of a private regression: coefficients, intervals, and facts about them."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def _number(value: float) -> str:
 
 
 def named(term: object) -> str:
-    """The name of a coefficient, after its class if it has one."""
+    """The name of a coefficient, preceded by its class if it has one."""
     return ": ".join(term) if isinstance(term, tuple) else str(term)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class InferenceResult:
-    """Coefficients of a regression of private rows, with standard errors that count the noise.
+    """Coefficients of a regression of private rows, with standard errors that include the noise.
 
     Everything follows from released numbers, so it may be published, and costs nothing more.
 
@@ -95,12 +95,12 @@ class InferenceResult:
 
     @property
     def no_guarantee(self) -> str:
-        """The first line of the text if a leak is known, which it names. Empty otherwise."""
+        """The first line of the text, which names known leaks; empty without leaks."""
         return self.privacy_.no_guarantee
 
     @property
     def bse(self) -> pd.Series:
-        """Standard errors, noise included."""
+        """Standard errors, including the noise."""
         return self._series(np.sqrt(np.diag(self.covariance)))
 
     @property
@@ -142,7 +142,7 @@ class InferenceResult:
         return pd.DataFrame({"low": self.params - half, "high": self.params + half})
 
     def cov_params(self) -> pd.DataFrame:
-        """Covariance (p, p) of the coefficients, noise included."""
+        """Covariance (p, p) of the coefficients, including the noise."""
         return pd.DataFrame(self.covariance, self.params.index, self.params.index)
 
     def odds_ratios(self, confidence: float | None = None) -> pd.DataFrame:
@@ -193,7 +193,7 @@ class InferenceResult:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as a dictionary of JSON types, with None where there is no number.
+        """All results as a dictionary of JSON types, with None for missing numbers.
 
         Returns
         -------

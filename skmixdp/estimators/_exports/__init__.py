@@ -5,7 +5,7 @@ from typing import Any
 from ..._utils.registry import Registry
 from .saving import load, load_with_note, model_bytes, save
 
-#: What writes a fitted estimator as a model of another library.
+#: Functions that write a fitted estimator as a model of another library, by name.
 EXPORTERS: Registry[Any] = Registry(
     {
         "onnx": "estimators._exports.onnx_model:to_onnx",

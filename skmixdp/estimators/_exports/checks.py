@@ -54,7 +54,7 @@ _STATEMENT: dict[str, tuple[Allowed, ...]] = {
     "leaks": (_TEXTS,),
 }
 
-#: Allowed values of the fields of a ledger's data set; all are None without a ledger.
+#: Allowed values of the fields of a ledger's data set; without a ledger all are None.
 _DATASET: dict[str, tuple[Allowed, ...]] = {
     "dataset": (_TEXT,),
     "dataset_epsilon": (POSITIVE,),
@@ -128,7 +128,7 @@ def _check_steps(steps: Any) -> None:
 
 
 def _check_encoder(encoder: TableEncoder) -> None:
-    columns = vars(encoder).get("columns_", {})  # a template is not fitted
+    columns = vars(encoder).get("columns_", {})  # only fitted encoders have columns
     if not isinstance(columns, dict) or not all(isinstance(name, str) for name in columns):
         raise ValueError("columns_ is not a dict of columns")
     for column in columns.values():
@@ -149,7 +149,7 @@ _COLUMN: dict[str, tuple[Allowed, ...]] = {
     "length": (Number("a count", 0, MOST_HASHED, "both", whole=True),),
 }
 
-#: Modules have these only if they were fitted to a data frame.
+#: Attributes of modules that were fitted to a data frame.
 _OF_FEATURES = ("n_features_in_", "feature_names_in_")
 
 
@@ -224,7 +224,7 @@ def _check_report(report: Any) -> None:
 
 
 def _is_entry(pair: Any) -> bool:
-    """Whether this is a pair of a text and a number."""
+    """Whether a value is a pair of a text and a number."""
     return len(pair) == 2 and isinstance(pair[0], str) and _FINITE.admits(pair[1])
 
 

@@ -29,7 +29,7 @@ _ALGORITHMS = (
 )
 _WEIGHTS = ("SampleWeight", "ConstantWeight", "CosineWeight", "CouplingWeight", "ConvexWeight")
 
-#: Classes whose objects a file may hold, and the module of each. They are imported when they are needed.
+#: Classes of objects that a file may hold, and their modules, which are imported when needed.
 CLASSES: Mapping[str, str] = {
     **dict.fromkeys(_ALGORITHMS, "skmixdp.algorithms"),
     **dict.fromkeys(_WEIGHTS, "skmixdp.components"),
@@ -69,7 +69,7 @@ FITTED: Mapping[str, str] = {
     "VarianceThreshold": "sklearn.feature_selection",
 }
 
-#: Types of arrays that are stored as they are.
+#: Types of arrays that are stored unchanged.
 _NUMERIC = frozenset(
     {
         *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -78,7 +78,7 @@ _NUMERIC = frozenset(
 )
 
 
-#: Longer ranges and wider labels (in bytes) are refused: as arrays, they would fill the memory.
+#: Longest ranges, and widest labels in bytes. Longer ones are refused, since they could fill the memory.
 _LONGEST_RANGE, _WIDEST_LABEL = 10**6, 2**16
 
 
@@ -95,7 +95,7 @@ def class_named(name: object, classes: Mapping[str, str] = CLASSES) -> type:
 
 
 def is_known(value: object, classes: Mapping[str, str]) -> bool:
-    """Whether an object is of one of the ``classes`` itself, and of no class that derives from it."""
+    """Whether the class of an object is one of the ``classes``; a class derived from one is not."""
     name = type(value).__name__
     return name in classes and class_named(name, classes) is type(value)
 
@@ -115,13 +115,13 @@ def restored(name: object, parameters: Mapping[str, Any], attributes: Mapping[st
 
 
 class Encoder:
-    """Encodes values as JSON. Numeric arrays go to :attr:`arrays`, and the JSON holds their names."""
+    """Encodes values as JSON. Numeric arrays go to :attr:`arrays`, and the JSON refers to them by name."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
 
     def encode(self, value: object, where: str) -> Any:
-        """A value as JSON; ``where`` names its attribute in messages, and its array."""
+        """A value as JSON; ``where`` is the name of its attribute in messages, and of its array."""
         if isinstance(value, np.ndarray):
             return self._array(value, where)
         if isinstance(value, np.generic):
@@ -156,7 +156,7 @@ class Encoder:
 
     def estimator(self, value: Any, where: str = "") -> dict[str, Any]:
         """Parameters and fitted attributes of an estimator of :data:`FITTED`."""
-        if not hasattr(value, "get_params"):  # a selector of columns, whose attributes are its parameters
+        if not hasattr(value, "get_params"):  # a selector of columns: its attributes are its parameters
             return {"parameters": self.named(vars(value), where), "attributes": {}}
         parameters = value.get_params(deep=False)
         saved = getattr(type(value), "_saved", None)
@@ -173,7 +173,7 @@ class Encoder:
 
     def _array(self, array: Array, where: str) -> Any:
         if array.dtype.name in _NUMERIC:
-            # A product of the same numbers in another layout may round differently.
+            # Products of the same numbers in another memory layout may be rounded differently.
             column_major = array.flags.f_contiguous and not array.flags.c_contiguous
             stored = np.array(array.T if column_major else array, order="C")
             self.arrays[where] = stored.astype(stored.dtype.newbyteorder("="), copy=False)
@@ -199,13 +199,13 @@ class Encoder:
         return {"class": type(value).__name__, "values": self.named(values, where)}
 
     def named(self, values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
-        """Encoded values by name; ``where`` is what they belong to."""
+        """Encoded values by name; ``where`` is the object that they belong to."""
         prefix = f"{where}." if where else ""
         return {name: self.encode(value, f"{prefix}{name}") for name, value in values.items()}
 
 
 def _label(entry: Any, place: int) -> str:
-    """The name of a step, or else its place in a list."""
+    """The name of a step, or its place in a list."""
     named = isinstance(entry, tuple) and len(entry) > 1 and hasattr(entry[1], "get_params")
     return repr(entry[0]) if named else str(place)
 
@@ -221,7 +221,7 @@ class Decoder:
     """Decodes what :class:`Encoder` made; every method raises ValueError for anything else."""
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:
-        #: Classes of scikit-learn among those that were decoded.
+        #: Decoded classes of scikit-learn.
         self.foreign: list[str] = []
         self._arrays = arrays
         self._kinds: dict[frozenset[str], Callable[..., Any]] = {
@@ -344,7 +344,7 @@ def _type(value: Any) -> Any:
 
 
 def _ledger(value: Any) -> LedgerDataset:
-    """A data set of a ledger, whose file is opened only by a charge and never created."""
+    """A data set of a ledger, whose file is never created, and opened only by a charge."""
     ledger = PrivacyLedger.__new__(PrivacyLedger)
     ledger.__setstate__({"path": Path(_text(value["ledger"]))})
     dataset, purpose = LedgerDataset(ledger, _text(value["dataset"])), _text(value["purpose"])

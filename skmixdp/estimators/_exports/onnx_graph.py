@@ -7,7 +7,7 @@ import numpy as np
 
 from .operations import Affine, Change, Cut, Operation, Project, ShortRows, UnitRows
 
-#: Inner names begin with this, and names of columns must not.
+#: Inner names begin with this, which is forbidden in names of columns.
 _INNER = "skmixdp/"
 
 
@@ -56,7 +56,7 @@ class Graph:
         return output
 
     def output(self, name: str, inner: str, kind: int, shape: list[int | None]) -> Any:
-        """An output, with ``_`` after its name if a column has it."""
+        """An output, whose name ends in ``_`` if a column has the same name."""
         while name in self.inputs:
             name += "_"
         self.nodes.append(self.onnx.helper.make_node("Identity", [inner], [name]))
@@ -67,11 +67,11 @@ class Graph:
         return self.node("Cast", truth, to=self.onnx.helper.np_dtype_to_tensor_dtype(self.dtype))
 
     def joined(self, blocks: list[str]) -> str:
-        """Blocks of columns side by side."""
+        """Blocks of columns, concatenated."""
         return blocks[0] if len(blocks) == 1 else self.node("Concat", *blocks, axis=1)
 
     def norms(self, rows: str, norm: str = "l2") -> str:
-        """Norms (n, 1) of rows, with 1 in place of 0."""
+        """Norms (n, 1) of rows, with 1 instead of 0."""
         axes = self.constant(np.array([1]))
         if norm == "l2":
             squares = self.node("Mul", rows, rows)
@@ -99,7 +99,7 @@ class Graph:
             case UnitRows(norm):
                 return self.node("Div", rows, self.norms(rows, norm))
             case ShortRows(bound):
-                # First by the largest entry: the square of a huge or tiny one is inf or 0.
+                # The largest entry is divided out first, since the square of a huge or tiny one is inf or 0.
                 largest = self.norms(rows, "max")
                 rows = self.node("Div", rows, largest)
                 bounds = self.node("Div", self.constant(bound), largest)

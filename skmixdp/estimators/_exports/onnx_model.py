@@ -15,7 +15,7 @@ Array = NDArray[Any]
 #: The oldest operator set with all operators of these models, for older runtimes.
 _OPSET = 18
 
-#: The version of the file format that belongs to this operator set.
+#: The version of the file format that has this operator set.
 _IR_VERSION = 8
 
 
@@ -25,7 +25,7 @@ def to_onnx(estimator: BaseEstimator, dtype: str) -> Any:
     onnx = _load()
     graph, head, rows = Graph(onnx, dtype), estimator, ""
     if hasattr(estimator, "steps"):
-        from .onnx_steps import rows_of_steps  # it imports much of scikit-learn
+        from .onnx_steps import rows_of_steps  # imported here, since it imports much of scikit-learn
 
         *steps, (_, head) = estimator.steps
         rows = rows_of_steps(graph, steps)
@@ -120,7 +120,7 @@ def _labels(onnx: Any, classes: Array) -> tuple[list[Any], int]:
 
 
 def _predicted(graph: Graph, scores: str, flat: bool, n_targets: int, kind: int) -> Any:
-    """Predicted targets as the output of a regressor, flat if those of the fit were."""
+    """Predicted targets as the output of a regressor, one-dimensional if the targets of the fit were."""
     if flat:
         scores = graph.node("Squeeze", scores, graph.constant(np.array([1])))
     return graph.output("predictions", scores, kind, [None] if flat else [None, n_targets])

@@ -1,4 +1,4 @@
-"""The transformers before a head as nodes of an ONNX graph."""
+"""The transformers before a head, as nodes of an ONNX graph."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -23,12 +23,12 @@ class _Columns:
     names: Sequence[str]
 
 
-#: The rows before a step: a matrix in the graph, or columns that were not read yet.
+#: The rows before a step: a matrix of the graph, or columns that were not read yet.
 _Rows = str | _Columns
 
 
 def rows_of_steps(graph: Graph, steps: Sequence[tuple[str, Any]]) -> str:
-    """Name of the rows (n, d) after all steps. A table has an input for each column, an array has ``X``."""
+    """Name of the rows (n, d) after all steps. Tables have one input per column, arrays the input ``X``."""
     steps = [(name, step) for name, step in steps if step not in (None, "passthrough")]
     if not steps:
         return ""
@@ -54,7 +54,7 @@ def _applied(graph: Graph, step: object, rows: _Rows, path: str) -> _Rows:
     return rule(graph, step, rows, path)
 
 
-#: By class, parameters and the only value that has a form.
+#: By class: parameters, and the only value of each that can be exported.
 _USUAL: dict[str, dict[str, Any]] = {
     "OneHotEncoder": {"drop": None, "min_frequency": None, "max_categories": None},
     "PCA": {"whiten": False},
@@ -65,7 +65,7 @@ _USUAL: dict[str, dict[str, Any]] = {
 
 
 def _odd(step: object) -> str:
-    """Which parameter of a step has no form in ONNX, in words; empty if none."""
+    """The parameter of a step that cannot be exported to ONNX, as text; empty if there is none."""
     for name, usual in _USUAL.get(type(step).__name__, {}).items():
         if (value := getattr(step, name)) != usual:
             return f" with {name}={shown(value)}"
@@ -117,7 +117,7 @@ def _of_table(graph: Graph, encoder: Any, rows: _Rows, path: str) -> str:
 
 def _of_column(graph: Graph, column: TableColumn, values: str) -> str:
     """A column of numbers, truth values (0, 1) or days since 1970."""
-    if column.kind == "boolean":  # other numbers count as missing
+    if column.kind == "boolean":  # other numbers are missing values
         sign = graph.applied([("sign", Affine(np.array([0.5]), np.array([0.5])))], values)
         known = graph.node("Equal", graph.node("Abs", sign), graph.constant(1.0))
         values = graph.node("Where", known, sign, graph.constant(math.nan))
@@ -206,7 +206,7 @@ def _of_min_max(step: Any) -> Operations:
 def _of_scale(step: object) -> Operations:
     center = getattr(step, "center_", getattr(step, "mean_", None))
     if not getattr(step, "with_mean", True):
-        center = None  # a StandardScaler computes it all the same
+        center = None  # not used, though a StandardScaler computes it
     return [("scale", Affine(center, getattr(step, "scale_", None)))]
 
 
@@ -214,7 +214,7 @@ def _of_components(step: Any) -> Operations:
     return [("center", Affine(getattr(step, "mean_", None))), ("project", Project(step.components_))]
 
 
-#: The classes that are made of operations.
+#: Transformers that consist of operations.
 _OPERATIONS: dict[str, Callable[[Any], Operations]] = {
     **OWN,
     "Normalizer": OWN["RowNormalizer"],
@@ -229,7 +229,7 @@ def _operated(graph: Graph, step: object, rows: _Rows, path: str) -> str:
     return graph.applied(_OPERATIONS[kind](step), _matrix(graph, rows))
 
 
-#: How each class becomes nodes.
+#: The function that turns each class into nodes.
 _RULES: dict[str, Callable[[Graph, Any, Any, str], _Rows]] = {
     "TableEncoder": _of_table,
     "PublicOnly": lambda graph, step, rows, path: _applied(graph, step.transformer_, rows, path),

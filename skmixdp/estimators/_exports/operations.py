@@ -1,4 +1,4 @@
-"""What a fitted model does to rows, as a list of operations that each exporter writes in its own way."""
+"""What a fitted model does to rows, as a list of operations that each exporter writes in its own form."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Affine:
-    """``(x - center) / scale`` for columns (d,); None leaves a part out."""
+    """``(x - center) / scale`` for columns (d,); None skips a part."""
 
     center: Array | None = None
     scale: Array | None = None
@@ -24,7 +24,7 @@ class Affine:
 
 @dataclass(frozen=True)
 class Cut:
-    """Entries cut at both ends."""
+    """Entries clipped to a range."""
 
     low: float
     high: float
@@ -32,7 +32,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class UnitRows:
-    """Rows divided by their norm, "l1", "l2" or "max"; rows of zeros stay."""
+    """Rows divided by their norm, "l1", "l2" or "max"; rows of zeros stay zero."""
 
     norm: str
 
@@ -64,12 +64,12 @@ Operations = list[tuple[str, Operation]]
 
 
 def of_row_map(row_map: RowMap) -> Operations:
-    """A map of rows, without its intercept column."""
+    """The operations of a row map, without its intercept column."""
     found: Operations = []
     if (columns := row_map.columns) is not None:
         found += [("columns", Affine(columns.center, 1 / columns.factor)), ("cut", _cut(columns.cut))]
     if row_map.unit_first:
-        # First by the largest entry: the square of a huge or tiny one is inf or 0.
+        # The largest entry is divided out first, since the square of a huge or tiny one is inf or 0.
         found += [("unit_entries", UnitRows("max")), ("unit_length", UnitRows("l2"))]
     if row_map.mean is not None:
         found.append(("center", Affine(row_map.mean)))
@@ -93,7 +93,7 @@ def _cut(end: float) -> Cut:
     return Cut(-end, end)
 
 
-#: The transformers of this library that are made of operations, by the names of their classes.
+#: Operations of the transformers of this library that consist of them, by class.
 OWN: dict[str, Callable[[Any], Operations]] = {
     "NoisyScaler": lambda step: [("scale", Affine(step.mean_, step.scale_))],
     "PublicCenterer": lambda step: [("center", Affine(step.mean_))],

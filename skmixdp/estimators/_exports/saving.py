@@ -29,16 +29,16 @@ from .coding import FITTED, HEADS, Decoder, Encoder, NotEncodableError, is_known
 
 Array = NDArray[Any]
 
-#: Marks a safetensors file as a model of this package.
+#: Marks a safetensors file as a model of this library.
 _FORMAT = "skmixdp-model"
 
-#: Changes whenever an older version could misread a file.
+#: Format version. It changes whenever an older version of the library could misread a file.
 _VERSION = 1
 
 #: What a file may hold: a head, or a pipeline that ends in one.
 ESTIMATORS = (*HEADS, "PrivatePipeline")
 
-#: Errors of reading a damaged text.
+#: Errors from reading a damaged text.
 _DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 
 
@@ -156,7 +156,7 @@ def load_with_note(path: Path, module: Any = None) -> tuple[Any, Any]:
 
 
 def _read(path: Path) -> tuple[str, dict[str, Any], dict[str, Any], Any]:
-    """Name of the class, parameters, attributes and note in a file."""
+    """Name of the class, parameters, attributes and note of a file."""
     try:
         with safe_open(path, framework="numpy") as file:
             texts = file.metadata() or {}
@@ -170,7 +170,7 @@ def _read(path: Path) -> tuple[str, dict[str, Any], dict[str, Any], Any]:
                     f"{path} has the format version {version!r}, and this skmixdp reads {_VERSION}; use the "
                     "version of skmixdp that wrote it."
                 )
-            # Copies own their memory, as the arrays of a fit do.
+            # Copies, so that the model owns its memory as after a fit.
             arrays = {key: np.array(file.get_tensor(key)) for key in file.keys()}  # noqa: SIM118 - no mapping
     except SafetensorError as error:
         raise ValueError(
@@ -211,7 +211,7 @@ def _refusal(path: Path, error: Exception) -> ValueError:
 
 
 def _versions() -> dict[str, str]:
-    """Versions of the libraries, as information for readers of the file."""
+    """Versions of the libraries, for people who read the file."""
     return {
         "skmixdp": __version__,
         "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""Fitted transformers of scikit-learn for operations whose numbers are known."""
+"""Fitted transformers of scikit-learn for operations with known numbers."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ def _scaler(d: int, mean: Array | None, scale: Array | None) -> StandardScaler:
 
 
 def _shortened(bound: float, d: int) -> Pipeline:
-    """Append ``sqrt(max(bound^2 - |x|^2, 0))``, normalise the longer row, and leave the last column out."""
+    """Append ``sqrt(max(bound^2 - |x|^2, 0))``, normalise the longer row, and drop the last column."""
     missing = Pipeline(
         [
             ("length", function(np.linalg.norm, axis=1, keepdims=True)),

@@ -19,7 +19,7 @@ Array = NDArray[Any]
 def to_sklearn(estimator: BaseEstimator) -> Pipeline:
     """The pipeline of a fitted estimator; see :meth:`LinearHead.to_sklearn`."""
     if hasattr(estimator, "steps"):
-        from .sklearn_steps import plain_step  # it imports much of scikit-learn
+        from .sklearn_steps import plain_step  # imported here, since it imports much of scikit-learn
 
         *before, (name, head) = estimator.steps
         return Pipeline(

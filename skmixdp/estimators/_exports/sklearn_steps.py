@@ -1,4 +1,4 @@
-"""The transformers before a head as objects of scikit-learn and functions of NumPy, pandas and Python alone.
+"""The transformers before a head, by scikit-learn, NumPy, pandas and Python alone.
 
 Cells of tables are read as texts that begin with the names of their classes. Each rule is a regular
 expression: what it finds becomes the text of a number or a date, or stays as it is. What stays is an error
@@ -25,7 +25,7 @@ from ...preprocessing._cells import days_of, number_of
 from .operations import OWN, Affine, Operations, Project, of_numbers
 from .sklearn_makers import Step, function, steps_of
 
-#: A pattern, and what takes its place.
+#: A regular expression, and its replacement.
 _Rule = tuple[str, str]
 
 _OF_NUMBERS = r"(?:str_?|float\d*|u?int\d*|bool_?|Decimal)"
@@ -57,7 +57,7 @@ _DAYS: tuple[_Rule, ...] = (
         "NaT",
     ),
 )
-#: Whole numbers are spelt as the encoder does, and texts of other numbers and of moments stay.
+#: Integers are spelt as by the encoder; texts of other numbers and of moments stay.
 _TEXTS: tuple[_Rule, ...] = (
     (_MISSING, "text "),
     (rf"^{_OF_NUMBERS} \s*\+?(-?)0*([0-9]{{1,15}})(?:\.0*)?\s*\Z", r"text \1\2"),
@@ -91,7 +91,7 @@ def plain_step(step: Any, path: str) -> Any:
 
 
 def _encoder(step: Any) -> Pipeline:
-    """An encoder of tables. It is fitted to one made-up row, and the numbers are set afterwards."""
+    """An encoder of tables. It is fitted to a made-up row, and then gets its numbers."""
     columns = {name: column for name, column in step.columns_.items() if column.kind != "drop"}
     for name, column in columns.items():
         if column.kind in ("list", "amount") or column.format:
@@ -108,7 +108,7 @@ def _encoder(step: Any) -> Pipeline:
         [(str(place), _column(column), name) for place, (name, column) in enumerate(columns.items())],
         sparse_threshold=0,
     )
-    # Columns of arrays are x0, x1 ..., and names may be numbers.
+    # Columns of arrays are named x0, x1 and so on, and names may be numbers.
     numbered = {place: f"x{place}" for place in range(len(step.columns_))}
     arrays = numbered if [*numbered.values()] == [*step.columns_] else {}
     plain = Pipeline(
@@ -129,7 +129,7 @@ def _column(column: TableColumn) -> Any:
         return _of_texts(column)
     if column.kind == "category":
         return _of_categories(column)
-    if column.kind == "boolean":  # 1 less 0; missing ones are neither
+    if column.kind == "boolean":  # 1 minus 0; missing values are neither
         rows = np.array([[-1.0, 1.0], [-1.0, -1.0]])[: 1 + column.indicator]
         offset = Affine(np.array([0.0, -1.0])[: len(rows)])
         value = _frozen([("value", Project(rows)), ("offset", offset)], len(rows))
@@ -171,7 +171,7 @@ def _of_texts(column: TableColumn) -> FeatureUnion:
 
 
 def _of_categories(column: TableColumn) -> Pipeline:
-    """Numbers and other texts are found apart, and then put in order."""
+    """Numbers and other texts are encoded separately, and then sorted."""
     values = [number_of(category) for category in column.categories]
     numbers = sorted({value for value in values if value == value})
     texts = [category for category, value in zip(column.categories, values, strict=True) if value != value]
@@ -190,7 +190,7 @@ def _of_categories(column: TableColumn) -> Pipeline:
 
 
 def _read(*rules: _Rule) -> list[Step]:
-    """Cells as texts with the names of their classes in front, after rules."""
+    """Cells as texts that begin with the names of their classes, after rules."""
     texts = [(f"rule {place}", partial(re.sub, *rule)) for place, rule in enumerate(rules)]
     steps: list[Step] = [("objects", function(pd.Series.astype, dtype=object))]
     called = [("texts", "{0.__class__.__name__} {0}".format), *texts]
@@ -211,11 +211,11 @@ def _numbers_and_durations() -> list[Step]:
 
 
 def _checked(*rules: _Rule) -> Pipeline:
-    """No columns, and an error if rules leave a text that is no number."""
+    """No columns; raises an error if a text is no number after the rules."""
     return Pipeline([*_read(*rules), _DOUBLE, ("nothing", function(np.take, indices=np.arange(0), axis=1))])
 
 
-#: A series of numbers, or of their texts, as a column.
+#: A series of numbers, or of texts of numbers, as a column.
 _DOUBLE: Step = (
     "double",
     Pipeline(
@@ -224,7 +224,7 @@ _DOUBLE: Step = (
 )
 
 
-#: Ends of the numbers in place of infinite ones.
+#: Replaces infinite numbers by the largest ones.
 _FINITE: Step = ("finite", function(np.nan_to_num, nan=math.nan))
 
 
@@ -234,7 +234,7 @@ def _one_hot(known: list[Any]) -> Step:
 
 
 def _frozen(operations: Operations, d: int) -> list[Step]:
-    """Steps that keep their numbers when the made-up row is fitted."""
+    """Steps that keep their numbers when the pipeline is fitted to the made-up row."""
     return [(name, FrozenEstimator(step)) for name, step in steps_of(operations, d)]
 
 

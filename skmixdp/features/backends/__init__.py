@@ -7,5 +7,5 @@ settings are those parameters of the transformer that choose the network.
 
 from .torchvision_operators import ensure_torchvision
 
-# Before anything that imports torchvision by itself.
+# First of all, before other modules import torchvision.
 ensure_torchvision()

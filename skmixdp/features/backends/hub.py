@@ -11,7 +11,7 @@ from huggingface_hub import constants
 
 @contextmanager
 def reachable_hub() -> Iterator[None]:
-    """Use downloaded weights alone if the hub has no address: its client would retry for a minute."""
+    """Use only downloaded weights if the hub cannot be found, since its client would retry for a minute."""
     if constants.HF_HUB_OFFLINE or getproxies() or _has_address(urlsplit(constants.ENDPOINT).hostname):
         yield
         return

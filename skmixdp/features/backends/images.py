@@ -1,4 +1,4 @@
-"""A model's own preprocessing, for one PIL image and for a batch of pixels."""
+"""A model's own preprocessing, for one PIL image or for a batch of pixels."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from torchvision.transforms.v2 import functional
 
 
 class ImagePreparation:
-    """A library's transform for evaluation, of PIL images and of batches of pixels alike.
+    """The evaluation transform of a library, with the same results for PIL images and batches of pixels.
 
     Tensors of 8 bits give the same pixels as PIL images up to one grey level. Channels are last in memory, as
     convolutions run fastest (1.4 to 1.8 times on a CPU).
@@ -33,7 +33,7 @@ class ImagePreparation:
 
     def many(self, pixels: Any) -> Any | None:
         n_channels = pixels.shape[3]
-        # PIL converts colours to grey, since its rounding differs from torch's.
+        # PIL converts to grey, since torch rounds differently.
         if self._steps is None or n_channels not in (1, self._n_channels):
             return None
         batch = pixels.permute(0, 3, 1, 2)

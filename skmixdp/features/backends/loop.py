@@ -52,7 +52,7 @@ def run(encoder: Encoder, items: Items, places: Sequence[int], settings: Setting
 
 
 class _Fetch:
-    """Rows on their way to the host; on a GPU the copy overlaps with the next computation."""
+    """Rows that are copied to the host, on a GPU while the next ones are computed."""
 
     def __init__(self, rows: Tensor) -> None:
         self._event: Any = None
@@ -83,7 +83,7 @@ class _Forward:
             rows = self._attempt(batch, n)
             if rows is not None:
                 return rows
-            # Outside the handler, whose traceback would keep the tensors that filled the memory.
+            # Outside of the handler, whose traceback would keep the tensors in memory.
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
             if min(n, self._limit) == 1:
@@ -150,13 +150,13 @@ def _load(
         num_workers=settings.n_workers,
         collate_fn=partial(_stacked, preparation),
         pin_memory=pin,
-        generator=torch.Generator(),  # so that the caller's random numbers are not drawn from
+        generator=torch.Generator(),  # leaves the random state of the caller unchanged
     )
     yield from loader
 
 
 class _Prepared(Dataset[Any]):
-    """Prepared items; a failure is returned, not raised, so that the worker continues."""
+    """Prepared items. A failure is returned and not raised, so that the worker goes on."""
 
     def __init__(self, preparation: Preparation, items: Items, places: Sequence[int]) -> None:
         self._preparation = preparation

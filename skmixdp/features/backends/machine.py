@@ -9,7 +9,7 @@ def resolve_device(device: str) -> str:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
         torch.empty(0, device=device)
-    # AssertionError is what a PyTorch without CUDA raises.
+    # AssertionError: raised by a PyTorch without CUDA
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"device={device!r} cannot be used ({reason}); use 'auto' or 'cpu'.") from error

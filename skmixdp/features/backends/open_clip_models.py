@@ -29,7 +29,7 @@ def load(
     return OpenClipEncoder(*_model(model_name, path, stamp), model_name, normalize, tower)
 
 
-# The encoders of images and of texts share it.
+# Shared by the encoders of images and of texts.
 @lru_cache(maxsize=1)
 def _model(model_name: str, pretrained: str | None, stamp: int | None) -> tuple[Any, dict[str, Any]]:
     """The network in evaluation mode, and the origin and hash of its weights."""

@@ -41,7 +41,7 @@ class ScatteringEncoder:
         }
 
     def forward(self, batch: Tensor) -> Tensor:
-        # Fourier transforms have no half precision, so automatic mixed precision is left aside.
+        # Always float32, since Fourier transforms have no half precision.
         with torch.autocast(batch.device.type, enabled=False):
             paths = self.module.scattering(batch.float().contiguous())
             channels: Tensor = paths.flatten(1, 2)

@@ -11,7 +11,7 @@ from torch import Tensor
 from .hub import reachable_hub
 from .weights import check_row_wise, weights_hash
 
-#: Name of the number of tokens of each text, where texts are not masked.
+#: Name of the lengths of texts in a batch that has no mask.
 _LENGTHS = "lengths"
 
 
@@ -59,7 +59,7 @@ class SentenceEncoder:
 
 
 class TextPreparation:
-    """The model's own tokenizer; texts of a batch are padded to its longest, and masked."""
+    """The model's own tokenizer; the texts of a batch are padded to the longest, and masked."""
 
     def __init__(self, preprocess: Any, prompt: str) -> None:
         self._preprocess = preprocess
@@ -76,7 +76,7 @@ class TextPreparation:
 
 
 def _padded(input_ids: Tensor, offsets: Tensor) -> dict[str, Tensor]:
-    """The tokens of static embeddings, which follow each other, as one row for each text.
+    """Consecutive tokens of static embeddings, as one row for each text.
 
     Only rows can be split into smaller batches.
     """

@@ -1,4 +1,4 @@
-"""Make ``import torchvision`` work with a PyTorch that it was not compiled for.
+"""Make ``import torchvision`` work with another PyTorch than it was compiled for.
 
 torchvision's compiled operators cannot be loaded if its build does not match PyTorch's. An example is
 a build for CUDA with a PyTorch for CPUs. The import then fails with "operator torchvision::nms does
@@ -17,7 +17,7 @@ _SIGNATURES = (
     "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
 )
-#: Keeps the declarations alive.
+#: Keeps the declared operators in memory.
 _declared: list[torch.library.Library] = []
 
 
@@ -35,5 +35,5 @@ def ensure_torchvision() -> None:
             library.define(signature)
         _declared.append(library)
         for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
-            del sys.modules[name]  # half imported
+            del sys.modules[name]  # partly imported
         importlib.import_module("torchvision")

@@ -1,4 +1,4 @@
-"""Hashes of a module's weights, and a check that its rows are independent."""
+"""Hashes of a module's weights, and a check that a module treats rows independently."""
 
 import hashlib
 from pathlib import Path

@@ -16,13 +16,13 @@ from ..report import attack_success
 
 _SUM = number(0, closed="both")
 
-#: Relative tolerance for sums that reach a limit, since they are rounded.
+#: Relative tolerance for sums that reach a limit, since sums are rounded.
 _SLACK = 1e-10
 
-#: What the account keeps of releases of other tools.
+#: Fields for releases of other tools.
 _OTHERS = ("others_epsilon", "others_delta", "others_spent_epsilon", "others_spent_delta")
 
-#: Relative tolerance for comparing sums, which other processors and library versions round differently.
+#: Relative tolerance for comparing sums, which processors and versions of libraries round differently.
 _AGREEMENT = 1e-6
 
 TEXT = Kind("a string of valid Unicode", lambda value: isinstance(value, str) and _is_unicode(value))
@@ -36,7 +36,7 @@ PURPOSE = Kind(
 
 
 def _is_unicode(text: str) -> bool:
-    """Whether a text can be encoded. Halves of surrogate pairs cannot, and no file could hold them."""
+    """Whether a text can be encoded and so written to a file, which lone halves of surrogate pairs cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -111,7 +111,7 @@ class Account:
             raise ValueError(f"order={self.order!r} must be set by the first charge that is summed as Renyi.")
 
     def check_agreement(self) -> None:
-        """Refuse sums that contradict each other: a lowered total would admit charges beyond the budget."""
+        """Refuse sums that contradict each other: a lowered total would allow charges beyond the budget."""
         own = self.spent - self.others_spent_epsilon
         if self.total == 0:
             agrees = own == 0 and not any(self.divergences) and (self.n_charges > 0 or self.spent == 0)
@@ -184,7 +184,7 @@ class Account:
         """
         assert self.neighboring is not None and self.composition is not None
         rule = self._filter(self.neighboring)
-        if rule is None or not self.total < math.inf:  # no room for any charge, even without this one
+        if rule is None or not self.total < math.inf:  # no room for any charge, with or without this one
             return self
         total = math.nextafter(max(self.total - rule.cost(event), 0.0), math.inf)
         divergences = self.divergences
@@ -228,12 +228,12 @@ class Account:
 
     @property
     def _epsilon(self) -> float:
-        """Epsilon of the part of the budget that the filter keeps."""
+        """Epsilon of the part of the budget that is left for fits."""
         return self.epsilon - self.others_epsilon
 
     @property
     def _delta(self) -> float:
-        """Delta of the part of the budget that the filter keeps."""
+        """Delta of the part of the budget that is left for fits."""
         return self.delta - self.others_delta
 
     def fits_left(self, epsilon: float, delta: float) -> int:
@@ -254,12 +254,12 @@ class Account:
                 )
                 if cost
             ]
-            return max(0, math.floor(min(2**53, *left)))  # of tiny costs, infinitely many
+            return max(0, math.floor(min(2**53, *left)))  # cut, since tiny costs have no limit
         return self._rule(event, self.neighboring or NEIGHBORING[0]).repetitions(self.total, event)
 
     @property
     def attack_success(self) -> float:
-        """Bound on the success of a guess after all charges that the budget admits; 1 with a known leak.
+        """Bound on the success of a guess after all charges that the budget allows; 1 with a known leak.
 
         See :func:`~skmixdp.privacy.report.attack_success`. Charges that are summed as Gaussian DP are so
         together, unless the first one was admitted by its own accountant.
@@ -282,7 +282,7 @@ class Account:
         return 0.0 if mu_squared <= 0 else gaussian.epsilon_for(math.sqrt(mu_squared), self.delta)
 
     def _rule(self, event: object, neighboring: Neighboring) -> PrivacyFilter:
-        """The filter that decides on ``event``, which may be the first charge."""
+        """The privacy filter for ``event``, which may be the first charge."""
         return self._filter(neighboring) or PrivacyFilter.for_first(
             event,
             epsilon=self._epsilon,
@@ -292,7 +292,7 @@ class Account:
         )
 
     def _filter(self, neighboring: Neighboring) -> PrivacyFilter | None:
-        """The filter of the data set; None before its first charge."""
+        """The privacy filter of the data set; None before its first charge."""
         if self.total == 0 or self.composition is None:
             return None
         return PrivacyFilter(self._epsilon, self._delta, neighboring, self.composition, self.order)

@@ -1,4 +1,4 @@
-"""Charges that are made together, and the record of how their releases end."""
+"""Charges that are made together, and records of the outcome of their releases."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -53,7 +53,7 @@ def charge_together(requests: Sequence[tuple[Any, Mapping[str, Any]]], outcome: 
 
 
 def take_back(dataset: LedgerDataset, charge: Charge) -> None:
-    """Take back a charge that is still reserved; it stays if the ledger cannot be written."""
+    """Take back a charge that is still reserved. It stays if the ledger cannot be written."""
 
     def work(connection: Connection) -> None:
         if write_unused(connection, charge):

@@ -35,10 +35,10 @@ from ._store import FileStore, MemoryStore, Result, Work
 
 _MEMORY = ":memory:"
 
-#: Largest delta without a warning. A larger one allows publishing one row in a thousand.
+#: Largest delta without a warning. A larger one would allow the publication of one row in a thousand.
 _LARGE_DELTA = 1e-3
 
-#: Allowed values of the parameter ``ledger``. By duck typing, since a search gives its fits an allowance.
+#: Allowed values of the parameter ``ledger``: also the allowances that a search gives to its fits.
 LEDGER = Kind(
     "a data set of a ledger, such as PrivacyLedger('ledger.sqlite')['patients']",
     lambda value: not isinstance(value, type) and callable(getattr(value, "charge", None)),
@@ -390,7 +390,7 @@ class LedgerDataset(_Shared):
         outcome: str = OPEN,
         reserved: Charge | None = None,
     ) -> Work[Charge]:
-        """A function that makes a charge within a ledger transaction; the arguments are checked here.
+        """A function that charges an event within a transaction of the ledger; arguments are checked before.
 
         It takes the place of a ``reserved`` one that was made ahead of the release.
         """
@@ -398,10 +398,10 @@ class LedgerDataset(_Shared):
         check("description", description, TEXT)
         leaks = leaks if private else (*leaks, "the noise comes from a seed")
         holds, described = not leaks, "; ".join(filter(None, (description, *leaks)))
-        # Charge the event as it will be stored. This refuses an event that cannot be read back, and one
-        # whose numbers were changed to invalid ones after it was made.
+        # The event is charged as it will be stored. This refuses events that cannot be read back, and events
+        # that were changed to invalid numbers after they were made.
         stored = event_from_json(event_to_json(event))
-        # Slow accounting runs here, before the lock is taken, and is cached.
+        # Slow accounting is done before the lock is taken, and cached.
         if reserved is None:
             self.account.after(stored, neighboring, unit=unit)
 
@@ -474,7 +474,7 @@ class LedgerDataset(_Shared):
             )
 
     def last_step(self, charge: Charge) -> int:
-        """The last step that was recorded for a charge; 0 if there is none."""
+        """Number of the last recorded step of a charge; 0 without one."""
         return self.ledger._read(partial(read_steps, charge=charge))
 
     def holds(self, charge: Charge) -> bool:
@@ -586,15 +586,15 @@ def _reserved(others: Any, epsilon: float, delta: float) -> tuple[float, float]:
 
 
 def _user() -> str:
-    """The login name of this process's user, or an empty text."""
+    """The login name of the user of this process, or an empty text."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # as in containers without a list of users
+    except (KeyError, OSError, ImportError):  # for example in containers without a list of users
         return ""
 
 
 class _UnknownDatasetError(ValueError, KeyError):
-    """A KeyError whose message is shown without added quotes."""
+    """A KeyError whose message is shown without quotes."""
 
     def __str__(self) -> str:
         return str(self.args[0])

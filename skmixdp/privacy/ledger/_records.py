@@ -14,12 +14,12 @@ from ..accounting.selection import SelectionEvent
 
 _Kind = TypeVar("_Kind", bound=type)
 
-#: Name of a kind of event -> its class.
+#: Registered classes of events, by name.
 _KINDS: dict[str, type] = {}
 
 
 class _UnknownKindError(ValueError):
-    """A record names an event class that is not registered here. The record need not be damaged."""
+    """A record names an event class that is not registered here, as one of another version."""
 
 
 def register_event(name: str) -> Callable[[_Kind], _Kind]:
@@ -74,7 +74,7 @@ def event_from_json(text: str) -> Any:
         return _decoded(record)
     except _UnknownKindError:
         raise
-    # The error of a constructor for unknown arguments depends on the event class.
+    # An error of a constructor depends on the event class.
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise ValueError(
             f"the record of an event is damaged ({type(error).__name__}: {error}); restore the file that "

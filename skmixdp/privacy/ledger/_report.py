@@ -1,4 +1,4 @@
-"""Charges and reports of a ledger, which are immutable."""
+"""Immutable charges and reports of a ledger."""
 
 import csv
 import io
@@ -27,7 +27,7 @@ _COLUMNS = (
     *("spent", "budget", "delta"),
 )
 
-#: What is reported of an account.
+#: Fields of an account in reports.
 _REPORTED = (
     *("dataset", "epsilon", "delta", "spent", "remaining", "n_charges", "private"),
     *("neighboring", "composition", "order"),
@@ -94,7 +94,7 @@ class Charge:
 
     @property
     def _what(self) -> str:
-        """What was charged, and what for."""
+        """The charged release and its purpose, as text."""
         return f"{self.description}, for {self.purpose!r}" if self.purpose else self.description
 
 
@@ -247,7 +247,7 @@ def _csv_line(values: Sequence[Any]) -> str:
 
 
 def _no_formula(text: str) -> str:
-    """A text that spreadsheets show as it is; they compute what starts with one of these characters."""
+    """A text that spreadsheets do not compute, even if it starts like a formula."""
     starts = text.startswith(("\t", "\r", "\n")) or text.lstrip().startswith(("=", "+", "-", "@"))
     return f"'{text}" if starts else text
 
@@ -262,7 +262,7 @@ def _words(account: Account) -> str:
 
 
 def _of_others(account: Account) -> str:
-    """What is spent of the part for other tools."""
+    """What is spent of the part of the budget for other tools."""
     spent, reserved = account.others_spent_epsilon, account.others_epsilon
     return (
         f"epsilon {spent:.3g} of {reserved:.3g}, delta {account.others_spent_delta:.3g} of "

@@ -57,10 +57,10 @@ SELECT
 FROM charges JOIN (SELECT dataset, epsilon, delta FROM accounts) USING (dataset)
 """
 
-#: The outcome of a charge until another one is recorded.
+#: The outcome of a charge without a recorded end.
 OPEN = "open"
 
-#: Outcomes of a charge that was made ahead of its release: until it is used, and if it never is.
+#: Outcomes of a charge that was made before its release: until it is used, and after it was taken back.
 RESERVED, UNUSED = "reserved", "taken back, since nothing was released"
 
 
@@ -95,10 +95,10 @@ def read_charges(
     If ``failed``, only those that failed or have no guarantee.
     """
     query = f"{_CHARGES} WHERE dataset = coalesce(?, dataset)"
-    if failed:  # ranges, for which the indexes are used: the texts that begin with "failed"
+    if failed:  # a range, so that an index is used: texts that begin with "failed"
         query += " AND id IN (SELECT id FROM charges WHERE private = 0"
         query += " UNION SELECT id FROM charges WHERE outcome >= 'failed' AND outcome < 'failee')"
-    # Most charges are of few events. The cache ends with the call: later charges must not share objects.
+    # Most charges share a few events. The cache ends with the call, so that later charges share no objects.
     parse = cache(event_from_json)
     return tuple(_charge_of(row, parse) for row in connection.execute(f"{query} ORDER BY id", (dataset,)))
 
@@ -127,7 +127,7 @@ def add_charge(connection: Connection, account: Account, event: object, **facts:
 
 
 def write_outcome(connection: Connection, charge: Charge, outcome: str) -> bool:
-    """Record how a charge ended, in place of what was recorded before. False for an unknown one."""
+    """Record how a charge ended, instead of an earlier outcome. False for an unknown charge."""
     changed = connection.execute(
         "UPDATE charges SET outcome = ? WHERE id = ? AND dataset = ?", (outcome, charge.id, charge.dataset)
     )
@@ -135,7 +135,7 @@ def write_outcome(connection: Connection, charge: Charge, outcome: str) -> bool:
 
 
 def remove_reserved(connection: Connection, charge: Charge) -> bool:
-    """Remove a charge that was made ahead of its release. False unless it is still reserved."""
+    """Remove a charge that was made before its release. False unless it is still reserved."""
     removed = connection.execute(
         "DELETE FROM charges WHERE id = ? AND dataset = ? AND outcome = ?",
         (charge.id, charge.dataset, RESERVED),
@@ -153,7 +153,7 @@ def write_unused(connection: Connection, charge: Charge) -> bool:
 
 
 def write_step(connection: Connection, charge: Charge, step: int) -> bool:
-    """Record that a step of a charged fit begins. False unless it is the one after the last."""
+    """Record that a step of a charged fit begins. False unless it follows the last recorded step."""
     changed = connection.execute(
         "UPDATE charges SET steps = ? WHERE id = ? AND dataset = ? AND steps = ?",
         (step, charge.id, charge.dataset, step - 1),
@@ -167,7 +167,7 @@ def read_steps(connection: Connection, charge: Charge) -> int:
     return 0 if row is None else int(row[0])
 
 
-#: What a row with entries of wrong types or with missing columns may raise.
+#: Errors of a row of a table with entries of wrong types or without some columns.
 _DAMAGE = (KeyError, IndexError, TypeError, ValueError, RecursionError)
 
 

@@ -21,13 +21,13 @@ Result = TypeVar("Result")
 #: A function that reads or changes the tables through a connection, within a transaction.
 Work = Callable[[sqlite3.Connection], Result]
 
-#: Mark a file as a ledger, with the version of its tables and of the meaning of their numbers.
+#: Mark of a file as a ledger, and version of its tables and of the meaning of their numbers.
 _APPLICATION, _VERSION = 0x736B6D78, 5
 
-#: Seconds to wait for other writers; a charge holds the lock for milliseconds.
+#: Seconds to wait for other writers. A charge holds the lock for milliseconds.
 _PATIENCE = 120.0
 
-#: Connections inherited by a fork: SQLite forbids both using and closing them.
+#: Connections from before a fork. They are kept, since SQLite forbids both using and closing them.
 _inherited: list[sqlite3.Connection] = []
 
 
@@ -97,20 +97,20 @@ class MemoryStore:
 
 
 def _connect(uri: str) -> sqlite3.Connection:
-    # Transactions are explicit. Each thread uses its own connection, but another thread may close it.
+    # Transactions are explicit. Each thread uses its own connection, which another thread may close.
     connection = sqlite3.connect(
         uri, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
     )
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA synchronous = FULL")
-    # Kilobytes. Queries read a few pages, and each thread would hold a larger cache for nothing.
+    # In kilobytes. Queries read a few pages, so a larger cache for each thread would be wasted.
     connection.execute("PRAGMA cache_size = -256")
     return connection
 
 
 def _transact(connection: sqlite3.Connection, begin: str, work: Work[Result]) -> Result:
-    # A function, and no context manager. An interruption on the way into or out of a context manager skips
-    # its clean-up as long as the traceback is alive, which would lock the ledger for all others.
+    # Not a context manager: an interruption on the way into or out of one would skip its clean-up as long as
+    # the traceback exists, which would lock the ledger for all other processes.
     try:
         connection.execute(begin)
         result = work(connection)
@@ -133,7 +133,7 @@ def _set_up(connection: sqlite3.Connection, path: Path) -> None:
         _check_version(connection, path)
 
     _transact(connection, "BEGIN IMMEDIATE", work)
-    # SQLite refuses this while another process uses the file. The journal mode affects only the speed.
+    # Refused by SQLite while another process uses the file; the mode affects only the speed.
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")
 
