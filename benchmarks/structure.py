@@ -85,7 +85,7 @@ ROOMS = (
     # Aim 3,150: records of parameters, inputs and problems; resumed fits.
     Room("estimators", 4_150, ("estimators",)),
     # Aim 640: types do not check themselves yet.
-    Room("saving", 850, ("estimators._exports",)),
+    Room("saving", 870, ("estimators._exports",)),
     # Aim 1,680: cells that mean the same in columns of any type.
     Room("preprocessing", 2_160, ("preprocessing",)),
     # Aim 760: steps that hold others.
@@ -98,6 +98,7 @@ ROOMS = (
     Room("evaluation", 1_770, tuple(f"model_selection.{name}" for name in _EVALUATION)),
     # Aim 390.
     Room("public scoring", 420, ("model_selection",)),
+    Room("additive", 900, ("additive",), is_core=False),
     Room("papers", 1_890, _PAPERS, is_core=False),
     # Aim 2,250: automatic rates and trust regions of modules.
     Room("torch", 2_840, _TORCH, is_core=False),
@@ -119,7 +120,7 @@ ROOMS = (
 FLOORS = (
     ("__main__",),
     ("_cli",),
-    ("audit", "datasets", "features", "inference", "inspection", "model_selection"),
+    ("additive", "audit", "datasets", "features", "inference", "inspection", "model_selection"),
     ("estimators",),
     ("preprocessing",),
     ("algorithms",),

@@ -20,6 +20,7 @@ from .estimators import (
 )
 
 if TYPE_CHECKING:
+    from .additive import AdditiveDPClassifier, AdditiveDPRegressor
     from .estimators import (
         FirstOrderDPModuleClassifier,
         ZerothOrderDPClassifier,
@@ -29,6 +30,8 @@ else:
     __getattr__, __dir__ = late_names(
         __name__,
         {
+            "AdditiveDPClassifier": "additive",
+            "AdditiveDPRegressor": "additive",
             "FirstOrderDPModuleClassifier": "estimators",
             "ZerothOrderDPClassifier": "estimators",
             "ZerothOrderDPModuleClassifier": "estimators",
@@ -36,6 +39,8 @@ else:
     )
 
 __all__ = [
+    "AdditiveDPClassifier",
+    "AdditiveDPRegressor",
     "FirstOrderDPModuleClassifier",
     "MixedDPLogisticRegression",
     "MixedDPRidge",

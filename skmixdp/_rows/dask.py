@@ -18,7 +18,7 @@ from .._linear import EXACT, FloatArray, SumError, on_grid, row_norms
 from .._utils.validation import check_finite
 from .blockmap import finite_rows
 from .blockwise import InMemoryRows, added, check_lengths, grid_of_rows, stated_error
-from .row_map import RowMap
+from .row_map import RowFunction, RowMap
 from .source import Batch, Labels, PrivateRows, Request, Sums, Table, declared_type
 
 Array = NDArray[Any]
@@ -162,6 +162,9 @@ class DaskTable(Table):
             with _without_quotes():
                 rows = np.asarray(computed, self._type)
             yield rows
+
+    def transformed(self, function: RowFunction) -> Table:
+        return DaskTable(self.lazily(self._X, function, function.width, np.float64))
 
     @staticmethod
     def lazily(X: Any, compute: Callable[[Array], Array], n_columns: int | None, dtype: Any) -> Any:

@@ -34,7 +34,7 @@ from .._linear import (
 )
 from .._utils.validation import check_finite
 from .blockwise import check_lengths
-from .row_map import RowMap
+from .row_map import RowFunction, RowMap
 from .source import LESS_CUT, BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, Table
 
 #: Maximum entries and rows of a part, which is visited at once.
@@ -111,6 +111,9 @@ class PersonTable(Table):
 
     def blocks(self) -> Iterator[Any]:
         return self._table.blocks()
+
+    def transformed(self, function: RowFunction) -> Table:
+        return self.holding(self._table.transformed(function))
 
 
 class Places:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -56,6 +56,15 @@ _FEWEST_LENGTHS, _SPREADS = 10, 2.0
 _FARTHEST_TARGET = 1e15
 
 
+class RowFunction(Protocol):
+    """A function of one row: (n, n_features) rows, finite or not, to finite rows (n, width)."""
+
+    @property
+    def width(self) -> int: ...
+
+    def __call__(self, X: FloatArray) -> FloatArray: ...
+
+
 @dataclass(frozen=True, eq=False)
 class RowMap:
     """Standardise columns, subtract a mean, whiten, scale rows by their L2 norm, append the intercept column.
@@ -66,6 +75,9 @@ class RowMap:
     ``bound`` to length 1 and others in proportion; a row of zeros stays as it is. With ``unit_first``, each
     row is also divided by its L2 norm before the mean is subtracted. The mean is then one of unit rows, which
     a noisy sum of bounded sensitivity can estimate.
+
+    That of a fitted head may begin with a ``basis``, which makes the features of those that a user passes.
+    Tables apply it, so row sources get maps without one.
     """
 
     mean: FloatArray | None
@@ -75,6 +87,7 @@ class RowMap:
     unit_first: bool = False
     columns: Columns | None = None
     bound: float | None = None
+    basis: RowFunction | None = None
 
     @classmethod
     def of(
@@ -165,6 +178,8 @@ class RowMap:
 
         Tensors are mapped on their device. Arrays of few columns are laid out column by column.
         """
+        if self.basis is not None:
+            return replace(self, basis=None)(self.basis(X), dtype)
         n_features = X.shape[1]
         shape = len(X), self.width(n_features)
         if isinstance(X, np.ndarray):
@@ -332,11 +347,11 @@ class RowMap:
         head[:, n_features] /= self.intercept_value
         return head
 
-    def split(self, W: FloatArray, n_features: int) -> tuple[FloatArray, FloatArray]:
+    def split(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Split a (k, d_in) head into ``coef_`` (k, n_features) and ``intercept_`` (k,)."""
         if self.intercept_value is None:
             return W, np.zeros(len(W))
-        return W[:, :n_features], W[:, n_features] * self.intercept_value
+        return W[:, :-1], W[:, -1] * self.intercept_value
 
 
 def _to_unit_length(rows: Array) -> Array:

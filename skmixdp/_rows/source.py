@@ -35,7 +35,7 @@ from .._linear import (
     predicted_classes,
     row_norms,
 )
-from .row_map import RowMap
+from .row_map import RowFunction, RowMap
 
 Labels = NDArray[Any]
 
@@ -408,6 +408,9 @@ class Table(Protocol):
 
     def blocks(self) -> Iterator[Any]:
         """The features, one part of the rows after the other: dense arrays or CSR."""
+
+    def transformed(self, function: RowFunction) -> "Table":
+        """The table of what a function makes of each row."""
 
     def on_device(self, device: str) -> "Table":
         """The table whose private rows are held on a device, if it is movable."""

@@ -17,8 +17,9 @@ from .centered_sparse import (
     scaled_first,
     whitened_entries,
 )
-from .row_map import RowMap
+from .row_map import RowFunction, RowMap
 from .source import Block, Labels, PrivateRows, Request, Sums, Table
+from .streamed import stream_of
 
 #: Entries of a block of rows: its products are then no larger than a few MiB.
 _BLOCK_ENTRIES = 2**18
@@ -168,3 +169,6 @@ class SparseTable(Table):
     def blocks(self) -> Iterator[Any]:
         for start in range(0, self.shape[0], _BLOCK_ROWS):
             yield self._X[start : start + _BLOCK_ROWS]
+
+    def transformed(self, function: RowFunction) -> Table:
+        return stream_of(self.shape[0], function, lambda: (block.toarray() for block in self.blocks()))

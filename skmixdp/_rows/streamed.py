@@ -44,7 +44,7 @@ from .blockwise import (
     stated_error,
 )
 from .files import FORMATS
-from .row_map import RowMap
+from .row_map import RowFunction, RowMap
 from .scaling import Whitening
 from .shards import Shard, Wanted, check_alike, file_shards, read_labels
 from .source import Block, Labels, PrivateRows, Request, Sums, Table, declared_type
@@ -319,6 +319,18 @@ class StreamedTable(Table):
             for piece in shard.rows():
                 for start in range(0, len(piece), rows):
                     yield np.asarray(piece[start : start + rows])
+
+    def transformed(self, function: RowFunction) -> Table:
+        return stream_of(self.shape[0], function, self.blocks)
+
+
+def stream_of(n_rows: int, function: RowFunction, blocks: Callable[[], Iterator[Array]]) -> StreamedTable:
+    """What a function makes of rows that ``blocks`` reads, one part after the other."""
+
+    def rows() -> Iterator[Array]:
+        return map(function, blocks())
+
+    return StreamedTable([Shard("X", "X", n_rows, function.width, np.dtype(np.float64), rows)])
 
 
 class RowFiles(StreamedTable):

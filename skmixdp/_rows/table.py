@@ -21,7 +21,7 @@ from .._utils.frames import numeric_frame
 from .._utils.registry import Registry
 from .._utils.validation import CONVERSION_ERRORS, check_table, listed, n_distinct_rows, shown, sources_of
 from .blockwise import InMemoryRows, RemappedRows
-from .row_map import RowMap
+from .row_map import RowFunction, RowMap
 from .shards import array_shard
 from .source import Labels, PrivateRows, Table, declared_type
 from .sparse import SparseTable
@@ -66,6 +66,9 @@ class ArrayTable(Table):
 
     def blocks(self) -> Iterator[Any]:
         yield self._X
+
+    def transformed(self, function: RowFunction) -> Table:
+        return ArrayTable(function(self._X))
 
     def on_device(self, device: str) -> Table:
         if device == "cpu":

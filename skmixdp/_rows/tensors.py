@@ -25,7 +25,7 @@ from .blockwise import (
     selections,
     stated_error,
 )
-from .row_map import RowMap
+from .row_map import RowFunction, RowMap
 from .source import Block, Contribution, Labels, PrivateRows, Request, Sums, Table
 
 #: Bytes in a block: on a device, each block has the cost of copying its outputs each way.
@@ -284,6 +284,9 @@ class TorchTable(Table):
     def blocks(self) -> Iterator[NDArray[Any]]:
         for part in _parts_of(self._X):
             yield array_of(part if part.dtype in (torch.float32, torch.float64) else part.double())
+
+    def transformed(self, function: RowFunction) -> Table:
+        return self.of_array(np.concatenate([function(block) for block in self.blocks()]), self.device)
 
 
 def mapped(X: torch.Tensor, row_map: RowMap, dtype: torch.dtype, device: torch.device) -> torch.Tensor:

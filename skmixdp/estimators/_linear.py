@@ -56,7 +56,7 @@ from ._problem import (
     public_rows,
     refuse_record,
 )
-from ._procedure import Problem, fit_procedure, prepare
+from ._procedure import FitProcedure, fit_procedure, prepare
 
 Array = NDArray[Any]
 
@@ -256,11 +256,11 @@ class LinearHead(PrivateEstimator):
         problem = prepare(inputs, data.earlier)
         if inputs.private.table.unit == "row":  # persons of each selection are numbered anew
             data.earlier.append(problem)
-        return self._fitting(problem)
+        return self._fitting(fit_procedure(problem))
 
-    def _fitting(self, problem: Problem) -> EstimatorProcedure:
+    def _fitting(self, procedure: FitProcedure) -> EstimatorProcedure:
         """Follow the procedure of a fit, and set its results."""
-        fitted = yield from fit_procedure(problem)
+        fitted = yield from procedure
         self.__dict__.update(self._attributes_at(fitted.W, fitted.row_map, fitted.target_map))
         if not (np.all(np.isfinite(self.coef_)) and np.all(np.isfinite(self.intercept_))):
             raise ValueError(
@@ -277,7 +277,7 @@ class LinearHead(PrivateEstimator):
 
     def _attributes_at(self, W: Array, row_map: RowMap, target_map: TargetMap | None) -> dict[str, Any]:
         """The attributes of the estimator if its fit stops at a head (k, d_in) of mapped rows and targets."""
-        coef, intercept = row_map.split(W, self.n_features_in_)
+        coef, intercept = row_map.split(W)
         return {"coef_": np.ascontiguousarray(coef), "intercept_": intercept, "_row_map": row_map}
 
     def _products_dtype(self) -> np.dtype[Any]:

@@ -36,10 +36,13 @@ def head_outputs(estimator: BaseEstimator, X: object) -> Array:
         raise ValueError("X has 0 sample(s) while a minimum of 1 is required; pass more rows.")
     validate_data(estimator, header(table), reset=False, skip_check_array=True)
     parts = []
-    for block in table.blocks():
-        if sp.issparse(block):
-            parts.append(_sparse_outputs(estimator, block))
-            continue
+    for features in table.blocks():
+        block: Any = features
+        if sp.issparse(features):
+            if estimator._row_map.basis is None:
+                parts.append(_sparse_outputs(estimator, block))
+                continue
+            block = block.toarray()
         if not finite_rows(block).all():
             raise ValueError("X contains NaN or infinity; drop those rows, or impute the values.")
         parts.append(_dense_outputs(estimator, block))
@@ -69,7 +72,7 @@ def lazy_result(
 
 def _dense_outputs(estimator: BaseEstimator, X: Array) -> Array:
     row_map: RowMap = estimator._row_map
-    rows = row_map(X, np.float64)[:, : estimator.n_features_in_]
+    rows = row_map(X, np.float64)[:, : estimator.coef_.shape[-1]]
     return np.asarray(rows @ estimator.coef_.T + estimator.intercept_)
 
 

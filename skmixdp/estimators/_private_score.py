@@ -1,6 +1,7 @@
 """Scores and confusions on private rows, from noisy sums."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -53,8 +54,11 @@ class PrivateSumsMixin:
             random_state = None if seed is None else _SEEDS_OF_COUNTS + seed
             transaction = Transaction(budget, type(self).__name__, self.ledger, random_state)
             event, noise = budget.whole, transaction.noise
+            row_map = self._row_map
+            if row_map.basis is not None:
+                table, row_map = table.transformed(row_map.basis), replace(row_map, basis=None)
             # This reads and checks rows that are not in memory, so do it before the charge.
-            rows = table.private_rows(targets, self._row_map, self._products_dtype(), exact=noise.needs_grid)
+            rows = table.private_rows(targets, row_map, self._products_dtype(), exact=noise.needs_grid)
             if budget.epsilon is None:
                 warn_of_epsilon(epsilon_of_event(event, budget.delta, self.neighboring), stacklevel=4)
             warn_of_delta(budget.delta, n_rows, stacklevel=4)

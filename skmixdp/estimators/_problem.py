@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NoReturn, Protocol
 
@@ -385,6 +385,7 @@ class FitInputs:
     at which labels start, ``label_logits`` once they are released; 0 releases none. ``X_unlabeled`` are
     public rows without labels; None stands for none. ``target_share`` is the share of the squared budget for
     centre and scale of the targets, or ``target_steps`` the number of releases of the plan for them.
+    ``spent`` are shares that releases before the fit of the head have cost.
 
     ``sample_weight`` (n_rows,) are PRIVATE weights as passed, of which ``largest_weight`` counts as 1; None
     stands for a noisy one. ``class_weight`` (k,) are public. Noisy counts of ``n_counted`` classes tell them
@@ -418,6 +419,7 @@ class FitInputs:
     X_unlabeled: Array | None = None
     target_share: float = 0.0
     target_steps: int = 0
+    spent: dict[str, float] = field(default_factory=dict)
 
     @cached_property
     def X_known(self) -> Array:

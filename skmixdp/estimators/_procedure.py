@@ -125,8 +125,7 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
             UserWarning,
             stacklevel=6,
         )
-    # Shares of the squared budget, by the names of what they are spent on.
-    spent: dict[str, float] = {}
+    spent = dict(inputs.spent)
     balanced = inputs
     if inputs.is_weighted:
         spent |= weight_shares(inputs)
@@ -152,7 +151,7 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
     if checks:
         without = balanced.without_public_rows()
         alone = first_stage(without, maps)
-        refuse_ahead(without, alone.mapped, _unused(spent | first.most) | checking | alone.most)
+        refuse_ahead(without, alone.mapped, _unused(spent | first.most, inputs) | checking | alone.most)
     public = None
     if inputs.private.record is None and not draws:
         public = (inputs.X_pub, inputs.y_pub, inputs.X_unlabeled, inputs.classes, inputs.target_map)
@@ -225,7 +224,7 @@ def fit_procedure(problem: Problem) -> FitProcedure:
             balanced = balanced.without_public_rows()
             alone = replace(alone, rows=replace(alone.rows, private=balanced.private))
             mapped, shares = yield from learned_map(balanced, alone, learner)
-            spent = _unused(spent) | shares
+            spent = _unused(spent, inputs) | shares
             planned = plan(balanced, mapped, spent | checking)
     if problem.bounds:
         rows = MappedRows(balanced.private, planned.row_map)
@@ -253,9 +252,10 @@ def fit_procedure(problem: Problem) -> FitProcedure:
     return Fitted(W, row_map, target_map, steps.step_size(1), done.n_done, report, class_shares, record)
 
 
-def _unused(spent: dict[str, float]) -> dict[str, float]:
+def _unused(spent: dict[str, float], inputs: FitInputs) -> dict[str, float]:
     """Shares spent on a map that used public rows, if these are left out and a new map is learned."""
-    return {name if name in OF_WEIGHTS else f"unused {name}": share for name, share in spent.items()}
+    kept = {*OF_WEIGHTS, *inputs.spent}
+    return {name if name in kept else f"unused {name}": share for name, share in spent.items()}
 
 
 # -- the plan --------------------------------------------------------------------------------

@@ -210,8 +210,8 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         assert public is not None
         # In the units of the fit, in which no square overflows.
         y_pub = self._target_map(public[1], np.float64)
-        rows = self._row_map(public[0], np.float64)[:, : self.n_features_in_]
         coef = self.coef_.reshape(y_pub.shape[1], -1)
+        rows = self._row_map(public[0], np.float64)[:, : coef.shape[1]]
         predicted = self._target_map(rows @ coef.T + self.intercept_, np.float64)
         constant = y_pub.mean(axis=0) if self.fit_intercept else 0.0
         spread = np.mean((y_pub - constant) ** 2, axis=0)

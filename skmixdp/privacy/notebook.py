@@ -57,7 +57,7 @@ class GuaranteeBoxMixin:
         if base is None or kind.__module__.split(".")[0] != "skmixdp":
             return ""
         parts = [part for part in kind.__module__.split(".") if not part.startswith("_")]
-        parts = [part for part in parts if part != "estimators"]  # they are at the top
+        parts = [part for part in parts if part not in ("additive", "estimators")]  # they are at the top
         return f"{base}api/{'.'.join(parts)}.{kind.__name__}.html"
 
     def _known_leaks(self) -> tuple[str, ...]:

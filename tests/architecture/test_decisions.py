@@ -19,6 +19,7 @@ ROOMS = (
     "_linear",
     "_engine",
     "_learning",
+    "additive",
     "estimators",
     "preprocessing",
     "model_selection",

@@ -200,8 +200,8 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "class counts forgotten if the start is left out",
         "What balanced weights cost is spent again by a fit that leaves its public rows out.",
         "_unused",
-        'return {name if name in OF_WEIGHTS else f"unused {name}": share for',
-        'return {f"unused {name}": share if name not in OF_WEIGHTS else 0.0 for',
+        'return {name if name in kept else f"unused {name}": share for',
+        'return {f"unused {name}": share if name not in kept else 0.0 for',
         "tests/property/test_charges_add_up.py::test_a_start_that_is_left_out_is_paid_for[balanced-True]",
     ),
     _sabotage(

@@ -174,13 +174,19 @@ def _check_head(estimator: BaseEstimator, classes: Array | None) -> None:
         shape = (1,) if len(classes) == 2 and not estimator.multilabel_ else (len(classes),)
         if hasattr(estimator, "class_shares_"):
             _check_numbers("class_shares_", estimator.class_shares_, (len(classes),))
+    d = _check_row_map(estimator._row_map, d)
     _check_numbers("coef_", estimator.coef_, (*shape, d))
     _check_numbers("intercept_", estimator.intercept_, shape)
-    _check_row_map(estimator._row_map, d)
 
 
-def _check_row_map(row_map: Any, d: int) -> None:
+def _check_row_map(row_map: Any, d: int) -> int:
+    """Check a map of rows of d features, and return the number of features of the head."""
     _check_kind("_row_map", row_map, RowMap)
+    if (basis := row_map.basis) is not None:
+        if type(basis).__name__ != "Basis":
+            raise ValueError("basis is not a Basis")
+        _check_basis(basis, d)
+        d = basis.width
     check("normalize", row_map.normalize, FLAG)
     check("unit_first", row_map.unit_first, FLAG)
     check("intercept_value", row_map.intercept_value, _FINITE, None)
@@ -197,6 +203,23 @@ def _check_row_map(row_map: Any, d: int) -> None:
         factors = row_map.whitening.factors
         _check_numbers("whitening.factors", factors, np.shape(factors)[:1])
         _check_numbers("whitening.directions", row_map.whitening.directions, (len(factors), d))
+    return d
+
+
+def _check_basis(basis: Any, d: int) -> None:
+    for name in ("center", "factor"):
+        _check_numbers(f"basis.{name}", getattr(basis, name), (d,))
+    for name in ("scale", "cut"):
+        check(name, getattr(basis, name), POSITIVE)
+    if not isinstance(basis.knots, tuple) or len(basis.knots) != d:
+        raise ValueError(f"basis.knots is not a tuple of {d} arrays")
+    for knots in basis.knots:
+        _check_numbers("basis.knots", knots, np.shape(knots)[:1])
+        if len(knots) in (1, 2) or not np.all(np.diff(knots) > 0):
+            raise ValueError("knots do not ascend")
+    missing = basis.missing
+    if not isinstance(missing, np.ndarray) or missing.dtype != bool or missing.shape != (d,):
+        raise ValueError(f"basis.missing is not {d} flags")
 
 
 def _check_numbers(name: str, array: object, shape: tuple[int, ...]) -> None:

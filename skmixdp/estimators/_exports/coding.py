@@ -37,11 +37,14 @@ CLASSES: Mapping[str, str] = {
     **dict.fromkeys(("ZeroShotHead", "OpenClipFeatures", "SentenceFeatures"), "skmixdp.features"),
     **dict.fromkeys(("Columns", "RowMap", "TargetMap", "Whitening"), "skmixdp._rows"),
     **dict.fromkeys(("PrivacyReport", "SearchReport"), "skmixdp.privacy"),
+    "Basis": "skmixdp.additive._basis",
     "TableColumn": "skmixdp.preprocessing",
 }
 
 #: The heads that a file may hold, all of them public names of :mod:`skmixdp`.
 HEADS = (
+    "AdditiveDPClassifier",
+    "AdditiveDPRegressor",
     "FirstOrderDPModuleClassifier",
     "MixedDPLogisticRegression",
     "MixedDPRidge",

@@ -1,0 +1,100 @@
+"""The basis of an additive model: what a row is made into, one column at a time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._linear import FloatArray
+
+#: Linear terms are cut at this many spreads of a column.
+_CUT = 4.0
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """What public rows or noisy histograms tell of a column.
+
+    The linear term is ``(x - center) factor``. ``knots`` ascend strictly; a column without any has no hats.
+    ``missing`` says whether missing values have a column of their own.
+    """
+
+    center: float = 0.0
+    factor: float = 1.0
+    knots: FloatArray = field(default_factory=lambda: np.zeros(0))
+    missing: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Linear terms, hat functions and missing values of each column, as the columns of new rows.
+
+    The first d entries of a new row are the linear terms ``(x - center) factor`` of the columns, cut at
+    ``cut`` on both sides. The hats of each column with ``knots`` follow, one for each knot: a hat is
+    ``scale`` at its knot, 0 at the others, linear between neighbours, and constant beyond the outermost
+    knots. The last entries are ``scale`` where a column of those in ``missing`` (d,) has no number, and else
+    0. All other entries of such a column are then 0. Infinite numbers lie beyond the outermost knots.
+
+    The hats of a column sum to ``scale`` at every number, up to rounding, so that they and the intercept are
+    collinear. Nothing relies on that sum: lengths of rows are measured.
+
+    It is a function of one row. Its numbers are public or released.
+    """
+
+    center: FloatArray
+    factor: FloatArray
+    knots: tuple[FloatArray, ...]
+    missing: NDArray[np.bool_]
+    scale: float = 1.0
+    cut: float = _CUT
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], scale: float) -> "Basis":
+        """The basis of some columns, with hats of this scale."""
+        center, factor = (
+            np.array([getattr(each, name) for each in columns]) for name in ("center", "factor")
+        )
+        missing = np.array([each.missing for each in columns], dtype=bool)
+        return cls(center, factor, tuple(each.knots for each in columns), missing, scale)
+
+    @cached_property
+    def hats(self) -> list[slice]:
+        """The places of the hats of each column among the entries of a new row."""
+        ends = len(self.knots) + np.cumsum([0, *map(len, self.knots)])
+        return [slice(a, b) for a, b in pairwise(ends.tolist())]
+
+    @cached_property
+    def of_missing(self) -> dict[int, int]:
+        """The place of the entry for missing values, by the number of the column."""
+        first = self.hats[-1].stop
+        return {int(j): first + place for place, j in enumerate(np.flatnonzero(self.missing))}
+
+    @property
+    def width(self) -> int:
+        """Number of entries of a new row."""
+        return len(self.knots) + sum(map(len, self.knots)) + int(self.missing.sum())
+
+    @np.errstate(over="ignore")  # what overflows is cut
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """New rows (n, width) of rows (n, d), in double precision."""
+        rows = np.zeros((len(X), self.width))
+        number = np.arange(len(X))
+        for j, (knots, hats) in enumerate(zip(self.knots, self.hats, strict=True)):
+            values = X[:, j].astype(np.float64)
+            known = ~np.isnan(values)
+            values = np.where(known, values, self.center[j])
+            linear = np.clip((values - self.center[j]) * self.factor[j], -self.cut, self.cut)
+            rows[:, j] = np.where(known, linear, 0.0)
+            if j in self.of_missing:
+                rows[~known, self.of_missing[j]] = self.scale
+            if not len(knots):
+                continue
+            within = np.clip(values, knots[0], knots[-1])
+            left = np.clip(np.searchsorted(knots, within, "right") - 1, 0, len(knots) - 2)
+            part = (within - knots[left]) / (knots[left + 1] - knots[left])
+            rows[number, hats.start + left] = np.where(known, self.scale * (1 - part), 0.0)
+            rows[number, hats.start + left + 1] = np.where(known, self.scale * part, 0.0)
+        return rows

@@ -1,0 +1,248 @@
+"""The additive models: default heads on a basis of each column."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._engine import Start
+from .._learning.noisy_statistics import Learner
+from .._rows import UNCHANGED, RowFunction, RowMap, TargetMap
+from .._utils.validation import Allowed, Number, listed, shown
+from ..estimators import MixedDPLogisticRegression, MixedDPRidge
+from ..estimators._base import EstimatorProcedure, FitData
+from ..estimators._linear import LinearHead
+from ..estimators._problem import FitInputs, MappedRows
+from ..estimators._procedure import FitProcedure, Problem, fit_procedure, prepare
+from ._basis import Basis, Column
+from ._knots import ENOUGH, KNOT_RELEASES, knots_share, most_knots, noisy_columns_of, public_columns
+
+Array = NDArray[Any]
+
+_N_KNOTS = Number("a whole number from 2 to 64", low=2, high=64, closed="both", whole=True)
+
+#: Pieces of a curve, and of one that many rows and a large budget carry: from this many rows and this mu,
+#: which is epsilon 1 at delta 1e-5.
+_PIECES, _MORE_PIECES, _MANY_ROWS, _LARGE_MU = 8, 16, 20_000, 0.25
+
+#: Rows times mu from which hats have scale 1; with fewer, they are corrections of the line. The least scale.
+_MANY, _LEAST_SCALE = 5_000, 0.5
+
+
+def pieces(mu: float, n_rows: int) -> int:
+    """Number of pieces of a curve, from public facts."""
+    return _MORE_PIECES if n_rows > _MANY_ROWS and mu >= _LARGE_MU else _PIECES
+
+
+def hat_scale(mu: float, n_rows: int) -> float:
+    """Scale of the hats, from public facts: it falls as the noise grows."""
+    return min(max(math.sqrt(mu * n_rows / _MANY), _LEAST_SCALE), 1.0)
+
+
+@dataclass(eq=False, repr=False)
+class AdditiveHead(LinearHead):
+    """Base class of the additive models: the parameters that they offer, and the stage of the basis."""
+
+    _additive: ClassVar[dict[str, tuple[Allowed, ...]]] = {"n_knots": (_N_KNOTS, "auto")}
+
+    # The default head is what the basis was made for.
+    algorithm: Any = field(default="auto", init=False)
+    _: KW_ONLY
+    n_steps: int | None = field(default=None, init=False)
+    noise_multiplier: float | None = field(default=None, init=False)
+    learning_rate: Any = field(default="auto", init=False)
+    l2: Any = field(default="auto", init=False)
+    public_l2: Any = field(default="auto", init=False)
+    fit_intercept: bool = field(default=True, init=False)
+    center: bool = field(default=True, init=False)
+    whiten: Any = field(default="auto", init=False)
+    geometry: Any = field(default="auto", init=False)
+    row_norm: str | None = field(default="auto", init=False)
+    scale: Any = field(default="auto", init=False)
+    batch_size: int | None = field(default=None, init=False)
+    init: Any = field(default="public", init=False)
+    n_knots: Any = "auto"
+    linear: Any = "auto"
+
+    def _prepared(self, inputs: FitInputs, data: FitData) -> EstimatorProcedure:
+        """All that a fit asks, after every refusal: what tells the basis, and the head."""
+        self._basis: Basis | None = None
+        linear = self._linear_columns(inputs.private.table.shape[1])
+        mu, n_rows = inputs.budget.mu, inputs.n_rows
+        n_knots = pieces(mu, n_rows) if self.n_knots == "auto" else self.n_knots
+        asked = np.flatnonzero(~linear)
+        if len(inputs.X_known) >= ENOUGH:
+            columns = public_columns(inputs.X_known, n_knots, linear)
+            known = "the knots of the columns (from public rows)"
+            inputs = replace(inputs, treated_as_public=(*inputs.treated_as_public, known))
+            return self._fitting(fit_procedure(prepare(self._on_basis(inputs, columns))))
+        share = knots_share(mu, n_rows, len(asked))
+        if not share:  # the linear default
+            return self._fitting(fit_procedure(prepare(inputs)))
+        inputs = replace(inputs, spent={"knots": share})
+        # Nothing is refused after the charge, so the widest basis is planned with.
+        widest = Column(knots=np.arange(float(most_knots(n_knots))), missing=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit will warn
+            planned = prepare(self._on_basis(inputs, [Column() if one else widest for one in linear]))
+        return self._fitting(self._with_knots(inputs, planned, asked, n_knots))
+
+    def _with_knots(
+        self, inputs: FitInputs, planned: Problem, asked: NDArray[np.intp], n_knots: int
+    ) -> FitProcedure:
+        """The procedure of a fit whose basis private rows tell."""
+        private = inputs.private
+
+        def rows_of(function: RowFunction) -> MappedRows:
+            return MappedRows(replace(private, table=private.table.transformed(function)), UNCHANGED, True)
+
+        start: Start = planned.start
+        yield replace(start, rows=MappedRows(replace(private, table=private.table), None))
+        learner = Learner(inputs.n_rows, inputs.members, inputs.transaction.noise, private.dtype)
+        multiplier = inputs.budget.multiplier(inputs.spent["knots"])
+        found, n_released = yield from noisy_columns_of(learner, rows_of, asked, n_knots, multiplier)
+        inputs.tasks.stage_ended()
+        inputs = replace(inputs, spent={"knots": inputs.spent["knots"] * n_released / KNOT_RELEASES})
+        columns = [Column()] * private.table.shape[1]
+        for j, column in zip(asked.tolist(), found, strict=True):
+            columns[j] = column
+        procedure = fit_procedure(prepare(self._on_basis(inputs, columns)))
+        next(procedure)  # its start, which has been charged
+        return (yield from procedure)
+
+    def _on_basis(self, inputs: FitInputs, columns: Sequence[Column]) -> FitInputs:
+        """The inputs of a fit to the basis of the columns."""
+        basis = Basis.of(columns, hat_scale(inputs.budget.mu, inputs.n_rows))
+        self._basis = basis  # that of the attributes at a head
+        unlabeled = None if inputs.X_unlabeled is None else basis(inputs.X_unlabeled)
+        return replace(
+            inputs,
+            parameters=replace(inputs.parameters, scale=False),
+            private=replace(inputs.private, table=inputs.private.table.transformed(basis)),
+            X_pub=basis(inputs.X_pub),
+            X_unlabeled=unlabeled,
+        )
+
+    def _linear_columns(self, n_features: int) -> NDArray[np.bool_]:
+        """Flags (d,) of the columns that are declared to have no curve."""
+        flags = np.zeros(n_features, dtype=bool)
+        if isinstance(self.linear, str) and self.linear == "auto":
+            return flags
+        names = list(getattr(self, "feature_names_in_", ()))
+        given = [] if isinstance(self.linear, str) else list(self.linear)
+        places = [names.index(each) if isinstance(each, str) and each in names else each for each in given]
+        for place in places:
+            if isinstance(place, (bool, str)) or not isinstance(place, (int, np.integer)):
+                place = -1
+            if isinstance(self.linear, str) or not 0 <= place < n_features:
+                raise ValueError(
+                    f"linear={shown(self.linear)} must be 'auto', or a list of names or numbers of columns "
+                    f"of X, which has {listed(names) if names else n_features}."
+                )
+            flags[place] = True
+        return flags
+
+    def _attributes_at(self, W: Array, row_map: RowMap, target_map: TargetMap | None) -> dict[str, Any]:
+        return super()._attributes_at(W, replace(row_map, basis=self._basis), target_map)
+
+
+@dataclass(eq=False, repr=False)
+class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
+    """Differentially private additive model for classes: a curve for each numeric column.
+
+    The logits are sums of one function of each column: a line, and a curve through a few knots. It is
+    :class:`MixedDPLogisticRegression` on a basis of hat functions, so that a fit takes the same rows, and
+    costs one epsilon. Knots are quantiles of the columns: of public rows if there are 20 or more, else of
+    noisy histograms, for 2 to 15% of the squared budget. Columns with two values and columns that noise hides
+    stay linear. Where rows are so few that noise would hide the histograms, the model is the linear one.
+
+    Missing values (NaN) have an effect of their own where a column has enough of them, and else none. Numbers
+    beyond the outermost knots go on along the line up to 4 spreads, infinite ones too.
+
+    Parameters
+    ----------
+    epsilon, delta, neighboring, noise, classes, class_weight, logit_adjustment, max_sample_weight
+        As in :class:`MixedDPLogisticRegression`.
+    n_knots : int or "auto", default="auto"
+        Number of pieces of a curve, 2 to 64. ``"auto"`` is 8, and 16 for more than 20,000 rows and a budget
+        of about epsilon 1 or more.
+    linear : "auto" or list of names or numbers of columns, default="auto"
+        Columns that stay as they are, cut at 4 on both sides: those of two values that are known beforehand.
+        They need no histograms. ``"auto"`` finds columns of two values.
+    ledger, record_per_instance, device, dtype, random_state, verbose
+        As in :class:`MixedDPLogisticRegression`.
+
+    Attributes
+    ----------
+    coef_ : array of shape (k, width)
+        Coefficients of the basis.
+    classes_, multilabel_, intercept_, class_shares_, privacy_, n_iter_, learning_rate_, per_instance_
+        As in :class:`MixedDPLogisticRegression`.
+    n_features_in_, feature_names_in_
+        As in :class:`MixedDPLogisticRegression`.
+
+    Notes
+    -----
+    *Guarantee*: that of :class:`MixedDPLogisticRegression`. A row adds 1 to one bin of each column in each of
+    two histograms, of sensitivity ``sqrt(n_columns)``; knots are functions of the noisy counts.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_gaussian_quantiles
+    >>> from skmixdp import AdditiveDPClassifier
+    >>> X, y = make_gaussian_quantiles(n_samples=20_000, n_features=3, n_classes=2, random_state=0)
+    >>> clf = AdditiveDPClassifier(classes=[0, 1]).fit(X[:15_000], y[:15_000])
+    >>> bool(clf.score(X[15_000:], y[15_000:]) > 0.85)
+    True
+    """
+
+    _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        **MixedDPLogisticRegression._allowed,
+        **AdditiveHead._additive,
+    }
+
+
+@dataclass(eq=False, repr=False)
+class AdditiveDPRegressor(AdditiveHead, MixedDPRidge):
+    """Differentially private additive model for numbers: a curve for each numeric column.
+
+    It is to :class:`MixedDPRidge` what :class:`AdditiveDPClassifier` is to logistic regression.
+
+    Parameters
+    ----------
+    epsilon, delta, neighboring, noise, target_center, target_scale, max_sample_weight
+        As in :class:`MixedDPRidge`.
+    n_knots, linear
+        As in :class:`AdditiveDPClassifier`.
+    ledger, record_per_instance, device, dtype, random_state, verbose
+        As in :class:`MixedDPRidge`.
+
+    Attributes
+    ----------
+    coef_ : array of shape (width,) or (k, width)
+        Coefficients of the basis, in the units of the targets; flat if ``y`` is.
+    intercept_, privacy_, n_iter_, learning_rate_, per_instance_, n_features_in_, feature_names_in_
+        As in :class:`MixedDPRidge`.
+
+    Notes
+    -----
+    *Guarantee*: that of :class:`MixedDPRidge`, with the histograms of :class:`AdditiveDPClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman3
+    >>> from skmixdp import AdditiveDPRegressor
+    >>> X, y = make_friedman3(20_000, random_state=0)
+    >>> reg = AdditiveDPRegressor().fit(X[:15_000], y[:15_000])
+    >>> bool(reg.score(X[15_000:], y[15_000:]) > 0.8)
+    True
+    """
+
+    _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {**MixedDPRidge._allowed, **AdditiveHead._additive}
+
+    _: KW_ONLY
+    row_norm: str | None = field(default="clip", init=False)

@@ -1,0 +1,264 @@
+"""Knots of the columns of an additive model, from public rows or from noisy histograms of private ones.
+
+What is computed from private rows here is a function of noisy counts, of public edges and of public facts.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._engine import GaussianMechanism, Procedure, RowsKey, bind_rows
+from .._learning.columns import certain_count, certain_of_magnitudes, thinned, windows_of
+from .._learning.noisy_statistics import Learner, sensitivity_of
+from .._linear import FloatArray
+from .._rows import BinCounts, Block, Contribution, RowFunction
+from ..components.protocols import PrivateQuery, ReleasedArray
+from ._basis import Column
+
+#: Fewest public rows that tell the knots.
+ENOUGH = 20
+
+#: Most releases that tell them otherwise.
+KNOT_RELEASES = 3
+
+#: Target for the noise in a count, and the largest noise that is still useful, as parts of the rows; smallest
+#: and largest share of mu squared.
+_COUNT_ERROR, _MOST_ERROR, _LIMITS = 0.003, 0.1, (0.03, 0.15)
+
+#: Ends of the bins of the first histogram: half powers of two, up to 60 on both sides of 1.
+_HALVES = 2.0 ** np.arange(-60, 60.5, 0.5)
+_SIGNED = np.concatenate([-_HALVES[::-1], _HALVES])
+
+#: Bins of the second histogram: of equal mass in the first, and of equal width in the central part of it.
+_EQUAL, _CENTRAL, _TAIL = 32, 16, 0.02
+
+#: A value that more than this many times the rows between two knots have gets knots of its own. The rest gets
+#: its own quantiles if it is more than a part of the rows.
+_SPIKE, _REST = 1.5, 0.02
+
+#: Minimum parts of the rows that a histogram must show: for knots, and to tell that there are two values.
+_SEEN, _NEARLY_ALL = 0.5, 0.9
+
+#: Largest width of a spike, as a part of the distance of two.
+_NARROW = 0.1
+
+#: Neighbouring knots are at least this far apart, relative to their size.
+_APART = 1e-6
+
+#: Knots from public rows lie within this, so that nothing overflows; a smaller distance is none.
+_FARTHEST, _CLOSEST = 2.0**100, 2.0**-100
+
+#: Bin numbers in the rows that are asked for them: multiples of this, which no source rounds.
+_UNIT = 2.0**-10
+
+
+def knots_share(mu: float, n_rows: int, n_columns: int) -> float:
+    """Most of mu squared for :func:`noisy_columns_of`, from public facts; 0 if noise would hide them."""
+    error = math.sqrt(KNOT_RELEASES * n_columns) / (mu * n_rows)
+    share = min(max((error / _COUNT_ERROR) ** 2, _LIMITS[0]), _LIMITS[1])
+    return share if n_columns and error <= _MOST_ERROR * math.sqrt(share) else 0.0
+
+
+def most_knots(n_knots: int) -> int:
+    """Most knots that a column may get if ``n_knots`` are asked for."""
+    return n_knots + 1 + math.ceil(n_knots / 2) + 1
+
+
+def public_columns(X: FloatArray, n_knots: int, linear: NDArray[np.bool_]) -> list[Column]:
+    """The columns of public rows (n, d); those that are ``linear`` (d,) have no knots.
+
+    Columns of two values have none, and their linear term has distance 1.
+    """
+    columns = []
+    for j, values in enumerate(X.T):
+        known = np.clip(values[~np.isnan(values)], -_FARTHEST, _FARTHEST)
+        missing = bool(np.isnan(values).any())
+        distinct, counts = np.unique(known, return_counts=True)
+        if linear[j] or len(distinct) < 2:
+            center = float(distinct[0]) if len(distinct) == 1 and not linear[j] else 0.0
+            columns.append(Column(center, missing=missing))
+            continue
+        knots = distinct
+        if len(distinct) > n_knots + 1:
+            chances = np.linspace(0, 1, n_knots + 1)
+            knots = np.quantile(known, chances)
+            heavy = distinct[counts > _SPIKE * len(known) / n_knots]
+            rest = known[~np.isin(known, heavy)]
+            if len(heavy) and len(rest) > _REST * len(known):
+                few = np.linspace(0, 1, math.ceil(n_knots / 2) + 1)
+                knots = np.concatenate([knots, heavy, np.quantile(rest, few)])
+        columns.append(_of_knots(knots, missing=missing))
+    return columns
+
+
+@dataclass(frozen=True, eq=False)
+class Bins(RowFunction):
+    """The bins of some columns of a row, as multiples of a power of two.
+
+    ``edges`` are those of the bins of each of the ``columns``; the first and the last bin take all beyond. A
+    missing value is in a bin after those, the last of ``n_bins``.
+    """
+
+    columns: NDArray[np.intp]
+    edges: tuple[FloatArray, ...]
+
+    @property
+    def width(self) -> int:
+        return len(self.columns)
+
+    @property
+    def n_bins(self) -> int:
+        return max(map(len, self.edges)) + 2
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        places = np.empty((len(X), self.width))
+        for j, (column, edges) in enumerate(zip(self.columns, self.edges, strict=True)):
+            values = X[:, column].astype(np.float64)
+            found = np.searchsorted(edges, values, "right")
+            places[:, j] = np.where(np.isnan(values), self.n_bins - 1, found)
+        return places * _UNIT
+
+
+def noisy_columns_of(
+    learner: Learner,
+    rows_of: Callable[[RowFunction], RowsKey],
+    columns: NDArray[np.intp],
+    n_knots: int,
+    multiplier: float,
+) -> Procedure[tuple[list[Column], int]]:
+    """What noisy histograms tell of some columns (m,) of private rows, and the number of releases.
+
+    ``rows_of`` are the private rows after a function of each row. ``multiplier`` is that of one Gaussian
+    release which is as private as ``KNOT_RELEASES`` of these.
+
+    The first histogram has bins of half powers of two. The bins of the second have about equal mass in the
+    first, or equal width in the central part of it. A third one does the same for columns of which the second
+    has many rows in one bin. Knots are quantiles of the bins with more rows than noise. Columns with two
+    values have none. What a release tells decides what the next one asks; see ``learned_map``.
+
+    *Guarantee*: up to three Gaussian releases. A row adds 1 to one bin of each column that is asked for, so
+    the sensitivity of each is at most ``sqrt(m)``.
+    """
+    learner = thinned(learner, len(columns), multiplier)
+    mechanism = GaussianMechanism(multiplier * math.sqrt(KNOT_RELEASES), KNOT_RELEASES, learner.noise)
+    places = dict.fromkeys(range(len(columns)), _SIGNED)
+    told = [Column()] * len(columns)
+    missing = np.zeros(len(columns), dtype=bool)
+    n_known = np.full(len(columns), float(learner.n_rows))
+    for stage in range(KNOT_RELEASES):
+        bins = Bins(columns[[*places]], tuple(places.values()))
+        query = PrivateQuery(
+            points=np.eye(bins.width),  # whose products are the entries
+            contribute=partial(_in_bins, n_bins=bins.n_bins),
+            releases=(ReleasedArray(sensitivity_of(bins.width)),),
+        )
+        released, noise = yield from bind_rows(rows_of(bins), learner.ask(mechanism, query))
+        counts = released.reshape(bins.width, bins.n_bins)
+        known = certain_count(counts, noise)
+        certain = known if stage else certain_of_magnitudes(counts, noise, learner.n_rows)
+        asked, places = places, {}
+        for (j, edges), column in zip(asked.items(), counts, strict=True):
+            # Rows beyond the outermost edges have no place.
+            histogram = _Histogram(_seen(column[1 : len(edges)], certain), edges)
+            if stage == 0 and column[-1] > known:
+                missing[j], n_known[j] = True, n_known[j] - column[-1]
+            found = histogram.column(n_known[j], n_knots)
+            told[j] = told[j] if found is None else found
+            unclear = histogram.seen.any() if stage == 0 else histogram.is_crowded(n_known[j], n_knots)
+            if unclear:
+                places[j] = histogram.finer()
+        if not places:
+            break
+    return [replace(each, missing=bool(one)) for each, one in zip(told, missing, strict=True)], stage + 1
+
+
+def _in_bins(Z: FloatArray, block: Block, n_bins: int) -> Contribution:
+    """Bins (rows, m) from the entries of rows."""
+    return None, BinCounts(np.clip(np.rint(np.asarray(Z) / _UNIT), 0, n_bins - 1).astype(np.intp), n_bins)
+
+
+def _seen(column: FloatArray, certain: float) -> FloatArray:
+    """The counts of a histogram where it has more rows than noise, and else 0."""
+    seen = np.zeros(len(column))
+    for start, width, count in windows_of(column, certain, np.zeros(len(column), bool)):
+        seen[start : start + width] = count / width
+    return seen
+
+
+@dataclass(frozen=True, eq=False)
+class _Histogram:
+    """Counts ``seen`` (m,) where they are more than noise, else 0, between the ``ends`` (m + 1,) of bins."""
+
+    seen: FloatArray
+    ends: FloatArray
+
+    def quantiles(self, n_parts: int, seen: FloatArray | None = None) -> FloatArray:
+        """Ends (n_parts + 1,) of parts of equal mass, of other counts if they are given."""
+        return self._at(np.linspace(0, 1, n_parts + 1), self.seen if seen is None else seen)
+
+    def _at(self, chances: FloatArray, seen: FloatArray) -> FloatArray:
+        return np.interp(chances, np.append(0.0, np.cumsum(seen)) / seen.sum(), self.ends)
+
+    def finer(self) -> FloatArray:
+        """Edges of finer bins where this histogram has rows."""
+        held = np.flatnonzero(self.seen)
+        low, high = self.ends[held[0]], self.ends[held[-1] + 1]
+        first, last = self._at(np.array([_TAIL, 1 - _TAIL]), self.seen).tolist()
+        central = np.linspace(first, last, _CENTRAL + 1)
+        return np.unique(np.clip(np.concatenate([[low, high], self.quantiles(_EQUAL), central]), low, high))
+
+    def heavy(self, n_knots: int) -> NDArray[np.bool_]:
+        """Flags (m,) of the bins with more rows than a piece of the curve should have."""
+        return np.asarray(self.seen > _SPIKE * self.seen.sum() / n_knots)
+
+    def of_two(self, n_rows: float) -> Column | None:
+        """A column whose rows lie in two narrow places; None for others."""
+        steps = np.diff(np.concatenate([[0], self.seen > 0, [0]]).astype(int))
+        lows, highs = self.ends[:-1][steps[:-1] == 1], self.ends[1:][steps[1:] == -1]
+        if len(lows) != 2 or self.seen.sum() < _NEARLY_ALL * n_rows:
+            return None
+        middles = (lows + highs) / 2
+        narrow = max(highs - lows) <= _NARROW * (middles[1] - middles[0])
+        return _of_two(*middles.tolist()) if narrow else None
+
+    def is_crowded(self, n_rows: float, n_knots: int) -> bool:
+        """Whether a curve would rest on a bin, other than that of 0, which may hold many values."""
+        away = (self.ends[:-1] > 0) | (self.ends[1:] < 0)
+        return self.of_two(n_rows) is None and bool((self.heavy(n_knots) & away).any())
+
+    def column(self, n_rows: float, n_knots: int) -> Column | None:
+        """What is told of a column; None if too few of its rows are seen."""
+        total = float(self.seen.sum())
+        if total < _SEEN * n_rows or total <= 0:
+            return None
+        if (two := self.of_two(n_rows)) is not None:
+            return two
+        held = np.flatnonzero(self.seen)
+        if len(held) == 1:  # all are alike, or their spread is hidden
+            return Column(float(self.ends[held[0] : held[0] + 2].mean()))
+        knots, rest = self.quantiles(n_knots), np.where(self.heavy(n_knots), 0.0, self.seen)
+        if _REST * n_rows < rest.sum() < total:
+            knots = np.concatenate([knots, self.quantiles(math.ceil(n_knots / 2), rest)])
+        return _of_knots(knots)
+
+
+def _of_two(low: float, high: float, *, missing: bool = False) -> Column:
+    """A column of two values."""
+    factor = 1 / (high - low) if high - low > _CLOSEST else 1.0
+    return Column(low / 2 + high / 2, factor, missing=missing)
+
+
+def _of_knots(knots: FloatArray, *, missing: bool = False) -> Column:
+    """A column with knots, of which those too close to the one before are left out."""
+    kept: list[float] = []
+    for knot in np.unique(knots).tolist():
+        if not kept or knot - kept[-1] > max(_APART * max(abs(knot), abs(kept[-1])), _CLOSEST):
+            kept.append(knot)
+    if len(kept) < 3:
+        return _of_two(kept[0], kept[-1], missing=missing)
+    apart = np.array(kept)
+    return Column(float(apart.mean()), 1 / float(apart.std()), apart, missing)
