@@ -136,9 +136,10 @@ prerelease:
 	-$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[fuzz]"
 	@touch $@
 
-# New cases each time: the seed is printed. Without atheris, hypothesis makes all of them.
+# New cases each time. Without atheris, hypothesis makes all of them.
 fuzz: .venv/.fuzz
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --cases $(or $(CASES),50000)
+	OMP_NUM_THREADS=1 CASES=$(or $(CASES),50000) $(BIN)/python -m pytest -q -n 2 --dist worksteal \
+		--hypothesis-profile=fuzz tests/fuzz
 
 # With --write, the command writes docs/sabotage.md anew.
 sabotage: .venv/.test

@@ -1,6 +1,7 @@
 """What several test modules share."""
 
 import gc
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,9 @@ from tests.covering import leave_out_the_rest, mark_the_rest_slow
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fast", _PATIENT, max_examples=8, derandomize=True)
 settings.register_profile("full", _PATIENT, max_examples=300)
+# `make fuzz`: so many cases in 15 tests.
+_N_CASES = int(os.environ.get("CASES", "50000"))
+settings.register_profile("fuzz", _PATIENT, max_examples=-(-_N_CASES // 15), database=None, print_blob=True)
 settings.load_profile("fast")
 
 

@@ -1,5 +1,5 @@
-"""Hostile input for everything that reads rows, parameters, names or files: ``python -m tests.fuzz``.
+"""Hostile input for everything that reads rows, parameters, names or files: ``make fuzz``.
 
-A *target* draws one hostile case and checks what came of it: a documented error, or a right result. The
-README in this folder lists the targets, the cases that were run, and what they found.
+A test draws one hostile case and checks the outcome: a documented error, or a right result. The README in this
+folder lists the tests, the cases that were run, and what they found.
 """

@@ -26,11 +26,11 @@ from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import RowNormalizer
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, epsilon_of, noise_multiplier_for
+from tests.parameters import BadRepr
 from tests.rounding import assert_close
 
-from .files import ledger_bytes, models, parts_of, with_checksum
-from .harness import check_message
-from .values import BadRepr
+from .limits import check_message
+from .test_files import ledger_bytes, models, parts_of, with_checksum
 
 pytestmark = pytest.mark.filterwarnings("ignore:many private rows", "ignore:delta=")
 

@@ -1,21 +1,17 @@
-"""Hostile numbers, rows, labels, names and bytes."""
+"""Hostile rows, containers, labels, names and bytes, as strategies of hypothesis."""
 
 from collections.abc import Callable
 from typing import Any
 
+import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from hypothesis.extra.numpy import arrays
 
-from .harness import Draw
+from tests.parameters import EXTREMES
 
-#: Finite numbers at which arithmetic overflows, underflows or rounds.
-EXTREMES = (
-    *(0.0, -0.0, 1.0, -1.0, 1e-300, -1e-300, 1e300, -1e300, 5e-324, -5e-324, 2.2250738585072014e-308),
-    *(1.7976931348623157e308, -1.7976931348623157e308, 1e154, 1e-154, 1e-162, 3.4e38, 3.5e38, 1e-38, 1e-45),
-    *(1e-46, 65504.0, 65520.0, 2.0**53, 2.0**53 + 2, 1 + 2**-52, 1e16, 1e-16, 0.1),
-)
-NOT_FINITE = (np.nan, np.inf, -np.inf)
+from .limits import one_in, pick, seeds
 
 #: Names of classes, columns, data sets and files that mean something elsewhere.
 NAMES = (
@@ -41,37 +37,47 @@ NAMES = (
     *("x" * 300, "e\u0301", "\u00e9", "\ud800"),
 )
 
+#: A name from the list, two of them together, or any text.
+names = pick(NAMES) | st.tuples(pick(NAMES), pick(NAMES)).map("".join) | st.text(max_size=12)
 
-def matrix(draw: Draw, n: int, d: int, rng: np.random.Generator) -> np.ndarray:
+_FINITE = st.floats(allow_nan=False, allow_infinity=False) | pick(EXTREMES)
+
+#: Rows (n, d) made of plain ones with a scale and a generator.
+_SHAPES: tuple[Callable[..., np.ndarray], ...] = (
+    *[lambda X, scale, rng: X] * 5,
+    lambda X, scale, rng: np.clip(X, -1, 1) * scale,
+    lambda X, scale, rng: np.clip(X, -1, 1) + scale,
+    lambda X, scale, rng: np.clip(X, -1, 1) * 10.0 ** rng.integers(-300, 300, size=X.shape[1]),
+    lambda X, scale, rng: np.clip(X, -1, 1) * 10.0 ** rng.integers(-320, 308, size=(len(X), 1)),
+    lambda X, scale, rng: _cancelling(X),
+    lambda X, scale, rng: np.round(X) * -0.0,
+    lambda X, scale, rng: np.repeat(X[:1], len(X), axis=0),
+    lambda X, scale, rng: np.where(rng.random(X.shape) < 0.8, 0.0, X),
+    lambda X, scale, rng: X * 5e-324,
+)
+
+
+def _cancelling(X: np.ndarray) -> np.ndarray:
+    """Rows that cancel but for a subnormal rest."""
+    odd = np.arange(len(X))[:, None] % 2
+    X = np.where(odd, -X, X[::-1])
+    return np.where(odd, -np.roll(X, 1, axis=0), X) + 5e-324
+
+
+@st.composite
+def matrices(draw: Any, n: int, d: int) -> np.ndarray:
     """Finite rows (n, d) whose norms, means or entries are extreme, or that are plain."""
-    X = rng.normal(size=(n, d))
-    kind = draw.whole(0, 14)
-    scale = 10.0 ** draw.pick((-320, -308, -300, -160, -20, 20, 150, 160, 300, 307))
+    if draw(one_in(8)):
+        return draw(arrays(np.float64, (n, d), elements=_FINITE))
+    rng, scale = (
+        np.random.default_rng(draw(seeds)),
+        10.0 ** draw(pick((-320, -300, -160, -20, 20, 150, 300, 307))),
+    )
     with np.errstate(all="ignore"):
-        if kind == 5:
-            X = np.clip(X, -1, 1) * scale
-        elif kind == 6:
-            X = np.full((n, d), draw.pick(EXTREMES))
-        elif kind == 7:
-            X = np.clip(X, -1, 1) * 10.0 ** rng.integers(-300, 300, size=d)
-        elif kind == 8:
-            X = np.clip(X, -1, 1) * 10.0 ** rng.integers(-320, 308, size=(n, 1))
-        elif kind == 9:  # rows that cancel but for a subnormal rest
-            X = np.where(np.arange(n)[:, None] % 2, -X, X[::-1] if n else X)
-            X = np.where(np.arange(n)[:, None] % 2, -np.roll(X, 1, axis=0), X) + 5e-324
-        elif kind == 10:
-            X = np.round(X) * -0.0
-        elif kind == 11:
-            X = np.repeat(X[:1], n, axis=0)
-        elif kind == 12:
-            X = np.where(rng.random((n, d)) < 0.8, 0.0, X)
-        elif kind == 13:
-            X = X * 5e-324
-        elif kind == 14:
-            X = np.clip(X, -1, 1) + scale
-    for _ in range(draw.pick((0, 0, 0, 1, 1, 2, 4))):
-        if X.size:
-            X.flat[rng.integers(X.size)] = draw.pick(EXTREMES)
+        X = draw(pick(_SHAPES))(rng.normal(size=(n, d)), scale, rng)
+    if X.size:
+        for value in draw(st.lists(pick(EXTREMES), max_size=4)):
+            X.flat[rng.integers(X.size)] = value
     return np.nan_to_num(X, posinf=1.7e308, neginf=-1.7e308)
 
 
@@ -257,10 +263,11 @@ def _sparse_objects(X: np.ndarray) -> Any:
     return held
 
 
-def hold(draw: Draw, X: np.ndarray, *, odd: int = 3) -> tuple[str, Any]:
-    """Rows in some container, in one of ``odd`` cases not the same rows."""
-    containers = ODD if odd and draw.chance(odd) else FAITHFUL
-    name = draw.pick([*containers])
+@st.composite
+def held(draw: Any, X: np.ndarray, odd: int = 3) -> tuple[str, Any]:
+    """The name of a container, and rows in it: in one of ``odd`` cases not the same rows, never if 0."""
+    containers = ODD if odd and draw(one_in(odd)) else FAITHFUL
+    name = draw(pick([*containers]))
     return name, containers[name](X)
 
 
@@ -284,107 +291,44 @@ LABELS: dict[str, Callable[[int], Any]] = {
 }
 
 
-def labels(draw: Draw, index: np.ndarray, kind: str) -> Any:
+@st.composite
+def labels(draw: Any, index: np.ndarray, kind: str) -> Any:
     """Labels for class indices, in some container."""
     values = [LABELS[kind](int(j)) for j in index]
-    form = draw.whole(0, 8)
+    objects = np.empty(len(values), object)
+    objects[:] = values
     try:
         flat = np.asarray(values)
     except ValueError:
-        flat = np.empty(len(values), object)
-        flat[:] = values
-    if form == 4:
-        return values
-    if form == 5:
-        held = np.empty(len(values), object)
-        held[:] = values
-        return held
-    if form == 6:
-        return pd.Series(values)
-    if form == 7:
-        return flat.reshape(-1, 1) if flat.ndim == 1 else flat
-    if form == 8 and flat.ndim == 1 and flat.dtype.kind in "iU":
-        return pd.Series(pd.Categorical(values))
-    return flat
+        flat = objects
+    forms = [*[flat] * 4, values, objects, pd.Series(values)]
+    if flat.ndim == 1:
+        forms.append(flat.reshape(-1, 1))
+        forms += [pd.Series(pd.Categorical(values))] if flat.dtype.kind in "iU" else []
+    return forms[draw(st.integers(0, len(forms) - 1))]
 
 
-#: What somebody might pass for any parameter.
-HOSTILE = (
-    *(None, True, False, 0, 1, 2, -1, 0.5, -0.5, 0.0, -0.0, np.nan, np.inf, -np.inf, 1e300, 1e-300, 5e-324),
-    *(
-        10**400,
-        -(10**400),
-        2**53,
-        1j,
-        "",
-        "auto",
-        "public",
-        "private",
-        "yes",
-        "nan",
-        "1",
-        "a\nb",
-        "\x00",
-        b"auto",
-    ),
-    *((), [], {}, set(), [1], (1, 2), {"a": 1}, object, len, dict, ..., NotImplemented, range(3), slice(3)),
-    *(np.float64(0.5), np.float32(0.5), np.float16(0.5), np.int8(1), np.bool_(True), np.str_("auto")),
-    *(
-        np.array(0.5),
-        np.array([0.5]),
-        np.array([]),
-        np.array([np.nan, 1.0]),
-        np.zeros((2, 2)),
-        np.array("auto"),
-    ),
-    *(
-        np.array([None]),
-        pd.NA,
-        pd.NaT,
-        pd.Timestamp("2020-01-01"),
-        np.datetime64("NaT"),
-        "x" * 5000,
-        [0] * 5000,
-    ),
-)
+_WHOLE = (0, 1, 127, 128, 255, 256, 2**15, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
+_PIECES = (b"\x00", b"\xff" * 8, b"\x80\x04c", b"PK\x03\x04", b"\n", b'"', b"{", b"NaN", b"\x93NUMPY")
 
 
-class BadRepr:
-    """An object whose text has line breaks, as some libraries' have."""
-
-    def __repr__(self) -> str:
-        return "BadRepr(\n  1\n)"
-
-
-HOSTILE = (*HOSTILE, BadRepr())
-
-
-def hostile(draw: Draw) -> Any:
-    """A value for a parameter that may be of any kind."""
-    return draw.pick(HOSTILE) if draw.whole(0, 3) else draw.pick(EXTREMES)
-
-
-def damaged(draw: Draw, content: bytes, *, most: int = 6) -> bytes:
+@st.composite
+def damaged(draw: Any, content: bytes, *, most: int = 6) -> bytes:
     """A file's content after some edits: bytes changed, cut, doubled, moved, or put in from elsewhere."""
     data = bytearray(content)
-    for _ in range(draw.whole(1, most)):
+    for _ in range(draw(st.integers(1, most))):
         size = len(data)
         # Formats keep their structure at both ends of a file.
-        near = min(size, 64)
-        place = draw.whole(0, 2)
-        at = draw.whole(0, size if place == 0 else near)
-        at = size - at if place == 2 else at
-        kind, length = draw.whole(0, 7), draw.pick((1, 1, 2, 4, 8, 16, 64))
+        near = st.integers(0, min(size, 64))
+        at = draw(st.integers(0, size) | near | near.map(lambda back, size=size: size - back))
+        kind, length = draw(st.integers(0, 7)), draw(pick((1, 1, 2, 4, 8, 16, 64)))
         if kind == 0:
-            data[at : at + 1] = bytes([draw.whole(0, 255)])
+            data[at : at + 1] = draw(st.binary(min_size=1, max_size=1))
         elif kind == 1 and at < size:
-            data[at] ^= 1 << draw.whole(0, 7)
+            data[at] ^= 1 << draw(st.integers(0, 7))
         elif kind == 2:
-            number = draw.pick(
-                (0, 1, 127, 128, 255, 256, 2**15, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**63, 2**64 - 1)
-            )
-            width = draw.pick((1, 2, 4, 8))
-            data[at : at + width] = (number % 256**width).to_bytes(width, draw.pick(("little", "big")))
+            width, order = draw(pick((1, 2, 4, 8))), draw(pick(("little", "big")))
+            data[at : at + width] = (draw(pick(_WHOLE)) % 256**width).to_bytes(width, order)
         elif kind == 3:
             del data[at : at + length]
         elif kind == 4:
@@ -392,11 +336,9 @@ def damaged(draw: Draw, content: bytes, *, most: int = 6) -> bytes:
         elif kind == 5:
             del data[at:]
         elif kind == 6:
-            data[at:at] = draw.pick(
-                (b"\x00", b"\xff" * 8, b"\x80\x04c", b"PK\x03\x04", b"\n", b'"', b"{", b"NaN", b"\x93NUMPY")
-            )
+            data[at:at] = draw(pick(_PIECES))
         elif kind == 7:
-            other = draw.whole(0, size)
+            other = draw(st.integers(0, size))
             data[at : at + length] = data[other : other + length]
     return bytes(data)
 

@@ -10,6 +10,7 @@ PAGE = ROOT / "docs" / "sabotage.md"
 _HEAD = """# Broken on purpose
 
 A test of a guarantee can pass for the wrong reason. So the guarantee is broken on purpose, in many ways.
+[Replay and sabotage](replay_and_sabotage.md) explains how, and how to add one.
 Each row of the table is a change of one or two lines of the source. It is applied to a copy of the package,
 and one of the named tests must then fail. Without the change, all of them pass. With most of these changes,
 every fit still runs and every report looks the same. Some of them were bugs of earlier versions.

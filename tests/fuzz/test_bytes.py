@@ -1,61 +1,63 @@
 """Files of bytes that atheris changes by what code they reach.
 
-Arguments are the format, the number of cases, a seed and a file for the counts.
-
-It runs in a process of its own, since libFuzzer ends its process. A file has the number of cases and their
-endings, as JSON, after each of them. Exit codes: 0 done, 3 no atheris here, anything else a failure.
+``python -m tests.fuzz.test_bytes FORMAT CASES SEED`` runs in a process of its own, since libFuzzer ends its
+process.
 """
 
 import json
+import random
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-#: What may be fuzzed, and the folder of the package that reads it.
+import pytest
+
+from .limits import PATIENCE, attempt, cases, check_message, limits
+
+#: What may be fuzzed.
 FORMATS = ("npy", "npz", "parquet", "feather", "csv", "safetensors", "model", "event", "columns", "sqlite")
 
 #: Longest file that is tried.
 LARGEST = 8192
 
 
-def main(name: str, n_cases: int, seed: int, counts: Path) -> int:
-    """Fuzz a format; libFuzzer ends the process, so this returns only without atheris."""
-    try:
-        import atheris
-    except ImportError:
-        return 3
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FORMATS)
+def test_bytes(name):
+    pytest.importorskip("atheris")
+    command = ["tests.fuzz.test_bytes", name, str(cases(2)), str(random.randrange(10**6))]
+    ended = subprocess.run(
+        [sys.executable, "-m", *command], capture_output=True, text=True, timeout=2 * PATIENCE, check=False
+    )
+    assert ended.returncode == 0, f"{command}\n{ended.stdout[-8000:]}\n{ended.stderr[-3000:]}"
+
+
+def main(name: str, n_cases: int, seed: int) -> None:
+    """Fuzz a format; libFuzzer ends the process."""
+    import atheris
+
     read = ("_rows.files", "_rows.shards", "_cli", "estimators._exports", "privacy.ledger")
     with atheris.instrument_imports(include=[f"skmixdp.{room}" for room in read]):
-        from . import files
-        from .harness import Tally, attempt, case, check_message, fresh_folder
+        from . import test_files as files
 
-    tally = Tally()
     reader, contents = _format(files, name)
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
     for number, content in enumerate(contents):
         (folder / str(number)).write_bytes(content)
 
     def one(data: bytes) -> None:
-        with fresh_folder() as here, case(tally, here):
-            end = attempt(
-                tally, lambda: reader(here, data), *files.BAD_FILE, KeyError, secrets=files.SECRET_SIGNS
-            )
-            if end.error is not None:
-                check_message(end.message.replace("\n", " "))
-        counts.write_text(json.dumps({"cases": tally.cases, "ended": tally.ended}))
+        with limits() as here:
+            heard = attempt(lambda: reader(here, data), *files.BAD_FILE, KeyError, secret=True)
+            if heard.error is not None:
+                check_message(str(heard.error).replace("\n", " "))
 
-    options = [
-        f"-runs={n_cases}",
-        f"-seed={seed}",
-        f"-max_len={LARGEST}",
-        "-print_final_stats=0",
-        "-verbosity=0",
-    ]
-    atheris.Setup([sys.argv[0], *options, f"-artifact_prefix={folder}/", "-timeout=120", str(folder)], one)
+    options = [f"-runs={n_cases}", f"-seed={seed}", f"-max_len={LARGEST}", "-timeout=120"]
+    options += ["-print_final_stats=0", "-verbosity=0", f"-artifact_prefix={folder}/", str(folder)]
+    atheris.Setup([sys.argv[0], *options], one)
     atheris.Fuzz()
-    return 0
 
 
 def _format(files: Any, name: str) -> tuple[Callable[[Path, bytes], Any], list[bytes]]:
@@ -118,4 +120,4 @@ def _format(files: Any, name: str) -> tuple[Callable[[Path, bytes], Any], list[b
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]).absolute()))
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

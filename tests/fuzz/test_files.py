@@ -1,17 +1,24 @@
 """Damaged and foreign files: rows, models, ledgers, and the JSON that the library reads."""
 
+import gzip
 import io
 import json
+import lzma
 import sqlite3
 import warnings
 import zipfile
 from collections.abc import Callable
-from functools import cache
+from contextlib import closing, suppress
+from functools import cache, reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
+import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
+import pytest
+from hypothesis import assume, example, given
 from safetensors.numpy import load as from_bytes
 from safetensors.numpy import save as to_bytes
 from sklearn.base import clone
@@ -28,26 +35,12 @@ from skmixdp.exceptions import BudgetExceededError
 from skmixdp.preprocessing import TableEncoder
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, SelectionEvent
 from skmixdp.privacy.ledger._records import event_from_json, event_to_json
+from tests.secrets import NUMBER, TEXT
 
-from .harness import (
-    BAD_INPUT,
-    SECRET,
-    SECRET_SIGNS,
-    SECRET_TEXT,
-    Draw,
-    PromiseError,
-    Tally,
-    attempt,
-    case,
-    check_message,
-    describe,
-    finite,
-    fresh_folder,
-)
+from .limits import BAD_FILE, attempt, check_message, finite, fuzzed, limits, one_in, pick
 from .values import NAMES, PICKLE, damaged
 
-#: What a file may be refused with.
-BAD_FILE = (*BAD_INPUT, OSError)
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 N_ROWS = 8
 
@@ -55,14 +48,14 @@ N_ROWS = 8
 def _rows() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N_ROWS, 2))
-    X[3, 0] = SECRET
+    X[3, 0] = NUMBER
     return X, np.arange(N_ROWS) % 2
 
 
 def _frame(names: list[str] | None = None, text: bool = False) -> pd.DataFrame:
     X, y = _rows()
     frame = pd.DataFrame(X, columns=names or ["a", "b"]).assign(kind=y)
-    return frame.assign(kind=[("ant", SECRET_TEXT)[j] for j in y]) if text else frame
+    return frame.assign(kind=[("ant", TEXT)[j] for j in y]) if text else frame
 
 
 def _written(write: Callable[[Any], Any]) -> bytes:
@@ -113,9 +106,6 @@ def _csv(frame: pd.DataFrame, **kwargs: Any) -> bytes:
 @cache
 def row_files() -> dict[str, tuple[bytes, ...]]:
     """Contents of whole and of foreign files, by the endings of their names."""
-    import gzip
-    import lzma
-
     X, y = _rows()
     text = _csv(_frame(text=True))
     with np.errstate(over="ignore"):
@@ -179,49 +169,49 @@ def row_files() -> dict[str, tuple[bytes, ...]]:
     }
 
 
-def check_row_files(draw: Draw, tally: Tally) -> None:
-    """A damaged or foreign file of rows, by the three ways in which such files are read."""
-    ending = draw.pick([*row_files()])
-    content = draw.pick(row_files()[ending])
-    if draw.whole(0, 4):
-        content = damaged(draw, content)
-    label, way = draw.pick(("kind", None, "a", "y", "")), draw.whole(0, 3)
-    with fresh_folder() as folder, case(tally, folder):
+@st.composite
+def files_of_rows(draw: Any) -> tuple[str, bytes]:
+    """An ending and the content of a whole, foreign or damaged file."""
+    ending = draw(pick([*row_files()]))
+    content = draw(pick(row_files()[ending]))
+    return ending, draw(damaged(content)) if draw(st.integers(0, 4)) else content
+
+
+@fuzzed(20)
+@given(
+    files_of_rows(),
+    pick(("kind", None, "a", "y", "")),
+    pick(("blocks", "fit", "--private", "ROWS")),
+    pick((None, "kind", "a")),
+    one_in(3),
+)
+def test_rows(file, label, way, column, raw):
+    """A damaged or foreign file of rows, by the ways in which such files are read."""
+    ending, content = file
+    with limits() as folder:
         path = folder / f"rows{ending}"
         path.write_bytes(content)
-        describe(ending=ending, label=label, way=way, content=content)
-        if way == 0:
-            arguments = {} if label is None else {"label": label}
-            end = attempt(tally, lambda: _blocks(path, arguments), *BAD_FILE, secrets=SECRET_SIGNS)
-        elif way == 1:
-            end = attempt(tally, lambda: _fit_file(path, label), *BAD_FILE, secrets=SECRET_SIGNS)
-        elif way == 2:
-            raw = draw.chance(3)
-            reading = (path, "--private", label, None, "--labels", TextForm())
-            end = attempt(tally, lambda: read_labelled(*reading, raw=raw), *BAD_FILE, secrets=SECRET_SIGNS)
-        else:
-            column = draw.pick((None, "kind", "a"))
-            end = attempt(
-                tally,
-                lambda: read_unlabelled(path, "ROWS", [label], TextForm(), column, raw=False),
-                *BAD_FILE,
-                secrets=SECRET_SIGNS,
-            )
-        if end.error is not None:
+        read = {
+            "blocks": lambda: _blocks(path, {} if label is None else {"label": label}),
+            "fit": lambda: _fit_file(path, label),
+            "--private": lambda: read_labelled(path, way, label, None, "--labels", TextForm(), raw=raw),
+            "ROWS": lambda: read_unlabelled(path, way, [label], TextForm(), column, raw=False),
+        }
+        heard = attempt(read[way], *BAD_FILE, secret=True)
+        if heard.error is not None:
             names = ("rows", "ROWS", "X", "y", "--label-column", "--id", "label", "classes")
-            check_message(end.message, names)
-        elif way == 1:
-            finite("coef_", end.result.coef_)
-        elif way == 2:
-            finite("rows", end.result.X) if not isinstance(end.result.X, pd.DataFrame) else None
+            check_message(str(heard.error), names)
+        elif way == "fit":
+            finite("coef_", heard.result.coef_)
+        elif way == "--private" and not isinstance(heard.result.X, pd.DataFrame):
+            finite("rows", heard.result.X)
 
 
 def _blocks(path: Path, arguments: dict[str, Any]) -> Any:
     rows = open_rows(path, **arguments)
     for block in rows.blocks():
-        if block.ndim != 2:
-            raise PromiseError(f"a block has shape {block.shape}")
-    repr(rows)
+        assert block.ndim == 2, f"a block has shape {block.shape}"
+    assert repr(rows)
     return rows.labels
 
 
@@ -293,38 +283,19 @@ JSON = (
         [[1, 2]],
         {"a": 1},
     ),
-    *({"array": "coef_", "transposed": False}, {"array": "nope", "transposed": True}, {"float": "nan"}),
+    *({"array": "coef_", "transposed": False}, {"array": "nope", "transposed": True}),
+    *({"float": "inf"}, {"tuple": []}, {"dict": [[1, 2], [[1], 2]]}, {"range": [0, 10**9, 1]}),
+    *({"range": [0, 1, 0]}, {"path": "/etc/passwd"}, {"labels": ["a", "b", "c"], "dtype": "<U1"}),
+    *({"labels": [1, None], "dtype": "object"}, {"labels": ["a"], "dtype": "O"}),
     *(
-        {"float": "inf"},
-        {"tuple": []},
-        {"dict": [[1, 2], [[1], 2]]},
-        {"range": [0, 10**9, 1]},
-        {"range": [0, 1, 0]},
-    ),
-    *(
-        {"path": "/etc/passwd"},
-        {"labels": ["a", "b", "c"], "dtype": "<U1"},
-        {"labels": [1, None], "dtype": "object"},
-    ),
-    *(
-        {"labels": ["a"], "dtype": "O"},
         {"labels": [], "dtype": "<U99999999"},
         {"scalar": 1, "dtype": "float32"},
-    ),
-    *(
         {"scalar": "x", "dtype": "int8"},
-        {"scalar": 300, "dtype": "uint8"},
-        {"ledger": "/nope/l.sqlite", "dataset": "d", "purpose": "\n"},
     ),
-    *(
-        {"class": "RowMap", "values": {}},
-        {"class": "AdaMix", "values": {"quantile": 7}},
-        {"class": "os", "values": {}},
-    ),
-    *(
-        {"class": "NoisyGD", "values": {}},
-        {"class": "ZeroShotHead", "values": {"encoder": None, "class_names": []}},
-    ),
+    *({"scalar": 300, "dtype": "uint8"}, {"ledger": "/nope/l.sqlite", "dataset": "d", "purpose": "\n"}),
+    *({"class": "RowMap", "values": {}}, {"class": "AdaMix", "values": {"quantile": 7}}),
+    *({"class": "os", "values": {}}, {"class": "NoisyGD", "values": {}}),
+    {"class": "ZeroShotHead", "values": {"encoder": None, "class_names": []}},
     {"class": "__import__", "values": {"name": "os"}},
 )
 
@@ -338,86 +309,79 @@ def _places(tree: Any, here: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
-def changed_tree(draw: Draw, tree: Any) -> Any:
+@st.composite
+def changed_tree(draw: Any, tree: Any) -> Any:
     """A JSON value with some entries replaced, removed, renamed or swapped."""
     tree = json.loads(json.dumps(tree))
-    for _ in range(draw.pick((1, 1, 1, 2, 3))):
+    for _ in range(draw(pick((1, 1, 1, 2, 3)))):
         places = _places(tree)
         if not places:
             return tree
-        place = draw.pick(places)
-        parent = tree
-        for key in place[:-1]:
-            parent = parent[key]
-        kind = draw.whole(0, 5)
+        *above, last = draw(pick(places))
+        parent, kind = reduce(getitem, above, tree), draw(st.integers(0, 5))
         if kind <= 2:
-            parent[place[-1]] = json.loads(json.dumps(draw.pick(JSON)))
+            parent[last] = json.loads(json.dumps(draw(pick(JSON))))
         elif kind == 3:
-            del parent[place[-1]]
+            del parent[last]
         elif kind == 4 and isinstance(parent, dict):
-            parent[draw.pick(NAMES)] = parent.pop(place[-1])
+            parent[draw(pick(NAMES))] = parent.pop(last)
         elif kind == 5:
-            other = tree
-            for key in draw.pick(places):
-                other = other[key]
-            parent[place[-1]] = json.loads(json.dumps(other))
+            parent[last] = json.loads(json.dumps(reduce(getitem, draw(pick(places)), tree)))
     return tree
 
 
-def _changed_arrays(draw: Draw, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    arrays = dict(arrays)
-    name = draw.pick([*arrays])
-    array = arrays[name]
-    changes: tuple[Callable[[], Any], ...] = (
-        lambda: array.astype(np.float16),
-        lambda: array.astype(np.int64),
-        lambda: array[..., :0],
-        lambda: array.ravel(),
-        lambda: array[None],
-        lambda: np.full_like(array, draw.pick((np.nan, np.inf, 1e308, 5e-324, -0.0))),
-        lambda: np.float64(1),
-        lambda: array > 0,
-        lambda: array.T,
-    )
+@st.composite
+def changed_arrays(draw: Any, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Arrays of which one has another type, shape or value, or is not there."""
+    name = draw(pick([*arrays]))
+    array, value = arrays[name], draw(pick((np.nan, np.inf, 1e308, 5e-324, -0.0)))
     with np.errstate(all="ignore"):
-        arrays[name] = np.asarray(draw.pick(changes)())
-    if draw.chance(5):
-        del arrays[name]
-    return arrays
+        changes = [
+            *(array.astype(np.float16), array.astype(np.int64), array[..., :0], array.ravel(), array[None]),
+            *(np.full_like(array, value), np.asarray(np.float64(1)), array > 0, array.T, None),
+        ]
+    change = changes[draw(st.integers(0, len(changes) - 1))]
+    kept = {other: held for other, held in arrays.items() if other != name}
+    return kept if change is None else {**kept, name: change}
 
 
-def check_model_files(draw: Draw, tally: Tally) -> None:
-    """A damaged or forged model file is refused, or the model in it works."""
-    kind, content = draw.pick(models())
-    way = draw.whole(0, 4)
-    if way == 0:
-        content = damaged(draw, content)
+@st.composite
+def model_files(draw: Any) -> bytes:
+    """A file of a model that is damaged, or forged with a right checksum."""
+    _, content = draw(pick(models()))
+    way = draw(pick(("bytes", "text", "arrays", "tree", "tree")))
+    if way == "bytes":
+        return draw(damaged(content))
+    arrays, texts = parts_of(content)
+    if way == "text":
+        texts["model"] = draw(damaged(texts["model"].encode(), most=2)).decode("utf-8", "replace")
+    elif way == "arrays":
+        arrays = draw(changed_arrays(arrays))
     else:
-        arrays, texts = parts_of(content)
-        if way == 1:
-            texts["model"] = damaged(draw, texts["model"].encode(), most=2).decode("utf-8", "replace")
-        elif way == 2:
-            arrays = _changed_arrays(draw, arrays)
-        else:
-            texts["model"] = json.dumps(changed_tree(draw, json.loads(texts["model"])))
-        try:
-            content = with_checksum(arrays, texts)
-        except Exception:  # the format has no such array
-            return
-    with fresh_folder() as folder, case(tally, folder):
+        texts["model"] = json.dumps(draw(changed_tree(json.loads(texts["model"]))))
+    try:
+        return with_checksum(arrays, texts)
+    except Exception:  # the format has no such array
+        assume(False)
+        raise
+
+
+@fuzzed(17.5)
+@given(model_files())
+def test_models(content):
+    """A damaged or forged model file is refused, or the model in it works."""
+    with limits() as folder:
         path = folder / "model.safetensors"
         path.write_bytes(content)
-        describe(kind=kind, way=way, content=content)
-        end = attempt(tally, lambda: skmixdp.load(path), *BAD_FILE)
-        if end.error is not None:
-            check_message(end.message, ("model.safetensors",))
-            if not isinstance(end.error, (ValueError, OSError)):
-                raise PromiseError(f"load raises {type(end.error).__name__}") from end.error
-            return
-        _use(tally, end.result, folder)
+        heard = attempt(lambda: skmixdp.load(path), *BAD_FILE)
+        if heard.error is None:
+            _use(heard.result, folder)
+        else:
+            check_message(str(heard.error), ("model.safetensors",))
+            assert isinstance(heard.error, (ValueError, OSError))
 
 
-def _use(tally: Tally, model: Any, folder: Path) -> None:
+def _use(model: Any, folder: Path) -> None:
     """A model that was loaded predicts finite numbers, and can be shown, cloned and saved."""
     X = np.array([[0.5, -1.0, 2.0], [1e300, -1e300, 0.0], [0.0, -0.0, 5e-324]])
     names = getattr(model, "feature_names_in_", None)
@@ -427,16 +391,12 @@ def _use(tally: Tally, model: Any, folder: Path) -> None:
         predicted = model.predict(rows)
         return model.predict_proba(rows) if hasattr(model, "predict_proba") else predicted
 
-    end = attempt(tally, use, ValueError)
-    tally.ended.subtract(["done" if end.error is None else type(end.error).__name__])
-    if end.error is None:
-        finite("predictions", end.result)
+    heard = attempt(use, ValueError)
+    if heard.error is None:
+        finite("predictions", heard.result)
     else:
-        check_message(end.message.replace("\n", " "))
-    str(model.privacy_)
-    repr(model)
-    model._repr_html_()
-    model.privacy_.to_json()
+        check_message(str(heard.error).replace("\n", " "))
+    assert str(model.privacy_) and repr(model) and model._repr_html_() and model.privacy_.to_json()
     clone(model)
     model.save(folder / "again.safetensors")
 
@@ -447,7 +407,7 @@ def _use(tally: Tally, model: Any, folder: Path) -> None:
 @cache
 def ledger_bytes() -> bytes:
     """The file of a ledger with two data sets and some charges."""
-    with fresh_folder() as folder:
+    with limits() as folder:
         ledger = PrivacyLedger(folder / "l.sqlite")
         first = ledger.add_dataset("d", epsilon=3.0, delta=1e-5)
         second = ledger.add_dataset("sampled", epsilon=5.0, delta=1e-6, composition="renyi")
@@ -483,90 +443,72 @@ CELLS = (
         b"\x00\xff",
         "d",
         "renyi",
-        "gaussian",
     ),
-    *(
-        "replace_one",
-        "2020-01-01",
-        "9999-99-99",
-        '{"kind": "gaussian", "values": {}}',
-        '{"kind": "os", "values": {}}',
-    ),
-    *("[" * 3000, '{"kind": "gaussian", "values": {"noise_multiplier": 1e-320, "n_steps": 1}}', "\ud7ff" * 3),
+    *("gaussian", "replace_one", "2020-01-01", "9999-99-99", '{"kind": "gaussian", "values": {}}'),
+    *('{"kind": "os", "values": {}}', "[" * 3000, "\ud7ff" * 3),
+    '{"kind": "gaussian", "values": {"noise_multiplier": 1e-320, "n_steps": 1}}',
 )
 
 
-def check_ledger_files(draw: Draw, tally: Tally) -> None:
-    """A damaged ledger is refused, or charges as the sums in it say."""
-    content, way = ledger_bytes(), draw.whole(0, 2)
-    if way == 0:
-        content = damaged(draw, content)
-    with fresh_folder() as folder, case(tally, folder):
-        path = folder / "l.sqlite"
-        path.write_bytes(content)
-        facts = _change_cell(draw, path) if way else repr(content[:64])
-        describe(way=way, facts=facts)
-        allowed = (ValueError, OSError, KeyError, BudgetExceededError)
-        end = attempt(tally, lambda: _read_ledger(path), *allowed)
-        if end.error is not None:
-            check_message(end.message.replace("\n", " "))
-        name = draw.pick(("d", "sampled"))
-        before = after = None
-        try:
-            before = PrivacyLedger(path)[name].account
-        except (*BAD_FILE, KeyError):
-            pass
-        event = GaussianEvent(draw.pick((30.0, 5.0, 1e3)), 5)
-        relation = "add_or_remove_one" if name == "d" else "replace_one"
-        end = attempt(tally, lambda: PrivacyLedger(path)[name].charge(event, neighboring=relation), *allowed)
-        tally.ended.subtract(["done" if end.error is None else type(end.error).__name__])
-        if end.error is None:
-            after = PrivacyLedger(path)[name].account
-            if before is None or not (
-                after.total > before.total and after.spent <= after.epsilon * (1 + 1e-6)
-            ):
-                raise PromiseError(f"a charge leads from {before} to {after}")
-
-
-def _change_cell(draw: Draw, path: Path) -> str:
-    connection = sqlite3.connect(path)
-    try:
-        tables = {"accounts": None, "charges": None}
-        table = draw.pick([*tables])
-        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-        column, value = draw.pick(columns), draw.pick(CELLS)
-        statements = (
-            (f'UPDATE {table} SET "{column}" = ?', (value,)),
-            (f'UPDATE {table} SET "{column}" = ? WHERE rowid = 1', (value,)),
-            (f"DELETE FROM {table}", ()),
-            (f"DROP TABLE {table}", ()),
-            (f'ALTER TABLE {table} RENAME COLUMN "{column}" TO other', ()),
-            ("PRAGMA user_version = 7", ()),
-            ("PRAGMA application_id = 1", ()),
-            (f"CREATE TRIGGER t AFTER INSERT ON charges BEGIN DELETE FROM {table}; END", ()),
+@st.composite
+def changes_of_cells(draw: Any) -> tuple[str, tuple[Any, ...]]:
+    """A statement that changes a ledger, and its values; ``{column}`` stands for one of the columns."""
+    table, value = draw(pick(("accounts", "charges"))), draw(pick(CELLS))
+    return draw(
+        pick(
+            [
+                *[(f'UPDATE {table} SET "{{column}}" = ?', (value,))] * 3,
+                *[(f'UPDATE {table} SET "{{column}}" = ? WHERE rowid = 1', (value,))] * 3,
+                (f'ALTER TABLE {table} RENAME COLUMN "{{column}}" TO other', ()),
+                (f"CREATE TRIGGER t AFTER INSERT ON charges BEGIN DELETE FROM {table}; END", ()),
+                *((f"DELETE FROM {table}", ()), (f"DROP TABLE {table}", ())),
+                *(("PRAGMA user_version = 7", ()), ("PRAGMA application_id = 1", ())),
+            ]
         )
-        statement = statements[draw.pick((0, 0, 0, 1, 1, 1, 2, 3, 4, 5, 6, 7))]
-        try:
-            connection.execute(*statement)
-            connection.commit()
-        except sqlite3.Error:
-            pass
-        return repr(statement)[:300]
-    finally:
-        connection.close()
+    )
+
+
+def _change(path: Path, statement: str, values: tuple[Any, ...], number: int) -> None:
+    with closing(sqlite3.connect(path)) as connection, suppress(sqlite3.Error):
+        table = "accounts" if "accounts" in statement else "charges"
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        connection.execute(statement.replace("{column}", columns[number % len(columns)]), values)
+        connection.commit()
+
+
+@fuzzed(8)
+@given(st.data())
+def test_ledgers(data):
+    """A damaged ledger is refused, or charges as the sums in it say."""
+    draw, whole = data.draw, ledger_bytes()
+    name, event = draw(pick(("d", "sampled"))), GaussianEvent(draw(pick((30.0, 5.0, 1e3))), 5)
+    by_bytes = draw(one_in(3))
+    with limits() as folder:
+        path = folder / "l.sqlite"
+        path.write_bytes(draw(damaged(whole)) if by_bytes else whole)
+        if not by_bytes:
+            _change(path, *draw(changes_of_cells()), draw(st.integers(0, 20)))
+        allowed = (*BAD_FILE, KeyError, BudgetExceededError)
+        heard = attempt(lambda: _read_ledger(path), *allowed)
+        if heard.error is not None:
+            check_message(str(heard.error).replace("\n", " "))
+        before = None
+        with suppress(*BAD_FILE, KeyError):
+            before = PrivacyLedger(path)[name].account
+        relation = "add_or_remove_one" if name == "d" else "replace_one"
+        heard = attempt(lambda: PrivacyLedger(path)[name].charge(event, neighboring=relation), *allowed)
+        if heard.error is None:
+            after = PrivacyLedger(path)[name].account
+            assert before is not None and after.total > before.total
+            assert after.spent <= after.epsilon * (1 + 1e-6), f"a charge leads from {before} to {after}"
 
 
 def _read_ledger(path: Path) -> None:
     ledger = PrivacyLedger(path)
     report = ledger.report()
-    str(report)
-    report.to_json()
-    report.to_csv()
-    report.to_html()
+    assert str(report) and report.to_json() and report.to_csv() and report.to_html()
     for name in ledger:
-        data = ledger[name]
-        if not (data.spent >= 0 and data.remaining >= 0):
-            raise PromiseError(f"spent {data.spent}, remaining {data.remaining}")
+        assert ledger[name].spent >= 0 and ledger[name].remaining >= 0
 
 
 # -- JSON -----------------------------------------------------------------------------------
@@ -583,34 +525,45 @@ COLUMNS = {
 }
 
 
-def check_json(draw: Draw, tally: Tally) -> None:
+SOURCES = {
+    **{f"event {number}": json.loads(event_to_json(event)) for number, event in enumerate(EVENTS)},
+    "columns": COLUMNS,
+    "options": {"layers": "last", "J": 2},
+}
+
+
+@st.composite
+def damaged_json(draw: Any) -> tuple[str, str]:
+    """What is read, and a damaged text of it."""
+    kind = draw(pick([*SOURCES]))
+    whole = json.dumps(SOURCES[kind])
+    texts = (
+        *(changed_tree(SOURCES[kind]).map(json.dumps), pick(('"\\ud800"', "", "null", '{"kind": []}'))),
+        damaged(whole.encode()).map(lambda content: content.decode("utf-8", "replace")),
+        pick(("[" * 100_000, "9" * 5000, "NaN", "Infinity")),
+    )
+    return kind, draw(st.one_of(*texts))
+
+
+@fuzzed(8)
+@given(damaged_json())
+@example(("columns", "[" * 100_000))
+def test_json(damaged):
     """Damaged JSON of events, of declared columns, and of options."""
-    kind = draw.whole(0, 2)
-    source: Any = (json.loads(event_to_json(draw.pick(EVENTS))), COLUMNS, {"layers": "last", "J": 2})[kind]
-    if draw.chance(2):
-        text = json.dumps(changed_tree(draw, source))
-    else:
-        text = damaged(draw, json.dumps(source).encode()).decode("utf-8", "replace")
-    if draw.chance(12):
-        text = draw.pick(
-            ("[" * 100_000, "9" * 5000, "NaN", "Infinity", '"\\ud800"', "", "null", '{"kind": []}')
-        )
-    describe(kind=kind, text=text)
-    with fresh_folder() as folder, case(tally, folder):
-        if kind == 0:
-            end = attempt(tally, lambda: event_from_json(text), ValueError)
-            if end.error is None and event_from_json(event_to_json(end.result)) != end.result:
-                raise PromiseError("an event does not come back")
-        elif kind == 1:
-            path = folder / "columns.json"
-            path.write_bytes(text.encode("utf-8", "surrogatepass"))
-            end = attempt(tally, lambda: _encode(declared_columns(path)), ValueError)
-            if end.error is None:
-                finite("encoded", end.result)
+    kind, text = damaged
+    with limits() as folder:
+        if kind == "columns":
+            (folder / "columns.json").write_bytes(text.encode("utf-8", "surrogatepass"))
+            heard = attempt(lambda: _encode(declared_columns(folder / "columns.json")), ValueError)
+            if heard.error is None:
+                finite("encoded", heard.result)
+        elif kind == "options":
+            heard = attempt(lambda: _read_options(text), ValueError)
         else:
-            end = attempt(tally, lambda: _read_options(text), ValueError)
-        if end.error is not None and draw.whole(0, 1) and kind != 2:
-            check_message(end.message)
+            heard = attempt(lambda: event_from_json(text), ValueError)
+            assert heard.error or event_from_json(event_to_json(heard.result)) == heard.result
+        if heard.error is not None and kind != "options":
+            check_message(str(heard.error))
 
 
 def _encode(told: dict[str, Any]) -> Any:
