@@ -219,7 +219,8 @@ class ArrowFile(TableFile):
                 f"{where} needs the pyarrow package, which is not installed; install skmixdp[parquet]."
             ) from error
         super().__init__(path, where)
-        self.names = self.schema.names
+        with reading(where):  # names that are not UTF-8 are read here
+            self.names = self.schema.names
         if len(set(self.names)) < len(self.names):
             raise FileError(f"{where} has columns of the same name; give each column its own name.")
         with reading(where):

@@ -26,6 +26,7 @@ from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import RowNormalizer
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, epsilon_of, noise_multiplier_for
+from skmixdp.privacy.ledger._records import event_from_json, event_to_json
 from tests.parameters import BadRepr
 from tests.rounding import assert_close
 
@@ -240,6 +241,16 @@ class TestNumbers:
         np.save(tmp_path / "rows.npy", np.empty((8, 0)))
         assert sum(len(block) for block in open_rows(tmp_path / "rows.npy").blocks()) == 8
 
+    @pytest.mark.parametrize("suffix", [".feather", ".parquet"])
+    def test_a_name_of_a_column_that_is_no_text(self, tmp_path, suffix):
+        pytest.importorskip("pyarrow")
+        path, frame = tmp_path / f"rows{suffix}", pd.DataFrame({"abcdefgh": [1.0, 2.0], "kind": [0, 1]})
+        frame.to_feather(path) if suffix == ".feather" else frame.to_parquet(path)
+        path.write_bytes(path.read_bytes().replace(b"abcdefgh", b"\x80bcdefgh"))
+        with pytest.raises(ValueError, match=rf"rows\{suffix} .*UnicodeDecodeError") as caught:
+            open_rows(path, label="kind")
+        assert "0x80" not in str(caught.value)
+
 
 class TestModels:
     def forged(self, path, change):
@@ -377,6 +388,14 @@ class TestLedgers:
         }
         with pytest.raises(ValueError, match=r"^(name|dataset|description)="):
             uses[use]()
+
+    @pytest.mark.parametrize("name", ["\ud800", "a\nb", "\x1b[2J", "x" * 5000])
+    def test_names_in_the_record_of_an_event(self, name):
+        record = json.loads(event_to_json(GaussianEvent(3.0, 10)))
+        record["values"][name] = 1
+        with pytest.raises(ValueError, match="the record of an event is damaged") as caught:
+            event_from_json(json.dumps(record))
+        check_message(str(caught.value))
 
     def test_names_in_a_report_and_a_card(self):
         data = PrivacyLedger(":memory:").add_dataset("a\x1b[2J\nb", epsilon=9.0, delta=1e-3)

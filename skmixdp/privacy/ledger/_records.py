@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, TypeVar
 
+from ..._utils.validation import one_line
 from ..accounting.events import GaussianEvent, OtherRelease
 from ..accounting.selection import SelectionEvent
 
@@ -77,8 +78,8 @@ def event_from_json(text: str) -> Any:
     # An error of a constructor depends on the event class.
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise ValueError(
-            f"the record of an event is damaged ({type(error).__name__}: {error}); restore the file that "
-            "holds it from a copy."
+            f"the record of an event is damaged ({type(error).__name__}: {one_line(str(error))}); restore "
+            "the file that holds it from a copy."
         ) from error
 
 
