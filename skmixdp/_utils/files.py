@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, which every folder may import."""
+"""Files that are written whole or not at all."""
 
 import os
 import secrets
@@ -12,12 +12,12 @@ import numpy as np
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """A binary file for ``path``, which replaces the former one in one step when the block ends.
+    """A binary file that replaces the file ``path`` in one step when the block ends without an error.
 
     A reader sees the former content or all of the new one, even after an error or a crash. Drafts are named
     ``.*.tmp``; a killed process may leave one behind, and nothing reads it.
     """
-    # A random name, since threads and processes may write the same file at once.
+    # A random name, since several threads and processes may write the same file.
     draft = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         with draft.open("xb") as file:
@@ -31,7 +31,7 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_arrays(file: BinaryIO, **arrays: Any) -> None:
-    """Write arrays as an ``.npz`` archive; an interruption comes out as such.
+    """Write arrays as an ``.npz`` archive; an interruption is raised unchanged.
 
     An archive that is interrupted cannot be closed, and NumPy raises the error of closing it instead.
     """
@@ -44,8 +44,8 @@ def write_arrays(file: BinaryIO, **arrays: Any) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the names in a folder to the disk, so that a crash of the machine undoes no change of them."""
-    if os.name == "nt":  # folders cannot be opened there
+    """Flush the names in a folder to the disk, so that changes of names survive a crash of the machine."""
+    if os.name == "nt":  # folders cannot be opened on Windows
         return
     descriptor = os.open(folder, os.O_RDONLY)
     try:

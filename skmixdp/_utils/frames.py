@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-#: The remedy for cells that are no numbers, in messages.
+#: The remedy for cells that are not numbers.
 ENCODE = "encode them as numbers by private_pipeline(TableEncoder(), ...)."
 
 
@@ -54,7 +54,7 @@ def stacked_lists(column: Any, where: str, length: int | None = None) -> Array:
         else:
             rows = np.array([*column]) if len(column) else np.empty((0, length or 1))
         fits = rows.ndim == 2 and rows.dtype.kind in "biuf" and rows.shape[1] == (length or rows.shape[1])
-    except Exception:  # lists of different lengths, or cells of any class
+    except Exception:  # lists differ in length, or a cell is of another class
         fits = False
     if not fits or 0 in rows.shape[1:]:
         expected = "one length" if length is None else f"length {length}"
@@ -79,10 +79,10 @@ def _of_arrow(column: Any) -> Any:
 
 
 def pandas_frame(X: Any) -> Any:
-    """A table of pyarrow as a data frame of pandas; anything else as it is."""
+    """A table of pyarrow as a data frame of pandas; other objects unchanged."""
     if not hasattr(X, "column_names"):
         return X
-    # Dates are read cell by cell: Python holds none after year 9999, and the error would quote the year.
+    # Dates stay as they are: Python has none after year 9999, and an error would quote the year.
     return X.to_pandas(types_mapper=lambda kind: pd.ArrowDtype(kind) if str(kind)[:4] == "date" else None)
 
 
@@ -133,7 +133,7 @@ def numeric_frame(X: Any, name: str) -> Any:
 
 
 def numbers_of(column: Any) -> Any:
-    """A column (n,) of numbers with NaN for missing ones, or of dates; None if it holds anything else."""
+    """A column (n,) of numbers with NaN for missing ones, or of dates; None for any other column."""
     if hasattr(column, "type"):
         column = column.to_pandas()
     elif not isinstance(column, pd.Series):
@@ -145,7 +145,7 @@ def numbers_of(column: Any) -> Any:
         return None
     try:
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    except Exception:  # of any class that a cell may have
+    except Exception:  # a cell may be of any class
         return None
 
 

@@ -25,7 +25,7 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 
 @contextmanager
 def own_state() -> Iterator[None]:
-    """A context, or decorator, in which no number raises an error or a warning of NumPy or SciPy.
+    """A context or decorator in which NumPy and SciPy raise no errors and warnings of numbers.
 
     With settings of the user, one tiny or huge private entry could end what many rows go through, or warn of
     itself. Every public function and method that reads private rows works in this context.
@@ -36,12 +36,12 @@ def own_state() -> Iterator[None]:
 
 
 def finite(numbers: NDArray[Any], *, nan: float = 0.0) -> NDArray[Any]:
-    """What was computed from finite numbers, changed in place: what overflowed is the largest of its type.
+    """Finite results of finite numbers, changed in place: overflow becomes the largest number of the type.
 
     ``nan`` takes the place of NaN, such as the difference of two that overflowed.
     """
     largest = np.finfo(numbers.dtype).max
-    np.clip(numbers, -largest, largest, out=numbers)  # in half the time of np.nan_to_num
+    np.clip(numbers, -largest, largest, out=numbers)  # takes half the time of np.nan_to_num
     np.copyto(numbers, nan, where=np.isnan(numbers))
     return numbers
 
@@ -172,17 +172,17 @@ _hidden: ContextVar[bool] = ContextVar("_hidden", default=False)
 def progress_bar(
     items: Iterable[Any] | None = None, *, verbose: object, hidden: bool = False, **options: object
 ) -> Any:
-    """A bar of ``tqdm`` with its ``options``; without ``items``, it is updated by hand.
+    """A bar of ``tqdm`` with its ``options``; without ``items``, the caller updates it.
 
     With ``verbose``, it is shown at once and everywhere. Otherwise it appears on terminals after 2 seconds
     and goes away at the end, except within :func:`no_bars`. ``hidden`` shows nothing in any case. Where
     nobody would see a bar, there is none: the result is ``items``, or None.
     """
-    # In a notebook, tqdm shows bars that are no output of a terminal.
+    # In a notebook, bars of tqdm are not output of a terminal.
     seen = verbose or (not _hidden.get() and (sys.stderr.isatty() or "ipykernel" in sys.modules))
     if hidden or not seen:
-        # A hidden bar of tqdm would take a lock that forked processes share. If one of them is killed while
-        # it holds the lock, all others wait forever.
+        # Hidden bars are not made by tqdm: its lock is shared by forked processes, and if one of them is
+        # killed while it holds the lock, all others wait forever.
         return items
     if not verbose:
         options |= {"delay": _PATIENCE, "leave": False}
@@ -193,14 +193,14 @@ def progress_bar(
 @cache
 def _bar_class() -> Any:
     """The class of tqdm's bars, with a lock for this process alone, and without a thread."""
-    from tqdm.auto import tqdm  # only where a bar may appear: importing it takes time
+    from tqdm.auto import tqdm  # imported only where a bar may appear, since it takes time
 
     return type("Bar", (tqdm,), {"_lock": threading.RLock(), "monitor_interval": 0})
 
 
 @contextmanager
 def no_bars() -> Iterator[None]:
-    """Within this context, no bar appears by itself: it would count fits whose number is secret."""
+    """A context in which no bar appears by itself, since bars would count fits whose number is secret."""
     token = _hidden.set(True)
     try:
         yield

@@ -1,10 +1,10 @@
-"""While the command line starts, Ctrl-C ends it without a traceback; imported before all that takes time."""
+"""While the command line starts, Ctrl-C ends it without a traceback. This is imported first of all."""
 
 import signal
 import sys
 from pathlib import Path
 
-#: The command, as the interpreter was called: ``python -m skmixdp ...``, or the script ``skmixdp``.
+#: The command that started the interpreter: ``python -m skmixdp ...``, or the script ``skmixdp``.
 _words = sys.orig_argv[1:]
 _is_module = "-m" in _words and _words[_words.index("-m") + 1 :][:1] == ["skmixdp"]
 _is_script = bool(_words) and Path(_words[0]).stem == "skmixdp"

@@ -56,7 +56,7 @@ def late_names(
     return find, lambda: sorted({*vars(sys.modules[package]), *modules})
 
 
-#: What draws a result, by the kind of the result.
+#: Functions that draw a result, by the kind of the result.
 DISPLAYS: Registry[Any] = Registry(
     {
         "coefficients": "inspection._coefficients:draw_coefficients",

@@ -1,4 +1,4 @@
-"""HTML by templates."""
+"""HTML from templates."""
 
 from functools import cache
 from typing import Any
@@ -11,6 +11,6 @@ def html(template: str, **values: object) -> str:
 
 @cache
 def _compiled(template: str) -> Any:
-    from jinja2 import Environment  # late: most fits write no HTML
+    from jinja2 import Environment  # imported here, since most fits write no HTML
 
     return Environment(autoescape=True, keep_trailing_newline=True).from_string(template)

@@ -1,4 +1,4 @@
-"""Checks of parameters and of rows, which every folder may import.
+"""Checks of parameters and of rows.
 
 **Parameters.** A class lists the allowed values of its parameters in a table and calls :func:`check_params`.
 A function calls :func:`check` for one parameter. A NumPy number counts as a number; a bool does not, since
@@ -32,7 +32,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Number:
-    """A real number between two bounds; ``closed`` tells which of them are allowed.
+    """A real number between two bounds; ``closed`` says which of them are allowed.
 
     It is "neither", "left", "right" or "both". ``text`` describes the number in messages. If ``whole``, it
     must be an integer; ``2.0`` is not one.
@@ -52,7 +52,7 @@ class Number:
         except OverflowError:  # an integer beyond the range of floats
             return False
         if isinstance(value, Integral):
-            number = int(value)  # compared without conversion: beyond 2**53 a float would be rounded
+            number = int(value)  # exact, since a float would be rounded beyond 2**53
         above = number > self.low or (self.closed in ("left", "both") and number == self.low)
         below = number < self.high or (self.closed in ("right", "both") and number == self.high)
         return bool(above and below)
@@ -60,22 +60,22 @@ class Number:
 
 @dataclass(frozen=True)
 class Kind:
-    """Any values that a function accepts, such as objects with a certain method."""
+    """Values that a function accepts, such as objects with a certain method."""
 
     text: str
     admits: Callable[[Any], bool]
 
 
 POSITIVE = Number("a positive finite number", low=0)
-#: Squares of a clip and of its noise must stay floats.
+#: Squares of a clip and of its noise must not overflow.
 CLIP = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
-#: Differences of gradients of float32 rows are rounded in units of the smallest subnormal number. Above this
-#: bound that does not matter for rows of any length.
+#: Differences of gradients of float32 rows are rounded in units of the smallest subnormal number. With
+#: thresholds from this bound on, that is negligible for rows of any length.
 CLIP_OF_DIFFERENCES = Number("a finite number from 1e-6 to 1e100", low=1e-6, high=1e100, closed="both")
 NON_NEGATIVE = Number("a non-negative finite number", low=0, closed="left")
 FRACTION = Number("a number from 0 to 1", low=0, high=1, closed="both")
 PROBABILITY = Number("a number strictly between 0 and 1", low=0, high=1)
-#: Up to 2**53 every whole number is exact as a float, so counts are not rounded in products.
+#: Integers up to 2**53 are exact as floats, so that counts are not rounded in products.
 COUNT = Number("a whole number of at least 1", low=1, high=2**53, closed="both", whole=True)
 FLAG = Kind("True or False", lambda value: isinstance(value, (bool, np.bool_)))
 SEED = Kind(
@@ -91,7 +91,7 @@ Allowed = Number | Kind | str | None
 
 
 def whole_from(low: int) -> Number:
-    """Whole numbers of at least ``low``."""
+    """Integers of at least ``low``."""
     return Number(f"a whole number of at least {low}", low=low, high=2**53, closed="both", whole=True)
 
 
@@ -103,7 +103,7 @@ def number(low: float, high: float = math.inf, *, closed: str = "neither") -> Nu
 
 
 def check(name: str, value: object, *allowed: Allowed, remedy: str = "", owner: str = "") -> None:
-    """Refuse a parameter that none of ``allowed`` admits, by a ValueError with its name and value.
+    """Refuse a parameter that no rule in ``allowed`` admits, by a ValueError with its name and value.
 
     ``remedy`` ends the message if ``allowed`` does not say what to pass. ``owner`` is the class that has the
     parameter, if the message should name it.
@@ -123,7 +123,7 @@ def check(name: str, value: object, *allowed: Allowed, remedy: str = "", owner: 
 def check_params(
     owner: object, table: Mapping[str, tuple[Allowed, ...]], *, named: bool = False
 ) -> dict[str, Any]:
-    """The attributes of an object that a table lists, by name, each checked against its allowed values.
+    """Check the attributes of an object against a table of allowed values.
 
     NumPy numbers become Python numbers, since arithmetic in a narrow type would round sensitivities. If
     ``named``, messages name the owner's class, for objects that are parameters themselves.
@@ -153,7 +153,7 @@ def as_float(value: object) -> float | None:
 
 
 def _either(allowed: tuple[Allowed, ...]) -> str:
-    """The rules as words. Three or more constants alone follow "one of"."""
+    """The rules as text. Three or more constants alone follow "one of"."""
     words = list(_words(allowed))
     if len(words) > 2 and all(isinstance(rule, str) for rule in allowed):
         return f"one of {', '.join(words)}"
@@ -169,7 +169,7 @@ def _words(allowed: tuple[Allowed, ...]) -> Iterator[str]:
 
 
 def suggestion(name: str, known: Iterable[str], n: int = 1) -> str:
-    """Words such as ``"did you mean X_pub"`` with up to ``n`` close names; empty if no name is close."""
+    """A text such as ``"did you mean X_pub"`` with up to ``n`` similar names; empty if no name is similar."""
     plain, word = {_letters(one): one for one in known}, _letters(name)
     begun = [one for one in plain if len(word) > 2 and one.startswith(word)]
     close = list(dict.fromkeys(begun + difflib.get_close_matches(word, plain, n=n, cutoff=0.7)))[:n]
@@ -194,7 +194,7 @@ def refuse_arguments(owner: object, unsupported: Iterable[str], known: Iterable[
 
 
 def printable(text: str) -> str:
-    """A text with its control and formatting characters as escapes, so that it stays in its line."""
+    """A text with escapes for control and formatting characters, so that it stays in one line."""
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
@@ -209,7 +209,7 @@ def shown(value: object) -> str:
     """A value as Python writes it, in one printable line of at most 200 characters, for a message."""
     try:
         text = repr(value)
-    except Exception:  # an integer of more than 4,300 digits, or an object whose text cannot be made
+    except Exception:  # an integer of more than 4,300 digits, or an object without a text
         text = f"a value of type {type(value).__name__}"
     return one_line(text, 200)
 
@@ -222,8 +222,8 @@ def listed(values: Any, limit: int = 8) -> str:
 
 # -- rows --------------------------------------------------------------------------------
 
-#: Repeated private rows are reported if a smaller share of the rows is distinct. In a bootstrap sample, 63%
-#: of the rows are distinct.
+#: Private rows count as repeated if less than this fraction of them is distinct. In a bootstrap sample, 63%
+#: are distinct.
 _DISTINCT_SHARE = 0.75
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
@@ -232,10 +232,10 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 CONVERSION_ERRORS = (ValueError, TypeError, OverflowError, ArithmeticError)
 
 
-@np.errstate(all="ignore")  # the user's settings could tell of tiny or huge rows
+@np.errstate(all="ignore")  # the user's settings could reveal tiny or huge rows
 def check_table(X: Any, name: str, *, minimum: int) -> Array:
     """A finite float table of at least ``minimum`` rows."""
-    # Predictions of one row spend most of their time here, so an array that is already right is kept.
+    # An array that is already right is kept: for predictions of one row, conversions take most of the time.
     table = X if type(X) is np.ndarray and X.dtype in _FLOATS else _as_floats(X, name)
     if table.ndim != 2:
         raise ValueError(
@@ -255,7 +255,7 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
 
 
 def is_single(X: object) -> bool:
-    """Whether rows are an array that was declared to be float32.
+    """Whether rows are an array that was declared as float32.
 
     A frame declares no type: pandas and others choose that of a column by all of its cells, so one private
     cell may choose it. So NumPy chooses the type of lists.
@@ -265,7 +265,7 @@ def is_single(X: object) -> bool:
 
 
 def with_float_columns(X: Any) -> Any:
-    """A table of pandas, polars or pyarrow whose columns of numbers are float64; anything else as it is.
+    """A table of pandas, polars or pyarrow with float64 instead of other numbers; other objects unchanged.
 
     Columns of truth values, text, dates and objects stay as they are.
     """
@@ -323,7 +323,7 @@ def _as_floats(X: object, name: str) -> Array:
 
 
 def check_finite(finite: object, name: str, columns: Sequence[Any] = ()) -> None:
-    """Refuse rows of which not all entries are ``finite``, with the names of ``columns`` that hold others."""
+    """Refuse rows with entries that are not ``finite``; the error names their ``columns``."""
     if not finite:
         where = f" in the columns {listed(columns)}" if len(columns) else ""
         raise ValueError(
@@ -354,7 +354,7 @@ def _refusal_of_type(X: object, name: str) -> str:
 def _is_complex(X: Any) -> bool:
     try:
         return bool(np.iscomplexobj(X))
-    except CONVERSION_ERRORS:  # lists of different lengths
+    except CONVERSION_ERRORS:  # lists differ in length
         return False
 
 
@@ -376,12 +376,12 @@ def _refuse_text(X: object, name: str) -> None:
 
 
 def _holds_text(X: object, dtype: object) -> bool:
-    """Whether some entries are text; reads them only if the type does not tell."""
+    """Whether some entries are text; they are read only if the type does not decide it."""
     if getattr(dtype, "kind", "O") not in "OUST":
         return False
     try:
         entries = np.asarray(X)
-    except CONVERSION_ERRORS:  # lists of different lengths
+    except CONVERSION_ERRORS:  # lists differ in length
         return False
     if entries.dtype.kind != "O":
         return entries.dtype.kind in "UST"
@@ -402,14 +402,14 @@ def rows_to_transform(estimator: BaseEstimator, X: object) -> Array:
     table = check_table(X, "X", minimum=1)
     named = getattr(estimator, "feature_names_in_", None) is not None
     width = getattr(estimator, "n_features_in_", None)
-    # A table that is not copied is an array, which has no names of columns.
+    # A table that is not copied is an array, which has no column names.
     if named or table is not X or table.shape[1] != width:
         validate_data(estimator, X, reset=False, skip_check_array=True)
     return table
 
 
 def is_empty(rows: object) -> bool:
-    """Whether public rows or labels are None, or hold no row."""
+    """Whether public rows or labels are None, or have no rows."""
     if rows is None or isinstance(rows, tuple):
         return rows is None or all(is_empty(source) for source in rows)
     shape = getattr(rows, "shape", None)
@@ -447,8 +447,8 @@ def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, 
 
 
 def check_column_names(source: object, names: Any, name: str = "X_pub") -> None:
-    """Refuse a data frame of public rows whose columns are not the ``names`` of the private ones, if any."""
-    columns = getattr(source, "column_names", getattr(source, "columns", None))  # of pyarrow, or others
+    """Refuse a data frame of public rows with other columns than ``names``, if private rows have names."""
+    columns = getattr(source, "column_names", getattr(source, "columns", None))  # also of pyarrow
     if names is not None and columns is not None and list(columns) != list(names):
         raise ValueError(
             f"{name} has the columns {listed(columns)} and X has {listed(names)}; pass the same "
@@ -456,7 +456,7 @@ def check_column_names(source: object, names: Any, name: str = "X_pub") -> None:
         )
 
 
-#: What to do in a ColumnTransformer, whose parts get some columns of ``X`` and all of ``X_pub``.
+#: The remedy in a ColumnTransformer, whose parts get some columns of ``X`` and all of ``X_pub``.
 _WHOLE_COLUMNS = "and wrap a whole ColumnTransformer: PublicOnly(ColumnTransformer(...))"
 
 
@@ -500,7 +500,7 @@ def join_rows(X: object, X_pub: object) -> Any:
 
 
 def _columns(X: object) -> tuple[int | None, list[str] | None]:
-    """Number and names of the columns as scikit-learn sees them; its values stay unread."""
+    """Number and names of the columns as scikit-learn sees them; values are not read."""
     probe = BaseEstimator()
     validate_data(probe, X, skip_check_array=True)
     names = getattr(probe, "feature_names_in_", None)
@@ -510,7 +510,7 @@ def _columns(X: object) -> tuple[int | None, list[str] | None]:
 def refusal_of(
     estimator: BaseEstimator, X: object, culprit: str, error: Exception, *, numeric: bool = True
 ) -> Exception:
-    """A ValueError or TypeError in place of the ``error`` of ``culprit``, which may quote rows of ``X``.
+    """A ValueError or TypeError instead of the ``error`` of ``culprit``, which may quote rows of ``X``.
 
     It describes the problem by our checks: the columns, if ``estimator`` is fitted, and numbers, if
     the culprit is ``numeric``.
@@ -532,13 +532,13 @@ def refusal_of(
 
 
 def copy_fitted(owner: object, fitted: object, *names: str) -> None:
-    """Set the fitted attributes of these names, and those of the features, that another estimator has."""
+    """Copy the fitted attributes of these names, and those of the features, from another estimator."""
     for name in (*names, "n_features_in_", "feature_names_in_"):
         if hasattr(fitted, name):
             setattr(owner, name, getattr(fitted, name))
 
 
-#: Words of a row that are hashed together, at most, and words of a block.
+#: Longest rows whose words are hashed together, in words, and words of a block.
 _LONG_ROW, _HASHED_WORDS = 2**9, 2**16
 
 

@@ -48,7 +48,7 @@ from ._problem import check_device
 
 Array = NDArray[Any]
 
-#: Arguments of ``fit`` that some estimators accept, in words.
+#: Arguments of ``fit`` that some estimators accept, and their descriptions.
 _SOME_ACCEPT = {
     "sample_weight": "weights of rows",
     "groups": "ids of persons",
@@ -58,7 +58,7 @@ _SOME_ACCEPT = {
 
 @dataclass(frozen=True, repr=False)
 class FitData:
-    """The rows of one fit as they were passed; ``rows`` is a name and a selection of rows of ``X``, None all.
+    """The rows of one fit as they were passed; ``rows`` is the name and the value of a selection of rows.
 
     ``groups`` are ids of the persons whose rows these are; None if each row is protected by itself.
     ``X_unlabeled`` are public rows without labels. ``earlier`` takes the problems of fits of the same call,
@@ -76,10 +76,10 @@ class FitData:
     earlier: list[Any] = field(default_factory=list)
 
 
-#: Where the fits of this context keep their released numbers, within ``resumable``.
+#: The checkpoint of the fits in this context, set by ``resumable``.
 current_checkpoint: ContextVar[Any] = ContextVar("current_checkpoint", default=None)
 
-#: All that a fit asks. It sets the results by itself.
+#: The procedure of a fit, which sets the results on the estimator itself.
 EstimatorProcedure = ChargedProcedure[None]
 
 
@@ -231,7 +231,7 @@ def adopt(estimator: BaseEstimator, fitted: object) -> None:
 
 
 def members(name: str, rows: object, n_rows: int) -> NDArray[np.bool_]:
-    """Mask (n_rows,) of the rows of ``X`` to fit to; ``name`` is that of the selection in messages."""
+    """Mask (n_rows,) of the rows of ``X`` to fit to; ``name`` is the name of the selection in messages."""
     chosen = np.asarray(rows)
     if chosen.dtype == bool and chosen.ndim == 1:
         if len(chosen) != n_rows:
@@ -266,7 +266,7 @@ def _mask_of_numbers(name: str, numbers: Array, n_rows: int) -> NDArray[np.bool_
     return mask
 
 
-#: Parameters of other libraries, and our equivalents.
+#: Names of parameters in other libraries, and our names for them.
 _EQUIVALENTS = {
     "C": "l2",
     "accountant": "ledger",
@@ -291,16 +291,16 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
     its earlier fits unchanged.
     """
 
-    #: The algorithm for each name that ``algorithm`` accepts.
+    #: Names that ``algorithm`` accepts, and their algorithms.
     _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]]
 
-    #: The objects that it accepts besides, and what to do with others.
+    #: Other objects that it accepts, and the remedy for all others.
     _objects: ClassVar[Kind] = Kind(
         "an object from skmixdp.algorithms", lambda value: isinstance(value, Algorithm)
     )
     _remedy: ClassVar[str] = ""
 
-    #: The allowed values of each parameter. Checks that involve several parameters are made elsewhere.
+    #: The allowed values of each parameter. Checks of several parameters are made elsewhere.
     _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         "learning_rate": (POSITIVE, "auto"),
         "batch_size": (COUNT, None),
@@ -317,12 +317,12 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
     #: The fitted attributes that :meth:`save` writes, and no others.
     _saved: ClassVar[tuple[str, ...]] = ("n_iter_", "learning_rate_", "privacy_")
 
-    #: Searches look for this attribute to recognise estimators that can be fitted together.
+    #: By this attribute, searches recognise estimators that can be fitted together.
     _fit_many = staticmethod(fit_many)
 
     def __new__(cls, *args: object, **parameters: object) -> Self:  # noqa: ARG004
-        """Refuse unknown parameters, and name our equivalents of those of other libraries."""
-        known = signature(cls).parameters if parameters else {}  # a copy, as each fit makes, is given none
+        """Refuse unknown parameters, and name ours for those of other libraries."""
+        known = signature(cls).parameters if parameters else {}  # copies are created without parameters
         takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
         for name in () if takes_any else parameters:
             if name not in known:
@@ -334,10 +334,10 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
         made: Self = super().__new__(cls)
         return made
 
-    #: Known leaks of the present fit, and of scikit-learn around it.
+    #: Known leaks of the present fit, and of the scikit-learn calls around it.
     _leaks: tuple[str, ...]
 
-    # These are routed to fit by default, without set_fit_request.
+    # Routed to fit by default, without set_fit_request.
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True, "groups": True}
 
     def set_params(self, **params: object) -> "PrivateEstimator":
@@ -354,7 +354,7 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
         if nested and isinstance(algorithm, str):
             named, name = self._algorithms.get(algorithm), nested[0].split("__")[1]
             makers = ([] if named is None else [named]) + list(self._algorithms.values())
-            objects = [make() for make in makers]  # the named one first, which may lack the parameter
+            objects = [make() for make in makers]  # first the named algorithm, which may lack the parameter
             fitting = next((made for made in objects if name in made.get_params(deep=False)), objects[0])
             kind = type(fitting).__name__
             raise ValueError(
@@ -395,7 +395,7 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
 
     @abstractmethod
     def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
-        """Check the rows, and return all that the fit asks; this object will hold the results."""
+        """Check the rows, and return the procedure of the fit, which will set the results on this object."""
 
     def _check_parameters(self) -> Budget:
         """Check every parameter that needs no data."""

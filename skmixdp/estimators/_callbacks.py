@@ -1,4 +1,4 @@
-"""Callbacks of scikit-learn, and progress bars. What they get is released or public."""
+"""Callbacks of scikit-learn, and progress bars. They see only what is released or public."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ try:
 except ImportError:  # before scikit-learn 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in for scikit-learn's mixin where it has no callbacks."""
+        """Replaces scikit-learn's mixin in versions without callbacks."""
 
         def set_callbacks(self, *callbacks: object) -> Any:
             """Refuse callbacks."""
@@ -26,11 +26,11 @@ except ImportError:  # before scikit-learn 1.9
             )
 
     def with_callbacks(method: object) -> Any:
-        """The method itself."""
+        """Return the method unchanged."""
         return method
 
 
-#: Quantiles of the public rows' gradient norms that callbacks get.
+#: Quantiles of the gradient norms of public rows that callbacks get.
 _QUANTILES = (0.1, 0.5, 0.9)
 
 
@@ -84,7 +84,7 @@ def refuse_row_callbacks(callbacks: Sequence[Any]) -> None:
 
 
 def managed(estimators: Sequence[Any], work: Callable[[], Any]) -> Any:
-    """The result of some fits, with callbacks of the estimators set up before and torn down after."""
+    """The result of some fits, before which callbacks are set up, and after which they are torn down."""
     if not estimators:
         return work()
     return _managed(estimators[0], estimators[1:], work)
@@ -115,7 +115,7 @@ class FitTasks:
     n_done: int = 0
 
     def stage_ended(self) -> None:
-        """Tell callbacks that a stage before the training has ended."""
+        """Report the end of a stage before the training."""
         root = getattr(self.estimator, "_callback_fit_ctx", None)
         if root is not None:
             task = root.subcontext("geometry", max_subtasks=0)

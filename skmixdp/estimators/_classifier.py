@@ -19,7 +19,8 @@ Array = NDArray[Any]
 class Classifier(ClassifierMixin):  # type: ignore[misc]
     """Mixin that adds classes and predictions to an estimator whose ``_outputs`` are logits."""
 
-    #: Whether rows have several labels: then ``classes_`` names them, and each has its own logit.
+    #: Whether rows have several labels. Then ``classes_`` are the names of the labels, each with its own
+    #: logit.
     multilabel_: bool = False
 
     def decision_function(self: Any, X: Any) -> Any:

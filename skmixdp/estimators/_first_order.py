@@ -11,7 +11,7 @@ from ..components.protocols import PublicView
 from ..privacy.accounting.budgets import Budget
 from ._module import ModuleClassifier, load_modules
 
-#: The algorithm for each name that ``algorithm`` accepts.
+#: Names that ``algorithm`` accepts, and their algorithms.
 FIRST_ORDER: dict[str, Callable[[], Algorithm]] = {
     "auto": AdaMix,
     "noisy-gd": NoisyGD,
@@ -23,7 +23,7 @@ FIRST_ORDER: dict[str, Callable[[], Algorithm]] = {
 
 
 def _asks_for_gradients(algorithm: object) -> bool:
-    """Whether an algorithm asks for clipped sums of gradients, and nothing that only linear heads have."""
+    """Whether an algorithm needs clipped sums of gradients only, and nothing that only linear heads have."""
     if isinstance(algorithm, ModelMix):
         return algorithm.base is None or _asks_for_gradients(algorithm.base)
     known = isinstance(algorithm, (NoisyGD, AdaMix, Coupling, CosinePDADPMD))

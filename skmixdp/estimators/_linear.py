@@ -60,7 +60,7 @@ from ._procedure import FitProcedure, fit_procedure, prepare
 
 Array = NDArray[Any]
 
-#: Times the number of public rows, and in squares, it must stay a float.
+#: Its square, and its product with the number of public rows, must not overflow.
 _PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
 
 _WEIGHT = Number("a finite number from 1e-100 to 1e100", low=1e-100, high=1e100, closed="both")
@@ -92,7 +92,7 @@ class LinearHead(PrivateEstimator):
         *PrivateEstimator._saved,
     )
 
-    # Routed by default, as other public rows are.
+    # Routed by default, like other public rows.
     __metadata_request__fit: ClassVar = {"X_unlabeled": True}
 
     algorithm: Any = "auto"
@@ -176,7 +176,7 @@ class LinearHead(PrivateEstimator):
         data: FitData,
         known: str,
     ) -> FitInputs:
-        """The inputs of a fit. Rows have been checked, labels encoded and targets scaled."""
+        """The inputs of a fit, from checked rows, encoded labels and scaled targets."""
         table, y, X_pub, y_pub, members = rows
         names, n_features = getattr(self, "feature_names_in_", None), table.shape[1]
         lengths, weights = self.row_norm is None, data.sample_weight is not None
@@ -252,14 +252,14 @@ class LinearHead(PrivateEstimator):
         )
 
     def _prepared(self, inputs: FitInputs, data: FitData) -> EstimatorProcedure:
-        """All that a fit with checked inputs asks, after every refusal."""
+        """The procedure of a fit with checked inputs, after everything that can be refused."""
         problem = prepare(inputs, data.earlier)
-        if inputs.private.table.unit == "row":  # persons of each selection are numbered anew
+        if inputs.private.table.unit == "row":  # the persons of each selection have numbers of their own
             data.earlier.append(problem)
         return self._fitting(fit_procedure(problem))
 
     def _fitting(self, procedure: FitProcedure) -> EstimatorProcedure:
-        """Follow the procedure of a fit, and set its results."""
+        """Run the procedure of a fit, and set its results."""
         fitted = yield from procedure
         self.__dict__.update(self._attributes_at(fitted.W, fitted.row_map, fitted.target_map))
         if not (np.all(np.isfinite(self.coef_)) and np.all(np.isfinite(self.intercept_))):
@@ -269,14 +269,14 @@ class LinearHead(PrivateEstimator):
             )
         self.learning_rate_, self.n_iter_ = fitted.learning_rate, fitted.n_iter
         self.privacy_ = fitted.privacy
-        self.__dict__.pop("per_instance_", None)  # that of an earlier fit
+        self.__dict__.pop("per_instance_", None)  # the record of an earlier fit
         if fitted.record is not None:
             self.per_instance_ = fitted.record
         if fitted.class_shares is not None:
             self.class_shares_ = fitted.class_shares
 
     def _attributes_at(self, W: Array, row_map: RowMap, target_map: TargetMap | None) -> dict[str, Any]:
-        """The attributes of the estimator if its fit stops at a head (k, d_in) of mapped rows and targets."""
+        """The fitted attributes if the fit stops at a head (k, d_in) of mapped rows and targets."""
         coef, intercept = row_map.split(W)
         return {"coef_": np.ascontiguousarray(coef), "intercept_": intercept, "_row_map": row_map}
 

@@ -311,17 +311,17 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
                 )
 
     def _starts_from_shares(self, inputs: FitInputs) -> bool:
-        """Whether noisy label shares are the start, as in the default without public rows."""
+        """Whether the start is the noisy label shares, as by default without public rows."""
         public = isinstance(self.init, str) and self.init == "public" and self.fit_intercept
         by_default = public and inputs.is_default
         return by_default and not len(inputs.X_pub) and inputs.divides
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """Mapped rows and class indices or labels, as the fit used them; for audits."""
+        """Mapped rows, and class indices or labels, as the fit used them; for audits."""
         return self._row_map(X, np.float64), self._encoded(y, len(X))
 
     def _encoded(self, y: object, n_rows: int) -> Array:
-        """Class indices (n_rows,) or labels (n_rows, k) of the fitted classes."""
+        """Class indices (n_rows,) or labels (n_rows, k), by the classes of the fit."""
         if not self.multilabel_:
             return encode_labels(check_labels(y, "y", n_rows, "X"), self.classes_, "y", private=True)
         labels = check_indicator(y, "y", n_rows, "X")

@@ -1,4 +1,4 @@
-"""The map of the rows of a fit: from public rows, or learned from private ones release by release."""
+"""The map of the rows of a fit: from public rows, or learned from private rows in several releases."""
 
 import math
 from collections.abc import Sequence
@@ -30,25 +30,26 @@ from ._problem import FEWEST_FREE, FitInputs, MappedRows
 
 Array = NDArray[Any]
 
-#: After a release no row may be refused, so entries whose squares could overflow are cut at this.
+#: Entries are cut at this, so that squares do not overflow: after a release, no row may be refused.
 _LARGEST_ENTRY = 1e150
 
-#: Fewest public rows from which to compute the spread of columns.
+#: Minimum number of public rows for the spread of columns.
 _FEWEST_KNOWN = 10
 
-#: Largest noise, as a part of the rows' variance, at which private directions are of use.
+#: Largest noise at which private directions are useful, as a fraction of the variance of the rows.
 _LARGEST_FLOOR = 0.25
 
-#: With less noise than this, as in ``bound_shares``, rows of a regression are cut less.
+#: With less noise than the first number (see ``bound_shares``), rows of a regression are shortened less:
+#: their bound is at most the second number times as long.
 _HARDLY_NOISY, _MOST_TIMES = 1e-4, 5.0
 
-#: Private rows are asked for the mean if that of public rows has more than this many times the variance.
+#: The mean is learned from private rows if that of public rows has more than this many times the variance.
 _TIMES_AS_GOOD = 2.0
 
 
 @dataclass(frozen=True)
 class Mapped:
-    """The map of a fit, and what was released of the mapped rows; None if nothing was.
+    """The map of a fit, and releases of the mapped rows; None for what was not released.
 
     ``second_moment`` is their largest second moment, and ``preconditioner`` (d_in, d_in) a matrix for
     directions of descent. Few gradients of private rows are longer than ``gradient_bound``.
@@ -75,7 +76,7 @@ class MapStage:
 
 
 def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStage:
-    """The first release that learns the map, if there is any, from public facts; none for a given map.
+    """The first release that learns the map, if there is any. Public facts decide. A given map needs none.
 
     A map that is one of the known ones is the same object, so that fits share passes.
     """
@@ -86,16 +87,17 @@ def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStag
     columns, n_features = None, private.table.shape[1]
     scales = parameters.row_norm is not None if parameters.scale == "auto" else parameters.scale
     if scales:
-        # Unlabelled rows hold rare values. Scaled to spread 1, each would be a long entry of few rows.
+        # Unlabelled rows have rare values, which would become long entries of a few rows if scaled to spread
+        # 1.
         columns = columns_of(known, centred=inputs.centres_columns, balanced=inputs.X_unlabeled is not None)
     stage = _stage_with(inputs, columns)
-    # A few public rows give a poor estimate of the spread of columns, and those that a classifier left out
-    # perhaps one in other units.
+    # A few public rows give a poor estimate of the spread of columns. Public rows that a classifier left out
+    # may have other units.
     poor = len(known) < _FEWEST_KNOWN or (inputs.X_scale is not None and inputs.loss.has_classes)
     learned = poor and scales and inputs.preconditions and not private.exact
     share = columns_share(inputs.budget.mu, inputs.n_rows, n_features) if learned else 0.0
     if share:
-        # Columns that need no scale are followed by the stage of unknown columns.
+        # If columns turn out to need no scale, the stage is that of unknown columns.
         shares = {"columns": share}
         rows = MappedRows(private, unmapped(n_features), single_pass=True)
         stage = MapStage(rows, stage.mapped, shares, shares | _stage_with(inputs, None).shares)
@@ -111,7 +113,7 @@ def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStag
 
 
 def _stage_with(inputs: FitInputs, columns: Columns | None) -> MapStage:
-    """The stage after the columns: learning the rest of the map, or training with a public one."""
+    """The stage after the columns: learning the rest of the map, or training with a public map."""
     shares, n_features = map_shares(inputs, columns), inputs.private.table.shape[1]
     parameters = inputs.parameters
     if "mean" in shares:
@@ -119,14 +121,14 @@ def _stage_with(inputs: FitInputs, columns: Columns | None) -> MapStage:
     elif inputs.whitens_alone:
         raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
     elif "length of the rows" in shares:
-        # Rows of any length are measured: to refuse one would tell that it exists. They have no intercept,
-        # which would count as a part of their length; the start may have one.
+        # Rows of any length are measured, since a refusal would reveal that such a row exists. They have no
+        # intercept, which would add to their length; the start may have one.
         row_map = RowMap(None, True, None, columns=columns, bound=LENGTH_LIMIT)
         mapped = Mapped(_with_intercept(inputs, row_map))
         return MapStage(MappedRows(inputs.private, row_map), mapped, shares, shares)
     else:
         whiten = parameters.whiten
-        if whiten == "auto":  # a regression needs enough public rows
+        if whiten == "auto":  # a regression needs more public rows
             enough = not inputs.loss.quadratic or len(inputs.X_known) > FEWEST_FREE
             whiten = inputs.is_default and enough
         groups, shrinkage = inputs.groups
@@ -152,13 +154,13 @@ def _stage_with(inputs: FitInputs, columns: Columns | None) -> MapStage:
 
 
 def map_shares(inputs: FitInputs, columns: Columns | None) -> dict[str, float]:
-    """Shares of the squared budget for learning the map after the columns from private rows."""
+    """Shares of the squared budget for learning the map from private rows, after the columns."""
     if learns_geometry(inputs, columns):
         shares = Shares.of(inputs.budget.mu, inputs.n_rows, inputs.private.table.shape[1])
         learned = {"mean": shares.mean}
         groups, _ = inputs.groups
         few = len(groups) - n_groups(groups) < FEWEST_FREE and shares.floor < _LARGEST_FLOOR
-        if few or not len(groups):  # public rows whiten worse than private directions
+        if few or not len(groups):  # public rows whiten worse than directions of private rows
             learned["directions"] = shares.directions
         return learned
     if columns is not None and inputs.parameters.clips(columns) and inputs.preconditions:
@@ -173,7 +175,7 @@ def map_shares(inputs: FitInputs, columns: Columns | None) -> dict[str, float]:
 def learned_map(
     inputs: FitInputs, stage: MapStage, learner: Learner
 ) -> Procedure[tuple[Mapped, dict[str, float]]]:
-    """The map, learned from private rows if public ones do not tell it, and the shares that it has cost.
+    """The map, learned from private rows if public rows do not determine it, and the shares that it cost.
 
     What noisy columns tell decides what else is released. The squared budgets of adaptive Gaussian releases
     add up as those of fixed ones, if their sum is bounded: Smith and Thakurta 2022, "Fully adaptive
@@ -192,7 +194,7 @@ def learned_map(
         after = _stage_with(inputs, columns)
         rows, mapped, shares = after.rows, after.mapped, after.shares
         if columns is None and not isinstance(private.table, ArrayTable):
-            # To refuse a row whose length overflows, now, would tell that it exists.
+            # A refusal of a row whose length overflows would now reveal that it exists.
             limits = Columns.limits(n_features, _LARGEST_ENTRY)
             assert rows.row_map is not None
             rows = replace(rows, row_map=replace(rows.row_map, columns=limits))
@@ -243,15 +245,15 @@ def learned_map(
 
 
 def _centre(private: NoisyMean, row_map: RowMap, inputs: FitInputs) -> Array:
-    """The centre of unit rows: that of private rows, and of public rows where there are any."""
+    """The centre of unit rows: from private rows, and also from public rows if there are any."""
     unit_pub = RowMap(None, True, None, columns=row_map.columns)(inputs.X_known, np.float64)
-    if len(unit_pub) < 2:  # one row gives no variance
+    if len(unit_pub) < 2:  # a variance needs two rows
         return private.shrunk()
     return private.combined(unit_pub.mean(axis=0), variance_of_mean(unit_pub))
 
 
 def _with_intercept(inputs: FitInputs, row_map: RowMap) -> RowMap:
-    """A map with an intercept column, if the head has intercepts."""
+    """A map with an intercept column, if the head has an intercept."""
     return row_map.with_intercept_for(inputs.X_known) if inputs.parameters.fit_intercept else row_map
 
 

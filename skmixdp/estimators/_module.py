@@ -1,4 +1,4 @@
-"""What classifiers that train a torch module share."""
+"""Parts that classifiers of torch modules share."""
 
 import math
 import warnings
@@ -38,25 +38,25 @@ def module_procedure(
     report: Callable[..., Any],
     n_threads: int,
 ) -> EstimatorProcedure:
-    """Yield a Start and the queries of a module's fit, and set the results on the copy ``head``."""
+    """Yield the charge and the queries of a module's fit, and set the results on the copy ``head``."""
     rows, modules = OpenRows(source), load_modules()
     yield Start(transaction, run.plan.event, run.info.n_private, rows=rows, estimator=head)
     withheld = None
     try:
         with modules.limited_threads(n_threads), FitTasks(head, n_steps=run.plan.n_steps) as tasks:
             W = yield from bind_rows(rows, training(replace(run, callback=tasks)))
-    except Exception as error:  # a message of the module or the loss may quote private rows
+    except Exception as error:  # its message may quote private rows
         withheld = type(error).__name__
     if withheld:
         raise RuntimeError(
             f"training ended with {withheld}; its message is left out because it may quote private rows. Try "
             "the module on public rows, and on another device. What was charged stays charged."
         )
-    # A module may store its inputs, so take only the trained parameters from the copy that saw rows.
+    # Only the trained parameters are taken from the copy that saw rows, since a module may store its inputs.
     head.module_ = modules.trained_module(head.module, head.device, source.at(W))
     head.learning_rate_ = run.plan.step_size(1)
     head.privacy_ = report(computed_on=str(next(worker.parameters()).device))
-    head.n_iter_ = tasks.n_done  # fewer than planned if a callback has stopped it
+    head.n_iter_ = tasks.n_done  # fewer than planned if a callback stopped the fit
     public: Any = run.info.view.data
     if left_out := public.n_left_out:
         warnings.warn(
@@ -69,7 +69,7 @@ def module_procedure(
 
 @dataclass(eq=False, repr=False)
 class ModuleClassifier(Classifier, PrivateEstimator):
-    """Base class of classifiers that train a torch module; a subclass says what is asked of private rows."""
+    """Base class of classifiers that train a torch module; subclasses define the queries of private rows."""
 
     _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         **PrivateEstimator._allowed,
@@ -159,7 +159,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
 
     @abstractmethod
     def _public_view(self, public: object, loss: object, seed: int, W: Any, made_up: object) -> PublicView:
-        """The public rows at the start of a fit, or made-up ones where a rule needs some."""
+        """The public rows at the start of a fit, or made-up ones where a rule needs rows."""
 
     def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
         refuse_sample_weight(self, data.sample_weight)
@@ -228,14 +228,14 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         return X, y, X_pub, y[:0] if y_pub is None else y_pub, origin
 
     def _set_names(self, X: object) -> Any:
-        """Set and return the names of columns, if the private rows are a data frame that has them."""
+        """Set and return the names of columns, if the private rows are a data frame with names."""
         for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)  # those of an earlier fit
+            self.__dict__.pop(name, None)  # the names of an earlier fit
         if hasattr(X, "columns"):
             validate_data(self, X, skip_check_array=True)
         return getattr(self, "feature_names_in_", None)
 
-    @np.errstate(all="ignore")  # the user's settings could tell of tiny or huge rows
+    @np.errstate(all="ignore")  # the user's settings could reveal tiny or huge rows
     def _outputs(self, X: object) -> Array:
         """Outputs of the fitted module: (n, k), or (n, 1) differences for two classes."""
         check_is_fitted(self)
@@ -265,7 +265,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
 
 
 def load_modules() -> Any:
-    """The package for torch modules, imported on demand."""
+    """The package for torch modules, imported when it is needed."""
     try:
         from . import _modules
     except ModuleNotFoundError as error:

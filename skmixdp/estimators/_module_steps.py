@@ -1,4 +1,4 @@
-"""Steps of a module that stay finite, and within a trust region if a rule chooses the learning rate.
+"""Steps of a module that stay finite, and within a trust region if the learning rate is automatic.
 
 A module's outputs are not linear in its parameters, so the curvature at the start bounds no later step. What
 is used here is public: released directions, and outputs of public rows.
@@ -16,13 +16,13 @@ from ..algorithms.modelmix.wrapping import MixingDescent
 from ..components import BalancedSteps, BallProjection, Descent, PolynomialAverage
 from ..components.protocols import StepContext, Update
 
-#: Sum over the steps of the largest root mean square changes of the outputs.
+#: Sum over all steps of the trust regions: root mean square changes of the outputs.
 _PATH = 12.0
 
-#: Tries to find the length of a step, and the least factor of one try.
+#: Largest number of tries to find the length of a step, and smallest factor between two tries.
 _TRIES, _LEAST = 30, 0.05
 
-#: Bound on the entries of seeded directions; torch draws no normal number beyond 10.
+#: Bound on the entries of seeded directions; normal numbers of torch stay below 10.
 _LONGEST_DRAW = 16.0
 
 
@@ -118,7 +118,7 @@ class FiniteSteps(Update):
 
 
 class MovesInPlace(FiniteSteps):
-    """Plain descent of parameters that are moved in place."""
+    """Plain descent, for parameters that are changed in place."""
 
     def step(self, ctx: StepContext, direction: Any, state: Any) -> tuple[Any, Any]:
         parameters, at = self.data.parameters, 0.0

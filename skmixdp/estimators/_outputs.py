@@ -1,4 +1,4 @@
-"""Outputs of a fitted head for rows of every kind."""
+"""Outputs of a fitted head for all types of rows."""
 
 import copy
 from dataclasses import replace
@@ -25,7 +25,7 @@ from .._utils.validation import rows_to_transform
 Array = NDArray[Any]
 
 
-@np.errstate(all="ignore")  # the user's settings could tell of tiny or huge rows
+@np.errstate(all="ignore")  # the user's settings could reveal tiny or huge rows
 def head_outputs(estimator: BaseEstimator, X: object) -> Array:
     """Outputs (n, k) of a fitted head, or (n,) of a flat one. Large data sets are processed in blocks."""
     table = special_table(X)
@@ -50,7 +50,7 @@ def head_outputs(estimator: BaseEstimator, X: object) -> Array:
 
 
 def _checked(outputs: Array) -> Array:
-    """The outputs, unless some are not finite."""
+    """The outputs; refused unless they are finite."""
     if not np.isfinite(outputs).all():
         raise ValueError(
             "X has rows whose outputs are not finite, since they or the coefficients are too large; scale "
@@ -85,8 +85,8 @@ def _sparse_outputs(estimator: BaseEstimator, X: Any) -> Array:
         X, factors, row_map, points if row_map.whitening is None else row_map.whitening(points)
     )
     outputs = np.asarray((Z if estimator.coef_.ndim == 2 else Z[:, 0]) + estimator.intercept_)
-    # A row whose length overflows has factor 0, even where its products do not overflow.
+    # A row whose length overflows has factor 0, even if its products do not overflow.
     overflowed = ~np.isfinite(outputs if outputs.ndim == 1 else outputs.sum(axis=1)) | (factors == 0)
-    if overflowed.any():  # dense rows are divided by their largest entry first
+    if overflowed.any():  # dense rows are divided by their largest entries first
         outputs[overflowed] = _dense_outputs(estimator, passed[overflowed].toarray().astype(np.float64))
     return outputs

@@ -1,4 +1,4 @@
-"""Pipelines that end in a private head and set their routing themselves."""
+"""Pipelines that end in a private head, and set their own routing."""
 
 from dataclasses import replace
 from os import PathLike
@@ -18,7 +18,7 @@ from ..privacy.report import first_line, html_line
 from ._base import PrivateEstimator, current_checkpoint
 from ._exports import EXPORTERS, save
 
-#: What transformers read of the private rows.
+#: What transformers read from the private rows.
 _COLUMNS = "the number and the names of the columns before preprocessing"
 
 
@@ -101,7 +101,7 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
     learns from private rows.
     """
 
-    #: Searches ask for this, since other pipelines pass public rows on only with metadata routing.
+    #: Searches look for this, since other pipelines pass public rows on only with metadata routing.
     _sets_routing: ClassVar = True
 
     _saved: ClassVar[tuple[str, ...]] = ()
@@ -150,7 +150,7 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
             return self
 
     def _starts(self, X: Any, passed: dict[str, Any]) -> list[Start]:
-        """What the steps will charge to ledgers, if there are several such steps."""
+        """The charges that the steps will make to ledgers, if several steps make charges."""
         releases = charging_steps(self)
         if len(releases) < 2 or current_checkpoint.get() is not None:
             return []
@@ -159,7 +159,7 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
 
     @property
     def privacy_(self) -> Any:
-        """The report of the head; absent if other steps have reports too."""
+        """The report of the head; not available if other steps have reports too."""
         reports = [step.privacy_ for _, step in self.steps if hasattr(step, "privacy_")]
         if len(reports) != 1:
             raise AttributeError(
@@ -250,7 +250,7 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         return EXPORTERS["sklearn"](self)
 
     def _known_leaks(self) -> tuple[str, ...]:
-        """What steps are known to learn from private rows without a budget."""
+        """Known leaks: what steps learn from private rows without a budget."""
         return check_pipeline(self).in_words("leak", "uncounted")
 
     def _html_repr(self) -> str:

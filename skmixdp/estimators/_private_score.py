@@ -23,7 +23,7 @@ from ..privacy.units import units_of
 
 Array = NDArray[Any]
 
-#: Added to the seeds of counts. Seeds of fits are smaller, so a count never reuses the noise of a fit.
+#: Added to seeds of counts, so that a count never has the noise of a fit: seeds of fits are smaller.
 _SEEDS_OF_COUNTS = 2**64
 
 #: Absolute errors are cut at this many scales of the targets.
@@ -57,7 +57,7 @@ class PrivateSumsMixin:
             row_map = self._row_map
             if row_map.basis is not None:
                 table, row_map = table.transformed(row_map.basis), replace(row_map, basis=None)
-            # This reads and checks rows that are not in memory, so do it before the charge.
+            # Rows that are not in memory are read and checked here, before the charge.
             rows = table.private_rows(targets, row_map, self._products_dtype(), exact=noise.needs_grid)
             if budget.epsilon is None:
                 warn_of_epsilon(epsilon_of_event(event, budget.delta, self.neighboring), stacklevel=4)
@@ -281,7 +281,7 @@ def budget_of(estimator: BaseEstimator, noise_multiplier: Any, epsilon: Any, del
 
 
 def _in_cell(Z: Array, block: Block, n_classes: int) -> Array:
-    """One column for each pair of a class and a predicted class."""
+    """One column for each pair of a class and a predicted class, 1 in the cell of the row."""
     cells = np.asarray(block.y, dtype=np.intp) * n_classes + predicted_classes(Z)
     return np.asarray(cells[:, np.newaxis] == np.arange(n_classes**2))
 
@@ -289,5 +289,5 @@ def _in_cell(Z: Array, block: Block, n_classes: int) -> Array:
 def _closeness(Z: Array, block: Block) -> Array:
     """Scores (rows, 1) in [0, 1] of scaled predictions ``Z`` (rows, k); 0 for NaN."""
     errors = np.abs(np.asarray(Z, dtype=np.float64) - np.asarray(block.y, dtype=np.float64)) / _CUT
-    # Unlike np.clip, this leaves no NaN.
+    # Unlike np.clip, this replaces NaN.
     return np.asarray(1 - np.fmin(errors, 1.0).mean(axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""What a fit of a linear head is given: its parameters and its checked inputs, and their checks."""
+"""Parameters and checked inputs of a fit of a linear head, and their checks."""
 
 import math
 import warnings
@@ -50,12 +50,12 @@ from ._callbacks import FitTasks
 
 Array = NDArray[Any]
 
-#: Takes ``(y, name, n_rows, rows_name)`` and returns an array of ``n_rows`` checked labels or targets.
+#: A function of ``(y, name, n_rows, rows_name)`` that returns ``n_rows`` checked labels or targets.
 CheckTarget = Callable[[Any, str, int, str], Array]
 
 
 def public_facts(table: Table, loss: Loss, *, lengths: bool, weights: bool) -> tuple[str, ...]:
-    """Texts for the report: which numbers, and which checks of private rows, are treated as public."""
+    """Texts for the report: numbers, and checks of private rows, that are treated as public."""
     numbers = ["private rows" if table.unit == "row" else "persons", "of features"]
     numbers += ["of targets"] if loss.quadratic else []
     known = f"the numbers of {', '.join(numbers[:-1])} and {numbers[-1]}, and the features' names"
@@ -76,7 +76,7 @@ def public_facts(table: Table, loss: Loss, *, lengths: bool, weights: bool) -> t
 
 
 def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | None) -> TargetMap:
-    """Centre and scale of the targets: declared, else from the public targets, else 0 and 1."""
+    """Centre and scale of the targets: declared, or from the public targets, or 0 and 1."""
     known = TargetMap.of(public) if public is not None else TargetMap(np.zeros(n_targets), np.ones(n_targets))
     values = []
     for name, value, default in (("center", center, known.center), ("scale", scale, known.scale)):
@@ -115,7 +115,7 @@ def collect_public(
 
 
 def public_rows(source: object, name: str, names: object, n_features: int) -> Array:
-    """Public rows (n, n_features) of one source as a dense array; they are few."""
+    """Public rows (n, n_features) of one source as a dense array."""
     source = numeric_frame(source, name)
     check_column_names(source, names, name)
     held: Any = from_device(source)
@@ -237,7 +237,7 @@ def encode_classes(
             stacklevel=5,
         )
     if len(classes) < 2:
-        # The message must not name a class that was read from private labels.
+        # The message names no class, since classes were read from private labels.
         named = "" if declared is None and y_pub is None else f": {classes.tolist()}"
         raise ValueError(
             f"classification needs at least two classes, but classes holds {len(classes)} class{named}; list "
@@ -247,7 +247,7 @@ def encode_classes(
         check_same_numbering(y, classes)
     estimator.classes_ = classes
     y = encode_labels(y, classes, "y", private=True, source=source)
-    y = y.astype(np.min_scalar_type(-len(classes)))  # read faster than wider ones
+    y = y.astype(np.min_scalar_type(-len(classes)))  # a narrow type is faster to read
     if y_pub is None:
         return y, None, origin
     y_pub = encode_labels(y_pub, classes, "y_pub", private=False)
@@ -277,19 +277,19 @@ def check_same_numbering(y: Array, classes: Array) -> None:
         )
 
 
-#: Fewest degrees of freedom that public rows must have within classes for whitening.
+#: Minimum degrees of freedom of public rows within classes for whitening.
 FEWEST_FREE = 20
 
-#: Whitening by rows of unknown classes: the largest weight of their scatter, and the weight times the number
-#: of outputs. The more classes there are, the more of that scatter separates them.
+#: For whitening by rows of unknown classes: the largest weight of their scatter, and the weight times the
+#: number of outputs. With more classes, more of that scatter separates classes.
 _MOST_WEIGHT, _WEIGHT_OF_ALL = 0.1, 0.5
 
-#: With fewer columns, rows of unit length lose too much of their information.
+#: Minimum number of columns for unit length: with fewer, rows lose too much information.
 _FEWEST_AT_UNIT_LENGTH = 4
 
 
 class NamedStart(Protocol):
-    """A start that is made from the names of the classes."""
+    """A start that is computed from the names of the classes."""
 
     def start(self, classes: Array, data: PublicData, widen: Callable[[Array], Array]) -> Array:
         """The head (k, d_in); ``widen`` turns coefficients (k, n_features) into a head."""
@@ -297,7 +297,7 @@ class NamedStart(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Parameters:
-    """Checked parameters of a linear head that say how it is fitted, by the names of the estimators.
+    """Checked parameters of a linear head that determine how it is fitted, by the names in the estimators.
 
     ``init`` is a name, coefficients in the units of the labels or targets, or a start by names of classes.
     ``row_map`` is that of the released head from which the fit continues; None without one.
@@ -321,7 +321,7 @@ class Parameters:
     row_map: RowMap | None = None
 
     def clips(self, columns: Columns | None) -> bool:
-        """Whether rows keep their length up to a bound.
+        """Whether rows keep their length, up to a bound.
 
         Columns of unknown centre are centred at unit length, unless it would leave too little of them.
         """
@@ -333,7 +333,7 @@ class Parameters:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelledRows:
-    """Private rows with their class indices or scaled targets ``y``, and the sums that they are asked for.
+    """Private rows with class indices or scaled targets ``y``, and how their sums are computed.
 
     ``exact`` sums are on a grid. ``record`` records the privacy loss of each row.
     """
@@ -347,7 +347,7 @@ class LabelledRows:
 
 @dataclass(frozen=True, repr=False)
 class MappedRows(RowsKey):
-    """Private rows after a row map, as a linear head sees them; without a map, their labels alone.
+    """Private rows after a row map, as a linear head gets them; without a map, their labels alone.
 
     Two of these are equal if they have the same two objects: nothing compares private rows. Rows of a
     ``single_pass`` are mapped as they are read, and not kept.
@@ -423,12 +423,12 @@ class FitInputs:
 
     @cached_property
     def X_known(self) -> Array:
-        """Public rows (n_known, n_features), first those with labels, from which the map is computed."""
+        """Public rows (n_known, n_features) from which the map is computed; rows with labels come first."""
         return self.X_pub if self.X_unlabeled is None else np.concatenate([self.X_pub, self.X_unlabeled])
 
     @cached_property
     def groups(self) -> tuple[Array, float | None]:
-        """Group of each of the first known rows for whitening: its class or labels; one for a regression.
+        """Group of each of the first known rows for whitening: its class or labels, or one for all.
 
         Also the share of the sphere for whitening by these groups; None is the usual one. If few rows have
         labels, all known rows are one group.
@@ -441,22 +441,22 @@ class FitInputs:
 
     @property
     def budget(self) -> Budget:
-        """What the fit may spend."""
+        """The budget of the fit."""
         return self.transaction.budget
 
     @property
     def preconditions(self) -> bool:
-        """Whether budget may be spent on noisy columns or a second moment."""
+        """Whether the budget allows noisy columns or a second moment."""
         return self.divides and self.is_default and self.parameters.row_norm is not None
 
     @property
     def whitens_alone(self) -> bool:
-        """Whether rows are whitened without public rows, by directions of private rows of unit length."""
+        """Whether rows of unit length are whitened by private directions, without public rows."""
         return self.parameters.whiten is True and len(self.X_known) == 0
 
     @property
     def centres_columns(self) -> bool:
-        """Whether columns are centred before rows are scaled; rows of unit length are centred after it."""
+        """Whether columns are centred before rows are scaled; rows of unit length are centred afterwards."""
         parameters = self.parameters
         unit = parameters.row_norm == "unit" or parameters.geometry is True or self.whitens_alone
         return parameters.center and not unit
@@ -472,7 +472,7 @@ class FitInputs:
         return self.sample_weight is not None or self.class_weight is not None or self.n_counted > 0
 
     def weighted(self, largest_weight: float = 1.0, by_class: Array | None = None) -> "FitInputs":
-        """The inputs with a weight from 0 to 1 for each private row, relative to the largest.
+        """The inputs with a weight in [0, 1] for each private row, relative to the largest weight.
 
         It is that of its class, (k,), times its sample weight.
         """
@@ -486,13 +486,13 @@ class FitInputs:
         return replace(self, loss=WeightedLoss(self.loss), private=private)
 
     def weighted_public(self, by_class: Array) -> "FitInputs":
-        """The inputs with public rows weighted by their class, relative to the mean over public rows."""
+        """The inputs with weights of public rows by class, relative to the mean over public rows."""
         weights = by_class[self.y_pub]
         mean = float(weights.mean()) if weights.any() else 1.0
         return replace(self, public_weight=weights / mean)
 
     def without_public_rows(self) -> "FitInputs":
-        """The inputs without public rows, which only tell the scale of columns that cannot be learned."""
+        """The inputs without public rows, which still determine the scale of some columns."""
         X_pub, y_pub = self.X_pub[:0], self.y_pub[:0]
         return replace(
             self, X_pub=X_pub, y_pub=y_pub, X_scale=self.X_known, X_unlabeled=None, public_weight=None

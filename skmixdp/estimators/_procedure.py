@@ -1,4 +1,4 @@
-"""The procedure of a linear head's fit: all that it asks of private rows, in order, and its shares of budget.
+"""The procedure of a linear head's fit: its queries of private rows in order, and its shares of the budget.
 
 :func:`prepare` makes the frozen :class:`Problem` of a fit and refuses whatever can be refused.
 :func:`fit_procedure` solves it.
@@ -50,13 +50,14 @@ Array = NDArray[Any]
 #: Target for the noise in the accuracy of the start, and the largest noise that is still useful.
 _CHECK_ERROR, _MOST_CHECK_ERROR = 0.03, 0.1
 
-#: Without public rows, rows times mu below which noise hides what they tell, times the root of the columns.
+#: Without public rows, a fit warns if rows times mu is below this times the root of the number of columns,
+#: since noise then hides what rows show.
 _CLEAR = 3.0
 
 
 @dataclass(frozen=True)
 class PlannedHead:
-    """A head that is ready to train, with the shares of the squared budget by what they are spent on."""
+    """A head that is ready to be trained, with the shares of the squared budget by purpose."""
 
     run: Run
     row_map: RowMap
@@ -66,7 +67,7 @@ class PlannedHead:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Problem:
-    """A fit in which everything that can refuse has refused.
+    """A prepared fit, which has passed every check.
 
     ``balanced`` are the ``inputs`` with weights of private rows as far as they are known. ``first`` is the
     first stage of the map, and ``alone`` the one without public rows; None if the start is not checked.
@@ -88,7 +89,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Fitted:
-    """What a fit has released: the head ``W`` (k, d_in) with its maps, and the report."""
+    """The releases of a fit: the head ``W`` (k, d_in) with its maps, and the report."""
 
     W: Array
     row_map: RowMap
@@ -100,7 +101,7 @@ class Fitted:
     record: PerInstanceRecord | None
 
 
-#: All that a fit asks.
+#: The procedure of a head's fit.
 FitProcedure = Generator[Start | QueryRequest, Any, Fitted]
 
 
@@ -130,7 +131,7 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
     if inputs.is_weighted:
         spent |= weight_shares(inputs)
         inputs = balanced = public_weights(inputs)
-        # Until what tells the weights is released, if it is not known.
+        # Used until the weights are released, if they are not known.
         balanced = inputs.weighted(inputs.largest_weight or 1.0, inputs.class_weight)
         if twins:
             balanced = replace(balanced, private=twins[0].balanced.private)
@@ -169,7 +170,7 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
 
 
 def _same_labels(one: FitInputs, other: FitInputs) -> bool:
-    """Whether fits to the same private rows see the same labels and weights, by public facts."""
+    """Whether fits to the same private rows have the same labels and weights, by public facts."""
 
     def facts(inputs: FitInputs) -> tuple[Any, ...]:
         target_map, weights = inputs.target_map, inputs.class_weight
@@ -186,7 +187,7 @@ def _same_labels(one: FitInputs, other: FitInputs) -> bool:
 
 
 def fit_procedure(problem: Problem) -> FitProcedure:
-    """Yield all that a fit asks, and return what it has released.
+    """Yield the charge and the queries of a fit, and return its releases.
 
     The first request is a :class:`Start`, whose answer is the charge. The others are queries of private rows,
     with noisy answers.
@@ -248,12 +249,12 @@ def fit_procedure(problem: Problem) -> FitProcedure:
     )
     adjustment, record = planned.adjustment, inputs.private.record
     class_shares = None if adjustment is None else adjustment.shares
-    # Fewer steps than planned if a callback has stopped the fit.
+    # Fewer steps than planned if a callback stopped the fit.
     return Fitted(W, row_map, target_map, steps.step_size(1), done.n_done, report, class_shares, record)
 
 
 def _unused(spent: dict[str, float], inputs: FitInputs) -> dict[str, float]:
-    """Shares spent on a map that used public rows, if these are left out and a new map is learned."""
+    """Shares of a map by public rows, renamed since these rows are left out and a new map is learned."""
     kept = {*OF_WEIGHTS, *inputs.spent}
     return {name if name in kept else f"unused {name}": share for name, share in spent.items()}
 
@@ -262,7 +263,7 @@ def _unused(spent: dict[str, float], inputs: FitInputs) -> dict[str, float]:
 
 
 def refuse_ahead(inputs: FitInputs, mapped: Mapped, spent: dict[str, float]) -> bool:
-    """Refuse what no map makes possible, with the least budget that may be left; whether steps draw numbers.
+    """Refuse what no map makes possible, with the smallest budget left; whether steps draw random numbers.
 
     The map and what it releases are not known yet. What may be refused depends on public facts and on the
     shape of the head, so a start by name is not computed.
@@ -321,7 +322,7 @@ def plan(
     spent: dict[str, float],
     start: Callable[[PublicData], Array] | None = None,
 ) -> PlannedHead:
-    """Plan the steps of a fit to mapped rows, with what is left of the squared budget.
+    """Plan the steps of a fit to mapped rows, with the part of the squared budget that is left.
 
     ``start`` makes the head before the first step; None is that of the parameters. A ValueError says why
     there is no plan.
@@ -369,11 +370,11 @@ def plan(
         adjusts = strength != 0
         if adjusts:
             refuse_without_counts("logit_adjustment", strength, inputs)
-    if adjusts and constant is not None:  # None ahead of the map
+    if adjusts and constant is not None:  # None before the map is known
         adjustment = LogitAdjustment(
             None if strength == "auto" else float(strength), n_classes, constant, inputs.budget.mu, info
         )
-        # It comes after the temperature, since it is in units of calibrated logits.
+        # After the temperature, since the adjustment is in units of calibrated logits.
         corrections.append(adjustment.release)
     balances = strength == "auto" and not weighted and can_balance(info)
     options = Options(
@@ -393,7 +394,7 @@ def plan(
         )
     shares = {} if steps.training_share == 1 else {**spent, "training": steps.training_share}
     if inputs.target_steps:
-        # The first releases of the plan are no steps.
+        # The first releases of the plan are not steps.
         total, left = steps.n_steps, steps.n_steps - inputs.target_steps
         if left < 1:
             raise ValueError(
@@ -410,7 +411,7 @@ def plan(
 
 
 def refuse_without_counts(name: str, value: object, inputs: FitInputs) -> None:
-    """Refuse a parameter that needs noisy class counts if they cannot be had."""
+    """Refuse a parameter that needs noisy class counts if the budget has no share for them."""
     obstacle = obstacle_to_counts(inputs)
     if name == "logit_adjustment" and not inputs.parameters.fit_intercept:
         obstacle = "fit_intercept=False leaves no intercepts to adjust"
@@ -422,7 +423,7 @@ def refuse_without_counts(name: str, value: object, inputs: FitInputs) -> None:
 
 
 def obstacle_to_counts(inputs: FitInputs) -> str | None:
-    """Why a part of the budget cannot be spent on class counts; None if it can."""
+    """Why no share of the budget can be spent on class counts; None if one can."""
     n_classes = max(inputs.loss.n_outputs, 2)
     if not inputs.budget.is_divisible:
         return "n_steps or noise_multiplier leaves no budget that could be divided"
@@ -437,11 +438,12 @@ def obstacle_to_counts(inputs: FitInputs) -> str | None:
 
 
 def _check_share(inputs: FitInputs) -> float:
-    """Share of the squared budget for checking the start on private rows; 0 if a check is useless."""
+    """Share of the squared budget for checking the start on private rows; 0 if the check is not useful."""
     init = inputs.parameters.init
     enough = len(inputs.X_pub) >= (2 if inputs.loss.has_classes else FEWEST)
     public = isinstance(init, str) and init == "public" and enough
-    # Without public rows the centre moves, so a row of any length could become too long after the charge.
+    # If public rows are left out, the centre changes, and a row of any length could be too long after the
+    # charge.
     if not (inputs.is_default and public and inputs.divides) or inputs.parameters.row_norm is None:
         return 0.0
     without = inputs.without_public_rows()
@@ -453,13 +455,13 @@ def _check_share(inputs: FitInputs) -> float:
 def _with_scaled_targets(
     inputs: FitInputs, learner: Learner, planned: PlannedHead | None
 ) -> Procedure[FitInputs]:
-    """The inputs with targets of unit scale, by their noisy centre and scale."""
+    """The inputs with targets of unit scale, by a noisy centre and scale."""
     k, private, target_map = inputs.loss.n_outputs, inputs.private, inputs.target_map
     assert target_map is not None
     if inputs.target_share:
         multiplier = inputs.budget.multiplier(inputs.target_share, TARGET_RELEASES)
     else:
-        assert planned is not None  # no other release comes before the steps
+        assert planned is not None  # steps come first only in a plan
         learner = replace(learner, sampling=planned.run.recipe.sampling)
         multiplier = planned.run.plan.noise_multiplier
     mechanism = GaussianMechanism(multiplier, TARGET_RELEASES, learner.noise)

@@ -40,7 +40,7 @@ CREATE TABLE fit (key TEXT NOT NULL, charge INTEGER NOT NULL);
 CREATE TABLE released (step INTEGER NOT NULL, noise_multiplier REAL NOT NULL, numbers BLOB NOT NULL);
 """
 
-#: Parameters that do not change what a fit asks.
+#: Parameters that do not change the queries of a fit.
 _FREE = frozenset({"ledger", "verbose", "device"})
 
 _PATH = Kind("a path of a file", lambda value: isinstance(value, (str, PathLike)) and fspath(value) != "")
@@ -125,10 +125,10 @@ class Checkpoint:
         self._path = path
         self._connection: sqlite3.Connection | None = None
         self._charge: Charge | None = None
-        self._new: str | None = None  # the key of a fit that is not charged yet
+        self._new: str | None = None  # the key of a fit that has no charge yet
 
     def resumed(self, procedures: Sequence[Any]) -> list[Any]:
-        """The procedures of fits, of which one goes on from this file."""
+        """The procedures of fits, one of which continues from this file."""
         if len(procedures) != 1:
             raise ValueError(
                 f"resumable() is for one fit, and this call has {len(procedures)}; call fit for each, in a "
@@ -137,7 +137,7 @@ class Checkpoint:
         return [self.followed(procedures[0])]
 
     def followed(self, procedure: Any) -> Generator[Any, Any, None]:
-        """The procedure of a fit. Numbers in the file answer what it asks first, and it keeps the others."""
+        """The procedure of a fit. The file answers its first queries, and keeps the answers of others."""
         with closing(procedure):
             start = next(procedure)
             kept, n_recorded = self._begin(start)
@@ -153,7 +153,7 @@ class Checkpoint:
                 except StopIteration:
                     return
                 mechanism = ask.mechanism
-                if begun != (mechanism, mechanism.step):  # a step may ask several times
+                if begun != (mechanism, mechanism.step):  # a step may have several queries
                     begun, step = (mechanism, mechanism.step), step + 1
                     rounds = iter(kept.get(step, ()))
                     if step > n_recorded:
@@ -175,7 +175,7 @@ class Checkpoint:
                         self._execute("INSERT INTO released VALUES (?, ?, ?)", values)
 
     def _begin(self, start: Any) -> tuple[dict[int, list[tuple[float, Released]]], int]:
-        """The numbers released so far, by step, and the number of steps that the ledger has recorded."""
+        """The numbers released so far, by step, and the number of steps in the ledger."""
         ledger = start.transaction.ledger
         if self._connection is not None:
             raise ValueError("resumable() is for one fit, and this is the second; use a block for each fit.")
@@ -224,13 +224,13 @@ class Checkpoint:
         return kept, n_recorded
 
     def _keep_charge(self, charge: Charge) -> None:
-        """Keep the number of a new charge."""
+        """Store the number of a new charge."""
         if self._new is not None:
             self._execute("INSERT INTO fit VALUES (?, ?)", (self._new, charge.id))
             self._new = None
 
     def _check(self, asked: float, kept: float) -> None:
-        """Refuse numbers that were released with another noise than the fit asks for."""
+        """Refuse numbers that were released with another noise than the fit states."""
         if not math.isclose(asked, kept, rel_tol=1e-6):
             raise ValueError(
                 f"{self._path} holds numbers with other noise than this fit would add; remove the file to "
@@ -248,7 +248,7 @@ class Checkpoint:
     def _open(self) -> None:
         with self._errors_named():
             self._connection = sqlite3.connect(self._path, timeout=0, isolation_level=None)
-        # In this mode, SQLite holds the lock of a write until the connection is closed, or the process ends.
+        # In this mode, SQLite holds the write lock until the connection is closed or the process ends.
         self._execute("PRAGMA locking_mode = EXCLUSIVE")
         self._execute("PRAGMA synchronous = FULL")
         self._execute("BEGIN EXCLUSIVE")
@@ -285,7 +285,7 @@ class Checkpoint:
         return ValueError(f"{self._path} is no checkpoint of a fit, or is damaged; pass another file.")
 
     def finish(self) -> None:
-        """Remove the file, now that the block has done what it wanted with the fit."""
+        """Remove the file, since the block has ended without an error."""
         if self._connection is not None:
             self._path.unlink(missing_ok=True)
             return
@@ -297,7 +297,7 @@ class Checkpoint:
         )
 
     def close(self) -> None:
-        """Let other processes use the file. It does not stay if nothing was charged."""
+        """Close the file for other processes. It is removed if nothing was charged."""
         if self._connection is not None:
             if self._new is not None:
                 self._path.unlink(missing_ok=True)
@@ -305,7 +305,7 @@ class Checkpoint:
 
 
 def _key(start: Any) -> str:
-    """A hash of all public facts that determine, with released numbers, what a fit asks."""
+    """A hash of all public facts that determine, with released numbers, the queries of a fit."""
     estimator = start.estimator
     parameters = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _FREE}
     facts = (
@@ -328,7 +328,7 @@ def _key(start: Any) -> str:
 
 def _to_bytes(answer: Released) -> bytes:
     file = io.BytesIO()
-    stated = np.array([astuple(part) for part in answer.stated], dtype=float)  # None is NaN
+    stated = np.array([astuple(part) for part in answer.stated], dtype=float)  # None becomes NaN
     np.savez(file, stated, *answer.arrays)
     return file.getvalue()
 

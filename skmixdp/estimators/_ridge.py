@@ -25,21 +25,21 @@ from ._procedure import warn_of_unknown_scale
 
 Array = NDArray[Any]
 
-#: Mean squared error of the trained head on the public rows, in variances of the public targets, beyond which
-#: the fit warns. Fits of targets in the same units stayed below 0.2 on tables with 100 to 5000 private rows
-#: and epsilons from 0.01 to 10; targets that only the private side had scaled or logarithmised gave 1.6 to
-#: 7 at epsilon 1.
+#: Mean squared error of the trained head on public rows, in variances of the public targets, above which the
+#: fit warns. With targets in the same units, it stayed below 0.2 on tables with 100 to 5000 private rows and
+#: epsilons from 0.01 to 10. If only private targets were scaled or logarithmised, it was 1.6 to 7 at epsilon
+#: 1.
 _WORST_FIT = 1.5
 
-#: Of fewer given steps, none tells the scale of the targets.
+#: Minimum number of given steps of which some can learn the scale of the targets.
 _FEWEST_STEPS = 12
 
-#: Public targets that vary less, relative to their scale, count as constant.
+#: Public targets count as constant if they vary less than this, relative to their scale.
 _CONSTANT = 1e-12
 
 
 def _refuse_constant(y_pub: Array) -> None:
-    """Refuse public targets (n_pub, k) of which one is the same in all rows, and so has no scale."""
+    """Refuse public targets (n_pub, k) with a column that is constant, and so has no scale."""
     with np.errstate(over="ignore"):
         differs = np.any(np.abs(y_pub - y_pub[0]) > _CONSTANT * np.abs(y_pub[0]), axis=0)
     if not np.all(differs):
@@ -202,13 +202,13 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         return self
 
     def _warn_of_other_units(self, X_pub: object, y_pub: Any) -> None:
-        """Warn if the trained head, which is released, fits public rows worse than a constant."""
+        """Warn if the trained head, which is released, fits public rows worse than a constant does."""
         if self.privacy_.n_public == 0:
-            return  # there are none, or the fit has left them out with a warning
+            return  # no public rows, or they were left out with a warning
         names = getattr(self, "feature_names_in_", None)
         public = collect_public(X_pub, y_pub, names, self.n_features_in_, check_targets)
         assert public is not None
-        # In the units of the fit, in which no square overflows.
+        # In the units of the fit, so that no square overflows.
         y_pub = self._target_map(public[1], np.float64)
         coef = self.coef_.reshape(y_pub.shape[1], -1)
         rows = self._row_map(public[0], np.float64)[:, : coef.shape[1]]
@@ -299,13 +299,13 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
     def _releases_of_scale(
         self, budget: Budget, n_rows: int, n_targets: int, y_pub: Array | None
     ) -> tuple[float, int]:
-        """Share of the squared budget, or number of releases of the plan, for the scale of the targets."""
+        """Share of the squared budget for the scale of the targets, or its number of releases of the plan."""
         if self.target_scale is not None or (y_pub is not None and len(y_pub) > 1):
             return 0.0, 0
         if self.batch_size is None and budget.is_divisible:
             share, steps = target_share(budget.mu, n_rows, n_targets), 0
         else:
-            # One public row would change the plan once the scale is known.
+            # Not with one public row: the plan would change once the scale is known.
             enough = budget.n_steps is None or budget.n_steps >= _FEWEST_STEPS
             possible = enough and y_pub is None and self._chosen_algorithm().admits_releases
             share, steps = 0.0, TARGET_RELEASES if possible else 0

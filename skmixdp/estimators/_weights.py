@@ -1,4 +1,4 @@
-"""Weights of the rows of a fit: what is released to learn them, and those of public rows."""
+"""Weights of the rows of a fit: releases that learn them, and weights of public rows."""
 
 from dataclasses import replace
 from functools import partial
@@ -10,12 +10,12 @@ from .._learning.noisy_statistics import Learner, class_shares, count_share, cou
 from .._learning.weights import mean_share, noisy_mean_weight, noisy_scale, scale_share
 from ._problem import FitInputs, MappedRows
 
-#: Names of the releases that tell weights.
+#: Names of the releases that learn weights.
 OF_WEIGHTS = _SCALE_OF_WEIGHTS, _COUNTS, _MEAN_WEIGHT = ("scale of weights", "class counts", "mean weight")
 
 
 def weight_shares(inputs: FitInputs) -> dict[str, float]:
-    """Shares of the squared budget for what tells the weights, from public facts."""
+    """Shares of the squared budget for learning the weights, from public facts."""
     mu, n_rows = inputs.budget.mu, inputs.n_rows
     shares = {}
     if inputs.sample_weight is not None and inputs.largest_weight is None:
@@ -34,7 +34,7 @@ def weight_shares(inputs: FitInputs) -> dict[str, float]:
 
 
 def public_weights(inputs: FitInputs) -> FitInputs:
-    """The inputs with public rows weighted by class; balanced weights are those of public counts."""
+    """The inputs with public rows weighted by class; balanced weights follow from public counts."""
     if inputs.class_weight is not None:
         return inputs.weighted_public(inputs.class_weight)
     if inputs.n_counted and len(inputs.y_pub):
@@ -44,12 +44,12 @@ def public_weights(inputs: FitInputs) -> FitInputs:
 
 
 def counting(learner: Learner, inputs: FitInputs) -> Learner:
-    """The learner whose rows count by their weights."""
+    """The learner with rows that count by their weights."""
     return replace(learner, loss=inputs.loss, n_rows=max(round(inputs.mean_weight * learner.n_rows), 1))
 
 
 def learned_weights(inputs: FitInputs, learner: Learner, spent: dict[str, float]) -> Procedure[FitInputs]:
-    """The inputs with weights of private rows, as far as these are told by noisy counts."""
+    """The inputs with weights of private rows, which noisy counts determine if they are not known."""
     multipliers = {name: inputs.budget.multiplier(spent[name]) for name in OF_WEIGHTS if name in spent}
     largest, by_class = inputs.largest_weight or 1.0, inputs.class_weight
     if inputs.sample_weight is not None and _SCALE_OF_WEIGHTS in multipliers:
@@ -59,7 +59,7 @@ def learned_weights(inputs: FitInputs, learner: Learner, spent: dict[str, float]
     weighted = inputs.weighted(largest, by_class)
     if _COUNTS in multipliers:
         multiplier = multipliers[_COUNTS]
-        # Classes are counted with the sample weights.
+        # Counts of classes are sums of sample weights.
         query = counts_query(np.zeros((0, 0)), partial(in_class, n_classes=inputs.n_counted))
         mechanism = GaussianMechanism(multiplier, 1, learner.noise)
         asked = counting(learner, weighted).ask(mechanism, query)
@@ -67,7 +67,7 @@ def learned_weights(inputs: FitInputs, learner: Learner, spent: dict[str, float]
         total = learner.n_rows if inputs.sample_weight is None else max(float(counts.sum()), noise, 1.0)
         shares = class_shares(counts, multiplier, total)
         by_class = 1 / shares
-        # Of relative weights: each class has the total weight of the rarest one.
+        # Mean of relative weights, with which each class has the total weight of the rarest one.
         mean = min(total / learner.n_rows, 1.0) * len(shares) * float(shares.min())
         weighted = inputs.weighted(largest, by_class)
     elif _MEAN_WEIGHT in multipliers:

@@ -15,7 +15,7 @@ from ._logistic import MixedDPLogisticRegression
 from ._module import ModuleClassifier, load_modules
 from ._problem import refuse_sample_weight
 
-#: The algorithm for each name that ``algorithm`` accepts.
+#: Names that ``algorithm`` accepts, and their algorithms.
 ZEROTH_ORDER: dict[str, Callable[[], Algorithm]] = {
     "auto": PAZO,
     "pazo-m": PAZO,

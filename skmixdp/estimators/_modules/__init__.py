@@ -1,4 +1,4 @@
-"""Torch modules as models: losses of private rows or their gradients, row by row, and of public rows.
+"""Torch modules as models: losses and gradients of private rows, one by one, and of public rows.
 
 A fit with a module imports this package on demand.
 """

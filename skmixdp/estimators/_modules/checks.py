@@ -10,7 +10,7 @@ from torch import nn
 from ..._utils.validation import listed
 from .forward import ModuleParameters
 
-#: Packages of torch whose modules quantise activations, fake-quantise them or observe their range.
+#: Packages of torch whose modules quantise activations, simulate that, or observe their range.
 _QUANTISING = (
     "torch.ao.nn.quantized",
     "torch.ao.nn.qat",
@@ -29,12 +29,12 @@ def is_module(value: object) -> bool:
 
 
 def working_copy(module: nn.Module, device: object) -> nn.Module:
-    """A copy of the user's module on a device, in evaluation mode. The original is never moved or trained."""
+    """A copy of the user's module on a device, in evaluation mode; the original is never changed."""
     return _placed(copy.deepcopy(module), device)
 
 
 def trained_module(module: nn.Module, device: object, parameters: ModuleParameters) -> nn.Module:
-    """A new copy of a module with the trained parameters, and nothing else from the trained copy."""
+    """A new copy of a module with the trained parameters, and nothing else of the trained copy."""
     trained = dict(parameters.module.named_parameters())
     taken = {
         id(given): nn.Parameter(trained[name].detach(), given.requires_grad)
@@ -55,7 +55,7 @@ def trained_batch_norms(module: nn.Module) -> list[str]:
 
 
 def refuse_quantised(module: nn.Module) -> None:
-    """Refuse modules with quantised parts, many of which take their scale from all rows of a pass."""
+    """Refuse modules with quantised parts, since many of these take their scale from all rows of a pass."""
     for name, part in module.named_modules():
         kind = type(part)
         if kind.__module__.startswith(_QUANTISING):
@@ -122,5 +122,5 @@ def _selected(by_default: list[str], every: list[str], trainable: object) -> lis
 
 
 def _begins(name: str, prefix: str) -> bool:
-    """Whether a dotted name is ``prefix``, or names a part of it."""
+    """Whether a dotted name is ``prefix``, or a part of it."""
     return name == prefix or name.startswith(prefix.rstrip(".") + ".")

@@ -51,7 +51,7 @@ class Dense:
 class Direction:
     """A linear combination ``sum_j c_j v_j`` of vectors, computed only when needed."""
 
-    # NumPy numbers then leave their product with a direction to this class.
+    # NumPy numbers leave their product with a direction to this class.
     __array_ufunc__ = None
 
     def __init__(self, terms: tuple[tuple[float, Vector], ...]) -> None:
@@ -84,7 +84,7 @@ class Direction:
         return tensors
 
     def largest_entry(self, longest_draw: float) -> float:
-        """Bound on the absolute entries, NaN if one is, if those of a seeded vector have the bound given."""
+        """Bound on the absolute entries, by one for seeded vectors; NaN if an entry is NaN."""
         return sum(
             abs(factor) * sum(float(block.abs().max()) for block in vector.tensors)
             if isinstance(vector, Dense)
@@ -135,7 +135,7 @@ def orthonormal(directions: Sequence[Direction], parameters: Sequence[Tensor]) -
 
 
 def _pieces(tensor: Tensor) -> tuple[Tensor, ...]:
-    """The entries of a tensor in short pieces, so that float64 copies of them are small."""
+    """The entries of a tensor in short pieces, so that float64 copies need little memory."""
     return torch.split(tensor.reshape(-1), _PIECE)
 
 

@@ -1,4 +1,4 @@
-"""Forward passes: labelled rows, trained parameters, outputs and losses.
+"""Forward passes of a module: labelled rows, trained parameters, outputs and losses.
 
 Shapes: rows (n, ...), outputs (n, k), losses (n,), class indices ``y`` (n,).
 """
@@ -14,17 +14,17 @@ from torch import Tensor, nn
 from .directions import Direction
 
 Array = NDArray[Any]
-#: One vectorised pass replaces a pass per move from this number of moves on, and up to this number of
-#: parameters in all copies together. On one core it then takes 0.4 to 0.9 of the time. For fewer moves or
-#: larger modules it takes longer.
+#: From this number of moves on, one vectorised pass replaces a pass for each move, up to this number of
+#: parameters in all copies. On one core it takes 0.4 to 0.9 of the time. With fewer moves or larger modules,
+#: it takes longer.
 FEWEST_STACKED = 16
 STACKED_SIZE = 2**19
 #: Rows in a pass through several copies of the parameters.
 STACKED_ROWS = 256
 
-#: ``(outputs, y)`` to the loss of each row.
+#: A function of ``(outputs, y)``: the loss of each row.
 PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
-#: Rows and class indices to the losses of each row.
+#: A function of rows and class indices: the losses of each row.
 Losses = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -54,7 +54,7 @@ class ModuleParameters:
         self.names = tuple(names)
         named = dict(module.named_parameters())
         self.tensors = [named[name].detach() for name in names]
-        #: Whether torch.func can pass rows through several copies of the parameters at once.
+        #: Whether torch.func can evaluate several copies of the parameters together.
         self.stackable = False
         for name, parameter in named.items():
             parameter.requires_grad_(name in self.names)
@@ -90,7 +90,7 @@ class ModuleParameters:
         return bool(np.abs(W).max() <= self._most)
 
     def can_move(self, reach: float) -> bool:
-        """Whether entries that change by at most ``reach`` surely stay finite."""
+        """Whether entries stay finite if they change by at most ``reach``."""
         return reach + max(float(tensor.abs().max()) for tensor in self.tensors) <= self._most
 
     @property
@@ -110,7 +110,7 @@ def flat(tensors: Sequence[Tensor]) -> NDArray[np.float64]:
 
 
 class LabelledRows:
-    """Rows (n, ...) with class indices (n,), read in chunks on the device of a module."""
+    """Rows (n, ...) with class indices (n,), moved to the device of a module in chunks."""
 
     def __init__(self, X: Array | Tensor, y: Array, chunk_size: int) -> None:
         self._X = X.detach() if isinstance(X, Tensor) else X
@@ -133,14 +133,14 @@ class LabelledRows:
 
 
 def input_dtype(module: nn.Module) -> torch.dtype:
-    """Dtype of the module's first floating-point parameter, which is taken as that of its input."""
+    """Dtype of the module's input for real numbers: that of its first floating-point parameter."""
     return next(parameter.dtype for parameter in module.parameters() if parameter.is_floating_point())
 
 
 def as_input(rows: Array | Tensor, device: torch.device, dtype: torch.dtype) -> Tensor:
     """Rows as a tensor: real numbers in the module's precision, whole numbers as int64."""
     if not isinstance(rows, Tensor):
-        # Tensors have the byte order of the machine.
+        # Tensors need the byte order of the machine.
         dtype_of_rows = np.int64 if rows.dtype.kind in "iu" else rows.dtype.newbyteorder("=")
         rows = torch.from_numpy(np.array(rows, dtype=dtype_of_rows))
     return rows.to(device, dtype) if rows.is_floating_point() else rows.to(device)
@@ -181,7 +181,7 @@ def losses_together(
 def stacked_losses(
     parameters: ModuleParameters, moves: Sequence[tuple[Direction, float]], loss: PerSampleLoss
 ) -> Losses:
-    """Rows and class indices to the losses (n, m) at several moves of the parameters."""
+    """A function of rows and class indices: the losses (n, m) at several moves of the parameters."""
     copies = [[tensor.clone() for tensor in parameters.tensors] for _ in moves]
     for copy, (direction, step) in zip(copies, moves, strict=True):
         direction.add_to(copy, step)
@@ -197,7 +197,7 @@ def stacked_losses(
 
 
 def separately(losses: Losses, x: Tensor, y: Tensor, shape: tuple[int, ...] = ()) -> NDArray[np.float64]:
-    """Losses (n, ...) of a chunk of rows; NaN for rows on which the module fails.
+    """Losses (n, ...) of a chunk of rows; rows on which the module fails have NaN, and change no others.
 
     If a chunk fails, each half is tried by itself, down to single rows, with copies of a row in the other
     places. So all passes have one shape and each row keeps its place: its losses do not depend on other rows,
@@ -212,9 +212,9 @@ def separately(losses: Losses, x: Tensor, y: Tensor, shape: tuple[int, ...] = ()
         index = torch.from_numpy(places).to(x.device)
         try:
             values[tried] = losses(x[index], y[index]).double().cpu().numpy()[tried]
-        except (MemoryError, torch.OutOfMemoryError):  # the number of rows decides that
+        except (MemoryError, torch.OutOfMemoryError):  # depends on the number of rows only
             raise
-        except Exception:  # an error would tell that such a row exists
+        except Exception:  # an error would reveal that such a row exists
             if len(tried) > 1:
                 waiting += [tried[: len(tried) // 2], tried[len(tried) // 2 :]]
     return values

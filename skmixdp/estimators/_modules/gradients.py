@@ -1,4 +1,4 @@
-"""Gradients of a module's losses, one for each row: the rows of a linear head with a single output.
+"""Gradients of a module's losses, one for each row, as the rows of a linear head with one output.
 
 To the queries, a module with p trained parameters is a head ``W`` (1, p). A row is the gradient of its own
 loss at ``W``, and its residual is 1. So clips, steps, weights and the stated rounding are those of heads.
@@ -28,7 +28,7 @@ FloatArray = NDArray[np.float64]
 
 
 def row_gradients(parameters: ModuleParameters, loss: PerSampleLoss) -> Losses:
-    """Rows and class indices to the gradients (n, p) of each row's loss, at the present parameters."""
+    """A function of rows and class indices: the gradients (n, p) of losses at the present parameters."""
     values = dict(zip(parameters.names, parameters.tensors, strict=True))
 
     def loss_of_row(values: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
@@ -37,7 +37,7 @@ def row_gradients(parameters: ModuleParameters, loss: PerSampleLoss) -> Losses:
     of_rows = torch.func.vmap(torch.func.grad(loss_of_row), in_dims=(None, 0, 0))
 
     def gradients(x: Tensor, y: Tensor) -> Tensor:
-        # The kernels of attention that are usually chosen know no vmap.
+        # The default kernels of attention do not support vmap.
         with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
             found = of_rows(values, x, y)
         return torch.cat([found[name].flatten(1) for name in parameters.names], dim=1)
@@ -77,7 +77,7 @@ class GradientRows(ModuleRows):
         self._parameters = parameters
 
     def at(self, W: Any) -> ModuleParameters:
-        """The parameters at a head (1, p)."""
+        """The parameters, set to a head (1, p)."""
         self._parameters.place(W)
         return self._parameters
 
@@ -99,7 +99,7 @@ class GradientRows(ModuleRows):
 
 
 def _visit(rows: NDArray[np.intp], G: FloatArray, block: Block) -> Visit:
-    """The visit of gradients ``G`` (rows, p), whose residuals are 1 for any output."""
+    """The visit of a block of gradients ``G`` (rows, p), with residuals of 1."""
 
     def add_sum(C: Any, total: Any, panel_rows: int) -> None:
         add_products(G, C, total)

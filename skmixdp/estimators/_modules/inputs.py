@@ -1,4 +1,4 @@
-"""Checks of rows of any shape, given as NumPy arrays or tensors."""
+"""Checks of rows of any shape, as NumPy arrays or tensors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,13 +36,13 @@ def check_rows(X: object, name: str, minimum: int) -> Array | Tensor:
 def _numbers(X: object, name: str) -> Array:
     X = numeric_frame(X, name)
     try:
-        # A frame declares no type, see is_single.
+        # A frame has no declared type, see is_single.
         array = np.asarray(X, np.float64) if hasattr(X, "columns") else np.asanyarray(X)
-    except CONVERSION_ERRORS:  # rows of different lengths
+    except CONVERSION_ERRORS:  # rows differ in length
         array = np.empty((), dtype=object)
     if array.dtype.kind not in "biuf":
         if hasattr(X, "columns"):
-            check_table(X, name, minimum=0)  # names the columns
+            check_table(X, name, minimum=0)  # its error names the columns
         raise ValueError(
             f"{name} must hold real or whole numbers, as many in each row; encode everything else."
         )
@@ -62,7 +62,7 @@ def as_array(rows: Array | Tensor) -> Array:
 
 
 def as_labels(y: object) -> Any:
-    """Labels that NumPy can read; tensors are moved to main memory."""
+    """Labels as NumPy reads them; tensors are moved to main memory."""
     return as_array(y.detach()) if isinstance(y, Tensor) else y
 
 

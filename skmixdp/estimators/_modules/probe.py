@@ -1,4 +1,4 @@
-"""A test, on public and made-up rows, of whether a module and its loss process each row separately.
+"""A test, on public and made-up rows, whether a module and its loss process each row separately.
 
 A fit clips the contribution of each row, so its guarantee needs the loss of a row to depend on that row
 alone. No test can prove this for arbitrary code. This one finds the usual problems: batch statistics, scales
@@ -31,11 +31,11 @@ from .forward import (
 
 
 def replacements(x: Tensor, *, thorough: bool) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield new rows (m, ...) or (1, ...), and the numbers (m,) of the PUBLIC rows that they replace."""
+    """Yield new rows (m, ...) or (1, ...), and the indices (m,) of the PUBLIC rows that they replace."""
     few = torch.tensor(sorted({0, len(x) // 3, len(x) // 2, len(x) - 1}))
     half = torch.arange(0, len(x), 2)
     if not x.is_floating_point():
-        # Whole numbers may be codes or indices: only values that public rows have.
+        # Integers may be codes or indices, so only values of public rows are used.
         yield x.flip(0)[half], half
         yield x.amin(0, keepdim=True), few
         if thorough:
@@ -43,7 +43,7 @@ def replacements(x: Tensor, *, thorough: bool) -> Iterator[tuple[Tensor, Tensor]
             yield x.roll(1, 0)[few], few
         return
     sign = (1 - 2 * (torch.arange(x[0].numel(), device=x.device) % 2)).to(x.dtype).reshape(x[:1].shape)
-    # This also changes a median, which a few outliers do not.
+    # Changes a median too, which a few outliers do not.
     yield -3 * x[half] - sign, half
     outliers = torch.cat([-1e3 * x[:1], 1e4 * sign, 30 * x[:1], 1e2 + x[:1]])
     yield outliers[: len(few)], few
@@ -61,18 +61,17 @@ Array = NDArray[Any]
 #: Rows and class indices.
 ProbeRows = tuple[Tensor, Tensor]
 
-#: Two moves of the parameters. Each is noise with a standard deviation relative to a tensor's root mean
-#: square plus an absolute one. A fit moves the parameters, and a part that mixes rows may start with
-#: weight 0.
+#: Noise that moves the parameters: its standard deviation relative to the root mean square of a tensor, and
+#: an absolute addition. Two sizes are tried, since a part that mixes rows may start with weight 0, and a fit
+#: changes that.
 _MOVES = ((0.1, 0.01), (1.0, 0.1))
 _SEED = 0
-#: Rows of the passes that show whether module and loss can be called at all.
+#: Rows of the first pass, which shows whether module and loss can be called.
 _FIRST = 3
-#: How often a difference as small as rounding is tried again: a processor that splits a sum among
-#: threads may on rare occasions split it in another way.
+#: Number of tries for a difference as small as rounding. On rare occasions, a processor splits a sum among
+#: threads in another way.
 _LOOKS = 3
-#: Allowed difference of losses on devices that add in a different order each time, in units
-#: of the precision.
+#: Allowed difference of losses on devices with a varying order of sums, in units of the precision.
 _ON_DEVICES = 64
 
 
@@ -125,7 +124,7 @@ def check_forward(
 
 
 class _Trial:
-    """Passes that differ from a first one in known rows, and the comparison of all other rows."""
+    """Passes in which some rows are replaced, and the comparison of the other rows with a first pass."""
 
     def __init__(self, losses: Losses, n_classes: int, parameters: ModuleParameters) -> None:
         self._losses = losses
@@ -135,15 +134,15 @@ class _Trial:
         self._slack = 0.0 if on_processor else _ON_DEVICES * torch.finfo(parameters.dtype).eps
 
     def run(self, x: Tensor, y: Tensor, *, thorough: bool) -> None:
-        """Try a pass of rows ``x`` (size, ...) with class indices ``y`` (size,) in all ways, or in a few."""
+        """Test a pass of rows ``x`` (size, ...) with class indices ``y`` (size,), in all ways or in a few."""
         base = self._losses(x, y)
-        if thorough:  # so that chance is not taken for the effect of other rows
+        if thorough:  # so that randomness is not taken for an effect of other rows
             self._repeats(x, y, base)
         for values, index in replacements(x, thorough=thorough):
             self._stays(x, y, base, values, index)
         self._equal_rows(x[:1], x[-1:] if thorough else None, y)
         if thorough:
-            # A rule that routes rows may route the negative differently.
+            # The negative of a row may take another path through a module.
             self._equal_rows(-x[:1] if x.is_floating_point() else x[-1:], x[:1], y)
             self._places_and_numbers(x, y, base)
             self._repeats(x, y, base)
@@ -156,7 +155,7 @@ class _Trial:
             )
 
     def _stays(self, x: Tensor, y: Tensor, base: Tensor, values: Tensor, index: Tensor) -> None:
-        """Replace the rows of an index, and their labels: all others keep the loss ``base`` (size,)."""
+        """Replace some rows and their labels, after which all others must keep the loss ``base`` (size,)."""
         others = torch.ones(len(base), dtype=torch.bool)
         others[index] = False
         changed, labels = x.clone(), y.clone()
@@ -165,7 +164,8 @@ class _Trial:
         try:
             kept = self._keeps(base[others], lambda: self._losses(changed, labels)[others])
         except ValueError:
-            # A module may refuse made-up entries, such as codes out of range; other passes have none.
+            # A module may refuse made-up entries, such as codes out of range. Other passes have no such
+            # entries.
             return
         if not kept:
             _refuse("depends on the values of other rows in a pass")
@@ -175,7 +175,7 @@ class _Trial:
         x, y = row.expand(len(y), *row.shape[1:]).clone(), y[:1].expand_as(y).clone()
         try:
             base = self._losses(x, y)
-        except ValueError:  # the negative of a public row may be no row that a module takes
+        except ValueError:  # a module may refuse the negative of a public row
             return
         if not _close(base, base[:1].expand_as(base), self._near):
             _refuse("depends on its place in a pass, or on how many rows like it there are")
@@ -190,7 +190,7 @@ class _Trial:
                 _refuse("depends on how many rows are in a pass")
 
     def _keeps(self, base: Tensor, again: Callable[[], Tensor]) -> bool:
-        """Whether losses of the same rows in the same places are the same."""
+        """Whether losses of the same rows in the same places are the same, in one of several tries."""
         for _ in range(_LOOKS):
             losses = again()
             if _same(base, losses) or _close(base, losses, self._slack):
@@ -215,7 +215,7 @@ def ordinary_rows(
     private: Array | Tensor,
     size: int,
 ) -> ProbeRows:
-    """A pass of repeated public rows; without public rows, made-up rows that the module accepts."""
+    """A pass of repeated public rows; without public rows, of made-up rows that the module accepts."""
     index = np.arange(size)
     if len(rows) > 1:
         x, y = next(rows.pieces(index % len(rows), parameters, size))
@@ -230,7 +230,7 @@ def ordinary_rows(
         try:
             _losses(parameters, loss, x[:_FIRST], y[:_FIRST], n_classes)
             return x, y
-        except ValueError:  # real numbers may be codes as well
+        except ValueError:  # some modules take real numbers as codes
             pass
     x = torch.randint(0, 2, shape, generator=generator).to(like)
     _losses(parameters, loss, x[:_FIRST], y[:_FIRST], n_classes)
@@ -307,13 +307,13 @@ def _is_stackable(
 
         together = stacked(x, y)
         _Trial(stacked, n_classes, parameters).run(x, y, thorough=False)
-    except Exception:  # there are operations that torch.func does not know
+    except Exception:  # torch.func does not know all operations
         return False
     return _close(together, _losses(parameters, loss, x, y, n_classes), near)
 
 
 def _near(parameters: ModuleParameters) -> float:
-    """Allowed difference of losses if sums use another order, relative to 1 and to the loss."""
+    """Allowed difference of losses for another order of sums, relative to 1 and to the loss."""
     return 4 * math.sqrt(torch.finfo(parameters.dtype).eps)
 
 

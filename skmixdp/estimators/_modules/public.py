@@ -16,9 +16,9 @@ from .directions import Direction, Seeded, dot, orthonormal
 from .forward import LabelledRows, ModuleParameters, PerSampleLoss, differentiable_outputs
 from .rows import LossesAt
 
-#: Products with random signs whose mean square length is measured.
+#: Number of products with random signs whose mean square length is measured.
 _DRAWS = 4
-#: Products of the power method, and the length of the step that gives ``J v``.
+#: Number of products in the power method, and the step for the finite difference ``J v``.
 _ROUNDS = 10
 _STEP = 1e-2
 
@@ -41,7 +41,7 @@ def largest_second_moment(parameters: ModuleParameters, x: Tensor, seed: int) ->
     value = 0.0
     for _ in range(_ROUNDS):
         length = math.sqrt(dot(vector, vector))
-        if length == 0:  # nothing moves the outputs
+        if length == 0:  # no parameter changes the outputs
             return 0.0
         step = 1 / length * Direction.dense(vector)
         parameters.move(step, _STEP)
@@ -84,7 +84,7 @@ def _pull(parameters: ModuleParameters, outputs: Tensor, weights: Tensor) -> lis
 
 FloatArray = NDArray[np.floating[Any]]
 
-#: Number of public or made-up rows for estimating the scale of a module's outputs.
+#: Number of public or made-up rows that show the scale of a module's outputs.
 SCALE_ROWS = 256
 
 
@@ -131,7 +131,7 @@ class ModuleData:
         self._seed = seed
         self._made_up = made_up
         self._start: ModuleParameters | None = None
-        #: Number of steps that were not taken, since something would not have been finite.
+        #: Number of steps that were skipped, since a number would have become infinite.
         self.n_left_out = 0
 
     @property
@@ -145,7 +145,7 @@ class ModuleData:
         return self.rows.y
 
     def view(self, W: ModuleParameters) -> "ModuleView":
-        """The view of the rows at the parameters, valid until these move."""
+        """The view of the rows at the parameters, valid until these change."""
         if self._start is None:
             self._start = W
         return ModuleView(self, W)
@@ -195,7 +195,7 @@ class ModuleData:
 
     @property
     def solution(self) -> NoReturn:
-        """Refused, since public rows alone do not determine a module."""
+        """Not available, since public rows alone do not determine a module."""
         raise ValueError(
             "public_weight='convex' needs the public fit of a linear head; pass a number, 'sample', 'cosine' "
             "or 'coupling' for a module."
@@ -265,6 +265,6 @@ class ModuleView(View):
         return Probe(LossesAt(self.W, directions, moves), lambda losses, y: losses)
 
     def moved(self, direction: Direction, step: float) -> ModuleParameters:
-        """The parameters plus ``step`` times a direction: the same object, moved in place."""
+        """The parameters plus ``step`` times a direction: the same object, changed in place."""
         self.W.move(direction, step)
         return self.W

@@ -1,4 +1,4 @@
-"""The row source for modules: private rows answer with losses, and no gradient of theirs is computed.
+"""The row source for modules: private rows answer queries with losses or clipped gradients.
 
 The computed contribution of a row depends on that row alone, and the sensitivity includes rounding:
 
@@ -34,10 +34,10 @@ from .forward import (
     losses_together,
 )
 
-#: Rows of a random batch are in lanes of a multiple of this number; see :func:`~skmixdp._rows.n_lanes`.
+#: The number of lanes of a random batch is a multiple of this; see :func:`~skmixdp._rows.n_lanes`.
 _LANES = 16
 
-#: Size of the groups that are summed in float64, before the sums of groups are added without rounding.
+#: Rows in a group that is summed in float64; the sums of groups are added without rounding.
 _FEW = 32
 
 
@@ -61,7 +61,7 @@ class ModuleRows(PrivateRows):
     at most B, rounding included. Sums on a grid are ``exact``; :func:`_rounded_sums` computes others.
     """
 
-    #: The function that computes gradients of rows, if these are asked for.
+    #: A function that computes gradients of rows, if queries need them.
     gradients: Losses | None = None
 
     def __init__(self, rows: LabelledRows, loss: PerSampleLoss, *, exact: bool = False) -> None:
@@ -71,12 +71,12 @@ class ModuleRows(PrivateRows):
         self.grid = 1.0 if exact else None
 
     def at(self, W: Any) -> ModuleParameters:
-        """The parameters at the point ``W`` of a fit, here the parameters themselves."""
+        """The parameters at the point ``W`` of a fit, which are the point itself here."""
         parameters: ModuleParameters = W
         return parameters
 
     def check(self, parameters: ModuleParameters) -> None:
-        """Pass all rows through the module once, before the charge; that none fails counts as public."""
+        """Pass all rows through the module before the charge; that none fails counts as public."""
         failed = None
         try:
             with torch.no_grad():
@@ -84,7 +84,7 @@ class ModuleRows(PrivateRows):
                     self._loss(parameters.module(x), y)
         except (MemoryError, torch.OutOfMemoryError):
             raise
-        except Exception as error:  # whose message may quote rows
+        except Exception as error:  # its message may quote rows
             failed = type(error).__name__
         if failed:
             raise ValueError(
@@ -98,7 +98,7 @@ class ModuleRows(PrivateRows):
         return min(n_lanes([rate], self.n_rows, _LANES), STACKED_ROWS, size) or size
 
     def order(self, request: Request) -> NDArray[np.intp] | None:
-        """Rows in the order in which they pass, :meth:`rows_in_pass` at a time; None is all, as they are."""
+        """Order in which rows pass, :meth:`rows_in_pass` at a time; None is all rows in their order."""
         taking_part, size = request.batch.mask, self.rows_in_pass(request.batch.rate)
         if taking_part is None or not n_lanes([request.batch.rate], self.n_rows, _LANES):
             return None
@@ -108,13 +108,13 @@ class ModuleRows(PrivateRows):
         return [self._sums(request) for request in requests]
 
     def sum_error(self, request: Request) -> SumError:
-        return EXACT  # or made up for, by :func:`_rounded_sums`
+        return EXACT  # or covered by :func:`_rounded_sums`
 
     def _sums(self, request: Request) -> Sums:
         batch = request.batch
         index, taking_part, size = self.order(request), batch.mask, self.rows_in_pass(batch.rate)
         y = self._rows.y if index is None else self._rows.y[index]
-        # No feature of a row bounds what it contributes.
+        # The length of a row does not bound its contribution.
         block = Block(np.empty((len(y), 0)), y, np.full(len(y), math.inf))
         C, S = request.query.contribute(self._losses(request.query.points, index, size), block)
         if C is not None or S is None:
@@ -135,7 +135,7 @@ class ModuleRows(PrivateRows):
             return losses_together(parameters, along, self._loss, self._rows, index, min(STACKED_ROWS, size))
         losses = np.empty((self.n_rows if index is None else len(index), len(moves)))
         for j, direction in enumerate(points.directions):
-            # Move from one side directly to the other, since each move draws the direction again.
+            # Move directly from one side to the other, since each move draws the direction again.
             at = 0.0
             for column, step in [(c, step) for c, (i, step) in enumerate(moves) if i == j]:
                 parameters.move(direction, step - at)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-#: Types that NumPy lacks, and the type that holds their bits.
+#: Types that NumPy lacks, and types for their bits.
 _AS_BITS = {torch.bfloat16: torch.int16}
 
 

@@ -11,11 +11,12 @@ from .forward import LabelledRows, ModuleParameters, PerSampleLoss, differentiab
 
 _RATES = (1e-2, 1e-3, 1e-4)
 _BATCH = 32
-#: One row in five is held out to choose rate and length; below this number of rows, none is.
+#: One row in five is held out to choose the rate and the number of epochs, if there are at least this number
+#: of rows.
 _HELD_OUT = 5
 _FEWEST_ROWS = 10
 _FEW_EPOCHS = 10
-#: Longest run, and epochs without a better held-out loss that end it.
+#: Most epochs and steps, and epochs without a smaller held-out loss after which a run ends.
 _EPOCHS = 100
 _STEPS = 1000
 _PATIENCE = 10

@@ -1,4 +1,4 @@
-"""How many threads pass rows through a module: all, or one where that is faster."""
+"""The number of threads for passes through a module: all, or one if that is faster."""
 
 import time
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ from .forward import ModuleParameters, as_input
 
 Array = NDArray[Any]
 
-#: Use all threads if a pass then takes at most this part of its time on one thread.
+#: All threads are used if a pass takes at most this fraction of its time on one thread.
 _GAIN = 0.8
 
-#: Passes that are timed with each number of threads, and seconds after which one is enough.
+#: Number of timed passes for each number of threads, and seconds after which one pass is enough.
 _PASSES, _LONG = 3, 0.3
 
 
@@ -34,9 +34,9 @@ def threads_for(parameters: ModuleParameters, X: Array | Tensor, size: int) -> i
     x = as_input(zeros, parameters.device, parameters.dtype)
     try:
         with torch.no_grad():
-            parameters.module(x)  # warms up
+            parameters.module(x)  # a first pass is slow
             return given if _seconds(parameters, x, given) <= _GAIN * _seconds(parameters, x, 1) else 1
-    except Exception:  # the checks of the module tell what is wrong
+    except Exception:  # the checks of the module explain the error
         return given
 
 
@@ -55,7 +55,7 @@ def _seconds(parameters: ModuleParameters, x: Tensor, n_threads: int) -> float:
 
 @contextmanager
 def limited_threads(n_threads: int) -> Iterator[None]:
-    """A context in which torch computes with so many threads."""
+    """A context in which torch uses this number of threads."""
     before = torch.get_num_threads()
     torch.set_num_threads(n_threads)
     try:
