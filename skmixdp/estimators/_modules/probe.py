@@ -61,15 +61,13 @@ Array = NDArray[Any]
 #: Rows and class indices.
 ProbeRows = tuple[Tensor, Tensor]
 
-#: Noise that moves the parameters: its standard deviation relative to the root mean square of a tensor, and
-#: an absolute addition. Two sizes are tried, since a part that mixes rows may start with weight 0, and a fit
-#: changes that.
+#: Two moves of the parameters by noise, relative to a tensor's root mean square and absolute. A fit moves the
+#: parameters too, and a part that mixes rows may start with weight 0.
 _MOVES = ((0.1, 0.01), (1.0, 0.1))
 _SEED = 0
 #: Rows of the first pass, which shows whether module and loss can be called.
 _FIRST = 3
-#: Number of tries for a difference as small as rounding. On rare occasions, a processor splits a sum among
-#: threads in another way.
+#: Tries for a difference as small as rounding: a processor may split a sum among threads in another way.
 _LOOKS = 3
 #: Allowed difference of losses on devices with a varying order of sums, in units of the precision.
 _ON_DEVICES = 64
