@@ -19,12 +19,14 @@ class Column:
     """What public rows or noisy histograms tell of a column.
 
     The linear term is ``(x - center) factor``. ``knots`` ascend strictly; a column without any has no hats.
-    ``missing`` says whether missing values have a column of their own.
+    ``mean`` is that of the hats (n_knots,). ``missing`` says whether missing values have a column of their
+    own.
     """
 
     center: float = 0.0
     factor: float = 1.0
     knots: FloatArray = field(default_factory=lambda: np.zeros(0))
+    mean: FloatArray = field(default_factory=lambda: np.zeros(0))
     missing: bool = False
 
 
@@ -38,8 +40,9 @@ class Basis:
     knots. The last entries are ``scale`` where a column of those in ``missing`` (d,) has no number, and else
     0. All other entries of such a column are then 0. Infinite numbers lie beyond the outermost knots.
 
-    The hats of a column sum to ``scale`` at every number, up to rounding, so that they and the intercept are
-    collinear. Nothing relies on that sum: lengths of rows are measured.
+    Hats are centred by their ``mean``, that of public rows or of noisy histograms, so that the curves of the
+    columns are. Before that, the hats of a column sum to ``scale`` at every number, up to rounding, and are
+    collinear with the intercept. Nothing relies on that sum: lengths of rows are measured.
 
     It is a function of one row. Its numbers are public or released.
     """
@@ -47,6 +50,7 @@ class Basis:
     center: FloatArray
     factor: FloatArray
     knots: tuple[FloatArray, ...]
+    mean: tuple[FloatArray, ...]
     missing: NDArray[np.bool_]
     scale: float = 1.0
     cut: float = _CUT
@@ -58,7 +62,8 @@ class Basis:
             np.array([getattr(each, name) for each in columns]) for name in ("center", "factor")
         )
         missing = np.array([each.missing for each in columns], dtype=bool)
-        return cls(center, factor, tuple(each.knots for each in columns), missing, scale)
+        knots, mean = (tuple(getattr(each, name) for each in columns) for name in ("knots", "mean"))
+        return cls(center, factor, knots, mean, missing, scale)
 
     @cached_property
     def hats(self) -> list[slice]:
@@ -95,6 +100,8 @@ class Basis:
             within = np.clip(values, knots[0], knots[-1])
             left = np.clip(np.searchsorted(knots, within, "right") - 1, 0, len(knots) - 2)
             part = (within - knots[left]) / (knots[left + 1] - knots[left])
-            rows[number, hats.start + left] = np.where(known, self.scale * (1 - part), 0.0)
-            rows[number, hats.start + left + 1] = np.where(known, self.scale * part, 0.0)
+            rows[number, hats.start + left] = self.scale * (1 - part)
+            rows[number, hats.start + left + 1] = self.scale * part
+            rows[:, hats] -= self.scale * self.mean[j]
+            rows[~known, hats] = 0.0
         return rows

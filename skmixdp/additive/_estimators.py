@@ -61,7 +61,8 @@ class AdditiveHead(LinearHead):
     center: bool = field(default=True, init=False)
     whiten: Any = field(default="auto", init=False)
     geometry: Any = field(default="auto", init=False)
-    row_norm: str | None = field(default="auto", init=False)
+    # At unit length, what a column adds to an output would depend on the others.
+    row_norm: str | None = field(default="clip", init=False)
     scale: Any = field(default="auto", init=False)
     batch_size: int | None = field(default=None, init=False)
     init: Any = field(default="public", init=False)
@@ -85,7 +86,8 @@ class AdditiveHead(LinearHead):
             return self._fitting(fit_procedure(prepare(inputs)))
         inputs = replace(inputs, spent={"knots": share})
         # Nothing is refused after the charge, so the widest basis is planned with.
-        widest = Column(knots=np.arange(float(most_knots(n_knots))), missing=True)
+        most = most_knots(n_knots)
+        widest = Column(knots=np.arange(float(most)), missing=True, mean=np.zeros(most))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit will warn
             planned = prepare(self._on_basis(inputs, [Column() if one else widest for one in linear]))
@@ -243,6 +245,3 @@ class AdditiveDPRegressor(AdditiveHead, MixedDPRidge):
     """
 
     _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {**MixedDPRidge._allowed, **AdditiveHead._additive}
-
-    _: KW_ONLY
-    row_norm: str | None = field(default="clip", init=False)

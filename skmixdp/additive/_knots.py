@@ -91,7 +91,7 @@ def public_columns(X: FloatArray, n_knots: int, linear: NDArray[np.bool_]) -> li
             if len(heavy) and len(rest) > _REST * len(known):
                 few = np.linspace(0, 1, math.ceil(n_knots / 2) + 1)
                 knots = np.concatenate([knots, heavy, np.quantile(rest, few)])
-        columns.append(_of_knots(knots, missing=missing))
+        columns.append(_of_knots(knots, known, np.ones(len(known)), missing=missing))
     return columns
 
 
@@ -201,7 +201,9 @@ class _Histogram:
         return self._at(np.linspace(0, 1, n_parts + 1), self.seen if seen is None else seen)
 
     def _at(self, chances: FloatArray, seen: FloatArray) -> FloatArray:
-        return np.interp(chances, np.append(0.0, np.cumsum(seen)) / seen.sum(), self.ends)
+        first, *_, last = np.flatnonzero(np.append(seen, 0.0) + np.append(0.0, seen))
+        cumulated = np.append(0.0, np.cumsum(seen)) / seen.sum()
+        return np.interp(chances, cumulated[first : last + 1], self.ends[first : last + 1])
 
     def finer(self) -> FloatArray:
         """Edges of finer bins where this histogram has rows."""
@@ -221,9 +223,10 @@ class _Histogram:
         lows, highs = self.ends[:-1][steps[:-1] == 1], self.ends[1:][steps[1:] == -1]
         if len(lows) != 2 or self.seen.sum() < _NEARLY_ALL * n_rows:
             return None
-        middles = (lows + highs) / 2
-        narrow = max(highs - lows) <= _NARROW * (middles[1] - middles[0])
-        return _of_two(*middles.tolist()) if narrow else None
+        low, high = ((lows + highs) / 2).tolist()
+        part = float(self.seen[self.ends[:-1] >= lows[1]].sum() / self.seen.sum())
+        narrow = max(highs - lows) <= _NARROW * (high - low)
+        return _of_two(low, high, part) if narrow else None
 
     def is_crowded(self, n_rows: float, n_knots: int) -> bool:
         """Whether a curve would rest on a bin, other than that of 0, which may hold many values."""
@@ -243,22 +246,27 @@ class _Histogram:
         knots, rest = self.quantiles(n_knots), np.where(self.heavy(n_knots), 0.0, self.seen)
         if _REST * n_rows < rest.sum() < total:
             knots = np.concatenate([knots, self.quantiles(math.ceil(n_knots / 2), rest)])
-        return _of_knots(knots)
+        return _of_knots(knots, (self.ends[:-1] + self.ends[1:]) / 2, self.seen)
 
 
-def _of_two(low: float, high: float, *, missing: bool = False) -> Column:
-    """A column of two values."""
+def _of_two(low: float, high: float, part: float, *, missing: bool = False) -> Column:
+    """A column of two values, of which ``part`` are the high one."""
     factor = 1 / (high - low) if high - low > _CLOSEST else 1.0
-    return Column(low / 2 + high / 2, factor, missing=missing)
+    return Column(low + part * (high - low), factor, missing=missing)
 
 
-def _of_knots(knots: FloatArray, *, missing: bool = False) -> Column:
-    """A column with knots, of which those too close to the one before are left out."""
+def _of_knots(knots: FloatArray, values: FloatArray, counts: FloatArray, *, missing: bool = False) -> Column:
+    """A column with knots, of which those too close to the one before are left out.
+
+    It has these numbers of ``values``.
+    """
     kept: list[float] = []
     for knot in np.unique(knots).tolist():
         if not kept or knot - kept[-1] > max(_APART * max(abs(knot), abs(kept[-1])), _CLOSEST):
             kept.append(knot)
     if len(kept) < 3:
-        return _of_two(kept[0], kept[-1], missing=missing)
+        part = float(counts[values > kept[0] / 2 + kept[-1] / 2].sum() / counts.sum())
+        return _of_two(kept[0], kept[-1], part, missing=missing)
     apart = np.array(kept)
-    return Column(float(apart.mean()), 1 / float(apart.std()), apart, missing)
+    hats = [np.interp(values, apart, hat) @ counts / counts.sum() for hat in np.eye(len(apart))]
+    return Column(float(apart.mean()), 1 / float(apart.std()), apart, np.array(hats), missing)

@@ -213,8 +213,11 @@ def _check_basis(basis: Any, d: int) -> None:
         check(name, getattr(basis, name), POSITIVE)
     if not isinstance(basis.knots, tuple) or len(basis.knots) != d:
         raise ValueError(f"basis.knots is not a tuple of {d} arrays")
-    for knots in basis.knots:
+    if not isinstance(basis.mean, tuple) or len(basis.mean) != d:
+        raise ValueError(f"basis.mean is not a tuple of {d} arrays")
+    for knots, mean in zip(basis.knots, basis.mean, strict=True):
         _check_numbers("basis.knots", knots, np.shape(knots)[:1])
+        _check_numbers("basis.mean", mean, knots.shape)
         if len(knots) in (1, 2) or not np.all(np.diff(knots) > 0):
             raise ValueError("knots do not ascend")
     missing = basis.missing

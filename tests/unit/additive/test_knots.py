@@ -23,6 +23,8 @@ def test_knots_of_private_rows_are_near_the_quantiles():
     knots = basis_of(x).knots[0]
     assert len(knots) == 9
     np.testing.assert_allclose(knots[1:-1], np.quantile(x, np.arange(1, 8) / 8), atol=0.06)
+    basis = basis_of(x)
+    assert np.all(np.abs(basis(np.column_stack([x, x])).mean(axis=0)[basis.hats[0]]) < 0.02)
 
 
 def test_units_and_places_of_columns_do_not_matter():
@@ -97,7 +99,8 @@ def test_knots_of_public_rows():
     np.testing.assert_allclose(normal.knots, np.nanquantile(X[:, 0], np.linspace(0, 1, 9)), atol=1e-12)
     assert normal.missing
     assert not two.missing
-    assert (two.center, two.factor, len(two.knots)) == (0.5, 1.0, 0)
+    assert (two.center, two.factor, len(two.knots)) == (pytest.approx(X[:, 1].mean()), 1.0, 0)
+    np.testing.assert_allclose(few.mean, np.bincount(X[:, 3].astype(int)) / 200, atol=1e-12)
     assert (constant.center, constant.factor, len(constant.knots)) == (7.0, 1.0, 0)
     np.testing.assert_array_equal(few.knots, [0, 1, 2, 3])
 
