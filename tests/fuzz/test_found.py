@@ -6,6 +6,7 @@ import json
 import sqlite3
 import warnings
 from contextlib import nullcontext
+from dataclasses import fields
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from skmixdp._cli.rows import read_labelled
 from skmixdp._rows.text import TextForm
 from skmixdp.algorithms import PAZO, AdaMix, ModelMix, NoisyGD
 from skmixdp.datasets import open_rows
+from skmixdp.estimators._exports import checks
 from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import RowNormalizer
@@ -271,7 +273,7 @@ class TestModels:
                 ("mu", {"tuple": [1]}),
             ),
             *(("shares", {"tuple": [1]}), ("n_private", "7"), ("neighboring", [1]), ("dataset_epsilon", "x")),
-            *(("dataset", 3), ("epsilon_unamplified", {"tuple": []}), ("computed_on", 1)),
+            *(("dataset", 3), ("epsilon_unamplified", {"tuple": []}), ("computed_on", 1), ("unit", None)),
         ],
     )
     def test_every_field_of_a_report_is_checked(self, tmp_path, field, value):
@@ -280,6 +282,11 @@ class TestModels:
 
         with pytest.raises(ValueError, match=r"cannot be read as a model"):
             skmixdp.load(self.forged(tmp_path / "m.safetensors", change))
+
+    @pytest.mark.parametrize("kind", checks._REPORTS)
+    def test_the_tables_of_reports_have_every_field(self, kind):
+        listed = checks._STATEMENT | checks._DATASET | checks._REPORTS[kind]
+        assert listed.keys() == {field.name for field in fields(kind)}
 
     @pytest.mark.parametrize("name", ["coef_", "classes_", "_row_map"])
     @pytest.mark.parametrize("huge", [{"range": [0, 10**12, 1]}, {"labels": ["a"], "dtype": "<U99999999"}])

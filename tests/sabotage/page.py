@@ -15,7 +15,7 @@ Each row of the table is a change of one or two lines of the source. It is appli
 and one of the named tests must then fail. Without the change, all of them pass. With most of these changes,
 every fit still runs and every report looks the same. Some of them were bugs of earlier versions.
 
-`make sabotage` tries all changes and prints the table. They are defined in `tests/sabotage/sabotages.py`.
+`make sabotage` tries all changes and prints the table. They are defined in `tests/sabotage/sabotages.txt`.
 Each names a function, a method or a constant, and what is replaced in it. So functions can move between files
 and lines can be formatted anew. If what is to be replaced is no longer there, a quick test fails.
 

@@ -11,7 +11,7 @@ import pytest
 from .harness import LIMIT, PACKAGE, ROOT, Outcome, apply, copy_to, outcome_of, place_of, run_tests
 from .outcomes import by_assertion
 from .page import PAGE, cells, rows_of
-from .sabotages import SABOTAGES, Edit, Sabotage
+from .sabotages import SABOTAGES, Edit, Sabotage, read
 from .source import sources_in, tokens
 
 TESTS = sorted({test for sabotage in SABOTAGES for test in sabotage.tests})
@@ -159,6 +159,11 @@ class TestHarness:
         assert by_assertion(raised_by(nothing_raised)) and by_assertion(asserted)
         assert by_assertion(ExceptionGroup("two examples", [other, asserted]))
         assert not by_assertion(other) and not by_assertion(ExceptionGroup("two examples", [other, other]))
+
+    def test_paragraphs_are_sabotages(self):
+        text = "# -- heading\n\nname\nwhy\n@ a\n- x\n-     y\n+ z\n@ b\n- 1\n+ 2\n! t::u[- @]\n! v\n"
+        edits = (Edit("a", "x\n    y", "z"), Edit("b", "1", "2"))
+        assert read(text) == (Sabotage("name", "why", edits, ("t::u[- @]", "v")),)
 
     def test_an_edit_finds_a_name_in_any_file_however_it_is_formatted(self, tmp_path):
         package = tmp_path / PACKAGE

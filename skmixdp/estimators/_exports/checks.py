@@ -50,6 +50,7 @@ _STATEMENT: dict[str, tuple[Allowed, ...]] = {
     "n_public": (whole_from(0),),
     "treated_as_public": (_TEXTS,),
     "noise": ("cryptographic", "seeded", "discrete"),
+    "unit": (_TEXT,),
     "warnings": (_TEXTS,),
     "leaks": (_TEXTS,),
 }
