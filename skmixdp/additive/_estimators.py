@@ -1,6 +1,5 @@
 """The additive models: default heads on a basis of each column."""
 
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -19,28 +18,36 @@ from ..estimators._linear import LinearHead
 from ..estimators._problem import FitInputs, MappedRows
 from ..estimators._procedure import FitProcedure, Problem, fit_procedure, prepare
 from ._basis import Basis, Column
-from ._knots import ENOUGH, KNOT_RELEASES, knots_share, most_knots, noisy_columns_of, public_columns
+from ._knots import (
+    ENOUGH,
+    KNOT_RELEASES,
+    count_error,
+    knots_share,
+    most_knots,
+    noisy_columns_of,
+    public_columns,
+)
 
 Array = NDArray[Any]
 
 _N_KNOTS = Number("a whole number from 2 to 64", low=2, high=64, closed="both", whole=True)
 
-#: Pieces of a curve, and of one that many rows and a large budget carry: from this many rows and this mu,
-#: which is epsilon 1 at delta 1e-5.
-_PIECES, _MORE_PIECES, _MANY_ROWS, _LARGE_MU = 8, 16, 20_000, 0.25
+#: Pieces of a curve, and of one from this many rows times mu on. So many public rows tell one piece.
+_PIECES, _MORE_PIECES, _MANY, _ROWS_OF_PIECE, _FEWEST_PIECES = 8, 16, 5_000, 5, 3
 
-#: Rows times mu from which hats have scale 1; with fewer, they are corrections of the line. The least scale.
-_MANY, _LEAST_SCALE = 5_000, 0.5
+#: Rows times mu from which a regression has curves. With fewer, the noise in them costs more than they gain.
+_FEWEST_NUMBERS = 1_000
 
-
-def pieces(mu: float, n_rows: int) -> int:
-    """Number of pieces of a curve, from public facts."""
-    return _MORE_PIECES if n_rows > _MANY_ROWS and mu >= _LARGE_MU else _PIECES
+#: With less noise in a count than this, as a part of the rows, private rows tell knots better than so few
+#: public rows.
+_HARDLY_NOISY, _FEW_KNOWN = 0.0025, 200
 
 
-def hat_scale(mu: float, n_rows: int) -> float:
-    """Scale of the hats, from public facts: it falls as the noise grows."""
-    return min(max(math.sqrt(mu * n_rows / _MANY), _LEAST_SCALE), 1.0)
+def pieces(mu: float, n_rows: int, n_known: int | None = None) -> int:
+    """Number of pieces of a curve, from public facts; ``n_known`` public rows tell only some."""
+    if n_known is None:
+        return _MORE_PIECES if mu * n_rows >= _MANY else _PIECES
+    return min(max(n_known // _ROWS_OF_PIECE, _FEWEST_PIECES), _PIECES)
 
 
 @dataclass(eq=False, repr=False)
@@ -74,9 +81,16 @@ class AdditiveHead(LinearHead):
         self._basis: Basis | None = None
         linear = self._linear_columns(inputs.private.table.shape[1])
         mu, n_rows = inputs.budget.mu, inputs.n_rows
-        n_knots = pieces(mu, n_rows) if self.n_knots == "auto" else self.n_knots
-        asked = np.flatnonzero(~linear)
-        if len(inputs.X_known) >= ENOUGH:
+        few = inputs.loss.quadratic and mu * n_rows < _FEWEST_NUMBERS
+        if few and self.n_knots == "auto":  # the linear default
+            return self._fitting(fit_procedure(prepare(inputs)))
+        asked, n_known = np.flatnonzero(~linear), len(inputs.X_known)
+        clear = count_error(mu, n_rows, len(asked)) <= _HARDLY_NOISY and n_known < _FEW_KNOWN
+        known_tell = n_known >= ENOUGH and not clear
+        n_knots = self.n_knots
+        if n_knots == "auto":
+            n_knots = pieces(mu, n_rows, n_known if known_tell else None)
+        if known_tell:
             columns = public_columns(inputs.X_known, n_knots, linear)
             known = "the knots of the columns (from public rows)"
             inputs = replace(inputs, treated_as_public=(*inputs.treated_as_public, known))
@@ -118,7 +132,7 @@ class AdditiveHead(LinearHead):
 
     def _on_basis(self, inputs: FitInputs, columns: Sequence[Column]) -> FitInputs:
         """The inputs of a fit to the basis of the columns."""
-        basis = Basis.of(columns, hat_scale(inputs.budget.mu, inputs.n_rows))
+        basis = Basis.of(columns, 1.0)
         self._basis = basis  # that of the attributes at a head
         unlabeled = None if inputs.X_unlabeled is None else basis(inputs.X_unlabeled)
         return replace(
@@ -158,8 +172,8 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
 
     The logits are sums of one function of each column: a line, and a curve through a few knots. It is
     :class:`MixedDPLogisticRegression` on a basis of hat functions, so that a fit takes the same rows, and
-    costs one epsilon. Knots are quantiles of the columns: of public rows if there are 20 or more, else of
-    noisy histograms, for 2 to 15% of the squared budget. Columns with two values and columns that noise hides
+    costs one epsilon. Knots are quantiles of the columns: of public rows if there are 10 or more, else of
+    noisy histograms, for 7 to 20% of the squared budget. Columns with two values and columns that noise hides
     stay linear. Where rows are so few that noise would hide the histograms, the model is the linear one.
 
     Missing values (NaN) have an effect of their own where a column has enough of them, and else none. Numbers
@@ -170,8 +184,8 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
     epsilon, delta, neighboring, noise, classes, class_weight, logit_adjustment, max_sample_weight
         As in :class:`MixedDPLogisticRegression`.
     n_knots : int or "auto", default="auto"
-        Number of pieces of a curve, 2 to 64. ``"auto"`` is 8, and 16 for more than 20,000 rows and a budget
-        of about epsilon 1 or more.
+        Number of pieces of a curve, 2 to 64. ``"auto"`` is 8, and 16 where the number of rows times mu is at
+        least 5,000. Public rows tell a piece for each 5 of them, 3 to 8.
     linear : "auto" or list of names or numbers of columns, default="auto"
         Columns that stay as they are, cut at 4 on both sides: those of two values that are known beforehand.
         They need no histograms. ``"auto"`` finds columns of two values.
@@ -212,7 +226,8 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
 class AdditiveDPRegressor(AdditiveHead, MixedDPRidge):
     """Differentially private additive model for numbers: a curve for each numeric column.
 
-    It is to :class:`MixedDPRidge` what :class:`AdditiveDPClassifier` is to logistic regression.
+    It is to :class:`MixedDPRidge` what :class:`AdditiveDPClassifier` is to logistic regression. Where the
+    number of rows times mu is below 1,000, it is :class:`MixedDPRidge` itself, unless ``n_knots`` is given.
 
     Parameters
     ----------

@@ -15,19 +15,19 @@ from .._engine import GaussianMechanism, Procedure, RowsKey, bind_rows
 from .._learning.columns import certain_count, certain_of_magnitudes, thinned, windows_of
 from .._learning.noisy_statistics import Learner, sensitivity_of
 from .._linear import FloatArray
-from .._rows import BinCounts, Block, Contribution, RowFunction
+from .._rows import IQR, BinCounts, Block, Contribution, RowFunction
 from ..components.protocols import PrivateQuery, ReleasedArray
 from ._basis import Column
 
 #: Fewest public rows that tell the knots.
-ENOUGH = 20
+ENOUGH = 10
 
 #: Most releases that tell them otherwise.
 KNOT_RELEASES = 3
 
-#: Target for the noise in a count, and the largest noise that is still useful, as parts of the rows; smallest
-#: and largest share of mu squared.
-_COUNT_ERROR, _MOST_ERROR, _LIMITS = 0.003, 0.1, (0.03, 0.15)
+#: Share of mu squared at which the noise in a count is measured, the noise from which the share grows, the
+#: largest share, and the largest noise under it at which a histogram is of use.
+_SHARE, _COUNT_ERROR, _MOST_SHARE, _MOST_ERROR = 0.1, 0.031, 0.2, 0.044
 
 #: Ends of the bins of the first histogram: half powers of two, up to 60 on both sides of 1.
 _HALVES = 2.0 ** np.arange(-60, 60.5, 0.5)
@@ -58,9 +58,14 @@ _UNIT = 2.0**-10
 
 def knots_share(mu: float, n_rows: int, n_columns: int) -> float:
     """Most of mu squared for :func:`noisy_columns_of`, from public facts; 0 if noise would hide them."""
-    error = math.sqrt(KNOT_RELEASES * n_columns) / (mu * n_rows)
-    share = min(max((error / _COUNT_ERROR) ** 2, _LIMITS[0]), _LIMITS[1])
-    return share if n_columns and error <= _MOST_ERROR * math.sqrt(share) else 0.0
+    error = count_error(mu, n_rows, n_columns)
+    share = min(_SHARE * max(error / _COUNT_ERROR, 1.0) ** 2, _MOST_SHARE)
+    return share if n_columns and error * math.sqrt(_SHARE / share) <= _MOST_ERROR else 0.0
+
+
+def count_error(mu: float, n_rows: int, n_columns: int) -> float:
+    """Noise in a count of one histogram, as a part of the rows, under the usual share."""
+    return math.sqrt(KNOT_RELEASES * n_columns / _SHARE) / (mu * n_rows)
 
 
 def most_knots(n_knots: int) -> int:
@@ -269,4 +274,9 @@ def _of_knots(knots: FloatArray, values: FloatArray, counts: FloatArray, *, miss
         return _of_two(kept[0], kept[-1], part, missing=missing)
     apart = np.array(kept)
     hats = [np.interp(values, apart, hat) @ counts / counts.sum() for hat in np.eye(len(apart))]
-    return Column(float(apart.mean()), 1 / float(apart.std()), apart, np.array(hats), missing)
+    # The larger of two spreads, as for the columns of a line.
+    part, order = counts / counts.sum(), np.argsort(values)
+    center = float(part @ values)
+    low, high = np.interp([0.25, 0.75], np.cumsum(part[order]), values[order])
+    spread = max(math.sqrt(part @ (values - center) ** 2), float(high - low) / IQR)
+    return Column(center, 1 / spread, apart, np.array(hats), missing)

@@ -45,6 +45,7 @@ ADAPTERS = {
     "base_rates": Adapter(references.fit_base_rates, varies=("seed",), private=False),
     "standardised": Adapter(references.fit_standardised, varies=("seed",), private=False),
     "diffprivlib": Adapter(diffprivlib_head.fit, varies=("seed",)),
+    "additive": Adapter(heads.fit_additive, varies=("shots", "seed")),
     "dp_ebm": Adapter(dp_ebm.fit, varies=("seed",)),
     "boosting": Adapter(references.fit_boosting, varies=("seed",), private=False),
     "splines": Adapter(references.fit_splines, varies=("seed",), private=False),

@@ -4,10 +4,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import skmixdp
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp import (
+    AdditiveDPClassifier,
+    AdditiveDPRegressor,
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    fit_many,
+)
 
 from ..problems import PUBLIC, ZEROS, Problem
 from .contract import Score
+
+#: Range of targets in units of their standard deviation, which nobody knows without public rows.
+_RANGE = 4.0
 
 
 def fit(
@@ -29,6 +38,33 @@ def fit(
         Score(epsilon, problem.measures(head), note=describe(head))
         for epsilon, head in zip(epsilons, heads, strict=True)
     ]
+
+
+def fit_additive(problem: Problem, epsilons: Sequence[float]) -> list[Score]:
+    """An additive model for each budget; the columns of categories are declared, as an encoder does.
+
+    Without public rows the centre and the scale of targets are declared, as for the linear default.
+    """
+    categories = [column for columns in problem.texts for column in columns]
+    known: dict[str, Any] = {"linear": categories or "auto", "random_state": problem.seed}
+    if problem.bounds is None:
+        kind, known["classes"] = AdditiveDPClassifier, problem.classes
+    else:
+        kind, known = AdditiveDPRegressor, known | declared_targets(problem)
+    models = [kind(epsilon=epsilon, **known) for epsilon in epsilons]
+    fit_together(models, problem)
+    return [
+        Score(epsilon, problem.measures(model), note=describe(model))
+        for epsilon, model in zip(epsilons, models, strict=True)
+    ]
+
+
+def declared_targets(problem: Problem) -> dict[str, float]:
+    """The middle of the declared bounds and a quarter of their range; nothing where public rows tell them."""
+    if len(problem.X_pub):
+        return {}
+    low, high = problem.bounds or (0.0, 0.0)
+    return {"target_center": (low + high) / 2, "target_scale": (high - low) / _RANGE}
 
 
 def start(problem: Problem) -> dict[str, Any]:

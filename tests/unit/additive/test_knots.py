@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor
-from skmixdp.additive._estimators import hat_scale, pieces
-from skmixdp.additive._knots import Bins, knots_share, most_knots, public_columns
+from skmixdp.additive._estimators import pieces
+from skmixdp.additive._knots import Bins, count_error, knots_share, most_knots, public_columns
 
 RNG = np.random.default_rng(0)
 N = 20_000
@@ -20,7 +20,7 @@ def basis_of(x, epsilon=8.0, **parameters):
 
 def test_knots_of_private_rows_are_near_the_quantiles():
     x = RNG.normal(size=N)
-    knots = basis_of(x).knots[0]
+    knots = basis_of(x, n_knots=8).knots[0]
     assert len(knots) == 9
     np.testing.assert_allclose(knots[1:-1], np.quantile(x, np.arange(1, 8) / 8), atol=0.06)
     basis = basis_of(x)
@@ -30,7 +30,7 @@ def test_knots_of_private_rows_are_near_the_quantiles():
 def test_units_and_places_of_columns_do_not_matter():
     x = RNG.normal(size=N)
     ranks = [
-        np.searchsorted(np.sort(column), basis_of(column).knots[0][1:-1]) / N
+        np.searchsorted(np.sort(column), basis_of(column, n_knots=8).knots[0][1:-1]) / N
         for column in (x, 1e6 * x, 1e-6 * x, 50_000 + 100 * x, np.exp(3 * x))
     ]
     for found in ranks:
@@ -61,8 +61,8 @@ def test_most_knots_bounds_what_comes_out():
 
 def test_values_in_a_narrow_range_far_from_zero_are_told_apart():
     years = RNG.integers(1990, 2021, N)
-    knots = basis_of(years.astype(float)).knots[0]
-    np.testing.assert_allclose(knots[[0, -1]], [1990, 2021], atol=4)
+    knots = basis_of(years.astype(float), n_knots=8).knots[0]
+    np.testing.assert_allclose(knots[[0, -1]], [1990, 2021], atol=10)
     assert len(knots) >= 9
     assert len(basis_of(RNG.choice([1990.0, 2010.0], N)).knots[0]) == 0
 
@@ -120,13 +120,39 @@ def test_where_noise_hides_the_histograms_the_model_is_linear():
 
 
 def test_the_rules_are_of_public_facts():
-    assert (pieces(0.27, 20_001), pieces(0.27, 20_000), pieces(0.1, 10**6)) == (16, 8, 8)
-    assert hat_scale(0.01, 1000) == 0.5
-    assert hat_scale(1.0, 10**5) == 1.0
-    assert knots_share(1.0, 10**6, 10) == 0.03
-    assert knots_share(0.1, 5000, 10) == 0.15
-    assert knots_share(0.1, 100, 10) == 0
+    assert (pieces(0.25, 20_000), pieces(0.25, 19_999), pieces(5.0, 1000)) == (16, 8, 16)
+    assert [pieces(5.0, 10**6, n_known) for n_known in (10, 20, 30, 1000)] == [3, 4, 6, 8]
+    assert count_error(0.1, 1000, 3) == pytest.approx(90**0.5 / 100)
+    assert knots_share(1.0, 10**6, 10) == 0.1
+    assert knots_share(0.1, 3500, 10) == 0.2
+    assert 0.1 < knots_share(0.1, 5000, 10) < 0.2
+    assert knots_share(0.1, 2600, 10) == 0
     assert knots_share(1.0, 10**6, 0) == 0
+
+
+def test_small_regressions_have_curves_only_if_they_are_asked_for():
+    X, y = RNG.normal(size=(900, 2)), RNG.normal(size=900)
+    for n_knots, curved in (("auto", False), (8, True)):
+        reg = AdditiveDPRegressor(epsilon=3.0, target_scale=1.0, n_knots=n_knots).fit(X, y)
+        assert (reg._row_map.basis is not None) == curved
+
+
+def test_few_public_rows_tell_knots_where_noise_would_blur_them():
+    X = RNG.normal(size=(N, 2))
+    y = (X[:, 0] > 0).astype(int)
+    for epsilon, from_public in ((0.5, True), (8.0, False)):
+        clf = AdditiveDPClassifier(epsilon=epsilon).fit(X[30:], y[30:], X_pub=X[:30], y_pub=y[:30])
+        assert ("knots" not in dict(clf.privacy_.shares)) == from_public
+        assert len(clf._row_map.basis.knots[0]) == (7 if from_public else 17)
+
+
+def test_the_line_has_the_mean_and_the_spread_of_the_rows():
+    x = np.where(RNG.random(N) < 0.9, 0.0, RNG.lognormal(3, 1, N))
+    basis = basis_of(x)
+    assert basis.center[0] == pytest.approx(x.mean(), rel=0.2)
+    assert 1 / basis.factor[0] == pytest.approx(x.std(), rel=0.25)
+    (known,) = public_columns(x[:, np.newaxis], 8, np.zeros(1, bool))
+    assert (known.center, 1 / known.factor) == pytest.approx((x.mean(), x.std()))
 
 
 def test_bins_are_exact_in_single_precision():
