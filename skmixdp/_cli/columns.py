@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .._utils.validation import COUNT, as_float
+from .._utils.validation import COUNT, as_float, reason_of
 from ..preprocessing._cells import text_of
 from ..preprocessing._table_encoder import KINDS
 from .messages import InputError
@@ -21,7 +21,7 @@ def declared_columns(path: Path) -> dict[str, Any]:
     try:
         given = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or "no JSON"
+        reason = reason_of(error, "no JSON")
         raise InputError(f"{where} cannot be read ({reason}); write it {_FORM}.") from None
     if not isinstance(given, dict) or not given or set(given) - set(_PARTS):
         raise InputError(

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from .._utils.frames import is_frame
+from .._utils.models import classes_of, names_of_features
 from ..estimators import PrivatePipeline
 from ..model_selection import private_evaluation
 from ..privacy import BudgetExceededError, NotPrivateWarning
@@ -122,7 +124,8 @@ def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
     """The model, and private rows, labels and ids of persons with its features."""
     loaded = load_model(args.model)
     model = loaded.head if isinstance(loaded, EncodedModel) else loaded
-    names = getattr(model, "feature_names_in_", ())
+    found = names_of_features(model)
+    names = () if found is None else found
     reference = trained(args) if len(names) else ""
     rows = read_labelled(
         args.private,
@@ -136,16 +139,16 @@ def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
         raw=isinstance(model, PrivatePipeline),
         public=names,
         reference=reference,
-        targets=not hasattr(model, "classes_"),
+        targets=classes_of(model) is None,
     )
     if isinstance(loaded, EncodedModel) and rows.report is not None:
         what = f"{rows.where} and the training rows of MODEL {args.model}"
         check_same_network(loaded.encoder["images"]["report"], rows.report, what)
     y = rows.y
-    if hasattr(model, "classes_"):
+    if classes_of(model) is not None:
         what, remedy = f"of MODEL {args.model}", "leave rows of other classes out"
         y = as_classes(y, np.asarray(model.classes_), rows.where, what, remedy, private=True)
-    if reference and hasattr(rows.X, "columns"):
+    if reference and is_frame(rows.X):
         return model, align(rows.X, names, rows.where, reference, FIX), y, rows.groups
     return model, rows.X, y, rows.groups
 

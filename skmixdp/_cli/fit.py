@@ -14,6 +14,7 @@ from sklearn.model_selection import train_test_split
 
 from .._rows.files import FORMATS
 from .._rows.text import has_tabs
+from .._utils.frames import is_frame
 from .._utils.validation import listed
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge, PrivatePipeline, private_pipeline, resumable
 from ..preprocessing import TableEncoder
@@ -292,7 +293,7 @@ def read_both(args: argparse.Namespace) -> tuple[FileRows, FileRows | None, dict
     how: dict[str, Any] = {
         "id_column": args.id,
         "group_column": args.group_column,
-        "weight_column": getattr(args, "weight_column", None),  # an argument of `infer`
+        "weight_column": vars(args).get("weight_column"),  # an argument of `infer`
         "raw": args.encode is not None,
         "targets": args.regression,
     }
@@ -316,7 +317,7 @@ def read_both(args: argparse.Namespace) -> tuple[FileRows, FileRows | None, dict
         if columns is not None:
             aligned = align(private.X, [*columns], private.where, f"--encode {args.encode}")
             private = replace(private, X=aligned)
-    elif hasattr(private.X, "columns") and hasattr(public.X, "columns"):
+    elif is_frame(private.X) and is_frame(public.X):
         align(private.X, [*public.X.columns], private.where, public.where)
         public = replace(public, X=public.X[[*private.X.columns]])
         if unknown := [name for name in columns or () if name not in public.X.columns]:
@@ -340,7 +341,7 @@ def _read_unlabeled(args: argparse.Namespace, private: FileRows) -> Any:
     if private.report is not None and rows.report is not None:
         check_same_network(private.report, rows.report, f"{where} and {private.where}")
     X = rows.X
-    if hasattr(X, "columns") and hasattr(private.X, "columns"):
+    if is_frame(X) and is_frame(private.X):
         align(private.X, [*X.columns], private.where, where)
         X = X[[*private.X.columns]]
     return X

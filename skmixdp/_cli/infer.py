@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+from .._utils.validation import reason_of
 from ..inference import InferenceResult, private_inference
 from ..preprocessing import TableEncoder
 from ..privacy import BudgetExceededError, NotPrivateWarning
@@ -172,7 +173,7 @@ def _scales(path: Path) -> dict[str, Any]:
     try:
         given = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or "no JSON"
+        reason = reason_of(error, "no JSON")
         raise InputError(f"--scale {path} cannot be read ({reason}); {form}.") from None
     if not isinstance(given, dict) or not given:
         raise InputError(f"--scale {path} must map columns to a typical value and a spread; {form}.")

@@ -53,8 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # set by quiet_interrupts, which has ended
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        quiet = no_bars() if getattr(args, "quiet", False) else nullcontext()
-        with quiet, warnings_as_lines(args.command, getattr(args, "flags", {})):
+        quiet = no_bars() if vars(args).get("quiet") else nullcontext()
+        with quiet, warnings_as_lines(args.command, vars(args).get("flags", {})):
             args.run(args)
         sys.stdout.flush()
     except (InputError, FileError) as error:

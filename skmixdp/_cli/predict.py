@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from .._utils.frames import is_frame
+from .._utils.models import has_several_labels, names_of_features
 from ..estimators import PrivatePipeline
 from .files import add_text_to, guessed_form, is_table, shape_of, text_form
 from .items import read_images
@@ -134,7 +136,8 @@ def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Un
 
 def _from_file(args: argparse.Namespace, model: Any, encoder: dict[str, Any] | None) -> Unlabelled:
     """Rows of a raw table or of numbers, with the columns of the training rows."""
-    where, names = f"ROWS {args.rows}", [*getattr(model, "feature_names_in_", ())]
+    where, found = f"ROWS {args.rows}", names_of_features(model)
+    names = [] if found is None else [*found]
     if not is_table(args.rows, where):
         only_for_tables(args, f"{where} has no columns")
     raw, reference = isinstance(model, PrivatePipeline), trained(args) if names else ""
@@ -146,7 +149,7 @@ def _from_file(args: argparse.Namespace, model: Any, encoder: dict[str, Any] | N
     if encoder is not None and rows.report is not None:
         what = f"{where} and the training rows of MODEL {args.model}"
         check_same_network(encoder["report"], rows.report, what)
-    if not names or not hasattr(rows.X, "columns"):
+    if not names or not is_frame(rows.X):
         return rows
     return Unlabelled(align(rows.X, names, where, reference, FIX), rows.names)
 
@@ -160,7 +163,7 @@ def _table(model: Any, rows: Unlabelled, proba: bool) -> str:
     """Predictions as CSV, one line per row after the header; names of rows are the first column."""
     predicted = model.predict(rows.X)
     header, columns = ["prediction"], [predicted.tolist()]
-    if getattr(model, "multilabel_", False):
+    if has_several_labels(model):
         header, columns = [f"prediction_{label}" for label in model.classes_.tolist()], predicted.T.tolist()
     if rows.names is not None:
         header, columns = [rows.names[0], *header], [rows.names[1], *columns]

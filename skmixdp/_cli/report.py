@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any, Literal
 
+from .._utils.models import report_of
 from ..privacy import PrivacyLedger
 from .messages import EXIT_CODES, TRUST, InputError, path_named
 from .model_files import load_model, page_of
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _model(path: Path) -> Any:
     model = load_model(path)
-    if getattr(model, "privacy_", None) is None:
+    if report_of(model) is None:
         raise InputError(
             f"MODEL {path} holds a {type(model).__name__} without a privacy report; give a model "
             "that `fit --out` wrote."

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .._rows.text import MISSING, TextForm, numbers_of, with_point
-from .._utils.frames import is_list, names_of_list, stacked_lists
+from .._utils.frames import is_list, letter_of, names_of_list, stacked_lists
 from .._utils.validation import listed
 from .files import is_table, is_text, read_arrays, read_table
 from .labels import labels_of_array, labels_of_column
@@ -338,7 +338,7 @@ def _table_features(
 def _floats(column: "pd.Series[Any]") -> Array | None:
     """A column as float64, with NaN where a number is missing; None if it is not numeric."""
     dtype = column.dtype
-    if pd.api.types.is_numeric_dtype(dtype) and getattr(dtype, "kind", "") != "c":
+    if pd.api.types.is_numeric_dtype(dtype) and letter_of(dtype) != "c":
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     # Objects: decimals, and whole numbers and truth values with gaps, which NumPy has no type for.
     kind = pd.api.types.infer_dtype(column, skipna=True) if dtype.kind == "O" else ""

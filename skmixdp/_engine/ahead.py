@@ -11,27 +11,31 @@ from .transaction import Start, Transaction
 
 def charging_steps(pipe: Any) -> list[Any]:
     """The parts of a pipeline that charge a ledger, each once, in their order."""
-    parts = {id(part): part for part in pipe.get_params().values() if hasattr(part, "ledger")}
-    return [part for part in parts.values() if isinstance(part.ledger, LedgerDataset)]
+    parts = {id(part): part for part in pipe.get_params().values() if _charges(part)}
+    return list(parts.values())
+
+
+def _charges(part: object) -> bool:
+    return isinstance(getattr(part, "ledger", None), LedgerDataset)
 
 
 def start_of(release: Any, n_rows: int | None) -> Start:
     """What a step will charge, as far as it is known before its fit."""
-    n_steps: Any = getattr(release, "n_steps", None)
-    multiplier: Any = getattr(release, "noise_multiplier", None)
+    given = release.get_params(deep=False)
+    n_steps, multiplier, batch_size = map(given.get, ("n_steps", "noise_multiplier", "batch_size"))
     terms: dict[str, Any] = {"neighboring": release.neighboring, "noise": release.noise}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit will warn
         budget = Budget(release.epsilon, release.delta, n_steps, multiplier, **terms)
     event = budget.whole
-    if getattr(release, "batch_size", None) is not None and n_rows is not None and (n_steps or multiplier):
-        rate = sampling_of(release.batch_size, n_rows).rate(n_rows)
+    if batch_size is not None and n_rows is not None and (n_steps or multiplier):
+        rate = sampling_of(batch_size, n_rows).rate(n_rows)
         if n_steps is None:
-            given: dict[str, Any] = {"noise_multiplier": multiplier, "sampling_rate": rate}
-            n_steps = steps_for(release.epsilon, release.delta, **given, **terms)
+            facts: dict[str, Any] = {"noise_multiplier": multiplier, "sampling_rate": rate}
+            n_steps = steps_for(release.epsilon, release.delta, **facts, **terms)
         if release.epsilon is not None:  # whole steps leave a remainder of the budget to spend
-            given = {"n_steps": n_steps, "sampling_rate": rate}
-            multiplier = noise_multiplier_for(release.epsilon, release.delta, **given, **terms)
+            facts = {"n_steps": n_steps, "sampling_rate": rate}
+            multiplier = noise_multiplier_for(release.epsilon, release.delta, **facts, **terms)
         event = GaussianEvent(multiplier, n_steps, rate, release.noise)
     transaction = Transaction(budget, type(release).__name__, release.ledger)
     return Start(transaction, event, unit=release.ledger.account.unit)
@@ -63,7 +67,5 @@ def refuse_without_room(step: Any, pipe: Any, n_rows: int | None) -> None:
 
 def _charges_alone(part: Any) -> bool:
     """Whether a step of a pipeline makes one charge whose terms are its parameters."""
-    if not isinstance(getattr(part, "ledger", None), LedgerDataset):
-        return False
-    names = part.get_params(deep=False)
+    names = part.get_params(deep=False) if _charges(part) else ()
     return "epsilon" in names and "neighboring" in names and "noise" in names and "estimator" not in names

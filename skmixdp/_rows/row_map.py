@@ -167,7 +167,7 @@ class RowMap:
 
     def same_as(self, other: "RowMap") -> bool:
         """Whether another map is the same."""
-        return all(_same(getattr(self, each.name), getattr(other, each.name)) for each in fields(self))
+        return all(_same(vars(self)[each.name], vars(other)[each.name]) for each in fields(self))
 
     def width(self, n_features: int) -> int:
         """Number of entries of a mapped row."""
@@ -376,7 +376,7 @@ def _same(one: Any, other: Any) -> bool:
     if one is None or other is None:
         return one is other
     if isinstance(one, (Whitening, Columns)):
-        return all(_same(getattr(one, each.name), getattr(other, each.name)) for each in fields(one))
+        return all(_same(vars(one)[each.name], vars(other)[each.name]) for each in fields(one))
     return np.array_equal(one, other)
 
 

@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._linear import FloatArray
-from .._utils.frames import numeric_frame
+from .._utils.frames import is_frame, numeric_frame
 from .._utils.registry import Registry
 from .._utils.validation import CONVERSION_ERRORS, check_table, listed, n_distinct_rows, shown, sources_of
 from .blockwise import InMemoryRows, RemappedRows
@@ -321,7 +321,7 @@ def check_indicator(y: object, name: str, n_rows: int, rows_name: str) -> Array:
 def names_of_labels(declared: object, y: object, y_pub: object, n_labels: int) -> tuple[Array, str]:
     """Names (k,) of the columns of labels, in their order, and their origin for the report."""
     sources = (y, *sources_of(y_pub))
-    columns = [list(source.columns) for source in sources if hasattr(source, "columns")]
+    columns = [list(source.columns) for source in sources if is_frame(source)]
     if any(other != columns[0] for other in columns):
         raise ValueError(
             f"y and y_pub differ in their columns, {listed(columns[0])} and others; pass the same columns in "

@@ -4,7 +4,7 @@ Messages name columns, and never a cell, its row, or how many cells are odd.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ def names_of_list(name: object, length: int) -> list[str]:
 
 def is_list(column: Any) -> bool:
     """Whether a column of pandas, polars or pyarrow holds lists: by its type, or by the cells of objects."""
-    kind = getattr(column, "dtype", None) or column.type
+    kind = dtype_of(column) or column.type
     if str(kind) == "object":
         return any(isinstance(cell, (list, tuple, np.ndarray)) for cell in column)
     return str(kind).lower().startswith(("list", "large_list", "fixed_size_list", "array("))
@@ -80,7 +80,7 @@ def _of_arrow(column: Any) -> Any:
 
 def pandas_frame(X: Any) -> Any:
     """A table of pyarrow as a data frame of pandas; other objects unchanged."""
-    if not hasattr(X, "column_names"):
+    if not is_arrow(X):
         return X
     # Dates stay as they are: Python has none after year 9999, and an error would quote the year.
     return X.to_pandas(types_mapper=lambda kind: pd.ArrowDtype(kind) if str(kind)[:4] == "date" else None)
@@ -97,9 +97,9 @@ def numeric_frame(X: Any, name: str) -> Any:
     ValueError
         For columns of dates or durations, for lists of different lengths, and for names that occur twice.
     """
-    if not hasattr(X, "columns"):
+    if not is_frame(X):
         return X
-    arrow = hasattr(X, "column_names")
+    arrow = is_arrow(X)
     names = X.column_names if arrow else [*X.columns]
     if len(set(names)) < len(names):
         twice = [label for place, label in enumerate(names) if label in names[:place]]
@@ -138,7 +138,7 @@ def numbers_of(column: Any) -> Any:
         column = column.to_pandas()
     elif not isinstance(column, pd.Series):
         column = pd.Series(column.to_numpy())
-    kind = getattr(column.dtype, "kind", "O")
+    kind = letter_of(column.dtype)
     if kind in "mM":
         return column.to_numpy(dtype=f"{kind}8[s]")
     if kind == "c" or (kind == "O" and any(isinstance(cell, (str, bytes)) for cell in column)):
@@ -151,3 +151,29 @@ def numbers_of(column: Any) -> Any:
 
 def _listed(names: Sequence[Any]) -> str:
     return f"[{', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}]"
+
+
+def is_frame(X: object) -> TypeGuard[Any]:
+    """Whether rows are a table with named columns, of pandas, polars, pyarrow or Dask."""
+    return hasattr(X, "columns")
+
+
+def is_arrow(X: object) -> TypeGuard[Any]:
+    """Whether rows are a table of pyarrow."""
+    return hasattr(X, "column_names")
+
+
+def dtype_of(column: object) -> Any:
+    """The type of the entries of an array, a column or a tensor; None for others."""
+    return getattr(column, "dtype", None)
+
+
+def letter_of(dtype: object) -> str:
+    """NumPy's letter for a type of NumPy or pandas; that of objects for another one."""
+    return getattr(dtype, "kind", "O")
+
+
+def n_rows_of(X: Any) -> int:
+    """The number of rows of an array, a frame, a sparse matrix, a tensor or a list."""
+    n_rows: int = X.shape[0] if hasattr(X, "shape") else len(X)
+    return n_rows

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
-from .frames import ENCODE, numbers_of, numeric_frame
+from .frames import ENCODE, dtype_of, is_arrow, is_frame, letter_of, numbers_of, numeric_frame
+from .models import names_of_features
 
 Array = NDArray[Any]
 
@@ -214,6 +215,11 @@ def shown(value: object) -> str:
     return one_line(text, 200)
 
 
+def reason_of(error: Exception, otherwise: str) -> str:
+    """Why the system could not open or read a file, or what else went wrong."""
+    return (error.strerror if isinstance(error, OSError) else None) or otherwise
+
+
 def listed(values: Any, limit: int = 8) -> str:
     """The first values of a list or array, for a message."""
     values = values.tolist() if hasattr(values, "tolist") else list(values)
@@ -260,7 +266,7 @@ def is_single(X: object) -> bool:
     A frame declares no type: pandas and others choose that of a column by all of its cells, so one private
     cell may choose it. So NumPy chooses the type of lists.
     """
-    dtype = "" if hasattr(X, "columns") else str(getattr(X, "dtype", ""))
+    dtype = "" if is_frame(X) else str(dtype_of(X))
     return dtype.removeprefix("torch.") == "float32"
 
 
@@ -270,7 +276,7 @@ def with_float_columns(X: Any) -> Any:
     Columns of truth values, text, dates and objects stay as they are.
     """
     if isinstance(X, pd.DataFrame):
-        kinds = [getattr(dtype, "kind", "O") for dtype in X.dtypes]
+        kinds = [letter_of(dtype) for dtype in X.dtypes]
         places = [j for j, kind in enumerate(kinds) if kind in "iuf" and X.dtypes.iloc[j] != np.float64]
         X = X.copy(deep=False) if places else X
         for j in places:
@@ -279,7 +285,7 @@ def with_float_columns(X: Any) -> Any:
         import polars as pl
 
         X = X.with_columns((pl.selectors.integer() | pl.selectors.float()).cast(pl.Float64))
-    elif hasattr(X, "column_names"):
+    elif is_arrow(X):
         import pyarrow as pa
 
         for place, field in enumerate(X.schema):
@@ -291,7 +297,7 @@ def with_float_columns(X: Any) -> Any:
 def _as_floats(X: object, name: str) -> Array:
     """An array of what may be a data frame, lists, or anything else: float64, unless it :func:`is_single`."""
     _refuse_text(X, name)
-    if getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
+    if letter_of(dtype_of(X)) in ("m", "M"):
         raise ValueError(f"{name} holds dates or durations; {ENCODE}")
     try:
         if _holds_dates(X):
@@ -367,7 +373,7 @@ def _refuse_text(X: object, name: str) -> None:
         if not text:
             return
         where = f" in the columns {listed(text)}"
-    elif sp.issparse(X) or not _holds_text(X, getattr(X, "dtype", None)):
+    elif sp.issparse(X) or not _holds_text(X, dtype_of(X)):
         return
     raise ValueError(
         f"{name} holds text{where}; encode it as numbers by private_pipeline(TableEncoder(), ...) or by "
@@ -377,7 +383,7 @@ def _refuse_text(X: object, name: str) -> None:
 
 def _holds_text(X: object, dtype: object) -> bool:
     """Whether some entries are text; they are read only if the type does not decide it."""
-    if getattr(dtype, "kind", "O") not in "OUST":
+    if letter_of(dtype) not in "OUST":
         return False
     try:
         entries = np.asarray(X)
@@ -392,16 +398,16 @@ def _holds_dates(X: object) -> bool:
     """Whether entries are dates or durations, whose numbers depend on the unit of a column."""
     if sp.issparse(X):
         return False
-    types = X.dtypes if isinstance(X, pd.DataFrame) else [getattr(X, "dtype", None) or np.asarray(X).dtype]
-    return any(getattr(dtype, "kind", None) in ("m", "M") for dtype in types)
+    types = X.dtypes if isinstance(X, pd.DataFrame) else [dtype_of(X) or np.asarray(X).dtype]
+    return any(letter_of(dtype) in ("m", "M") for dtype in types)
 
 
 def rows_to_transform(estimator: BaseEstimator, X: object) -> Array:
     """Checked rows for a fitted estimator, with the same columns as in its fit."""
     X = numeric_frame(X, "X")
     table = check_table(X, "X", minimum=1)
-    named = getattr(estimator, "feature_names_in_", None) is not None
-    width = getattr(estimator, "n_features_in_", None)
+    named = names_of_features(estimator) is not None
+    width = vars(estimator).get("n_features_in_")
     # A table that is not copied is an array, which has no column names.
     if named or table is not X or table.shape[1] != width:
         validate_data(estimator, X, reset=False, skip_check_array=True)
@@ -448,7 +454,7 @@ def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, 
 
 def check_column_names(source: object, names: Any, name: str = "X_pub") -> None:
     """Refuse a data frame of public rows with other columns than ``names``, if private rows have names."""
-    columns = getattr(source, "column_names", getattr(source, "columns", None))  # also of pyarrow
+    columns = source.column_names if is_arrow(source) else source.columns if is_frame(source) else None
     if names is not None and columns is not None and list(columns) != list(names):
         raise ValueError(
             f"{name} has the columns {listed(columns)} and X has {listed(names)}; pass the same "
@@ -494,7 +500,7 @@ def join_rows(X: object, X_pub: object) -> Any:
         return sources[0]
     if any(sp.issparse(source) for source in sources):
         return sp.vstack(sources, format="csr")
-    if all(hasattr(source, "iloc") for source in sources):
+    if all(isinstance(source, pd.DataFrame) for source in sources):
         return pd.concat(sources, ignore_index=True)
     return np.concatenate([np.asarray(source) for source in sources])
 
@@ -503,8 +509,8 @@ def _columns(X: object) -> tuple[int | None, list[str] | None]:
     """Number and names of the columns as scikit-learn sees them; values are not read."""
     probe = BaseEstimator()
     validate_data(probe, X, skip_check_array=True)
-    names = getattr(probe, "feature_names_in_", None)
-    return getattr(probe, "n_features_in_", None), None if names is None else names.tolist()
+    names = names_of_features(probe)
+    return vars(probe).get("n_features_in_"), None if names is None else names.tolist()
 
 
 def refusal_of(

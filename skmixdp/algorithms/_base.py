@@ -38,7 +38,7 @@ WEIGHTS: tuple[Allowed, ...] = (
     *_WEIGHTINGS,
     Kind(
         "a rule from skmixdp.components",
-        lambda value: callable(getattr(value, "bind", None)) and not isinstance(value, type),
+        lambda value: isinstance(value, Weighting) and not isinstance(value, type),
     ),
 )
 

@@ -129,7 +129,7 @@ class PAZO(Algorithm):
         size = 1 if self.public_batch_size is None else self.public_batch_size
         if n_batches * size > (n_pub := info.view.data.n_rows):
             raise ValueError(
-                f"{name}={getattr(self, name)} of PAZO asks for {n_batches} disjoint public batches of "
+                f"{name}={vars(self)[name]} of PAZO asks for {n_batches} disjoint public batches of "
                 f"{size} row(s) and there are {n_pub} public rows; pass fewer, or smaller ones."
             )
         return None if self.public_batch_size is None else size

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine.recording import RecordedRelease, recorded_releases
+from .._utils.models import report_of
 from ..privacy.units import Units
 from ._checks import AuditRows
 from ._result import steps_of
@@ -63,7 +64,7 @@ class Fits:
         estimator = self._factory()
         with recorded_releases(None if taking_part.all() else ~taking_part) as releases:
             estimator.fit(X, y, **passed)
-        if not releases or not any(hasattr(step, "privacy_") for step in steps_of(estimator)):
+        if not releases or not any(map(report_of, steps_of(estimator))):
             raise ValueError(
                 f"factory returns {type(estimator).__name__}, which released nothing through skmixdp; pass a "
                 "factory of this library's estimators, or of pipelines that end in one."
@@ -82,7 +83,7 @@ def check_factory(factory: object) -> Any:
     for estimator in (first, second):
         if not callable(getattr(estimator, "fit", None)):
             raise TypeError(f"factory returns {estimator!r}, which has no fit; return an estimator.")
-        if any(hasattr(step, "privacy_") for step in steps_of(estimator)):
+        if any(map(report_of, steps_of(estimator))):
             raise ValueError("factory returns a fitted estimator; return a fresh one, by clone(estimator).")
         if any(getattr(step, "ledger", None) is not None for step in steps_of(estimator)):
             raise ValueError(

@@ -12,6 +12,7 @@ from scipy.stats import mannwhitneyu
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
+from .._utils.models import classes_of, has_several_labels
 from .._utils.validation import PROBABILITY, check
 
 FloatArray = NDArray[np.float64]
@@ -28,14 +29,14 @@ def losses_of(estimator: BaseEstimator, X: Any, y: object, name: str) -> FloatAr
         _check_length(targets, len(predicted), name)
         errors = predicted.reshape(len(predicted), -1) - targets.reshape(len(predicted), -1)
         return np.asarray(np.sum(errors**2, axis=1))
-    if not (hasattr(estimator, "predict_proba") and hasattr(estimator, "classes_")):
+    if not (hasattr(estimator, "predict_proba") and classes_of(estimator) is not None):
         raise TypeError(
             f"{type(estimator).__name__} has no predict_proba and is no regressor; pass a classifier that "
             "predicts probabilities, or a regressor."
         )
     probabilities = np.asarray(estimator.predict_proba(X), dtype=np.float64)
     _check_length(targets, len(probabilities), name)
-    if getattr(estimator, "multilabel_", False):
+    if has_several_labels(estimator):
         given = np.where(targets == 1, probabilities, 1 - probabilities)
         return np.asarray(-np.log(np.maximum(given, _LEAST_PROBABILITY)).sum(axis=1))
     positions = {label: column for column, label in enumerate(np.asarray(estimator.classes_).tolist())}

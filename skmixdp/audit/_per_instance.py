@@ -5,9 +5,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from .._utils.models import last_step, report_of
 from .._utils.validation import PROBABILITY, check
 from ..privacy import PerInstanceRecord
-from ._result import claim_of, steps_of, trained_step
+from ._result import claim_of, steps_of
 
 FloatArray = NDArray[np.float64]
 
@@ -70,15 +71,17 @@ def per_instance_epsilon(estimator: BaseEstimator, delta: float | None = None) -
     """
     check("delta", delta, PROBABILITY, None)
     check_is_fitted(estimator)
-    trained = trained_step(estimator)
-    record = getattr(trained, "per_instance_", None)
+    trained = last_step(estimator)
+    record = vars(trained).get("per_instance_")
     if not isinstance(record, PerInstanceRecord):
         raise ValueError(
             f"{type(trained).__name__} has no record of its rows; fit it with record_per_instance=True."
         )
     claim = claim_of(estimator, delta, released=True)
     others = [
-        step.privacy_ for step in steps_of(estimator) if step is not trained and hasattr(step, "privacy_")
+        report
+        for step in steps_of(estimator)
+        if step is not trained and (report := report_of(step)) is not None
     ]
     mus = [report.mu for report in others]
     if None in mus:

@@ -8,24 +8,20 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
+from .._utils.models import report_of
 from ..privacy import epsilon_of, mu_of_budget
+from ..privacy.report import PrivacyReport
 
 
 def steps_of(estimator: BaseEstimator) -> Iterator[Any]:
     """The steps of a pipeline, or the estimator itself."""
-    steps = getattr(estimator, "steps", None)
-    if steps is None:
+    if not isinstance(estimator, Pipeline):
         yield estimator
         return
-    for _, step in steps:
+    for _, step in estimator.steps:
         yield from steps_of(step)
-
-
-def trained_step(estimator: BaseEstimator) -> Any:
-    """The last step of a pipeline, or the estimator itself."""
-    *_, last = steps_of(estimator)
-    return last
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,7 @@ def claim_of(estimator: BaseEstimator, delta: float | None, *, released: bool) -
     ``released``: against an attacker who sees every release. Without the secret mixing weights on which
     ModelMix relies, its claim is that of the noise alone.
     """
-    reports = [step.privacy_ for step in steps_of(estimator) if hasattr(step, "privacy_")]
+    reports = [report for step in steps_of(estimator) if (report := report_of(step)) is not None]
     pairs = [_epsilon_and_mu(report, released) for report in reports]
     mus = [mu for _, mu in pairs]
     mu = None if any(mu is None for mu in mus) else math.sqrt(sum(mu**2 for mu in mus if mu is not None))
@@ -54,9 +50,9 @@ def claim_of(estimator: BaseEstimator, delta: float | None, *, released: bool) -
 
 
 def _epsilon_and_mu(report: Any, released: bool) -> tuple[float, float | None]:
-    noise_alone = getattr(report, "epsilon_unamplified", None)
+    noise_alone = report.epsilon_unamplified if isinstance(report, PrivacyReport) else None
     if not released or noise_alone is None:
-        return report.epsilon, getattr(report, "mu", None)
+        return report.epsilon, report.mu
     exact = report.sampling_rate == 1 and report.noise != "discrete"
     return noise_alone, mu_of_budget(noise_alone, report.delta) if exact else None
 

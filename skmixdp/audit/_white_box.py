@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from .._engine.recording import KnownRows, RecordedRelease
+from .._utils.models import last_step, report_of
+from ..privacy import PrivacyReport
 from ._checks import AuditRows
 from ._fits import ROWS_OF_PERSON, Fitted
-from ._result import trained_step
 
 FloatArray = NDArray[np.float64]
 
@@ -52,7 +53,8 @@ def evidence_of(fitted: Fitted, known: AuditRows, canaries: AuditRows) -> Eviden
     release; for a sampled batch, their expectation.
     """
     others, alone = KnownRows(*_as_trained(fitted, known), fitted.codes), _one_by_one(fitted, canaries)
-    rate = float(getattr(trained_step(fitted.estimator).privacy_, "sampling_rate", 1.0))
+    report = report_of(last_step(fitted.estimator))
+    rate = report.sampling_rate if isinstance(report, PrivacyReport) else 1.0
     products = np.zeros(len(canaries))
     gram = np.zeros((len(canaries), len(canaries)))
     for release in others.understood(fitted.releases):
@@ -77,7 +79,7 @@ def strengths_of(fitted: Fitted, canaries: AuditRows) -> FloatArray:
 
 def check_visible(estimator: BaseEstimator) -> None:
     """Refuse an estimator whose queries cannot be sent to other rows."""
-    head = trained_step(estimator)
+    head = last_step(estimator)
     if not hasattr(head, "_as_trained"):
         raise ValueError(
             f"view='released' needs an estimator that trains one linear head, and {type(head).__name__} "
@@ -87,7 +89,7 @@ def check_visible(estimator: BaseEstimator) -> None:
 
 def _as_trained(fitted: Fitted, rows: AuditRows) -> tuple[FloatArray, NDArray[Any]]:
     """Rows and labels as the head saw them in training."""
-    head = trained_step(fitted.estimator)
+    head = last_step(fitted.estimator)
     X = rows.X if head is fitted.estimator else fitted.estimator[:-1].transform(rows.X)
     X, y = head._as_trained(np.asarray(X), rows.y)
     return X, y

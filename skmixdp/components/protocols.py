@@ -8,7 +8,7 @@ release sees private sums. Queries receive noisy sums, and everything else is pu
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -279,6 +279,7 @@ class Sampling(Protocol):
         """Mask of the rows in the batch; None is all rows."""
 
 
+@runtime_checkable
 class Weighting(Protocol):
     """A rule for the public weight."""
 

@@ -95,7 +95,7 @@ def fit_one(estimator: BaseEstimator, data: FitData, unsupported: Iterable[str])
                 f"MixedDPLogisticRegression or MixedDPRidge, which accept {_SOME_ACCEPT[name]}."
             )
     refuse_arguments(estimator, unsupported, known, f"leave it out, or pass it as one of {', '.join(known)}")
-    if getattr(estimator, "_skl_callbacks", None) and not hasattr(estimator, "_callback_fit_ctx"):
+    if vars(estimator).get("_skl_callbacks") and "_callback_fit_ctx" not in vars(estimator):
         managed([estimator], partial(fit_one, estimator, data, ()))
         return
     fitted = copy.copy(estimator)
@@ -195,8 +195,8 @@ def fit_many(
                 f"fit_many accepts only estimators of this library, and {shown(estimator)} is not one of "
                 "them; fit it separately."
             )
-    watched = [estimator for estimator in estimators if getattr(estimator, "_skl_callbacks", None)]
-    if watched and not hasattr(watched[0], "_callback_fit_ctx"):
+    watched = [estimator for estimator in estimators if vars(estimator).get("_skl_callbacks")]
+    if watched and "_callback_fit_ctx" not in vars(watched[0]):
         again = partial(
             fit_many, rows=rows, sample_weight=sample_weight, groups=groups, X_unlabeled=X_unlabeled
         )

@@ -116,7 +116,7 @@ class FitTasks:
 
     def stage_ended(self) -> None:
         """Report the end of a stage before the training."""
-        root = getattr(self.estimator, "_callback_fit_ctx", None)
+        root = vars(self.estimator).get("_callback_fit_ctx")
         if root is not None:
             task = root.subcontext("geometry", max_subtasks=0)
             task.call_on_fit_task_begin(estimator=self.estimator)
@@ -124,7 +124,7 @@ class FitTasks:
 
     def __enter__(self) -> "FitTasks":
         estimator = self.estimator
-        name, root = type(estimator).__name__, getattr(estimator, "_callback_fit_ctx", None)
+        name, root = type(estimator).__name__, vars(estimator).get("_callback_fit_ctx")
         self._bar = progress_bar(total=self.n_steps, desc=name, verbose=estimator.verbose)
         self._training = None if root is None else root.subcontext("training", max_subtasks=self.n_steps)
         if self._training is not None:

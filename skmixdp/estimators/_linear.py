@@ -157,7 +157,7 @@ class LinearHead(PrivateEstimator):
         check_public_rows(n_rows, data.X_pub)
         check_public_rows(n_rows, data.X_unlabeled, "X_unlabeled")
         y = check_target(labels, "y", n_rows, "X")
-        names = getattr(self, "feature_names_in_", None)
+        names = vars(self).get("feature_names_in_")
         public = collect_public(data.X_pub, data.y_pub, names, n_features, check_target)
         mask = None if data.rows is None else members(*data.rows, n_rows)
         if groups is not None:
@@ -178,7 +178,7 @@ class LinearHead(PrivateEstimator):
     ) -> FitInputs:
         """The inputs of a fit, from checked rows, encoded labels and scaled targets."""
         table, y, X_pub, y_pub, members = rows
-        names, n_features = getattr(self, "feature_names_in_", None), table.shape[1]
+        names, n_features = vars(self).get("feature_names_in_"), table.shape[1]
         lengths, weights = self.row_norm is None, data.sample_weight is not None
         treated_as_public = (*public_facts(table, loss, lengths=lengths, weights=weights), known)
         if self._released_start is not None:
@@ -301,7 +301,7 @@ class LinearHead(PrivateEstimator):
                     f"init is a {type(model).__name__}, and this is a {type(self).__name__}; pass a head of "
                     "the same class."
                 )
-            if not hasattr(model, "coef_"):
+            if "coef_" not in vars(model):
                 raise ValueError(
                     "init is not fitted, or a copy made by clone forgot its fit; pass a fitted head, in "
                     "sklearn.frozen.FrozenEstimator(...) if the estimator is cloned."
@@ -316,7 +316,7 @@ class LinearHead(PrivateEstimator):
         """Refuse a released head for other features; the text of the report on it."""
         model = self._released_start
         assert model is not None
-        names, known = getattr(self, "feature_names_in_", None), getattr(model, "feature_names_in_", None)
+        names, known = (vars(head).get("feature_names_in_") for head in (self, model))
         differ = names is not None and known is not None and list(names) != list(known)
         if model.n_features_in_ != n_features or differ:
             raise ValueError(

@@ -298,7 +298,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
 
     def _refuse_for_several_labels(self) -> None:
         """Refuse parameters that need one class per row."""
-        named = callable(getattr(self.init, "start", None))
+        named = isinstance(self.init, NamedStart)
         for name, wrong, value, remedy in (
             ("class_weight", self.class_weight is not None, self.class_weight, "None"),
             ("logit_adjustment", self.logit_adjustment not in (0, "auto"), self.logit_adjustment, "'auto'"),
@@ -334,4 +334,4 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
 
     def _given_start(self) -> Array | NamedStart:
         named: NamedStart = self.init
-        return named if callable(getattr(named, "start", None)) else super()._given_start()
+        return named if isinstance(named, NamedStart) else super()._given_start()

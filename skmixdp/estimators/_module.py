@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine import OpenRows, Options, Run, Start, Transaction, bind_rows, make_plan, sampling_of, training
 from .._rows import PrivateRows, check_labels
+from .._utils.frames import is_frame
 from .._utils.validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
 from ..components.protocols import PublicInfo, PublicView
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
@@ -231,16 +232,16 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         """Set and return the names of columns, if the private rows are a data frame with names."""
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)  # the names of an earlier fit
-        if hasattr(X, "columns"):
+        if is_frame(X):
             validate_data(self, X, skip_check_array=True)
-        return getattr(self, "feature_names_in_", None)
+        return vars(self).get("feature_names_in_")
 
     @np.errstate(all="ignore")  # the user's settings could reveal tiny or huge rows
     def _outputs(self, X: object) -> Array:
         """Outputs of the fitted module: (n, k), or (n, 1) differences for two classes."""
         check_is_fitted(self)
         torch_side = load_modules()
-        if hasattr(X, "columns") and hasattr(self, "feature_names_in_"):
+        if is_frame(X) and "feature_names_in_" in vars(self):
             validate_data(self, X, reset=False, skip_check_array=True)
         X = torch_side.check_rows(X, "X", 1)
         outputs = torch_side.outputs_of(self.module_, X, self.chunk_size)

@@ -10,6 +10,8 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._engine import Start, charging_steps, reserved, start_of
+from .._utils.frames import n_rows_of
+from .._utils.models import report_of
 from .._utils.process import own_state
 from .._utils.validation import shown
 from ..preprocessing import check_pipeline
@@ -154,13 +156,13 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         releases = charging_steps(self)
         if len(releases) < 2 or current_checkpoint.get() is not None:
             return []
-        n_rows = None if "groups" in passed else len(X) if hasattr(X, "__len__") else X.shape[0]
+        n_rows = None if "groups" in passed else n_rows_of(X)
         return [start_of(release, n_rows) for release in releases]
 
     @property
     def privacy_(self) -> Any:
         """The report of the head; not available if other steps have reports too."""
-        reports = [step.privacy_ for _, step in self.steps if hasattr(step, "privacy_")]
+        reports = [report for _, step in self.steps if (report := report_of(step)) is not None]
         if len(reports) != 1:
             raise AttributeError(
                 f"{len(reports)} steps have a privacy report; fit the pipeline, and add up several by "
@@ -254,6 +256,6 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         return check_pipeline(self).in_words("leak", "uncounted")
 
     def _html_repr(self) -> str:
-        report, leaks = getattr(self, "privacy_", None), self._known_leaks()
+        report, leaks = report_of(self), self._known_leaks()
         first = first_line(leaks) if leaks or report is None else report.no_guarantee
         return html_line(first) + str(estimator_html_repr(self)) + guarantee_box(self._final_estimator)

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NoReturn, Protocol
+from typing import Any, Literal, NoReturn, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -288,6 +288,7 @@ _MOST_WEIGHT, _WEIGHT_OF_ALL = 0.1, 0.5
 _FEWEST_AT_UNIT_LENGTH = 4
 
 
+@runtime_checkable
 class NamedStart(Protocol):
     """A start that is computed from the names of the classes."""
 

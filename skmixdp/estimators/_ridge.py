@@ -205,7 +205,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         """Warn if the trained head, which is released, fits public rows worse than a constant does."""
         if self.privacy_.n_public == 0:
             return  # no public rows, or they were left out with a warning
-        names = getattr(self, "feature_names_in_", None)
+        names = vars(self).get("feature_names_in_")
         public = collect_public(X_pub, y_pub, names, self.n_features_in_, check_targets)
         assert public is not None
         # In the units of the fit, so that no square overflows.

@@ -195,7 +195,7 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _encoder(self, **changed: object) -> Encoder:
         """The encoder of the parameters that choose the network; ``changed`` overrides some of them."""
-        settings = {name: getattr(self, name) for name in self._choosing}
+        settings = {name: vars(self)[name] for name in self._choosing}
         return load_encoder(self._backend, self._extra, {**settings, **changed})
 
     def _put_through(self, encoder: Encoder, items: Items) -> Extraction:

@@ -8,10 +8,12 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .._utils.validation import reason_of
 
 ItemKind = Literal["image", "text"]
 #: Image modes with more than 8 bits per channel, which a conversion to 8 bits would truncate.
@@ -121,7 +123,7 @@ def as_items(X: Any, kind: ItemKind) -> Items:
         raise TypeError(f"{name} is one {type(X).__name__}; pass a list of items ({fix}).")
     if hasattr(X, "iloc") or type(X).__module__.partition(".")[0] == "polars":
         X = X.to_numpy()
-    elif hasattr(X, "detach"):  # a tensor
+    elif _is_tensor(X):
         X = X.detach().cpu().numpy()
     if isinstance(X, np.ndarray):
         if X.ndim == 2 and X.shape[1] == 1:
@@ -160,10 +162,14 @@ def _checked_pixels(X: NDArray[Any]) -> NDArray[np.uint8]:
     return X
 
 
+def _is_tensor(element: object) -> TypeGuard[Any]:
+    return hasattr(element, "detach")
+
+
 def _checked_images(X: Sequence[Any]) -> Items:
     for index, element in enumerate(X):
         known = isinstance(element, (str, os.PathLike, np.ndarray)) or _is_image(element)
-        if not (known or hasattr(element, "detach")):
+        if not (known or _is_tensor(element)):
             raise TypeError(
                 f"X[{index}] is a {type(element).__name__}; pass paths, PIL images or uint8 arrays."
             )
@@ -194,7 +200,7 @@ def _as_image(element: Any) -> Any:
         with _reading():
             image.load()
     else:
-        if hasattr(element, "detach"):  # torchvision's order is channels first
+        if _is_tensor(element):  # torchvision's order is channels first
             element = element.detach().cpu().numpy()
             element = element.transpose(1, 2, 0) if element.ndim == 3 else element
         image = _from_pixels(element)
@@ -237,7 +243,7 @@ def _reading() -> Iterator[None]:
     except ItemError:
         raise
     except Exception as error:
-        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        reason = reason_of(error, f"{type(error).__name__}: {error}")
         raise ItemError(f"cannot be read ({' '.join(reason.split())})") from error
 
 

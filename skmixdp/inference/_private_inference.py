@@ -28,6 +28,7 @@ from .._rows import (
     groups_of,
     labels_of,
 )
+from .._utils.models import names_of_features
 from .._utils.process import own_state
 from .._utils.validation import (
     POSITIVE,
@@ -221,7 +222,7 @@ def private_inference(
         y_pub = y_pub if isinstance(y_pub, tuple) or y_pub is None else (y_pub,)
     table = check_private_rows(holder, X)
     n_rows, n_features = table.shape
-    given = getattr(holder, "feature_names_in_", None)
+    given = names_of_features(holder)
     names = [f"x{j}" for j in range(n_features)] if given is None else [str(name) for name in given]
     units = units_of(ids, n_rows, "float")
     check_target = check_labels if logistic else check_targets

@@ -216,8 +216,8 @@ class InferenceResult:
         ]
         names = "family", "cov_type", "confidence", "n_private", "n_public", "unit", "references"
         return {
-            **{name: getattr(self, name) for name in names},
-            **{name: list(getattr(self, name)) for name in ("classes", "hidden_columns", "notes")},
+            **{name: vars(self)[name] for name in names},
+            **{name: list(vars(self)[name]) for name in ("classes", "hidden_columns", "notes")},
             "coefficients": coefficients,
             "covariance": self.covariance.tolist(),
             "privacy": self.privacy_.to_dict(),

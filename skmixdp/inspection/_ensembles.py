@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from .._utils.models import report_of
 from .._utils.validation import PROBABILITY, check
 from ..preprocessing import PipelineReport, check_pipeline
 from ..privacy import Neighboring, PrivacyReport
@@ -47,6 +48,7 @@ class EnsembleReport(Document):
     """
 
     title: ClassVar = "Privacy report of an ensemble"
+    mu = None  # that of its members may differ from the total
 
     epsilon: float
     delta: float
@@ -119,8 +121,8 @@ def ensemble_report(ensemble: object, *, delta: float | None = None) -> Ensemble
     (1.51, 2)
     """
     members = list(_members(ensemble, "ensemble", set()))
-    reports = [(where, member.privacy_) for where, member in members if hasattr(member, "privacy_")]
-    unprotected = tuple(where for where, member in members if not hasattr(member, "privacy_"))
+    reports = [(where, member.privacy_) for where, member in members if report_of(member)]
+    unprotected = tuple(where for where, member in members if not report_of(member))
     if not reports:
         raise ValueError(
             f"ensemble={type(ensemble).__name__} contains no fitted estimator with privacy_; pass a fitted "
@@ -203,7 +205,7 @@ def _members(value: Any, where: str, seen: set[int]) -> Iterator[tuple[str, Any]
     elif isinstance(value, dict):
         for key, entry in value.items():
             yield from _members(entry, f"{where}[{key!r}]", seen)
-    elif hasattr(value, "privacy_"):
+    elif report_of(value) is not None:
         yield where, value
     elif hasattr(value, "calibrators"):  # a part of CalibratedClassifierCV that is no estimator
         yield from _members(value.estimator, f"{where}.estimator", seen)

@@ -9,12 +9,15 @@ from typing import Any
 
 import sklearn
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._utils.models import classes_of, has_several_labels, report_of
 from .._utils.validation import Kind, as_float, check, printable, shown
 from .._version import __version__
 from ..privacy import PrivacyReport
 from ..privacy.page import attack, bullets, page, paragraph, section, table
+from ..privacy.report import Statement
 from ._ensembles import checked, ensemble_report
 
 _TEXT = Kind("a string", lambda value: isinstance(value, str))
@@ -247,9 +250,9 @@ def model_card(
     for name, text in (("description", description), ("intended_use", intended_use)):
         check(name, text, _TEXT)
     check("title", title, _TEXT, None)
-    stated = getattr(estimator, "privacy_", None)
+    stated = report_of(estimator)
     report = ensemble_report(estimator) if stated is None else checked(stated, estimator)
-    of_rows = getattr(report, "unit", "row") == "row"
+    of_rows = report.unit == "row"
     assumptions: tuple[str, ...] = (_ONE_ROW if of_rows else _ONE_ID, *_ASSUMPTIONS)
     if isinstance(report, PrivacyReport):
         counted = "private rows" if of_rows else "persons"
@@ -267,7 +270,7 @@ def model_card(
         private=report.private,
         model=_facts(estimator),
         guarantee=lines,
-        treated_as_public=tuple(getattr(report, "treated_as_public", ())),
+        treated_as_public=report.treated_as_public if isinstance(report, Statement) else (),
         assumptions=assumptions,
         metrics=_metrics(public_scores or {}, accounted_scores or {}),
         warnings=tuple(report.warnings),
@@ -277,21 +280,21 @@ def model_card(
 def _facts(estimator: BaseEstimator) -> dict[str, str]:
     facts = {"class": type(estimator).__name__}
     for name, words in (("algorithm", "algorithm"), ("best_params_", "chosen parameters")):
-        if hasattr(estimator, name):
-            facts[words] = str(getattr(estimator, name))
-    head = getattr(estimator, "best_estimator_", estimator)
+        if name in vars(estimator):
+            facts[words] = str(vars(estimator)[name])
+    head = vars(estimator).get("best_estimator_", estimator)
     before = []
-    while hasattr(head, "steps"):
+    while isinstance(head, Pipeline):
         before += [type(step).__name__ for _, step in head.steps[:-1]]
         head = head.steps[-1][1]
-    row_map = getattr(head, "_row_map", None)
+    row_map = vars(head).get("_row_map")
     done = [words for name, words in _PREPARED.items() if not _left_out(row_map, name)]
     facts["preprocessing"] = ", ".join([*before, *done]) or "none"
     if hasattr(estimator, "n_features_in_"):
         facts["features"] = str(estimator.n_features_in_)
-    if hasattr(estimator, "classes_"):
-        name = "labels" if getattr(estimator, "multilabel_", False) else "classes"
-        facts[name] = ", ".join(map(str, estimator.classes_))
+    if (classes := classes_of(estimator)) is not None:
+        name = "labels" if has_several_labels(estimator) else "classes"
+        facts[name] = ", ".join(map(str, classes))
     facts["made with"] = f"skmixdp {__version__}, scikit-learn {sklearn.__version__}"
     return facts
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from .._utils.models import callbacks_of
 from ._style import axes, curve_style, plain_axes
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class _StepsDisplay:
         ValueError
             If the estimator has no such callback, or if it has not been fitted with it.
         """
-        callbacks = getattr(estimator, "_skl_callbacks", None) or []
+        callbacks = callbacks_of(estimator)
         history = next((each for each in callbacks if isinstance(each, StepHistory)), None)
         if history is None:
             raise ValueError(

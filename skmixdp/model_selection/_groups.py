@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._engine.transaction import Transaction
 from .._learning.noisy_sums import noisy_histograms
+from .._utils.frames import n_rows_of
 from .._utils.registry import DISPLAYS
 from .._utils.validation import shown
 from ..preprocessing._cells import listed, text_of
@@ -159,7 +160,7 @@ class Parts:
                 raise ValueError(f"by={by!r} is no column of X; pass its name, or the group of each row.")
             by = X[by]
         shape = np.asarray(by, dtype=object).shape
-        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        n_rows = n_rows_of(X)
         if shape != (n_rows,):
             raise ValueError(
                 f"by has shape {shape} and X {n_rows} rows; pass a flat array of one group for each row."

@@ -34,7 +34,7 @@ class Candidates:
                 if isinstance(values, Sized) and len(values) == 0:
                     raise ValueError(f"param_grid[{name!r}]={values!r} is empty; list at least one value.")
         self._space = [dict(part) for part in parts]
-        drawn = any(hasattr(values, "rvs") for part in parts for values in part.values())
+        drawn = any(_is_distribution(values) for part in parts for values in part.values())
         self._grid = None if drawn else ParameterGrid(self._space)
 
     @property
@@ -184,8 +184,12 @@ def check_head(head: Any, prefix: str, names: set[str], scoring: object) -> None
         )
 
 
+def _is_distribution(values: object) -> bool:
+    return hasattr(values, "rvs")
+
+
 def _is_part(part: object) -> bool:
     return isinstance(part, Mapping) and all(
-        hasattr(values, "rvs") or (isinstance(values, Iterable) and not isinstance(values, str))
+        _is_distribution(values) or (isinstance(values, Iterable) and not isinstance(values, str))
         for values in part.values()
     )

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine.transaction import Transaction
@@ -24,6 +25,8 @@ from .._rows import (
     is_dask,
     special_table,
 )
+from .._utils.frames import n_rows_of
+from .._utils.models import has_several_labels
 from .._utils.process import own_state
 from .._utils.validation import (
     CONVERSION_ERRORS,
@@ -200,7 +203,7 @@ def _scores(
     parts: Parts,
 ) -> Any:
     """The evaluation of a classifier."""
-    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
     if "ThresholdClassifier" in type(last).__name__:  # that of this library or of scikit-learn
         warnings.warn(
             "the model has a threshold of its own, and the summary is at 0.5; pass the threshold to at(...).",
@@ -337,7 +340,7 @@ def _predicted(
     """
     persons = None
     if groups is not None:
-        persons = units_of(groups, X.shape[0] if hasattr(X, "shape") else len(X), transaction.budget.noise)
+        persons = units_of(groups, n_rows_of(X), transaction.budget.noise)
 
     # Models of this library read each cell by itself. Others may compute in the type of a column.
     if not type(estimator).__module__.startswith("skmixdp."):
@@ -361,7 +364,7 @@ def _predicted(
             failed = error
     if failed is not None:
         culprit = f"{method} of {type(estimator).__name__}"
-        raise refusal_of(estimator, X, culprit, failed, numeric=not hasattr(estimator, "steps"))
+        raise refusal_of(estimator, X, culprit, failed, numeric=not isinstance(estimator, Pipeline))
     assert predicted is not None
     if len(predicted) == 0:
         raise ValueError("X has no rows; pass one at least.")
@@ -387,9 +390,9 @@ def _shape_of(y: Any) -> tuple[int, ...]:
 
 def _has_several_labels(model: object) -> bool:
     """Whether a model, its last step or the part that predicts has several labels per row."""
-    while not getattr(model, "multilabel_", False):
-        inner = getattr(model, "best_estimator_", getattr(model, "estimator_", None))
-        model = model.steps[-1][1] if hasattr(model, "steps") else inner
+    while not has_several_labels(model):
+        inner = vars(model).get("best_estimator_", vars(model).get("estimator_"))
+        model = model.steps[-1][1] if isinstance(model, Pipeline) else inner
         if model is None:
             return False
     return True

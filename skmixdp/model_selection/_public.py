@@ -11,6 +11,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
+from .._utils.frames import n_rows_of
 from .._utils.validation import join_rows, public_sources
 
 Array = NDArray[Any]
@@ -119,7 +120,7 @@ def public_score(X_pub: object, y_pub: object, *, scoring: object = None) -> Pub
     public = public_params(X_pub, y_pub)
     X = join_rows(public["X_pub"][0], public["X_pub"])
     y = np.concatenate([np.asarray(part) for part in public["y_pub"]])
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    n_rows = n_rows_of(X)
     if len(y) != n_rows:
         raise ValueError(f"y_pub has {len(y)} labels and X_pub {n_rows} rows; pass one label for each row.")
     return PublicScorer(X, y, scoring)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sklearn.base import BaseEstimator, is_classifier
+from sklearn.pipeline import Pipeline
 
 from .._utils.validation import is_empty
 from ._public import PublicScorer, hold_out, public_params, public_score, take
@@ -43,7 +44,7 @@ class SearchData:
         if self.scorer is not None:
             return self.scorer(estimator)
         X, head = self.X, estimator
-        while hasattr(head, "steps"):
+        while isinstance(head, Pipeline):
             X = head[:-1].transform(X) if len(head.steps) > 1 else X
             head = head.steps[-1][1]
         persons = {} if self.groups is None else {"groups": self.groups}

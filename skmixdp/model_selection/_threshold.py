@@ -9,11 +9,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from .._engine.transaction import Transaction
 from .._rows import check_classes, check_labels, check_private_rows, encode_labels, groups_of
+from .._utils.frames import n_rows_of
+from .._utils.models import last_step, report_of
 from .._utils.process import own_state
 from .._utils.validation import (
     PROBABILITY,
@@ -176,12 +179,12 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
                 self, unsupported, ("X", "y", "X_pub", "y_pub", "groups"), "pass public rows alone"
             )
             terms = {
-                name: getattr(self, name) for name in ("epsilon", "delta", "neighboring", "noise", "ledger")
+                name: vars(self)[name] for name in ("epsilon", "delta", "neighboring", "noise", "ledger")
             }
             transaction = Transaction.of_release(type(self).__name__, **terms, random_state=self.random_state)
             check_goal(self.goal, self.value)
             check("holdout", self.holdout, PROBABILITY, "prefit")
-            _check_two_classes(y, X.shape[0] if hasattr(X, "shape") else len(X))
+            _check_two_classes(y, n_rows_of(X))
             _check_budgets(self.estimator)
             _check_terms(self)
             passed = {}
@@ -209,7 +212,7 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
                     passed["groups"] = own
                 fitted = clone(self.estimator).fit(X_fit, y_fit, **passed)
             _check_number(fitted.classes_)
-            report = _report_of(fitted)
+            report = report_of(last_step(fitted))
             if report is not None and report.unit != units.unit:
                 raise ValueError(
                     f"the fit protects {shown(report.unit)} and the threshold {shown(units.unit)}, which no "
@@ -251,9 +254,9 @@ def _check_budgets(estimator: BaseEstimator) -> None:
     """Refuse budgets of other steps than the last one, whose report does not count them."""
     path, head = "", estimator
     while "FrozenEstimator" not in kinds(head) and (
-        hasattr(head, "steps") or "WithPublicRows" in kinds(head)
+        isinstance(head, Pipeline) or "WithPublicRows" in kinds(head)
     ):
-        name, head = head.steps[-1] if hasattr(head, "steps") else ("estimator", head.estimator)
+        name, head = head.steps[-1] if isinstance(head, Pipeline) else ("estimator", head.estimator)
         path += f"{name}__"
     if "FrozenEstimator" in kinds(head):
         raise TypeError(
@@ -263,7 +266,7 @@ def _check_budgets(estimator: BaseEstimator) -> None:
     inside = path if states_budget(head) else None
     for name, part in estimator.get_params().items():
         own = inside is not None and (f"{name}__".startswith(inside) or inside.startswith(f"{name}__"))
-        if not own and (states_budget(part) or hasattr(part, "privacy_")):
+        if not own and (states_budget(part) or report_of(part) is not None):
             raise TypeError(
                 f"{name} of the estimator has a budget that no report of a last step counts; pass a private "
                 "estimator of this library, or a Pipeline whose last step alone has a budget."
@@ -274,9 +277,9 @@ def _check_terms(owner: PrivateThresholdClassifier) -> None:
     """Refuse an estimator with another delta or other neighbours, since one guarantee cannot state both."""
     for path, value in owner.estimator.get_params().items():
         name = path.split("__")[-1]
-        if name in ("delta", "neighboring") and value != getattr(owner, name):
+        if name in ("delta", "neighboring") and value != vars(owner)[name]:
             raise ValueError(
-                f"{name}={getattr(owner, name)!r} differs from {path}={value!r} of the estimator; pass the "
+                f"{name}={vars(owner)[name]!r} differs from {path}={value!r} of the estimator; pass the "
                 "same to both."
             )
 
@@ -286,8 +289,7 @@ def _check_ledger(transaction: Transaction, estimator: BaseEstimator, unit: str)
     account = getattr(transaction.ledger, "account", None)
     if account is None:
         return
-    while hasattr(estimator, "steps"):
-        estimator = estimator.steps[-1][1]
+    estimator = last_step(estimator)
     events = [transaction.budget.whole]
     if hasattr(estimator, "_check_parameters") and _is_same(estimator.ledger, transaction.ledger):
         fit = estimator._check_parameters()
@@ -319,13 +321,6 @@ def _split_persons(X: object, y: object, persons: Units, split: dict[str, Any]) 
     return parts[0], parts[1]
 
 
-def _report_of(fitted: object) -> Any:
-    """The report of a fitted classifier, or of the last step of a Pipeline; None if it has none."""
-    while hasattr(fitted, "steps"):
-        fitted = fitted.steps[-1][1]
-    return getattr(fitted, "privacy_", None)
-
-
 def _weaker(own: PrivacyReport, fit: Any, prefit: bool) -> Any:
     """The report with the larger epsilon, which holds for both, since they share no row or person."""
     if fit is None:
@@ -338,8 +333,8 @@ def _weaker(own: PrivacyReport, fit: Any, prefit: bool) -> Any:
         f"{own.epsilon:.6g}"
     )
     # Without an exact mu of both releases, that of the first does not hold for both.
-    exact = own.mu is not None and getattr(fit, "mu", None) is not None
-    inexact = {} if exact or not hasattr(first, "mu") else {"mu": None}
+    exact = own.mu is not None and fit.mu is not None
+    inexact = {} if exact or not isinstance(first, PrivacyReport) else {"mu": None}
     return replace(
         first,
         **inexact,

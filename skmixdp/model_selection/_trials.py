@@ -9,8 +9,10 @@ from typing import Any
 
 import joblib
 from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
 
 from .._engine.transaction import Transaction
+from .._utils.models import callbacks_of
 from .._utils.process import no_bars
 from .._utils.validation import shown
 from ..privacy import GaussianEvent, Neighboring, Noise
@@ -64,9 +66,9 @@ class Allowance:
                 "Gaussian noise; pass batch_size=None and an algorithm other than ModelMix."
             )
         for name, value in (("neighboring", neighboring), ("noise", event.noise)):
-            if value != getattr(self, name):
+            if value != vars(self)[name]:
                 raise ValueError(
-                    f"{name}={value!r} of a candidate differs from {name}={getattr(self, name)!r} of the "
+                    f"{name}={value!r} of a candidate differs from {name}={vars(self)[name]!r} of the "
                     "estimator; a search needs one for all its fits."
                 )
         if unit != self.unit:
@@ -92,7 +94,7 @@ class Allowance:
 def head_of(estimator: BaseEstimator) -> tuple[str, Any]:
     """The private estimator (itself, or the last step of a Pipeline), and the prefix of its parameters."""
     prefix, head = "", estimator
-    while hasattr(head, "steps"):
+    while isinstance(head, Pipeline):
         name, head = head.steps[-1]
         prefix += f"{name}__"
     if not (hasattr(head, "get_params") and set(head.get_params(deep=False)) >= _NEEDED):
@@ -113,7 +115,7 @@ def prepare(estimator: BaseEstimator, candidate: dict[str, Any], settings: dict[
     """A clone of the estimator with the parameters of a candidate and the settings of its head."""
     trial = clone(estimator).set_params(**{name: clone(v, safe=False) for name, v in candidate.items()})
     prefix, head = head_of(trial)
-    if record := getattr(head, "record_per_instance", False):
+    if record := vars(head).get("record_per_instance"):
         raise ValueError(
             f"record_per_instance={record!r} would record one trial and leave out the rest of the search; "
             "pass False, and record a fit of its own."
@@ -131,7 +133,7 @@ def verbosity_of(estimator: BaseEstimator) -> dict[str, Any]:
 def silenced(estimator: BaseEstimator) -> Any:
     """The estimator without prints, progress bars and callbacks, which would show the number of trials."""
     for part in (estimator, *estimator.get_params().values()):
-        if hasattr(part, "_skl_callbacks"):
+        if callbacks_of(part):
             part.set_callbacks()
     shown = verbosity_of(estimator)
     return estimator.set_params(**{name: type(value)(0) for name, value in shown.items() if value})
@@ -244,7 +246,7 @@ def _check_memory(memory: object, trial: Any) -> None:
     if memory is None or getattr(memory, "location", memory) is None:
         return
     for part in (trial, *trial.get_params().values()):
-        if getattr(part, "_skl_callbacks", None):
+        if callbacks_of(part):
             raise ValueError(
                 f"memory={memory!r} lets a search run an interrupted trial again, and the callbacks of "
                 f"{type(part).__name__} would see both runs for one charge; pass memory=None, or remove them "

@@ -6,6 +6,7 @@ from typing import Any
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -23,10 +24,10 @@ def delegated(name: str, fitted: str, returned: str) -> Any:
     @own_state()
     def method(self: Any, X: object) -> Any:
         check_is_fitted(self)
-        return getattr(getattr(self, fitted), name)(X)
+        return getattr(vars(self)[fitted], name)(X)
 
     method.__name__, method.__doc__ = name, f"{returned} for rows (n_samples, n_features)."
-    return available_if(lambda self: hasattr(getattr(self, fitted, self.estimator), name))(method)
+    return available_if(lambda self: hasattr(vars(self).get(fitted, self.estimator), name))(method)
 
 
 @dataclass(eq=False, repr=False)
@@ -137,7 +138,7 @@ class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         "decision_function", "estimator_", "Logits, (n_samples, n_classes) or (n_samples,),"
     )
 
-    @available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), "score"))  # type: ignore[untyped-decorator]
+    @available_if(lambda self: hasattr(vars(self).get("estimator_", self.estimator), "score"))  # type: ignore[untyped-decorator]
     @own_state()
     def score(self, X: object, y: object, sample_weight: object = None) -> float:
         """Score of the fitted estimator on rows and their labels or targets."""
@@ -160,7 +161,7 @@ def check_routing(estimator: BaseEstimator, name: str = "X_pub") -> None:
     """Refuse public rows or groups for a Pipeline without metadata routing, which does not pass them on."""
     if getattr(estimator, "_sets_routing", False):
         return
-    if hasattr(estimator, "steps") and not sklearn.get_config()["enable_metadata_routing"]:
+    if isinstance(estimator, Pipeline) and not sklearn.get_config()["enable_metadata_routing"]:
         then = " and pass transform_input=['X_pub'] to the Pipeline" if name == "X_pub" else ""
         raise ValueError(
             f"{name} reaches the steps of a Pipeline only with metadata routing; make it by "

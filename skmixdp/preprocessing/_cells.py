@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.special import cosdg, sindg
 from sklearn.feature_extraction.text import HashingVectorizer
 
-from .._utils.frames import names_of_list
+from .._utils.frames import dtype_of, names_of_list
 
 Array = NDArray[np.float64]
 
@@ -188,7 +188,7 @@ def listed(cells: Any) -> Sequence[Any]:
     """The cells of a column as objects of Python; None for those that Python cannot hold."""
     if isinstance(cells, list):
         return cells
-    kind = getattr(cells, "dtype", None)
+    kind = dtype_of(cells)
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "mM":
         if np.datetime_data(cells.dtype)[0] in ("ns", "ps", "fs", "as"):
             cells = cells.astype(f"{cells.dtype.kind}8[us]")  # the finest unit of Python
@@ -210,11 +210,11 @@ def listed(cells: Any) -> Sequence[Any]:
 
 def _plain_numbers(cells: Any) -> Array | None:
     """Numbers of a column of plain numbers or truth values, by its type; None for another column."""
-    kind: Any = getattr(cells, "dtype", None)
+    kind: Any = dtype_of(cells)
     if isinstance(kind, np.dtype):
         return np.asarray(cells).astype(np.float64) if kind.kind in "biuf" else None
     if isinstance(kind, pd.api.extensions.ExtensionDtype):
-        plain = getattr(kind, "kind", "O") in "biuf"
+        plain = kind.kind in "biuf"
         return cells.to_numpy(dtype=np.float64, na_value=np.nan) if plain else None
     if hasattr(kind, "is_integer") and (kind.is_integer() or kind.is_float() or str(kind) == "Boolean"):
         return np.asarray(cells.to_numpy()).astype(np.float64)  # of polars
@@ -223,7 +223,7 @@ def _plain_numbers(cells: Any) -> Array | None:
 
 def _days_of_moments(cells: Any) -> Array | None:
     """Days since 1970 in UTC of a column of moments, by its type; None for another column."""
-    kind = getattr(cells, "dtype", None)
+    kind = dtype_of(cells)
     arrow = str(kind) if isinstance(kind, pd.ArrowDtype) else ""
     if isinstance(kind, pd.DatetimeTZDtype) or (arrow.startswith("timestamp") and "tz=" in arrow):
         values = cells.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()

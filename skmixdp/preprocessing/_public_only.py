@@ -77,7 +77,7 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
     @property
     def _inner(self) -> Any:
         """The fitted transformer, or the one to be fitted."""
-        return getattr(self, "transformer_", self.transformer)
+        return vars(self).get("transformer_", self.transformer)
 
     def fit(self, X: object, y: object = None, X_pub: object = None, y_pub: object = None) -> "PublicOnly":
         """Fit a clone of ``transformer`` on the public rows.
@@ -185,7 +185,7 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
             This object.
         """
         self.transformer.set_output(transform=transform)
-        if hasattr(self, "transformer_"):
+        if "transformer_" in vars(self):
             self.transformer_.set_output(transform=transform)
         return self
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.frames import pandas_frame, stacked_lists
+from .._utils.frames import is_frame, pandas_frame, stacked_lists
 from .._utils.process import own_state
 from .._utils.validation import (
     COUNT,
@@ -438,7 +438,7 @@ def _table(X: Any, what: str) -> tuple[Any, list[str]]:
     if sp.issparse(X):
         raise TypeError(f"{what} is sparse, and cells of tables are dense; pass {what}.toarray().")
     X = pandas_frame(X)
-    if hasattr(X, "columns"):
+    if is_frame(X):
         names = [str(name) for name in X.columns]
     else:
         X = np.asarray(X, dtype=getattr(X, "dtype", object))  # lists keep their types
@@ -487,4 +487,4 @@ def _column(X: Any, place: int) -> Any:
     """A column of an array, or of a data frame of pandas or polars, by its place."""
     if hasattr(X, "iloc"):
         return X.iloc[:, place]
-    return X[X.columns[place]] if hasattr(X, "columns") else X[:, place]
+    return X[X.columns[place]] if is_frame(X) else X[:, place]

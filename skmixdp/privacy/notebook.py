@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 
+from .._utils.models import report_of
 from .._utils.templates import html
 from .report import RELATION_WORDS, first_line, html_line
 
@@ -65,7 +66,7 @@ class GuaranteeBoxMixin:
         return ()
 
     def _html_repr(self) -> str:
-        report = getattr(self, "privacy_", None)
+        report = report_of(self)
         first = first_line(self._known_leaks()) if report is None else report.no_guarantee
         return html_line(first) + str(estimator_html_repr(self)) + guarantee_box(self)
 
@@ -87,7 +88,7 @@ class CaptionMixin:
 
 def _caption(estimator: BaseEstimator) -> str:
     """The budget of an unfitted estimator, whose surroundings may leak, or the guarantee of a fitted one."""
-    report = getattr(estimator, "privacy_", None)
+    report = report_of(estimator)
     if report is None:
         params = estimator.get_params(deep=False)
         return f"budget: epsilon {params['epsilon']}, delta {params['delta']}"
@@ -98,9 +99,9 @@ def _caption(estimator: BaseEstimator) -> str:
 
 def guarantee_box(estimator: BaseEstimator) -> str:
     """HTML with the report of a fitted estimator, or with the budget of the next fit."""
-    report = getattr(estimator, "privacy_", None)
+    report = report_of(estimator)
     body = _promise(estimator) if report is None else report._repr_html_()
-    if getattr(estimator, "per_instance_", None) is not None:
+    if vars(estimator).get("per_instance_") is not None:
         body += (
             "<p><b>It holds the privacy loss of each private row</b>, which is itself private: "
             "<code>del estimator.per_instance_</code> before sharing it.</p>"

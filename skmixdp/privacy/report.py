@@ -102,6 +102,7 @@ class Document(ABC):
     delta: float
     neighboring: Neighboring
     unit: str
+    mu: float | None
 
     @property
     def attack_success(self) -> float:
@@ -110,7 +111,7 @@ class Document(ABC):
         The guess is whether the row or person is in the data, or which of two is. A fair coin decided it.
         The attacker knows all others, everything public, and what was released.
         """
-        return attack_success(self.epsilon, self.delta, getattr(self, "mu", None)) if self.private else 1.0
+        return attack_success(self.epsilon, self.delta, self.mu) if self.private else 1.0
 
     @property
     def _attack(self) -> str:
@@ -341,6 +342,7 @@ class SearchReport(Statement):
     """
 
     title: ClassVar = "Privacy report of a search"
+    mu = None  # a search has none exactly
 
     strategy: str
     n_trials: float

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from ..._rows import Columns, RowMap, TargetMap, Whitening
+from ..._utils.models import classes_of, names_of_features, report_of
 from ..._utils.validation import (
     COUNT,
     FLAG,
@@ -109,11 +110,11 @@ def check_loaded(estimator: BaseEstimator) -> None:
     check("n_iter_", estimator.n_iter_, COUNT)
     check("learning_rate_", estimator.learning_rate_, NON_NEGATIVE)
     _check_report(estimator.privacy_)
-    classes = getattr(estimator, "classes_", None)
+    classes = classes_of(estimator)
     if classes is not None:
         check("multilabel_", estimator.multilabel_, FLAG)
         _check_classes(classes, estimator.multilabel_)
-    if "coef_" in estimator._saved or any(hasattr(estimator, name) for name in _OF_FEATURES):
+    if "coef_" in estimator._saved or any(name in vars(estimator) for name in _OF_FEATURES):
         _check_features(estimator)
     if "coef_" in estimator._saved:
         _check_head(estimator, classes)
@@ -124,7 +125,7 @@ def _check_steps(steps: Any) -> None:
     named = isinstance(steps, list) and all(
         isinstance(step, tuple) and len(step) == 2 and isinstance(step[0], str) for step in steps
     )
-    if not named or not steps or not hasattr(steps[-1][1], "privacy_"):
+    if not named or not steps or report_of(steps[-1][1]) is None:
         raise ValueError("steps is not a list of named steps with a fitted head at its end")
 
 
@@ -157,7 +158,7 @@ _OF_FEATURES = ("n_features_in_", "feature_names_in_")
 def _check_features(estimator: BaseEstimator) -> None:
     d = estimator.n_features_in_
     check("n_features_in_", d, COUNT)
-    names = getattr(estimator, "feature_names_in_", None)
+    names = names_of_features(estimator)
     if names is not None and (names.shape != (d,) or not all(isinstance(name, str) for name in names)):
         raise ValueError("feature_names_in_ does not name the features")
 
@@ -170,10 +171,10 @@ def _check_head(estimator: BaseEstimator, classes: Array | None) -> None:
         shape = () if estimator._flat else (outputs,)
         _check_kind("_target_map", estimator._target_map, TargetMap)
         for name in ("center", "scale"):
-            _check_numbers(f"_target_map.{name}", getattr(estimator._target_map, name), (outputs,))
+            _check_numbers(f"_target_map.{name}", vars(estimator._target_map)[name], (outputs,))
     else:
         shape = (1,) if len(classes) == 2 and not estimator.multilabel_ else (len(classes),)
-        if hasattr(estimator, "class_shares_"):
+        if "class_shares_" in vars(estimator):
             _check_numbers("class_shares_", estimator.class_shares_, (len(classes),))
     d = _check_row_map(estimator._row_map, d)
     _check_numbers("coef_", estimator.coef_, (*shape, d))
@@ -198,7 +199,7 @@ def _check_row_map(row_map: Any, d: int) -> int:
         _check_kind("columns", row_map.columns, Columns)
         check("cut", row_map.columns.cut, POSITIVE)
         for name in ("center", "factor"):
-            _check_numbers(f"columns.{name}", getattr(row_map.columns, name), (d,))
+            _check_numbers(f"columns.{name}", vars(row_map.columns)[name], (d,))
     if row_map.whitening is not None:
         _check_kind("whitening", row_map.whitening, Whitening)
         factors = row_map.whitening.factors

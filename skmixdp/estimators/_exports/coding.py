@@ -196,7 +196,7 @@ class Encoder:
         if not is_known(value, CLASSES):
             raise NotEncodableError(f"{where} is a {type(value).__qualname__}")
         if is_dataclass(value):
-            values = {field.name: getattr(value, field.name) for field in fields(value)}
+            values = {field.name: vars(value)[field.name] for field in fields(value)}
         else:
             values = value.get_params(deep=False)
         return {"class": type(value).__name__, "values": self.named(values, where)}

@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
+from ..._utils.models import classes_of, report_of
 from ..._utils.validation import check
 from .onnx_graph import Graph
 from .operations import of_row_map
@@ -24,7 +26,7 @@ def to_onnx(estimator: BaseEstimator, dtype: str) -> Any:
     check("dtype", dtype, "float32", "float64")
     onnx = _load()
     graph, head, rows = Graph(onnx, dtype), estimator, ""
-    if hasattr(estimator, "steps"):
+    if isinstance(estimator, Pipeline):
         from .onnx_steps import rows_of_steps  # imported here, since it imports much of scikit-learn
 
         *steps, (_, head) = estimator.steps
@@ -34,7 +36,7 @@ def to_onnx(estimator: BaseEstimator, dtype: str) -> Any:
     scores = graph.node("MatMul", rows, graph.constant(coef.T))
     scores = graph.node("Add", scores, graph.constant(intercept))
     number = onnx.helper.np_dtype_to_tensor_dtype(graph.dtype)
-    if hasattr(head, "classes_"):
+    if classes_of(head) is not None:
         classified = _labelled if head.multilabel_ else _classified
         outputs = classified(graph, scores, head.classes_, number)
     else:
@@ -55,8 +57,8 @@ def to_onnx(estimator: BaseEstimator, dtype: str) -> Any:
 
 def _reports(estimator: BaseEstimator) -> dict[str, str]:
     """The privacy reports of an estimator, or of all steps of a pipeline that have one, as JSON."""
-    steps = getattr(estimator, "steps", [("", estimator)])
-    reports = {name: step.privacy_.to_json(indent=None) for name, step in steps if hasattr(step, "privacy_")}
+    steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
+    reports = {name: step.privacy_.to_json(indent=None) for name, step in steps if report_of(step)}
     if len(reports) == 1:
         return {"privacy": reports.popitem()[1]}
     return {f"privacy of {name}": report for name, report in reports.items()}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._utils.models import names_of_features
 from ..._utils.validation import shown
 from ...preprocessing import TableColumn
 from .onnx_graph import Graph
@@ -33,7 +34,7 @@ def rows_of_steps(graph: Graph, steps: Sequence[tuple[str, Any]]) -> str:
     if not steps:
         return ""
     first = steps[0][1]
-    names = getattr(first, "feature_names_in_", None)
+    names = names_of_features(first)
     rows: _Rows = graph.input("X", first.n_features_in_) if names is None else _Columns([*names])
     for name, step in steps:
         rows = _applied(graph, step, rows, name)
@@ -67,7 +68,7 @@ _USUAL: dict[str, dict[str, Any]] = {
 def _odd(step: object) -> str:
     """The parameter of a step that cannot be exported to ONNX, as text; empty if there is none."""
     for name, usual in _USUAL.get(type(step).__name__, {}).items():
-        if (value := getattr(step, name)) != usual:
+        if (value := vars(step)[name]) != usual:
             return f" with {name}={shown(value)}"
     return ""
 
@@ -204,14 +205,14 @@ def _of_min_max(step: Any) -> Operations:
 
 
 def _of_scale(step: object) -> Operations:
-    center = getattr(step, "center_", getattr(step, "mean_", None))
-    if not getattr(step, "with_mean", True):
+    center = vars(step).get("center_", vars(step).get("mean_"))
+    if not vars(step).get("with_mean", True):
         center = None  # not used, though a StandardScaler computes it
-    return [("scale", Affine(center, getattr(step, "scale_", None)))]
+    return [("scale", Affine(center, vars(step).get("scale_")))]
 
 
 def _of_components(step: Any) -> Operations:
-    return [("center", Affine(getattr(step, "mean_", None))), ("project", Project(step.components_))]
+    return [("center", Affine(vars(step).get("mean_"))), ("project", Project(step.components_))]
 
 
 #: Transformers that consist of operations.

@@ -10,6 +10,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, LabelBinarizer
 
+from ..._utils.models import classes_of, names_of_features
 from .operations import of_row_map
 from .sklearn_makers import steps_of
 
@@ -18,7 +19,7 @@ Array = NDArray[Any]
 
 def to_sklearn(estimator: BaseEstimator) -> Pipeline:
     """The pipeline of a fitted estimator; see :meth:`LinearHead.to_sklearn`."""
-    if hasattr(estimator, "steps"):
+    if isinstance(estimator, Pipeline):
         from .sklearn_steps import plain_step  # imported here, since it imports much of scikit-learn
 
         *before, (name, head) = estimator.steps
@@ -27,9 +28,9 @@ def to_sklearn(estimator: BaseEstimator) -> Pipeline:
         )
     d = estimator.n_features_in_
     coef, intercept = estimator.coef_, estimator.intercept_
-    check = _double(d, getattr(estimator, "feature_names_in_", None))
+    check = _double(d, names_of_features(estimator))
     steps = [("check", check), *steps_of(of_row_map(estimator._row_map), d)]
-    if not hasattr(estimator, "classes_"):
+    if classes_of(estimator) is None:
         head = _with_coefficients(Ridge(), coef, intercept)
     elif estimator.multilabel_:
         head = _one_for_each_label(coef, intercept, estimator.n_iter_)

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..._utils.frames import numeric_frame
+from ..._utils.frames import is_frame, numeric_frame
 from ..._utils.validation import CONVERSION_ERRORS, check_column_names, check_table, is_empty, public_sources
 
 Array = NDArray[Any]
@@ -37,11 +37,11 @@ def _numbers(X: object, name: str) -> Array:
     X = numeric_frame(X, name)
     try:
         # A frame has no declared type, see is_single.
-        array = np.asarray(X, np.float64) if hasattr(X, "columns") else np.asanyarray(X)
+        array = np.asarray(X, np.float64) if is_frame(X) else np.asanyarray(X)
     except CONVERSION_ERRORS:  # rows differ in length
         array = np.empty((), dtype=object)
     if array.dtype.kind not in "biuf":
-        if hasattr(X, "columns"):
+        if is_frame(X):
             check_table(X, name, minimum=0)  # its error names the columns
         raise ValueError(
             f"{name} must hold real or whole numbers, as many in each row; encode everything else."

@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import has_fit_parameter
 
+from ..._utils.frames import dtype_of
 from . import _rules as rules
 from ._report import Finding, PipelineReport
 
@@ -234,7 +235,7 @@ def _candidates(grid: Any) -> Iterator[tuple[str, list[Any]]]:
     for part in grid if isinstance(grid, (list, tuple)) else [grid]:
         if isinstance(part, Mapping):
             for key, values in part.items():
-                if isinstance(values, (list, tuple)) or str(getattr(values, "dtype", "")) == "object":
+                if isinstance(values, (list, tuple)) or str(dtype_of(values)) == "object":
                     yield key, list(values)
 
 

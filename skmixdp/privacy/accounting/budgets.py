@@ -272,7 +272,7 @@ class Budget:
         check("noise_multiplier", self.noise_multiplier, POSITIVE, None)
         check("n_steps", self.n_steps, COUNT, None)
         check_terms(self.delta, 1.0, self.neighboring, self.noise)
-        open_terms = [name for name in ("noise_multiplier", "n_steps") if getattr(self, name) is None]
+        open_terms = [name for name in ("noise_multiplier", "n_steps") if vars(self)[name] is None]
         if self.epsilon is not None and not open_terms:
             raise ValueError(
                 f"epsilon={self.epsilon!r}, noise_multiplier={self.noise_multiplier!r} and "

@@ -95,7 +95,7 @@ class Account:
                 f"divergences must hold {len(ORDERS)} numbers, and hold {len(self.divergences)}."
             )
         # Unknown divergences are infinite, and so is the epsilon that they convert to.
-        sums = {name: getattr(self, name) for name in _OTHERS} | {
+        sums = {name: vars(self)[name] for name in _OTHERS} | {
             "total": self.total,
             "spent": self.spent,
             "n_charges": self.n_charges,

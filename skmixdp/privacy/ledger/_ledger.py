@@ -198,11 +198,11 @@ class PrivacyLedger(_Shared):
 
         old = self._store.transact(work, write=True)
         for parameter in ("epsilon", "delta", "neighboring", "composition", "unit", *_OTHERS):
-            value = getattr(new, parameter)
-            if value is not None and value != getattr(old, parameter):
+            value = vars(new)[parameter]
+            if value is not None and value != vars(old)[parameter]:
                 raise ValueError(
                     f"{parameter}={value!r} is not that of dataset={name!r}, which is in the ledger "
-                    f"with {getattr(old, parameter)!r}; a budget never changes, so pass the same value or "
+                    f"with {vars(old)[parameter]!r}; a budget never changes, so pass the same value or "
                     "another name."
                 )
         return LedgerDataset(self, name)

@@ -87,7 +87,7 @@ def _encoded(event: object) -> dict[str, Any]:
     name = next((name for name, kind in _KINDS.items() if type(event) is kind), None)
     if name is None:
         raise TypeError(f"no ledger can keep the event {event!r}; register its class with register_event.")
-    values = {field.name: getattr(event, field.name) for field in fields(event)}  # type: ignore[arg-type]
+    values = {field.name: vars(event)[field.name] for field in fields(event)}  # type: ignore[arg-type]
     return {"kind": name, "values": values}
 
 

@@ -232,7 +232,7 @@ def _in_words(charge: Charge) -> str:
 def _values(charge: Charge) -> list[Any]:
     """The entries of a charge in the order of the columns."""
     special = {"time": charge.time.isoformat(), "event": event_to_json(charge.event)}
-    return [special.get(name, getattr(charge, name)) for name in _COLUMNS]
+    return [special.get(name, vars(charge)[name]) for name in _COLUMNS]
 
 
 def _csv_line(values: Sequence[Any]) -> str:

@@ -61,7 +61,7 @@ class FileStore:
             return _transact(self._connection(), "BEGIN IMMEDIATE" if write else "BEGIN", work)
 
     def _connection(self) -> sqlite3.Connection:
-        held: _Held | None = getattr(self._local, "held", None)
+        held: _Held | None = vars(self._local).get("held")
         try:
             file = self.path.stat()
         except FileNotFoundError:
