@@ -1,12 +1,12 @@
 """The classifiers that use losses of private rows, and no gradients."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
 from .._rows import PrivateRows
-from .._utils.validation import Kind, shown
+from .._utils.validation import Kind
 from ..algorithms import PAZO, Algorithm, DPZero
 from ..components.protocols import PublicView
 from ..privacy.accounting.budgets import Budget
@@ -32,11 +32,13 @@ _OBJECT = Kind(
 _REMEDY = "algorithms that need gradients of private rows work with MixedDPLogisticRegression"
 
 
+@dataclass(eq=False, repr=False)
 class ZerothOrderDPClassifier(MixedDPLogisticRegression):
     """Differentially private linear classifier trained on losses of private rows, without their gradients.
 
     It is :class:`MixedDPLogisticRegression` with a zeroth-order algorithm. Objective, start and attributes
-    are the same. :class:`ZerothOrderDPModuleClassifier` trains a torch module in the same way.
+    are the same. Rows and classes have no weights: losses are clipped, so weights would not scale gradients.
+    :class:`ZerothOrderDPModuleClassifier` trains a torch module in the same way.
 
     Parameters
     ----------
@@ -47,10 +49,6 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         As in :class:`MixedDPLogisticRegression`.
     classes
         As in :class:`MixedDPLogisticRegression`.
-    class_weight : None
-        Weights are not supported: zeroth-order algorithms clip losses, so weights would not scale gradients.
-    max_sample_weight
-        Without effect, since ``sample_weight`` is refused.
     logit_adjustment, fit_intercept, center, whiten, geometry, row_norm, scale, batch_size, init
         As in :class:`MixedDPLogisticRegression`; ``whiten="auto"`` and ``geometry="auto"`` are False, and
         ``logit_adjustment="auto"`` is 0. Only public rows tell the scale of columns; without them, rows have
@@ -88,6 +86,14 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
 
     _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = ZEROTH_ORDER
     _objects, _remedy = _OBJECT, _REMEDY
+    _allowed: ClassVar = MixedDPLogisticRegression._allowed | {
+        "class_weight": (None,),
+        "max_sample_weight": ("auto",),
+    }
+
+    # They are no parameters here: weights would not scale gradients.
+    class_weight: Any = field(default=None, init=False)
+    max_sample_weight: Any = field(default="auto", init=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -116,11 +122,6 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
 
     def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
         refuse_sample_weight(self, data.sample_weight)
-        if self.class_weight is not None:
-            raise ValueError(
-                f"class_weight={shown(self.class_weight)} cannot be used with zeroth-order algorithms, which "
-                "clip losses; pass None, or use MixedDPLogisticRegression."
-            )
         return super()._fit_procedure(budget, data)
 
 

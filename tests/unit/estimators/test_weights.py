@@ -183,8 +183,14 @@ def test_zeroth_order_classifiers_refuse_weights(together):
     else:
         with pytest.raises(TypeError, match="does not accept sample_weight"):
             head.fit(X, Y, X_PUB, Y_PUB, sample_weight=np.ones(N))
-    with pytest.raises(ValueError, match="class_weight='balanced' cannot be used with zeroth-order"):
-        head.set_params(class_weight="balanced").fit(X, Y, X_PUB, Y_PUB)
+    assert {"class_weight", "max_sample_weight"} & set(head.get_params()) == set()
+    with pytest.raises(TypeError, match="has no parameter 'class_weight'"):
+        ZerothOrderDPClassifier(class_weight="balanced")
+    with pytest.raises(ValueError, match="Invalid parameter 'class_weight'"):
+        head.set_params(class_weight="balanced")
+    head.class_weight = "balanced"  # past all interfaces
+    with pytest.raises(ValueError, match="class_weight='balanced' must be None"):
+        head.fit(X, Y, X_PUB, Y_PUB)
 
 
 def test_a_bound_of_the_loss_bounds_gradients_before_they_are_weighted():
