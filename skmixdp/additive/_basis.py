@@ -59,7 +59,7 @@ class Basis:
     def of(cls, columns: Sequence[Column], scale: float) -> "Basis":
         """The basis of some columns, with hats of this scale."""
         center, factor = (
-            np.array([getattr(each, name) for each in columns]) for name in ("center", "factor")
+            np.array([vars(each)[name] for each in columns]) for name in ("center", "factor")
         )
         missing = np.array([each.missing for each in columns], dtype=bool)
         knots, mean = (tuple(getattr(each, name) for each in columns) for name in ("knots", "mean"))

@@ -148,7 +148,7 @@ class AdditiveHead(LinearHead):
         flags = np.zeros(n_features, dtype=bool)
         if isinstance(self.linear, str) and self.linear == "auto":
             return flags
-        names = list(getattr(self, "feature_names_in_", ()))
+        names = list(vars(self).get("feature_names_in_", ()))
         given = [] if isinstance(self.linear, str) else list(self.linear)
         places = [names.index(each) if isinstance(each, str) and each in names else each for each in given]
         for place in places:

@@ -210,9 +210,9 @@ def _check_row_map(row_map: Any, d: int) -> int:
 
 def _check_basis(basis: Any, d: int) -> None:
     for name in ("center", "factor"):
-        _check_numbers(f"basis.{name}", getattr(basis, name), (d,))
+        _check_numbers(f"basis.{name}", vars(basis)[name], (d,))
     for name in ("scale", "cut"):
-        check(name, getattr(basis, name), POSITIVE)
+        check(name, vars(basis)[name], POSITIVE)
     if not isinstance(basis.knots, tuple) or len(basis.knots) != d:
         raise ValueError(f"basis.knots is not a tuple of {d} arrays")
     if not isinstance(basis.mean, tuple) or len(basis.mean) != d:

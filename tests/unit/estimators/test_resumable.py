@@ -24,7 +24,7 @@ from skmixdp import (
 from skmixdp._engine.recording import recorded_releases
 from skmixdp._engine.release import GaussianMechanism
 from skmixdp.algorithms import ModelMix, NoisyGD
-from skmixdp.estimators import _fit, _resume
+from skmixdp.estimators import _base, _resume
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.inspection import StepHistory
 from skmixdp.model_selection import PrivateSearchCV
@@ -310,10 +310,10 @@ def test_two_fits_from_copies_release_each_step_once(people, path, tmp_path, mon
     def add_noise(self, *arguments):
         if not overtaken:  # the fit from the copy runs to its end, while this one computes its sums
             overtaken.append(True)
-            token = _fit.current_checkpoint.set(None)
+            token = _base.current_checkpoint.set(None)
             with resumable(copied):
                 fitted(*fit, people)
-            _fit.current_checkpoint.reset(token)
+            _base.current_checkpoint.reset(token)
         return original(self, *arguments)
 
     monkeypatch.setattr(GaussianMechanism, "add_noise", add_noise)

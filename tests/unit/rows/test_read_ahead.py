@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skmixdp._linear import classification_loss, read_ahead, row_memory
-from skmixdp._rows import Batch, InMemoryRows, memory
+from skmixdp._rows import Batch, InMemoryRows, blockwise
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 from tests.asking import request_of
@@ -100,11 +100,11 @@ def test_sums_are_the_same_to_the_last_bit(d_in, chosen, monkeypatch):
 
     request = request_of(rng.standard_normal((k, d_in)), query, Batch(members=mask))
     calls = []
-    monkeypatch.setattr(memory, "read_ahead", lambda X: calls.append(len(X)) or read_ahead(X))
+    monkeypatch.setattr(blockwise, "read_ahead", lambda X: calls.append(len(X)) or read_ahead(X))
     ((with_it, _),) = InMemoryRows(X, y).private_sums([request])
     # Rows that were picked have just been copied.
     assert sum(calls) == {"all": n, "half": n // 2, "every third": 0}[chosen]
-    monkeypatch.setattr(memory, "read_ahead", lambda X: None)
+    monkeypatch.setattr(blockwise, "read_ahead", lambda X: None)
     ((without, _),) = InMemoryRows(X, y).private_sums([request])
     np.testing.assert_array_equal(with_it, without)
 
@@ -113,7 +113,7 @@ def test_sums_are_the_same_to_the_last_bit(d_in, chosen, monkeypatch):
     ("d_in", "m"), [(20, 3), (200, 64), (6000, 3)], ids=["narrow", "many points", "long rows"]
 )
 def test_rows_that_gain_nothing_are_not_read_ahead(d_in, m, monkeypatch):
-    monkeypatch.setattr(memory, "read_ahead", lambda X: pytest.fail("it was read ahead"))
+    monkeypatch.setattr(blockwise, "read_ahead", lambda X: pytest.fail("it was read ahead"))
     X = rng.standard_normal((500, d_in)).astype(np.float32)
     request = request_of(rng.standard_normal((m, d_in)), lambda Z, block: (Z, None))
     InMemoryRows(X, np.zeros(500, int)).private_sums([request])
