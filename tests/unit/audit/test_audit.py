@@ -239,7 +239,7 @@ def test_claims_add_up_where_there_is_no_mu():
 
     one = Step(epsilon=1.0, delta=1e-6, mu=0.3)
     two = Step(epsilon=2.0, delta=1e-5, mu=None)
-    pipe = type("Pipe", (), {"steps": [("one", one), ("two", two)]})
+    pipe = Pipeline([("one", one), ("two", two)])
     claim = claim_of(pipe, None, released=False)
     assert (claim.epsilon, claim.mu, claim.delta) == (3.0, None, pytest.approx(1.1e-5))
     assert claim_of(pipe, 1e-4, released=False).epsilon is None
