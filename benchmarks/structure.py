@@ -83,7 +83,7 @@ ROOMS = (
     # Aim 1,500: weights, lengths of gradients, the check of the start.
     Room("learning", 1_930, ("_learning",)),
     # Aim 3,150: records of parameters, inputs and problems; resumed fits.
-    Room("estimators", 4_150, ("estimators",)),
+    Room("estimators", 4_160, ("estimators",)),
     # Aim 640: types do not check themselves yet.
     Room("saving", 870, ("estimators._exports",)),
     # Aim 1,680: cells that mean the same in columns of any type.

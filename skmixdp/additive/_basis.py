@@ -58,11 +58,9 @@ class Basis:
     @classmethod
     def of(cls, columns: Sequence[Column], scale: float) -> "Basis":
         """The basis of some columns, with hats of this scale."""
-        center, factor = (
-            np.array([vars(each)[name] for each in columns]) for name in ("center", "factor")
-        )
+        center, factor = (np.array([vars(each)[name] for each in columns]) for name in ("center", "factor"))
         missing = np.array([each.missing for each in columns], dtype=bool)
-        knots, mean = (tuple(getattr(each, name) for each in columns) for name in ("knots", "mean"))
+        knots, mean = (tuple(vars(each)[name] for each in columns) for name in ("knots", "mean"))
         return cls(center, factor, knots, mean, missing, scale)
 
     @cached_property

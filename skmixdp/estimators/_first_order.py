@@ -27,7 +27,7 @@ def _asks_for_gradients(algorithm: object) -> bool:
     if isinstance(algorithm, ModelMix):
         return algorithm.base is None or _asks_for_gradients(algorithm.base)
     known = isinstance(algorithm, (NoisyGD, AdaMix, Coupling, CosinePDADPMD))
-    return known and getattr(algorithm, "n_components", None) is None
+    return known and vars(algorithm).get("n_components") is None
 
 
 _OBJECT = Kind(
