@@ -1,4 +1,4 @@
-"""What the steps of a pipeline will charge, before the first of them."""
+"""Charges of the later steps of a pipeline, computed before its first step."""
 
 import warnings
 from typing import Any
@@ -10,7 +10,7 @@ from .transaction import Start, Transaction
 
 
 def charging_steps(pipe: Any) -> list[Any]:
-    """The parts of a pipeline that charge a ledger, each once, in their order."""
+    """The parts of a pipeline that charge a ledger, without repeats, in order."""
     parts = {id(part): part for part in pipe.get_params().values() if _charges(part)}
     return list(parts.values())
 
@@ -20,12 +20,12 @@ def _charges(part: object) -> bool:
 
 
 def start_of(release: Any, n_rows: int | None) -> Start:
-    """What a step will charge, as far as it is known before its fit."""
+    """The charge that a step will make, as far as it is known before its fit."""
     given = release.get_params(deep=False)
     n_steps, multiplier, batch_size = map(given.get, ("n_steps", "noise_multiplier", "batch_size"))
     terms: dict[str, Any] = {"neighboring": release.neighboring, "noise": release.noise}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit will warn
+        warnings.simplefilter("ignore")  # the fit repeats the warning
         budget = Budget(release.epsilon, release.delta, n_steps, multiplier, **terms)
     event = budget.whole
     if batch_size is not None and n_rows is not None and (n_steps or multiplier):
@@ -33,7 +33,7 @@ def start_of(release: Any, n_rows: int | None) -> Start:
         if n_steps is None:
             facts: dict[str, Any] = {"noise_multiplier": multiplier, "sampling_rate": rate}
             n_steps = steps_for(release.epsilon, release.delta, **facts, **terms)
-        if release.epsilon is not None:  # whole steps leave a remainder of the budget to spend
+        if release.epsilon is not None:  # whole steps leave a part of the budget, which lowers the noise
             facts = {"n_steps": n_steps, "sampling_rate": rate}
             multiplier = noise_multiplier_for(release.epsilon, release.delta, **facts, **terms)
         event = GaussianEvent(multiplier, n_steps, rate, release.noise)
@@ -66,6 +66,6 @@ def refuse_without_room(step: Any, pipe: Any, n_rows: int | None) -> None:
 
 
 def _charges_alone(part: Any) -> bool:
-    """Whether a step of a pipeline makes one charge whose terms are its parameters."""
+    """Whether a step of a pipeline makes a single charge that its parameters determine."""
     names = part.get_params(deep=False) if _charges(part) else ()
     return "epsilon" in names and "neighboring" in names and "noise" in names and "estimator" not in names

@@ -45,7 +45,7 @@ class RowsKey(Protocol):
     """
 
     def open(self) -> PrivateRows:
-        """A new source of these rows; a ValueError tells of rows that cannot be used."""
+        """A new source of these rows; a ValueError if they cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def drive(
     with ExitStack() as ended:
         for procedure in procedures:
             ended.callback(procedure.close)
-        # Overflow is not warned of here: heads that diverge are refused at the end.
+        # No warnings of overflow, since heads that diverge are refused at the end.
         ended.enter_context(np.errstate(all="ignore"))
         while answers:
             for index, answer in answers.items():
@@ -147,8 +147,8 @@ def drive(
                 released = release(source, [(each.mechanism, each.query) for each in together.values()])
             except Exception as error:
                 failed = error
-            del source  # so that it can be freed before the next one is opened
-            # Outside of the handler, so that an error of the procedure is not chained to this one.
+            del source  # can be freed before the next one is opened
+            # Outside of the handler, so that this error is not the context of one that the procedure raises.
             if failed is not None:
                 procedures[next(iter(together))].throw(failed)
                 raise failed  # the failed request has no answer

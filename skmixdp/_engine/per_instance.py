@@ -69,7 +69,7 @@ class Observation:
             C, S = (None if part is None else from_device(part) for part in contribution)
             lengths_of = self._measure.of(C, S, from_device(Z[:, self._n_asked :]) if more else None, host)
         for j, (part, lengths) in enumerate(zip(self._releases, lengths_of, strict=True)):
-            # Where a row's own bound is NaN or longer, the guaranteed bound of the clip holds.
+            # Where a row's own bound is NaN or larger than the sensitivity, the sensitivity holds.
             self._lengths[j, rows] = np.where(lengths <= part.sensitivity, lengths, part.sensitivity)
 
     def lengths(self, stated: Sequence[ReleasedArray]) -> list[FloatArray]:

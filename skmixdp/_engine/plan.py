@@ -26,7 +26,7 @@ from ..privacy.accounting.budgets import Budget, warn_of_epsilon
 
 @dataclass(frozen=True)
 class Options:
-    """The user's settings that every algorithm respects; ``l2`` and rates are those of the mean objective.
+    """Settings of the user that every algorithm respects; ``l2`` and rates are those of the mean objective.
 
     An ``l2`` of None is 0 in most algorithms.
 
@@ -148,7 +148,7 @@ def make_plan(
             n_steps = steps_for(budget.epsilon, budget.delta, noise_multiplier=sigma, **terms)
         elif n_steps is None:
             n_steps = recipe.steps.count(info, sensitivity)
-        # Also for a given multiplier: a whole number of steps leaves some budget, which lowers the noise.
+        # Also for a given multiplier: the last whole step leaves some budget, which lowers the noise.
         sigma = noise_multiplier_for(budget.epsilon, budget.delta, n_steps=n_steps, **terms)
     assert n_steps is not None and sigma is not None
     facts = ReleaseFacts(sigma, n_steps, sensitivity)

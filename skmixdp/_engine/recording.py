@@ -28,7 +28,7 @@ class RecordedRelease:
 
 @dataclass(frozen=True)
 class _Recorder:
-    """The record of a context, and the rows that are zeroed out in it, if any."""
+    """The recorded releases of a context, and a mask of rows that are zeroed out in it, if any."""
 
     releases: list[RecordedRelease]
     absent: NDArray[np.bool_] | None
@@ -86,7 +86,7 @@ class KnownRows:
             self._rows = table.private_rows(y, UNCHANGED, X.dtype, exact=False)
 
     def understood(self, releases: Sequence[RecordedRelease]) -> Iterator[RecordedRelease]:
-        """The recorded releases of training steps. Bounds need no others, such as those of a scaler."""
+        """The recorded releases of training steps; a bound needs no others, such as those of a scaler."""
         for release in releases:
             points = release.query.points
             if isinstance(points, np.ndarray) and len(points) > 0 and points.shape[1] == self._d_in:

@@ -92,7 +92,7 @@ class Released:
     arrays: tuple[FloatArray, ...]
 
 
-# Warnings of overflow, or errors by the user's settings, would reveal that such a row exists.
+# Warnings of overflow, and errors by the user's settings, would reveal that such a row exists.
 @np.errstate(all="ignore")
 def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQuery]]) -> list[Released]:
     """Noisy answers to the queries of one or several runs, from one pass over the rows."""
@@ -113,7 +113,7 @@ def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQ
             lengths = watched.pop(0).lengths(stated.releases)
             for part, moved in zip(stated.releases, lengths, strict=True):
                 rows.record.add(moved, part.sensitivity, mechanism.noise_scale(part))
-        # Entries of the sums are whole multiples of the grid.
+        # Entries of the sums are integer multiples of the grid.
         grid = None if rows.grid is None or request.resolution is None else rows.grid * request.resolution
         present = [part for part in exact if part is not None]
         noisy = mechanism.add_noise(stated, query.assemble(present), grid)

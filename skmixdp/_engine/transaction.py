@@ -43,7 +43,7 @@ _Result = TypeVar("_Result")
 #: Multiplications in a pass from which several threads save time.
 _MANY = 70_000_000
 
-#: Releases of this context that were charged ahead, and have not begun.
+#: Releases of this context that were charged before they began, and have not begun.
 _RESERVED: ContextVar[list["Start"] | None] = ContextVar("reserved", default=None)
 
 _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
@@ -51,7 +51,7 @@ _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argu
 
 @dataclass(eq=False, repr=False)
 class Transaction:
-    """What one fit, sum or search spends: its noise, its charge and its report.
+    """The privacy budget of one fit, sum or search: its noise, its charge and its report.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Transaction:
         random_state: object,
         ledger: object,
     ) -> "Transaction":
-        """The transaction of a release outside of any fit, whose parameters are checked."""
+        """The transaction of a release without a fit, whose parameters are checked."""
         if epsilon is None:
             raise ValueError("epsilon=None does not determine the noise; pass a positive number.")
         budget = Budget(epsilon, delta, None, None, neighboring, noise, stacklevel=5)
@@ -101,12 +101,12 @@ class Transaction:
 
     @cached_property
     def noise(self) -> NoiseSource:
-        """The source of its noise and of its other random numbers."""
+        """The source of the noise and of other random numbers."""
         return noise_source(self.budget.noise, self.random_state)
 
     @property
     def is_private(self) -> bool:
-        """Whether no seed determines its noise."""
+        """Whether no seed determines the noise."""
         return self.noise.kind != "seeded" and not self.seeded
 
     def report(
@@ -121,7 +121,7 @@ class Transaction:
         computed_on: str = "cpu",
         shares: tuple[tuple[str, float], ...] = (),
     ) -> PrivacyReport:
-        """The report of what was released: by the ``plan`` of a fit, or in one release of ``event``."""
+        """The report of the releases: by the ``plan`` of a fit, or of one release of ``event``."""
         neighboring, delta = self.budget.neighboring, self.budget.delta
         epsilon = epsilon_of_event(event, delta, neighboring) if plan is None else plan.epsilon
         unamplified = None if plan is None else plan.epsilon_unamplified
@@ -149,7 +149,7 @@ class Transaction:
         )
 
     def search_report(self, **facts: Any) -> SearchReport:
-        """The report of a search, of which ``facts`` are what the transaction does not know."""
+        """The report of a search: ``facts`` of the search, and the fields that the transaction knows."""
         return SearchReport(
             delta=float(self.budget.delta),
             neighboring=self.budget.neighboring,
@@ -160,7 +160,7 @@ class Transaction:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Start:
-    """What to charge, and the rows to open before the charge: the first request of a fit or a release.
+    """A charge, and the rows to open before it: the first request of a fit or a release.
 
     ``n_units`` counts units of the guarantee (rows or persons, see ``unit``); None leaves the number out of
     the ledger. ``work`` counts the multiplications in a pass that threads may share; None for other rows.
@@ -178,15 +178,15 @@ class Start:
     estimator: Any = None
 
 
-#: All that a fit or a release asks: a Start, whose answer is the charge, and then queries.
+#: The procedure of a fit or a release: it yields a Start, whose answer is the charge, and then queries.
 ChargedProcedure = Generator[Start | QueryRequest, Any, _Result]
 
 
 class Checkpoint(Protocol):
-    """Where the released numbers of one fit are kept, so that it can be resumed."""
+    """Storage for the released numbers of one fit, so that it can be resumed."""
 
     def resumed(self, procedures: Sequence[ChargedProcedure[_Result]]) -> Sequence[ChargedProcedure[_Result]]:
-        """The procedures of fits, of which one goes on from its released numbers."""
+        """The procedures of fits, one of which continues from its released numbers."""
 
 
 def transact(
@@ -221,7 +221,7 @@ def released(
     unit: str,
     asked: Generator[NoisyQuery, Released, _Result],
 ) -> _Result:
-    """Charge an event, and return the result of a generator that asks the rows of a source."""
+    """Charge an event, and return the result of a generator that queries the rows of a source."""
 
     def procedure() -> ChargedProcedure[_Result]:
         rows = OpenRows(source)
@@ -233,7 +233,7 @@ def released(
 
 @contextmanager
 def charged(starts: Sequence[Start]) -> Iterator[None]:
-    """Context manager that charges what several starts release in it, and records how it ends.
+    """Context manager that charges the releases of several starts, and records how they end.
 
     Charges to data sets of one ledger are made together: if its budgets do not allow all of them, none is
     made and a BudgetExceededError is raised. A transaction that has its charge already is not charged again.
@@ -275,7 +275,7 @@ def reserved(starts: Sequence[Start]) -> Iterator[None]:
 
 
 def _reserved_for(start: Start) -> dict[str, Any]:
-    """The charge that was reserved for a release, as an argument of its charge; empty if there is none."""
+    """The charge that was reserved for a release, as a keyword argument; empty if there is none."""
     mine, kept = start.transaction, _RESERVED.get() or []
     for number, other in enumerate(kept):
         theirs = other.transaction
@@ -286,13 +286,13 @@ def _reserved_for(start: Start) -> dict[str, Any]:
 
 
 def _ledger_of(transaction: Transaction) -> Any:
-    """What is the same for all data sets of one ledger."""
+    """A key that is the same for all data sets of one ledger."""
     ledger = getattr(transaction.ledger, "ledger", transaction.ledger)
     return getattr(ledger, "path", None) or id(ledger)
 
 
 def _by_ledger(starts: Sequence[Start]) -> list[list[Start]]:
-    """Those that are charged, by ledger."""
+    """The starts that charge a ledger, grouped by ledger."""
     ledgers: dict[Any, list[Start]] = {}
     for start in starts:
         if start.transaction.ledger is not None:

@@ -17,15 +17,15 @@ from .._linear import FloatArray, largest_entries, on_grid, row_norms
 from .row_map import RowMap
 from .scaling import Whitening
 
-#: Range of lengths for float32, whose entries could over- or underflow otherwise. RowMap maps other rows.
+#: Range of lengths for float32; entries of other rows could over- or underflow, and RowMap maps these rows.
 _SHORTEST, _LONGEST = 1e-20, 1e18
 
-#: Smallest factor of a whitening that is applied to points and sums. A whitening with smaller factors is
+#: Smallest factor of a whitening that is applied to points and sums. A whitening with a smaller factor is
 #: applied to the rows.
 _MILD = 1e-2
 
-#: The bits of a float16, moved to where a float32 has them, are read as 2**-112 of its value. All is
-#: computed in this unit until rows are scaled, down to lengths whose inverse is still finite.
+#: The bits of a float16 are moved to their places in a float32, which then has 2**-112 of the value. All is
+#: computed in this unit until rows are scaled, for lengths with a finite inverse.
 _HALF_BITS = np.int32(-(2**31) + 0x0FFFE000)
 _HALF_UNIT = 2.0**112
 _HALF_EXPONENT = np.uint16(0x7C00)
@@ -67,14 +67,15 @@ class BlockMap:
         self._unit, self._shortest = (
             (_HALF_UNIT, _HALF_SHORTEST) if source == np.float16 else (1.0, _SHORTEST)
         )
-        # With a bound, the length of a row, which clipping needs, is not known once the row is scaled.
+        # With a bound on lengths, clipping needs the length of a row, which is not known once the row is
+        # scaled.
         linear = grid is None and row_map.bound is None
         self.whitening = row_map.whitening if linear and _mild(row_map.whitening) else None
         #: Factor by which mapped rows may be longer than whitened ones.
         self.stretch = 1.0
         if self.whitening is not None:
             self.stretch = 1 / float(self.whitening.factors.min(initial=1.0))
-            self._shortest /= _MILD  # factors grow by the inverse of what the whitening shortens
+            self._shortest /= _MILD  # factors grow by the inverse of the whitening
             row_map = replace(row_map, whitening=None, intercept_value=None)
         self._map = row_map
         #: Whether mapped rows are whitened. Products round a row differently in blocks of other sizes.
@@ -91,8 +92,8 @@ class BlockMap:
             and float(np.abs(mean).max(initial=0.0)) <= _LONGEST
         )
         self._mean = (mean / self._unit).astype(np.float32) if mean.size and self.single else None
-        #: The constant of an intercept column that mapped rows lack, since rows of a power of two of features
-        #: are multiplied faster than those with one more.
+        #: The constant of an intercept column, if mapped rows lack it: rows are multiplied faster if their
+        #: length is a power of two.
         self.appended = self._value if self.single or self.whitening is not None else None
 
     def measured(self, X: FloatArray, out: FloatArray) -> Measured:
@@ -109,7 +110,7 @@ class BlockMap:
             return Measured(factors, self._with_appended(row_norms(rows)))
         lengths = row_norms(rows)
         whitened = self.whitening(rows)
-        # Lengths of up to a million squares are themselves off by less than a part in 2**33.
+        # Lengths, as sums of up to a million squares, have a relative error below 2**-33.
         change = 2 * float(np.finfo(self._dtype).eps) if self._map.normalize else 0.0
         norms = row_norms(whitened)
         pads = (self.whitening.rounding + change) * lengths * (1 + 2**-32) + 2**-32 * norms
@@ -139,7 +140,7 @@ class BlockMap:
                 rows *= factors[:, np.newaxis]
         far = factors < 0
         if far.any():
-            # All rows are computed this way, so that a row's result does not depend on the other rows.
+            # All rows are computed alike, so that a row's result does not depend on the other rows.
             rows[far] = self._map(X, self._dtype)[far, : rows.shape[1]]
             if self.whitening is not None and self._map.normalize:
                 rows[far] *= -factors[far, np.newaxis]
@@ -196,7 +197,7 @@ def widen(X: FloatArray, out: FloatArray) -> None:
         np.copyto(out, X)
         return
     bits = out.view(np.int32)
-    np.copyto(bits, X.view(np.int16))  # the sign is repeated in the upper half
+    np.copyto(bits, X.view(np.int16))  # also copies the sign to the upper half
     np.left_shift(bits, 13, out=bits)
     np.bitwise_and(bits, _HALF_BITS, out=bits)
 

@@ -48,16 +48,16 @@ _NARROW = 32
 #: by the second, rounded up.
 _LANES, _PER_ROOT = 64, 8
 
-#: Rows of a source, by number.
+#: Indices of rows of a source.
 Selection = slice | NDArray[np.intp]
 _Rows = TypeVar("_Rows", slice, Selection)
-#: The points to multiply for a request, and a function that adds cached products; None without a cache.
+#: The points to multiply for a request, and a function that adds cached products, or None without a cache.
 Products = tuple[FloatArray, Callable[[Selection, Array], Array] | None]
 
 
 @dataclass(frozen=True)
 class Visit:
-    """A block of rows by number, what queries may know of it, and the two products of its source.
+    """A block of rows: their indices, the data that queries may use, and the two products.
 
     ``times`` takes ``points`` (m, d_in), in Fortran order, to ``X points^T`` (rows, m), where the rows are
     and in the dtype of the products. ``add_sum`` adds ``C^T X`` (k, d_in) to a
@@ -78,7 +78,7 @@ def answer(
     whitening: Whitening | None = None,
     products: Sequence[Products] | None = None,
 ) -> list[tuple[Array | None, Array | None]]:
-    """Sums of all requests over the visited blocks, of which there is at least one; it may be empty.
+    """Sums of all requests over the visited blocks. There is at least one block, which may be empty.
 
     ``dtype`` is that in which points are multiplied. In each block, all requests of a precision share one
     product and one sum. Visited rows may lack a ``whitening``, which is linear: it is then applied to the
@@ -101,7 +101,7 @@ def answer(
     for visit in visits:
         Z = visit.times(points)
         if narrow and isinstance(Z, np.ndarray) and not Z.flags.f_contiguous:
-            # Column by column, so that work on few products of a row is vectorised over rows.
+            # Column by column, so that work on a few products of a row is vectorised over rows.
             buffer = np.empty(Z.size, Z.dtype) if buffer.size < Z.size else buffer
             copy = buffer[: Z.size].reshape(Z.shape, order="F")
             np.copyto(copy, Z)
@@ -125,10 +125,10 @@ def answer(
                 xp = namespace_of(S)
                 vectors[index].add(xp.sum(S, axis=0, dtype=xp.float64))
         for panel_rows, parts in weighted.items():
-            # Another row may move rows of a batch to other blocks. In double precision the stated error
-            # covers this.
+            # Another row may move rows of a batch to other blocks, which changes the rounding of their sums.
+            # In double precision, the stated error covers this.
             largest = 0 if gathered and not isinstance(visit.rows, slice) else panel_rows
-            # Their transposes are joined, which keeps the order of entries in memory.
+            # Transposed before they are joined, which keeps the order of entries in memory.
             joined = parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat([C.T for C in parts]).T
             visit.add_sum(joined, matrices.setdefault(panel_rows, Cascade()), largest)
     totals = {panel_rows: total.value for panel_rows, total in matrices.items()}
@@ -146,7 +146,7 @@ def answer(
 def in_parts(
     requests: Sequence[Request], blocks: Sequence[_Rows], visited: Callable[[Sequence[_Rows]], list[Sums]]
 ) -> list[Sums]:
-    """Sums of all requests over blocks of rows, which threads share if there are any.
+    """Sums of all requests over blocks of rows; several threads share the blocks, if there are several.
 
     ``visited`` answers the requests for some of the blocks. Records of rows need all blocks in their order.
     """
@@ -158,7 +158,7 @@ def in_parts(
 
 
 def added(parts: Sequence[list[Sums]]) -> list[Sums]:
-    """The sums of several parts of the rows, added one after the other; None adds nothing."""
+    """The sums of several parts of the rows, added one by one; None adds nothing."""
 
     def total(arrays: Iterable[Any]) -> Any:
         present = [array for array in arrays if array is not None]
@@ -184,19 +184,19 @@ def _masked(part: Any, request: Request, mask: NDArray[np.bool_] | None, rows: S
 
 
 def block_size(wanted: int, n_rows: int = 0, n_parts: int = 1) -> int:
-    """Rows of a block: about as many as wanted, in whole panels and within the limits of a block.
+    """Rows of a block: close to the wanted number, in whole panels, and within the limits.
 
     Several parts of a pass over ``n_rows`` rows get about the same size.
     """
     if n_parts > 1:
         share = -(-n_rows // n_parts)
-        # Rounded up to whole panels, blocks leave no small one over.
+        # Rounded up to whole panels, so that the last block is not a small one.
         wanted = -(-share // max(-(-share // wanted), 1)) + PANEL_ROWS - 1
     return max(min(max(_FEWEST_ROWS, wanted), BLOCK_ROWS) // PANEL_ROWS, 1) * PANEL_ROWS
 
 
 def selections(requests: Sequence[Request], n_rows: int, block_rows: int) -> Iterator[Selection]:
-    """The rows that any request needs, block by block: at least one block, which may be empty.
+    """The rows that any request needs, in blocks: at least one block, which may be empty.
 
     Rows that follow each other are a slice, which costs no copy of them. Batches are gathered if the pass is
     then much shorter, see :func:`rounds`. Otherwise all members are visited, and those that are not in a
@@ -246,7 +246,7 @@ def stated_error(
 
 
 def n_lanes(rates: Iterable[float], n_rows: int, unit: int = _LANES) -> int:
-    """Number of lanes, a multiple of a unit, in which to gather the rows of random batches together.
+    """Number of lanes, a multiple of a unit, in which the rows of random batches are gathered.
 
     0 visits all rows. Fewer lanes need more rounds (:func:`rounds`), and more lanes have more empty places.
     The unit is small if a row takes long.
@@ -254,7 +254,7 @@ def n_lanes(rates: Iterable[float], n_rows: int, unit: int = _LANES) -> int:
     expected = n_rows * sum(rates)
     lanes = unit * max(1, math.ceil(math.sqrt(expected) / _PER_ROOT))
     per_lane = expected / lanes
-    visited = lanes * (per_lane + 4 * math.sqrt(per_lane) + 5)  # or hardly more
+    visited = lanes * (per_lane + 4 * math.sqrt(per_lane) + 5)  # or about all of them
     return lanes if visited < n_rows / 2 else 0
 
 
@@ -271,31 +271,31 @@ def rounds(batch: NDArray[np.bool_], lanes: int) -> Iterator[NDArray[np.intp]]:
     lane = index % lanes
     order = np.argsort(lane, kind="stable")
     counts = np.bincount(lane, minlength=lanes)
-    number = np.empty(len(index), np.intp)  # of a row within its lane
+    number = np.empty(len(index), np.intp)  # index of a row within its lane
     number[order] = np.arange(len(index)) - np.repeat(np.cumsum(counts) - counts, counts)
     places = np.full((max(int(counts.max()), 1), lanes), int(np.argmin(batch)))
     places[number, lane] = index
     yield from places
 
 
-#: Products of longer rows may lie near the ends of float32's range, where rounding is no fixed fraction.
+#: Largest length of rows for precise products: beyond it, entries may be near the limits of float32.
 LONGEST_ROW = 1e30
 
 
-#: Rows and outputs of a block with few points or narrow rows, at most. The work between products has a fixed
-#: cost for each block.
+#: Most rows, and most outputs of all rows, of a block with few points or narrow rows. Each block has a fixed
+#: cost.
 _NARROW_ROWS, _NARROW_OUTPUTS = 64512, 2**19
 
-#: Size of the largest blocks that are read ahead of their products, and more than the number of points.
+#: Size in bytes of the largest blocks that are read ahead of their products, and most points for that.
 _AHEAD_BYTES, _FEW_POINTS = 2**23, 32
 
-#: Size of the blocks that are mapped in every pass.
+#: Size in bytes of the blocks that are mapped in every pass.
 _PASSING_BYTES = 2**21
 
 #: Largest cache, in bytes, of products that later steps use again.
 _KEPT_BYTES = 2**28
 
-#: Makes an array for rows, as :func:`~skmixdp._linear.row_memory` does.
+#: A function that makes an array for rows, like :func:`~skmixdp._linear.row_memory`.
 RowMemory = Callable[[int, int, Any], FloatArray]
 
 
@@ -331,7 +331,7 @@ class InMemoryRows(PrivateRows):
         self._all = Block(self._X, y, row_norms(X) if norms is None else norms)
         check_lengths(self._all.norms, X.dtype)
         self.n_rows = len(X)
-        # The products of a run are freed with the run.
+        # The products of a run are freed together with the run.
         self._kept: WeakKeyDictionary[object, FixedProducts] = WeakKeyDictionary()
         self._block_rows = block_size(block_bytes // max(X.shape[1] * X.itemsize, 1))
 
@@ -383,7 +383,7 @@ class InMemoryRows(PrivateRows):
         return in_parts(requests, list(selections(requests, self.n_rows, block_rows)), visited)
 
     def _compiled_sums(self, requests: Sequence[Request]) -> list[Sums] | None:
-        """The sums of requests of clipped residuals by compiled loops; None if these do not apply to all."""
+        """The sums of clipped residuals by compiled loops; None unless these suit all requests."""
         X, y = self._X, self._all.y
         loops_fit = self._narrow and self._appended is None and y.dtype == np.int8
         if not loops_fit or n_lanes([request.batch.rate for request in requests], self.n_rows) > 0:
@@ -391,7 +391,7 @@ class InMemoryRows(PrivateRows):
         loops: list[Any] = []
         for request in requests:
             plain = request.query.clip_threshold is not None and request.query.panel_rows == PANEL_ROWS
-            # If fewer than half of the rows take part, NumPy reads only these.
+            # NumPy reads only the rows that take part, which is faster if these are fewer than half.
             members = request.batch.members
             few = members is not None and 2 * np.count_nonzero(members) < self.n_rows
             if not plain or request.resolution is not None or request.observe is not None or few:
@@ -421,7 +421,7 @@ class InMemoryRows(PrivateRows):
     def _visit(self, rows: Selection, buffer: FloatArray, ahead: bool) -> Visit:
         """A block of rows, whose products are in the buffer until the next block."""
         X, value = self._X[rows], abs(self._appended or 0.0)
-        if ahead and isinstance(rows, slice):  # others were copied just now
+        if ahead and isinstance(rows, slice):  # other rows were just copied
             read_ahead(X)
         block = Block(
             X,
@@ -439,7 +439,7 @@ class InMemoryRows(PrivateRows):
 
 
 class RemappedRows(PrivateRows):
-    """Private rows in memory that are mapped in every pass: for a few passes, this saves a copy.
+    """Private rows in memory that are mapped again in every pass, which saves a copy if there are few passes.
 
     Rows are features (n_rows, n_features), and the map scales them to unit length and appends no intercept.
     """
@@ -463,7 +463,7 @@ class RemappedRows(PrivateRows):
         return in_parts(requests, list(selections(requests, self.n_rows, size)), visited)
 
     def _visit(self, rows: Selection, held: FloatArray, buffer: FloatArray) -> Visit:
-        """A block of rows, which is in a buffer with its products until the next block."""
+        """A block of rows in a buffer, which holds them and their products until the next block."""
         features = self._X[rows]
         X, norms = held[: len(features)], np.empty(len(features))
         self._map.write(features, X, norms)
@@ -486,7 +486,7 @@ class FixedProducts:
         self._points: FloatArray | None = None
 
     def begin(self, points: FloatArray, n_fixed: int) -> FloatArray:
-        """Start a pass for points (m, d_in), and return those whose products the pass must compute.
+        """Start a pass for points (m, d_in), and return the points whose products the pass must compute.
 
         The last ``n_fixed`` points are the same in all requests.
         """
@@ -498,7 +498,7 @@ class FixedProducts:
         return points
 
     def complete(self, rows: Selection, computed: FloatArray) -> FloatArray:
-        """Products of a block of rows with all points, from those that the pass computed."""
+        """Products of a block of rows with all points, from the computed and the cached ones."""
         self._Z[rows, : computed.shape[1]] = computed
         return self._Z[rows]
 
@@ -524,5 +524,5 @@ def sum_resolution(n_rows: int, row_grid: float, bound: float) -> float:
 
 
 def grid_of_rows(n_rows: int) -> float:
-    """Grid of the rows for exact sums: it has half of the free bits, and the residuals have the others."""
+    """Grid of the rows for exact sums. It takes half of the free bits; the residuals take the others."""
     return 2.0 ** -((52 - math.ceil(math.log2(max(n_rows, 2)))) // 2)

@@ -1,4 +1,4 @@
-"""A row map on sparse rows without making them dense: its centre is subtracted by linearity.
+"""A row map for sparse rows that never makes them dense: their centre is subtracted from products and sums.
 
 For a sparse row ``x`` with support ``S``, a mean ``m``, a factor ``s`` and an intercept ``v``, the head
 sees ``x' = (s (x - m), v)``, which is dense. Neither its products nor its length need it:
@@ -30,7 +30,7 @@ _SLACK = 1 + 16 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class CenteredSparseRows:
-    """Factors and bounds that are kept of mapped sparse rows, each array of shape (n,), float64.
+    """Factors and bounds of mapped sparse rows that are kept, each array of shape (n,), float64.
 
     ``factors`` are ``s``. ``norms`` are upper bounds on the lengths of the mapped rows, whitening and
     intercept included, never below the true ones and above them by little more than rounding.
@@ -114,7 +114,7 @@ def centered_sparse_rows(X: sp.csr_array[Any], row_map: RowMap) -> CenteredSpars
 def _taken_off(
     scaled: sp.csr_array[Any], mean: FloatArray, unit: FloatArray, largest_mean: float, whitening: Whitening
 ) -> FloatArray:
-    """Decrease (n,) of the squared lengths of centred rows by a whitening, in units of each row."""
+    """How much (n,) a whitening decreases the squared lengths of centred rows, in units of each row."""
     products = np.asarray(scaled @ whitening.directions.T)
     if largest_mean:
         products -= np.outer(largest_mean / unit, whitening.directions @ (mean / largest_mean))
@@ -132,7 +132,7 @@ def whitened_entries(X: sp.csr_array[Any], factors: FloatArray, row_map: RowMap)
         rows -= row_map.mean
     rows *= factors[:, np.newaxis]
     rounding = row_map.whitening.rounding + 4 * float(np.finfo(np.float64).eps)
-    # (Lengths are at most these; those of tiny rows would underflow.)
+    # (Not with lengths themselves, since those of tiny rows would underflow.)
     lengths = math.sqrt(rows.shape[1]) * (1 + 2**-32) * largest_entries(rows)
     entries = largest_entries(row_map.whitening(rows)) + rounding * lengths
     return np.asarray(np.maximum(entries, abs(row_map.intercept_value or 0.0)))
@@ -156,7 +156,7 @@ def scaled_first(X: sp.csr_array[Any], row_map: RowMap) -> tuple[Any, RowMap]:
             mean = -zeros if mean is None else mean - zeros
         values = columns.at(values, X.indices) - zeros[X.indices]
     if row_map.unit_first:
-        # Divided by the largest entry first, since squares of huge or tiny entries are inf or 0.
+        # The largest entry is divided out first, since squares of huge or tiny entries are inf or 0.
         values = _divided(values, _row_max(np.abs(values), X.indptr), X.indptr)
         values = _divided(values, np.sqrt(_row_sum(values**2, X.indptr)), X.indptr)
     scaled = sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
@@ -199,8 +199,8 @@ def centered_weighted_sum(
 
 
 def canonical(X: Any) -> Any:
-    """The rows in CSR form, each entry stored once."""
-    # SciPy converts no rows of half precision.
+    """The rows in CSR form, in which each entry is stored only one time."""
+    # SciPy cannot convert rows of half precision.
     X = sp.csr_array(X.astype(np.float32) if X.dtype == np.float16 else X)
     if not X.has_canonical_format:
         X = X.copy()
@@ -214,7 +214,7 @@ def _divided(values: FloatArray, sizes: FloatArray, starts: NDArray[Any]) -> Flo
 
 
 def _row_sum(values: FloatArray, starts: NDArray[Any]) -> FloatArray:
-    """Sums over the entries of each row, shape (n,)."""
+    """Sums of the entries of each row, shape (n,)."""
     return _reduce(np.add, values, starts)
 
 
@@ -225,7 +225,7 @@ def _row_max(values: FloatArray, starts: NDArray[Any]) -> FloatArray:
 
 def _reduce(operation: np.ufunc, values: FloatArray, starts: NDArray[Any]) -> FloatArray:
     result = np.zeros(len(starts) - 1)
-    filled = np.diff(starts) > 0  # an empty row would get its neighbour's first entry
+    filled = np.diff(starts) > 0  # an empty row would get the first entry of the next one
     if filled.any():
         result[filled] = operation.reduceat(values, starts[:-1][filled])
     return result

@@ -1,4 +1,4 @@
-"""Private rows in a Dask array: workers answer for their chunks, and the sums are added in a tree.
+"""Private rows in a Dask array: workers compute sums of their chunks, which are added in a tree.
 
 Chunks are mapped once and stay on the workers, about as many rows on each. In each pass the queries go
 out to them, without the noise source of the run; the noise is added where the fit runs, to the sum of all
@@ -23,21 +23,21 @@ from .source import Batch, Labels, PrivateRows, Request, Sums, Table, declared_t
 
 Array = NDArray[Any]
 
-#: Chunks whose sums are added up by one task.
+#: Number of chunks whose sums are added by one task.
 _FAN_IN = 8
 
 
-# Without a repr of its fields, since workers log the inputs of tasks that fail.
+# Fields are not in the repr, since workers log the inputs of tasks that fail.
 @dataclass(frozen=True, repr=False)
 class _Chunk:
-    """Mapped rows on a worker; ``finite`` tells whether the features were finite."""
+    """Mapped rows on a worker; ``finite`` says whether the features were finite."""
 
     X: FloatArray
     y: Labels
     norms: FloatArray
     finite: bool = True
 
-    @np.errstate(all="ignore")  # a setting of each worker
+    @np.errstate(all="ignore")  # this setting belongs to each worker
     def sums(self, requests: Sequence[Request], batches: Sequence[Batch]) -> list[Sums]:
         asked = [replace(request, batch=batch) for request, batch in zip(requests, batches, strict=True)]
         return InMemoryRows(self.X, self.y, norms=self.norms).private_sums(asked)
@@ -92,7 +92,7 @@ class DaskRows(PrivateRows):
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         import dask
 
-        # Who asks, and what assembles the sums, stays here. Each chunk gets its part of the rows.
+        # The run, and the function that assembles sums, stay here. Each chunk gets its part of the batch.
         bare = [
             replace(
                 request.with_query(n_fixed=0, releases=(), assemble=tuple, lengths=None),
@@ -115,7 +115,7 @@ class DaskRows(PrivateRows):
         return list(total)
 
     def sum_error(self, request: Request) -> SumError:
-        # (A tree of chunks adds in double precision, as a cascade does and with fewer terms at a time.)
+        # (The tree adds in double precision, like a cascade, and fewer terms at a time.)
         if request.resolution is not None:
             return EXACT
         return stated_error(request, self.n_rows, self._dtype)
@@ -148,7 +148,7 @@ class DaskTable(Table):
         self.shape: tuple[int, int] = (sum(self._sizes), int(X.shape[1]))
 
     def check(self, name: str) -> None:
-        """Workers check the rows when they map them."""
+        """Nothing to do: workers check the rows when they map them."""
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         places = _placed(self._X, [block.key for block in self._blocks], self._sizes)
@@ -218,13 +218,13 @@ def _check(chunk: _Chunk) -> tuple[bool, float]:
     return chunk.finite, float(np.max(chunk.norms, initial=0.0))
 
 
-# -- which worker keeps which chunk ----------------------------------------------------------
-# By default, the scheduler gives most chunks to the worker that is ready first. Every pass then waits for it,
-# or moves chunks.
+# -- workers of the chunks ------------------------------------------------------------------ By default, the
+# scheduler gives most chunks to the worker that is ready first. In each pass, others then wait for it, or
+# chunks are moved.
 
 
 def _placed(X: object, keys: Sequence[Any], sizes: Sequence[int]) -> list[str | None]:
-    """Addresses of the workers that are to keep each chunk of a Dask array; None without a cluster.
+    """Addresses of the workers that keep each chunk of a Dask array; None without a cluster.
 
     ``keys`` and ``sizes`` are the chunks' keys and numbers of rows; see :func:`divided`.
     """
@@ -243,7 +243,7 @@ def _placed(X: object, keys: Sequence[Any], sizes: Sequence[int]) -> list[str | 
 def divided(
     sizes: Sequence[int], threads: dict[str, int], holders: Sequence[Sequence[str]]
 ) -> list[str | None]:
-    """A worker for each chunk, such that all threads get about the same number of rows.
+    """A worker for each chunk, so that all threads get about the same number of rows.
 
     A chunk stays with one of its ``holders``, unless this worker had more than its share then. All others are
     dealt out in order: neighbours, whose sums are added first, come to lie together.
@@ -251,11 +251,11 @@ def divided(
     if not threads:
         return [None] * len(sizes)
     share = sum(sizes) / sum(threads.values())
-    load = dict.fromkeys(threads, 0.0)  # rows for each thread
+    load = dict.fromkeys(threads, 0.0)  # rows per thread
     places: list[str | None] = [None] * len(sizes)
 
     def place(index: int, candidates: Sequence[str], otherwise: Sequence[str] = ()) -> None:
-        # A worker may exceed its share by half a chunk; the next one gets less.
+        # A worker may exceed its part by half a chunk; the next one then gets less.
         halves = {worker: sizes[index] / (2 * threads[worker]) for worker in threads}
         fitting = [worker for worker in candidates if load[worker] + halves[worker] <= share]
         for worker in [*fitting, *otherwise][:1]:
@@ -279,7 +279,7 @@ def _at(place: str | None) -> AbstractContextManager[Any]:
 
 
 def _persisted(chunks: Sequence[Any], places: Sequence[str | None]) -> list[Any]:
-    """Chunks, each computed and kept at its place."""
+    """Chunks, each computed and kept by its worker."""
     import dask
 
     kept = list(chunks)

@@ -25,14 +25,14 @@ from .text import FileError, TextForm, header_of, label_of, n_rows_of, numbers_o
 
 Array = NDArray[Any]
 
-#: About the bytes of a row group that are decoded at a time, and the least and most rows of such a piece.
+#: Bytes of a row group that are decoded at a time (about), and limits of the number of rows.
 _PIECE_BYTES, _PIECE_ROWS = 2**22, (2**10, 2**16)
 #: Lines of text that are read at a time.
 _LINES = 2**13
 
 
 class MissingPackageError(FileError, ImportError):
-    """A file of a format that needs a package which is not installed."""
+    """A file of a format whose package is not installed."""
 
 
 class RowFile:
@@ -60,7 +60,7 @@ class ArrayFile(RowFile, ABC):
 
 @dataclass(frozen=True)
 class Layout:
-    """How columns are rows of numbers: width, dtype, names, and the length of lists in each (0: no list)."""
+    """How columns become rows of numbers: width, dtype, names, and the length of lists (0 for no lists)."""
 
     width: int
     dtype: np.dtype[Any]
@@ -69,7 +69,7 @@ class Layout:
 
 
 class TableFile(RowFile, ABC):
-    """Named columns, of numbers or text, whose cells are read one by one.
+    """Named columns of numbers or text, whose cells are read one by one.
 
     ``sizes`` are the numbers of rows of its parts. The columns in ``index`` are the index of a pandas frame.
     """
@@ -87,7 +87,7 @@ class TableFile(RowFile, ABC):
 
     @abstractmethod
     def layout(self, columns: Sequence[str]) -> Layout:
-        """How columns are rows of numbers."""
+        """How columns become rows of numbers."""
 
     @abstractmethod
     def numbers(self, i: int, columns: Sequence[str], layout: Layout) -> Iterator[Array]:
@@ -95,11 +95,11 @@ class TableFile(RowFile, ABC):
 
     @abstractmethod
     def cells(self, i: int, column: str) -> "pd.Series[Any]":
-        """A column of a part, whose cells are not looked at."""
+        """A column of a part; the cells are not read."""
 
     @abstractmethod
     def labels(self, cells: "pd.Series[Any]") -> Array:
-        """The labels that cells hold."""
+        """The labels in cells."""
 
     def part_where(self, i: int) -> str:
         """The name of a part in messages."""
@@ -159,7 +159,7 @@ class TextFile(TableFile):
 
     @cached_property
     def sizes(self) -> list[int]:
-        """The number of rows, for which the file is read."""
+        """The number of rows, which takes a pass through the file."""
         with reading(self.where):
             return [n_rows_of(self.path, self.form, self.where, len(self.names))]
 
@@ -190,14 +190,14 @@ class TextFile(TableFile):
         return np.asarray([label_of(cell, self.form.decimal) for cell in cells.tolist()])
 
     def _pieces(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Columns of the file, as one data frame after the other."""
+        """Columns of the file, as one data frame for each piece."""
         with reading(self.where):
             rows = rows_of(self.path, self.form, self.where, len(self.names))
             while lines := list(islice(rows, _LINES)):
                 yield self._texts(lines, columns)
 
     def _texts(self, rows: list[list[str]], columns: Sequence[str]) -> pd.DataFrame:
-        """Some columns of rows, as texts whatever they hold."""
+        """Some columns of rows, as texts of any content."""
         places = {name: self.names.index(name) for name in columns}
         return pd.DataFrame(
             {name: pd.Series([row[j] for row in rows], dtype="str") for name, j in places.items()}
@@ -219,7 +219,7 @@ class ArrowFile(TableFile):
                 f"{where} needs the pyarrow package, which is not installed; install skmixdp[parquet]."
             ) from error
         super().__init__(path, where)
-        with reading(where):  # names that are not UTF-8 are read here
+        with reading(where):  # fails for names that are not UTF-8
             self.names = self.schema.names
         if len(set(self.names)) < len(self.names):
             raise FileError(f"{where} has columns of the same name; give each column its own name.")
@@ -246,8 +246,8 @@ class ArrowFile(TableFile):
         with reading(self.where):
             table = pa.concat_tables([self.schema.empty_table(), *parts])
             frame: pd.DataFrame = table.to_pandas(
-                # pandas would turn integers with one missing value into floats, and fail for a date that
-                # Python cannot hold.
+                # pandas would turn integers with a missing value into floats, and fail for dates that Python
+                # does not have.
                 integer_object_nulls=True,
                 ignore_metadata=True,
                 types_mapper=lambda kind: pd.ArrowDtype(kind) if str(kind).startswith("date") else None,
@@ -267,7 +267,7 @@ class ArrowFile(TableFile):
         lengths = tuple(
             self._length(field) if is_list else 0 for field, is_list in zip(fields, listed, strict=True)
         )
-        # The type of a column follows from all of its cells, and that of lists from how they were computed.
+        # Other types would follow from all cells of a column, or from how lists were computed.
         types = [np.dtype(float)]
         if all(listed):
             types = [np.dtype(field.type.value_type.to_pandas_dtype()) for field in fields]
@@ -326,7 +326,7 @@ class ArrowFile(TableFile):
         return f"{self.where} ({self.part_name} {i})"
 
     def _read(self, i: int, columns: Sequence[str]) -> Iterator[Any]:
-        """Columns of a part, as one ``pyarrow.Table`` after the other."""
+        """Columns of a part, as one ``pyarrow.Table`` for each piece."""
         with reading(self.part_where(i)):
             yield from self._tables(i, list(columns))
 
@@ -377,7 +377,7 @@ def _is_number(kind: object) -> bool:
     return any(is_kind(kind) for is_kind in (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean))
 
 
-#: Ending of a name -> class that reads the file.
+#: Classes that read files, by the ending of the name.
 FORMATS: dict[str, type[RowFile]] = {
     **{f"{ending}{packed}": TextFile for ending in (".csv", ".tsv") for packed in ("", ".gz", ".xz")},
     ".npy": NpyFile,
@@ -409,13 +409,13 @@ def reading(where: str) -> Iterator[None]:
         yield
     except FileError:
         raise
-    except Exception as error:  # damaged files raise errors of any kind
+    except Exception as error:  # a damaged file may raise any error
         if any(sign in str(error) for sign in ("allow_pickle=False", "Python objects")):
             raise FileError(
                 f"{where} holds Python objects, which are not opened because they could run code, or is "
                 "not a NumPy file; save numbers, and labels as numbers or with astype(str)."
             ) from None
-        # The text of a reader's error may quote the file.
+        # The error of a reader may quote the file.
         reason = f"damaged, cut short, or not what its name says: {type(error).__name__}"
         if isinstance(error, OSError) and error.errno:
             reason = os.strerror(error.errno)

@@ -37,36 +37,35 @@ from .blockwise import check_lengths
 from .row_map import RowFunction, RowMap
 from .source import LESS_CUT, BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, Table
 
-#: Maximum entries and rows of a part, which is visited at once.
+#: Most entries and most rows of a part, which is visited together.
 _PART_ENTRIES, _MOST_ROWS = 2**18, 4096
 
-#: Maximum entries of mean gradients held at once, so that they stay in cache.
+#: Most entries of mean gradients that are held together, so that they stay in cache.
 _FORMED_ENTRIES = 2**16
 
 #: Upper bound on the length of entries whose squares underflow, in units near the clip.
 _UNDERFLOWED = 1e-150
 
-#: Blocks have a multiple of so many rows. They then begin at multiples of 64 bytes: libraries may add entries
-#: in an order that follows from where they begin.
+#: The rows of a block are a multiple of this, so that blocks begin at multiples of 64 bytes. Libraries may
+#: add entries in an order that depends on where they begin.
 _UNIT = 16
 
-#: Minimum and maximum rows per block. Larger blocks leave more padding.
+#: Fewest and most rows of a block. Larger blocks have more padding.
 _FEWEST_LANES, _MOST_LANES = 64, 512
 
-#: Clip of each row's gradient, in units of the clip of the person's mean gradient. It bounds the rounding of
-#: sums.
+#: Clip of each row's gradient, in units of the clip of the mean gradient. It bounds the rounding of sums.
 _LONGEST = 1024.0
 
 _ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 
-#: More than the rounding of a mean in double precision.
+#: Exceeds the rounding of a mean in double precision.
 _UP = 1 + 2.0**-33
 
 
 def computed_by_blocks(
     codes: NDArray[np.intp], n_persons: int, compute: Callable[[NDArray[np.intp]], FloatArray]
 ) -> FloatArray:
-    """The results of a function for all rows of persons, computed for some row numbers at a time.
+    """The results of a function for all rows of persons, which is called for some rows at a time.
 
     Matrix products round a row by its place and by the number of rows. So the function gets blocks of one
     size, in which a row has the same place whatever other persons hold. Empty places hold the first row.
@@ -97,7 +96,7 @@ class PersonTable(Table):
         self.names = table.names
 
     def check(self, name: str) -> None:
-        """Checked when the table of rows was."""
+        """Nothing to do: the table of rows was checked."""
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         if exact:
@@ -130,7 +129,7 @@ class Places:
         most = _whole(min(_PART_ENTRIES // max(n_features, 1), _MOST_ROWS))
         self.n_lanes = min(_whole(min(max(math.isqrt(n_persons), _FEWEST_LANES), _MOST_LANES)), most)
         blocks = max(min(most, n_persons) // self.n_lanes, 1)
-        #: Rows of each part of a pass; a part is several blocks.
+        #: Rows of each part of a pass; a part has several blocks.
         self.part_rows = blocks * self.n_lanes
         rows = np.flatnonzero(codes >= 0)
         rows = rows[np.argsort(codes[rows], kind="stable")]
@@ -155,7 +154,7 @@ class Places:
         return row_slices(len(self.row), self.part_rows)
 
     def by_size(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Persons (p,) with two rows or more, by about the same size, and the places (p, m) of their rows.
+        """Persons (p,) with two rows or more, grouped by size, and the places (p, m) of their rows.
 
         The last ones are ``n_places`` if a person has less than m rows: up to a fifth of them.
         """
@@ -177,7 +176,7 @@ class Places:
         return means
 
     def _dense(self, parts: Iterable[Any]) -> Iterator[NDArray[Any]]:
-        """The parts as dense arrays. Sparse rows are made dense a block at a time."""
+        """The parts as dense arrays. Sparse rows are made dense one block at a time."""
         for part in parts:
             if not sp.issparse(part):
                 yield np.asarray(part)
@@ -235,7 +234,7 @@ class PersonRows(PrivateRows):
         return [self._taking_part(request)._sums(request) for request in requests]
 
     def _taking_part(self, request: Request) -> "PersonRows":
-        """The rows of the persons that take part, laid out without others, so that others move no sum."""
+        """The rows of the persons that take part, without others, so that others change no sum."""
         taking_part = request.batch.mask
         if taking_part is None:
             return self
@@ -251,12 +250,12 @@ class PersonRows(PrivateRows):
         contribute, unit, longest = request.query.contribute, 1.0, math.inf
         if mean_clip is not None:
             contribute, bound = mean_clip.contribute, mean_clip.clip.sensitivity(np.dtype(np.float64))
-            # A power of two near the bound, in units of which no square underflows.
+            # A power of two near the bound, in units of which squares do not underflow.
             unit, longest = 2.0 ** math.floor(math.log2(bound)), _LONGEST * bound
         points = request.query.points.astype(self._X.dtype, order="F")
         C: Any = None
         statistics, shown, compiled = Cascade(), [], None
-        factors_of, values_of = [], []  # of products of means
+        factors_of, values_of = [], []  # factors and values of outer products of means
         terms = np.zeros(len(self._norms))
         for rows in self._places.parts():
             X, norms = self._X[rows], self._norms[rows]
@@ -268,7 +267,7 @@ class PersonRows(PrivateRows):
                     if mean_clip is not None:
                         compiled = mean_gradients(self.n_rows, X.shape[1], k, X.dtype)
                     if compiled is None:
-                        C = np.zeros((len(self._norms) + 1, k))  # and one for no row
+                        C = np.zeros((len(self._norms) + 1, k))  # and a place for no row
                     else:
                         C = np.empty((len(self._norms), k), X.dtype, order="F")
                 held = C[rows]
@@ -308,7 +307,7 @@ class PersonRows(PrivateRows):
                         / counting
                     ),
                 )
-                # A factor above 1 must not make the rows' own terms longer than is stated.
+                # A factor above 1 must not make terms of single rows longer than is stated.
                 factors = np.minimum(factors, longest / unit / np.maximum(of_rows, 1.0))
                 weights = weights * np.append(factors, 0.0)[self._places.person]
                 lengths = unit * factors * found
@@ -323,11 +322,11 @@ class PersonRows(PrivateRows):
 
     @cached_property
     def _by_person(self) -> FloatArray:
-        """The rows of each person together, from which compiled loops read faster than from places."""
+        """The rows of each person together, which compiled loops read faster."""
         return np.asarray(self._X[self._places.place])
 
     def _products(self, X: FloatArray, points: FloatArray) -> FloatArray:
-        """``X points^T`` (rows, m) of a part, block by block; column by column if they are few."""
+        """``X points^T`` (rows, m) of a part, block by block; in columns if there are few points."""
         m = len(points)
         n_lanes = self._places.n_lanes
         blocks = X.reshape(len(X) // n_lanes, n_lanes, X.shape[1])
@@ -340,7 +339,7 @@ class PersonRows(PrivateRows):
         wide = np.empty((self._places.part_rows, self._X.shape[1]))
         for rows in self._places.parts():
             weighted = weights[rows, np.newaxis] * C[rows]
-            weighted[weights[rows] == 0] = 0.0  # even of NaN
+            weighted[weights[rows] == 0] = 0.0  # also if they are NaN
             wide[:] = self._X[rows]
             add_products(wide, weighted, total)
         return np.asarray(total.value)
@@ -375,7 +374,7 @@ class PersonRows(PrivateRows):
         for persons in row_slices(self.n_rows, step):
             first = places.first[persons.start : persons.stop + 1]
             means = formed[: len(first) - 1]
-            # With more than the squares that may have underflowed.
+            # The addition covers squares that may have underflowed.
             found = (
                 _UP * compiled.write(self._by_person, C, weights, places.place, first, means) + _UNDERFLOWED
             )
@@ -388,9 +387,9 @@ class PersonRows(PrivateRows):
         return np.asarray(total.value).reshape(k, d_in), lengths
 
     def _show(self, request: Request, lengths: FloatArray | None, means: FloatArray | None) -> None:
-        """Let a request observe lengths (n_persons,) and mean statistics of all persons."""
+        """Show a request the lengths (n_persons,) and mean statistics of all persons."""
         assert request.observe is not None
-        # A mean gradient belongs to no single row that would have products.
+        # A mean gradient has no products, which belong to single rows.
         nowhere = np.full((self.n_rows, len(request.query.points)), np.inf)
         shown = (None if lengths is None else lengths[:, np.newaxis], means)
         request.observe(slice(0, self.n_rows), Block(None, self._y[:0], np.ones(self.n_rows)), nowhere, shown)
@@ -410,7 +409,7 @@ class PersonRows(PrivateRows):
         error = np.zeros(self.n_rows)
         for index, (persons, places) in enumerate(self._by_size):
             m = places.shape[1]
-            # The products that are kept take about the memory of the rows, at most.
+            # Products are kept if they need at most about the memory of the rows.
             by_products = 2 * m <= d_in
             squares = np.empty(len(persons))
             for some in row_slices(
@@ -436,7 +435,7 @@ class PersonRows(PrivateRows):
         for part in row_slices(places.shape[1], max(_PART_ENTRIES // self._X.shape[1], 1)):
             residuals = C[places[:, part]]
             rows = self._X.take(places[:, part], axis=0, mode="clip").astype(np.float64, copy=False)
-            # A matrix-vector product may round differently for another memory alignment.
+            # A matrix-vector product may be rounded differently at another address in memory.
             if min(formed.shape[1:]) == 1:
                 formed += (residuals * rows).sum(axis=1).reshape(formed.shape)
             else:
@@ -469,19 +468,19 @@ class PersonRows(PrivateRows):
 
 
 def _whole(n_rows: int) -> int:
-    """The largest multiple of the unit up to ``n_rows``; at least one unit."""
+    """The largest multiple of the unit up to ``n_rows``, and at least one unit."""
     return max(n_rows // _UNIT, 1) * _UNIT
 
 
 def _shorten(C: FloatArray, terms: FloatArray, longest: float, unit: float) -> None:
-    """Scale residuals (rows, k), in place, such that no term is longer than ``longest``, and to other units.
+    """Shorten residuals (rows, k), in place, so that no term is longer than ``longest``; convert their unit.
 
     ``terms`` (rows,) are the lengths of ``c_i x_i^T``, before and after. Those that are not finite become 0.
     """
     finite = terms < np.inf
     with np.errstate(invalid="ignore"):
         C *= (np.where(finite, longest / np.maximum(terms, longest), 0.0) / unit)[:, np.newaxis]
-    C[~finite] = 0.0  # multiplication would keep a NaN
+    C[~finite] = 0.0  # 0 times NaN would be NaN
     terms[:] = np.where(finite, np.minimum(terms, longest) / unit, 0.0)
 
 

@@ -25,30 +25,31 @@ from .._linear import (
 from .._utils.process import in_parallel
 from .scaling import Columns, Whitening
 
-#: Bytes of rows that are centred and scaled at a time, so that they stay in cache, and minimum number of
+#: Bytes of rows that are centred and scaled at a time, so that they stay in cache, and the minimum number of
 #: rows.
 _BLOCK_BYTES, _FEWEST_ROWS = 2**19, 16
 
 #: Blocks that one thread maps at a time.
 _STEPS = 8
 
-#: Rows that are whitened by one product, which is several times as fast as many small ones, and their bytes.
+#: Rows that are whitened in one product, which is much faster than many small ones, and their bytes.
 _WHITENED_ROWS, _WHITENED_BYTES = (512, 4096), 2**24
 
-#: Lengths of rows whose squares neither over- nor underflow in single precision.
+#: Range of lengths for single precision, in which squares neither over- nor underflow.
 _SHORTEST, _LONGEST = 1e-15, 1e15
 
-#: Entries of a row are kept within this when it is centred.
+#: Entries of a row are kept within this when the row is centred.
 _LARGEST = float(np.finfo(np.float64).max)
 
-#: Constant of the intercept column without public rows (which give 0.3 to 0.5 on images,
-#: text and tables): uncentred rows of unit length have a common direction that serves as one.
+#: Constant of the intercept column without public rows; with public rows it is 0.3 to 0.5 on images, text and
+#: tables. It is small, since uncentred rows of unit length have a common direction that acts like an
+#: intercept.
 _INTERCEPT = 0.3
 
 #: Quantile of the lengths of public rows up to which rows keep their length.
 _USUAL = 0.97
 
-#: Minimum public rows for estimating the usual length. With fewer, rows of standardised columns are divided
+#: Minimum public rows for the usual length. With fewer, the length of rows of standardised columns is bounded
 #: by this multiple of the root of the number of columns.
 _FEWEST_LENGTHS, _SPREADS = 10, 2.0
 
@@ -129,13 +130,14 @@ class RowMap:
     def with_intercept_for(self, X: FloatArray) -> "RowMap":
         """Return this map with an intercept column that suits public rows (n, n_features)."""
         bare = self(X, np.float64)
-        # The constant gives the intercept the curvature of the strongest direction of the public rows. A
-        # larger one would need more steps, and a smaller one would learn too slowly.
+        # With this constant, the intercept has the curvature of the strongest direction of the public rows.
+        # With a larger one, descent needs more steps; with a smaller one, the intercept is learned too
+        # slowly.
         moment = largest_singular_value(bare) / math.sqrt(len(bare)) if len(bare) else 0.0
         return replace(self, intercept_value=float(moment) or _INTERCEPT)
 
     def widened(self, times: float) -> "RowMap":
-        """The map with bounds on entries and rows multiplied by a factor; other rows shrink in proportion.
+        """The map with bounds on entries and rows times a factor; other rows become shorter in proportion.
 
         Where rows have a bound, what is cut would be the bias that is left as a budget grows.
         """
@@ -145,7 +147,7 @@ class RowMap:
         return replace(self, columns=columns, bound=times * self.bound, intercept_value=constant)
 
     def usual_length(self, X: FloatArray) -> float | None:
-        """Length that most mapped rows (n, n_features) do not exceed before they are scaled.
+        """A length that most mapped rows (n, n_features) do not exceed before they are scaled.
 
         It is nearly the largest length, or twice the median if a few rows are much longer. None if all
         lengths are 0.
@@ -153,7 +155,7 @@ class RowMap:
         with np.errstate(over="ignore"):
             lengths = row_norms(replace(self, normalize=False)(X, np.float64))
         lengths = np.minimum(lengths, np.finfo(np.float64).max)  # quantiles of infinite lengths may be NaN
-        median, most = np.quantile(lengths, [0.5, _USUAL]).tolist()  # np.median's mean of two could overflow
+        median, most = np.quantile(lengths, [0.5, _USUAL]).tolist()  # a mean, as in np.median, may overflow
         usual = min(most, 2 * median)
         return usual if 0 < usual < math.inf else None
 
@@ -162,7 +164,7 @@ class RowMap:
         """Bound on the L2 norm of any mapped row; infinite unless rows are scaled."""
         if not self.normalize:
             return math.inf
-        # Rounding unit rows to float32 may lengthen them a little.
+        # Rounding to float32 may lengthen unit rows a little.
         return math.hypot(1.0, self.intercept_value or 0.0) * (1 + 1e-6)
 
     def same_as(self, other: "RowMap") -> bool:
@@ -205,7 +207,7 @@ class RowMap:
         its number alone.
         """
         n_rows, n_features = X.shape
-        # Single precision is enough for arrays declared to be float32 whose rows are written in it.
+        # Arrays that were declared as float32 are centred in single precision, if rows are written in it.
         largest = 0.0 if self.mean is None else float(np.abs(self.mean).max(initial=0.0))
         precise = self.whitening is None or self.normalize
         single = (
@@ -236,7 +238,7 @@ class RowMap:
         then lengthens an entry by less than the precision of ``out``, or by less than its smallest number.
         """
         parts = list(row_slices(len(X), step))
-        # New memory for each part would take as long as the work on it.
+        # New memory for each part would take as long as the computation.
         in_cache = np.empty_like(out[:step], dtype)
         whitened, divided_by = None, np.empty(len(X))
         if self.whitening is not None:
@@ -263,7 +265,7 @@ class RowMap:
             norms[rows] = lengths * factors * (1 + float(precision.eps)) + smallest
 
     def _centred(self, X: FloatArray, buffer: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Centred rows, and the divisors (n,) that were applied to them already, float64.
+        """Centred rows, and the divisors (n,) that were already applied to them, float64.
 
         They are in ``buffer`` and in its dtype, or ``X`` itself if nothing is to be done. A row whose square
         may over- or underflow is left to :meth:`_robust`, and no other row is.
@@ -284,14 +286,14 @@ class RowMap:
                 leading = self.mean.astype(buffer.dtype)
                 rows = np.subtract(rows, leading, out=buffer)
                 if buffer.dtype == np.float32:
-                    # The rounding of the mean would move all rows in the same direction.
+                    # In double precision, since a rounded mean would move all rows in the same direction.
                     rows -= (self.mean - leading).astype(buffer.dtype)
             if self.normalize:
                 lengths = np.sqrt(row_dots(rows, rows, rows.dtype))
                 near &= (lengths >= _SHORTEST) & (lengths <= _LONGEST)
         divided_by = np.ones(len(rows))
         if not near.all():
-            # All rows are computed this way, so that a row's result does not depend on the other rows.
+            # All rows are computed alike, so that a row's result does not depend on the other rows.
             robust, lengths = self._robust(X)
             np.copyto(buffer, rows)
             buffer[~near], divided_by[~near] = robust[~near], lengths[~near]
@@ -299,7 +301,7 @@ class RowMap:
         return rows, divided_by
 
     def _robust(self, X: Array) -> tuple[Array, Array]:
-        """Centred rows of any size at unit length, and their lengths (n,) before, in float64.
+        """Centred rows of any size at unit length, and their earlier lengths (n,), in float64.
 
         A row of zeros has length 1. Rows that are not to be scaled keep their lengths.
         """
@@ -312,7 +314,7 @@ class RowMap:
             _to_unit_length(block)
         if self.mean is not None:
             block -= in_library_of(block, self.mean)
-            # The difference of two finite numbers may overflow, and infinite rows have no direction.
+            # The difference of two finite numbers may overflow; infinite rows have no direction.
             block = block.clip(-_LARGEST, _LARGEST)
         if not self.normalize:
             return block, namespace_of(block).ones(len(block), dtype=block.dtype, device=block.device)
@@ -328,7 +330,7 @@ class RowMap:
         return xp.where(lengths > 0, lengths, xp.ones_like(lengths))
 
     def join(self, coefficients: FloatArray, n_outputs: int, n_features: int) -> FloatArray:
-        """A (k, d_in) head from coefficients, with the intercepts in a last column or without.
+        """A (k, d_in) head from coefficients, whose last column may be the intercepts.
 
         Coefficients of another shape, or not finite, are a ValueError.
         """
@@ -355,11 +357,11 @@ class RowMap:
 
 
 def _to_unit_length(rows: Array) -> Array:
-    """Scale each row to unit length, in place, and return the lengths (n,) before.
+    """Scale each row to unit length, in place, and return the earlier lengths (n,).
 
     A row of zeros stays as it is, with length 1.
     """
-    # Divided by the largest entry first, since squares of huge or tiny entries are inf or 0.
+    # The largest entry is divided out first, since squares of huge or tiny entries are inf or 0.
     largest = _divide(rows, largest_entries(rows))
     return largest * _divide(rows, row_norms(rows))
 
@@ -380,7 +382,7 @@ def _same(one: Any, other: Any) -> bool:
     return np.array_equal(one, other)
 
 
-#: The map that leaves rows as they are.
+#: The map that does not change rows.
 UNCHANGED = RowMap(None, False, None)
 
 
@@ -398,7 +400,7 @@ class TargetMap:
     @classmethod
     def of(cls, y: FloatArray) -> "TargetMap":
         """Mean and standard deviation of public (n, k) targets; constant ones have scale 1."""
-        # Divided by the largest target first, since squares of huge or tiny ones are inf or 0.
+        # The largest target is divided out first, since squares of huge or tiny ones are inf or 0.
         size = np.abs(y).max(axis=0)
         size[size == 0] = 1.0
         scale = (y / size).std(axis=0)
@@ -409,7 +411,7 @@ class TargetMap:
         """Map (n, k) targets to new ones of a dtype."""
         with np.errstate(over="ignore"):
             unit = (y - self.center) / self.scale
-        # No float32 overflows. At such sizes, the clip leaves only the sign of a target.
+        # A bound within the range of float32. Clips leave only the sign of such targets.
         return np.clip(unit, -_FARTHEST_TARGET, _FARTHEST_TARGET).astype(dtype)
 
     def to_units(self, coef: FloatArray, intercept: FloatArray) -> tuple[FloatArray, FloatArray]:

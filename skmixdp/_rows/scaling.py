@@ -17,30 +17,32 @@ _CUT = 8.0
 #: Interquartile range of a normal distribution of spread 1.
 IQR = 1.349
 
-#: Columns are standardised if fewer than these are effective: a number, and a part of all columns.
+#: Columns are standardised if their effective number is below the first number, or below this fraction of all
+#: columns.
 _FEW_COLUMNS, _PART = 6.0, 0.4
 
-#: Tables of up to so many columns are always standardised.
+#: Tables of at most this number of columns are always standardised.
 _NARROW = 10
 
-#: Columns are also standardised if their centre is this many times as far from 0 as the spread of the rows.
+#: Columns are also standardised if their centre is farther from 0 than this multiple of the spread of the
+#: rows.
 _FAR = 10.0
 
 #: Weight of the identity in the shrunk within-class covariance. On images, text and tables, with 2 to 20
-#: public rows per class, 0.9 gained 0 to 2 points over no whitening; a smaller share loses accuracy with 2
-#: rows per class.
+#: public rows per class, 0.9 gained 0 to 2 points compared with no whitening. A smaller weight loses accuracy
+#: with 2 rows per class.
 _SHRINKAGE = 0.9
 
 #: Smallest weight of the identity in the shrunk covariance of a single group. On 11 tables with targets, 0.05
-#: gained up to a point more where columns are correlated, and lost up to a point more elsewhere. Other rows
-#: may vary where those of the group hardly do.
+#: gained up to a point where columns are correlated, and lost up to a point elsewhere. Other rows may vary
+#: where those of the group do not.
 _LEAST_SHRINKAGE = 0.5
 
 #: Directions below this fraction of the largest scatter count as flat.
 _FLAT = 1e-10
 
-#: With fewer rows than this part of the features, their Gram matrix is used. It is faster to decompose, but
-#: its directions must then be made orthonormal.
+#: The Gram matrix of rows is decomposed if their number is less than this fraction of the features. This is
+#: faster, but the directions must then be made orthonormal.
 _FEW = 0.75
 
 
@@ -65,14 +67,14 @@ class Columns:
         if not isinstance(X, np.ndarray):
             centred = (X - in_library_of(X, self.center)) * in_library_of(X, self.factor)
             return centred.clip(-self.cut, self.cut)
-        with np.errstate(over="ignore"):  # what overflows is cut
+        with np.errstate(over="ignore"):  # overflow becomes the cut
             out = np.subtract(X, self.center, out=out, dtype=np.float64)
             out *= self.factor
         return np.clip(out, -self.cut, self.cut, out=out)
 
     def at(self, values: FloatArray, indices: NDArray[np.integer[Any]]) -> FloatArray:
         """Standardised entries (m,) of the columns with these ``indices`` (m,)."""
-        with np.errstate(over="ignore"):  # what overflows is cut
+        with np.errstate(over="ignore"):  # overflow becomes the cut
             standardised = (values - self.center[indices]) * self.factor[indices]
         return np.asarray(np.clip(standardised, -self.cut, self.cut))
 
@@ -96,7 +98,7 @@ def columns_of(X: FloatArray, *, centred: bool = True, balanced: bool = False) -
     center = unit.mean(axis=0, dtype=np.float64)
     low, high = np.quantile(unit, [0.25, 0.75], axis=0)
     spread = np.maximum((high - low) / IQR, np.sqrt(np.mean((unit - center) ** 2, axis=0)))
-    # Columns of equal entries have spread 0 in spite of the rounding of their mean.
+    # Rounding of their mean gives equal entries a small spread, which counts as 0.
     spread[spread <= 1e-14] = 0.0
     center *= size
     if not worth_scaling(center if centred else np.zeros_like(center), spread * size):
@@ -150,7 +152,7 @@ class Whitening:
     factors: FloatArray
 
     def __post_init__(self) -> None:
-        # Directions of another layout would be copied by each product, and might round differently.
+        # Each product would copy directions of another memory layout, and might round differently.
         object.__setattr__(self, "directions", np.ascontiguousarray(self.directions))
 
     @classmethod
@@ -184,19 +186,20 @@ class Whitening:
             by_class = X[np.argsort(index, kind="stable")]
             totals = np.add.reduceat(by_class, np.cumsum(sizes) - sizes)
             deviations = X - (totals / sizes[:, np.newaxis])[index]
-        # Divided by the largest entry first, since squares of huge or tiny entries are inf or 0.
+        # The largest entry is divided out first, since squares of huge or tiny entries are inf or 0.
         size = float(np.abs(deviations).max(initial=0.0))
         if not 0 < size < np.inf:
             return None
         rows = deviations / size / np.sqrt(n_free)
-        few = len(rows) < _FEW * X.shape[1]  # the Gram matrix that takes less time
+        few = len(rows) < _FEW * X.shape[1]  # the smaller Gram matrix
         values, vectors = np.linalg.eigh(rows @ rows.T if few else rows.T @ rows)
         kept = values > _FLAT * values[-1]
         scatter, directions = values[kept], vectors[:, kept].T
         if few:
             directions = directions @ rows / np.sqrt(scatter)[:, np.newaxis]
-            # Directions of small scatter leave the Gram matrix inexact. They are nearly orthonormal, so that
-            # Cholesky's factor of their products makes them so, in a tenth of the time of a QR decomposition.
+            # The Gram matrix is inexact for directions of small scatter. These are nearly orthonormal, so
+            # that the Cholesky factor of their products makes them orthonormal, in a tenth of the time of a
+            # QR decomposition.
             strongest_first = directions[::-1]
             lower = np.linalg.cholesky(strongest_first @ strongest_first.T)
             directions = solve_triangular(lower, strongest_first, lower=True)[::-1]
@@ -208,7 +211,7 @@ class Whitening:
 
     @cached_property
     def factorised(self) -> tuple[FloatArray, ...]:
-        """Matrices whose product, added to the identity, is the map: one or two, whichever is faster."""
+        """One or two matrices, whichever is faster, whose product plus the identity is the map."""
         shortened = self.directions * (self.factors - 1)[:, np.newaxis]
         n_directions, n_features = self.directions.shape
         if 2 * n_directions > n_features:

@@ -1,4 +1,4 @@
-"""Rows on disk, shard by shard.
+"""Rows on disk, in parts (shards).
 
 A shard is a part of the rows: a memory-mapped ``.npy`` file (of which the system reads the pages that are
 needed), an ``.npz`` archive, a file of text, a row group of a Parquet file, a record batch of an Arrow file.
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Shard:
-    """A part of the rows, named ``where`` in messages; messages about rows name its ``file`` alone.
+    """A part of the rows. ``where`` names it in messages, and messages about rows name only its ``file``.
 
     ``rows`` reads the features (n_rows, n_features) piece by piece, ``labels`` the labels (n_rows,), and
     ``ids`` those of persons (n_rows,); ValueErrors name the shard. If ``is_mapped``, the one piece is an
@@ -63,7 +63,7 @@ def array_shard(
 
 @dataclass(frozen=True)
 class Wanted:
-    """What to take from files: labels, ids of persons, and features, by the names of columns or arrays.
+    """The data to take from files: labels, ids of persons, and features, by the names of columns or arrays.
 
     Features are ``columns``, or all but those in ``exclude``.
     """
@@ -74,7 +74,7 @@ class Wanted:
     exclude: Sequence[str] = ()
 
     def features(self, names: Sequence[str], index: Sequence[str], where: str) -> list[str]:
-        """The features among the columns of a file; those of pandas' index are none."""
+        """The features among the columns of a file, without an index of pandas."""
         for what, asked in (("columns", self.columns or ()), ("exclude", self.exclude)):
             if absent := [name for name in asked if name not in names]:
                 raise ValueError(f"{what} names {listed(absent)}, which {where} lacks; name its columns.")
@@ -95,7 +95,7 @@ class Wanted:
 
 
 def file_shards(path: Path, wanted: Wanted, form: TextForm, folders: Mapping[str, str]) -> list[Shard]:
-    """The parts of a file; ``folders`` are columns that the names of its folders tell, with their values."""
+    """The parts of a file; ``folders`` are columns in the names of its folders, with their values."""
     file = opened(path, path.name, form)
     if isinstance(file, TableFile):
         return _table_shards(file, wanted, folders)
@@ -157,7 +157,7 @@ def _table_shards(file: TableFile, wanted: Wanted, folders: Mapping[str, str]) -
 
 
 def _number(value: str, name: str, where: str) -> float:
-    """The number in the name of a folder, which holds for all rows within it."""
+    """The number in the name of a folder, which is the value for all rows in it."""
     number = number_of(value)
     if number is None or not np.isfinite(number):
         raise ValueError(
@@ -168,7 +168,7 @@ def _number(value: str, name: str, where: str) -> float:
 
 
 def check_alike(shards: Sequence[Shard]) -> None:
-    """Shards of one width, one dtype, one set of names, all with labels or none."""
+    """Refuse shards of different width, dtype or names, or of which only some have labels."""
     first = shards[0]
     for shard in shards[1:]:
         if (shard.n_features, shard.dtype) != (first.n_features, first.dtype):
@@ -187,7 +187,7 @@ def check_alike(shards: Sequence[Shard]) -> None:
 
 
 def read_labels(shards: Sequence[Shard]) -> Array | None:
-    """Labels of all shards, one after the other; None where they have none."""
+    """Labels of all shards, concatenated; None if they have none."""
     parts = []
     for shard in shards:
         if shard.labels is None:

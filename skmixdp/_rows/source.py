@@ -39,17 +39,18 @@ from .row_map import RowFunction, RowMap
 
 Labels = NDArray[Any]
 
-#: Largest factor by which the clip of rows of small weight exceeds that of others. 1 would keep ratios even
-#: of clipped gradients, but was as accurate for rare classes as half the budget. More than 3 gained nothing.
+#: Largest factor by which the clip of rows of small weight exceeds that of others. With 1, ratios hold even
+#: for clipped gradients, but rare classes were as accurate as with half the budget. More than 3 gained
+#: nothing.
 LESS_CUT = 3.0
 
-#: Factor that covers the rounding of a number to float32.
+#: Covers the rounding of a number to float32.
 _UP = 1 + 2.0**-22
 
 
 @dataclass(eq=False, repr=False)
 class Block:
-    """Data of a block of rows for queries, in addition to products: arrays, or tensors on their device.
+    """Data of a block of rows for queries, apart from products: arrays, or tensors on their device.
 
     ``X`` (rows, d_in) is None where rows are never formed. ``norms`` (rows,) are L2 norms in float64: true up
     to rounding, or upper bounds. The functions compute the properties of these names when they are first
@@ -73,7 +74,7 @@ class Block:
     @cached_property
     def single_norms(self) -> FloatArray:
         """Upper bounds (rows,) on the norms, float32, for rows on the host; no bounds below its range."""
-        with np.errstate(over="ignore"):  # to infinity
+        with np.errstate(over="ignore"):  # overflow to infinity
             return np.asarray(self.norms * _UP).astype(np.float32)
 
     @cached_property
@@ -83,12 +84,12 @@ class Block:
 
     @cached_property
     def classes(self) -> NDArray[Any]:
-        """Class indices (rows,) on the host, of labels that may carry weights."""
+        """Class indices (rows,) on the host, from labels that may have weights."""
         y = np.asarray(self.y)
         return y if y.ndim == 1 else y[:, 0].astype(np.int64)
 
     def is_correct(self, Z: Array) -> NDArray[np.bool_]:
-        """Flags (rows, 1) of the rows whose outputs ``Z`` (rows, k) are largest for their own class."""
+        """Flags (rows, 1) of the rows whose own class has the largest of the outputs ``Z`` (rows, k)."""
         return np.asarray(predicted_classes(np.asarray(Z)) == self.classes)[:, np.newaxis]
 
 
@@ -142,7 +143,7 @@ class BinCounts:
         return len(self.bins)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
-        shape = len(self), self.bins.shape[1] * self.n_bins  # also for no rows
+        shape = len(self), self.bins.shape[1] * self.n_bins  # correct also without rows
         formed = (self.bins[:, :, np.newaxis] == np.arange(self.n_bins)).reshape(shape)
         return np.asarray(formed, dtype=np.float64 if dtype is None else dtype)
 
@@ -156,7 +157,7 @@ class BinCounts:
 
     def sums(self, weights: FloatArray | None = None) -> FloatArray:
         """Numbers of rows in each bin, shape (h n_bins,), or sums of their ``weights`` (rows,)."""
-        # The first bin of each histogram is an extra one, for rows that add nothing.
+        # Each histogram begins with an extra bin, for rows that add nothing.
         n_histograms, n_places = self.bins.shape[1], self.n_bins + 1
         places = self.bins + (1 + np.arange(n_histograms) * n_places)
         each = None if weights is None else np.repeat(weights, n_histograms)
@@ -172,7 +173,7 @@ Sums = tuple[FloatArray | None, FloatArray | None]
 
 @dataclass(frozen=True)
 class Batch:
-    """Which rows take part: those of the ``members`` that are ``taken``, masks (n_rows,); None is all rows.
+    """The rows that take part: the ``taken`` among the ``members``, masks (n_rows,); None is all rows.
 
     Members are a public fact. ``taken`` is a random batch of them, and SECRET; its ``rate`` is public.
     """
@@ -189,7 +190,7 @@ class Batch:
         return self.members & self.taken
 
     def part(self, start: int, stop: int) -> "Batch":
-        """The batch among some of the rows."""
+        """The batch for some of the rows."""
         members = None if self.members is None else self.members[start:stop]
         taken = None if self.taken is None else self.taken[start:stop]
         return replace(self, taken=taken, members=members)
@@ -242,7 +243,7 @@ class ReleasedArray:
 
 @dataclass(frozen=True)
 class Lengths:
-    """The length of each row's contribution to each released array.
+    """A function for the length of each row's contribution to each released array.
 
     Attributes
     ----------
@@ -316,7 +317,7 @@ class PrivateQuery:
 
 @dataclass(frozen=True)
 class Request:
-    """A query with all that a row source needs to answer it.
+    """A query with everything that a row source needs for its answer.
 
     Attributes
     ----------
@@ -370,7 +371,7 @@ class PrivateRows(Protocol):
 
 
 class Table(Protocol):
-    """Rows that a user passed for ``X``, before the row map.
+    """Rows that a user passed as ``X``, before the row map.
 
     ``declared`` is the type of an array that the user made float32 or float16, whose rows may be mapped in
     single precision; None for others, which are mapped as if they were float64. ``shape`` is (n_rows,
@@ -400,29 +401,29 @@ class Table(Protocol):
         return self.shape[0]
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
-        """The source that answers queries; a ValueError tells of rows that are not finite."""
+        """The source that answers queries; a ValueError if rows are not finite."""
 
     def remapped_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
-        """The source for a single pass over rows of unit length, which need not be kept after it."""
+        """The source for a single pass over rows of unit length, which need not be kept."""
         return self.private_rows(y, row_map, dtype, exact=False)
 
     def blocks(self) -> Iterator[Any]:
-        """The features, one part of the rows after the other: dense arrays or CSR."""
+        """The features in parts: dense arrays or CSR."""
 
     def transformed(self, function: RowFunction) -> "Table":
-        """The table of what a function makes of each row."""
+        """The table of the results of a function of each row."""
 
     def on_device(self, device: str) -> "Table":
-        """The table whose private rows are held on a device, if it is movable."""
+        """The table with private rows on a device, if they can be moved."""
         return self
 
 
 def declared_type(dtype: Any) -> str | None:
-    """The name of the type of an array, if rows are mapped otherwise for it."""
+    """The name of the type of an array, if rows of this type are mapped differently."""
     name = np.dtype(dtype).name
     return name if name in ("float32", "float16") else None
 
 
 def truncated(contributions: Array, resolution: float) -> Array:
-    """Contributions rounded towards zero, which lengthens none, to multiples of a resolution."""
+    """Contributions rounded towards zero to multiples of a resolution, which lengthens none."""
     return namespace_of(contributions).trunc(contributions / resolution) * resolution

@@ -21,16 +21,16 @@ from .row_map import RowFunction, RowMap
 from .source import Block, Labels, PrivateRows, Request, Sums, Table
 from .streamed import stream_of
 
-#: Entries of a block of rows: its products are then no larger than a few MiB.
+#: Entries of a block of rows, so that its products take at most a few MiB.
 _BLOCK_ENTRIES = 2**18
 
-#: Entries per row assumed for the size of a block. The true number is private.
+#: Assumed entries per row for the size of a block, since the true number is private.
 _ENTRIES_PER_ROW = 128
 
-#: Entries of the arrays that measure whitened rows: products with directions, or a few dense rows.
+#: Most entries of arrays for measuring whitened rows: products with directions, or dense rows.
 _MEASURED_ENTRIES = 2**22
 
-#: Rows for which a head's outputs are computed at once.
+#: Rows for which the outputs of a head are computed together.
 _BLOCK_ROWS = 8192
 
 
@@ -66,7 +66,7 @@ class SparseRows(PrivateRows):
         self._map = row_map
         self._dtype = np.dtype(dtype)
         self.n_rows, n_features = X.shape
-        # Each block adds a (k, d_in) sum to the total, so it should hold more entries than that.
+        # Each block adds a (k, d_in) sum to the total, so it should have more entries than that.
         entries = max(_BLOCK_ENTRIES, 4 * n_features)
         self._block_rows = block_size(entries // min(_ENTRIES_PER_ROW, max(n_features, 1)))
         n_directions = 1 if row_map.whitening is None else len(row_map.whitening.factors)
@@ -75,7 +75,7 @@ class SparseRows(PrivateRows):
         self._factors = np.concatenate([part.factors for part in parts])
         self._norms = np.concatenate([part.norms for part in parts])
         check_lengths(self._norms, self._dtype)
-        # Products are differences of this size: their float64 rounding, in units of the dtype's.
+        # Products are differences of terms of this size, whose float64 rounding is in units of the dtype's.
         ratio = 4 * float(np.finfo(np.float64).eps / np.finfo(self._dtype).eps)
         self._rounding_scale = self._norms + ratio * np.concatenate([part.rounding_scale for part in parts])
         if row_map.whitening is None:
@@ -112,7 +112,7 @@ class SparseRows(PrivateRows):
         )
 
     def sum_error(self, request: Request) -> SumError:
-        # A bound on the terms of two sums that are subtracted, in units of their differences.
+        # A bound on the terms of two sums that are subtracted, in units of their difference.
         longer = 4 / SHORTEST_DIFFERENCE
         error = stated_error(
             request, self.n_rows, np.float64, panel_rows=0, block_rows=self._block_rows, stretch=longer
@@ -122,8 +122,8 @@ class SparseRows(PrivateRows):
 
 
 def check_indices(X: object, name: str) -> None:
-    """Refuse sparse rows whose indices lie outside of their shape, which would lead outside of the memory."""
-    if not hasattr(X, "check_format"):  # other formats cannot be made with such indices
+    """Refuse sparse rows with indices outside of their shape, which would read outside of the memory."""
+    if not hasattr(X, "check_format"):  # other formats cannot have such indices
         return
     try:
         X.check_format(full_check=True)
@@ -153,7 +153,7 @@ class SparseTable(Table):
     def n_distinct(self) -> int:
         X = self._X
         if np.all(X.data == 1):
-            return self.shape[0]  # categories, as in n_distinct_rows
+            return self.shape[0]  # zeros and ones, as in n_distinct_rows
         spans = zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist(), strict=True)
         return len({hash((X.indices[a:b].tobytes(), X.data[a:b].tobytes())) for a, b in spans})
 

@@ -1,4 +1,4 @@
-"""Private rows that are read block by block in every pass, and never held as a whole."""
+"""Private rows that are read block by block in every pass, so that they need not fit in memory."""
 
 import mmap
 from abc import abstractmethod
@@ -53,7 +53,7 @@ from .text import TextForm
 
 Array = NDArray[Any]
 
-#: Bytes of a mapped block: it stays in cache between its two products.
+#: Bytes of a mapped block, which stays in cache between its two products.
 _BLOCK_BYTES = 2**21
 
 #: Bytes of a memory map that the system is asked to read ahead.
@@ -68,7 +68,8 @@ class ShardedRows(PrivateRows):
     ``_block_rows``.
     """
 
-    #: Whitening that rows lack when they are visited, and most rows that are added in single precision.
+    #: A whitening that is applied to points and sums instead of rows, and most rows that are added in single
+    #: precision.
     _whitening: Whitening | None = None
     _panel_rows: int = PANEL_ROWS
     _block_rows: int
@@ -85,7 +86,7 @@ class ShardedRows(PrivateRows):
         Z = np.empty((len(self._out), m), self._dtype)
         blocks = self._read(requests)
         visits = (self._visit(rows, raw, Z[: len(raw)]) for rows, raw in blocks)
-        # Rows before whitening, which are longer, are added in shorter panels.
+        # Without the whitening, rows are longer, so they are added in shorter panels.
         short = [
             request.with_query(panel_rows=min(request.query.panel_rows, self._panel_rows))
             for request in requests
@@ -94,10 +95,10 @@ class ShardedRows(PrivateRows):
 
     @abstractmethod
     def _visit(self, rows: Selection, raw: Array, Z: FloatArray) -> Visit:
-        """The visit of a block of features, which is in a buffer with its products until the next block."""
+        """The visit of a block of features. A buffer holds it and its products until the next block."""
 
     def _read(self, requests: Sequence[Request]) -> Iterator[tuple[Selection, Array]]:
-        """Numbers and features of the rows of all blocks that take part, at least one block."""
+        """Indices and features of the rows of all blocks that take part, at least one block."""
         first, n_visited = 0, 0
         for shard in self._shards:
             end = first + shard.n_rows
@@ -117,7 +118,7 @@ class ShardedRows(PrivateRows):
             yield slice(0, 0), np.empty((0, self._shards[0].n_features), self._shards[0].dtype)
 
     def _checked(self) -> Iterator[tuple[slice, Array]]:
-        """Numbers and features of the rows of all blocks; refuses features that are not finite."""
+        """Indices and features of the rows of all blocks; features that are not finite are refused."""
         first = 0
         for shard in self._shards:
             (X,) = shard.rows()
@@ -130,7 +131,7 @@ class ShardedRows(PrivateRows):
 
 
 class StreamedRows(ShardedRows):
-    """Private rows on disk, read and mapped anew in every pass.
+    """Private rows on disk, which are read and mapped again in every pass.
 
     With ``exact``, rows are rounded to a grid on which sums are exact; see :class:`InMemoryRows`. A shard
     that cannot be read, or holds a row that is not finite or too long, is a ValueError that names it.
@@ -174,13 +175,13 @@ class StreamedRows(ShardedRows):
         def max_abs() -> FloatArray:
             if whitening is not None:
                 return self._max_abs[rows]
-            return _largest(X, abs(value or 0.0))  # the array lacks the appended entry
+            return _largest(X, abs(value or 0.0))  # the appended entry is not in the array
 
         def rounding_scale() -> FloatArray:
             if whitening is None:
                 return norms
-            # Rows are whitened by linearity, in points and sums. The rows that are multiplied are longer, and
-            # the rounding of the whitened points is added.
+            # Rows are whitened by linearity, in points and sums. So the rows that are multiplied are longer,
+            # and the rounding of whitened points is added.
             rounding = whitening.rounding / dot_error(X.shape[1] + 1, X.dtype)
             unwhitened = np.hypot(row_norms(X), value or 0.0) * (1 + rounding + 2**-32)
             return np.asarray(np.maximum(norms, unwhitened))
@@ -208,7 +209,7 @@ class StreamedRows(ShardedRows):
 
 
 class NarrowStreamedRows(ShardedRows):
-    """Private rows of few features on disk, of which nothing but labels is held between passes.
+    """Private rows of few features on disk, of which only the labels are held between passes.
 
     To map and measure such rows takes less time than to read them, so both are done in every pass. Parameters
     are those of :class:`StreamedRows`.
@@ -230,7 +231,7 @@ class NarrowStreamedRows(ShardedRows):
         return Visit(rows, block, times, partial(add_products, X, appended=self._value))
 
     def _mapped(self, raw: Array) -> tuple[FloatArray, FloatArray]:
-        """Mapped rows in the buffer, but for the intercept, and their lengths with it."""
+        """Mapped rows in the buffer, without the intercept, and their lengths, with the intercept."""
         X, norms = self._out[: len(raw)], np.empty(len(raw))
         self._bare.write(raw, X, norms)
         return X, norms if self._value is None else np.hypot(norms, self._value)
@@ -246,7 +247,7 @@ class NarrowStreamedRows(ShardedRows):
 
 
 def _largest(X: FloatArray, value: float) -> FloatArray:
-    """Largest entry of each row, (n,), and of an appended one."""
+    """Largest absolute entry of each row, (n,), including an appended one."""
     return np.asarray(np.maximum(largest_entries(X), value))
 
 
@@ -263,18 +264,18 @@ class StreamedTable(Table):
         self.declared = declared_type(shards[0].dtype)
         self.shape: tuple[int, int] = (sum(s.n_rows for s in shards), shards[0].n_features)
         self.names: list[str] | None = None if shards[0].names is None else list(shards[0].names)
-        # Half precision is widened by StreamedRows in a fraction of the time.
+        # StreamedRows converts half precision faster.
         self._is_narrow = self.shape[1] <= NARROW and shards[0].dtype != np.float16
         self._is_mapped = all(shard.is_mapped for shard in shards)
         self.is_shared = self._is_narrow and not self._is_mapped
 
     @property
     def labels(self) -> Labels | None:
-        """Labels of all rows, read whenever they are asked for."""
+        """Labels of all rows, which are read each time."""
         return read_labels(self._shards)
 
     def check(self, name: str) -> None:
-        """Shapes and types were checked when the shards were opened."""
+        """Nothing to do: shapes and types were checked when the shards were opened."""
 
     @cached_property
     def _decoded(self) -> Array:
@@ -289,7 +290,7 @@ class StreamedTable(Table):
         return X
 
     def _mapped(self) -> list[Shard]:
-        """The shards, all of them memory-mapped, if need be after decoding."""
+        """The shards, all of them memory-mapped; rows in other formats are decoded first."""
         if self._is_mapped:
             return self._shards
         X = self._decoded
@@ -309,7 +310,7 @@ class StreamedTable(Table):
     def remapped_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
         if not self._is_narrow or self._is_mapped:
             return self.private_rows(y, row_map, dtype, exact=False)
-        # Mapping needs this file later. A full disk must be refused before the charge.
+        # The decoded file is needed now: a full disk must be refused before the charge.
         temporary_memory(self.shape[0], self.shape[1] + 1, dtype)
         return RemappedRows(self._decoded, y, row_map, dtype)
 
@@ -325,7 +326,7 @@ class StreamedTable(Table):
 
 
 def stream_of(n_rows: int, function: RowFunction, blocks: Callable[[], Iterator[Array]]) -> StreamedTable:
-    """What a function makes of rows that ``blocks`` reads, one part after the other."""
+    """The results of a function of the rows in ``blocks``, in parts."""
 
     def rows() -> Iterator[Array]:
         return map(function, blocks())
@@ -359,9 +360,10 @@ class RowFiles(StreamedTable):
 
     @cached_property
     def groups(self) -> "pd.Series[Any] | None":
-        """Ids of all persons, read when asked for."""
+        """Ids of all persons, which are read each time they are needed first."""
         parts = [shard.ids() for shard in self._shards if shard.ids is not None]
-        # Of several types they become objects, which are refused: text and numbers are never made alike.
+        # Ids of several types become objects, which are refused, since text and numbers are never taken as
+        # equal.
         return pd.concat(parts, ignore_index=True).rename(self._group) if parts else None
 
     def for_fit(self) -> StreamedTable:
@@ -391,7 +393,7 @@ def open_rows(
     decimal: str | None = None,
     encoding: str | None = None,
 ) -> RowFiles:
-    """Open files of rows that need not fit in memory; but for text, only headers are read.
+    """Open files of rows that need not fit in memory; only headers are read, except for text.
 
     Parameters
     ----------
@@ -471,7 +473,7 @@ def _names(what: str, value: Any) -> list[str] | None:
 
 
 def _files(paths: Any) -> list[tuple[Path, dict[str, str]]]:
-    """The files named, or all of known formats in a folder, with the columns that its folders tell."""
+    """The given files, or all of known formats in a folder, with the columns in the names of its folders."""
     if isinstance(paths, (list, tuple)) or not Path(paths).is_dir():
         return [(Path(path), {}) for path in (paths if isinstance(paths, (list, tuple)) else [paths])]
     files = _in_folder(Path(paths), {})
@@ -481,7 +483,7 @@ def _files(paths: Any) -> list[tuple[Path, dict[str, str]]]:
 
 
 def _in_folder(folder: Path, told: dict[str, str]) -> list[tuple[Path, dict[str, str]]]:
-    """Files in a folder, then those in folders named ``column=value`` within it, in the order of names."""
+    """Files in a folder, then those in its folders named ``column=value``, in the order of names."""
     entries = sorted(folder.iterdir())
     files = [
         (path, told) for path in entries if path.name.lower().endswith(tuple(FORMATS)) and path.is_file()
@@ -494,7 +496,7 @@ def _in_folder(folder: Path, told: dict[str, str]) -> list[tuple[Path, dict[str,
 
 
 def _take(X: Array, rows: Selection) -> Array:
-    """Rows of a shard as a plain array; the system reads a little more in advance."""
+    """Rows of a shard as a plain array; the system reads a little ahead."""
     base = X._mmap if isinstance(X, np.memmap) else None  # type: ignore[attr-defined]
     if base is not None and isinstance(rows, slice) and hasattr(mmap, "MADV_WILLNEED"):
         _read_ahead(X, base, rows)
@@ -502,7 +504,7 @@ def _take(X: Array, rows: Selection) -> Array:
 
 
 def _read_ahead(X: Array, base: mmap.mmap, rows: slice) -> None:
-    """Ask for the pages after a block that starts a new part of the file, of ``_AHEAD`` bytes."""
+    """Request the pages after a block that starts a new part of the file, of ``_AHEAD`` bytes."""
     per_row = X.shape[1] * X.itemsize
     start, stop = rows.start * per_row, rows.stop * per_row
     if start // _AHEAD == stop // _AHEAD and start:

@@ -1,4 +1,4 @@
-"""Tables, labels and targets that users pass: checked, before the row map.
+"""Tables, labels and targets that users pass, checked before the row map.
 
 Each error is one sentence that names the remedy.
 """
@@ -32,7 +32,7 @@ Array = NDArray[Any]
 #: Integer labels within a smaller range are looked up in a table, which is many times as fast.
 _FEW_VALUES = 2**12
 
-#: Types of tables of other libraries, by the class of what a user passes.
+#: Types of tables of other libraries, by the class of the object that a user passes.
 TABLE_TYPES: Registry[Any] = Registry(
     {"dask.array.Array": "_rows.dask:DaskTable", "torch.Tensor": "_rows.tensors:TorchTable"}
 )
@@ -108,7 +108,7 @@ def header(table: Table) -> Any:
 
 
 def special_table(X: object) -> Table | None:
-    """The table of sparse, memory-mapped, stored or Dask rows and tensors; None for other dense ones."""
+    """The table of sparse, memory-mapped, stored or Dask rows and tensors; None for dense rows."""
     if isinstance(X, RowFiles):
         return X.for_fit()
     if sp.issparse(X):
@@ -123,17 +123,17 @@ def special_table(X: object) -> Table | None:
 
 
 def is_dask(X: object) -> bool:
-    """Whether these are Dask rows."""
+    """Whether ``X`` is a Dask array."""
     return is_a(X, "dask.array", "Array")
 
 
 def is_a(X: object, module: str, name: str) -> bool:
-    """Whether this is an object of a class, without an import: its module is loaded if one exists."""
+    """Whether an object is of a class, without importing the module of the class."""
     return isinstance(X, getattr(sys.modules.get(module), name, ()))
 
 
 def from_device(array: Any) -> Any:
-    """A tensor as an array on the host; anything else as it is."""
+    """A tensor as an array on the host; other objects unchanged."""
     if not is_a(array, "torch", "Tensor"):
         return array
     host = array.detach().cpu()
@@ -141,12 +141,12 @@ def from_device(array: Any) -> Any:
 
 
 def labels_of(X: object, y: object) -> Any:
-    """``y`` in host memory; if it is None, the labels in the files of ``X``."""
+    """``y`` in host memory, or the labels in the files of ``X`` if ``y`` is None."""
     return X.labels if y is None and isinstance(X, RowFiles) else from_device(y)
 
 
 def groups_of(X: object, groups: object) -> Any:
-    """Ids of persons in host memory: those that were passed, or in the files of ``X``; None without any."""
+    """Ids of persons in host memory: passed ones, or those in the files of ``X``; None without ids."""
     in_files = X.groups if isinstance(X, RowFiles) else None
     if in_files is not None and groups is not None and groups is not in_files:
         raise ValueError(
@@ -180,10 +180,10 @@ def check_labels(y: object, name: str, n_rows: int, rows_name: str) -> Array:
     try:
         if len(kinds) > 1:
             raise ValueError("text and numbers")
-        # Each label twice: where more than half of the labels are distinct, scikit-learn warns of it, which
-        # would tell of private labels.
+        # Each label twice: scikit-learn warns if more than half of the labels are distinct, which would
+        # reveal something of private labels.
         twice = np.repeat(np.unique(labels), 2)
-        with np.errstate(invalid="ignore"):  # it converts labels beyond 64 bits to integers
+        with np.errstate(invalid="ignore"):  # labels beyond 64 bits are converted to integers
             check_classification_targets(twice)
     except CONVERSION_ERRORS:
         raise ValueError(
@@ -197,7 +197,7 @@ def has_missing(labels: Array) -> bool:
     """Whether a label is NaN, None, NaT or infinite."""
     if labels.dtype.kind == "f":
         return not np.all(np.isfinite(labels))
-    # Comparing pandas.NA raises an error, so ask pandas.
+    # Comparing pandas.NA raises an error, so pandas checks it.
     return labels.dtype.kind == "O" and bool(pd.isna(labels).any())
 
 
@@ -207,7 +207,7 @@ def check_targets(y: object, name: str, n_rows: int, rows_name: str) -> Array:
         raise ValueError(f"fit requires {name} to be passed, but the target {name} is None.")
     try:
         values = np.asarray(y)
-    except CONVERSION_ERRORS:  # targets of different lengths
+    except CONVERSION_ERRORS:  # targets differ in length
         raise ValueError(
             f"{name} must hold the same number of targets in each row; pass a table of real numbers."
         ) from None
@@ -215,7 +215,7 @@ def check_targets(y: object, name: str, n_rows: int, rows_name: str) -> Array:
         raise ValueError(f"{name} must hold real numbers; encode text, dates and complex numbers first.")
     try:
         targets = values.astype(np.float64)
-    except CONVERSION_ERRORS:  # the original message would quote the entry
+    except CONVERSION_ERRORS:  # the original message would quote an entry
         raise ValueError(f"{name} must hold real numbers; encode everything else first.") from None
     if targets.ndim not in (1, 2) or targets.shape[1:] == (0,):
         raise ValueError(
@@ -253,14 +253,14 @@ def encode_labels(
             f"{name} holds {kinds[0]} and {source} holds {kinds[1]}; write all labels in one way, as numbers "
             "or as text."
         )
-    # pandas and NumPy turn integers into floats if one label is a fraction; large integers then collide.
+    # pandas and NumPy turn integers into floats if one label is a fraction, which makes large integers equal.
     exact = 2 / float(np.finfo(y.dtype).eps) if y.dtype.kind == "f" else math.inf
     if kinds[1] == "numbers" and any(abs(label) >= exact for label in classes.tolist()):
         raise ValueError(
             f"{name} holds numbers of {y.dtype}, in which different labels as large as those of {source} are "
             "equal; pass integers or strings."
         )
-    # As Python objects, so that True is 1 and "1" is not.
+    # As Python objects, which count True as 1, but not "1".
     places = {label: place for place, label in enumerate(classes.tolist())}
     low, high = (int(y.min()), int(y.max())) if y.dtype.kind in "iu" and len(y) else (0, _FEW_VALUES)
     if high - low < _FEW_VALUES and high <= np.iinfo(np.int64).max:
@@ -270,7 +270,7 @@ def encode_labels(
         index = np.array([places.get(label, -1) for label in y.tolist()], dtype=np.intp)
     unknown = index < 0
     if np.any(unknown):
-        # The message must not quote a private label, or its row: it may come from a wrong column.
+        # The message must not quote a private label or its row, which may come from a wrong column.
         row = int(np.argmax(unknown))
         label = f"{name} holds a label that" if private else f"{name}[{row}] = {y.tolist()[row]!r}"
         known = f"the classes {listed(classes, 20)}"
@@ -284,10 +284,10 @@ def encode_labels(
 
 
 def is_indicator(y: Any) -> bool:
-    """Whether labels have two columns or more, or are sparse; their values are not looked at."""
+    """Whether labels have two columns or more, or are sparse; their values are not read."""
     try:
         return sp.issparse(y) or np.shape(y)[1:] > (1,)
-    except CONVERSION_ERRORS:  # rows of different lengths
+    except CONVERSION_ERRORS:  # rows differ in length
         return False
 
 
@@ -304,7 +304,7 @@ def check_indicator(y: object, name: str, n_rows: int, rows_name: str) -> Array:
     values = np.asarray(y)
     try:
         table = values.astype(np.float64)
-    except CONVERSION_ERRORS:  # the original message would quote the entry
+    except CONVERSION_ERRORS:  # the original message would quote an entry
         table = np.full(values.shape, np.nan)
     if table.ndim != 2 or not np.all((table == 0) | (table == 1)):
         raise ValueError(
@@ -319,7 +319,7 @@ def check_indicator(y: object, name: str, n_rows: int, rows_name: str) -> Array:
 
 
 def names_of_labels(declared: object, y: object, y_pub: object, n_labels: int) -> tuple[Array, str]:
-    """Names (k,) of the columns of labels, in their order, and their origin for the report."""
+    """Names (k,) of the columns of labels, in order, and their origin for the report."""
     sources = (y, *sources_of(y_pub))
     columns = [list(source.columns) for source in sources if is_frame(source)]
     if any(other != columns[0] for other in columns):

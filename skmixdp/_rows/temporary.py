@@ -1,4 +1,4 @@
-"""Memory for rows in a temporary file that no other program can open by a name."""
+"""Memory for rows in a temporary file that other programs cannot open by a name."""
 
 import os
 import shutil

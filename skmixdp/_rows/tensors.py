@@ -1,4 +1,4 @@
-"""Private rows in a torch tensor, on the processor or on a device, where they stay.
+"""Private rows in a torch tensor, which stay on the processor or on a device.
 
 Loaded only for tensors and devices. A device is a row source with two products, like any other. Contributions
 are computed where the rows are if the query takes tensors; otherwise outputs and weighted residuals go back
@@ -28,20 +28,20 @@ from .blockwise import (
 from .row_map import RowFunction, RowMap
 from .source import Block, Contribution, Labels, PrivateRows, Request, Sums, Table
 
-#: Bytes in a block: on a device, each block has the cost of copying its outputs each way.
+#: Bytes in a block. On a device, each block has the cost of two copies of its outputs.
 _BLOCK_BYTES = {"cpu": 2**21}
 _DEVICE_BYTES = 2**28
 
 #: Minimum rows per block.
 _FEWEST_ROWS = 512
 
-#: Rows that are measured at a time, and that are mapped at a time, in float64.
+#: Rows that are measured, and rows that are mapped, at a time in float64.
 _MEASURED_ROWS, _MAPPED_ROWS = 2**12, 2**14
 
-#: Entries of the sums of panels that are held at once.
+#: Most entries of sums of panels that are held together.
 _PANEL_ENTRIES = 2**25
 
-#: Kinds of device on which torch knows float64, in which rows are mapped and measured.
+#: Types of devices with float64, on which rows are mapped and measured.
 _KINDS = ("cpu", "cuda", "xpu")
 
 
@@ -89,7 +89,7 @@ class TorchRows(PrivateRows):
         return sums
 
     def _sums(self, requests: Sequence[Request]) -> list[Sums] | None:
-        """Sums of all requests; None if the device has no room for the pass."""
+        """Sums of all requests; None if the device has no memory for the pass."""
         try:
             sums = answer(requests, self._visits(requests), self._dtype)
         except torch.OutOfMemoryError:
@@ -100,7 +100,7 @@ class TorchRows(PrivateRows):
         ]
 
     def _make_room(self) -> None:
-        """Make blocks smaller; if they are small already, keep the rows on the host."""
+        """Make blocks smaller; if they are already small, move the rows to the host."""
         if self._block_rows > _FEWEST_ROWS:
             self._block_rows = max(_FEWEST_ROWS, self._block_rows // 4)
         elif not self._streamed:
@@ -112,7 +112,7 @@ class TorchRows(PrivateRows):
             )
 
     def _visits(self, requests: Sequence[Request]) -> Iterator[Visit]:
-        placed: list[torch.Tensor] = []  # the points of the pass
+        placed: list[torch.Tensor] = []  # the points of this pass, on the device
 
         def times(X: torch.Tensor, points: FloatArray) -> torch.Tensor:
             if not placed:
@@ -141,7 +141,7 @@ class TorchRows(PrivateRows):
 
 
 def _on_host(request: Request) -> Request:
-    """Make a request for arrays accept tensors, by copying what contributes and what comes of it."""
+    """A request that accepts tensors, by copies of its arguments to the host and of its results back."""
 
     def copied(Z: torch.Tensor, block: Block) -> Contribution:
         y, norms = array_of(block.y), array_of(block.norms)
@@ -157,7 +157,7 @@ def _on_host(request: Request) -> Request:
 
 def products(X: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
     """``X points^T``, shape (rows, m)."""
-    # (On a processor, X @ points^T is the slower product, with few points by half.)
+    # (On a processor, X @ points^T is slower: by half with few points.)
     return torch.mm(points, X.t()).t() if X.device.type == "cpu" else torch.mm(X, points.t())
 
 
@@ -168,7 +168,7 @@ def add_tensor_products(total: Cascade, C: torch.Tensor, X: torch.Tensor) -> Non
     """
     if C.dtype == torch.float64:
         for rows in row_slices(max(len(X), 1), BLOCK_ROWS):
-            # (X^T C is the slower product, with few outputs ten times.)
+            # (X^T C is slower: ten times with few outputs.)
             total.add(torch.mm(C[rows].t(), X[rows].double()))
         return
     n_panels = len(X) // PANEL_ROWS
@@ -182,7 +182,7 @@ def add_tensor_products(total: Cascade, C: torch.Tensor, X: torch.Tensor) -> Non
 
 
 class full_precision:  # noqa: N801
-    """A context in which float32 products are IEEE products, even if the user allows others elsewhere.
+    """A context in which float32 products have full precision, even if the user allows less elsewhere.
 
     A row's part in a sum is bounded by what was clipped. TensorFloat-32 would round rows and weighted
     residuals to 11 bits after that, so that a part could exceed its bound by one in a thousand; and
@@ -224,7 +224,7 @@ class TorchTable(Table):
 
     @classmethod
     def of_array(cls, X: NDArray[Any], device: str) -> "TorchTable":
-        """The table of an array in the host's memory, without a copy."""
+        """The table of an array in the memory of the host, without a copy."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*not writable", category=UserWarning)
             return cls(torch.from_numpy(np.ascontiguousarray(X)), torch.device(device))
@@ -237,7 +237,7 @@ class TorchTable(Table):
         """
         try:
             place = torch.empty(0, device=device, dtype=torch.float64).device
-        # The type of the error differs from device to device.
+        # The type of the error depends on the device.
         except (RuntimeError, TypeError, AssertionError, *CONVERSION_ERRORS):
             place = None
         if place is None or place.type not in _KINDS:
@@ -272,7 +272,7 @@ class TorchTable(Table):
             host = [row_map(block, dtype) for block in self.blocks()]
             return InMemoryRows(np.concatenate(host), y, exact=True)
         precision = torch.float64 if dtype == np.float64 else torch.float32
-        if is_processor(self._place):  # NumPy's products are the faster ones there
+        if is_processor(self._place):  # NumPy's products are faster there
             return InMemoryRows(array_of(mapped(self._X, row_map, precision, self._place)), y)
         try:
             return TorchRows(mapped(self._X, row_map, precision, self._place), y)
@@ -299,7 +299,7 @@ def mapped(X: torch.Tensor, row_map: RowMap, dtype: torch.dtype, device: torch.d
 
 
 def is_processor(device: torch.device) -> bool:
-    """Whether rows on a device are in the host's memory."""
+    """Whether rows on a device are in the memory of the host."""
     return device.type == "cpu"
 
 
@@ -309,7 +309,7 @@ def array_of(X: torch.Tensor) -> NDArray[Any]:
 
 
 def _parts_of(X: torch.Tensor) -> Iterator[torch.Tensor]:
-    """A tensor's rows, a few thousand at a time."""
+    """The rows of a tensor, a few thousand at a time."""
     return (X[rows] for rows in row_slices(len(X), _MEASURED_ROWS))
 
 

@@ -1,4 +1,4 @@
-"""Tables as text: each line is a row, and each line and each cell is read by itself.
+"""Tables as text: each line is a row, and each line and cell is read independently.
 
 A reader that guesses lets one cell decide how all others are read. One comma too many makes the first cells
 row names, one word turns a column of numbers into text, and one quote that is not closed swallows the lines
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Cells of features that count as empty: those of pandas.
+#: Cells of features that count as empty, as in pandas.
 MISSING = frozenset(
     {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"}
     | {"N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
@@ -28,11 +28,11 @@ MISSING = frozenset(
 
 _TRUTH = {"true": 1.0, "false": 0.0}
 
-#: Separators that are guessed from public files.
+#: Separators that are tried for public files.
 SEPARATORS = (",", ";", "\t", "|")
 _NAMED = {"tab": "\t", "\\t": "\t"}
 
-#: First bytes of a file that tell its encoding; those of UTF-32 start like UTF-16.
+#: First bytes of a file that state its encoding; those of UTF-32 start like those of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -41,19 +41,19 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 
-#: Encodings in which a character can change what later ones mean.
+#: Encodings in which a character can change the meaning of later ones.
 _SHIFTING = ("iso2022", "hz", "utf-7", "idna", "punycode", "unicode", "raw-unicode", "undefined")
 
 #: Numbers with a decimal comma, and with points between groups of three digits.
 _COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
 _GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
-#: Spellings of plain numbers; ``01`` is none, since it may be a code.
+#: Spellings of plain numbers; ``01`` is not one, since it may be a code.
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 
 
 class FileError(ValueError):
-    """A file that cannot be read: one sentence that names it and the remedy."""
+    """A file that cannot be read; the message is one sentence that names it and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class TextForm:
                 )
 
     def of(self, path: Path) -> "TextForm":
-        """The form of a file with defaults for all settings; a byte-order mark decides the encoding."""
+        """The form of a file, with defaults for all settings; a byte-order mark determines the encoding."""
         tabs = has_tabs(path)
         return replace(
             self,
@@ -111,12 +111,12 @@ class TextForm:
 
 
 def has_tabs(path: Path) -> bool:
-    """Whether the name of a file says that tabs separate its cells."""
+    """Whether the ending of a file's name says that tabs separate cells."""
     return path.name.lower().removesuffix(".gz").removesuffix(".xz").endswith(".tsv")
 
 
 def lines(path: Path, form: TextForm, where: str) -> Iterator[str]:
-    """The lines of a file, which end with a line feed, or with a carriage return and a line feed."""
+    """The lines of a file, which end with a line feed, with or without a carriage return."""
     openers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
     opener, encoding = openers.get(path.suffix.lower(), open), form.encoding
     if encoding is None:
@@ -136,7 +136,7 @@ def lines(path: Path, form: TextForm, where: str) -> Iterator[str]:
 
 
 def cells_of(line: str, separator: str, where: str) -> list[str]:
-    """The cells of a line. Double quotes may surround a cell; within them, two stand for one."""
+    """The cells of a line. Double quotes may enclose a cell; within them, two quotes stand for one."""
     if "\0" in line or "\r" in line:
         raise FileError(
             f"{where} has null characters, as UTF-16 text without a mark does, or carriage returns within "
@@ -156,7 +156,7 @@ def cells_of(line: str, separator: str, where: str) -> list[str]:
 
 
 def is_row(line: str, width: int) -> bool:
-    """Whether a line is a row. Blank lines are none, but where tables of one column have an empty cell."""
+    """Whether a line is a row. Blank lines are rows only in tables of one column: empty cells."""
     return width == 1 or bool(line.strip(" "))
 
 
@@ -213,7 +213,7 @@ def _after_header(path: Path, form: TextForm, where: str, width: int) -> Iterato
 
 
 def number_of(cell: str) -> float | None:
-    """The number that a cell spells, with truth values as 0 and 1; NaN if it is empty, None otherwise."""
+    """The number in a cell, with truth values as 0 and 1; NaN if it is empty, None for other texts."""
     try:
         return None if "_" in cell else float(cell)
     except ValueError:
@@ -222,7 +222,7 @@ def number_of(cell: str) -> float | None:
 
 
 def label_of(cell: str, decimal: str | None = None) -> Any:
-    """A label: a whole number, another number, a truth value, or a text, of which ``01`` is one."""
+    """A label: a whole number, another number, a truth value, or a text, such as ``01``."""
     text = with_point(cell).strip() if decimal == "," else cell.strip()
     if NUMBER.fullmatch(text):
         value = float(text)
@@ -231,7 +231,7 @@ def label_of(cell: str, decimal: str | None = None) -> Any:
 
 
 def with_point(cell: str) -> str:
-    """A cell whose number has a decimal comma, with a point and without points between groups of digits."""
+    """A cell with a decimal point instead of a comma, and without points between groups of digits."""
     text = cell.strip()
     if _GROUPS.fullmatch(text):
         return text.replace(".", "").replace(",", ".")
@@ -239,13 +239,13 @@ def with_point(cell: str) -> str:
 
 
 def _number_with_comma(cell: str) -> float | None:
-    """As :func:`number_of`, with decimal commas: a point that separates no groups of digits makes a text."""
+    """As :func:`number_of`, with decimal commas; a point must separate groups of three digits."""
     pointed = with_point(cell)
     return None if pointed is cell and "." in cell else number_of(pointed)
 
 
 def numbers_of(cells: Sequence[str], decimal: str | None) -> tuple[NDArray[np.float64], bool]:
-    """The numbers that cells spell, with NaN for others, and whether all others are empty."""
+    """The numbers in cells, with NaN for other cells, and whether all other cells are empty."""
     read = number_of if decimal != "," else _number_with_comma
     values = [read(cell) for cell in cells]
     return np.array(values, dtype=np.float64), None not in values
@@ -285,14 +285,14 @@ def guessed(path: Path, form: TextForm, where: str) -> TextForm:
 
 
 def _widths(found: Sequence[str], separator: str, where: str) -> tuple[int, int]:
-    """The number of cells that all lines have, 0 if they differ or have one, and that of the first line."""
+    """The common number of cells of all lines, 0 if they differ or have one, and that of the first line."""
     widths = [len(_try_cells(line, separator, where)) for line in found]
     common = widths[0] if len(set(widths)) == 1 and widths[0] > 1 else 0
     return common, widths[0]
 
 
 def _try_cells(line: str, separator: str, where: str) -> list[str]:
-    """The cells of a line; none if it is refused."""
+    """The cells of a line; none if the line is refused."""
     try:
         return cells_of(line, separator, where)
     except FileError:

@@ -1,4 +1,4 @@
-"""The basis of an additive model: what a row is made into, one column at a time."""
+"""The basis of an additive model: new columns of a row, from one column at a time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ _CUT = 4.0
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """What public rows or noisy histograms tell of a column.
+    """Facts about a column, from public rows or noisy histograms.
 
     The linear term is ``(x - center) factor``. ``knots`` ascend strictly; a column without any has no hats.
     ``mean`` is that of the hats (n_knots,). ``missing`` says whether missing values have a column of their
@@ -65,13 +65,13 @@ class Basis:
 
     @cached_property
     def hats(self) -> list[slice]:
-        """The places of the hats of each column among the entries of a new row."""
+        """Indices of the hats of each column among the entries of a new row."""
         ends = len(self.knots) + np.cumsum([0, *map(len, self.knots)])
         return [slice(a, b) for a, b in pairwise(ends.tolist())]
 
     @cached_property
     def of_missing(self) -> dict[int, int]:
-        """The place of the entry for missing values, by the number of the column."""
+        """Index of the entry for missing values, by the number of the column."""
         first = self.hats[-1].stop
         return {int(j): first + place for place, j in enumerate(np.flatnonzero(self.missing))}
 
@@ -80,7 +80,7 @@ class Basis:
         """Number of entries of a new row."""
         return len(self.knots) + sum(map(len, self.knots)) + int(self.missing.sum())
 
-    @np.errstate(over="ignore")  # what overflows is cut
+    @np.errstate(over="ignore")  # overflow becomes the cut
     def __call__(self, X: FloatArray) -> FloatArray:
         """New rows (n, width) of rows (n, d), in double precision."""
         rows = np.zeros((len(X), self.width))

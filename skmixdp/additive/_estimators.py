@@ -52,11 +52,11 @@ def pieces(mu: float, n_rows: int, n_known: int | None = None) -> int:
 
 @dataclass(eq=False, repr=False)
 class AdditiveHead(LinearHead):
-    """Base class of the additive models: the parameters that they offer, and the stage of the basis."""
+    """Base class of the additive models: their parameters, and the stage that learns the basis."""
 
     _additive: ClassVar[dict[str, tuple[Allowed, ...]]] = {"n_knots": (_N_KNOTS, "auto")}
 
-    # The default head is what the basis was made for.
+    # The basis suits the default head.
     algorithm: Any = field(default="auto", init=False)
     _: KW_ONLY
     n_steps: int | None = field(default=None, init=False)
@@ -77,7 +77,7 @@ class AdditiveHead(LinearHead):
     linear: Any = "auto"
 
     def _prepared(self, inputs: FitInputs, data: FitData) -> EstimatorProcedure:
-        """All that a fit asks, after every refusal: what tells the basis, and the head."""
+        """The procedure of a fit, after everything that can be refused: the basis, and then the head."""
         self._basis: Basis | None = None
         linear = self._linear_columns(inputs.private.table.shape[1])
         mu, n_rows = inputs.budget.mu, inputs.n_rows
@@ -96,21 +96,21 @@ class AdditiveHead(LinearHead):
             inputs = replace(inputs, treated_as_public=(*inputs.treated_as_public, known))
             return self._fitting(fit_procedure(prepare(self._on_basis(inputs, columns))))
         share = knots_share(mu, n_rows, len(asked))
-        if not share:  # the linear default
+        if not share:  # a linear fit
             return self._fitting(fit_procedure(prepare(inputs)))
         inputs = replace(inputs, spent={"knots": share})
-        # Nothing is refused after the charge, so the widest basis is planned with.
+        # Planned with the widest basis, since nothing may be refused after the charge.
         most = most_knots(n_knots)
         widest = Column(knots=np.arange(float(most)), missing=True, mean=np.zeros(most))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit will warn
+            warnings.simplefilter("ignore")  # the fit repeats the warning
             planned = prepare(self._on_basis(inputs, [Column() if one else widest for one in linear]))
         return self._fitting(self._with_knots(inputs, planned, asked, n_knots))
 
     def _with_knots(
         self, inputs: FitInputs, planned: Problem, asked: NDArray[np.intp], n_knots: int
     ) -> FitProcedure:
-        """The procedure of a fit whose basis private rows tell."""
+        """The procedure of a fit whose basis is learned from private rows."""
         private = inputs.private
 
         def rows_of(function: RowFunction) -> MappedRows:
@@ -127,13 +127,13 @@ class AdditiveHead(LinearHead):
         for j, column in zip(asked.tolist(), found, strict=True):
             columns[j] = column
         procedure = fit_procedure(prepare(self._on_basis(inputs, columns)))
-        next(procedure)  # its start, which has been charged
+        next(procedure)  # its Start, which was charged already
         return (yield from procedure)
 
     def _on_basis(self, inputs: FitInputs, columns: Sequence[Column]) -> FitInputs:
         """The inputs of a fit to the basis of the columns."""
         basis = Basis.of(columns, 1.0)
-        self._basis = basis  # that of the attributes at a head
+        self._basis = basis  # the basis of the attributes at a head
         unlabeled = None if inputs.X_unlabeled is None else basis(inputs.X_unlabeled)
         return replace(
             inputs,

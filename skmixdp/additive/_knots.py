@@ -19,10 +19,10 @@ from .._rows import IQR, BinCounts, Block, Contribution, RowFunction
 from ..components.protocols import PrivateQuery, ReleasedArray
 from ._basis import Column
 
-#: Fewest public rows that tell the knots.
+#: Fewest public rows that determine the knots.
 ENOUGH = 10
 
-#: Most releases that tell them otherwise.
+#: Most releases that learn knots otherwise.
 KNOT_RELEASES = 3
 
 #: Share of mu squared at which the noise in a count is measured, the noise from which the share grows, the
@@ -36,23 +36,23 @@ _SIGNED = np.concatenate([-_HALVES[::-1], _HALVES])
 #: Bins of the second histogram: of equal mass in the first, and of equal width in the central part of it.
 _EQUAL, _CENTRAL, _TAIL = 32, 16, 0.02
 
-#: A value that more than this many times the rows between two knots have gets knots of its own. The rest gets
-#: its own quantiles if it is more than a part of the rows.
+#: A value gets knots of its own if it has more than this many times the rows between two knots. Other values
+#: get their own quantiles if they are more than this fraction of the rows.
 _SPIKE, _REST = 1.5, 0.02
 
-#: Minimum parts of the rows that a histogram must show: for knots, and to tell that there are two values.
+#: Minimum fractions of the rows that a histogram must show: for knots, and to find two values.
 _SEEN, _NEARLY_ALL = 0.5, 0.9
 
-#: Largest width of a spike, as a part of the distance of two.
+#: Largest width of the bins of a value, if a column has two, as a fraction of their distance.
 _NARROW = 0.1
 
-#: Neighbouring knots are at least this far apart, relative to their size.
+#: Smallest distance of neighbouring knots, relative to their size.
 _APART = 1e-6
 
-#: Knots from public rows lie within this, so that nothing overflows; a smaller distance is none.
+#: Largest size of knots from public rows, so that nothing overflows, and smallest distance.
 _FARTHEST, _CLOSEST = 2.0**100, 2.0**-100
 
-#: Bin numbers in the rows that are asked for them: multiples of this, which no source rounds.
+#: Bin numbers are stored in rows as multiples of this, which no source rounds.
 _UNIT = 2.0**-10
 
 
@@ -69,7 +69,7 @@ def count_error(mu: float, n_rows: int, n_columns: int) -> float:
 
 
 def most_knots(n_knots: int) -> int:
-    """Most knots that a column may get if ``n_knots`` are asked for."""
+    """Most knots that a column may get if ``n_knots`` are wanted."""
     return n_knots + 1 + math.ceil(n_knots / 2) + 1
 
 
@@ -135,7 +135,7 @@ def noisy_columns_of(
     n_knots: int,
     multiplier: float,
 ) -> Procedure[tuple[list[Column], int]]:
-    """What noisy histograms tell of some columns (m,) of private rows, and the number of releases.
+    """The columns (m,) of private rows by noisy histograms, and the number of releases.
 
     ``rows_of`` are the private rows after a function of each row. ``multiplier`` is that of one Gaussian
     release which is as private as ``KNOT_RELEASES`` of these.
@@ -157,7 +157,7 @@ def noisy_columns_of(
     for stage in range(KNOT_RELEASES):
         bins = Bins(columns[[*places]], tuple(places.values()))
         query = PrivateQuery(
-            points=np.eye(bins.width),  # whose products are the entries
+            points=np.eye(bins.width),  # so that the products are the entries
             contribute=partial(_in_bins, n_bins=bins.n_bins),
             releases=(ReleasedArray(sensitivity_of(bins.width)),),
         )
@@ -167,7 +167,7 @@ def noisy_columns_of(
         certain = known if stage else certain_of_magnitudes(counts, noise, learner.n_rows)
         asked, places = places, {}
         for (j, edges), column in zip(asked.items(), counts, strict=True):
-            # Rows beyond the outermost edges have no place.
+            # Rows beyond the outermost edges are in no bin.
             histogram = _Histogram(_seen(column[1 : len(edges)], certain), edges)
             if stage == 0 and column[-1] > known:
                 missing[j], n_known[j] = True, n_known[j] - column[-1]
@@ -187,7 +187,7 @@ def _in_bins(Z: FloatArray, block: Block, n_bins: int) -> Contribution:
 
 
 def _seen(column: FloatArray, certain: float) -> FloatArray:
-    """The counts of a histogram where it has more rows than noise, and else 0."""
+    """The counts of a histogram where they exceed the noise, and 0 elsewhere."""
     seen = np.zeros(len(column))
     for start, width, count in windows_of(column, certain, np.zeros(len(column), bool)):
         seen[start : start + width] = count / width
@@ -196,13 +196,13 @@ def _seen(column: FloatArray, certain: float) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _Histogram:
-    """Counts ``seen`` (m,) where they are more than noise, else 0, between the ``ends`` (m + 1,) of bins."""
+    """Counts ``seen`` (m,) that exceed the noise, 0 elsewhere; ``ends`` (m + 1,) are those of bins."""
 
     seen: FloatArray
     ends: FloatArray
 
     def quantiles(self, n_parts: int, seen: FloatArray | None = None) -> FloatArray:
-        """Ends (n_parts + 1,) of parts of equal mass, of other counts if they are given."""
+        """Ends (n_parts + 1,) of parts of equal mass, by other counts if they are given."""
         return self._at(np.linspace(0, 1, n_parts + 1), self.seen if seen is None else seen)
 
     def _at(self, chances: FloatArray, seen: FloatArray) -> FloatArray:
@@ -223,7 +223,7 @@ class _Histogram:
         return np.asarray(self.seen > _SPIKE * self.seen.sum() / n_knots)
 
     def of_two(self, n_rows: float) -> Column | None:
-        """A column whose rows lie in two narrow places; None for others."""
+        """A column whose rows have two values, up to narrow bins; None for others."""
         steps = np.diff(np.concatenate([[0], self.seen > 0, [0]]).astype(int))
         lows, highs = self.ends[:-1][steps[:-1] == 1], self.ends[1:][steps[1:] == -1]
         if len(lows) != 2 or self.seen.sum() < _NEARLY_ALL * n_rows:
@@ -234,19 +234,19 @@ class _Histogram:
         return _of_two(low, high, part) if narrow else None
 
     def is_crowded(self, n_rows: float, n_knots: int) -> bool:
-        """Whether a curve would rest on a bin, other than that of 0, which may hold many values."""
+        """Whether a bin holds many rows and perhaps many values, except the bin of 0."""
         away = (self.ends[:-1] > 0) | (self.ends[1:] < 0)
         return self.of_two(n_rows) is None and bool((self.heavy(n_knots) & away).any())
 
     def column(self, n_rows: float, n_knots: int) -> Column | None:
-        """What is told of a column; None if too few of its rows are seen."""
+        """A column by its histograms; None if too few of its rows are seen."""
         total = float(self.seen.sum())
         if total < _SEEN * n_rows or total <= 0:
             return None
         if (two := self.of_two(n_rows)) is not None:
             return two
         held = np.flatnonzero(self.seen)
-        if len(held) == 1:  # all are alike, or their spread is hidden
+        if len(held) == 1:  # all are equal, or noise hides their spread
             return Column(float(self.ends[held[0] : held[0] + 2].mean()))
         knots, rest = self.quantiles(n_knots), np.where(self.heavy(n_knots), 0.0, self.seen)
         if _REST * n_rows < rest.sum() < total:
@@ -263,7 +263,7 @@ def _of_two(low: float, high: float, part: float, *, missing: bool = False) -> C
 def _of_knots(knots: FloatArray, values: FloatArray, counts: FloatArray, *, missing: bool = False) -> Column:
     """A column with knots, of which those too close to the one before are left out.
 
-    It has these numbers of ``values``.
+    ``counts`` (m,) are numbers of rows with these ``values`` (m,).
     """
     kept: list[float] = []
     for knot in np.unique(knots).tolist():

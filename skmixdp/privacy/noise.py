@@ -20,9 +20,9 @@ _FLOAT_WARNING = (
     "the noise is drawn as floating-point numbers; attacks on their low-order bits are not covered"
 )
 
-#: Smallest delta that floating-point noise can guarantee. It has no draws beyond 12.3 standard deviations,
-#: where the normal distribution has a mass of 1e-34. That adds less than this to the delta of a billion
-#: numbers at an epsilon up to 10.
+#: Smallest delta that floating-point noise can guarantee. Its draws end at 12.3 standard deviations, beyond
+#: which a normal distribution has a mass of 1e-34. For a billion numbers at an epsilon up to 10, that adds
+#: less than this to delta.
 _LEAST_DELTA = 1e-20
 
 _SEED_WARNING = "random_state is set: anyone who knows it can remove the noise"
@@ -75,7 +75,7 @@ class NoiseSource:
         return self._current_generator().random(shape)
 
     def _current_generator(self) -> np.random.Generator:
-        """The generator, with a new key in a forked process: two processes must not add the same noise."""
+        """The generator; a forked process gets a new key, so that no two processes add the same noise."""
         if self._process != os.getpid() and self.kind != "seeded":
             self._generator = _generator_of(None)
             self._process = os.getpid()
@@ -84,7 +84,7 @@ class NoiseSource:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(kind={self.kind!r})"
 
-    # copy and deepcopy go through this method too.
+    # copy and deepcopy use this method too
     def __reduce_ex__(self, protocol: object) -> Never:
         raise TypeError(
             "a source of noise cannot be copied or pickled, since two copies would add the same noise; make "
@@ -142,8 +142,8 @@ class DiscreteNoise(NoiseSource):
 
 
 def _generator_of(seed: int | None) -> np.random.Generator:
-    """NumPy's samplers on the key stream of AES-128 in counter mode; without a seed, under a fresh key."""
-    from randomgen import AESCounter  # a fifth of the time that importing the library would take
+    """NumPy's samplers on the key stream of AES-128 in counter mode; with a new key if there is no seed."""
+    from randomgen import AESCounter  # takes a fifth of the time of importing the whole library
 
     key = secrets.randbits(128) if seed is None else _key_from(seed)
     return np.random.Generator(AESCounter(key=key))
@@ -199,7 +199,7 @@ def noise_caveats(noise: NoiseSource, epsilon: float, delta: float, n_private: i
 def warn_of_seed(
     *random_states: object, name: str = "random_state", set_by: str | None = None, stacklevel: int = 3
 ) -> None:
-    """Warn, before anything is drawn, of seeds that the user, or the ensemble ``set_by``, has set."""
+    """Warn, before anything is drawn, of seeds that were set by the user or by the ensemble ``set_by``."""
     if all(random_state is None for random_state in random_states):
         return
     remedy = (

@@ -12,7 +12,7 @@ from .._utils.models import report_of
 from .._utils.templates import html
 from .report import RELATION_WORDS, first_line, html_line
 
-#: Pages that the box names: title, or its first words, and file without ending.
+#: Pages that the box names: the title or its first words, and the file without its ending.
 _PAGES = (
     ("What is guaranteed", "guarantee"),
     ("What leaks", "what_leaks"),
@@ -26,7 +26,7 @@ margin-top: 0.5em; display: inline-block; max-width: 60em'>{{ body | safe }}<p>R
 <a href='{{ base }}{{ page }}.html' target='_blank' rel='noreferrer'>{{ title }}</a>\
 {% endif %}{% if not loop.last %}, {% endif %}{% endfor %}</p></div>"""
 
-#: What a fit will promise.
+#: The promise of a fit, as text.
 _PROMISE = """{% if seeded %}<p><b>NOT PRIVATE: random_state is set.</b> Without it:</p>{% endif %}\
 {% if leaks %}<p><b>{{ leaks }}.</b> Without the leaks:</p>{% endif %}\
 <p><b>A fit will be {{ budget }}-differentially private</b> in the rows of <code>X, y</code>.</p>\
@@ -58,11 +58,11 @@ class GuaranteeBoxMixin:
         if base is None or kind.__module__.split(".")[0] != "skmixdp":
             return ""
         parts = [part for part in kind.__module__.split(".") if not part.startswith("_")]
-        parts = [part for part in parts if part not in ("additive", "estimators")]  # they are at the top
+        parts = [part for part in parts if part not in ("additive", "estimators")]  # names of the top level
         return f"{base}api/{'.'.join(parts)}.{kind.__name__}.html"
 
     def _known_leaks(self) -> tuple[str, ...]:
-        """What a fit is known to read from private rows without a budget, by the parameters."""
+        """Known leaks: what a fit reads from private rows without a budget, by the parameters."""
         return ()
 
     def _html_repr(self) -> str:
@@ -75,7 +75,7 @@ class CaptionMixin:
     """Mixin that states the budget, or the guarantee, in diagrams of pipelines and meta-estimators."""
 
     def _sk_visual_block_(self: Any) -> Any:
-        # What scikit-learn reads of such a block; its class for them is private.
+        # The attributes that scikit-learn reads from such a block; its own class for them is private.
         return SimpleNamespace(
             kind="single",
             estimators=self,
@@ -87,7 +87,7 @@ class CaptionMixin:
 
 
 def _caption(estimator: BaseEstimator) -> str:
-    """The budget of an unfitted estimator, whose surroundings may leak, or the guarantee of a fitted one."""
+    """The budget of an unfitted estimator, or the guarantee of a fitted one; what surrounds it may leak."""
     report = report_of(estimator)
     if report is None:
         params = estimator.get_params(deep=False)
@@ -110,7 +110,7 @@ def guarantee_box(estimator: BaseEstimator) -> str:
 
 
 def _promise(estimator: BaseEstimator) -> str:
-    """What a fit of an unfitted estimator will guarantee."""
+    """The guarantee that a fit of an unfitted estimator will have."""
     params = estimator.get_params(deep=False)
     epsilon, relation = params["epsilon"], params.get("neighboring")
     known = f"Neighbours: {RELATION_WORDS[relation]}. " if relation in RELATION_WORDS else ""

@@ -74,7 +74,7 @@ def paragraph(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """A text with a capital letter and a full stop, unless a name begins it; nothing for an empty text."""
+    """A text with a capital letter (unless a name begins it) and a full stop; nothing for an empty text."""
     if not text:
         return ""
     first = text[:1] if "_" in text.split(" ")[0] else text[:1].upper()
@@ -93,7 +93,7 @@ def table(rows: Mapping[str, str]) -> str:
 
 
 def attack(success: float, words: str, when: str = "") -> str:
-    """A bound on the success of an attacker, on a scale from a coin toss to no protection, and in words.
+    """A bound on the success of an attacker, as text and on a scale from a coin toss to no protection.
 
     Without ``words``, nothing is claimed. ``when`` begins the sentence.
     """

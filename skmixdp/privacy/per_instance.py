@@ -60,7 +60,7 @@ class PerInstanceRecord:
         if scale == 0:
             return
         if self._neighboring == "replace_one":
-            lengths = lengths + largest  # also for a row of length zero, which another may replace
+            lengths = lengths + largest  # also for a row of length zero, which may replace another row
         self._squares += (lengths / scale) ** 2
 
     def epsilon(self, delta: float, more: float = 0.0) -> FloatArray:
@@ -79,7 +79,7 @@ class PerInstanceRecord:
     def __repr__(self) -> str:
         return f"<PerInstanceRecord of {self.n_rows} rows: its values are private and not shown>"
 
-    # It does not change after the fit, so copies of an estimator can share it.
+    # Copies of an estimator can share it, since it does not change after the fit.
     def __copy__(self) -> "PerInstanceRecord":
         return self
 

@@ -32,7 +32,7 @@ RELATION_WORDS = {
     "replace_one": "one private row replaced by any other",
 }
 
-#: The same for all rows of one person.
+#: The same, for all rows of one person.
 _PERSON_WORDS = {
     "add_or_remove_one": "all rows of one {} added or removed (the number of persons is public)",
     "zero_out": "all rows of one {} removed (the number of persons is public)",
@@ -55,7 +55,7 @@ def _person(unit: str, word: str = "person") -> str:
 
 
 def attack_success(epsilon: float, delta: float, mu: float | None = None) -> float:
-    """Largest probability of guessing from a release which of two neighbouring data sets it was made of.
+    """Largest probability of guessing, from a release, which of two neighbouring data sets it came from.
 
     A fair coin chooses the data set. The attacker knows both, everything public, and the release. The bound
     of ``mu``-Gaussian DP is that of its trade-off curve, ``Phi(mu / 2)``. That of (epsilon, delta) is
@@ -74,7 +74,7 @@ def percent(probability: float) -> str:
 
 
 def attack_words(success: float, neighboring: str, unit: str = "row") -> str:
-    """What an attacker does by the bound of :func:`attack_success`, for rows or persons (``unit``)."""
+    """What an attacker can do, by the bound of :func:`attack_success`, for rows or persons (``unit``)."""
     one, several = ("row", "rows") if unit == "row" else (_person(unit), _person(unit, "persons"))
     which = f"whether one given {one} is"
     if neighboring == "replace_one":
@@ -86,7 +86,7 @@ def attack_words(success: float, neighboring: str, unit: str = "row") -> str:
 
 
 def first_line(leaks: Iterable[str]) -> str:
-    """The first line of a document with known leaks, which it names; empty without any."""
+    """The first line of a document, which names known leaks; empty without leaks."""
     listed = "; and ".join(dict.fromkeys(leaks))
     return f"NO GUARANTEE: {listed}" if listed else ""
 
@@ -115,12 +115,12 @@ class Document(ABC):
 
     @property
     def _attack(self) -> str:
-        """What :attr:`attack_success` means in words; nothing is claimed with a known leak."""
+        """Text on :attr:`attack_success`; with a known leak, it claims nothing."""
         return attack_words(self.attack_success, self.neighboring, self.unit) if self.private else ""
 
     @property
     def no_guarantee(self) -> str:
-        """The first line of the document if a leak is known, which it names. Empty otherwise.
+        """The first line of the document, which names known leaks; empty without leaks.
 
         That no leak is known proves nothing.
         """
@@ -138,7 +138,7 @@ class Document(ABC):
     def to_json(self, indent: int | None = 2) -> str:
         """The document as a JSON object."""
         fields = {"no_guarantee": self.no_guarantee, "private": self.private, **asdict(self)}  # type: ignore[call-overload]
-        return json.dumps(fields, indent=indent, default=np.generic.item)  # for numbers of NumPy's types
+        return json.dumps(fields, indent=indent, default=np.generic.item)  # converts numbers of NumPy's types
 
     @abstractmethod
     def _rows(self) -> list[tuple[str, str]]:
@@ -147,7 +147,7 @@ class Document(ABC):
     def __str__(self) -> str:
         rows = self._rows()
         width = max(len(name) for name, _ in rows)
-        # The first entry, a claim with its note, is not wrapped.
+        # The first entry is a claim with its note, and is not wrapped.
         lines = [f"  {name:<{width}}  {printable(value)}" for name, value in rows[:1]]
         lines += [_hanging(f"  {name:<{width}}  ", printable(value)) for name, value in rows[1:]]
         lines.insert(0, self.title)
@@ -158,7 +158,7 @@ class Document(ABC):
 
 
 def _hanging(start: str, text: str) -> str:
-    """A text after ``start``, in lines that fit a window, each below the first."""
+    """A text after ``start``, wrapped to lines that fit a window and are indented like the first."""
     lines = textwrap.wrap(text, 97 - len(start), break_long_words=False, break_on_hyphens=False) or [""]
     return start + f"\n{' ' * len(start)}".join(lines)
 

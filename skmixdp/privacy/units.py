@@ -23,7 +23,7 @@ class Units(NamedTuple):
 
     @property
     def plural(self) -> str:
-        """What is counted, for reports."""
+        """The name of the units in the plural, for reports."""
         return "private rows" if self.codes is None else "persons"
 
 
@@ -40,9 +40,9 @@ def units_of(groups: object, n_rows: int, noise: object, members: NDArray[np.boo
             "noise='float', or no groups."
         )
     try:
-        # As objects, since an array of texts would hold a missing one as a text.
+        # As objects: an array of texts would turn a missing id into a text.
         ids = np.asarray(groups, object) if isinstance(groups, list | tuple) else np.asarray(groups)
-    except CONVERSION_ERRORS:  # the original message would quote the ids
+    except CONVERSION_ERRORS:  # the original message would quote ids
         ids = np.empty((0, 0))
     if ids.shape != (n_rows,):
         raise ValueError(
@@ -53,7 +53,7 @@ def units_of(groups: object, n_rows: int, noise: object, members: NDArray[np.boo
     infinite = floats and bool(((ids == np.inf) | (ids == -np.inf)).any())
     if np.ma.is_masked(groups) or pd.isna(ids).any() or infinite:
         raise ValueError("groups has missing ids; drop the rows of unknown persons, or give each its own id.")
-    # One fraction makes pandas and NumPy hold all ids as floats, in which long integers are equal.
+    # One fraction makes pandas and NumPy store all ids as floats, which makes long integers equal.
     if ids.dtype.kind == "f" and bool((abs(ids) >= 2 / np.finfo(ids.dtype).eps).any()):
         raise ValueError(
             f"groups holds numbers of {ids.dtype} so large that different ids are equal; pass integers or "
@@ -79,7 +79,7 @@ def unit_of(groups: object) -> str:
     """The name of the unit: that of the column of ids, if it has one; "row" without ids."""
     if groups is None:
         return "row"
-    # Other objects with a name, such as Dask arrays, may be named by what they hold.
+    # The name of other objects, such as Dask arrays, may depend on their content.
     of_frame = type(groups).__module__.partition(".")[0] in ("pandas", "polars")
     name = getattr(groups, "name", None) if of_frame else None
     return name if isinstance(name, str) and name not in ("", "row") else "person"

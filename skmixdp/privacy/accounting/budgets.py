@@ -14,10 +14,10 @@ from ..._utils.validation import COUNT, POSITIVE, check
 from . import gaussian
 from .events import MULTIPLIER, EventFamily, GaussianEvent, Neighboring, Noise, check_terms, shift_of
 
-#: Beyond it, a guess of whether a row took part may be right with a probability of 84% at delta 1e-5.
+#: Epsilon above which a fit warns: an attacker may guess with 84% at delta 1e-5 whether a row took part.
 LARGE_EPSILON = 10.0
 
-#: Beyond this number of steps, whole numbers are not exact as floats.
+#: Largest number of steps, above which whole numbers are not exact as floats.
 _MOST_STEPS = 2**53
 
 #: Relative precision of the noise multiplier of an amplified event, which is rounded up.
@@ -46,7 +46,7 @@ def _(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
         return gaussian.epsilon_for(mu, delta)
     if event.noise == "discrete":
         return gaussian.epsilon_of_rho(event.rho(neighboring), delta)
-    from . import sampled  # dp-accounting takes a second to import and full batches never need it
+    from . import sampled  # imported here, since dp-accounting takes a second and full batches never need it
 
     return sampled.epsilon_of(event, delta, neighboring)
 
@@ -156,9 +156,9 @@ def noise_multiplier_for(
     mu = mu_of_budget(epsilon, delta, neighboring=neighboring, noise=noise)
     enough = math.sqrt(n_steps) / mu
     if sampling_rate < 1:
-        from . import sampled  # late, as above
+        from . import sampled  # imported here, as above
 
-        # Sampling never costs privacy, so the multiplier of the full batch is enough.
+        # Sampling never costs privacy, so the multiplier of the full batch is sufficient.
         enough = sampled.noise_multiplier_for(
             epsilon,
             delta,
@@ -207,7 +207,7 @@ def steps_for(
     check_terms(delta, sampling_rate, neighboring, noise)
 
     def affordable(n_steps: int) -> bool:
-        # The amplified bound first, which is faster.
+        # The amplified bound comes first, since it is faster.
         releases = noise_multiplier, n_steps, sampling_rate, noise
         if amplified_epsilon(family(*releases), delta, neighboring) <= epsilon:
             return True
@@ -221,8 +221,8 @@ def steps_for(
             f"noise_multiplier={noise_multiplier:g}; use noise_multiplier >= "
             f"{enough * (1 + 1e-5):.6g} or a larger epsilon."
         )
-    # The number of steps for the full batch is affordable, since sampling only lowers the cost. It may be
-    # one too small, since budgets are rounded down.
+    # The number of steps of the full batch is within the budget, since sampling only lowers the cost. It may
+    # be one too small, since budgets are rounded down.
     mu = mu_of_budget(epsilon, delta, neighboring=neighboring, noise=noise)
     low = min(max(1, math.floor((mu * noise_multiplier) ** 2)), _MOST_STEPS)
     high = low + 1
@@ -253,7 +253,7 @@ def mu_of_budget(
 
 @dataclass(frozen=True)
 class Budget:
-    """The privacy budget of a fit, checked when made.
+    """The privacy budget of a fit, checked when it is made.
 
     Two of epsilon, noise multiplier and steps determine the third. Values to be computed are None.
     ``stacklevel`` is that of a warning of a large epsilon.
@@ -314,5 +314,5 @@ class Budget:
 
     def multiplier(self, share: float, n_releases: int = 1) -> float:
         """Noise multiplier of each of ``n_releases`` that together spend a share of mu squared."""
-        # The last factor covers the rounding of the shares' sum.
+        # The last factor covers the rounding of the sum of shares.
         return self.whole.noise_multiplier * math.sqrt(n_releases / share) * (1 + 1e-12)

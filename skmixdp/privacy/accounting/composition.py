@@ -33,8 +33,8 @@ from .renyi import ORDERS, rdp_limits
 Composition = Literal["gaussian", "renyi"]
 COMPOSITION: tuple[Composition, ...] = get_args(Composition)
 
-#: The part of a limit by which a sum may exceed it, since the parts of a divided budget add up to the whole
-#: only up to rounding.
+#: Fraction of a limit by which a sum may exceed it: the parts of a divided budget add up to the whole only up
+#: to rounding.
 _SLACK = 1e-10
 
 
@@ -70,7 +70,7 @@ def _(event: GaussianEvent, orders: FloatArray, neighboring: Neighboring) -> Flo
     full_batch = event.rho(neighboring) * orders
     if event.sampling_rate == 1:  # discrete noise has the same divergences
         return np.asarray(full_batch)
-    from . import sampled  # late, as in budgets.py
+    from . import sampled  # imported here, as in budgets.py
 
     return np.asarray(np.minimum(full_batch, sampled.renyi(event, orders, neighboring)))
 
@@ -142,7 +142,7 @@ class PrivacyFilter:
         if composition == "gaussian":
             return cls(epsilon, delta, neighboring, composition)
         divergences = np.maximum(divergences_of(event, neighboring), np.finfo(float).tiny)
-        with np.errstate(over="ignore"):  # a tiny cost may fit an infinite number of times
+        with np.errstate(over="ignore"):  # a tiny cost may fit infinitely often
             often = rdp_limits(epsilon, delta, ORDERS) / divergences
         return cls(epsilon, delta, neighboring, composition, float(ORDERS[np.argmax(often)]))
 
@@ -179,11 +179,11 @@ class PrivacyFilter:
 
     @property
     def most(self) -> float:
-        """The largest sum of losses that the filter admits."""
+        """The largest sum of losses that the filter allows."""
         return self.limit * (1 + _SLACK)
 
     def after(self, spent: float, event: object) -> float:
-        """The sum after ``event``, rounded up, so that no number of small events is lost."""
+        """The sum after ``event``, rounded up, so that even tiny events count."""
         return math.nextafter(spent + self.cost(event), math.inf)
 
     def repetitions(self, spent: float, event: object) -> int:
@@ -196,8 +196,9 @@ class PrivacyFilter:
             n, before, spent = n + 1, spent, self.after(spent, event)
             exponent = math.frexp(spent)[1]
             if spent < self.most and exponent == math.frexp(before)[1]:
-                # Floats between two powers of two are equally far apart. So all steps there add the same,
-                # without rounding, except perhaps the first. One step fewer makes up for the division.
+                # Floats between two powers of two are equally far apart. So each step in such a range adds
+                # the same, without rounding, except perhaps the first. One step fewer covers the rounding of
+                # the division.
                 step, end = self.after(spent, event) - spent, min(self.most, math.ldexp(1.0, exponent))
                 more = max(0, int((end - spent) / step) - 1)
                 n, spent = n + more, spent + more * step

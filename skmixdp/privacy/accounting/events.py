@@ -21,7 +21,7 @@ NEIGHBORING: tuple[Neighboring, ...] = get_args(Neighboring)
 #: Names of kinds of Gaussian noise.
 NOISE: tuple[Noise, ...] = get_args(Noise)
 
-#: Multipliers of noise. Their squares, times the largest number of steps, must stay floats.
+#: Noise multipliers. Their squares, times the largest number of steps, must not overflow.
 MULTIPLIER = Number("a number from 1e-120 to 1e120", low=1e-120, high=1e120, closed="both")
 
 #: Deltas of releases of other tools, 0 for pure differential privacy.
@@ -48,7 +48,7 @@ def check_terms(delta: float, sampling_rate: float, neighboring: Neighboring, no
 
 
 def check_releases(event: Any) -> None:
-    """Check the fields that events share with :class:`GaussianEvent`, and make Python numbers of them."""
+    """Check the fields that events share with :class:`GaussianEvent`, and convert them to Python numbers."""
     check("noise_multiplier", event.noise_multiplier, MULTIPLIER)
     check("n_steps", event.n_steps, COUNT)
     _check_noise_of_batches(event.sampling_rate, event.noise)
@@ -60,7 +60,7 @@ def check_releases(event: Any) -> None:
 
 
 def _check_noise_of_batches(sampling_rate: float, noise: Noise) -> None:
-    """Check both; discrete noise on sampled batches has no accountant."""
+    """Check the noise and the sampling rate; discrete noise on sampled batches has no accountant."""
     check("sampling_rate", sampling_rate, _RATE)
     check("noise", noise, *NOISE)
     if noise == "discrete" and sampling_rate < 1:
@@ -90,10 +90,10 @@ class Event(Protocol):
         """The Gaussian releases of the event; the event itself if it has no other part."""
 
     def mu(self, neighboring: Neighboring) -> float | None:
-        """Gaussian-DP parameter of the composition; None where it has none exactly."""
+        """Gaussian-DP parameter of the composition; None if no exact one exists."""
 
 
-#: Makes the event of a run from its noise multiplier, steps, sampling rate and kind of noise.
+#: A function from noise multiplier, steps, sampling rate and kind of noise to the event of a run.
 EventFamily = Callable[[float, int, float, Noise], Event]
 
 
@@ -134,7 +134,7 @@ class GaussianEvent:
         return self
 
     def mu(self, neighboring: Neighboring) -> float | None:
-        """Gaussian-DP parameter of the composition; None where it has none exactly.
+        """Gaussian-DP parameter of the composition; None if no exact one exists.
 
         A discrete Gaussian has the zero-concentrated guarantee ``rho = mu**2 / 2`` of the
         continuous one, but not its Gaussian-DP curve.
@@ -197,7 +197,7 @@ class OtherRelease:
         ValueError
             If the event has no finite epsilon at this delta.
         """
-        from dp_accounting.pld import PLDAccountant  # it takes a second to import
+        from dp_accounting.pld import PLDAccountant  # takes a second to import
 
         check("delta", delta, PROBABILITY)
         epsilon = float(PLDAccountant().compose(event).get_epsilon(delta))

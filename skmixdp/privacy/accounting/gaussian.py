@@ -31,17 +31,17 @@ _SAFETY = 1e-9
 #: Relative margin of the logarithm of a delta, far above the error of :func:`log_delta`.
 _CURVE_SAFETY = 1e-10
 
-#: Far above the relative rounding of a few operations.
+#: Exceeds the relative rounding of a few operations by far.
 _ROUNDING = 1e-14
 
 #: Allowed range of epsilon. Squares of ratios beyond it would overflow.
 _SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-100, 1e16
 
-#: A difference of Mills ratios over an interval shorter than this is integrated, since subtracting would
-#: cancel.
+#: Shortest interval over which Mills ratios are subtracted; over shorter ones their slope is integrated,
+#: since subtraction would cancel digits.
 _SHORT = 1e-3
 
-#: The epsilon of a larger ``mu`` is above the range of floats, or close to it.
+#: Largest ``mu``, whose epsilon is near the end of the range of floats.
 _LARGEST_MU = 1e150
 
 _LOG_SQRT_2PI, _ROOT_HALF_PI = 0.5 * math.log(2 * math.pi), math.sqrt(math.pi / 2)
@@ -55,7 +55,7 @@ def log_delta(x: FloatArray | float, mu: FloatArray | float) -> tuple[FloatArray
     ``Phi(a) + phi(a) R(b)`` is computed. Nothing under- or overflows, and nothing cancels.
     """
     a, b = x - mu / 2, x + mu / 2
-    with np.errstate(all="ignore"):  # each formula may overflow where the other one is used
+    with np.errstate(all="ignore"):  # one formula may overflow where the other one is used
         above, below = _mills(a), _mills(b)
         # The mean slope of -R; over short intervals by Simpson's rule, since the slope is t R(t) - 1.
         short = 1 - (a * above + 4 * x * _mills(x) + b * below) / 6
@@ -73,7 +73,7 @@ def _mills(t: FloatArray | float) -> FloatArray:
     return np.asarray(_ROOT_HALF_PI * erfcx(t * math.sqrt(0.5)))
 
 
-@lru_cache(maxsize=128)  # a fit asks for the same budget when it plans and when it calibrates
+@lru_cache(maxsize=128)  # a fit needs the same budget for its plan and for calibration
 def mu_for(epsilon: float, delta: float) -> float:
     """Largest ``mu`` whose ``delta(epsilon)`` does not exceed ``delta``."""
     _check_range(epsilon)
@@ -83,7 +83,7 @@ def mu_for(epsilon: float, delta: float) -> float:
         mu = math.exp(log_mu)
         return float(log_delta(epsilon / mu, mu)[0]) - target
 
-    # A mu that is allowed, since its Gaussian tail alone is below delta.
+    # A lower bound: with this mu, the Gaussian tail alone is below delta.
     tail = math.sqrt(-2 * target)
     low = high = math.log(2 * epsilon / (tail + math.sqrt(tail * tail + 2 * epsilon)))
     width = 1.0
@@ -135,7 +135,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
         return math.inf
 
     def epsilon(log_excess: float) -> float:
-        excess = math.exp(log_excess)  # the Renyi order less 1
+        excess = math.exp(log_excess)  # the Renyi order minus 1
         gain = math.log1p(1 / excess) + math.log1p(excess) / excess
         loss = rho * (1 + excess) - math.log(delta) / excess
         return loss - gain + _ROUNDING * (loss + gain)

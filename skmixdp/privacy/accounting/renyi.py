@@ -17,12 +17,12 @@ ORDERS: FloatArray = np.concatenate(
 #: Relative margin by which a limit is rounded down.
 _SAFETY = 1e-9
 
-#: Far above the relative rounding of a few operations.
+#: Exceeds the relative rounding of a few operations by far.
 _ROUNDING = 1e-14
 
 
 def rdp_limits(epsilon: float, delta: float, orders: FloatArray) -> FloatArray:
-    """Largest Renyi divergence of each order that (epsilon, delta) allows; negative if none does.
+    """Largest Renyi divergence of each order that (epsilon, delta) allows; negative if none is allowed.
 
     Source: Canonne, Kamath and Steinke 2020, Proposition 12.
     """
@@ -31,7 +31,7 @@ def rdp_limits(epsilon: float, delta: float, orders: FloatArray) -> FloatArray:
 
 
 def epsilon_of_rdp(divergences: FloatArray, delta: float, orders: FloatArray) -> float:
-    """Smallest epsilon to which Renyi divergences fixed in advance convert at ``delta``.
+    """Smallest epsilon at ``delta`` that follows from Renyi divergences which were fixed in advance.
 
     Source: as for :func:`rdp_limits`.
     """
@@ -39,7 +39,7 @@ def epsilon_of_rdp(divergences: FloatArray, delta: float, orders: FloatArray) ->
 
 
 def rdp_deltas(epsilons: FloatArray, divergences: FloatArray, orders: FloatArray) -> FloatArray:
-    """Smallest delta (n_epsilons,) to which Renyi divergences fixed in advance convert at each epsilon.
+    """Smallest delta (n_epsilons,) at each epsilon, by Renyi divergences that were fixed in advance.
 
     Source: as for :func:`rdp_limits`.
     """

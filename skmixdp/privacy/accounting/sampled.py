@@ -35,19 +35,19 @@ _INTERVALS = (5e-3, 1e-3, 2e-4, 4e-5, 8e-6)
 #: of the multiplier, and the interval may do the same.
 _FINEST = 1e-4
 
-#: Stop refining when the next interval lowers epsilon by less than this fraction. The error falls with the
-#: square of the interval, so even finer intervals would gain a 24th of that.
+#: Refining stops when the next interval lowers epsilon by less than this fraction. The error falls with the
+#: square of the interval, so that all finer intervals together would gain a 24th of it.
 _SETTLED = 1e-3
 
-#: Epsilon beyond which the first interval is fine enough: it was less than 2e-4 above the next, relatively.
+#: Epsilon above which the first interval is fine enough: it was within 2e-4 of the next, relatively.
 _COARSE = 50.0
 
-#: Sampling rates and noise multipliers that dp-accounting supports. Elsewhere, the bound from the number of
+#: Sampling rates and noise multipliers that dp-accounting supports. For others, the bound by the number of
 #: batches that hold a row is nearly tight.
 _LARGEST_RATE, _LEAST_NOISE, _MOST_NOISE = 1 - 1e-4, 0.1, 1e6
 
-#: Most steps and grid cells for the numerical accountant, which needs memory for each. Beyond them, the other
-#: bounds give epsilon.
+#: Most steps and grid cells for the numerical accountant, which needs memory for each. Above, other bounds
+#: give epsilon.
 _MOST_STEPS, _MOST_CELLS = 10**7, 2e7
 
 #: Error of a composed delta per step, by the rounding of Fourier transforms: 80 times the largest measured.
@@ -59,14 +59,15 @@ _PRECISION = 2e-4
 #: Smallest ratio of the noise multipliers with and without sampling.
 _LEAST_PART = 1e-6
 
-#: Groups of numbers of batches that may hold a row: how many, from how many standard deviations below the
-#: mean, and the part of delta for numbers above the last group. Each group is bounded by its largest number.
+#: Groups of the numbers of batches that hold a row: how many groups, where they begin (in standard deviations
+#: below the mean), and the fraction of delta for numbers above the last group. Each group is bounded by its
+#: largest number.
 _GROUPS, _BELOW, _BEYOND = 500, 8.0, 1e-6
 
 #: Safety factor for the rounding of binomial probabilities and of sums over groups.
 _UP = 1 + 1e-6
 
-#: Far above the rounding of the logarithm of a moment.
+#: Exceeds the rounding of the logarithm of a moment by far.
 _ROUNDING = 1e-13
 
 
@@ -99,7 +100,7 @@ def epsilon_of(event: GaussianEvent, delta: float, neighboring: Neighboring) -> 
 
 
 def _epsilon_of_batches(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
-    """Epsilon as if it were known which batches hold the row: an upper bound for any terms.
+    """Epsilon if an attacker knew which batches hold the row: an upper bound for any terms.
 
     Given these batches, the releases are full-batch ones, as many as there are batches. Whether a row is in a
     batch does not depend on the rows, and the divergence of which delta is a value is convex in both
@@ -120,7 +121,7 @@ def _epsilon_of_batches(event: GaussianEvent, delta: float, neighboring: Neighbo
     mus = np.sqrt(numbers) * event.full_mu(neighboring) / math.sqrt(n_steps)
 
     def allowed(epsilon: float) -> bool:
-        with np.errstate(divide="ignore", invalid="ignore"):  # for number 0, replaced below
+        with np.errstate(divide="ignore", invalid="ignore"):  # log(0) for number 0, replaced below
             log_deltas = np.where(mus > 0, gaussian.log_delta(epsilon / mus, mus)[0], -math.inf)
         deltas = np.append(np.exp(log_deltas), 1.0)
         # Summation by parts avoids cancellation.
@@ -144,7 +145,7 @@ def _epsilon_of_renyi(event: GaussianEvent, delta: float, neighboring: Neighbori
 
 @lru_cache(maxsize=1024)
 def _epsilon(event: GaussianEvent, delta: float, neighboring: Neighboring, interval: float) -> float:
-    """Epsilon on one discretisation: an upper bound for any interval, infinite where it knows none.
+    """Epsilon by one discretisation: an upper bound for any interval, infinite if there is none.
 
     The result is cached, since it takes up to a second and the fits of a search need the same values.
     """
@@ -179,7 +180,7 @@ def _renyi_of_zeroing(event: GaussianEvent, orders: FloatArray) -> FloatArray:
     accountant = rdp_privacy_accountant.RdpAccountant(orders)
     release = dp_event.GaussianDpEvent(event.noise_multiplier)
     log, converged = logging.getLogger("absl"), lambda record: "failed to converge" not in record.getMessage()
-    log.addFilter(converged)  # an order whose series does not converge is infinite, which is an upper bound
+    log.addFilter(converged)  # orders whose series does not converge are infinite, which is an upper bound
     try:
         accountant.compose(dp_event.PoissonSampledDpEvent(event.sampling_rate, release), event.n_steps)
     finally:
@@ -224,7 +225,7 @@ def noise_multiplier_for(
 
 
 class _Accountant:
-    """:func:`epsilon_of` as ``dp-accounting`` calibrates it: ``1 + log(spent / epsilon)``, nearly a line."""
+    """Accounting for calibration by ``dp-accounting``: ``1 + log(spent / epsilon)``, nearly linear."""
 
     ledger = dp_event.NoOpDpEvent()
 

@@ -29,11 +29,11 @@ from .trials import TrialLaw, shape_of
 #: Relative precision of the budget of a fit, which is rounded down.
 _PRECISION = 1e-7
 
-#: A search is refused if a fit would get less than this fraction of the whole budget.
+#: A search is refused if each fit would get less than this fraction of the whole budget.
 _LEAST = 2.0**-20
 
 
-#: Orders over which the bound at each order is minimised, dense enough that the loss is negligible.
+#: Orders at which the bound is computed and then minimised, dense enough that the loss is negligible.
 _ORDERS = np.concatenate([1 + np.geomspace(0.01, 1, 30), np.geomspace(2.05, 1e5, 160)])
 
 
@@ -111,7 +111,7 @@ def _divergences(event: SelectionEvent, orders: FloatArray, neighboring: Neighbo
     trial = 0.5 * (shift / event.noise_multiplier) ** 2 * orders
     result = trial + math.log(law.mean) / (orders - 1)
     if law.shape == math.inf:
-        # Both bounds on the delta of a trial hold: by the total variation, and by an order above 1.
+        # Two bounds on the delta of a trial: by the total variation, and by an order above 1.
         by_order = rdp_deltas(np.log1p(1 / (orders - 1)), trial, orders)
         by_variation = np.sqrt(-np.expm1(-trial.min()))
         result = result + law.mean * np.minimum(by_order, by_variation)
@@ -167,13 +167,13 @@ class SearchTerms:
         return math.sqrt(1 - self.score_share) / self.fit_mu(fit_epsilon)
 
     def score_multiplier(self, fit_epsilon: float) -> float | None:
-        """Noise multiplier of the counts for fits with this epsilon; None if scores cost no budget."""
+        """Noise multiplier of counts for fits with this epsilon; None if scores cost no budget."""
         if self.score_share == 0:
             return None
         return self.trial_multiplier(fit_epsilon) / math.sqrt(self.score_share)
 
     def event(self, trials: int | TrialLaw, fit_epsilon: float) -> GaussianEvent | SelectionEvent:
-        """The event of a search with a fixed number, or a law, of ``trials`` and fits of this epsilon."""
+        """The event of a search: fits of this epsilon, and a number or a distribution of ``trials``."""
         trial, fit = self.trial_multiplier(fit_epsilon), 1 / self.fit_mu(fit_epsilon)
         if isinstance(trials, TrialLaw):
             return SelectionEvent(trial, trials.mean, trials.name, self.noise, fit if self.refit else None)

@@ -16,8 +16,8 @@ from ..._utils.validation import Kind, Number, as_float, check
 #: Shapes of the distributions that have names.
 SHAPES = {"logarithmic": 0.0, "geometric": 1.0, "poisson": math.inf}
 
-#: Ranges of the mean and of finite shapes. Beyond them, the probability of one trial is below the range of
-#: floats, and drawing a number may take minutes.
+#: Ranges of the mean and of finite shapes. Outside of them, the probability of one trial is below the range
+#: of floats, and drawing a number may take minutes.
 _MEAN = Number("a number from 1 to 1e6", low=1, high=1e6, closed="both")
 _SHAPE = Number("a number from 0 to 50", low=0, high=50, closed="both")
 _POISSON = Kind("infinity, which is Poisson", lambda value: as_float(value) == math.inf)
@@ -81,7 +81,7 @@ class TrialLaw:
 
     @property
     def least_halting_probability(self) -> float:
-        """``halting_probability`` rounded down, which makes accounting charge more."""
+        """``halting_probability`` rounded down, with which accounting charges more."""
         return self.halting_probability * (1 - 2 * _PRECISION)
 
     def number(self, u: float) -> int:
@@ -98,7 +98,7 @@ class TrialLaw:
             probability *= (1 - gamma) * (number + self.shape) / (number + 1)
             number += 1
             if number > self.mean and below + probability == below:
-                break  # the remaining probability is below the precision of u
+                break  # the other numbers have less probability than the precision of u
             below += probability
         return number
 
@@ -123,7 +123,7 @@ def shape_of(distribution: object) -> float:
 
 def _mean(log_gamma: float, shape: float) -> float:
     """Mean of the truncated negative binomial law."""
-    # The (1 - gamma**shape) / shape of Definition 1, and its limit at 0.
+    # (1 - gamma**shape) / shape of Definition 1, and its limit at shape 0.
     scale = -math.expm1(shape * log_gamma) / shape if shape > 1e-200 else -log_gamma
     return math.expm1(-log_gamma) / scale
 
