@@ -80,10 +80,10 @@ ROOMS = (
     Room("algorithms", 660, ("algorithms",)),
     # Aim 830: resumed fits and audits, charges of later steps.
     Room("engine", 1_140, ("_engine",)),
-    # Aim 1,500: weights, lengths of gradients, the check of the start.
-    Room("learning", 1_930, ("_learning",)),
+    # Aim 1,500: weights, lengths of gradients, checks of the start and of units.
+    Room("learning", 2_010, ("_learning",)),
     # Aim 3,150: records of parameters, inputs and problems; resumed fits.
-    Room("estimators", 4_160, ("estimators",)),
+    Room("estimators", 4_280, ("estimators",)),
     # Aim 640: types do not check themselves yet.
     Room("saving", 870, ("estimators._exports",)),
     # Aim 1,680: cells that mean the same in columns of any type.

@@ -6,21 +6,21 @@ each column, and two further ones give the centre and the spread within it.
 
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import betaincinv, ndtri
 
 from .._engine import GaussianMechanism, Transaction
-from .._rows import IQR, BinCounts, Columns, RowMap, worth_scaling
+from .._rows import IQR, BinCounts, Block, Columns, Contribution, RowMap, worth_scaling
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport
 from ..privacy.units import Units
-from .noisy_statistics import Learner, Learning, sensitivity_of
+from .noisy_statistics import Learner, Learning, sensitivity_of, share_for
 from .noisy_sums import noisy_sums, table_of
 
 #: Bins of magnitudes are powers of two, up to this exponent on both sides of 1.
@@ -59,6 +59,15 @@ _MOST_ERROR, _MOST_OF_ONE = 0.07, 0.08
 #: Of a large dataset, a part of the rows is used: at least this number, and enough for this noise in a count,
 #: as a fraction of them.
 _FEWEST_ROWS, _THINNED_ERROR = 50_000, 0.02
+
+#: Fewest public rows whose units are checked; target for the noise in a count and the largest that tells
+#: units apart, as parts of the rows; smallest and largest share of mu squared.
+_FEWEST_PUBLIC, _UNIT_ERROR, _MOST_UNIT_ERROR, _UNIT_LIMITS = 10, 0.05, 0.07, (0.002, 0.02)
+
+#: Ranges of a column; the part of the private rows in two of them above which its unit is another; the
+#: probability that public rows of the same unit make it so, and the standard deviations of noise that may. A
+#: factor of 5, or a shift by two deviations, is another unit.
+_RANGES, _MOST_IN_RANGES, _SURPRISE, _SURE = 10, 0.75, 1e-6, 4.0
 
 #: Most columns that are estimated. Wider tables come from encoders, whose columns share a unit.
 _MOST_COLUMNS = 100
@@ -143,6 +152,71 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
             stacklevel=2,
         )
     return NoisyColumns(center, spread)
+
+
+def unit_share(mu: float, n_rows: int, n_public: int, n_columns: int) -> float:
+    """Share of mu squared for :func:`columns_in_other_units`, from public facts; 0 if it tells nothing."""
+    if n_columns > _MOST_COLUMNS or n_public < _FEWEST_PUBLIC:
+        return 0.0
+    return share_for(mu, n_rows, math.sqrt(n_columns), _UNIT_ERROR, _MOST_UNIT_ERROR, _UNIT_LIMITS)
+
+
+def columns_in_other_units(
+    learner: Learner, X_pub: FloatArray, y_pub: FloatArray, multiplier: float
+) -> Learning[NDArray[np.bool_]]:
+    """Flags (d + k,) of columns of rows (:func:`unmapped`) and of targets in which public rows mislead.
+
+    Public rows divide each column into ten ranges. If most private rows are in two neighbouring ranges, or
+    in the first and the last, which hold few public rows, the column has another unit or another centre.
+    ``y_pub`` (n_pub, k) are targets; k may be 0.
+
+    *Guarantee*: one Gaussian release of this multiplier. A row adds 1 to one range of each column, so the
+    sensitivity is ``sqrt(d + k)``.
+    """
+    known = np.sort(np.column_stack([X_pub, y_pub]).T)
+    n_columns, n_public = known.shape
+    learner = thinned(learner, n_columns, multiplier)
+    edges = [_ends_of_ranges(values) for values in known]
+    query = PrivateQuery(
+        points=np.eye(X_pub.shape[1]),  # whose products are the entries
+        contribute=partial(_ranges, edges=edges),
+        releases=(ReleasedArray(sensitivity_of(n_columns)),),
+    )
+    released, noise = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
+    places = [np.searchsorted(ends, values, "right") for ends, values in zip(edges, known, strict=True)]
+    public, private = (
+        counts + np.roll(counts, 1, axis=1)
+        for counts in (
+            np.stack([np.bincount(each, minlength=_RANGES) for each in places]),
+            released.reshape(n_columns, _RANGES),
+        )
+    )
+    # The largest part of all rows that so many public rows may stand for, and as much as noise adds.
+    largest = 1 - betaincinv(np.maximum(n_public - public, 1), public + 1, _SURPRISE)
+    largest += _SURE * math.sqrt(2) * noise / learner.n_rows
+    return np.asarray((private > np.maximum(_MOST_IN_RANGES, largest) * learner.n_rows).any(axis=1))
+
+
+def _ends_of_ranges(values: FloatArray) -> FloatArray:
+    """Ends between ``_RANGES`` ranges of about as many sorted values each, halfway between two values.
+
+    Entries that differ from a constant are in the first or the last range.
+    """
+    if values[0] == values[-1]:
+        rounding = max(1e-5 * abs(values[0]), 1e-300)
+        return np.asarray(values[0] + np.where(np.arange(1, _RANGES) < _RANGES / 2, -rounding, rounding))
+    lower = values[np.round(len(values) * np.arange(1, _RANGES) / _RANGES).astype(int) - 1]
+    upper = np.append(values, np.inf)[np.searchsorted(values, lower, "right")]
+    return np.asarray(lower + (upper - lower) / 2)
+
+
+def _ranges(Z: FloatArray, block: Block, edges: Sequence[FloatArray]) -> Contribution:
+    """Bins (rows, d + k) of entries, and of targets, which weights may follow."""
+    entries = np.asarray(Z, np.float64)
+    n_targets = len(edges) - entries.shape[1]
+    columns = [*entries.T, *(np.asarray(block.y, np.float64).T[:n_targets] if n_targets else ())]
+    places = [np.searchsorted(ends, values, "right") for ends, values in zip(edges, columns, strict=True)]
+    return None, BinCounts(np.stack(places, axis=1), _RANGES)
 
 
 def thinned(learner: Learner, n_features: int, multiplier: float) -> Learner:

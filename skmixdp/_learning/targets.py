@@ -30,10 +30,7 @@ _ERROR, _MOST_ERROR = 0.03, 0.1
 _CLEARLY = 2.0
 
 #: Messages for useless public rows: what the fit does, and what to check.
-_OF_TARGETS = (
-    "the fit left them out, but for the scale of the targets; check that y and y_pub are in the same units "
-    "and were transformed alike"
-)
+_OF_TARGETS = "the fit left them out; check that y and y_pub are in the same units and were transformed alike"
 _OF_LABELS = "the fit left them out; check that y and y_pub have the same labels in the same columns"
 
 #: Fewest public rows from which to compute a clip and the spread of held-out gains.

@@ -91,9 +91,9 @@ def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStag
         # 1.
         columns = columns_of(known, centred=inputs.centres_columns, balanced=inputs.X_unlabeled is not None)
     stage = _stage_with(inputs, columns)
-    # A few public rows give a poor estimate of the spread of columns. Public rows that a classifier left out
-    # may have other units.
-    poor = len(known) < _FEWEST_KNOWN or (inputs.X_scale is not None and inputs.loss.has_classes)
+    # A few public rows give a poor estimate of the spread of columns. Public rows that were left out may have
+    # other units.
+    poor = len(known) < _FEWEST_KNOWN or inputs.X_scale is not None
     learned = poor and scales and inputs.preconditions and not private.exact
     share = columns_share(inputs.budget.mu, inputs.n_rows, n_features) if learned else 0.0
     if share:

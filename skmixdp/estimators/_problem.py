@@ -386,7 +386,8 @@ class FitInputs:
     at which labels start, ``label_logits`` once they are released; 0 releases none. ``X_unlabeled`` are
     public rows without labels; None stands for none. ``target_share`` is the share of the squared budget for
     centre and scale of the targets, or ``target_steps`` the number of releases of the plan for them.
-    ``spent`` are shares that releases before the fit of the head have cost.
+    ``relearned_share`` is that share if the units of public targets turn out to be others. ``spent`` are
+    shares that releases before the fit of the head have cost.
 
     ``sample_weight`` (n_rows,) are PRIVATE weights as passed, of which ``largest_weight`` counts as 1; None
     stands for a noisy one. ``class_weight`` (k,) are public. Noisy counts of ``n_counted`` classes tell them
@@ -421,6 +422,7 @@ class FitInputs:
     target_share: float = 0.0
     target_steps: int = 0
     spent: dict[str, float] = field(default_factory=dict)
+    relearned_share: float = 0.0
 
     @cached_property
     def X_known(self) -> Array:

@@ -25,6 +25,7 @@ from .._engine import (
     sampling_of,
     training,
 )
+from .._learning.columns import columns_in_other_units, unit_share, unmapped
 from .._learning.corrections import LogitAdjustment, can_balance, start_is_useful, temperature
 from .._learning.noisy_statistics import Learner, count_share, noisy_logits, share_for
 from .._learning.targets import (
@@ -143,6 +144,8 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
     bounds = bound_shares(mu, n_rows, n_features) if bounded else {}
     check, first, alone, planned = _check_share(inputs), first_stage(balanced, maps), None, None
     checks = {"check of the start": check} if check else {}
+    if check and (units := _units_share(inputs)):
+        spent["check of units"] = units
     checking = checks | bounds
     if first.shares:
         draws = refuse_ahead(balanced, first.mapped, spent | first.most | checking)
@@ -152,7 +155,8 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
     if checks:
         without = balanced.without_public_rows()
         alone = first_stage(without, maps)
-        refuse_ahead(without, alone.mapped, _unused(spent | first.most, inputs) | checking | alone.most)
+        most = _unused(spent | first.most, inputs) | checking | alone.most
+        refuse_ahead(without, alone.mapped, most | {"scale of the targets": inputs.relearned_share})
     public = None
     if inputs.private.record is None and not draws:
         public = (inputs.X_pub, inputs.y_pub, inputs.X_unlabeled, inputs.classes, inputs.target_map)
@@ -211,6 +215,16 @@ def fit_procedure(problem: Problem) -> FitProcedure:
         tasks.stage_ended()
     if planned is not None and balanced is not problem.balanced:
         planned = plan(balanced, mapped, spent | checking)
+    if alone is not None and "check of units" in spent:
+        found = yield from _columns_in_other_units(balanced, learner, spent["check of units"])
+        tasks.stage_ended()
+        if found:
+            checking = problem.bounds
+            if found[-1] >= inputs.private.table.shape[1]:
+                balanced, spent = yield from _with_relearned_targets(balanced, learner, spent)
+            balanced = balanced.without_public_rows()
+            first, alone, planned = alone, None, None
+            rows, mapped = first.rows, first.mapped
     if planned is None:
         rows = replace(rows, private=balanced.private)
         mapped, shares = yield from learned_map(balanced, replace(first, rows=rows), learner)
@@ -222,6 +236,7 @@ def fit_procedure(problem: Problem) -> FitProcedure:
         useful = yield from bind_rows(rows, start_is_useful(planned.run.info, learner, multiplier))
         tasks.stage_ended()
         if not useful:
+            balanced, spent = yield from _with_relearned_targets(balanced, learner, spent)
             balanced = balanced.without_public_rows()
             alone = replace(alone, rows=replace(alone.rows, private=balanced.private))
             mapped, shares = yield from learned_map(balanced, alone, learner)
@@ -255,7 +270,7 @@ def fit_procedure(problem: Problem) -> FitProcedure:
 
 def _unused(spent: dict[str, float], inputs: FitInputs) -> dict[str, float]:
     """Shares of a map by public rows, renamed since these rows are left out and a new map is learned."""
-    kept = {*OF_WEIGHTS, *inputs.spent}
+    kept = {*OF_WEIGHTS, *inputs.spent, "check of units", "scale of the targets"}
     return {name if name in kept else f"unused {name}": share for name, share in spent.items()}
 
 
@@ -450,6 +465,49 @@ def _check_share(inputs: FitInputs) -> float:
     if without.whitens_alone and not learns_geometry(without, None):
         return 0.0
     return share_for(inputs.budget.mu, inputs.n_rows, 1.0, _CHECK_ERROR, _MOST_CHECK_ERROR)
+
+
+def _units_share(inputs: FitInputs) -> float:
+    """Share of the squared budget for checking the units of public rows; 0 if columns cannot be learned."""
+    if inputs.private.exact or not inputs.preconditions or inputs.parameters.scale is False:
+        return 0.0
+    n_columns = inputs.private.table.shape[1] + (inputs.loss.n_outputs if inputs.loss.quadratic else 0)
+    return unit_share(inputs.budget.mu, inputs.n_rows, len(inputs.X_pub), n_columns)
+
+
+def _columns_in_other_units(inputs: FitInputs, learner: Learner, share: float) -> Procedure[list[int]]:
+    """Columns, and after them targets, in which public rows have other units, which a warning names."""
+    n_features = inputs.private.table.shape[1]
+    y_pub = inputs.y_pub if inputs.loss.quadratic else np.zeros((len(inputs.X_pub), 0))
+    asked = columns_in_other_units(learner, inputs.X_pub, y_pub, inputs.budget.multiplier(share))
+    rows = MappedRows(inputs.private, unmapped(n_features), single_pass=True)
+    other = yield from bind_rows(rows, asked)
+    found: list[int] = np.flatnonzero(other).tolist()
+    if found:
+        columns = [column for column in found if column < n_features][:8]
+        named = f"the columns {columns} of X_pub, counted from 0," if columns else "the targets y_pub"
+        warnings.warn(
+            f"{named} have another unit or centre than private ones, so the fit left them out; pass public "
+            "rows in the same units and transformed alike, or none.",
+            UserWarning,
+            stacklevel=5,
+        )
+    return found
+
+
+def _with_relearned_targets(
+    inputs: FitInputs, learner: Learner, spent: dict[str, float]
+) -> Procedure[tuple[FitInputs, dict[str, float]]]:
+    """The inputs with noisy units of the targets in place of those of public targets, and what is spent."""
+    if not inputs.relearned_share:
+        return inputs, spent
+    private, target_map, k = inputs.private, inputs.target_map, inputs.loss.n_outputs
+    assert target_map is not None
+    y = np.column_stack([private.y[:, :k] * target_map.scale + target_map.center, private.y[:, k:]])
+    raw = replace(inputs, private=replace(private, y=y), target_share=inputs.relearned_share)
+    inputs = yield from _with_scaled_targets(raw, learner, None)
+    inputs.tasks.stage_ended()
+    return inputs, spent | {"scale of the targets": raw.target_share}
 
 
 def _with_scaled_targets(

@@ -233,10 +233,12 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
                 f"y_pub has {y_pub.shape[1]} targets per row and y has {y.shape[1]}; pass the same ones."
             )
         n_rows = table.shape[0] if members is None else int(members.sum())
-        share, steps = 0.0, 0
+        share, steps, relearned = 0.0, 0, 0.0
         if (model := self._released_start) is None:
             origin = self._check_target_scale(y.shape[1], y_pub)
             share, steps = self._releases_of_scale(budget, n_rows, y.shape[1], y_pub)
+            if self.target_scale is None and budget.is_divisible and not (share or steps):
+                relearned = target_share(budget.mu, n_rows, y.shape[1])
         else:
             self._target_map, origin = model._target_map, "those of the start"
             if len(self._target_map.scale) != y.shape[1]:
@@ -259,6 +261,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
             target_map=self._target_map,
             target_share=share,
             target_steps=steps,
+            relearned_share=relearned,
         )
         return self._prepared(inputs, data)
 

@@ -42,6 +42,12 @@ FITS = {
     "useless public rows": lambda rows: MixedDPLogisticRegression(classes=range(K), **TERMS).fit(
         rows, Y, X_pub=X[1:61], y_pub=(Y[1:61] + 1) % K
     ),
+    "public rows in other units": lambda rows: MixedDPLogisticRegression(**TERMS).fit(
+        rows, Y, X_pub=100 * X[1:61], y_pub=Y[1:61]
+    ),
+    "public targets in other units": lambda rows: MixedDPRidge(**TERMS).fit(
+        rows, np.arange(N) % 5 - 2.0, X_pub=X[1:61], y_pub=100.0 * (np.arange(1, 61) % 5)
+    ),
     "unlabelled rows": lambda rows: MixedDPLogisticRegression(classes=range(K), **TERMS).fit(
         rows, Y, X_unlabeled=X[1:40]
     ),

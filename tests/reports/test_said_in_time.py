@@ -337,22 +337,113 @@ def test_whose_columns_are_farther_than_histograms_tell_is_warned(far):
         many(rows)
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        lambda rows: 100 * rows,
-        lambda rows: 1000 * rows,
-        lambda rows: rows + 100,
-        lambda rows: rows - 100,
-        lambda rows: rows + 1000,
-        lambda rows: rows + np.array([100, 0, 0, 0, 0]),
-    ],
-    ids=["cm for m", "m for km", "shifted up", "shifted down", "shifted far", "one column shifted"],
-)
-def test_public_rows_in_other_units_are_left_out(changed):
+def one_column(change, column=0):
+    def changed(rows):
+        rows = rows.copy()
+        rows[:, column] = change(rows[:, column])
+        return rows
+
+    return changed
+
+
+UNITS = {
+    "cm for m": lambda rows: 100 * rows,
+    "m for cm": lambda rows: rows / 100,
+    "a tenth": lambda rows: rows / 10,
+    "m for km": lambda rows: 1000 * rows,
+    "shifted up": lambda rows: rows + 100,
+    "shifted down": lambda rows: rows - 100,
+    "shifted far": lambda rows: rows + 1000,
+    "one column in cm": one_column(lambda x: 100 * x),
+    "one column in m": one_column(lambda x: x / 100),
+    "one column in mm": one_column(lambda x: 1000 * x),
+    "a weak column in cm": one_column(lambda x: 100 * x, 1),
+    "one column shifted": one_column(lambda x: x + 100),
+    "one column shifted a little": one_column(lambda x: x + 3),
+    "one column of another date": one_column(lambda x: x + 2_459_000),
+    "several units": lambda rows: rows * np.array([100, 1, 0.01, 1, 10]),
+    "one column constant": one_column(np.zeros_like),
+    "one column infinite in single precision": one_column(lambda x: 1e60 * x),
+}
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("n_public", [20, 50, 200])
+@pytest.mark.parametrize("unit", UNITS)
+def test_public_rows_in_other_units_are_left_out(unit, n_public):
+    public = {"X_pub": UNITS[unit](MANY[:n_public]), "y_pub": CLASSES[:n_public]}
     with pytest.warns(UserWarning, match="so the fit left them out"):
-        accuracy = many(MANY, changed(MANY[:50]))
-    assert accuracy > 0.77
+        model = head(random_state=0).fit(MANY[200:5000], CLASSES[200:5000], **public)
+    assert model.score(MANY[5000:], CLASSES[5000:]) > 0.77
+    assert model.privacy_.n_public == 0
+
+
+@pytest.mark.parametrize(
+    "changed", [lambda rows: rows[:, [1, 0, 2, 3, 4]], np.negative], ids=["swapped columns", "signs"]
+)
+def test_public_rows_of_another_meaning_are_left_out(changed):
+    public = {"X_pub": changed(MANY[:200]), "y_pub": CLASSES[:200]}
+    with pytest.warns(UserWarning, match="classifies far fewer private rows .*, so the fit left them out"):
+        model = head(random_state=0).fit(MANY[200:5000], CLASSES[200:5000], **public)
+    assert model.score(MANY[5000:], CLASSES[5000:]) > 0.77
+
+
+NUMBERS = MANY @ SLOPES + RNG.standard_normal(6000)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_regression_leaves_out_public_rows_in_other_units(unit):
+    """What is left out tells no scale either."""
+    model = MixedDPRidge(random_state=0)
+    with pytest.warns(UserWarning, match="so the fit left them out"):
+        model.fit(MANY[200:5000], NUMBERS[200:5000], X_pub=UNITS[unit](MANY[:50]), y_pub=NUMBERS[:50])
+    assert model.score(MANY[5000:], NUMBERS[5000:]) > 0.78  # least squares: 0.82
+
+
+TARGETS = {
+    "cm for m": lambda y: 100 * y,
+    "m for cm": lambda y: y / 100,
+    "ten times": lambda y: 10 * y,
+    "shifted": lambda y: y + 100,
+    "reversed": lambda y: -y,
+}
+
+
+@pytest.mark.parametrize("unit", TARGETS)
+def test_public_targets_in_other_units_are_left_out(unit):
+    model = MixedDPRidge(random_state=0)
+    with pytest.warns(UserWarning, match="the fit left them out"):
+        model.fit(MANY[200:5000], NUMBERS[200:5000], X_pub=MANY[:50], y_pub=TARGETS[unit](NUMBERS[:50]))
+    assert model.score(MANY[5000:], NUMBERS[5000:]) > 0.78
+
+
+KINDS = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "long tails": lambda rng, n: np.exp(2 * rng.normal(size=n)),
+    "infinite variance": lambda rng, n: rng.standard_cauchy(n),
+    "mostly zero": lambda rng, n: np.where(rng.random(n) < 0.9, 0.0, np.exp(rng.normal(size=n))),
+    "rare ones": lambda rng, n: (rng.random(n) < 0.02).astype(float),
+    "ones and zeros": lambda rng, n: (rng.random(n) < 0.5).astype(float),
+    "counts": lambda rng, n: rng.poisson(1.0, n).astype(float),
+    "two clusters": lambda rng, n: rng.choice([-1.0, 1.0], n) + 0.01 * rng.normal(size=n),
+    "years": lambda rng, n: rng.integers(1990, 2025, n).astype(float),
+    "constant": lambda rng, n: np.full(n, 7.0),
+}
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("n_public", [10, 12, 20, 60])
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_of_any_kind_in_the_same_units_are_kept(kind, n_public):
+    rng = np.random.default_rng(n_public)
+    rows = np.stack([KINDS[kind](rng, 2000) for _ in range(8)], axis=1)
+    y = (rng.random(2000) < 0.5).astype(int)
+    for seed in range(2):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            model = head(random_state=seed).fit(rows[60:], y[60:], X_pub=rows[:n_public], y_pub=y[:n_public])
+        assert "check of units" in dict(model.privacy_.shares)
+        assert not any("another unit" in str(warning.message) for warning in said)
 
 
 @pytest.mark.filterwarnings("error:.*left them out:UserWarning")

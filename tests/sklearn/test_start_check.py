@@ -13,7 +13,7 @@ X, Y = load_digits(return_X_y=True)
 X_PUB, Y_PUB, X_TEST, Y_TEST = X[:100], Y[:100], X[1500:], Y[1500:]
 X, Y = X[100:1500], Y[100:1500]
 TURNED = np.rot90(X_PUB.reshape(-1, 8, 8), axes=(1, 2)).reshape(-1, 64)
-CHECK = "check of the start"
+CHECK, UNITS = "check of the start", "check of units"
 
 
 def head(**parameters):
@@ -137,7 +137,7 @@ def test_targets_of_another_kind_are_left_out():
     alone = ridge(scale=False, target_center=500.0, target_scale=GIVEN.std()).fit(*NUMBERS)
     assert fitted.privacy_.n_public == 0
     assert fitted.score(*TEST) > alone.score(*TEST) - 0.03
-    assert names(fitted) == names(alone) | {CHECK}
+    assert names(fitted) == names(alone) | {CHECK, "scale of the targets"}
     assert fitted.privacy_.epsilon <= 2.0 and sum(dict(fitted.privacy_.shares).values()) == pytest.approx(1)
 
 
@@ -145,15 +145,35 @@ def test_useful_targets_are_kept():
     with warnings.catch_warnings():
         without_warnings()
         fitted = ridge().fit(*NUMBERS, KNOWN, GIVEN)
-    assert fitted.privacy_.n_public == 100 and names(fitted) == {CHECK, "training", "comparison"}
+    assert fitted.privacy_.n_public == 100 and names(fitted) == {UNITS, CHECK, "training", "comparison"}
     assert 0.002 <= dict(fitted.privacy_.shares)[CHECK] <= 0.02
 
 
-def test_columns_of_numbers_keep_the_scale_that_left_out_rows_tell():
+def test_columns_of_numbers_have_a_scale_of_their_own_if_public_rows_are_left_out():
     scales = np.where(np.arange(10) == 3, 1e4, 1.0)
     with pytest.warns(UserWarning, match="left them out"):
-        fitted = ridge().fit(NUMBERS[0] * scales, NUMBERS[1], KNOWN * scales, 1000 - GIVEN)
+        fitted = ridge().fit(NUMBERS[0] * scales, NUMBERS[1], KNOWN, 1000 - GIVEN)
     assert fitted.score(TEST[0] * scales, TEST[1]) > 0.7
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [lambda y: 100 * y, lambda y: y / 100, lambda y: y + 5000],
+    ids=["cm for m", "m for cm", "shifted"],
+)
+@pytest.mark.parametrize("declared", [{}, {"target_center": 500.0}], ids=str)
+def test_targets_have_a_scale_of_their_own_if_those_of_public_rows_are_others(unit, declared):
+    with pytest.warns(UserWarning, match="the targets y_pub have another unit or centre than private ones"):
+        fitted = ridge(**declared).fit(*NUMBERS, KNOWN, unit(GIVEN))
+    assert fitted.score(*TEST) > ridge(**declared).fit(*NUMBERS, KNOWN, GIVEN).score(*TEST) - 0.03
+    assert {UNITS, "scale of the targets"} <= names(fitted) and CHECK not in names(fitted)
+    assert fitted.privacy_.epsilon <= 2.0 and sum(dict(fitted.privacy_.shares).values()) == pytest.approx(1)
+
+
+def test_a_declared_scale_of_targets_stays():
+    with pytest.warns(UserWarning, match="left them out"):
+        fitted = ridge(target_scale=150.0, target_center=500.0).fit(*NUMBERS, KNOWN, 1000 - GIVEN)
+    assert "scale of the targets" not in names(fitted) and fitted.score(*TEST) > 0.7
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ TERMS = {"epsilon": 8.0, "delta": 1e-4}
 NAMES = ZeroShotHead(["a", "b", "c"], embeddings=rng.normal(size=(K, D)))
 #: Releases of each stage, in their order.
 STAGES = {
+    "check of units": 1,
     "check of the start": 1,
     "mean": 1,
     "directions": 3,

@@ -29,6 +29,7 @@ STAGES = {
     "columns": 3,
     "first head": 15,
     "lengths of gradients": 1,
+    "check of units": 1,
     "check of the start": 1,
     "mean": 1,
     "directions": 3,
@@ -42,6 +43,7 @@ def sensitivities(n_features):
     return {
         "scale of the targets": math.sqrt(2),  # of two targets
         "columns": math.sqrt(n_features),
+        "check of units": math.sqrt(n_features),
         "lengths of gradients": 1.0,
         "second moment": 1.0,
         "temperature": math.sqrt(8),
@@ -81,7 +83,12 @@ PATHS = {
     "public rows": (
         20,
         lambda: terms(classifier(TABLE, TABLE[:60], Y[:60])),
-        {"second moment", "temperature"},
+        {"check of units", "second moment", "temperature"},
+    ),
+    "public rows in other units": (
+        20,
+        lambda: terms(classifier(TABLE, 10 * TABLE[:60], Y[:60])),
+        {"check of units", "columns", "second moment", "temperature"},
     ),
     "columns that are not used": (20, lambda: terms(classifier(WIDE)), {"columns", "temperature"}),
     "geometry": (20, lambda: terms(classifier(TABLE, geometry=True)), {"columns", "temperature"}),

@@ -7,7 +7,13 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp._engine.release import Released
-from skmixdp._learning.columns import columns_share, noisy_columns, unmapped
+from skmixdp._learning.columns import (
+    columns_in_other_units,
+    columns_share,
+    noisy_columns,
+    unit_share,
+    unmapped,
+)
 from skmixdp._learning.noisy_statistics import Learner
 from skmixdp._rows import InMemoryRows, special_table
 from skmixdp.components.protocols import ReleasedArray
@@ -199,3 +205,48 @@ class TestShare:
         assert columns_share(0.27, 100, 10) == 0
         assert columns_share(0.27, 10**6, 101) == 0 < columns_share(0.27, 10**6, 100)
         assert columns_share(1e-9, 10**6, 1) == 0
+
+
+class TestUnits:
+    def flags(self, X, X_pub, y=None, y_pub=None, multiplier=1.0, seed=0, **of_learned):
+        """Flags of columns, and of targets, whose rows may carry weights."""
+        y = np.zeros((len(X), 0)) if y is None else y
+        y_pub = np.zeros((len(X_pub), 0)) if y_pub is None else y_pub
+        rows = InMemoryRows(unmapped(X.shape[1])(X, np.dtype("f4")), y)
+        known = X_pub, y_pub, multiplier
+        return learned(rows, columns_in_other_units, *known, noise=NoiseSource(seed), **of_learned).tolist()
+
+    def test_columns_of_any_kind_agree_with_their_own_public_rows(self):
+        assert not any(self.flags(X[100:], X[:100]))
+
+    @pytest.mark.parametrize("factor", [1e-300, 1e-3, 0.1, 10.0, 1e3, 1e300])
+    def test_each_column_in_another_unit_is_found_alone(self, factor):
+        for column in (0, 1, 5):
+            public = X[:100].copy()
+            public[:, column] *= factor
+            assert np.flatnonzero(self.flags(X[100:], public)).tolist() == [column]
+
+    def test_targets_are_checked_and_weights_are_not(self):
+        targets = np.column_stack([X[:, 0], X[:, 5] + 3.0])
+        weighted = np.column_stack([targets, rng.random(N)])[100:]
+        known = targets[:100] * [1.0, 100.0]
+        found = self.flags(X[100:, 1:3], X[:100, 1:3], weighted, known)
+        assert found == [False, False, False, True]
+
+    def test_members_alone_count(self):
+        members = np.arange(N) < 2000
+        rows = np.where(members[:, np.newaxis], X, 100 * X)
+        assert not any(self.flags(rows, X[2000:2100], members=members))
+        assert self.flags(rows, X[2000:2100], members=~members)[0]
+
+    def test_noise_that_hides_units_changes_nothing(self):
+        """At the largest noise that is asked for."""
+        multiplier = 0.07 * N / math.sqrt(7)
+        for seed in range(20):
+            assert not any(self.flags(X[100:], X[:100], multiplier=multiplier, seed=seed))
+
+    def test_the_share_is_none_where_noise_hides_units(self):
+        assert unit_share(1.0, 5000, 50, 5) == 0.002
+        assert (
+            unit_share(1.0, 5000, 9, 5) == unit_share(1.0, 5000, 50, 101) == unit_share(0.1, 900, 50, 9) == 0
+        )
