@@ -81,9 +81,12 @@ class AdditiveHead(LinearHead):
         self._basis: Basis | None = None
         linear = self._linear_columns(inputs.private.table.shape[1])
         mu, n_rows = inputs.budget.mu, inputs.n_rows
+        default = inputs  # the linear one, which may scale rows to unit length
+        if not inputs.loss.quadratic:
+            default = replace(inputs, parameters=replace(inputs.parameters, row_norm="auto"))
         few = inputs.loss.quadratic and mu * n_rows < _FEWEST_NUMBERS
-        if few and self.n_knots == "auto":  # the linear default
-            return self._fitting(fit_procedure(prepare(inputs)))
+        if few and self.n_knots == "auto":
+            return self._fitting(fit_procedure(prepare(default)))
         asked, n_known = np.flatnonzero(~linear), len(inputs.X_known)
         clear = count_error(mu, n_rows, len(asked)) <= _HARDLY_NOISY and n_known < _FEW_KNOWN
         known_tell = n_known >= ENOUGH and not clear
@@ -96,8 +99,8 @@ class AdditiveHead(LinearHead):
             inputs = replace(inputs, treated_as_public=(*inputs.treated_as_public, known))
             return self._fitting(fit_procedure(prepare(self._on_basis(inputs, columns))))
         share = knots_share(mu, n_rows, len(asked))
-        if not share:  # a linear fit
-            return self._fitting(fit_procedure(prepare(inputs)))
+        if not share:
+            return self._fitting(fit_procedure(prepare(default)))
         inputs = replace(inputs, spent={"knots": share})
         # Planned with the widest basis, since nothing may be refused after the charge.
         most = most_knots(n_knots)
