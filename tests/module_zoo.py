@@ -134,19 +134,8 @@ class FeatureOfPlace(Wrapped):
 MIXING = {
     kind.__name__: kind
     for kind in (
-        Capacity,
-        LearnedRouter,
-        ExpertChoice,
-        DynamicScale,
-        RescuedOverflow,
-        FiniteOrNothing,
-        SmallestEntry,
-        Median,
-        LargePassesOnly,
-        SwitchedOff,
-        Neighbour,
-        RowsAsSequence,
-        Remembers,
+        *(Capacity, LearnedRouter, ExpertChoice, DynamicScale, RescuedOverflow, FiniteOrNothing),
+        *(SmallestEntry, Median, LargePassesOnly, SwitchedOff, Neighbour, RowsAsSequence, Remembers),
         FeatureOfPlace,
     )
 }

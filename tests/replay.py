@@ -114,13 +114,8 @@ def seen(
     found.facts = {
         "releases": [
             (
-                runs.setdefault(id(release.run), len(runs)),
-                release.of_pass,
-                release.exact.shape,
-                release.sensitivity,
-                release.share,
-                release.scale,
-                release.grid,
+                *(runs.setdefault(id(release.run), len(runs)), release.of_pass, release.exact.shape),
+                *(release.sensitivity, release.share, release.scale, release.grid),
             )
             for release in found.releases
         ],

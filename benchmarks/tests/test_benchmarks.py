@@ -28,12 +28,7 @@ def out(tmp_path_factory):
 def test_every_method_of_the_quick_profile_has_finite_results(out):
     results = pd.read_csv(out / "results.csv")
     assert set(results["method"]) == {
-        "plain_products",
-        "roofline",
-        "skmixdp_step",
-        "skmixdp_heads",
-        "skmixdp_fit",
-        "sklearn_fit",
+        *("plain_products", "roofline", "skmixdp_step", "skmixdp_heads", "skmixdp_fit", "sklearn_fit"),
         "accounting",
     }
     numbers = results[["seconds", "ratio", "repetitions"]].to_numpy()
@@ -211,16 +206,7 @@ def test_passes_over_a_file_are_measured_by_one_command_which_leaves_no_file(tmp
 def test_a_step_on_a_device_is_held_against_its_roofline(tmp_path, capsys):
     torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
     small = [
-        "--rows",
-        "3000",
-        "--features",
-        "16",
-        "--classes",
-        "3",
-        "5",
-        "--square",
-        "64",
-        "--out",
+        *("--rows", "3000", "--features", "16", "--classes", "3", "5", "--square", "64", "--out"),
         str(tmp_path),
     ]
     device.main(["--device", "cpu", *small])

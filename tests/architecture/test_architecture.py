@@ -90,29 +90,13 @@ def test_no_random_numbers_but_from_the_noise_source():
 
 def test_imports_are_light():
     modules = [
-        "skmixdp",
-        "skmixdp.audit",
-        "skmixdp.inspection",
-        "skmixdp.model_selection",
-        "skmixdp.preprocessing",
-        "skmixdp.privacy",
-        "skmixdp._rows",
-        "skmixdp.algorithms",
-        "skmixdp.features",
-        "skmixdp.datasets",
+        *("skmixdp", "skmixdp.audit", "skmixdp.inspection", "skmixdp.model_selection"),
+        *("skmixdp.preprocessing", "skmixdp.privacy", "skmixdp._rows", "skmixdp.algorithms"),
+        *("skmixdp.features", "skmixdp.datasets"),
     ]
     heavy = [
-        "torch",
-        "torchvision",
-        "timm",
-        "open_clip",
-        "matplotlib",
-        "dask",
-        "distributed",
-        "pyarrow.parquet",
-        "dp_accounting",
-        "opendp",
-        "onnx",
+        *("torch", "torchvision", "timm", "open_clip", "matplotlib", "dask", "distributed"),
+        *("pyarrow.parquet", "dp_accounting", "opendp", "onnx"),
     ]
     code = f"import sys, {', '.join(modules)}; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

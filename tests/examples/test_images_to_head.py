@@ -50,13 +50,7 @@ def test_from_folders_to_predictions(folders, tmp_path, capfd):
 def test_the_first_failure_ends_it(folders, tmp_path, capfd):
     code = images_to_head.main(
         [
-            folders[0],
-            str(tmp_path / "none"),
-            "--model",
-            "timm:resnet18",
-            "--options",
-            OPTIONS,
-            "--out",
+            *(folders[0], str(tmp_path / "none"), "--model", "timm:resnet18", "--options", OPTIONS, "--out"),
             str(tmp_path / "out"),
         ]
     )

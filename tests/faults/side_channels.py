@@ -197,10 +197,7 @@ def main() -> int:
     print("|---|---|---|---|---|")
     for name, row, c in lines(options.fits, options.only):
         cells = (
-            name,
-            row,
-            f"{c.slower:+.1%}",
-            f"{c.auc:.2f} ± {c.margin:.2f}",
+            *(name, row, f"{c.slower:+.1%}", f"{c.auc:.2f} ± {c.margin:.2f}"),
             "; ".join(c.differing) or "equal",
         )
         print(f"| {' | '.join(cells)} |", flush=True)

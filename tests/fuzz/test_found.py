@@ -266,11 +266,8 @@ class TestModels:
         ("field", "value"),
         [
             *(
-                ("noise", True),
-                ("accountant", None),
-                ("treated_as_public", "abc"),
-                ("leaks", "abc"),
-                ("mu", {"tuple": [1]}),
+                *(("noise", True), ("accountant", None), ("treated_as_public", "abc"), ("leaks", "abc")),
+                *(("mu", {"tuple": [1]}),),
             ),
             *(("shares", {"tuple": [1]}), ("n_private", "7"), ("neighboring", [1]), ("dataset_epsilon", "x")),
             *(("dataset", 3), ("epsilon_unamplified", {"tuple": []}), ("computed_on", 1), ("unit", None)),

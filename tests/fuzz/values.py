@@ -16,17 +16,7 @@ from .limits import one_in, pick, seeds
 #: Names of classes, columns, data sets and files that mean something elsewhere.
 NAMES = (
     *(
-        "a",
-        "",
-        " ",
-        "a\nb",
-        "\r\n",
-        "a\tb",
-        "\x00",
-        "\x1b[2J\x1b[31m",
-        "\x07",
-        "\x7f",
-        "\u202eabc",
+        *("a", "", " ", "a\nb", "\r\n", "a\tb", "\x00", "\x1b[2J\x1b[31m", "\x07", "\x7f", "\u202eabc"),
         "\ufeffx",
     ),
     *("../../outside", "/etc/passwd", "..", ".", "~", "C:\\con", "a/b", "-rf", "--force", "*", "a\\b"),

@@ -105,21 +105,12 @@ def joined(cells, odd):
 TYPES = [
     *("float64", "Float64", "Int64", "boolean", "object", "category", "string", "str"),
     *(
-        "int64[pyarrow]",
-        "double[pyarrow]",
-        "bool[pyarrow]",
-        "string[pyarrow]",
-        "int64",
-        "bool",
-        "int16",
+        *("int64[pyarrow]", "double[pyarrow]", "bool[pyarrow]", "string[pyarrow]", "int64", "bool", "int16"),
         "uint8",
     ),
     *(
-        "datetime64[s]",
-        "datetime64[us]",
-        "datetime64[ns]",
-        "datetime64[us, UTC]",
-        "datetime64[ns, Asia/Tokyo]",
+        *("datetime64[s]", "datetime64[us]", "datetime64[ns]", "datetime64[us, UTC]"),
+        *("datetime64[ns, Asia/Tokyo]",),
     ),
     *("timestamp[us][pyarrow]", "timestamp[ns, Asia/Tokyo][pyarrow]", "complex128", "timedelta64[ns]"),
 ]

@@ -17,12 +17,8 @@ T = 5 * X[:, 0] + RNG.normal(size=N)
 
 #: Rows that take the place of the first, with its label and its target.
 ODD = [
-    ([0.0, 0.0], 0, 0.0),
-    ([1e300, -1e300], 1, 1e300),
-    ([5e-324, -5e-324], 1, -1e300),
-    ([np.finfo(float).max, 100.0], 0, 5e-324),
-    ([0.0, 1e8], 1, 1e5),
-    ([3.0, 190.0], 0, -500.0),
+    *(([0.0, 0.0], 0, 0.0), ([1e300, -1e300], 1, 1e300), ([5e-324, -5e-324], 1, -1e300)),
+    *(([np.finfo(float).max, 100.0], 0, 5e-324), ([0.0, 1e8], 1, 1e5), ([3.0, 190.0], 0, -500.0)),
 ]
 KINDS = [
     ("logistic", {"classes": [0, 1]}, Y),

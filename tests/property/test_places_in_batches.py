@@ -15,15 +15,8 @@ from .spies import prepare, source
 N, D = 6000, 9
 RATE = 0.01
 KINDS = [
-    "memory",
-    "sparse",
-    "memory map",
-    "memory map, as if wide",
-    "npy files",
-    "parquet",
-    "dask",
-    "torch",
-    "torch, as on a device",
+    *("memory", "sparse", "memory map", "memory map, as if wide", "npy files", "parquet", "dask", "torch"),
+    *("torch, as on a device",),
 ]
 rng = np.random.default_rng(0)
 X = rng.normal(size=(N, D)).astype("f4")

@@ -271,12 +271,7 @@ def with_public():
         lambda: PublicTransformedTargetRegressor(make_pipeline(Normalizer(), with_public()), **LOGARITHMS),
     ],
     ids=[
-        "logs",
-        "logs in a pipeline",
-        "logs of a vote",
-        "powers",
-        "quantiles",
-        "public vote",
+        *("logs", "logs in a pipeline", "logs of a vote", "powers", "quantiles", "public vote"),
         "public pipeline",
     ],
 )

@@ -148,25 +148,11 @@ def test_amounts_are_warned_of(sign):
 DAYS = pd.Timestamp("2001-03-14 15:09:26") + pd.to_timedelta(RNG.integers(0, 9000, 60), "D")
 FORMATS = [
     *(
-        "%d/%m/%Y",
-        "%m/%d/%Y",
-        "%d.%m.%Y",
-        "%d-%m-%Y",
-        "%m-%d-%Y",
-        "%d.%m.%y",
-        "%m/%d/%y",
-        "%Y/%m/%d",
+        *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y", "%m/%d/%y", "%Y/%m/%d"),
         "%Y.%m.%d",
     ),
     *(
-        "%d-%b-%Y",
-        "%d-%b-%y",
-        "%d %b %Y",
-        "%d %B %Y",
-        "%b %d, %Y",
-        "%B %d, %Y",
-        "%a, %d %b %Y",
-        "%b %Y",
+        *("%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%a, %d %b %Y", "%b %Y"),
         "%m/%Y",
     ),
     *("%d/%m/%Y %H:%M", "%m/%d/%Y %I:%M %p", "%d.%m.%Y %H:%M:%S", "%a %b %d %H:%M:%S %Y"),

@@ -102,12 +102,7 @@ def test_callbacks_get_released_heads_and_public_facts_alone(digits):
     assert spy.heads[0].score(X_pub, y_pub) > 0.5
     assert [step["step"] for step in spy.steps] == [1, 2, 3, 4]
     assert set(spy.steps[0]) == {
-        "step",
-        "n_steps",
-        "step_size",
-        "public_weight",
-        "noise_multiplier",
-        "sensitivities",
+        *("step", "n_steps", "step_size", "public_weight", "noise_multiplier", "sensitivities"),
         "public_gradient_norms",
     }
     # Other private rows change nothing before the first release.

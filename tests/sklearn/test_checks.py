@@ -129,12 +129,8 @@ def beyond_reach(estimator):
 
 #: What an algorithm can break by itself: training, repeating a fit, its results, and how they are kept.
 FEW = {
-    "check_classifiers_train",
-    "check_dict_unchanged",
-    "check_estimators_pickle",
-    "check_n_features_in",
-    "check_regressors_int",
-    "check_transformer_general",
+    *("check_classifiers_train", "check_dict_unchanged", "check_estimators_pickle", "check_n_features_in"),
+    *("check_regressors_int", "check_transformer_general"),
 }
 
 

@@ -149,18 +149,8 @@ def loop_of_threads(head, rows, public, n_jobs):
 
 
 WORKFLOWS = [
-    cross_validation,
-    grid_search,
-    curve,
-    calibration,
-    calibration_of_one,
-    one_versus_rest,
-    voting,
-    stacking,
-    stacking_on_a_private_head,
-    pipeline,
-    loop,
-    loop_of_threads,
+    *(cross_validation, grid_search, curve, calibration, calibration_of_one, one_versus_rest, voting),
+    *(stacking, stacking_on_a_private_head, pipeline, loop, loop_of_threads),
 ]
 #: What is done besides reads private rows without noise.
 LEAKING = [cross_validation, grid_search, curve, calibration, calibration_of_one]

@@ -642,14 +642,7 @@ def test_an_unexpected_error_is_placed_and_not_quoted(folder, monkeypatch):
 
     monkeypatch.setattr(MixedDPLogisticRegression, "fit", broken)
     args = [
-        "fit",
-        "--private",
-        "priv.csv",
-        "--public",
-        "pub.csv",
-        "--label-column",
-        "kind",
-        "--out",
+        *("fit", "--private", "priv.csv", "--public", "pub.csv", "--label-column", "kind", "--out"),
         "m.joblib",
     ]
     heard = Heard(lambda: main(args))

@@ -179,13 +179,8 @@ def test_a_declared_scale_of_targets_stays():
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"algorithm": "adamix"},
-        {"init": "zeros"},
-        {"n_steps": 5},
-        {"batch_size": 300},
-        {"epsilon": 0.02},
-        {"row_norm": None},
-        {"whiten": True},
+        *({"algorithm": "adamix"}, {"init": "zeros"}, {"n_steps": 5}, {"batch_size": 300}, {"epsilon": 0.02}),
+        *({"row_norm": None}, {"whiten": True}),
     ],
 )
 def test_no_budget_is_spent_where_targets_cannot_be_checked(parameters):

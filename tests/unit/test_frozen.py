@@ -11,19 +11,9 @@ from skmixdp.privacy.accounting import budgets, composition
 from skmixdp.privacy.ledger import _account as account
 
 STATED = [
-    account.Account,
-    budgets.Budget,
-    composition.PrivacyFilter,
-    RecordedRelease,
-    privacy.Charge,
-    privacy.GaussianEvent,
-    privacy.LedgerReport,
-    modelmix.ModelMixEvent,
-    privacy.PrivacyReport,
-    privacy.SearchReport,
-    privacy.SearchTerms,
-    privacy.SelectionEvent,
-    privacy.TrialLaw,
+    *(account.Account, budgets.Budget, composition.PrivacyFilter, RecordedRelease, privacy.Charge),
+    *(privacy.GaussianEvent, privacy.LedgerReport, modelmix.ModelMixEvent, privacy.PrivacyReport),
+    *(privacy.SearchReport, privacy.SearchTerms, privacy.SelectionEvent, privacy.TrialLaw),
 ]
 
 

@@ -109,13 +109,7 @@ def test_raw_tables_weights_scales_and_public_rows(studies, capsys):
 def test_persons_a_page_and_the_ledger(studies, capsys):
     columns("school", "person", "high")
     rows = (
-        "--private",
-        "priv.csv",
-        "--label-column",
-        "high",
-        "--classes",
-        "no,yes",
-        "--group-column",
+        *("--private", "priv.csv", "--label-column", "high", "--classes", "no,yes", "--group-column"),
         "person",
     )
     ledger = ("--ledger", "l.sqlite", "--dataset", "wages", "--ledger-epsilon", 1.2)

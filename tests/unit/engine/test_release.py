@@ -132,11 +132,8 @@ def test_a_step_is_told_of_once_and_before_its_noise():
 @pytest.mark.parametrize(
     "part",
     [
-        ReleasedArray(np.inf),
-        ReleasedArray(np.nan),
-        ReleasedArray(-0.5),
-        ReleasedArray(1.0, 0.0),
-        ReleasedArray(1.0, -0.5),
+        *(ReleasedArray(np.inf), ReleasedArray(np.nan), ReleasedArray(-0.5), ReleasedArray(1.0, 0.0)),
+        *(ReleasedArray(1.0, -0.5),),
     ],
 )
 def test_a_part_without_a_usable_sensitivity_is_refused_before_the_rows_are_asked(part):

@@ -289,12 +289,8 @@ def test_two_classes_are_adjusted_only_if_asked():
 @pytest.mark.parametrize(
     ("parameters", "weights"),
     [
-        ({"algorithm": "adamix"}, None),
-        ({"fit_intercept": False}, None),
-        ({"n_steps": 5}, None),
-        ({"batch_size": 1000}, None),
-        ({"class_weight": {0: 0.5}}, None),
-        ({"epsilon": 0.001}, None),
+        *(({"algorithm": "adamix"}, None), ({"fit_intercept": False}, None), ({"n_steps": 5}, None)),
+        *(({"batch_size": 1000}, None), ({"class_weight": {0: 0.5}}, None), ({"epsilon": 0.001}, None)),
     ],
 )
 def test_the_default_leaves_other_fits_alone(parameters, weights):

@@ -98,12 +98,8 @@ def test_who_starts_from_shares():
     assert counted() and counted(neighboring="replace_one") and counted(geometry=False)
     assert not counted(public=(X[:50], Y[:50]))
     for parameters in (
-        {"init": "zeros"},
-        {"init": np.zeros((4, 3))},
-        {"algorithm": "noisy-gd"},
-        {"fit_intercept": False},
-        {"n_steps": 5},
-        {"batch_size": 500},
+        *({"init": "zeros"}, {"init": np.zeros((4, 3))}, {"algorithm": "noisy-gd"}, {"fit_intercept": False}),
+        *({"n_steps": 5}, {"batch_size": 500}),
     ):
         assert not counted(**parameters)
 

@@ -49,11 +49,8 @@ def test_the_rest_of_the_budget_is_that_of_a_smaller_one():
 @pytest.mark.parametrize(
     ("release", "fits"),
     [
-        (OtherRelease(0.1), 5),
-        (OtherRelease(0.5), 1),
-        (OtherRelease(0.1, 2.5e-7), 4),
-        (OtherRelease(0.51), 0),
-        (OtherRelease(1e-3, 2e-6), 0),
+        *((OtherRelease(0.1), 5), (OtherRelease(0.5), 1), (OtherRelease(0.1, 2.5e-7), 4)),
+        *((OtherRelease(0.51), 0), (OtherRelease(1e-3, 2e-6), 0)),
     ],
 )
 def test_epsilons_and_deltas_add_up(release, fits):

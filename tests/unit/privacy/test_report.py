@@ -31,13 +31,8 @@ def test_a_report_cannot_be_changed():
 def test_text_states_the_guarantee_and_its_terms():
     text = str(REPORT)
     for words in (
-        "(1, 1e-05)-differential privacy",
-        "added or removed",
-        "1347 private, 50 public",
-        "the number of private rows",
-        "full batch",
-        "closed form",
-        "floating-point",
+        *("(1, 1e-05)-differential privacy", "added or removed", "1347 private, 50 public"),
+        *("the number of private rows", "full batch", "closed form", "floating-point"),
     ):
         assert words in text
     assert "NOT PRIVATE" not in text

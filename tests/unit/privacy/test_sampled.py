@@ -200,11 +200,8 @@ def test_outside_of_what_the_libraries_can_do_the_number_of_batches_is_the_bound
 @pytest.mark.parametrize(
     ("sigma", "n_steps", "rate", "delta"),
     [
-        (0.05, 1, 0.3, 1e-5),
-        (0.05, 40, 0.01, 1e-5),
-        (0.3, 1000, 0.2, 1e-9),
-        (3.0, 7, 0.9, 1e-3),
-        (2.0, 5, 1e-6, 1e-7),
+        *((0.05, 1, 0.3, 1e-5), (0.05, 40, 0.01, 1e-5), (0.3, 1000, 0.2, 1e-9), (3.0, 7, 0.9, 1e-3)),
+        *((2.0, 5, 1e-6, 1e-7),),
     ],
 )
 def test_known_batches_are_an_upper_bound_that_is_nearly_exact(sigma, n_steps, rate, delta, neighboring):

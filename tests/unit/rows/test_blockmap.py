@@ -33,12 +33,9 @@ def test_rows_that_are_not_finite_are_found(dtype, value):
 MEAN = np.arange(5) / 7
 WHITENING = Whitening(np.linalg.qr(np.random.default_rng(1).normal(size=(5, 2)))[0].T, np.array([0.9, 0.02]))
 MAPS = [
-    RowMap(None, False, None),
-    RowMap(MEAN, True, 0.4),
-    RowMap(MEAN, False, None),
-    RowMap(MEAN, True, 0.4, WHITENING),
-    RowMap(MEAN, False, 0.4, WHITENING),
-    RowMap(None, True, None, WHITENING),
+    *(RowMap(None, False, None), RowMap(MEAN, True, 0.4), RowMap(MEAN, False, None)),
+    *(RowMap(MEAN, True, 0.4, WHITENING), RowMap(MEAN, False, 0.4, WHITENING)),
+    *(RowMap(None, True, None, WHITENING),),
 ]
 
 

@@ -60,16 +60,8 @@ def test_all_rows_but_the_last_are_read_and_nothing_behind_them(n_rows, d_in, dt
         np.lib.stride_tricks.sliding_window_view(np.zeros(200, np.float32), 100),
     ],
     ids=[
-        "no row",
-        "one row",
-        "no column",
-        "by columns",
-        "from the last row",
-        "from the last column",
-        "some columns",
-        "some rows",
-        "one row many times",
-        "rows that share memory",
+        *("no row", "one row", "no column", "by columns", "from the last row", "from the last column"),
+        *("some columns", "some rows", "one row many times", "rows that share memory"),
     ],
 )
 def test_rows_that_lie_otherwise_are_left_alone(X, words):

@@ -25,14 +25,7 @@ CELLS = [
     *("2020-01-01", "2020-01-01T06:30", "2020-01-01 06:30:01.5+01:00", "20200101", "2020-W01-1", "2020-01"),
     *("2020-01-01 ", "2020-02-30", "0001-01-01", "9999-12-31", "2020", "+20200101", "12:30", "1 days", "-1"),
     *(
-        "Ulm",
-        "int 1",
-        "NoneType x",
-        "x\ny",
-        "word one two",
-        "2020-01-01 was cold",
-        "3 words",
-        "a\0b",
+        *("Ulm", "int 1", "NoneType x", "x\ny", "word one two", "2020-01-01 was cold", "3 words", "a\0b"),
         "True x",
     ),
     *(date(2020, 1, 1), datetime(2020, 1, 1, 6, 30), datetime(2020, 6, 1, tzinfo=ROME), date(1700, 1, 1)),
@@ -73,19 +66,7 @@ def test_each_cell_is_read_as_the_encoder_reads_it_or_refused(told):
 def test_odd_cells_among_others():
     for told in ("number", "text", ["Ulm", "0.5", 2]):
         known = [
-            "1_12",
-            " 2 ",
-            "true",
-            None,
-            "",
-            "Ulm",
-            "word one",
-            True,
-            0.0,
-            2,
-            Decimal(2),
-            pd.NA,
-            "NaT",
+            *("1_12", " 2 ", "true", None, "", "Ulm", "word one", True, 0.0, 2, Decimal(2), pd.NA, "NaT"),
             "x\ny",
         ]
         X = pd.DataFrame({"c": pd.Series(known, dtype=object)})
