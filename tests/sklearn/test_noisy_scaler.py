@@ -1,4 +1,4 @@
-"""NoisyScaler pays for its means and deviations, and says what it paid."""
+"""NoisyScaler with bounds, and what holds with and without them: its charge, report and refusals."""
 
 import math
 import pickle
@@ -23,8 +23,11 @@ X = RNG.normal(size=(4000, 3)) * [1.0, 2.0, 30.0] + [0.0, 5.0, -100.0]
 BOUNDS = [-10, -10, -300], [10, 20, 100]
 
 
-def fitted(**parameters):
-    return NoisyScaler(**({"epsilon": 1.0, "bounds": BOUNDS, "random_state": 0} | parameters)).fit(X)
+either = pytest.mark.parametrize("bounds", [BOUNDS, None], ids=["bounds", "no bounds"])
+
+
+def fitted(rows=X, **parameters):
+    return NoisyScaler(**({"epsilon": 1.0, "bounds": BOUNDS, "random_state": 0} | parameters)).fit(rows)
 
 
 @pytest.fixture
@@ -77,23 +80,27 @@ def test_a_hopeless_budget_still_gives_finite_numbers():
     assert np.all((np.array(BOUNDS[0]) <= scaler.mean_) & (scaler.mean_ <= BOUNDS[1]))
 
 
-def test_the_report():
-    report = fitted(random_state=None).privacy_
+@either
+def test_the_report(bounds):
+    report = fitted(bounds=bounds, random_state=None).privacy_
     assert report.private and report.noise == "cryptographic"
     assert 0.999 < report.epsilon <= 1.0 and report.n_steps == 1 and report.n_private == 4000
     assert report.noise_multiplier == noise_multiplier_for(1.0, 1e-5, n_steps=1)
-    assert "the bounds (declared)" in report.treated_as_public
+    assert ("the bounds (declared)" in report.treated_as_public) == (bounds is not None)
+    assert bounds is not None or not any("bounds" in fact for fact in report.treated_as_public)
     assert any("low-order bits" in warning for warning in report.warnings)
-    twice = fitted(neighboring="replace_one").privacy_
+    twice = fitted(bounds=bounds, neighboring="replace_one").privacy_
     assert twice.noise_multiplier == pytest.approx(2 * report.noise_multiplier)
 
 
-def test_a_seed_is_reproducible_and_said_to_be_not_private():
-    np.testing.assert_array_equal(fitted().mean_, fitted().mean_)
-    report = fitted().privacy_
+@either
+def test_a_seed_is_reproducible_and_said_to_be_not_private(bounds):
+    np.testing.assert_array_equal(fitted(bounds=bounds).mean_, fitted(bounds=bounds).mean_)
+    report = fitted(bounds=bounds).privacy_
     assert not report.private and "NOT PRIVATE" in str(report)
     assert any("random_state is set" in warning for warning in report.warnings)
-    assert np.all(fitted(random_state=None).mean_ != fitted(random_state=None).mean_)
+    one, other = (fitted(bounds=bounds, random_state=None) for _ in range(2))
+    assert np.any(one.scale_ != other.scale_) and (bounds is None or np.all(one.mean_ != other.mean_))
 
 
 def test_discrete_noise():
@@ -103,69 +110,67 @@ def test_discrete_noise():
     assert_relative(scaler.scale_, X.std(axis=0), 0.3)
 
 
-def test_frames_float32_clone_and_pickle():
+@either
+def test_frames_float32_clone_and_pickle(bounds):
     frame = pd.DataFrame(X.astype("float32"), columns=["a", "b", "c"])
-    scaler = NoisyScaler(bounds=BOUNDS).set_output(transform="pandas").fit(frame)
+    scaler = NoisyScaler(bounds=bounds).set_output(transform="pandas").fit(frame)
     out = scaler.transform(frame)
     assert out.columns.tolist() == ["a", "b", "c"] and set(out.dtypes) == {np.dtype("float64")}
-    assert NoisyScaler(bounds=BOUNDS).fit_transform(frame.to_numpy()).dtype == np.float32
-    again = pickle.loads(pickle.dumps(scaler))
-    np.testing.assert_array_equal(again.transform(frame), out)
-    assert not hasattr(clone(scaler), "mean_")
+    assert NoisyScaler(bounds=bounds).fit_transform(frame.to_numpy()).dtype == np.float32
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(scaler)).transform(frame), out)
+    assert clone(scaler).bounds == bounds and not hasattr(clone(scaler), "mean_")
 
 
-def test_in_a_pipeline_it_is_no_leak_and_the_two_budgets_add_up():
+@either
+def test_in_a_pipeline_it_is_no_leak_and_the_two_budgets_add_up(bounds):
     y = (X[:, 0] > 0).astype(int)
     head = MixedDPLogisticRegression(epsilon=1.0, classes=[0, 1])
-    pipe = make_pipeline(NoisyScaler(0.5, bounds=BOUNDS), head).fit(X, y)  # a warning would be an error
+    pipe = make_pipeline(NoisyScaler(0.5, bounds=bounds), head).fit(X, y)  # a warning would be an error
     assert pipe.score(X, y) > 0.8
     total = math.hypot(pipe[0].privacy_.mu, pipe[1].privacy_.mu)
     assert 1.0 < epsilon_of(1 / total, 1, delta=1e-5) < 1.5
 
 
+@either
 class TestLedger:
-    def test_each_fit_is_charged(self):
+    def test_each_fit_is_charged(self, bounds):
         ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=2.0, delta=1e-5)
-        scaler = fitted(ledger=ledger)
+        scaler = fitted(bounds=bounds, ledger=ledger)
         clone(scaler).fit(X)
         charges = ledger.charges()
-        assert [charge.description for charge in charges] == [
-            "NoisyScaler, 4000 rows; the noise comes from a seed"
-        ] * 2
+        said = "NoisyScaler, 4000 rows; the noise comes from a seed"
+        assert [charge.description for charge in charges] == [said] * 2
         assert charges[0].event.noise_multiplier == scaler.privacy_.noise_multiplier
-        assert scaler.privacy_.dataset == "rows"
+        assert charges[0].event.n_steps == 1 and scaler.privacy_.dataset == "rows"
         assert ledger.spent == pytest.approx(1.43, abs=0.1)
 
-    def test_over_budget_nothing_is_drawn_and_nothing_kept(self, monkeypatch):
-        def never(*args, **kwargs):
-            raise AssertionError("noise was drawn")
-
-        monkeypatch.setattr(NoiseSource, "add_noise", never)
+    def test_over_budget_nothing_is_drawn_and_nothing_kept(self, bounds, monkeypatch):
+        monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
         ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=0.5, delta=1e-5)
-        scaler = NoisyScaler(1.0, bounds=BOUNDS, ledger=ledger)
+        scaler = NoisyScaler(1.0, bounds=bounds, ledger=ledger)
         with pytest.raises(BudgetExceededError):
             scaler.fit(X)
-        assert not hasattr(scaler, "privacy_") and not hasattr(scaler, "n_features_in_")
+        left = [name for name in ("privacy_", "scale_", "n_features_in_") if hasattr(scaler, name)]
+        assert not left and not ledger.charges()
 
-    def test_the_charge_comes_before_the_release(self, monkeypatch):
+    def test_the_charge_comes_before_the_release(self, bounds, monkeypatch):
         ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=2.0, delta=1e-5)
+        n_charges = []
 
         def crash(*args, **kwargs):
+            n_charges.append(len(ledger.charges()))
             raise KeyboardInterrupt
 
         monkeypatch.setattr(NoiseSource, "add_noise", crash)
         with pytest.raises(KeyboardInterrupt):
-            fitted(ledger=ledger)
-        assert len(ledger.charges()) == 1
+            fitted(bounds=bounds, ledger=ledger)
+        assert n_charges == [1] and len(ledger.charges()) == 1
 
 
 class TestRefusals:
     @pytest.fixture(autouse=True)
     def _no_noise(self, monkeypatch):
-        def never(*args, **kwargs):
-            raise AssertionError("noise was drawn")
-
-        monkeypatch.setattr(NoiseSource, "add_noise", never)
+        monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
 
     @pytest.mark.parametrize(
         ("match", "parameters"),
@@ -191,15 +196,20 @@ class TestRefusals:
         ],
     )
     def test_parameters(self, match, parameters):
+        ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=2.0, delta=1e-5)
         with pytest.raises(ValueError, match=match) as caught:
-            fitted(**parameters)
+            fitted(**{"ledger": ledger, **parameters})
         message = str(caught.value)
         assert "\n" not in message and ". " not in message.replace("= ", "") and message.endswith(".")
+        assert not ledger.charges()
 
+    @either
     @pytest.mark.parametrize("bad", [np.full((9, 3), np.nan), np.ones((1, 3)), np.ones(3), [["a"] * 3] * 4])
-    def test_rows(self, bad):
+    def test_rows(self, bad, bounds):
+        ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=2.0, delta=1e-5)
         with pytest.raises(ValueError, match=r"^X "):
-            NoisyScaler(bounds=BOUNDS).fit(bad)
+            NoisyScaler(bounds=bounds, ledger=ledger).fit(bad)
+        assert not ledger.charges()
 
     def test_sparse_rows(self):
         with pytest.raises((TypeError, ValueError), match=r"(?i)sparse|real numbers"):

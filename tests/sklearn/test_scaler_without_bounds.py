@@ -1,18 +1,14 @@
-"""NoisyScaler without bounds: histograms find centre and spread, within the budget and after its charge."""
+"""NoisyScaler without bounds: histograms find centre and spread; see test_noisy_scaler.py too."""
 
 import math
-import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp.exceptions import BudgetExceededError
 from skmixdp.preprocessing import NoisyScaler
-from skmixdp.privacy import NoiseSource, PrivacyLedger, noise_multiplier_for
+from skmixdp.privacy import NoiseSource
 from tests.rounding import assert_close, assert_relative
 
 RNG = np.random.default_rng(0)
@@ -70,85 +66,10 @@ def test_rows_of_any_size_stay_finite():
     assert_relative(scaler.scale_, plain.scale_, 0.1)
 
 
-def test_the_report():
-    report = fitted(random_state=None).privacy_
-    assert report.private and report.noise == "cryptographic" and report.n_private == 4000
-    assert 0.999 < report.epsilon <= 1.0
-    assert report.noise_multiplier == noise_multiplier_for(1.0, 1e-5, n_steps=1)
-    assert not any("bounds" in fact for fact in report.treated_as_public)
-    twice = fitted(neighboring="replace_one").privacy_
-    assert twice.noise_multiplier == pytest.approx(2 * report.noise_multiplier)
-
-
-def test_a_seed_is_reproducible_and_said_to_be_not_private():
-    np.testing.assert_array_equal(fitted().mean_, fitted().mean_)
-    assert not fitted().privacy_.private and "NOT PRIVATE" in str(fitted().privacy_)
-    assert np.any(fitted(random_state=None).scale_ != fitted(random_state=None).scale_)
-
-
-def test_frames_float32_clone_and_pickle():
-    frame = pd.DataFrame(X.astype("float32"), columns=["a", "b", "c"])
-    scaler = NoisyScaler(1.0).set_output(transform="pandas").fit(frame)
-    out = scaler.transform(frame)
-    assert out.columns.tolist() == ["a", "b", "c"] and set(out.dtypes) == {np.dtype("float64")}
-    assert NoisyScaler(1.0).fit_transform(frame.to_numpy()).dtype == np.float32
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(scaler)).transform(frame), out)
-    again = clone(scaler)
-    assert again.bounds is None and not hasattr(again, "mean_")
-
-
 def test_in_a_pipeline_it_is_no_leak():
     y = (X[:, 2] > -100).astype(int)
     pipe = make_pipeline(NoisyScaler(1.0), MixedDPLogisticRegression(epsilon=1.0, classes=[0, 1])).fit(X, y)
     assert pipe.score(X, y) > 0.9
-
-
-class TestLedger:
-    def test_each_fit_is_charged_once(self):
-        ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=2.0, delta=1e-5)
-        scaler = fitted(ledger=ledger)
-        (charge,) = ledger.charges()
-        assert charge.description == "NoisyScaler, 4000 rows; the noise comes from a seed"
-        assert charge.event.noise_multiplier == scaler.privacy_.noise_multiplier
-        assert charge.event.n_steps == 1 and scaler.privacy_.dataset == "rows"
-
-    def test_the_charge_comes_before_the_release(self, monkeypatch):
-        ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=2.0, delta=1e-5)
-        n_charges = []
-
-        def crash(*args, **kwargs):
-            n_charges.append(len(ledger.charges()))
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(NoiseSource, "add_noise", crash)
-        with pytest.raises(KeyboardInterrupt):
-            fitted(ledger=ledger)
-        assert n_charges == [1] and len(ledger.charges()) == 1
-
-    def test_over_budget_nothing_is_drawn_and_nothing_kept(self, monkeypatch):
-        monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
-        ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=0.5, delta=1e-5)
-        scaler = NoisyScaler(1.0, ledger=ledger)
-        with pytest.raises(BudgetExceededError):
-            scaler.fit(X)
-        assert not hasattr(scaler, "privacy_") and not hasattr(scaler, "scale_") and not ledger.charges()
-
-
-def test_discrete_noise_is_refused_before_any_charge(monkeypatch):
-    pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
-    monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
-    ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=2.0, delta=1e-5)
-    with pytest.raises(ValueError, match="noise='discrete' needs bounds") as caught:
-        NoisyScaler(1.0, noise="discrete", ledger=ledger).fit(X)
-    assert str(caught.value).endswith(".") and not ledger.charges()
-
-
-@pytest.mark.parametrize("bad", [np.full((9, 3), np.nan), np.ones((1, 3)), np.ones(3), [["a"] * 3] * 4])
-def test_bad_rows_are_refused_before_any_charge(bad):
-    ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=2.0, delta=1e-5)
-    with pytest.raises(ValueError, match=r"^X "):
-        NoisyScaler(1.0, ledger=ledger).fit(bad)
-    assert not ledger.charges()
 
 
 def test_the_noise_is_that_of_three_histograms(monkeypatch):
