@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import Run
-from skmixdp._linear import LogisticLoss, MultilabelLoss, SoftmaxLoss, row_norms
+from skmixdp._linear import LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss, row_norms
 from skmixdp._rows import Block, InMemoryRows
 from skmixdp.components import GradientQuery
 from skmixdp.components.clipping import clipped_residuals
@@ -22,53 +22,125 @@ from tests.catalog import ALGORITHMS, CLIPPERS, SUBSPACES
 from tests.conftest import Watched, make_label_problem, make_problem, train
 from tests.rounding import assert_close
 
-VALUES = st.one_of(st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1e-12, 1.0, 1e6, 1e18, -1e18]))
-DTYPES = st.sampled_from(["float32", "float64"])
+FAR = [0.0, 1e-30, 1e-12, 1.0, 1e6, 1e18, -1e18, -1e25]
+VALUES = st.floats(-3, 3, width=32) | st.sampled_from(FAR)
+TARGETS = st.floats(-3, 3, width=32) | st.sampled_from([0.0, 1e-30, 2.0**40, 1e15, -1e15, 1e24, 1e38])
+#: Losses of bounded residuals, and of residuals without bound.
+LOSSES = {
+    "classes": [LogisticLoss(), SoftmaxLoss(4), MultilabelLoss(3)],
+    "targets": [SquaredLoss(1), SquaredLoss(3)],
+}
 
 
 @st.composite
-def blocks_and_heads(draw, d=5):
-    """A few rows in either precision with their labels, a head, and its loss."""
-    loss, dtype = draw(st.sampled_from([LogisticLoss(), SoftmaxLoss(4), MultilabelLoss(3)])), draw(DTYPES)
-    k = loss.n_outputs
+def rows_and_heads(draw, loss, d=5):
+    """A few rows in either precision with their labels or targets, and a head."""
+    dtype, k = draw(st.sampled_from(["float32", "float64"])), loss.n_outputs
     X = draw(hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(d)), elements=VALUES)).astype(dtype)
     W = draw(hnp.arrays(np.float64, (k, d), elements=st.floats(-50, 50)))
+    if isinstance(loss, SquaredLoss):
+        return X, draw(hnp.arrays(np.float64, (len(X), k), elements=TARGETS)).astype(dtype), W
     shape, classes = (len(X), max(k, 2)) if loss.has_classes else ((len(X), k), 2)
-    y = draw(hnp.arrays(np.int8, shape, elements=st.integers(0, classes - 1)))
-    return Block(X, y, row_norms(X)), X, W, loss
-
-
-@pytest.mark.parametrize("name", CLIPPERS)
-@given(drawn=blocks_and_heads())
-def test_no_row_contributes_more_than_the_clip_states(name, drawn):
-    block, X, W, loss = drawn
-    rng = np.random.default_rng(0)
-    y_pub = np.arange(9) % 2 if loss.has_classes else rng.integers(2, size=(9, 3))
-    public = PublicData(rng.normal(size=(9, 5)), y_pub, loss)
-    clip = CLIPPERS[name].at(public.view(W))
-    with np.errstate(all="ignore"):
-        C, S = clipped_residuals(X @ W.T.astype(X.dtype), block, loss, clip)
-    assert S is None
-    assert np.isfinite(C).all()
-    # The length of c_i x_i^T in the arithmetic of exact reals, nearly.
-    lengths = np.linalg.norm(C.astype(np.longdouble), axis=1) * np.linalg.norm(
-        X.astype(np.longdouble), axis=1
+    return (
+        X,
+        draw(
+            hnp.arrays(np.int64 if loss.has_classes else np.int8, shape, elements=st.integers(0, classes - 1))
+        ),
+        W,
     )
-    assert lengths.max() <= clip.sensitivity(X.dtype)
 
 
-@pytest.mark.parametrize("name", [name for name in CLIPPERS if "linf" in name])
-@given(drawn=blocks_and_heads())
-def test_no_entry_exceeds_the_bound_that_is_stated_for_it(name, drawn):
-    block, X, W, loss = drawn
-    rng = np.random.default_rng(0)
-    y_pub = np.arange(9) % 2 if loss.has_classes else rng.integers(2, size=(9, 3))
-    public = PublicData(rng.normal(size=(9, 5)), y_pub, loss)
-    clip = CLIPPERS[name].at(public.view(W))
+def clip_of(name, loss, W):
+    """A clip at public rows and a head."""
+    rng, k = np.random.default_rng(0), loss.n_outputs
+    X_pub = rng.normal(size=(9, W.shape[1]))
+    if isinstance(loss, SquaredLoss):
+        y_pub = rng.normal(size=(9, k))
+    else:
+        y_pub = np.arange(9) % 2 if loss.has_classes else rng.integers(2, size=(9, k))
+    return CLIPPERS[name].at(PublicData(X_pub, y_pub, loss).view(W))
+
+
+def contributions(held, X, Z, y, loss, clip, norms=None):
+    """What rows contribute, from arrays or from tensors, which are where a device's would be."""
+    parts = (X, y, row_norms(X) if norms is None else norms)
+    if held == "tensors":
+        torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
+        assert clip.takes_tensors
+        Z, parts = torch.from_numpy(Z), map(torch.from_numpy, parts)
     with np.errstate(all="ignore"):
-        C, _ = clipped_residuals(X @ W.T.astype(X.dtype), block, loss, clip)
-    entries = np.abs(C).astype(np.longdouble).max(axis=1) * np.abs(X).astype(np.longdouble).max(axis=1)
-    assert entries.max() <= clip.sensitivity(X.dtype) / np.sqrt(CLIPPERS[name].split)
+        C, S = clipped_residuals(Z, Block(*parts), loss, clip)
+    assert S is None and np.asarray(C).dtype == X.dtype
+    return np.asarray(C)
+
+
+def lengths(A):
+    """Lengths of rows in the arithmetic of reals, nearly."""
+    return np.linalg.norm(A.astype(np.longdouble), axis=1)
+
+
+def largest(A):
+    return np.abs(A).astype(np.longdouble).max(axis=1)
+
+
+#: Clips that state a finite sensitivity for a loss; squared loss itself states none.
+BOUNDED = [
+    (name, of)
+    for name in CLIPPERS
+    for of, (loss, *_) in LOSSES.items()
+    if np.isfinite(clip_of(name, loss, np.zeros((loss.n_outputs, 5))).sensitivity(np.dtype("float64")))
+]
+holders = pytest.mark.parametrize("held", ["arrays", "tensors"])
+
+
+@holders
+@pytest.mark.parametrize(("name", "of"), BOUNDED)
+@given(data=st.data())
+def test_no_row_contributes_more_than_the_clip_states(name, of, held, data):
+    loss = data.draw(st.sampled_from(LOSSES[of]))
+    X, y, W = data.draw(rows_and_heads(loss))
+    clip = clip_of(name, loss, W)
+    with np.errstate(all="ignore"):
+        Z = X @ W.T.astype(X.dtype)
+    C = contributions(held, X, Z, y, loss, clip)
+    assert np.isfinite(C).all()
+    assert (lengths(C) * lengths(X)).max() <= clip.sensitivity(X.dtype)
+    if "linf" in name:
+        assert (largest(C) * largest(X)).max() <= clip.sensitivity(X.dtype) / np.sqrt(clip.split)
+
+
+@holders
+@pytest.mark.parametrize("name", CLIPPERS)
+def test_the_bound_is_met_and_a_clip_that_forgets_lengths_would_be_caught(name, held):
+    rng, loss = np.random.default_rng(1), SoftmaxLoss(4)
+    X, y = 30 * rng.normal(size=(500, 5)).astype(np.float32), rng.integers(4, size=500)
+    W = rng.normal(size=(4, 5))
+    clip = clip_of(name, loss, W)
+    Z, bound = X @ W.T.astype(np.float32), clip.sensitivity(X.dtype)
+    reached = (lengths(contributions(held, X, Z.copy(), y, loss, clip)) * lengths(X)).max()
+    assert 0.5 * bound < reached <= bound
+    short = contributions(held, X, Z.copy(), y, loss, clip, norms=np.full(500, 1e-3))
+    if "linf" not in name:  # there, entries still bound the row
+        assert (lengths(short) * lengths(X)).max() > 1.5 * bound
+
+
+@holders
+@pytest.mark.covering
+@pytest.mark.parametrize("loss", [loss for losses in LOSSES.values() for loss in losses], ids=repr)
+@pytest.mark.parametrize("name", ["l2", "l2 and linf", "automatic, small gamma"])
+def test_a_row_whose_outputs_are_not_finite_contributes_nothing_that_is_not(name, loss, held):
+    k = loss.n_outputs
+    X = np.array([[1e-30, 0, 0], [1, 2, 3]], np.float32)
+    y = np.zeros(2, np.int64) if loss.has_classes else np.zeros((2, k), np.float32)
+    clip = clip_of(name, loss, np.zeros((k, 3)))
+    for Z in (np.nan, np.inf, -np.inf, 3e38):
+        outputs = np.zeros((2, k), np.float32)
+        outputs[0] = Z
+        C = contributions(held, X, outputs, y, loss, clip)
+        assert np.isfinite(C).all(), f"outputs of {Z}"
+        assert (lengths(C) * lengths(X)).max() <= clip.sensitivity(X.dtype), f"outputs of {Z}"
+        if isinstance(loss, SquaredLoss) and not np.isfinite(Z):
+            np.testing.assert_array_equal(C[0], 0)
 
 
 def test_the_one_weight_clip_is_the_smallest_of_its_three_factors():
@@ -83,16 +155,6 @@ def test_the_one_weight_clip_is_the_smallest_of_its_three_factors():
     C, _ = clipped_residuals(Z, Block(X, problem.y, row_norms(X)), loss, clip)
     assert_close(C, expected, 1e-8)
     assert np.mean(0.25 / np.abs(g).max(axis=1) < 0.5 / np.linalg.norm(g, axis=1)) > 0.1
-
-
-def test_the_property_above_would_catch_a_clip_that_is_too_long():
-    """A clip that forgets the rows' lengths breaks what it states on rows longer than 1."""
-    problem = make_problem()
-    clip = CLIPPERS["l2"]
-    long_rows = 3 * problem.X
-    block = Block(long_rows, problem.y, np.ones(len(long_rows)))
-    C, _ = clipped_residuals(long_rows @ problem.info.view.W.T, block, problem.info.view.data.loss, clip)
-    assert (row_norms(C) * row_norms(long_rows)).max() > 1.5 * clip.sensitivity(np.dtype("float64"))
 
 
 @pytest.mark.parametrize("name", SUBSPACES)
