@@ -83,7 +83,7 @@ ROOMS = (
     # Aim 1,500: weights, lengths of gradients, checks of the start and of units.
     Room("learning", 2_010, ("_learning",)),
     # Aim 3,150: records of parameters, inputs and problems; resumed fits.
-    Room("estimators", 4_280, ("estimators",)),
+    Room("estimators", 4_310, ("estimators",)),
     # Aim 640: types do not check themselves yet.
     Room("saving", 870, ("estimators._exports",)),
     # Aim 1,680: cells that mean the same in columns of any type.
@@ -106,8 +106,8 @@ ROOMS = (
     Room("dask", 310, ("_rows.dask",), is_core=False),
     # Aim 2,300: zero-shot heads.
     Room("features", 2_470, ("features",), is_core=False),
-    # Aim 520: cells of tables in ONNX.
-    Room("export", 980, _EXPORT, is_core=False),
+    # Aim 520: cells of tables in ONNX, curves.
+    Room("export", 1_060, _EXPORT, is_core=False),
     # Aim 1,780: coefficients, groups, model hubs.
     Room("inspection", 2_170, ("inspection",), is_core=False),
     # Aim 1,240.

@@ -43,7 +43,7 @@ from .source import (
     term_lengths,
     truncated,
 )
-from .sparse import SparseRows, check_indices
+from .sparse import SparseRows, SparseTable, check_indices
 from .streamed import RowFiles, StreamedRows, open_rows
 from .table import (
     TABLE_TYPES,

@@ -147,7 +147,7 @@ class DaskTable(Table):
         self._sizes = [int(size) for size in sizes]
         self.shape: tuple[int, int] = (sum(self._sizes), int(X.shape[1]))
 
-    def check(self, name: str) -> None:
+    def check(self, name: str, *, finite: bool = True) -> None:
         """Nothing to do: workers check the rows when they map them."""
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:

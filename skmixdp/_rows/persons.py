@@ -95,7 +95,7 @@ class PersonTable(Table):
         self.shape = (n_persons, table.shape[1])
         self.names = table.names
 
-    def check(self, name: str) -> None:
+    def check(self, name: str, *, finite: bool = True) -> None:
         """Nothing to do: the table of rows was checked."""
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:

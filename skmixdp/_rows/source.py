@@ -393,8 +393,8 @@ class Table(Protocol):
     can_be_observed: bool = True
     is_shared: bool = False
 
-    def check(self, name: str) -> None:
-        """Refuse tables that cannot be used, without reading all rows."""
+    def check(self, name: str, *, finite: bool = True) -> None:
+        """Refuse tables that cannot be used, without reading all rows; ``finite`` refuses NaN."""
 
     def n_distinct(self) -> int:
         """Number of distinct rows, or of all rows if repeats are not counted."""

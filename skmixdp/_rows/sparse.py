@@ -145,7 +145,7 @@ class SparseTable(Table):
         self._X = canonical(X)
         self.shape: tuple[int, int] = self._X.shape
 
-    def check(self, name: str) -> None:
+    def check(self, name: str, *, finite: bool = True) -> None:
         if self._X.dtype.kind not in "biuf":
             raise ValueError(f"{name} must hold real numbers; encode everything else first.")
         check_finite(np.isfinite(self._X.data).all(), name)

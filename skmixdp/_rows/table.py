@@ -13,6 +13,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
@@ -50,7 +51,7 @@ class ArrayTable(Table):
         self.declared = declared_type(X.dtype)
         self.shape: tuple[int, int] = (X.shape[0], X.shape[1])
 
-    def check(self, name: str) -> None:
+    def check(self, name: str, *, finite: bool = True) -> None:
         """Nothing to do: the array was checked before."""
 
     def n_distinct(self) -> int:
@@ -82,13 +83,13 @@ def check_private_rows(estimator: BaseEstimator, X: object, *, minimum: int = 2,
 
     The values of rows that are not in memory are checked when the rows are mapped, before any charge.
     """
-    table = special_table(X)
+    table, finite = special_table(X), not get_tags(estimator).input_tags.allow_nan
     if table is None:
         X = numeric_frame(X, "X")
-        table = ArrayTable(check_table(X, "X", minimum=minimum))
+        table = ArrayTable(check_table(X, "X", minimum=minimum, finite=finite))
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return table
-    table.check("X")
+    table.check("X", finite=finite)
     n_rows, n_features = table.shape
     if n_rows < minimum:
         raise ValueError(

@@ -252,7 +252,7 @@ class TorchTable(Table):
         place = torch.device(device)
         return TorchTable(self._X.cpu() if place.type == "cpu" else self._X, place)
 
-    def check(self, name: str) -> None:
+    def check(self, name: str, *, finite: bool = True) -> None:
         if self._X.ndim != 2:
             raise ValueError(
                 f"{name} has shape {tuple(self._X.shape)}, not (n_samples, n_features); Reshape your data "
@@ -260,7 +260,8 @@ class TorchTable(Table):
             )
         if self._X.layout != torch.strided or self._X.is_complex():
             raise ValueError(f"{name} must be a dense tensor of real numbers; convert it first.")
-        check_finite(all(bool(torch.isfinite(part).all()) for part in _parts_of(self._X)), name)
+        if finite:
+            check_finite(all(bool(torch.isfinite(part).all()) for part in _parts_of(self._X)), name)
 
     def n_distinct(self) -> int:
         if not self.counts_repeats:

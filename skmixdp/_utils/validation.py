@@ -239,8 +239,8 @@ CONVERSION_ERRORS = (ValueError, TypeError, OverflowError, ArithmeticError)
 
 
 @np.errstate(all="ignore")  # the user's settings could reveal tiny or huge rows
-def check_table(X: Any, name: str, *, minimum: int) -> Array:
-    """A finite float table of at least ``minimum`` rows."""
+def check_table(X: Any, name: str, *, minimum: int, finite: bool = True) -> Array:
+    """A float table of at least ``minimum`` rows, with NaN and infinity only if not ``finite``."""
     # An array that is already right is kept: for predictions of one row, conversions take most of the time.
     table = X if type(X) is np.ndarray and X.dtype in _FLOATS else _as_floats(X, name)
     if table.ndim != 2:
@@ -254,9 +254,10 @@ def check_table(X: Any, name: str, *, minimum: int) -> Array:
         )
     if table.shape[1] == 0:
         raise ValueError(f"{name} has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
-    finite = np.isfinite(table)
-    frame = isinstance(X, pd.DataFrame)
-    check_finite(finite.all(), name, X.columns[~finite.all(axis=0)] if frame and not finite.all() else ())
+    if finite:
+        known = np.isfinite(table)
+        frame = isinstance(X, pd.DataFrame)
+        check_finite(known.all(), name, X.columns[~known.all(axis=0)] if frame and not known.all() else ())
     return np.asarray(table)
 
 
@@ -402,10 +403,10 @@ def _holds_dates(X: object) -> bool:
     return any(letter_of(dtype) in ("m", "M") for dtype in types)
 
 
-def rows_to_transform(estimator: BaseEstimator, X: object) -> Array:
+def rows_to_transform(estimator: BaseEstimator, X: object, *, finite: bool = True) -> Array:
     """Checked rows for a fitted estimator, with the same columns as in its fit."""
     X = numeric_frame(X, "X")
-    table = check_table(X, "X", minimum=1)
+    table = check_table(X, "X", minimum=1, finite=finite)
     named = names_of_features(estimator) is not None
     width = vars(estimator).get("n_features_in_")
     # A table that is not copied is an array, which has no column names.

@@ -56,12 +56,12 @@ class Basis:
     cut: float = _CUT
 
     @classmethod
-    def of(cls, columns: Sequence[Column], scale: float) -> "Basis":
+    def of(cls, columns: Sequence[Column], scale: float, cut: float = _CUT) -> "Basis":
         """The basis of some columns, with hats of this scale."""
         center, factor = (np.array([vars(each)[name] for each in columns]) for name in ("center", "factor"))
         missing = np.array([each.missing for each in columns], dtype=bool)
         knots, mean = (tuple(vars(each)[name] for each in columns) for name in ("knots", "mean"))
-        return cls(center, factor, knots, mean, missing, scale)
+        return cls(center, factor, knots, mean, missing, scale, cut)
 
     @cached_property
     def hats(self) -> list[slice]:

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from .._engine import Start
 from .._learning.noisy_statistics import Learner
-from .._rows import UNCHANGED, RowFunction, RowMap, TargetMap
+from .._rows import UNCHANGED, RowFunction, RowMap, SparseTable, TargetMap
 from .._utils.validation import Allowed, Number, listed, shown
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge
-from ..estimators._base import EstimatorProcedure, FitData
+from ..estimators._base import EstimatorProcedure, FitData, current_pipeline
 from ..estimators._linear import LinearHead
 from ..estimators._problem import FitInputs, MappedRows
 from ..estimators._procedure import FitProcedure, Problem, fit_procedure, prepare
+from ..preprocessing import TableEncoder
 from ._basis import Basis, Column
 from ._knots import (
     ENOUGH,
@@ -42,6 +43,9 @@ _FEWEST_NUMBERS = 1_000
 #: public rows.
 _HARDLY_NOISY, _FEW_KNOWN = 0.0025, 200
 
+#: Numbers of columns without curves are cut at this, which is finite in single precision.
+_UNCUT = 1e30
+
 
 def pieces(mu: float, n_rows: int, n_known: int | None = None) -> int:
     """Number of pieces of a curve, from public facts; ``n_known`` public rows tell only some."""
@@ -55,6 +59,8 @@ class AdditiveHead(LinearHead):
     """Base class of the additive models: their parameters, and the stage that learns the basis."""
 
     _additive: ClassVar[dict[str, tuple[Allowed, ...]]] = {"n_knots": (_N_KNOTS, "auto")}
+
+    _takes_missing: ClassVar[bool] = True
 
     # The basis suits the default head.
     algorithm: Any = field(default="auto", init=False)
@@ -81,12 +87,9 @@ class AdditiveHead(LinearHead):
         self._basis: Basis | None = None
         linear = self._linear_columns(inputs.private.table.shape[1])
         mu, n_rows = inputs.budget.mu, inputs.n_rows
-        default = inputs  # the linear one, which may scale rows to unit length
-        if not inputs.loss.quadratic:
-            default = replace(inputs, parameters=replace(inputs.parameters, row_norm="auto"))
         few = inputs.loss.quadratic and mu * n_rows < _FEWEST_NUMBERS
         if few and self.n_knots == "auto":
-            return self._fitting(fit_procedure(prepare(default)))
+            return self._linear(inputs)
         asked, n_known = np.flatnonzero(~linear), len(inputs.X_known)
         clear = count_error(mu, n_rows, len(asked)) <= _HARDLY_NOISY and n_known < _FEW_KNOWN
         known_tell = n_known >= ENOUGH and not clear
@@ -100,7 +103,7 @@ class AdditiveHead(LinearHead):
             return self._fitting(fit_procedure(prepare(self._on_basis(inputs, columns))))
         share = knots_share(mu, n_rows, len(asked))
         if not share:
-            return self._fitting(fit_procedure(prepare(default)))
+            return self._linear(inputs)
         inputs = replace(inputs, spent={"knots": share})
         # Planned with the widest basis, since nothing may be refused after the charge.
         most = most_knots(n_knots)
@@ -109,6 +112,12 @@ class AdditiveHead(LinearHead):
             warnings.simplefilter("ignore")  # the fit repeats the warning
             planned = prepare(self._on_basis(inputs, [Column() if one else widest for one in linear]))
         return self._fitting(self._with_knots(inputs, planned, asked, n_knots))
+
+    def _linear(self, inputs: FitInputs) -> EstimatorProcedure:
+        """The procedure of the linear default, without curves."""
+        if not isinstance(inputs.private.table, SparseTable):  # which has no missing values
+            inputs = self._on(inputs, Basis.of([Column()] * inputs.private.table.shape[1], 1.0, cut=_UNCUT))
+        return self._fitting(fit_procedure(prepare(inputs)))
 
     def _with_knots(
         self, inputs: FitInputs, planned: Problem, asked: NDArray[np.intp], n_knots: int
@@ -135,12 +144,14 @@ class AdditiveHead(LinearHead):
 
     def _on_basis(self, inputs: FitInputs, columns: Sequence[Column]) -> FitInputs:
         """The inputs of a fit to the basis of the columns."""
-        basis = Basis.of(columns, 1.0)
+        parameters = replace(inputs.parameters, scale=False)
+        return self._on(replace(inputs, parameters=parameters), Basis.of(columns, 1.0))
+
+    def _on(self, inputs: FitInputs, basis: Basis) -> FitInputs:
         self._basis = basis  # the basis of the attributes at a head
         unlabeled = None if inputs.X_unlabeled is None else basis(inputs.X_unlabeled)
         return replace(
             inputs,
-            parameters=replace(inputs.parameters, scale=False),
             private=replace(inputs.private, table=inputs.private.table.transformed(basis)),
             X_pub=basis(inputs.X_pub),
             X_unlabeled=unlabeled,
@@ -150,14 +161,18 @@ class AdditiveHead(LinearHead):
         """Flags (d,) of the columns that are declared to have no curve."""
         flags = np.zeros(n_features, dtype=bool)
         if isinstance(self.linear, str) and self.linear == "auto":
+            steps = () if current_pipeline.get() is None else current_pipeline.get().steps[:-1]
+            if steps and isinstance(encoder := steps[-1][1], TableEncoder):
+                numbers = [flag for column in encoder.columns_.values() for flag in column.are_numbers()]
+                flags = ~np.array(numbers) if len(numbers) == n_features else flags
             return flags
         names = list(vars(self).get("feature_names_in_", ()))
-        given = [] if isinstance(self.linear, str) else list(self.linear)
+        given = [None] if isinstance(self.linear, str) else list(self.linear)
         places = [names.index(each) if isinstance(each, str) and each in names else each for each in given]
         for place in places:
             if isinstance(place, (bool, str)) or not isinstance(place, (int, np.integer)):
                 place = -1
-            if isinstance(self.linear, str) or not 0 <= place < n_features:
+            if not 0 <= place < n_features:
                 raise ValueError(
                     f"linear={shown(self.linear)} must be 'auto', or a list of names or numbers of columns "
                     f"of X, which has {listed(names) if names else n_features}."
@@ -179,8 +194,8 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
     noisy histograms, for 7 to 20% of the squared budget. Columns with two values and columns that noise hides
     stay linear. Where rows are so few that noise would hide the histograms, the model is the linear one.
 
-    Missing values (NaN) have an effect of their own where a column has enough of them, and else none. Numbers
-    beyond the outermost knots go on along the line up to 4 spreads, infinite ones too.
+    Missing values (NaN) have an effect of their own where public rows or the histograms show some, and else
+    none. Numbers beyond the outermost knots go on along the line up to 4 spreads, infinite ones too.
 
     Parameters
     ----------
@@ -191,7 +206,8 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
         least 5,000. Public rows tell a piece for each 5 of them, 3 to 8.
     linear : "auto" or list of names or numbers of columns, default="auto"
         Columns that stay as they are, cut at 4 on both sides: those of two values that are known beforehand.
-        They need no histograms. ``"auto"`` finds columns of two values.
+        They need no histograms. ``"auto"`` finds columns of two values, and takes all but numbers and days
+        of a :class:`~skmixdp.preprocessing.TableEncoder` just before the model in a ``private_pipeline``.
     ledger, record_per_instance, device, dtype, random_state, verbose
         As in :class:`MixedDPLogisticRegression`.
 

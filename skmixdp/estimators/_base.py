@@ -76,6 +76,9 @@ class FitData:
     earlier: list[Any] = field(default_factory=list)
 
 
+#: The pipeline that is fitted in this context, whose head may ask what its columns are.
+current_pipeline: ContextVar[Any] = ContextVar("current_pipeline", default=None)
+
 #: The checkpoint of the fits in this context, set by ``resumable``.
 current_checkpoint: ContextVar[Any] = ContextVar("current_checkpoint", default=None)
 

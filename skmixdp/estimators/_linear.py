@@ -92,6 +92,9 @@ class LinearHead(PrivateEstimator):
         *PrivateEstimator._saved,
     )
 
+    #: Whether rows may have NaN and infinite numbers.
+    _takes_missing: ClassVar[bool] = False
+
     # Routed by default, like other public rows.
     __metadata_request__fit: ClassVar = {"X_unlabeled": True}
 
@@ -125,6 +128,7 @@ class LinearHead(PrivateEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._takes_missing
         return tags
 
     # -- fitting ---------------------------------------------------------------------------
@@ -158,7 +162,8 @@ class LinearHead(PrivateEstimator):
         check_public_rows(n_rows, data.X_unlabeled, "X_unlabeled")
         y = check_target(labels, "y", n_rows, "X")
         names = vars(self).get("feature_names_in_")
-        public = collect_public(data.X_pub, data.y_pub, names, n_features, check_target)
+        finite = not self._takes_missing
+        public = collect_public(data.X_pub, data.y_pub, names, n_features, check_target, finite=finite)
         mask = None if data.rows is None else members(*data.rows, n_rows)
         if groups is not None:
             table, mask = PersonTable(table, *units_of(groups, n_rows, self.noise, mask)), None
@@ -180,13 +185,19 @@ class LinearHead(PrivateEstimator):
         table, y, X_pub, y_pub, members = rows
         names, n_features = vars(self).get("feature_names_in_"), table.shape[1]
         lengths, weights = self.row_norm is None, data.sample_weight is not None
-        treated_as_public = (*public_facts(table, loss, lengths=lengths, weights=weights), known)
+        treated_as_public = (
+            *public_facts(table, loss, finite=not self._takes_missing, lengths=lengths, weights=weights),
+            known,
+        )
         if self._released_start is not None:
             treated_as_public = (*treated_as_public, self._check_released_start(n_features))
         X_unlabeled = None
         if not is_empty(data.X_unlabeled):
             sources = sources_of(data.X_unlabeled)
-            parts = [public_rows(source, "X_unlabeled", names, n_features) for source in sources]
+            finite = not self._takes_missing
+            parts = [
+                public_rows(source, "X_unlabeled", names, n_features, finite=finite) for source in sources
+            ]
             X_unlabeled = np.concatenate(parts)
             stated = f"{len(X_unlabeled)} rows known to be public without labels"
             treated_as_public = (*treated_as_public, stated)

@@ -28,10 +28,10 @@ Array = NDArray[Any]
 @np.errstate(all="ignore")  # the user's settings could reveal tiny or huge rows
 def head_outputs(estimator: BaseEstimator, X: object) -> Array:
     """Outputs (n, k) of a fitted head, or (n,) of a flat one. Large data sets are processed in blocks."""
-    table = special_table(X)
+    table, basis = special_table(X), estimator._row_map.basis
     if table is None:
-        return _checked(_dense_outputs(estimator, rows_to_transform(estimator, X)))
-    table.check("X")
+        return _checked(_dense_outputs(estimator, rows_to_transform(estimator, X, finite=basis is None)))
+    table.check("X", finite=basis is None)
     if table.shape[0] == 0:
         raise ValueError("X has 0 sample(s) while a minimum of 1 is required; pass more rows.")
     validate_data(estimator, header(table), reset=False, skip_check_array=True)
@@ -39,11 +39,11 @@ def head_outputs(estimator: BaseEstimator, X: object) -> Array:
     for features in table.blocks():
         block: Any = features
         if sp.issparse(features):
-            if estimator._row_map.basis is None:
+            if basis is None:
                 parts.append(_sparse_outputs(estimator, block))
                 continue
             block = block.toarray()
-        if not finite_rows(block).all():
+        if basis is None and not finite_rows(block).all():
             raise ValueError("X contains NaN or infinity; drop those rows, or impute the values.")
         parts.append(_dense_outputs(estimator, block))
     return _checked(np.concatenate(parts))

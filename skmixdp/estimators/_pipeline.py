@@ -17,7 +17,7 @@ from .._utils.validation import shown
 from ..preprocessing import check_pipeline
 from ..privacy.notebook import GuaranteeBoxMixin, guarantee_box
 from ..privacy.report import first_line, html_line
-from ._base import PrivateEstimator, current_checkpoint
+from ._base import PrivateEstimator, current_checkpoint, current_pipeline
 from ._exports import EXPORTERS, save
 
 #: What transformers read from the private rows.
@@ -144,7 +144,11 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         with own_state():
             passed = {name: value for name, value in params.items() if value is not None}
             with sklearn.config_context(enable_metadata_routing=True), reserved(self._starts(X, passed)):
-                super().fit(X, y, **passed)
+                token = current_pipeline.set(self)
+                try:
+                    super().fit(X, y, **passed)
+                finally:
+                    current_pipeline.reset(token)
             head = self._final_estimator
             if len(self.steps) > 1:
                 public = (*head.privacy_.treated_as_public, _COLUMNS)

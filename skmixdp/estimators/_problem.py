@@ -54,14 +54,14 @@ Array = NDArray[Any]
 CheckTarget = Callable[[Any, str, int, str], Array]
 
 
-def public_facts(table: Table, loss: Loss, *, lengths: bool, weights: bool) -> tuple[str, ...]:
+def public_facts(table: Table, loss: Loss, *, finite: bool, lengths: bool, weights: bool) -> tuple[str, ...]:
     """Texts for the report: numbers, and checks of private rows, that are treated as public."""
     numbers = ["private rows" if table.unit == "row" else "persons", "of features"]
     numbers += ["of targets"] if loss.quadratic else []
     known = f"the numbers of {', '.join(numbers[:-1])} and {numbers[-1]}, and the features' names"
     all_checks = {
         "shapes": True,
-        "finiteness": True,
+        "finiteness": finite,
         "lengths": lengths,
         "ids of persons": table.unit != "row",
         "repeats": table.counts_repeats,
@@ -98,7 +98,7 @@ def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | No
 
 
 def collect_public(
-    X: object, y: object, names: object, n_features: int, check_target: CheckTarget
+    X: object, y: object, names: object, n_features: int, check_target: CheckTarget, *, finite: bool = True
 ) -> tuple[Array, Array] | None:
     """Public rows and targets of one array each, or of tuples of several sources; None without rows."""
     if is_empty(X) and is_empty(y):
@@ -106,7 +106,7 @@ def collect_public(
     sources, labels = public_sources(X, y)
     rows, targets = [], []
     for source, label in zip(sources, labels, strict=True):
-        part = public_rows(source, "X_pub", names, n_features)
+        part = public_rows(source, "X_pub", names, n_features, finite=finite)
         rows.append(part)
         targets.append(check_target(from_device(label), "y_pub", len(part), "X_pub"))
         if targets[-1].shape[1:] != targets[0].shape[1:]:
@@ -114,7 +114,7 @@ def collect_public(
     return np.concatenate(rows), np.concatenate(targets)
 
 
-def public_rows(source: object, name: str, names: object, n_features: int) -> Array:
+def public_rows(source: object, name: str, names: object, n_features: int, *, finite: bool = True) -> Array:
     """Public rows (n, n_features) of one source as a dense array."""
     source = numeric_frame(source, name)
     check_column_names(source, names, name)
@@ -124,7 +124,7 @@ def public_rows(source: object, name: str, names: object, n_features: int) -> Ar
     if sp.issparse(source):
         check_indices(held, name)
         held = (held.astype(np.float32) if held.dtype == np.float16 else held).toarray()
-    part: Array = check_table(held, name, minimum=1)
+    part: Array = check_table(held, name, minimum=1, finite=finite)
     if part.shape[1] != n_features:
         raise ValueError(
             f"{name} has {part.shape[1]} features and X has {n_features}; pass public rows "

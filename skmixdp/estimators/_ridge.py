@@ -206,7 +206,8 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         if self.privacy_.n_public == 0:
             return  # no public rows, or they were left out with a warning
         names = vars(self).get("feature_names_in_")
-        public = collect_public(X_pub, y_pub, names, self.n_features_in_, check_targets)
+        finite = not self._takes_missing
+        public = collect_public(X_pub, y_pub, names, self.n_features_in_, check_targets, finite=finite)
         assert public is not None
         # In the units of the fit, so that no square overflows.
         y_pub = self._target_map(public[1], np.float64)

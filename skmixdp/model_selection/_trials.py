@@ -21,7 +21,7 @@ from ._rows import SearchData
 from ._warnings import common, distinct, quiet, recorded, show
 
 #: Parameters that a search needs to divide the budget of an estimator.
-_NEEDED = frozenset({"epsilon", "delta", "noise_multiplier", "neighboring", "noise", "ledger"})
+_NEEDED = frozenset({"epsilon", "delta", "neighboring", "noise", "ledger"})
 
 #: Upper end of the random seeds of trials.
 _SEEDS = 2**32
@@ -97,7 +97,7 @@ def head_of(estimator: BaseEstimator) -> tuple[str, Any]:
     while isinstance(head, Pipeline):
         name, head = head.steps[-1]
         prefix += f"{name}__"
-    if not (hasattr(head, "get_params") and set(head.get_params(deep=False)) >= _NEEDED):
+    if not (hasattr(head, "_fit_many") and set(head.get_params(deep=False)) >= _NEEDED):
         raise TypeError(
             f"estimator={shown(estimator)} must be a private estimator of this library, such as "
             "MixedDPLogisticRegression(), or a Pipeline that ends in one."

@@ -93,12 +93,17 @@ class TableColumn:
         names += [f"{name} {period} {wave}" for period, _ in self.periods for wave in ("sin", "cos")]
         return [*names, f"{name} is missing"] if self.indicator else names
 
+    def are_numbers(self) -> list[bool]:
+        """Which of the encoded columns hold numbers or days, and not two values, waves or hashed words."""
+        first = self.kind in ("number", "amount", "date", "datetime")
+        return [first and place == 0 for place in range(len(self.names("")))]
+
     @property
     def periods(self) -> tuple[tuple[str, float], ...]:
         """Periods of a date by name, in days; empty for other kinds."""
         return {"date": _PERIODS[:-1], "datetime": _PERIODS}.get(self.kind, ())
 
-    @np.errstate(all="ignore")  # the user's settings could reveal tiny or huge cells
+    @np.errstate(all="ignore")  # the user's settings could tell of tiny or huge cells
     def encode(self, cells: Any) -> Array:
         """Encoded cells, (n, width), all finite."""
         if self.kind == "drop":

@@ -204,6 +204,8 @@ ALLOWED = {
     "estimators/_exports/checks.py::_check_numbers": (1, "public"),
     "estimators/_exports/checks.py::_check_classes": (3, "public"),
     "estimators/_exports/checks.py::_all": (1, "public"),
+    "estimators/_exports/operations.py::of_basis": (1, "released"),
+    "estimators/_exports/sklearn_makers.py::_scaler": (1, "released"),
     "estimators/_exports/coding.py::module": (1, "public"),
     "estimators/_exports/coding.py::restored": (2, "public"),
     "estimators/_exports/coding.py::Encoder.estimator": (1, "public"),

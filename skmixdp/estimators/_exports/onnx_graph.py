@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .operations import Affine, Change, Cut, Operation, Project, ShortRows, UnitRows
+from .operations import Affine, Change, Cut, Marked, Operation, Project, ShortRows, Take, UnitRows
 
 #: Inner names begin with this, which is forbidden in names of columns.
 _INNER = "skmixdp/"
@@ -94,8 +94,16 @@ class Graph:
                     if values is not None:
                         rows = self.node(operator, rows, self.constant(np.asarray(values, dtype=np.float64)))
                 return rows
+            case Cut(low, high) if isinstance(low, np.ndarray):
+                return self.node("Min", self.node("Max", rows, self.constant(low)), self.constant(high))
             case Cut(low, high):
                 return self.node("Clip", rows, *(self.constant(np.array(float(end))) for end in (low, high)))
+            case Marked():
+                missing = self.node("IsNaN", rows)
+                known = self.node("Where", missing, self.constant(0.0), rows)
+                return self.joined([known, self.number(missing)])
+            case Take(places):
+                return self.node("Gather", rows, self.constant(places), axis=1)
             case UnitRows(norm):
                 return self.node("Div", rows, self.norms(rows, norm))
             case ShortRows(bound):

@@ -13,6 +13,9 @@ from ...preprocessing._cells import FARTHEST
 
 Array = NDArray[Any]
 
+#: Infinite numbers are clipped to this.
+_LARGEST = 1e300
+
 
 @dataclass(frozen=True)
 class Affine:
@@ -24,10 +27,22 @@ class Affine:
 
 @dataclass(frozen=True)
 class Cut:
-    """Entries clipped to a range."""
+    """Entries clipped to a range, that of each column (d,) or one for all."""
 
-    low: float
-    high: float
+    low: float | Array
+    high: float | Array
+
+
+@dataclass(frozen=True)
+class Marked:
+    """Rows (n, d) with 0 in place of NaN, and then 1 for each NaN and 0 for each number, (n, 2 d)."""
+
+
+@dataclass(frozen=True)
+class Take:
+    """The columns of these numbers, in this order."""
+
+    places: Array
 
 
 @dataclass(frozen=True)
@@ -58,14 +73,14 @@ class Change:
     factors: tuple[Array, ...]
 
 
-Operation = Affine | Cut | UnitRows | ShortRows | Project | Change
+Operation = Affine | Cut | Marked | Take | UnitRows | ShortRows | Project | Change
 #: Operations in order, each with a name.
 Operations = list[tuple[str, Operation]]
 
 
 def of_row_map(row_map: RowMap) -> Operations:
     """The operations of a row map, without its intercept column."""
-    found: Operations = []
+    found: Operations = [] if row_map.basis is None else of_basis(row_map.basis)
     if (columns := row_map.columns) is not None:
         found += [("columns", Affine(columns.center, 1 / columns.factor)), ("cut", _cut(columns.cut))]
     if row_map.unit_first:
@@ -81,6 +96,44 @@ def of_row_map(row_map: RowMap) -> Operations:
         last = UnitRows("l2") if row_map.bound is None else ShortRows(row_map.bound)
         found.append(("normalize", last))
     return found
+
+
+def of_basis(basis: Any) -> Operations:
+    """The basis of an additive model: linear terms, ramps between knots and missing values, and their sums.
+
+    A hat is the difference of two ramps. Missing numbers stand at the first knot, where all ramps are 0, and
+    what they would add there is taken away.
+    """
+    d = len(basis.center)
+    start = np.array([k[0] if len(k) else c for k, c in zip(basis.knots, basis.center, strict=True)])
+    of_ramps = np.repeat(np.arange(d), [max(len(knots) - 1, 0) for knots in basis.knots])
+    places = np.concatenate([np.arange(d), of_ramps, d + np.arange(d)])
+    lows = np.concatenate([basis.center, *(knots[:-1] for knots in basis.knots), np.zeros(d)])
+    scales = np.concatenate([1 / basis.factor, *map(np.diff, basis.knots), np.ones(d)])
+    cut, ends = np.full(d, basis.cut), np.zeros(len(of_ramps) + d)
+    weights, constant = np.zeros((basis.width, len(places))), np.zeros(basis.width)
+    weights[np.arange(d), np.arange(d)] = 1.0
+    at_start, missing = basis(start[np.newaxis])[0], len(places) - d
+    for j, (hats, mean) in enumerate(zip(basis.hats, basis.mean, strict=True)):
+        rows, ramps = np.arange(hats.start, hats.stop), d + np.flatnonzero(of_ramps == j)
+        weights[rows[1:], ramps] = basis.scale
+        weights[rows[:-1], ramps] = -basis.scale
+        constant[rows] = -basis.scale * mean
+        constant[rows[:1]] += basis.scale
+        own = [j, *rows]
+        weights[own, missing + j] = -at_start[own]
+        if j in basis.of_missing:
+            weights[basis.of_missing[j], missing + j] = basis.scale
+    return [
+        ("finite", _cut(_LARGEST)),
+        ("start", Affine(start)),
+        ("marked", Marked()),
+        ("terms", Take(places)),
+        ("ramps", Affine(lows - np.append(start, np.zeros(d))[places], scales)),
+        ("ends", Cut(np.append(-cut, ends), np.append(cut, ends + 1))),
+        ("basis", Project(weights)),
+        ("constant", Affine(-constant)),
+    ]
 
 
 def of_numbers(column: TableColumn) -> Operations:

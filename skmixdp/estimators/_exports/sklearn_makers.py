@@ -7,7 +7,19 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
-from .operations import Affine, Array, Change, Cut, Operation, Operations, Project, ShortRows, UnitRows
+from .operations import (
+    Affine,
+    Array,
+    Change,
+    Cut,
+    Marked,
+    Operation,
+    Operations,
+    Project,
+    ShortRows,
+    Take,
+    UnitRows,
+)
 
 #: A step of a pipeline.
 Step = tuple[str, Any]
@@ -34,9 +46,14 @@ def projection(components: Array) -> TruncatedSVD:
 def _made(operation: Operation, d: int) -> Any:
     match operation:
         case Affine(center, scale):
-            return _scaler(d, center, scale)
+            return _scaler(center, scale)
         case Cut(low, high):
             return function(np.clip, a_min=low, a_max=high)
+        case Marked():
+            known = function(np.nan_to_num, nan=0.0, posinf=np.inf, neginf=-np.inf)
+            return FeatureUnion([("known", known), ("missing", FunctionTransformer(np.isnan))])
+        case Take(places):
+            return function(np.take, indices=places, axis=1)
         case UnitRows(norm):
             step = Normalizer(norm)
             step.n_features_in_ = d
@@ -49,13 +66,13 @@ def _made(operation: Operation, d: int) -> Any:
             return projection((np.eye(d) + np.linalg.multi_dot([np.eye(d), *factors])).T)
 
 
-def _scaler(d: int, mean: Array | None, scale: Array | None) -> StandardScaler:
+def _scaler(mean: Array | None, scale: Array | None) -> StandardScaler:
     step = StandardScaler(with_mean=mean is not None, with_std=scale is not None)
     step.mean_ = None if mean is None else mean.copy()
     step.scale_ = None if scale is None else np.array(scale)
     step.var_ = None if scale is None else scale**2
     step.n_samples_seen_ = 1
-    step.n_features_in_ = d
+    step.n_features_in_ = max(np.size(each) for each in (mean, scale) if each is not None)
     return step
 
 
@@ -65,7 +82,7 @@ def _shortened(bound: float, d: int) -> Pipeline:
         [
             ("length", function(np.linalg.norm, axis=1, keepdims=True)),
             ("square", FunctionTransformer(np.square)),
-            ("missing", _scaler(1, np.array([bound**2]), np.array([-1.0]))),
+            ("missing", _scaler(np.array([bound**2]), np.array([-1.0]))),
             ("positive", function(np.clip, a_min=0.0, a_max=None)),
             ("root", FunctionTransformer(np.sqrt)),
         ]

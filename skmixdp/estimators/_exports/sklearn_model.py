@@ -28,8 +28,9 @@ def to_sklearn(estimator: BaseEstimator) -> Pipeline:
         )
     d = estimator.n_features_in_
     coef, intercept = estimator.coef_, estimator.intercept_
-    check = _double(d, names_of_features(estimator))
-    steps = [("check", check), *steps_of(of_row_map(estimator._row_map), d)]
+    row_map = estimator._row_map
+    check = _double(d, names_of_features(estimator), finite=row_map.basis is None)
+    steps = [("check", check), *steps_of(of_row_map(row_map), coef.shape[-1])]
     if classes_of(estimator) is None:
         head = _with_coefficients(Ridge(), coef, intercept)
     elif estimator.multilabel_:
@@ -61,9 +62,10 @@ def _one_for_each_label(coef: Array, intercept: Array, n_iter: int) -> OneVsRest
     return head
 
 
-def _double(d: int, names: Array | None) -> FunctionTransformer:
-    """Checks the rows and their columns, and converts them to float64."""
-    step = FunctionTransformer(np.asarray, validate=True, kw_args={"dtype": np.float64}, check_inverse=False)
+def _double(d: int, names: Array | None, *, finite: bool) -> FunctionTransformer:
+    """Checks finite rows and their columns, and converts rows to float64."""
+    options = {"dtype": np.float64}
+    step = FunctionTransformer(np.asarray, validate=finite, kw_args=options, check_inverse=False)
     step.n_features_in_ = d
     if names is not None:
         step.feature_names_in_ = names.copy()

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skmixdp import (
+    AdditiveDPRegressor,
     MixedDPLogisticRegression,
     MixedDPRidge,
     ZerothOrderDPClassifier,
@@ -57,6 +58,7 @@ FITS = {
     "persons-rows": (MixedDPLogisticRegression(), X, y, {**PUBLIC, "groups": np.arange(N) // 4}),
     "labels": (MixedDPLogisticRegression(), X, LABELS, {}),
     "ridge": (MixedDPRidge(target_scale=10.0), X, TARGET, {}),
+    "additive": (AdditiveDPRegressor(target_scale=10.0, epsilon=8.0), X[:, :3], TARGET, {}),
     "ridge with public rows": (MixedDPRidge(), X, TARGET, {"X_pub": X[:40], "y_pub": TARGET[:40]}),
 }
 

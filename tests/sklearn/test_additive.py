@@ -1,0 +1,232 @@
+"""Additive models take what heads take: every source of rows, and all that is done with a fitted head."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+
+from skmixdp import (
+    AdditiveDPClassifier,
+    AdditiveDPRegressor,
+    MixedDPLogisticRegression,
+    fit_many,
+    load,
+    private_pipeline,
+)
+from skmixdp.datasets import open_rows
+from skmixdp.inspection import model_card
+from skmixdp.model_selection import PrivateSearchCV, private_evaluation
+from skmixdp.preprocessing import TableEncoder
+from skmixdp.privacy import PrivacyLedger
+
+RNG = np.random.default_rng(0)
+N = 3000
+X = np.column_stack([RNG.normal(size=N), RNG.lognormal(size=N), np.arange(N) % 2])
+Y = ((np.abs(X[:, 0]) > 0.7) ^ (X[:, 1] > 4)).astype(int)
+TARGETS = np.abs(X[:, 0]) + 5
+MISSING = np.where(RNG.random(X.shape) < [0.3, 0.0, 0.0], np.nan, X)
+ODD = np.array([[np.nan, np.inf, 0.0], [-np.inf, np.nan, 1.0], [1e308, -1e308, np.nan]])
+TERMS = {"epsilon": 8.0, "delta": 1e-4}
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:random_state"),
+    pytest.mark.filterwarnings("ignore:X does not have valid feature names"),
+]
+
+
+def classifier(**parameters):
+    return AdditiveDPClassifier(**{"classes": [0, 1], **TERMS, **parameters})
+
+
+def in_files(tmp_path, rows):
+    for part in range(2):
+        frame = pd.DataFrame(rows[part::2][:, :3], columns=["a", "b", "c"])
+        frame.to_parquet(tmp_path / f"{part}.parquet")
+    return open_rows(tmp_path)
+
+
+def mapped(tmp_path, rows):
+    np.save(tmp_path / "rows.npy", rows)
+    return np.load(tmp_path / "rows.npy", mmap_mode="r")
+
+
+def in_dask(tmp_path, rows):
+    return pytest.importorskip("dask.array").from_array(rows, chunks=(700, 3))
+
+
+def tensor(tmp_path, rows):
+    return pytest.importorskip("torch").from_numpy(rows)
+
+
+HELD = {
+    "frame": lambda tmp_path, rows: pd.DataFrame(rows, columns=["a", "b", "c"]),
+    "memory map": mapped,
+    "dask": in_dask,
+    "tensor": tensor,
+    "sparse": lambda tmp_path, rows: sp.csr_array(rows),
+}
+
+
+@pytest.mark.parametrize("held", HELD)
+def test_sources_of_rows_give_the_same_fit(tmp_path, held):
+    values = X if held == "sparse" else MISSING
+    wanted = classifier(random_state=0).fit(values, Y)
+    rows = HELD[held](tmp_path, values)
+    found = classifier(random_state=0).fit(rows, Y)
+    assert found.privacy_.shares == wanted.privacy_.shares
+    for one, other in zip(found._row_map.basis.knots, wanted._row_map.basis.knots, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_allclose(found.coef_, wanted.coef_, atol=1e-4)
+    predicted = np.asarray(found.predict_proba(rows))
+    np.testing.assert_allclose(predicted, found.predict_proba(values), atol=1e-12)
+    assert found.private_score(rows, Y, noise_multiplier=0.01) == pytest.approx(
+        found.score(values, Y), abs=0.02
+    )
+
+
+def test_rows_in_files(tmp_path):
+    rows = in_files(tmp_path, X)
+    y = np.concatenate([Y[::2], Y[1::2]])
+    clf = classifier().fit(rows, y)
+    assert clf.score(rows, y) > 0.8
+    assert [*clf.feature_names_in_] == ["a", "b", "c"]
+
+
+def test_several_classes_labels_and_targets():
+    y = np.digitize(X[:, 0], [-0.7, 0.7])
+    assert classifier(classes=[0, 1, 2]).fit(X, y).score(X, y) > 0.85
+    labels = np.column_stack([Y, X[:, 0] > 0])
+    assert np.mean(classifier(classes=None).fit(X, labels).predict(X) == labels) > 0.85
+    targets = np.column_stack([TARGETS, X[:, 0]])
+    reg = AdditiveDPRegressor(**TERMS).fit(X, targets)
+    assert reg.score(X, targets) > 0.85
+    assert reg.coef_.shape == (2, reg._row_map.basis.width)
+
+
+def test_persons_and_weights():
+    persons = np.repeat(np.arange(N // 3), 3)
+    clf = classifier().fit(MISSING, Y, groups=persons)
+    assert clf.privacy_.unit != "row"
+    assert "knots" in dict(clf.privacy_.shares)
+    weighted = classifier(class_weight="balanced", max_sample_weight=1.0).fit(X, Y, sample_weight=np.ones(N))
+    assert {"knots", "class counts"} <= set(dict(weighted.privacy_.shares))
+    assert sum(dict(weighted.privacy_.shares).values()) == pytest.approx(1)
+    assert weighted.score(X, Y) > 0.8
+
+
+def test_public_rows_with_and_without_labels():
+    public = {"X_pub": MISSING[:60], "y_pub": Y[:60]}
+    for known in (public, {"X_unlabeled": MISSING[:60]}):
+        clf = AdditiveDPClassifier(classes=[0, 1], epsilon=1.0, delta=1e-4).fit(MISSING[60:], Y[60:], **known)
+        assert "knots" not in dict(clf.privacy_.shares)
+        assert any("knots" in fact for fact in clf.privacy_.treated_as_public)
+        assert clf.score(MISSING, Y) > 0.75
+    few = classifier().fit(X[9:], Y[9:], X_pub=X[:9], y_pub=Y[:9])
+    assert "knots" in dict(few.privacy_.shares)
+
+
+def test_fits_together_are_those_of_each_alone():
+    def heads():
+        return [
+            MixedDPLogisticRegression(classes=[0, 1], random_state=1, **TERMS),
+            classifier(random_state=2),
+            classifier(random_state=3, n_knots=4),
+        ]
+
+    for one, other in zip(fit_many(heads(), X, Y), [head.fit(X, Y) for head in heads()], strict=True):
+        np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-4)
+    folds = [np.arange(N) % 2 == fold for fold in range(2)]
+    found = fit_many([classifier(), classifier()], X, Y, rows=folds)
+    assert [head.privacy_.n_private for head in found] == [N // 2, N // 2]
+
+
+def test_searches_and_evaluation():
+    search = PrivateSearchCV(classifier(), {"n_knots": [4, 8]}, epsilon=20.0, delta=1e-4, n_trials=2)
+    assert search.fit(X, Y).best_params_["n_knots"] in (4, 8)
+    clf = classifier().fit(MISSING[::2], Y[::2])
+    result = private_evaluation(clf, MISSING[1::2], Y[1::2], epsilon=5.0, delta=1e-4)
+    area = roc_auc_score(Y[1::2], clf.decision_function(MISSING[1::2]))
+    assert result.roc_auc().value == pytest.approx(area, abs=0.05)
+
+
+def test_the_ledger_has_one_charge(tmp_path):
+    ledger = PrivacyLedger(tmp_path / "ledger.db")
+    rows = ledger.add_dataset("rows", epsilon=20.0, delta=1e-3)
+    clf = classifier(ledger=rows).fit(X, Y)
+    (charge,) = rows.charges()
+    assert "AdditiveDPClassifier" in charge.description
+    assert clf.privacy_.mu == pytest.approx(classifier().fit(X, Y).privacy_.mu)
+    with pytest.raises(ValueError, match="linear="):
+        classifier(ledger=rows, linear=["nothing"]).fit(X, Y)
+    assert len(rows.charges()) == 1
+    assert "AdditiveDPClassifier" in str(model_card(clf))
+
+
+@pytest.mark.parametrize("known", [{}, {"X_unlabeled": MISSING[:60]}])
+def test_saved_and_exported_models_agree(tmp_path, known):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    reg = AdditiveDPRegressor(**TERMS).fit(MISSING, TARGETS, **known)
+    small = classifier(epsilon=0.3).fit(MISSING[:60], Y[:60])
+    for model in (classifier().fit(MISSING, Y, **known), reg, small):
+        model.save(tmp_path / "model.safetensors")
+        rows = np.concatenate([MISSING[:200], ODD])
+        wanted = model.predict(rows)
+        np.testing.assert_array_equal(load(tmp_path / "model.safetensors").predict(rows), wanted)
+        np.testing.assert_allclose(model.to_sklearn().predict(rows), wanted, atol=1e-10)
+        session = onnxruntime.InferenceSession(model.to_onnx().SerializeToString())
+        np.testing.assert_allclose(session.run(None, {"X": rows})[0].reshape(-1), wanted, atol=1e-10)
+
+
+def test_a_forged_basis_is_refused(tmp_path):
+    from skmixdp.estimators._exports.checks import check_loaded
+
+    clf = classifier().fit(X, Y)
+    check_loaded(clf)
+    basis = clf._row_map.basis
+    for name, value in (
+        ("knots", (*basis.knots[:-1], np.array([1.0, 1.0, 2.0]))),
+        ("mean", basis.mean[:-1]),
+        ("missing", np.zeros(5, bool)),
+        ("center", np.full(3, np.nan)),
+        ("scale", -1.0),
+    ):
+        forged = clone(clf)
+        forged.__dict__.update(vars(clf))
+        forged._row_map = type(clf._row_map)(
+            **{
+                **vars(clf._row_map),
+                "basis": type(basis)(
+                    **{**{f: getattr(basis, f) for f in basis.__dataclass_fields__}, name: value}
+                ),
+            }
+        )
+        with pytest.raises(ValueError, match=r"basis|knots|scale|finite"):
+            check_loaded(forged)
+
+
+def test_columns_of_an_encoder_that_are_no_numbers_are_not_asked_for():
+    table = pd.DataFrame({"x": X[:, 0], "city": np.where(X[:, 2] > 0, "Bonn", "Ulm"), "ok": X[:, 2] > 0})
+    encoder = TableEncoder({"x": (-5, 5), "city": ["Bonn", "Ulm"], "ok": "boolean"})
+    model = private_pipeline(encoder, classifier()).fit(table, Y)
+    alone = classifier(linear=[1, 2, 3]).fit(encoder.fit_transform(table), Y)
+    assert dict(model.privacy_.shares)["knots"] == pytest.approx(dict(alone.privacy_.shares)["knots"])
+    assert [len(knots) > 0 for knots in model[-1]._row_map.basis.knots] == [True, False, False, False]
+
+
+@pytest.mark.parametrize("linear", ["x", ["nothing"], [3], [-1], [True], [1.5]])
+def test_columns_that_do_not_exist_are_refused_before_the_charge(linear):
+    with pytest.raises(ValueError, match="linear="):
+        classifier(linear=linear).fit(X, Y)
+
+
+@pytest.mark.parametrize("n_knots", [1, 65, "many", 2.5])
+def test_numbers_of_knots_that_make_no_curve_are_refused(n_knots):
+    with pytest.raises(ValueError, match="n_knots="):
+        classifier(n_knots=n_knots).fit(X, Y)
+
+
+def test_discrete_noise():
+    clf = classifier(noise="discrete").fit(X[:600], Y[:600])
+    assert "knots" in dict(clf.privacy_.shares)
