@@ -153,8 +153,8 @@ _FROM_ZERO, _FROM_START = 0.6, 0.25
 #: Largest loss of accuracy that an adjustment may cause.
 _TOLERATED_LOSS = 0.01
 
-#: Prior for the loss of accuracy by a multiple m of the adjustment: mean m times the first number, standard
-#: deviation the second.
+#: Prior for the loss of accuracy by a multiple m of the adjustment: its mean divided by m, and its standard
+#: deviation.
 _EXPECTED_LOSS, _LOSS_SPREAD = 0.012, 0.02
 
 
@@ -370,7 +370,7 @@ _EXPECTED_LOSSES, _SPREADS = 0.02 * _PARTS * (_PARTS - 0.6), 0.02 * _PARTS
 #: Most public rows of a class, in each half, for class balance.
 _MOST_PER_CLASS = 100
 
-#: The search for intercepts ends when changes are below the first number, or after this many rounds.
+#: Largest change in the last round of the search for intercepts, and largest number of rounds.
 _TOLERANCE, _ROUNDS = 1e-3, 100
 
 

@@ -21,8 +21,8 @@ Labels = NDArray[Any]
 #: Exponentials of outputs between minus this and this are far from the limits of float32.
 _FAR = 40.0
 
-#: Outputs and probabilities below these are negligible next to others of their row, in any precision: the
-#: largest output of a row is at least ``-_FAR``.
+#: Smallest outputs and probabilities; smaller ones are raised to these. The largest output of a row is at
+#: least ``-_FAR``, so the change is negligible in any precision.
 _LEAST_OUTPUT, _LEAST_PROBABILITY = -81.0, 2.0**-58
 
 #: Up to this number of outputs, comparing labels with each is faster than indexing.

@@ -38,8 +38,8 @@ _FEWEST_SUMMED = 96
 #: each other, so that products need not copy short rows. The compiled loops need this layout too.
 NARROW = 64
 
-#: Rows of at least the second number of entries start at multiples of the first number of bytes, the longest
-#: vectors of a processor.
+#: Alignment of wide rows in bytes (the longest vectors of a processor), and minimum number of entries of such
+#: rows.
 _ALIGNMENT, _PADDED = 64, 128
 
 #: Bytes of an integer when rows are read ahead.

@@ -44,8 +44,7 @@ _FEWEST_ROWS = 512
 #: Number of outputs from which products are stored row by row; fewer are stored column by column.
 _NARROW = 32
 
-#: The number of lanes for random batches is the first number times the square root of a batch's size divided
-#: by the second, rounded up.
+#: The number of lanes for a random batch of b rows is 64 ceil(sqrt(b) / 8).
 _LANES, _PER_ROOT = 64, 8
 
 #: Indices of rows of a source.

@@ -17,7 +17,7 @@ _CUT = 8.0
 #: Interquartile range of a normal distribution of spread 1.
 IQR = 1.349
 
-#: Columns are standardised if their effective number is below the first number, or below this fraction of all
+#: Largest effective number of columns for which they are standardised, absolute and as a fraction of all
 #: columns.
 _FEW_COLUMNS, _PART = 6.0, 0.4
 

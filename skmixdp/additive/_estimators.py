@@ -114,7 +114,9 @@ class AdditiveHead(LinearHead):
         return self._fitting(self._with_knots(inputs, planned, asked, n_knots))
 
     def _linear(self, inputs: FitInputs) -> EstimatorProcedure:
-        """The procedure of the linear default, without curves."""
+        """The procedure of the linear default, without curves, which may scale rows to unit length."""
+        if not inputs.loss.quadratic:
+            inputs = replace(inputs, parameters=replace(inputs.parameters, row_norm="auto"))
         if not isinstance(inputs.private.table, SparseTable):  # which has no missing values
             inputs = self._on(inputs, Basis.of([Column()] * inputs.private.table.shape[1], 1.0, cut=_UNCUT))
         return self._fitting(fit_procedure(prepare(inputs)))

@@ -388,8 +388,8 @@ def clip_rows(R: Array, block: Block, clip: Clip) -> None:
             every = R.copy(order="K")
             _weigh_rows(every, block, clip)
             R[far] = every[far]
-    # The rounding of a subnormal entry is at most half of the smallest one, whatever the entry. In a gradient
-    # it is multiplied by the length of the row.
+    # A subnormal entry is rounded by at most half of the smallest one. In a gradient, this is multiplied by
+    # the length of the row.
     if threshold is None or threshold < _least_threshold(R.shape[1], dtype_of(R)):
         drop_subnormal(R)
 

@@ -28,8 +28,8 @@ _TOGETHER = 2.25
 #: Margin for the rounding of a row's weight.
 _MARGIN = 1.01
 
-#: The rounding of a projection may increase the sensitivity of a sum by the first number, relative to it, if
-#: the sum has more rows than the second number.
+#: Tolerated increase of the sensitivity of a sum by the rounding of projections, as a fraction, and the
+#: number of rows of such a sum.
 _ADDED, _MANY_ROWS = 0.01, 10**6
 
 

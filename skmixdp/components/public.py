@@ -54,7 +54,7 @@ class PublicData:
     Parameters
     ----------
     X : array of shape (n_pub, d_in)
-        Rows after the :class:`~skmixdp._linear.RowMap`; ``n_pub`` may be 0.
+        Rows after the :class:`~skmixdp._rows.RowMap`; ``n_pub`` may be 0.
     y : array of shape (n_pub,), or (n_pub, k) for squared loss
         Class indices or targets. With a WeightedLoss, they may carry weights, of mean 1.
     loss : Loss

@@ -39,8 +39,8 @@ _FEWEST_KNOWN = 10
 #: Largest noise at which private directions are useful, as a fraction of the variance of the rows.
 _LARGEST_FLOOR = 0.25
 
-#: With less noise than the first number (see ``bound_shares``), rows of a regression are shortened less:
-#: their bound is at most the second number times as long.
+#: Noise below which rows of a regression are shortened less (see ``bound_shares``), and largest factor of
+#: their bound for that.
 _HARDLY_NOISY, _MOST_TIMES = 1e-4, 5.0
 
 #: The mean is learned from private rows if that of public rows has more than this many times the variance.

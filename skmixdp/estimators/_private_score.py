@@ -69,7 +69,7 @@ class PrivateSumsMixin:
             return sums, n_rows
 
     def _scored_head(self: Any) -> Array:
-        """The head (k, d_in) in the units of its rows."""
+        """The coefficients as a head (k, d_in) for mapped rows."""
         if self._row_map.intercept_value is None:
             return np.asarray(self.coef_)
         return np.column_stack([self.coef_, self.intercept_ / self._row_map.intercept_value])

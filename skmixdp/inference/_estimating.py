@@ -60,9 +60,8 @@ _FARTHEST = 1e30
 #: Largest root mean square change of the linear predictors in a step of a logistic regression.
 _LONGEST_STEP = 2.0
 
-#: Classes count as separated if the last step changed the slopes by more than the first number, and more than
-#: the second number of standard deviations of the noise. They also do if the slopes of standardised columns
-#: are together longer than the last number.
+#: Classes count as separated if the last step changed the slopes by more than 0.5 plus 4 standard deviations
+#: of the noise, or if the slopes of standardised columns are together longer than 10.
 _UNSETTLED, _FAR, _LONGEST_SLOPES = 0.5, 4.0, 10.0
 
 #: Exceeds the rounding of a row's length and weight.

@@ -4,9 +4,12 @@ import importlib
 import inspect
 import pkgutil
 import re
+from pathlib import Path
 
 import skmixdp
 from skmixdp.features import FrozenFeatures
+
+PACKAGE = Path(skmixdp.__file__).parent
 
 
 def public_objects():
@@ -151,3 +154,22 @@ def test_parameters_of_estimators_are_explained_in_three_sentences():
     }
     assert long == {}
     assert len(estimators) > 15
+
+
+def exists(name):
+    """Whether a dotted name is that of a module, or of an object within one."""
+    parts = name.split(".")
+    for n in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:n]))
+        except ModuleNotFoundError:
+            continue
+        return all((found := getattr(found, part, None)) is not None for part in parts[n:])
+    return False
+
+
+def test_dotted_references_name_what_exists():
+    assert exists("skmixdp._rows.RowMap") and not exists("skmixdp._linear.RowMap")
+    for path in PACKAGE.rglob("*.py"):
+        names = re.findall(r":\w+:`~?(skmixdp\.[\w.]+)`", path.read_text())
+        assert [name for name in names if not exists(name)] == [], path

@@ -190,7 +190,7 @@ def _of_categories(column: TableColumn) -> Pipeline:
 
 
 def _read(*rules: _Rule) -> list[Step]:
-    """Cells as texts that begin with the names of their classes, after rules."""
+    """Cells as texts that begin with the names of their classes, changed by regular expressions."""
     texts = [(f"rule {place}", partial(re.sub, *rule)) for place, rule in enumerate(rules)]
     steps: list[Step] = [("objects", function(pd.Series.astype, dtype=object))]
     called = [("texts", "{0.__class__.__name__} {0}".format), *texts]

@@ -92,7 +92,7 @@ def mu_for(epsilon: float, delta: float) -> float:
     return math.exp(brentq(excess, low, high, xtol=1e-14, rtol=1e-14)) * (1 - 2 * _SAFETY)
 
 
-@lru_cache(maxsize=128)  # as above
+@lru_cache(maxsize=128)  # as for mu_for
 def epsilon_for(mu: float, delta: float) -> float:
     """Smallest ``epsilon`` at which a ``mu``-Gaussian-DP mechanism has at most ``delta``.
 

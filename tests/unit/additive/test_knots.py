@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor
+from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor, MixedDPLogisticRegression
 from skmixdp.additive._estimators import pieces
 from skmixdp.additive._knots import Bins, count_error, knots_share, most_knots, public_columns
 
@@ -111,12 +111,16 @@ def test_huge_and_tiny_public_values_give_a_finite_basis():
         assert np.all(np.isfinite([column.center, column.factor, *column.knots]))
 
 
-def test_where_noise_hides_the_histograms_the_model_is_linear():
-    X, y = RNG.normal(size=(60, 4)), np.arange(60) % 2
-    clf = AdditiveDPClassifier(epsilon=0.5, classes=[0, 1], delta=1e-3).fit(X, y)
-    assert not any(map(len, clf._row_map.basis.knots))
-    assert "knots" not in dict(clf.privacy_.shares)
-    assert clf.coef_.shape == (1, 4)
+@pytest.mark.parametrize("width", [4, 30])
+def test_where_noise_hides_the_histograms_the_model_is_the_linear_default(width):
+    X, y = RNG.normal(size=(60, width)), np.arange(60) % 2
+    coefs = []
+    for kind in (AdditiveDPClassifier, MixedDPLogisticRegression):
+        with pytest.warns(UserWarning, match="random_state"):
+            clf = kind(epsilon=0.5, classes=[0, 1], delta=1e-3, random_state=0).fit(X, y)
+        assert "knots" not in dict(clf.privacy_.shares)
+        coefs.append(clf.coef_)
+    np.testing.assert_array_equal(*coefs)
 
 
 def test_the_rules_are_of_public_facts():
