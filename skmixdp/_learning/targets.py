@@ -41,8 +41,8 @@ FEWEST = 10
 #: Number of releases for the centre and the scale of targets.
 TARGET_RELEASES = 3
 
-#: Target for the noise in a count of targets, and the largest noise that is still useful, as parts of the
-#: rows; smallest and largest share of mu squared.
+#: For counts of targets: target for the noise and largest useful noise, as fractions of the rows, and
+#: smallest and largest share of mu squared.
 _TARGET_ERROR, _MOST_TARGET_ERROR, _TARGET_LIMITS = 0.003, 0.03, (0.002, 0.05)
 
 #: Ends of the bins of signed magnitudes: half powers of two, up to 60 on both sides of 1.

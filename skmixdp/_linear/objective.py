@@ -152,7 +152,7 @@ class PenalizedLoss:
         )
 
     def _solve(self, A: FloatArray, right: FloatArray, accuracy: float) -> FloatArray:
-        """The Hessian at ``A``, inverted on ``right`` by preconditioned conjugate gradients."""
+        """Solve ``Hessian x = right`` at ``A`` by preconditioned conjugate gradients."""
         Z = self._outputs(A)
         # The diagonal of the Hessian, if all rows have the mean curvature of the outputs.
         scale = np.outer(self.loss.hessian_diagonal(Z).mean(axis=0), self.moments) + self.l2

@@ -236,7 +236,7 @@ class Space(Protocol):
 
     @property
     def directions(self) -> FloatArray | None:
-        """Basis (P, d_in) by which ``encode`` multiplies; None if it returns its argument."""
+        """Basis (P, d_in) that ``encode`` multiplies gradients with; None if ``encode`` changes nothing."""
 
     def encode(self, gradient: FloatArray) -> FloatArray:
         """Coordinates of a (k, d_in) sum of gradients, to be released. The map is linear."""

@@ -51,8 +51,8 @@ Array = NDArray[Any]
 #: Target for the noise in the accuracy of the start, and the largest noise that is still useful.
 _CHECK_ERROR, _MOST_CHECK_ERROR = 0.03, 0.1
 
-#: Without public rows, a fit warns if rows times mu is below this times the root of the number of columns,
-#: since noise then hides what rows show.
+#: A fit without public rows warns if the number of rows times mu is below this multiple of the root of the
+#: number of columns: noise then hides what the rows show.
 _CLEAR = 3.0
 
 

@@ -124,7 +124,7 @@ class Encoder:
         self.arrays: dict[str, Array] = {}
 
     def encode(self, value: object, where: str) -> Any:
-        """A value as JSON; ``where`` is the name of its attribute in messages, and of its array."""
+        """A value as JSON; ``where`` is the name of the attribute, for messages and for its array."""
         if isinstance(value, np.ndarray):
             return self._array(value, where)
         if isinstance(value, np.generic):
