@@ -33,14 +33,15 @@ Array = NDArray[Any]
 
 _N_KNOTS = Number("a whole number from 2 to 64", low=2, high=64, closed="both", whole=True)
 
-#: Pieces of a curve, and of one from this many rows times mu on. So many public rows tell one piece.
+#: Pieces of a curve by default, pieces from this many rows times mu on, public rows for each piece, and
+#: fewest pieces by public rows.
 _PIECES, _MORE_PIECES, _MANY, _ROWS_OF_PIECE, _FEWEST_PIECES = 8, 16, 5_000, 5, 3
 
 #: Rows times mu from which a regression has curves. With fewer, the noise in them costs more than they gain.
 _FEWEST_NUMBERS = 1_000
 
-#: With less noise in a count than this, as a part of the rows, private rows tell knots better than so few
-#: public rows.
+#: Private rows determine knots better than fewer public rows than this, if the noise in a count is below this
+#: fraction of the rows.
 _HARDLY_NOISY, _FEW_KNOWN = 0.0025, 200
 
 #: Numbers of columns without curves are cut at this, which is finite in single precision.
@@ -48,7 +49,7 @@ _UNCUT = 1e30
 
 
 def pieces(mu: float, n_rows: int, n_known: int | None = None) -> int:
-    """Number of pieces of a curve, from public facts; ``n_known`` public rows tell only some."""
+    """Number of pieces of a curve, from public facts; ``n_known`` public rows may allow fewer."""
     if n_known is None:
         return _MORE_PIECES if mu * n_rows >= _MANY else _PIECES
     return min(max(n_known // _ROWS_OF_PIECE, _FEWEST_PIECES), _PIECES)
@@ -74,7 +75,7 @@ class AdditiveHead(LinearHead):
     center: bool = field(default=True, init=False)
     whiten: Any = field(default="auto", init=False)
     geometry: Any = field(default="auto", init=False)
-    # At unit length, what a column adds to an output would depend on the others.
+    # With rows of unit length, the effect of a column on an output would depend on other columns.
     row_norm: str | None = field(default="clip", init=False)
     scale: Any = field(default="auto", init=False)
     batch_size: int | None = field(default=None, init=False)

@@ -25,8 +25,8 @@ ENOUGH = 10
 #: Most releases that learn knots otherwise.
 KNOT_RELEASES = 3
 
-#: Share of mu squared at which the noise in a count is measured, the noise from which the share grows, the
-#: largest share, and the largest noise under it at which a histogram is of use.
+#: Usual share of mu squared, noise in a count above which the share grows, largest share, and largest noise
+#: at which a histogram is useful.
 _SHARE, _COUNT_ERROR, _MOST_SHARE, _MOST_ERROR = 0.1, 0.031, 0.2, 0.044
 
 #: Ends of the bins of the first histogram: half powers of two, up to 60 on both sides of 1.
@@ -64,7 +64,7 @@ def knots_share(mu: float, n_rows: int, n_columns: int) -> float:
 
 
 def count_error(mu: float, n_rows: int, n_columns: int) -> float:
-    """Noise in a count of one histogram, as a part of the rows, under the usual share."""
+    """Noise in a count of one histogram, as a fraction of the rows, with the usual share."""
     return math.sqrt(KNOT_RELEASES * n_columns / _SHARE) / (mu * n_rows)
 
 
@@ -255,13 +255,13 @@ class _Histogram:
 
 
 def _of_two(low: float, high: float, part: float, *, missing: bool = False) -> Column:
-    """A column of two values, of which ``part`` are the high one."""
+    """A column of two values; ``part`` is the fraction of the high one."""
     factor = 1 / (high - low) if high - low > _CLOSEST else 1.0
     return Column(low + part * (high - low), factor, missing=missing)
 
 
 def _of_knots(knots: FloatArray, values: FloatArray, counts: FloatArray, *, missing: bool = False) -> Column:
-    """A column with knots, of which those too close to the one before are left out.
+    """A column with knots, of which those too close to the previous one are left out.
 
     ``counts`` (m,) are numbers of rows with these ``values`` (m,).
     """
@@ -274,7 +274,7 @@ def _of_knots(knots: FloatArray, values: FloatArray, counts: FloatArray, *, miss
         return _of_two(kept[0], kept[-1], part, missing=missing)
     apart = np.array(kept)
     hats = [np.interp(values, apart, hat) @ counts / counts.sum() for hat in np.eye(len(apart))]
-    # The larger of two spreads, as for the columns of a line.
+    # The larger of two spreads, as for the columns of linear heads.
     part, order = counts / counts.sum(), np.argsort(values)
     center = float(part @ values)
     low, high = np.interp([0.25, 0.75], np.cumsum(part[order]), values[order])

@@ -362,7 +362,7 @@ def _as_declared(name: str, value: Any) -> TableColumn:
         if low is not None and high is not None and -1e300 < low < high < 1e300 and (high - low) / 2 > 0:
             return TableColumn(kind, center=(low + high) / 2, scale=(high - low) / 2, cut=1.0)
     if isinstance(value, list):
-        # Truth values are categories "0" and "1", which keep the names "False" and "True".
+        # Truth values are named "True" and "False", although cells spell them 1 and 0.
         words = [str(one).strip().capitalize() for one in value]
         texts = [text_of(one) for one in value]
         if texts and None not in texts and len(set(texts)) == len(texts):

@@ -71,7 +71,7 @@ class ModuleRows(PrivateRows):
         self.grid = 1.0 if exact else None
 
     def at(self, W: Any) -> ModuleParameters:
-        """The parameters at the point ``W`` of a fit, which are the point itself here."""
+        """The parameters at the point ``W`` of a fit; here ``W`` is the parameters."""
         parameters: ModuleParameters = W
         return parameters
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from .hub import reachable_hub
 from .weights import check_row_wise, weights_hash
 
-#: Name of the lengths of texts in a batch that has no mask.
+#: Key of the lengths of the texts in a batch, if the batch has no mask.
 _LENGTHS = "lengths"
 
 
