@@ -48,6 +48,10 @@ _HARDLY_NOISY, _FEW_KNOWN = 0.0025, 200
 _UNCUT = 1e30
 
 
+#: Noise is in proportion to the longest row. Classes lose little where the longer rows are cut.
+_LENGTH_FACTOR = 0.7
+
+
 def pieces(mu: float, n_rows: int, n_known: int | None = None) -> int:
     """Number of pieces of a curve, from public facts; ``n_known`` public rows may allow fewer."""
     if n_known is None:
@@ -147,7 +151,8 @@ class AdditiveHead(LinearHead):
 
     def _on_basis(self, inputs: FitInputs, columns: Sequence[Column]) -> FitInputs:
         """The inputs of a fit to the basis of the columns."""
-        parameters = replace(inputs.parameters, scale=False)
+        factor = 1.0 if inputs.loss.quadratic else _LENGTH_FACTOR
+        parameters = replace(inputs.parameters, scale=False, length_factor=factor)
         return self._on(replace(inputs, parameters=parameters), Basis.of(columns, 1.0))
 
     def _on(self, inputs: FitInputs, basis: Basis) -> FitInputs:
@@ -194,8 +199,8 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
     The logits are sums of one function of each column: a line, and a curve through a few knots. It is
     :class:`MixedDPLogisticRegression` on a basis of hat functions, so that a fit takes the same rows, and
     costs one epsilon. Knots are quantiles of the columns: of public rows if there are 10 or more, else of
-    noisy histograms, for 7 to 20% of the squared budget. Columns with two values and columns that noise hides
-    stay linear. Where rows are so few that noise would hide the histograms, the model is the linear one.
+    noisy histograms, for up to 10% of the squared budget. Columns with two values stay linear, and so do
+    columns that noise hides. Where rows are so few that noise would hide the histograms, the model is the linear one.
 
     Missing values (NaN) have an effect of their own where public rows or the histograms show some, and else
     none. Numbers beyond the outermost knots go on along the line up to 4 spreads, infinite ones too.

@@ -25,9 +25,8 @@ ENOUGH = 10
 #: Most releases that learn knots otherwise.
 KNOT_RELEASES = 3
 
-#: Usual share of mu squared, noise in a count above which the share grows, largest share, and largest noise
-#: at which a histogram is useful.
-_SHARE, _COUNT_ERROR, _MOST_SHARE, _MOST_ERROR = 0.1, 0.031, 0.2, 0.044
+#: Share of mu squared, and the largest noise in a count up to which curves gain, as a fraction of the rows.
+_SHARE, _MOST_ERROR = 0.1, 0.028
 
 #: Ends of the bins of the first histogram: half powers of two, up to 60 on both sides of 1.
 _HALVES = 2.0 ** np.arange(-60, 60.5, 0.5)
@@ -58,13 +57,11 @@ _UNIT = 2.0**-10
 
 def knots_share(mu: float, n_rows: int, n_columns: int) -> float:
     """Most of mu squared for :func:`noisy_columns_of`, from public facts; 0 if noise would hide them."""
-    error = count_error(mu, n_rows, n_columns)
-    share = min(_SHARE * max(error / _COUNT_ERROR, 1.0) ** 2, _MOST_SHARE)
-    return share if n_columns and error * math.sqrt(_SHARE / share) <= _MOST_ERROR else 0.0
+    return _SHARE if n_columns and count_error(mu, n_rows, n_columns) <= _MOST_ERROR else 0.0
 
 
 def count_error(mu: float, n_rows: int, n_columns: int) -> float:
-    """Noise in a count of one histogram, as a fraction of the rows, with the usual share."""
+    """Noise in a count of one histogram, as a fraction of the rows."""
     return math.sqrt(KNOT_RELEASES * n_columns / _SHARE) / (mu * n_rows)
 
 

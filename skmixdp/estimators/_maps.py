@@ -208,7 +208,8 @@ def learned_map(
         bound = yield from bind_rows(rows, measured)
         tasks.stage_ended()
         assert rows.row_map is not None
-        return Mapped(_with_intercept(inputs, replace(rows.row_map, bound=bound))), spent
+        bounded = replace(rows.row_map, bound=parameters.length_factor * bound)
+        return Mapped(_with_intercept(inputs, bounded)), spent
 
     if "second moment" in shares:
         bare = mapped.row_map

@@ -302,7 +302,8 @@ class Parameters:
 
     ``init`` is a name, coefficients in the units of the labels or targets, or a start by names of classes.
     ``row_map`` is that of the released head from which the fit continues; None without one.
-    ``learns_center`` says whether the centre of targets may be learned.
+    ``learns_center`` says whether the centre of targets may be learned. Where noisy counts of private rows
+    tell a length that most rows do not exceed, rows are cut at ``length_factor`` times it.
     """
 
     learning_rate: float | Literal["auto"]
@@ -319,6 +320,7 @@ class Parameters:
     record_per_instance: bool | Literal["picklable"]
     logit_adjustment: float | Literal["auto"] = 0
     learns_center: bool = False
+    length_factor: float = 1.0
     row_map: RowMap | None = None
 
     def clips(self, columns: Columns | None) -> bool:

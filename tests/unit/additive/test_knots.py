@@ -128,9 +128,8 @@ def test_the_rules_are_of_public_facts():
     assert [pieces(5.0, 10**6, n_known) for n_known in (10, 20, 30, 1000)] == [3, 4, 6, 8]
     assert count_error(0.1, 1000, 3) == pytest.approx(90**0.5 / 100)
     assert knots_share(1.0, 10**6, 10) == 0.1
-    assert knots_share(0.1, 3500, 10) == 0.2
-    assert 0.1 < knots_share(0.1, 5000, 10) < 0.2
-    assert knots_share(0.1, 2600, 10) == 0
+    assert knots_share(0.1, 6200, 10) == 0.1
+    assert knots_share(0.1, 6100, 10) == 0
     assert knots_share(1.0, 10**6, 0) == 0
 
 
