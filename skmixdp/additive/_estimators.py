@@ -119,8 +119,8 @@ class AdditiveHead(LinearHead):
         return self._fitting(self._with_knots(inputs, planned, asked, n_knots))
 
     def _linear(self, inputs: FitInputs) -> EstimatorProcedure:
-        """The procedure of the linear default, without curves, which may scale rows to unit length."""
-        if not inputs.loss.quadratic:
+        """The procedure of the linear default, without curves."""
+        if not inputs.loss.quadratic:  # which may scale rows to unit length
             inputs = replace(inputs, parameters=replace(inputs.parameters, row_norm="auto"))
         if not isinstance(inputs.private.table, SparseTable):  # which has no missing values
             inputs = self._on(inputs, Basis.of([Column()] * inputs.private.table.shape[1], 1.0, cut=_UNCUT))
@@ -200,7 +200,8 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
     :class:`MixedDPLogisticRegression` on a basis of hat functions, so that a fit takes the same rows, and
     costs one epsilon. Knots are quantiles of the columns: of public rows if there are 10 or more, else of
     noisy histograms, for up to 10% of the squared budget. Columns with two values stay linear, and so do
-    columns that noise hides. Where rows are so few that noise would hide the histograms, the model is the linear one.
+    columns that noise hides. Where rows are so few that noise would blur the histograms, the model is the
+    linear one.
 
     Missing values (NaN) have an effect of their own where public rows or the histograms show some, and else
     none. Numbers beyond the outermost knots go on along the line up to 4 spreads, infinite ones too.

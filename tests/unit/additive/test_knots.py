@@ -123,6 +123,17 @@ def test_where_noise_hides_the_histograms_the_model_is_the_linear_default(width)
     np.testing.assert_array_equal(*coefs)
 
 
+@pytest.mark.parametrize("width", [4, 30])
+def test_where_noise_blurs_the_histograms_the_model_is_the_linear_default(width):
+    X, y = RNG.normal(size=(60, width)), np.arange(60) % 2
+    coefs = []
+    for kind in (AdditiveDPClassifier, MixedDPLogisticRegression):
+        with pytest.warns(UserWarning, match="random_state"):
+            clf = kind(epsilon=0.5, classes=[0, 1], delta=1e-3, random_state=0).fit(X, y)
+        coefs.append(clf.coef_)
+    np.testing.assert_allclose(*coefs, rtol=1e-9, atol=1e-12)
+
+
 def test_the_rules_are_of_public_facts():
     assert (pieces(0.25, 20_000), pieces(0.25, 19_999), pieces(5.0, 1000)) == (16, 8, 16)
     assert [pieces(5.0, 10**6, n_known) for n_known in (10, 20, 30, 1000)] == [3, 4, 6, 8]
