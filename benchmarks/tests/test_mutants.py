@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("cosmic_ray", reason="mutants need skmixdp[mutants]")
 
 from benchmarks.mutants.operators import Source
-from benchmarks.mutants.run import Outcome, draw, interval, table
+from benchmarks.mutants.run import ROOT, TARGETS, Outcome, draw, interval, table
 
 TEXT = '''"""A module of 3 lines."""
 
@@ -76,6 +76,11 @@ def test_a_statement_is_known_by_its_lines(source):
     assert source.statement_lines(9) == range(9, 10)  # of an `if`, its condition
     assert source.statement_lines(7) == range(6, 8)  # with its decorator
     assert source.statement_lines(12) == range(12, 13)
+
+
+def test_what_is_mutated_and_its_tests_exist():
+    assert all(list(ROOT.glob(pattern)) for pattern in TARGETS)
+    assert all((ROOT / test).exists() for tests in TARGETS.values() for test in tests)
 
 
 def test_a_sample_is_stratified_and_repeatable(source):

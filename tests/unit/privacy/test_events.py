@@ -244,6 +244,19 @@ def test_a_budget_is_two_of_three_terms(epsilon, n_steps, noise_multiplier, matc
         Budget(epsilon, 1e-5, n_steps, noise_multiplier, "zero_out", "float")
 
 
+@pytest.mark.parametrize("terms", [(0.0, None, None), (None, 0, 1.0), (None, 5, -1.0), (None, 5, math.inf)])
+def test_each_term_of_a_budget_is_checked(terms):
+    epsilon, n_steps, noise_multiplier = terms
+    with pytest.raises(ValueError, match="must be"):
+        Budget(epsilon, 1e-5, n_steps, noise_multiplier, "zero_out", "float")
+
+
+@pytest.mark.parametrize("terms", [(1.0, None, None), (None, 5, 20.0)])
+def test_the_event_of_a_whole_budget_has_its_noise(terms):
+    epsilon, n_steps, noise_multiplier = terms
+    assert Budget(epsilon, 1e-5, n_steps, noise_multiplier, "zero_out", "discrete").whole.noise == "discrete"
+
+
 def test_the_budget_of_a_sum_is_an_epsilon():
     terms = {"delta": 1e-5, "neighboring": "zero_out", "noise": "float", "random_state": None, "ledger": None}
     with pytest.raises(ValueError, match="epsilon=None does not determine the noise"):

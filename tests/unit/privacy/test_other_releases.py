@@ -1,6 +1,7 @@
 """Releases of other tools in a ledger: a reserved part of the budget, in which epsilons and deltas add up."""
 
 import math
+from dataclasses import replace
 
 import dp_accounting
 import pytest
@@ -88,6 +89,8 @@ def test_any_order_of_charges_gives_the_same_account(composition):
         accounts.append(dataset.account)
     assert accounts[0] == accounts[1]
     accounts[0].check_agreement()
+    with pytest.raises(ValueError, match="total=0 contradicts its spent="):
+        replace(accounts[0], total=0.0, order=None).check_agreement()
 
 
 def test_a_pure_release_first_leaves_the_composition_open():
