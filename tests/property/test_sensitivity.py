@@ -19,7 +19,14 @@ from skmixdp.components.protocols import StepContext
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
 from tests.catalog import ALGORITHMS, CLIPPERS, SUBSPACES
-from tests.conftest import Watched, make_label_problem, make_problem, train
+from tests.conftest import (
+    Watched,
+    make_label_problem,
+    make_problem,
+    make_regression_problem,
+    recipe_or_refusal,
+    train,
+)
 from tests.rounding import assert_close
 
 FAR = [0.0, 1e-30, 1e-12, 1.0, 1e6, 1e18, -1e18, -1e25]
@@ -173,29 +180,40 @@ def test_no_subspace_lengthens_a_gradient_by_more_than_its_gain(name, gradient, 
 
 def with_changed_row(problem, kind):
     """The rows with the first of them changed into something extreme."""
-    X, y = problem.X.copy(), problem.y.copy()
-    if kind == "typical":
-        pass
-    elif kind == "mislabelled":
-        y[0] = (y[0] + 1) % (y.max() + 1)  # all labels, if rows have several
+    X, y, targets = problem.X.copy(), problem.y.copy(), problem.y.dtype.kind == "f"
+    Z = problem.info.view.W @ X[0]
+    if kind == "mislabelled":
+        y[0] = 1e15 if targets else (y[0] + 1) % (y.max() + 1)  # all labels, if rows have several
     elif kind == "long":
         X[0] *= 1e4
     elif kind == "against the head":
-        Z = problem.info.view.W @ X[0]
-        if y.ndim == 2:
+        if targets:
+            y[0] = -1e3 * np.sign(Z)
+        elif y.ndim == 2:
             y[0] = Z < 0
         else:
             y[0] = int(np.argmin(Z)) if y.max() > 1 else 1 - y[0]
-        X[0] *= 100
+        X[0] *= 1 if targets else 100
     return X, y
 
 
+PROBLEMS = {
+    "two classes": lambda: make_problem(2),
+    "four classes": lambda: make_problem(4),
+    "several labels": lambda: make_label_problem(5),
+    "a target": lambda: make_regression_problem(1),
+    "three targets": lambda: make_regression_problem(3),
+}
+
+
 @pytest.mark.covering
-@pytest.mark.parametrize("of", ["two classes", "four classes", "several labels"])
+@pytest.mark.parametrize("of", PROBLEMS)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(of, name):
-    problem = make_label_problem(5) if "labels" in of else make_problem(2 if "two" in of else 4)
-    recipe = problem.recipe(ALGORITHMS[name])
+    problem, targets = PROBLEMS[of](), "target" in of
+    recipe = recipe_or_refusal(problem, ALGORITHMS[name])
+    if recipe is None:
+        return
     plan = problem.plan(recipe, n_steps=4)
 
     def watched(X, y):
@@ -206,7 +224,9 @@ def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(of, name):
     without = watched(problem.X[1:], problem.y[1:])
     for kind in ("typical", "mislabelled", "long", "against the head"):
         with_row = watched(*with_changed_row(problem, kind))
-        assert with_row.scales == pytest.approx(without.scales, rel=1e-8)  # rounding grows with n
+        # What is stated for rounding grows with n, so the noise and the heads differ by as much.
+        differing = np.max(np.abs(np.divide(with_row.scales, without.scales) - 1))
+        assert differing < (1e-6 if targets else 1e-8)
         # One array a step, or one for each part that a step releases.
         assert len(with_row.sums) % 4 == 0
         moves = []
@@ -216,8 +236,10 @@ def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(of, name):
             moves.append(moved * plan.noise_multiplier / scale)
         # In units of each part's noise, a step as a whole is a release of the plan's multiplier.
         moves = np.linalg.norm(np.reshape(moves, (4, -1)), axis=1)
-        assert max(moves) <= 1 + 1e-9, kind
-        if kind == "against the head" and "projected" not in name:
+        assert max(moves) <= 1 + 1e-9 + differing, kind
+        # Differences of losses are lost in rounding where a target is that far out.
+        far = targets and not name.startswith(("dpzero", "pazo"))
+        if kind == ("mislabelled" if far else "against the head") and "projected" not in name:
             # The bound is met, not merely respected: the test would see a smaller true bound.
             assert max(moves) > 0.3
 
