@@ -1,13 +1,8 @@
 """Training a module on clipped gradients: what it equals, what it accepts, and what it leaves alone."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
-from sklearn.base import clone
 
-import skmixdp
 from skmixdp import FirstOrderDPModuleClassifier
 from skmixdp._engine import Options, Run
 from skmixdp._rows import InMemoryRows
@@ -22,18 +17,11 @@ from tests.module_problems import cross_entropy, gradient_problem, torch
 from tests.module_zoo import HONEST, MIXING
 from tests.rounding import assert_close
 from tests.unit.estimators.modules.test_failing_rows import BAD, Fails
-from tests.unit.estimators.modules.test_fit import X_PUB, X_TEST, Y_PUB, Y_TEST, X, Y, network, same
+from tests.unit.estimators.modules.test_fit import X_PUB, X_TEST, Y_PUB, Y_TEST, X, Y, network, short_starts
+
+__all__ = ["short_starts"]  # a fixture for all tests here
 
 nn = torch.nn
-NAMES = ("auto", "noisy-gd", "adamix", "coupling", "pda-dpmd", "modelmix")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def short_starts():
-    """What public training finds in few epochs is enough here; its rule has tests of its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmixdp.estimators._modules.start._EPOCHS", 30)
-        yield
 
 
 def classifier(name="auto", module=None, **parameters):
@@ -107,53 +95,11 @@ def test_the_rounding_of_sums_is_stated():
 # -- fits ------------------------------------------------------------------------------------
 
 
-@pytest.mark.covering
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("batch_size", [None, 100])
-def test_every_algorithm_trains_a_copy_and_predicts(name, batch_size):
-    module = network()
-    before = copy.deepcopy(module)
-    clf = fitted(name, module, batch_size=batch_size, init="public", epsilon=3.0)
-    assert same(module, before) and module.training
-    assert not clf.module_.training and not same(clf.module_, module)
-    assert clf.score(X_TEST, Y_TEST) > 0.8
-    assert clf.n_iter_ == 8 and clf.privacy_.epsilon <= 3.0
-    assert any("initial parameters and buffers" in fact for fact in clf.privacy_.treated_as_public)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_rule_chooses_steps_and_their_size(name):
-    clf = fitted(name, n_steps=None, learning_rate="auto", init="public", module=nn.Linear(6, 3))
-    assert 12 <= clf.n_iter_ <= 450 and clf.learning_rate_ > 0
-    assert clf.score(X_TEST, Y_TEST) > 0.8
-
-
 def test_without_public_rows():
     clf = classifier("noisy-gd", classes=range(3), epsilon=3.0, n_steps=30).fit(X, Y)
     assert clf.score(X_TEST, Y_TEST) > 0.6
     clf = classifier("noisy-gd", classes=range(3), epsilon=3.0, n_steps=30, learning_rate="auto").fit(X, Y)
     assert clf.score(X_TEST, Y_TEST) > 0.6
-
-
-def test_seeds_clones_pickles_and_files(tmp_path):
-    clf = fitted()
-    assert same(clf.module_, fitted().module_) and not same(clf.module_, fitted(random_state=1).module_)
-    twin = clone(clf).fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB)
-    clf.save(tmp_path / "model.safetensors")
-    loaded = skmixdp.load(tmp_path / "model.safetensors", module=network(1))
-    for other in (twin, pickle.loads(pickle.dumps(clf)), loaded):
-        np.testing.assert_array_equal(other.predict_proba(X_TEST), clf.predict_proba(X_TEST))
-    assert type(loaded) is FirstOrderDPModuleClassifier and loaded.privacy_ == clf.privacy_
-    with pytest.raises(ValueError, match="pass module=, a module of the architecture"):
-        skmixdp.load(tmp_path / "model.safetensors")
-
-
-def test_only_the_parameters_that_are_named_are_trained():
-    module = network()
-    clf = fitted(module=module, trainable=["2"])
-    given = dict(module.named_parameters())
-    moved = {name for name, value in clf.module_.named_parameters() if not torch.equal(value, given[name])}
-    assert moved == {"2.weight", "2.bias"}
 
 
 def test_a_loss_of_one_s_own():

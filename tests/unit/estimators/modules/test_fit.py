@@ -18,6 +18,8 @@ from tests.module_problems import torch
 from tests.rounding import assert_close
 
 NAMES = ("pazo-m", "pazo-p", "pazo-s", "dpzero")
+#: Algorithms that ask for gradients of private rows.
+GRADIENTS = ("auto", "noisy-gd", "adamix", "coupling", "pda-dpmd", "modelmix")
 nn = torch.nn
 
 
@@ -49,6 +51,9 @@ def network(seed=0, *between):
 def classifier(name="pazo-m", module=None, **parameters):
     """From the module's own parameters, unless ``init`` says otherwise: a public start takes seconds."""
     given = {"epsilon": 1.0, "delta": 1e-4, "n_steps": 10, "random_state": 0, "init": "module"} | parameters
+    if name in GRADIENTS:
+        given = {"learning_rate": 0.3, **given}
+        return FirstOrderDPModuleClassifier(network() if module is None else module, name, **given)
     settings = {key: given.pop(key) for key in list(given) if key in PAZO().get_params()}
     if settings:
         name = DPZero(**settings) if name == "dpzero" else PAZO(name[-1], **settings)
@@ -69,12 +74,13 @@ def same(one, other):
 
 
 @pytest.mark.covering
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *GRADIENTS])
 @pytest.mark.parametrize("batch_size", [None, 100])
 def test_every_algorithm_trains_a_copy_and_predicts(name, batch_size):
     module = network()
     before = copy.deepcopy(module)
-    clf = fitted(name, module, batch_size=batch_size, learning_rate=0.05, init="public")
+    rate, epsilon = (0.3, 3.0) if name in GRADIENTS else (0.05, 1.0)
+    clf = fitted(name, module, batch_size=batch_size, learning_rate=rate, init="public", epsilon=epsilon)
     assert same(module, before) and module.training
     assert clf.module_ is not module and not clf.module_.training and not same(clf.module_, module)
     assert clf.score(X_TEST, Y_TEST) > 0.8
@@ -83,35 +89,40 @@ def test_every_algorithm_trains_a_copy_and_predicts(name, batch_size):
     assert (clf.predict(X_TEST) == clf.predict_proba(X_TEST).argmax(axis=1)).all()
     assert clf.n_iter_ == 10 and not hasattr(clf, "coef_")
     report = clf.privacy_
-    assert (report.n_private, report.n_public, report.epsilon <= 1.0) == (300, 30, True)
+    assert (report.n_private, report.n_public, report.epsilon <= epsilon) == (300, 30, True)
     assert any("initial parameters and buffers" in fact for fact in report.treated_as_public)
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name in NAMES[:3] else ()) for name in NAMES]
+    "name", [*(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[:3]), "dpzero", *GRADIENTS]
 )
 def test_the_rule_chooses_steps_and_their_size_for_a_module_too(name):
-    clf = fitted(name, n_steps=None, random_state=1, init="public")
-    assert 15 <= clf.n_iter_ <= 500
+    module = nn.Linear(6, 3) if name in GRADIENTS else None
+    clf = fitted(name, module, n_steps=None, learning_rate="auto", random_state=1, init="public")
+    assert 12 <= clf.n_iter_ <= 500 and clf.learning_rate_ > 0
     assert clf.score(X_TEST, Y_TEST) > 0.8
 
 
-def test_a_seed_decides_everything_and_none_decides_nothing():
-    one, other = (fitted(init="public").module_ for _ in range(2))
+@pytest.mark.parametrize("name", ["pazo-m", "auto"])
+def test_a_seed_decides_everything_and_none_decides_nothing(name):
+    one, other = (fitted(name, init="public").module_ for _ in range(2))
     assert same(one, other)
-    assert not same(fitted().module_, fitted(random_state=1).module_)
-    assert not same(fitted(random_state=None).module_, fitted(random_state=None).module_)
+    assert not same(fitted(name).module_, fitted(name, random_state=1).module_)
+    assert not same(fitted(name, random_state=None).module_, fitted(name, random_state=None).module_)
 
 
-def test_clones_and_pickles_fit_the_same():
-    clf = classifier()
+@pytest.mark.parametrize("name", ["pazo-m", "auto"])
+def test_clones_pickles_and_files_predict_the_same(tmp_path, name):
+    clf = fitted(name)
     twin = clone(clf)
     assert twin.module is not clf.module and same(twin.module, clf.module)
-    restored = pickle.loads(pickle.dumps(fitted()))
-    np.testing.assert_array_equal(restored.predict(X_TEST), fitted().predict(X_TEST))
-    np.testing.assert_array_equal(
-        twin.fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB).predict(X_TEST), restored.predict(X_TEST)
-    )
+    clf.save(tmp_path / "model.safetensors")
+    loaded = skmixdp.load(tmp_path / "model.safetensors", module=network(1))
+    for other in (twin.fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB), pickle.loads(pickle.dumps(clf)), loaded):
+        np.testing.assert_array_equal(other.predict_proba(X_TEST), clf.predict_proba(X_TEST))
+    assert type(loaded) is type(clf) and loaded.privacy_ == clf.privacy_
+    with pytest.raises(ValueError, match="pass module=, a module of the architecture"):
+        skmixdp.load(tmp_path / "model.safetensors")
 
 
 def test_two_classes_have_one_logit():
@@ -136,14 +147,15 @@ def test_starts():
     assert ZerothOrderDPModuleClassifier(network()).init == "public"
 
 
-def test_only_the_parameters_that_are_named_are_trained():
+@pytest.mark.parametrize("name", ["pazo-m", "auto"])
+def test_only_the_parameters_that_are_named_are_trained(name):
     for trainable, trained in (
         (["2"], {"2.weight", "2.bias"}),
         ("0.weight", {"0.weight"}),
         (lambda name: name.endswith("bias"), {"0.bias", "2.bias"}),
     ):
         module = network()
-        clf = fitted(module=module, trainable=trainable)
+        clf = fitted(name, module, trainable=trainable)
         given = dict(module.named_parameters())
         moved = {
             name for name, value in clf.module_.named_parameters() if not torch.equal(value, given[name])
@@ -151,7 +163,7 @@ def test_only_the_parameters_that_are_named_are_trained():
         assert moved == trained
     module = network()
     module[0].weight.requires_grad_(False)
-    assert torch.equal(fitted(module=module).module_[0].weight, module[0].weight)
+    assert torch.equal(fitted(name, module).module_[0].weight, module[0].weight)
 
 
 def test_dropout_is_off():
@@ -218,8 +230,7 @@ def test_a_loss_of_ones_own():
     def squared(outputs, y):
         return ((outputs - nn.functional.one_hot(y, 3)) ** 2).sum(dim=1)
 
-    clf = fitted(loss=squared, learning_rate=0.05, init="public")
-    assert clf.score(X_TEST, Y_TEST) > 0.8
+    assert fitted(loss=squared, learning_rate=0.05, init="public").score(X_TEST, Y_TEST) > 0.8
     with pytest.raises(ValueError, match="learning_rate='auto' works only with the default loss"):
         fitted(loss=squared)
 
