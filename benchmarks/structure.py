@@ -65,7 +65,7 @@ _EVALUATION = (
 #: when they were last set. Above a room that exceeds its aim stands what takes the lines.
 ROOMS = (
     # Aim 2,430: bounds for sampled batches by their number.
-    Room("privacy", 2_670, ("privacy",)),
+    Room("privacy", 2_750, ("privacy",)),
     # Aim 1,480: releases of other tools, reserved charges, each step of a resumed fit.
     Room("ledger", 1_800, ("privacy.ledger",)),
     # Aim 910: registries, templates, checks of Arrow tables.
@@ -73,7 +73,7 @@ ROOMS = (
     # Aim 1,570: bounds on rounding, compiled loops.
     Room("linear", 1_840, ("_linear",)),
     # Aim 3,650: seven kinds of rows, readers of text and of Arrow.
-    Room("rows", 4_670, ("_rows",)),
+    Room("rows", 4_740, ("_rows",)),
     # Aim 1,600: weights of rows that are clipped first.
     Room("components", 1_900, ("components",)),
     # Aim 640: names of annexes.
@@ -84,10 +84,10 @@ ROOMS = (
     Room("learning", 2_010, ("_learning",)),
     # Aim 3,150: records of parameters, inputs and problems; resumed fits.
     Room("estimators", 4_310, ("estimators",)),
-    # Aim 640: types do not check themselves yet.
-    Room("saving", 870, ("estimators._exports",)),
+    # Aim 640: additive models, the units of reports.
+    Room("saving", 720, ("estimators._exports",)),
     # Aim 1,680: cells that mean the same in columns of any type.
-    Room("preprocessing", 2_160, ("preprocessing",)),
+    Room("preprocessing", 2_200, ("preprocessing",)),
     # Aim 760: steps that hold others.
     Room("leaks", 850, ("preprocessing._leaks",)),
     # Aim 700: logistic regression, persons and notes on each result.
@@ -136,7 +136,7 @@ FLOORS = (
 
 #: Most imports from the core to annexes, parameters of type ``Any``, and calls of ``getattr`` and
 #: ``hasattr``. These limits are only ever lowered. The aims are 0, 420 and 150.
-MOST_TO_ANNEXES, MOST_ANYTHING, MOST_ASKED = 0, 345, 150
+MOST_TO_ANNEXES, MOST_ANYTHING, MOST_ASKED = 0, 343, 150
 
 #: Calls of which only the transaction makes one.
 CHARGING = frozenset(

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from .._utils.validation import COUNT, as_float, reason_of
-from ..preprocessing._cells import text_of
-from ..preprocessing._table_encoder import KINDS
+from ..preprocessing._cells import KINDS, text_of
 from .messages import InputError
 
 _FORM = (

@@ -23,7 +23,8 @@ from .._linear import (
     row_slices,
 )
 from .._utils.process import in_parallel
-from .scaling import Columns, Whitening
+from .._utils.validation import FLAG, POSITIVE, check, number
+from .scaling import Columns, Whitening, check_kind, check_numbers
 
 #: Bytes of rows that are centred and scaled at a time, so that they stay in cache, and the minimum number of
 #: rows.
@@ -126,6 +127,26 @@ class RowMap:
         elif clip and len(X):
             first = replace(first, bound=first.usual_length(X))
         return first.with_intercept_for(X) if fit_intercept else first
+
+    def check_for(self, n_features: int) -> int:
+        """Refuse values that no map of these features has, such as those of a forged file; its ``width``.
+
+        Intercepts do not count. The type of a ``basis`` is checked elsewhere.
+        """
+        d = n_features
+        if self.basis is not None:
+            d = self.basis.width
+        check("normalize", self.normalize, FLAG)
+        check("unit_first", self.unit_first, FLAG)
+        check("intercept_value", self.intercept_value, number(-math.inf), None)
+        check("bound", self.bound, POSITIVE, None)
+        if self.mean is not None:
+            check_numbers("_row_map.mean", self.mean, (d,))
+        for part, kind in ((self.columns, Columns), (self.whitening, Whitening)):
+            if part is not None:
+                check_kind(kind.__name__.lower(), part, kind)
+                part.check_for(d)
+        return d
 
     def with_intercept_for(self, X: FloatArray) -> "RowMap":
         """Return this map with an intercept column that suits public rows (n, n_features)."""
@@ -406,6 +427,11 @@ class TargetMap:
         scale = (y / size).std(axis=0)
         constant = scale <= 10 * np.finfo(np.float64).eps
         return cls((y / size).mean(axis=0) * size, np.where(constant, 1.0, scale * size))
+
+    def check_for(self, n_targets: int) -> None:
+        """Refuse values that no map of this many targets has, such as those of a forged file."""
+        for name in ("center", "scale"):
+            check_numbers(f"_target_map.{name}", vars(self)[name], (n_targets,))
 
     def __call__(self, y: FloatArray, dtype: DTypeLike) -> FloatArray:
         """Map (n, k) targets to new ones of a dtype."""

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import solve_triangular
 
 from .._linear import Array, FloatArray, astype, dot_error, in_library_of
+from .._utils.validation import POSITIVE, check
 
 #: Entries of standardised columns are cut at this many spreads.
 _CUT = 8.0
@@ -61,6 +62,12 @@ class Columns:
     def limits(cls, n_features: int, largest: float) -> "Columns":
         """Unchanged columns, with entries cut at ``largest``."""
         return cls(np.zeros(n_features), np.ones(n_features), largest)
+
+    def check_for(self, n_features: int) -> None:
+        """Refuse values that columns of this number cannot have, such as those of a forged file."""
+        check("cut", self.cut, POSITIVE)
+        for name in ("center", "factor"):
+            check_numbers(f"columns.{name}", vars(self)[name], (n_features,))
 
     def __call__(self, X: Array, out: Array | None = None) -> Array:
         """Standardised columns of (n, n_features) rows in double precision; new, or in ``out``."""
@@ -154,6 +161,11 @@ class Whitening:
     def __post_init__(self) -> None:
         # Each product would copy directions of another memory layout, and might round differently.
         object.__setattr__(self, "directions", np.ascontiguousarray(self.directions))
+
+    def check_for(self, n_features: int) -> None:
+        """Refuse values that no whitening of this many features has, such as those of a forged file."""
+        check_numbers("whitening.factors", self.factors, np.shape(self.factors)[:1])
+        check_numbers("whitening.directions", self.directions, (len(self.factors), n_features))
 
     @classmethod
     def of(
@@ -282,3 +294,21 @@ def _shrinkage(rows: FloatArray, scatter: FloatArray) -> float:
     chance = float(np.sum(np.einsum("ij,ij->i", rows, rows) ** 2)) - squares / n_rows
     estimated = chance / away if away > 0 else 1.0
     return float(min(1.0, max(estimated, n_features / (n_features + n_rows), _LEAST_SHRINKAGE)))
+
+
+# -- values that were read from a file ---------------------------------------------------
+
+
+def check_numbers(name: str, array: object, shape: tuple[int, ...]) -> None:
+    """Refuse what is not a finite array of floats of this shape."""
+    array = np.asarray(array)
+    if array.dtype.kind != "f" or array.shape != shape or not np.all(np.isfinite(array)):
+        raise ValueError(
+            f"{name} of shape {array.shape} and type {array.dtype} is not a finite array of {shape}"
+        )
+
+
+def check_kind(name: str, value: object, kind: type) -> None:
+    """Refuse an object of another class, also of one that is derived from it."""
+    if type(value) is not kind:
+        raise ValueError(f"{name} is not a {kind.__name__}")

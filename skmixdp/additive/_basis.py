@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._linear import FloatArray
+from .._rows.scaling import check_numbers
+from .._utils.validation import POSITIVE, check
 
 #: Linear terms are cut at this many spreads of a column.
 _CUT = 4.0
@@ -54,6 +56,25 @@ class Basis:
     missing: NDArray[np.bool_]
     scale: float = 1.0
     cut: float = _CUT
+
+    def check_for(self, n_features: int) -> None:
+        """Refuse values that no basis of this many features has, such as those of a forged file."""
+        for name in ("center", "factor"):
+            check_numbers(f"basis.{name}", vars(self)[name], (n_features,))
+        for name in ("scale", "cut"):
+            check(name, vars(self)[name], POSITIVE)
+        for name in ("knots", "mean"):
+            arrays = vars(self)[name]
+            if not isinstance(arrays, tuple) or len(arrays) != n_features:
+                raise ValueError(f"basis.{name} is not a tuple of {n_features} arrays")
+        for knots, mean in zip(self.knots, self.mean, strict=True):
+            check_numbers("basis.knots", knots, np.shape(knots)[:1])
+            check_numbers("basis.mean", mean, knots.shape)
+            if len(knots) in (1, 2) or not np.all(np.diff(knots) > 0):
+                raise ValueError("knots do not ascend")
+        missing: object = self.missing
+        if not isinstance(missing, np.ndarray) or missing.dtype != bool or missing.shape != (n_features,):
+            raise ValueError(f"basis.missing is not {n_features} flags")
 
     @classmethod
     def of(cls, columns: Sequence[Column], scale: float, cut: float = _CUT) -> "Basis":

@@ -28,8 +28,31 @@ from scipy.special import cosdg, sindg
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from .._utils.frames import dtype_of, names_of_list
+from .._utils.validation import FLAG, POSITIVE, Allowed, Number, check_params
+from ..privacy.report import FINITE, TEXT, TEXTS
 
 Array = NDArray[np.float64]
+
+#: Most columns into which words are hashed.
+MOST_HASHED = 2**20
+
+#: Words that declare the kind of a column.
+KINDS = ("number", "boolean", "date", "datetime", "category", "text", "drop", "amount")
+
+_NUMBER_OF_COLUMNS = Number("a count", 0, MOST_HASHED, "both", whole=True)
+
+#: Allowed values of the fields of an encoded column.
+_FIELDS: dict[str, tuple[Allowed, ...]] = {
+    "kind": (*KINDS, "list"),
+    "center": (FINITE,),
+    "scale": (POSITIVE,),
+    "cut": (POSITIVE,),
+    "categories": (TEXTS,),
+    "n_hashed": (_NUMBER_OF_COLUMNS,),
+    "indicator": (FLAG,),
+    "format": (TEXT,),
+    "length": (_NUMBER_OF_COLUMNS,),
+}
 
 #: Magnitude at which numbers are cut: heads look for the spread of columns below it.
 FARTHEST = 1e15
@@ -81,6 +104,10 @@ class TableColumn:
     indicator: bool = False
     format: str = ""
     length: int = 0
+
+    def check_fields(self) -> None:
+        """Refuse values that no encoder has, such as those of a forged file."""
+        check_params(self, _FIELDS)
 
     def names(self, name: str) -> list[str]:
         """Names of the encoded columns of the column with this name."""

@@ -29,7 +29,17 @@ from .._utils.validation import (
     sources_of,
     suggestion,
 )
-from ._cells import FARTHEST, TableColumn, days_of, is_missing, kind_of, number_of, text_of
+from ._cells import (
+    FARTHEST,
+    KINDS,
+    MOST_HASHED,
+    TableColumn,
+    days_of,
+    is_missing,
+    kind_of,
+    number_of,
+    text_of,
+)
 from ._cells import listed as cells_of
 from ._public_cells import is_row_number, merged_codes, remedy_for_odd_cells
 
@@ -39,10 +49,6 @@ _ENOUGH = 10
 _FAR = 8.0
 #: Rounding of the deviation of equal numbers, as a share of the largest one.
 _ROUNDING = 1e-12
-#: Most columns into which words are hashed.
-MOST_HASHED = 2**20
-#: Words that declare the kind of a column.
-KINDS = ("number", "boolean", "date", "datetime", "category", "text", "drop", "amount")
 _DECLARED = (
     f"one of {', '.join(map(repr, KINDS))}, two bounds (low, high) as a tuple of numbers or of ISO dates, "
     "a list of categories, a format of dates such as '%d/%m/%Y', or the length of lists"

@@ -4,7 +4,7 @@ import json
 import math
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -12,8 +12,50 @@ import numpy as np
 from scipy.special import expit, ndtr
 
 from .._utils.templates import html
-from .._utils.validation import printable
-from .accounting.events import Neighboring
+from .._utils.validation import (
+    FLAG,
+    FRACTION,
+    NON_NEGATIVE,
+    POSITIVE,
+    PROBABILITY,
+    Allowed,
+    Kind,
+    check_params,
+    number,
+    printable,
+    whole_from,
+)
+from .accounting.events import NEIGHBORING, Neighboring
+
+#: Fields of types that may be read from a file.
+FINITE = number(-np.inf)
+TEXT = Kind("a string", lambda value: isinstance(value, str))
+TEXTS = Kind("a tuple of strings", lambda value: _all(value, tuple, TEXT.admits))
+_SUM = number(0, closed="both")
+_SHARES = Kind("pairs of a string and a number", lambda value: _all(value, tuple, _is_entry))
+_COSTS = Kind(
+    "a dict of numbers",
+    lambda value: _all(value, dict, TEXT.admits) and _all([*value.values()], list, FINITE.admits),
+)
+
+#: Those of a ledger's data set; without a ledger all are None.
+_DATASET: dict[str, tuple[Allowed, ...]] = {
+    "dataset": (TEXT,),
+    "dataset_epsilon": (POSITIVE,),
+    "dataset_delta": (PROBABILITY,),
+    "dataset_spent": (_SUM,),
+    "dataset_purpose": (TEXT,),
+}
+
+
+def _all(values: object, kind: type, holds: Callable[[Any], bool]) -> bool:
+    return isinstance(values, kind) and all(map(holds, values))  # type: ignore[call-overload]
+
+
+def _is_entry(pair: Any) -> bool:
+    """Whether a value is a pair of a text and a number."""
+    return isinstance(pair, tuple) and len(pair) == 2 and TEXT.admits(pair[0]) and FINITE.admits(pair[1])
+
 
 #: A report as a table.
 _TABLE = """{{ first | safe }}<table><caption>{{ title }}</caption>\
@@ -188,6 +230,24 @@ class Statement(Document):
     dataset_purpose: str | None = None
     unit: str = "row"
 
+    _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "epsilon": (_SUM,),
+        "delta": (PROBABILITY,),
+        "neighboring": NEIGHBORING,
+        "n_private": (whole_from(0),),
+        "n_public": (whole_from(0),),
+        "treated_as_public": (TEXTS,),
+        "noise": ("cryptographic", "seeded", "discrete"),
+        "unit": (TEXT,),
+        "warnings": (TEXTS,),
+        "leaks": (TEXTS,),
+    }
+
+    def check_fields(self) -> None:
+        """Refuse values that no report of a fit or a search has, such as those of a forged file."""
+        without = dict.fromkeys(_DATASET, (None,))
+        check_params(self, self._allowed | (_DATASET if self.dataset is not None else without))
+
     @property
     def no_guarantee(self) -> str:
         """As in :class:`Document`; a seed of the noise is a leak too."""
@@ -277,6 +337,17 @@ class PrivacyReport(Statement):
     computed_on: str = "cpu"
     shares: tuple[tuple[str, float], ...] = ()
 
+    _allowed: ClassVar = Statement._allowed | {
+        "mu": (_SUM, None),
+        "noise_multiplier": (NON_NEGATIVE,),
+        "n_steps": (whole_from(0),),
+        "sampling_rate": (FRACTION,),
+        "accountant": (TEXT,),
+        "epsilon_unamplified": (_SUM, None),
+        "computed_on": (TEXT,),
+        "shares": (_SHARES,),
+    }
+
     def _rows(self) -> list[tuple[str, str]]:
         rows = [
             ("guarantee", self._verdict),
@@ -355,6 +426,20 @@ class SearchReport(Statement):
     costs: dict[str, float]
     affordable: dict[str, float]
     n_held_out: int
+
+    _allowed: ClassVar = Statement._allowed | {
+        "strategy": ("grid", "random"),
+        "n_trials": (POSITIVE,),
+        "distribution": (TEXT, FINITE, None),
+        "fit_epsilon": (_SUM,),
+        "noise_multiplier": (NON_NEGATIVE,),
+        "scoring": ("public", "private"),
+        "score_noise": (NON_NEGATIVE, None),
+        "refit": (FLAG,),
+        "costs": (_COSTS,),
+        "affordable": (_COSTS,),
+        "n_held_out": (whole_from(0),),
+    }
 
     def _rows(self) -> list[tuple[str, str]]:
         if self.strategy == "grid":

@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from datetime import date
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,14 @@ _NUMERIC = frozenset(
 
 #: Longest ranges, and widest labels in bytes. Longer ones are refused, since they could fill the memory.
 _LONGEST_RANGE, _WIDEST_LABEL = 10**6, 2**16
+
+
+@runtime_checkable
+class Checked(Protocol):
+    """A type that checks itself when it is read from a file."""
+
+    def check_fields(self) -> None:
+        """Raise ValueError for values of fields that only a forged file has."""
 
 
 class NotEncodableError(TypeError):
@@ -304,7 +312,10 @@ class Decoder:
     def _object(self, value: Any) -> Any:
         kind, values = class_named(value["class"]), self.named(value["values"])
         with _errors_of(kind):
-            return kind(**values)
+            made = kind(**values)
+            if isinstance(made, Checked):
+                made.check_fields()
+            return made
 
     def _fitted(self, value: Any) -> Any:
         name = value["fitted"]

@@ -388,5 +388,5 @@ def test_plain_values_come_back(value):
 def test_fields_of_the_row_map_are_known_to_the_exports():
     # A new field changes predictions: to_onnx and to_sklearn must follow it, and check_loaded must check it.
     assert {field.name for field in dataclasses.fields(RowMap)} == {
-        *("mean", "normalize", "intercept_value", "whitening", "unit_first", "columns", "bound")
+        *("mean", "normalize", "intercept_value", "whitening", "unit_first", "columns", "bound", "basis")
     }
