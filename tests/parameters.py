@@ -1,5 +1,6 @@
 """Right and wrong values of parameters, drawn from the tables of allowed values (``_allowed``) of classes."""
 
+import inspect
 import math
 from typing import Any
 
@@ -43,6 +44,12 @@ HOSTILE = (
 
 #: Parameters for which large whole numbers are right, and take as long as they say.
 LONG = frozenset({"n_steps", "n_directions", "chunk_size", "public_batch_size", "cosine_steps", "verbose"})
+
+
+def table_of(kind: type) -> dict[str, tuple[Allowed, ...]]:
+    """The allowed values of the parameters that a class has, by name."""
+    known = inspect.signature(kind).parameters
+    return {name: rules for name, rules in kind._allowed.items() if name in known}  # type: ignore[attr-defined]
 
 
 def _admits(rule: Allowed, value: Any) -> bool:

@@ -20,7 +20,7 @@ from skmixdp import (
     components,
 )
 from skmixdp.privacy import PrivacyLedger
-from tests.parameters import EXTREMES, HOSTILE, NOT_FINITE, takes_long, valid
+from tests.parameters import EXTREMES, HOSTILE, NOT_FINITE, table_of, takes_long, valid
 from tests.secrets import NUMBER, Heard
 
 from .limits import BAD_INPUT, attempt, check_html, check_message, finite, fuzzed, limits, one_in, pick, seeds
@@ -64,13 +64,14 @@ def parameters(draw: Any, head: Any, n: int) -> dict[str, Any]:
     chosen |= {name: draw(pick(UNLISTED[name])) for name in ("delta", "epsilon")}
     options: dict[str, Any] = {name: pick(values) for name, values in UNLISTED.items()}
     options |= {
-        name: valid(rules) for name, rules in head._allowed.items() if name not in ("ledger", "verbose")
+        name: valid(rules) for name, rules in table_of(head).items() if name not in ("ledger", "verbose")
     }
     options["batch_size"] = pick((None, 1, n, n + 1))
     if head is MixedDPRidge:
         options |= {name: pick(values) for name, values in OF_TARGETS.items()}
+    known = inspect.signature(head).parameters
     for name, strategy in options.items():
-        if draw(one_in(4)):
+        if name in known and draw(one_in(4)):
             chosen[name] = draw(strategy)
     if chosen.get("batch_size") and draw(st.integers(0, 20)):  # its accounting takes seconds, once
         chosen |= {"epsilon": 1.0, "delta": 1e-5, "n_steps": 3}
@@ -260,7 +261,7 @@ def any_values(draw: Any, kind: type) -> dict[str, Any]:
     names = [name for name in inspect.signature(kind).parameters if name not in ("args", "kwargs", "ledger")]
     found = {}
     for name in draw(st.lists(pick(names), min_size=1, max_size=2, unique=True)):
-        rules = kind._allowed.get(name)  # type: ignore[attr-defined]
+        rules = table_of(kind).get(name)
         found[name] = draw(pick(HOSTILE) | pick(EXTREMES) | (valid(rules) if rules else st.nothing()))
     return found
 

@@ -1,5 +1,6 @@
 """Small rows for the tests of scikit-learn's conventions."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import sklearn
 
 from skmixdp import MixedDPLogisticRegression
+from skmixdp.privacy import NoiseSource
 
 
 def draw_rows(n, *, n_classes=3, seed=0):
@@ -49,6 +51,54 @@ def fit(rows):
         return clf.fit(**({"X": rows.X, "y": rows.y, "X_pub": rows.X_pub, "y_pub": rows.y_pub} | given))
 
     return run
+
+
+class NoiseDrawnError(AssertionError):
+    """The noise source was asked for noise."""
+
+
+def _kinds(cls):
+    return [cls, *(kind for child in cls.__subclasses__() for kind in _kinds(child))]
+
+
+@pytest.fixture
+def no_noise(monkeypatch):
+    """Every draw from any noise source fails the test."""
+
+    def refuse(*args, **kwargs):
+        raise NoiseDrawnError
+
+    for kind in _kinds(NoiseSource):
+        for name, member in vars(kind).items():
+            if callable(member) and not name.startswith("_"):
+                monkeypatch.setattr(kind, name, refuse)
+
+
+@pytest.fixture
+def good(rows):
+    """An estimator, its parameters, and the arguments of a good fit. A module may have its own."""
+    return MixedDPLogisticRegression, {"delta": 1e-3}, vars(rows)
+
+
+@pytest.fixture
+def refuse(good, no_noise):
+    """Fit on rows of which some are replaced, and check that it is refused properly."""
+    kind, fixed, arguments = good
+    with pytest.raises(NoiseDrawnError):  # otherwise the checks below would show nothing
+        kind(**fixed).fit(**arguments)
+
+    def check(match, parameters=None, *, error=ValueError, **given):
+        model = kind(**(fixed | (parameters or {})))
+        with pytest.raises(error) as caught:
+            model.fit(**(arguments | given))
+        message = str(caught.value)
+        assert re.search(match, message), message
+        assert "\n" not in message and ". " not in message and message.endswith("."), message
+        assert "np." not in message and len(message) < 300, message
+        assert not any(hasattr(model, name) for name in ("coef_", "intercept_", "privacy_", "n_iter_"))
+        return message
+
+    return check
 
 
 @pytest.fixture(autouse=True)

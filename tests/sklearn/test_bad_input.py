@@ -16,59 +16,13 @@ from sklearn.model_selection import GridSearchCV
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
 from skmixdp.algorithms import AdaMix, NoisyGD, TheoreticalAdaMix
 from skmixdp.exceptions import PrivacyLeakWarning
-from skmixdp.privacy import NoiseSource, PrivacyLedger
+from skmixdp.privacy import PrivacyLedger
 from tests.catalog import ALGORITHMS
 from tests.conftest import make_problem
 from tests.fuzz.limits import check_message
-from tests.parameters import wrong
+from tests.parameters import table_of, wrong
 
 NAN, INF = math.nan, math.inf
-
-
-class NoiseDrawnError(AssertionError):
-    """The noise source was asked for noise."""
-
-
-def every_kind(cls):
-    return [cls, *(kind for child in cls.__subclasses__() for kind in every_kind(child))]
-
-
-@pytest.fixture
-def no_noise(monkeypatch):
-    """Every draw from any noise source fails the test."""
-
-    def refuse(*args, **kwargs):
-        raise NoiseDrawnError
-
-    for kind in every_kind(NoiseSource):
-        for name, member in vars(kind).items():
-            if callable(member) and not name.startswith("_"):
-                monkeypatch.setattr(kind, name, refuse)
-
-
-@pytest.fixture
-def refuse(rows, no_noise):
-    """Fit on rows of which some are replaced, and check that it is refused properly."""
-
-    def check(match, parameters=None, *, error=ValueError, **given):
-        clf = MixedDPLogisticRegression(**({"delta": 1e-3} | (parameters or {})))
-        arguments = {"X": rows.X, "y": rows.y, "X_pub": rows.X_pub, "y_pub": rows.y_pub} | given
-        with pytest.raises(error) as caught:
-            clf.fit(**arguments)
-        message = str(caught.value)
-        assert re.search(match, message), message
-        assert "\n" not in message and ". " not in message and message.endswith("."), message
-        assert "np." not in message and len(message) < 300, message
-        assert not any(hasattr(clf, name) for name in ("coef_", "intercept_", "privacy_", "n_iter_"))
-        return message
-
-    return check
-
-
-def test_a_good_fit_does_draw_noise(fit, no_noise):
-    """Otherwise the other tests of this module would show nothing."""
-    with pytest.raises(NoiseDrawnError):
-        fit()
 
 
 BAD_PARAMETERS = [
@@ -132,7 +86,7 @@ def test_algorithm_parameter_outside_its_range(refuse, algorithm, sentence):
 @pytest.mark.parametrize("head", [MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier])
 def test_whatever_the_table_of_an_estimator_excludes_is_refused(rows, no_noise, head):
     ledger = PrivacyLedger(":memory:").add_dataset("d", epsilon=10.0, delta=1e-3)
-    for name, rules in head._allowed.items():
+    for name, rules in table_of(head).items():
         for value in wrong(rules):
             model = head(**{"delta": 1e-3, "ledger": ledger, name: value})
             with pytest.raises(ValueError, match=rf"^{name}=.* must be ") as caught:
@@ -147,7 +101,7 @@ def test_whatever_the_table_of_an_estimator_excludes_is_refused(rows, no_noise, 
 )
 def test_whatever_the_table_of_an_algorithm_excludes_is_refused(kind):
     problem, needed = make_problem(3), {"radius": 1.0} if kind is TheoreticalAdaMix else {}
-    for name, rules in kind._allowed.items():
+    for name, rules in table_of(kind).items():
         for value in wrong(rules):
             with pytest.raises(ValueError, match=rf"^{name}=.* of {kind.__name__} must be ") as caught:
                 problem.recipe(kind(**{**needed, name: value}))

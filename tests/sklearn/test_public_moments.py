@@ -10,27 +10,52 @@ from sklearn.base import clone
 from sklearn.covariance import LedoitWolf
 from sklearn.decomposition import PCA
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import Normalizer
+from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.model_selection import public_params
-from skmixdp.preprocessing import PublicCenterer, PublicWhitener, RowNormalizer
+from skmixdp.preprocessing import PublicCenterer, PublicOnly, PublicWhitener, RowNormalizer
 from tests.rounding import assert_close, assert_relative
-from tests.sklearn.test_public_only import Untouchable
+
+
+class Untouchable:
+    """Rows that have a shape and forbid every other look."""
+
+    def __init__(self, shape):
+        self.shape = shape
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __array__(self, *args, **kwargs):
+        raise AssertionError("private rows were read")
+
+    __getitem__ = __iter__ = __array__
+
 
 BOTH = pytest.mark.parametrize("transformer", [PublicCenterer(), PublicWhitener()], ids=["centre", "whiten"])
+ALL = pytest.mark.parametrize(
+    "transformer",
+    [PublicCenterer(), PublicWhitener(), PublicOnly(StandardScaler())],
+    ids=["centre", "whiten", "any"],
+)
 
 
-@BOTH
+def mean_of(fitted):
+    return fitted.transformer_.mean_ if isinstance(fitted, PublicOnly) else fitted.mean_
+
+
+@ALL
 def test_fit_reads_no_private_row(transformer, rows):
-    fitted = clone(transformer).fit(Untouchable((60, 5)), Untouchable((60,)), X_pub=rows.X_pub)
-    assert_close(fitted.mean_, rows.X_pub.mean(axis=0))
+    private = Untouchable((60, 5)), Untouchable((60,))
+    fitted = clone(transformer).fit(*private, X_pub=rows.X_pub, y_pub=rows.y_pub)
+    assert_close(mean_of(fitted), rows.X_pub.mean(axis=0))
     assert fitted.n_features_in_ == 5 and not hasattr(fitted, "feature_names_in_")
 
 
-@BOTH
+@ALL
 def test_sources_are_joined(transformer, rows):
     together = clone(transformer).fit(rows.X, X_pub=rows.X_pub).transform(rows.X)
     apart = clone(transformer).fit(rows.X, X_pub=(rows.X_pub[:7], rows.X_pub[7:])).transform(rows.X)
@@ -67,13 +92,13 @@ def test_frames_names_and_set_output(transformer, frames):
         assert out.columns.tolist() == list("abcde")
 
 
-@BOTH
+@ALL
 def test_public_rows_are_routed_to_it_and_on(transformer, routing, rows):
     assert get_routing_for_object(transformer).fit.requests == {"X_pub": True, "y_pub": True}
     head = MixedDPLogisticRegression(delta=1e-3, center=False)
     pipe = Pipeline([("t", clone(transformer)), ("clf", head)], transform_input=["X_pub"])
     pipe.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
-    assert_close(pipe["t"].mean_, rows.X_pub.mean(axis=0))
+    assert_close(mean_of(pipe["t"]), rows.X_pub.mean(axis=0))
     assert pipe.score(rows.X, rows.y) > 0.5
 
 
@@ -137,23 +162,30 @@ class TestRefusals:
             transformer.fit(self.rows.X if X is None else X, self.rows.y, **public)
         message = str(caught.value)
         assert "\n" not in message and ". " not in message and message.endswith(".")
-        assert not hasattr(transformer, "mean_") and not hasattr(transformer, "n_features_in_")
+        left = [name for name in ("mean_", "transformer_", "n_features_in_") if hasattr(transformer, name)]
+        assert not left
 
-    @BOTH
+    @ALL
     def test_no_public_rows(self, transformer):
-        offer = r"X_pub=None .*set_config.*NoisyScaler or RowNormalizer"
-        self.refuse(ValueError, offer, clone(transformer))
+        aid = r"X_pub=None .*set_config\(enable_metadata_routing=True\)"
+        if not isinstance(transformer, PublicOnly):
+            aid += ".*NoisyScaler or RowNormalizer"
+        self.refuse(ValueError, aid, clone(transformer))
 
     @BOTH
     def test_sparse(self, transformer):
         self.refuse(TypeError, "X_pub is sparse", clone(transformer), X_pub=sparse.csr_array(self.rows.X_pub))
 
-    @BOTH
+    @ALL
     def test_width_and_names(self, transformer):
-        narrow = self.rows.X_pub[:, :4]
-        self.refuse(ValueError, "X_pub has 4 features and X has 5", clone(transformer), X_pub=narrow)
+        X, X_pub = self.frames.X, self.rows.X_pub
+        for narrow in (X_pub[:, :4], (X_pub, X_pub[:, :4])):
+            self.refuse(ValueError, "X_pub has 4 features and X has 5", clone(transformer), X_pub=narrow)
         swapped = self.frames.X_pub[["b", "a", "c", "d", "e"]]
-        self.refuse(ValueError, "same order", clone(transformer), X=self.frames.X, X_pub=swapped)
+        told = r"X_pub has the columns \['b', 'a'.*same order"
+        self.refuse(ValueError, told, clone(transformer), X=X, X_pub=swapped)
+        self.refuse(ValueError, "X_pub has no column names", clone(transformer), X=X, X_pub=X_pub)
+        self.refuse(ValueError, "X has no column names", clone(transformer), X_pub=self.frames.X_pub)
         self.refuse(ValueError, "an empty X_pub leaves nothing to fit on", clone(transformer), X_pub=())
 
     def test_too_few(self):
