@@ -289,7 +289,7 @@ def _scaled(
 ) -> Rounds:
     """The head (k, d_in) with the scale at which the noisy sums are 0.
 
-    Noise draws it to the usual scale, and ``own_rows`` to 1.
+    More noise pulls it to the usual scale, and ``own_rows`` pull it to 1.
     """
     scales = 2.0**_LOGARITHMS
     query = PrivateQuery(

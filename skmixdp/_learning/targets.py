@@ -117,7 +117,7 @@ def _places_of_targets(Z: FloatArray, block: Block, edges: tuple[FloatArray, ...
 def _summary(shares: FloatArray, edges: FloatArray) -> tuple[float, float, float, float]:
     """Centre and spread of a histogram, and the ends of the bins that hold most of it.
 
-    If nearly all are in a bin that holds 0, all other bins with rows belong to the bulk.
+    If nearly all are in a bin that holds 0, the ends are those of all bins with rows.
     """
     lower, upper = np.append(edges[0], edges), np.append(edges, edges[-1])
     cumulated = np.cumsum(shares)

@@ -356,8 +356,7 @@ class PersonRows(PrivateRows):
         """The sum (k, d_in) of clipped mean gradients, and their lengths (n_persons,), by compiled loops.
 
         ``C`` (k, n_places) are residuals; ``counting`` (n_persons,) are mean weights. Each person's mean is
-        formed in double precision, and measured as
-        it is. Then a fixed number of persons are added in any order.
+        formed in double precision, and its length computed. Then means are added, a fixed number at a time.
         """
         k, d_in = len(C), self._X.shape[1]
         places = self._places
@@ -401,8 +400,8 @@ class PersonRows(PrivateRows):
 
         They are ``sqrt(sum_ij (c_i c_j)(x_i x_j)) / m`` in double precision, or measured where the mean is
         formed, which is faster for many rows. Bounds on rounding are added, relative to the mean length of
-        the rows' terms: Higham 2002, section 3.1. Each person is computed by itself, so that how many others
-        have as many rows changes no bit.
+        the rows' terms: Higham 2002, section 3.1. Each person is computed alone, so that the sizes of others
+        change no bit.
         """
         k, d_in = C.shape[1], self._X.shape[1]
         lengths = of_rows.copy()

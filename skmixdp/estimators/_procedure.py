@@ -295,7 +295,7 @@ def refuse_ahead(inputs: FitInputs, mapped: Mapped, spent: dict[str, float]) -> 
 def _start_of(inputs: FitInputs, row_map: RowMap) -> Callable[[PublicData], Array]:
     """The function that makes the head before the first step, (k, d_in), from public rows.
 
-    Algorithms get it, so it holds no private rows.
+    Algorithms call it, so it holds no private rows.
     """
     init, classes, targets = inputs.parameters.init, inputs.classes, inputs.target_map
     logits, n_features = inputs.label_logits, inputs.private.table.shape[1]

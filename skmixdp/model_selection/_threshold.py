@@ -311,7 +311,7 @@ def _is_same(entry: object, other: object) -> bool:
 def _split_persons(X: object, y: object, persons: Units, split: dict[str, Any]) -> tuple[Any, Any]:
     """Rows, labels and ids of the persons to fit to, and those of the persons held out.
 
-    Persons are drawn by their numbers, so that no size of one moves another.
+    Persons are drawn by index, so that the number of rows of one does not affect who else is drawn.
     """
     check_consistent_length(X, y)
     seen, _ = train_test_split(np.arange(persons.n_units), **split)
