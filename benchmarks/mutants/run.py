@@ -70,7 +70,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "skmixdp/components/clipping.py": _GRADIENTS,
     "skmixdp/components/dope.py": _GRADIENTS,
     "skmixdp/components/gep.py": _GRADIENTS,
-    "skmixdp/_linear/sums.py": (f"{_UNIT}/linear/test_sums.py", *_RELEASE),
+    "skmixdp/_linear/sums.py": (
+        f"{_UNIT}/linear/test_sums.py",
+        f"{_UNIT}/linear/test_embedding.py",
+        *_RELEASE,
+    ),
 }
 
 #: Imported before the first fork.

@@ -54,7 +54,7 @@ def _model(path: Path) -> Any:
 
 
 def _ledger_report(path: Path, listed: Literal["all", "failed"]) -> Any:
-    """The report of a ledger, with all charges or failed ones as it is printed."""
+    """The report of a ledger. The printed table needs only its ``failed`` charges."""
     if not path.exists():  # opening a ledger would create it
         raise InputError(f"the ledger {path} is not there; check the path.")
     try:

@@ -143,7 +143,7 @@ class BinCounts:
         return len(self.bins)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
-        shape = len(self), self.bins.shape[1] * self.n_bins  # correct also without rows
+        shape = len(self), self.bins.shape[1] * self.n_bins  # also for a block without rows
         formed = (self.bins[:, :, np.newaxis] == np.arange(self.n_bins)).reshape(shape)
         return np.asarray(formed, dtype=np.float64 if dtype is None else dtype)
 

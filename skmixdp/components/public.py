@@ -294,7 +294,7 @@ class PublicView:
 
     def probe(self, directions: FloatArray, moves: Sequence[tuple[int, float]]) -> "Probe":
         """The query for losses at ``W + step * directions[j]``, for each ``(j, step)`` in ``moves``."""
-        k, loss = len(self.W), self.data.loss  # the query may be sent away and holds no public rows
+        k, loss = len(self.W), self.data.loss  # no public rows, since Dask workers may get the query
 
         def losses(Z: FloatArray, y: Labels) -> FloatArray:
             heads = (Z[:, :k] + step * Z[:, (j + 1) * k : (j + 2) * k] for j, step in moves)

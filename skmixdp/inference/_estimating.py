@@ -283,7 +283,7 @@ class Logistic:
         residuals, curvature = self.residuals(x, y, beta)
         weighted = v[:, np.newaxis, np.newaxis] * curvature
         products = weighted[:, :, :, np.newaxis] * x[:, np.newaxis, np.newaxis, :]
-        products = products.reshape(len(x), math.prod(products.shape[1:]))  # correct also without rows
+        products = products.reshape(len(x), math.prod(products.shape[1:]))  # also for a block without rows
         return OuterStatistics(np.hstack([v[:, np.newaxis] * residuals, products]), x)
 
     def split(self, sums: FloatArray, width: int) -> tuple[FloatArray, FloatArray]:

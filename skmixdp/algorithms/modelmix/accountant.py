@@ -134,7 +134,7 @@ def log_ratio_moments(orders: FloatArray, shift: float, width: float, q: float =
     first = -half - _REACH
     # The integrand falls as a Gaussian does beyond half + order * shift.
     n_points = math.ceil((width + orders.max() * shift + 2 * _REACH) / _STEP) + 1
-    # Far from both edges P0 and P1 are equal and constant: the number of these points is enough.
+    # Far from both edges P0 and P1 are equal and constant, so these points are only counted.
     flat_from = math.floor((2 * _REACH + shift) / _STEP) + 1
     flat_to = max(math.ceil(width / _STEP), flat_from)
     index = np.concatenate([np.arange(flat_from), np.arange(flat_to, n_points)])

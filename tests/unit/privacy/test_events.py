@@ -249,6 +249,9 @@ def test_each_term_of_a_budget_is_checked(terms):
     epsilon, n_steps, noise_multiplier = terms
     with pytest.raises(ValueError, match="must be"):
         Budget(epsilon, 1e-5, n_steps, noise_multiplier, "zero_out", "float")
+    if n_steps == 0:
+        with pytest.raises(ValueError, match="n_steps=0 must be"):
+            noise_multiplier_for(1.0, 1e-5, n_steps=n_steps)
 
 
 @pytest.mark.parametrize("terms", [(1.0, None, None), (None, 5, 20.0)])
