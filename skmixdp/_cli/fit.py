@@ -16,6 +16,7 @@ from .._rows.files import FORMATS
 from .._rows.text import has_tabs
 from .._utils.frames import is_frame
 from .._utils.validation import listed
+from ..additive import AdditiveDPClassifier, AdditiveDPRegressor
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge, PrivatePipeline, private_pipeline, resumable
 from ..preprocessing import TableEncoder
 from ..privacy import BudgetExceededError, NotPrivateWarning
@@ -38,6 +39,14 @@ from .rows import (
 from .terms import add_terms_to, charged_data_set, check_terms, fraction, positive
 
 Array = NDArray[Any]
+
+#: The estimators, by --model and whether --regression is given.
+_KINDS: dict[tuple[str, bool], Any] = {
+    ("linear", False): MixedDPLogisticRegression,
+    ("linear", True): MixedDPRidge,
+    ("additive", False): AdditiveDPClassifier,
+    ("additive", True): AdditiveDPRegressor,
+}
 
 _DESCRIPTION = """\
 Train a differentially private classifier, or a regression with --regression, and save it with its
@@ -156,8 +165,12 @@ def _add_model_to(parser: Any) -> None:
     """Declare the arguments of the model."""
     model = parser.add_argument_group("model")
     model.add_argument(
-        "--regression", action="store_true", help="train MixedDPRidge: labels are numbers to predict"
+        "--model",
+        choices=("linear", "additive"),
+        default="linear",
+        help="a straight line in each column, or a curve in each numeric column (default: %(default)s)",
     )
+    model.add_argument("--regression", action="store_true", help="labels are numbers to predict")
     model.add_argument(
         "--target-bounds",
         type=bounds,
@@ -221,6 +234,17 @@ def run(args: argparse.Namespace) -> None:
             "--target-bounds is for --regression without --public, whose targets determine centre and scale; "
             "leave it out."
         )
+    if args.model == "additive":
+        for flag, given in (
+            (f"--algorithm {args.algorithm}", args.algorithm != "auto"),
+            (f"--n-steps {args.n_steps}", args.n_steps is not None),
+            (f"--noise-multiplier {args.noise_multiplier}", args.noise_multiplier is not None),
+            ("--no-center", args.no_center),
+            (f"--row-norm {args.row_norm}", args.row_norm is not None),
+            ("--no-intercept", args.no_intercept),
+        ):
+            if given:
+                raise InputError(f"{flag} is not for --model additive; leave it out.")
     if args.hold_out_public is not None and args.public is None:
         raise InputError(f"--hold-out-public {args.hold_out_public} needs rows in --public; add them.")
     if args.checkpoint is not None:
@@ -398,9 +422,13 @@ def _train(
     public_rows = {} if public is None else {"X_pub": public.X, "y_pub": public.y}
     if unlabeled is not None:
         public_rows["X_unlabeled"] = unlabeled
-    own: dict[str, Any] = {} if args.row_norm is None else {"row_norm": args.row_norm}
-    if args.row_norm == "none":
-        own = {"row_norm": None}
+    own: dict[str, Any] = {}
+    if args.model == "linear":
+        own |= {"algorithm": args.algorithm, "n_steps": args.n_steps}
+        own |= {"noise_multiplier": args.noise_multiplier}
+        own |= {"fit_intercept": not args.no_intercept, "center": not args.no_center}
+    if args.row_norm is not None:
+        own["row_norm"] = None if args.row_norm == "none" else args.row_norm
     if args.target_bounds is not None:
         low, high = args.target_bounds
         center = None if args.no_intercept else (low + high) / 2
@@ -409,14 +437,9 @@ def _train(
         known = np.unique(private.y if public is None else public.y) if classes is None else classes
         weights = None if args.class_weight is None else read_weights(args.class_weight, known)
         own |= {"classes": classes, "class_weight": weights}
-    model = (MixedDPRidge if args.regression else MixedDPLogisticRegression)(
-        args.algorithm,
+    model = _KINDS[args.model, args.regression](
         epsilon=1.0 if args.epsilon is None and not both else args.epsilon,
         delta=args.delta,
-        n_steps=args.n_steps,
-        noise_multiplier=args.noise_multiplier,
-        fit_intercept=not args.no_intercept,
-        center=not args.no_center,
         neighboring=args.neighboring,
         noise=args.noise,
         random_state=args.seed,

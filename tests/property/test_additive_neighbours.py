@@ -8,12 +8,14 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor
 from skmixdp._engine.recording import recorded_releases
 from tests.noise import watch
+from tests.replay import compare, seen
 
-N, D = 600, 4
+N, D, ROW = 600, 4, 23
 rng = np.random.default_rng(0)
 X = np.column_stack(
     [
@@ -25,6 +27,7 @@ X = np.column_stack(
 )
 Y = (np.abs(X[:, 0]) > 0.7).astype(int)
 TERMS = {"epsilon": 8.0, "delta": 1e-4, "random_state": 0}
+PUBLIC_TERMS = {**TERMS, "epsilon": 2.0}
 #: What the row is that differs.
 ROWS = {
     "typical": X[0],
@@ -39,22 +42,62 @@ HELD = {
     "float32": lambda rows: np.float32(np.clip(rows, -1e38, 1e38)),
 }
 FITS = {
-    "classes": lambda rows: AdditiveDPClassifier(classes=[0, 1], **TERMS).fit(rows, Y),
-    "declared": lambda rows: AdditiveDPClassifier(classes=[0, 1], linear=[3], **TERMS).fit(rows, Y),
-    "public rows": lambda rows: AdditiveDPClassifier(**TERMS).fit(rows, Y, X_pub=X[1:60], y_pub=Y[1:60]),
-    "few public rows": lambda rows: AdditiveDPClassifier(**TERMS).fit(rows, Y, X_pub=X[1:9], y_pub=Y[1:9]),
-    "targets": lambda rows: AdditiveDPRegressor(**TERMS).fit(rows, X[:, 1] + 3),
+    "classes": (AdditiveDPClassifier(classes=[0, 1], **TERMS), Y, {}),
+    "declared": (AdditiveDPClassifier(classes=[0, 1], linear=[3], **TERMS), Y, {}),
+    "public rows": (AdditiveDPClassifier(**PUBLIC_TERMS), Y, {"X_pub": X[1:20], "y_pub": Y[1:20]}),
+    "few public rows": (AdditiveDPClassifier(**TERMS), Y, {"X_pub": X[1:9], "y_pub": Y[1:9]}),
+    "targets": (AdditiveDPRegressor(**TERMS), X[:, 1] + 3, {}),
 }
 
 
-def released(monkeypatch, fit, rows, absent, replayed=None):
+def fit(name, rows, *calls):
+    """A fitted estimator, with a callback or without."""
+    model, y, public = FITS[name]
+    model = clone(model)
+    if calls:
+        model.set_callbacks(*calls)
+    return model.fit(rows, y, **public)
+
+
+#: A row that differs, for replays: as it might stand in the table.
+OTHERS = {
+    "range": [1e30, -1e30, 1e-30, 5.0],
+    "infinite": [np.inf, -np.inf, np.inf, -np.inf],
+    "missing": [np.nan] * D,
+    "spike": X[1],
+    "new value": [0.0, 0.0, 0.0, 0.5],
+    "subnormal": [5e-324] * D,
+}
+
+
+@pytest.mark.covering("name other")
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("name", FITS)
+def test_a_fit_shows_what_its_noise_pays_for(monkeypatch, name, other):
+    """Nothing but the sums differs in a fit to neighbouring rows that gets the same noisy arrays."""
+    one, two = X.copy(), X.copy()
+    two[ROW] = OTHERS[other]
+
+    def path(rows):
+        def run(calls):
+            model = fit(name, rows, calls)
+            return model, str(model.privacy_), model._row_map.basis
+
+        return run
+
+    first = seen(monkeypatch, path(one))
+    assert not first.failed, first.facts["outcome"]
+    compare(first, seen(monkeypatch, path(two), first), ROW)
+
+
+def released(monkeypatch, name, rows, absent, replayed=None):
     """The releases of a fit; ``replayed`` are handed out instead of its own."""
     replay = None if replayed is None else lambda release, log: replayed[len(log)].noisy
     with monkeypatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         log = watch(patch, replay)
         with recorded_releases(absent):
-            model = fit(rows)
+            model = fit(name, rows)
     return log, model
 
 
@@ -64,8 +107,8 @@ def released(monkeypatch, fit, rows, absent, replayed=None):
 @pytest.mark.parametrize("name", FITS)
 def test_no_release_moves_by_more_than_its_sensitivity(monkeypatch, name, row, held):
     rows = HELD[held](np.concatenate([ROWS[row][None], X[1:]]))
-    full, _ = released(monkeypatch, FITS[name], rows, np.zeros(N, bool))
-    without, _ = released(monkeypatch, FITS[name], rows, np.arange(N) == 0, full)
+    full, _ = released(monkeypatch, name, rows, np.zeros(N, bool))
+    without, _ = released(monkeypatch, name, rows, np.arange(N) == 0, full)
     assert len(full) == len(without) > 10
     for one, other in zip(full, without, strict=True):
         assert one.sensitivity == other.sensitivity
@@ -74,7 +117,7 @@ def test_no_release_moves_by_more_than_its_sensitivity(monkeypatch, name, row, h
 
 @pytest.mark.parametrize("name", FITS)
 def test_releases_use_up_the_budget_and_no_more(monkeypatch, name):
-    log, model = released(monkeypatch, FITS[name], X, np.zeros(N, bool))
+    log, model = released(monkeypatch, name, X, np.zeros(N, bool))
     spent = sum((release.sensitivity / release.scale) ** 2 for release in log)
     assert spent == pytest.approx(model.privacy_.mu**2, rel=1e-6)
     shares = dict(model.privacy_.shares)
@@ -87,7 +130,7 @@ def test_releases_use_up_the_budget_and_no_more(monkeypatch, name):
 
 
 def test_counts_are_exact(monkeypatch):
-    log, _ = released(monkeypatch, FITS["classes"], X, np.zeros(N, bool))
+    log, _ = released(monkeypatch, "classes", X, np.zeros(N, bool))
     of_knots = [release for release in log if release.run is log[0].run]
     assert len(of_knots) in (2, 3)
     for release in of_knots:

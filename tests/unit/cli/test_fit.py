@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor, MixedDPLogisticRegression, load
 from tests.unit.cli.conftest import (
     SEED,
     WORDS,
@@ -71,6 +71,43 @@ def test_all_options_reach_the_estimator(data, folder):
 def test_rows_can_keep_their_length(data, folder):
     assert run("fit", *save_npz(data), "--row-norm", "none", "--seed", SEED, "--out", "m", "--quiet") == 0
     assert_same(joblib.load("m"), twin(data, row_norm=None))
+
+
+@pytest.mark.parametrize("flags", [[], ["--regression"]])
+def test_a_model_can_be_additive(data, folder, flags):
+    rows = save_npz(data)
+    fitted = (
+        "fit",
+        *rows,
+        "--model",
+        "additive",
+        *flags,
+        "--epsilon",
+        8,
+        "--out",
+        "m.safetensors",
+        "--quiet",
+    )
+    assert run(*fitted) == 0
+    model = load("m.safetensors")
+    assert type(model) is (AdditiveDPRegressor if flags else AdditiveDPClassifier)
+    assert run("predict", "m.safetensors", "priv.npz", "--out", "predicted.csv") == 0
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--algorithm", "gep"],
+        ["--n-steps", 5],
+        ["--noise-multiplier", 3],
+        ["--no-center"],
+        ["--row-norm", "unit"],
+        ["--no-intercept"],
+    ],
+)
+def test_flags_that_an_additive_model_lacks_are_refused(data, folder, flags, capsys):
+    assert run("fit", *save_npz(data), "--model", "additive", *flags, "--out", "m") == 2
+    assert "is not for --model additive; leave it out." in capsys.readouterr().err
 
 
 def test_epsilon_reaches_the_estimator(data, folder):
