@@ -158,12 +158,12 @@ def in_parts(
 
 def added(parts: Sequence[list[Sums]]) -> list[Sums]:
     """The sums of several parts of the rows, added one by one; None adds nothing."""
-
-    def total(arrays: Iterable[Any]) -> Any:
-        present = [array for array in arrays if array is not None]
-        return reduce(operator.add, present) if present else None
-
-    return [(total(m for m, _ in sums), total(v for _, v in sums)) for sums in zip(*parts, strict=True)]
+    found: list[Sums] = []
+    for sums in zip(*parts, strict=True):
+        present = ([array for array in arrays if array is not None] for arrays in zip(*sums, strict=True))
+        matrix, vector = (reduce(operator.add, arrays) if arrays else None for arrays in present)
+        found.append((matrix, vector))
+    return found
 
 
 def _masked(part: Any, request: Request, mask: NDArray[np.bool_] | None, rows: Selection) -> Any:

@@ -455,8 +455,10 @@ def public_sources(X_pub: Any, y_pub: Any) -> tuple[tuple[Any, ...], tuple[Any, 
 
 def check_column_names(source: object, names: Any, name: str = "X_pub") -> None:
     """Refuse a data frame of public rows with other columns than ``names``, if private rows have names."""
-    columns = source.column_names if is_arrow(source) else source.columns if is_frame(source) else None
-    if names is not None and columns is not None and list(columns) != list(names):
+    if names is None or not is_frame(source):
+        return
+    columns = source.column_names if is_arrow(source) else source.columns
+    if list(columns) != list(names):
         raise ValueError(
             f"{name} has the columns {listed(columns)} and X has {listed(names)}; pass the same "
             "columns in the same order."

@@ -425,6 +425,9 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
             raise ValueError(
                 f"algorithm={algorithm.__name__} is a class; pass an object, such as {algorithm.__name__}()."
             )
+        named = self._algorithms.get(algorithm) if isinstance(algorithm, str) else None
+        if named is not None:
+            return named()
         check("algorithm", algorithm, *self._algorithms, self._objects, remedy=self._remedy)
-        chosen: Algorithm = self._algorithms[algorithm]() if isinstance(algorithm, str) else algorithm
+        chosen: Algorithm = algorithm
         return chosen
