@@ -98,7 +98,8 @@ ROOMS = (
     Room("evaluation", 1_770, tuple(f"model_selection.{name}" for name in _EVALUATION)),
     # Aim 390.
     Room("public scoring", 420, ("model_selection",)),
-    Room("additive", 900, ("additive",), is_core=False),
+    # Aim 900: noise bands of curves.
+    Room("additive", 1_060, ("additive",), is_core=False),
     Room("papers", 1_890, _PAPERS, is_core=False),
     # Aim 2,250: automatic rates and trust regions of modules.
     Room("torch", 2_850, _TORCH, is_core=False),
@@ -108,8 +109,8 @@ ROOMS = (
     Room("features", 2_470, ("features",), is_core=False),
     # Aim 520: cells of tables in ONNX, curves.
     Room("export", 1_060, _EXPORT, is_core=False),
-    # Aim 1,780: coefficients, groups, model hubs.
-    Room("inspection", 2_170, ("inspection",), is_core=False),
+    # Aim 1,780: coefficients, curves, groups, model hubs.
+    Room("inspection", 2_390, ("inspection",), is_core=False),
     # Aim 1,240.
     Room("audit", 1_290, ("audit",), is_core=False),
     # Aim 1,750: inference, evaluation and text of any form.

@@ -219,6 +219,15 @@ class RowMap:
             rows[:, n_features] = self.intercept_value
         return rows
 
+    def before_whitening(self, X: FloatArray) -> FloatArray:
+        """Mapped rows that only lack the whitening and the intercept, of features (n, n_features).
+
+        Their products with whitened coefficients are those of the coefficients with mapped rows.
+        """
+        block, divided_by = self._robust(X)
+        whitened = block if self.whitening is None else self.whitening(block)
+        return np.asarray(block / self._divisors(row_norms(whitened), divided_by)[:, np.newaxis])
+
     def write(self, X: FloatArray, out: FloatArray, norms: FloatArray | None = None) -> None:
         """Write mapped rows of features ``X`` (n, n_features) to ``out``, in its dtype.
 

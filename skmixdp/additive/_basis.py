@@ -1,7 +1,7 @@
 """The basis of an additive model: new columns of a row, from one column at a time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -22,7 +22,8 @@ class Column:
 
     The linear term is ``(x - center) factor``. ``knots`` ascend strictly; a column without any has no hats.
     ``mean`` is that of the hats (n_knots,). ``missing`` says whether missing values have a column of their
-    own.
+    own. ``quantiles`` are values of equal mass; NaN stands for missing ones, and there are none if nothing
+    tells them.
     """
 
     center: float = 0.0
@@ -30,6 +31,7 @@ class Column:
     knots: FloatArray = field(default_factory=lambda: np.zeros(0))
     mean: FloatArray = field(default_factory=lambda: np.zeros(0))
     missing: bool = False
+    quantiles: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +48,8 @@ class Basis:
     columns are. Before that, the hats of a column sum to ``scale`` at every number, up to rounding, and are
     collinear with the intercept. Nothing relies on that sum: lengths of rows are measured.
 
-    It is a function of one row. Its numbers are public or released.
+    It is a function of one row. Its numbers are public or released. ``quantiles``, those of each
+    :class:`Column`, are no part of the function: they tell how the columns are distributed.
     """
 
     center: FloatArray
@@ -56,6 +59,7 @@ class Basis:
     missing: NDArray[np.bool_]
     scale: float = 1.0
     cut: float = _CUT
+    quantiles: tuple[FloatArray, ...] = ()
 
     def check_for(self, n_features: int) -> None:
         """Refuse values that no basis of this many features has, such as those of a forged file."""
@@ -63,7 +67,7 @@ class Basis:
             check_numbers(f"basis.{name}", vars(self)[name], (n_features,))
         for name in ("scale", "cut"):
             check(name, vars(self)[name], POSITIVE)
-        for name in ("knots", "mean"):
+        for name in ("knots", "mean", "quantiles"):
             arrays = vars(self)[name]
             if not isinstance(arrays, tuple) or len(arrays) != n_features:
                 raise ValueError(f"basis.{name} is not a tuple of {n_features} arrays")
@@ -72,6 +76,9 @@ class Basis:
             check_numbers("basis.mean", mean, knots.shape)
             if len(knots) in (1, 2) or not np.all(np.diff(knots) > 0):
                 raise ValueError("knots do not ascend")
+        for quantiles in self.quantiles:  # NaN stands for missing values
+            known = np.nan_to_num(quantiles, posinf=np.inf, neginf=-np.inf)
+            check_numbers("basis.quantiles", known, np.shape(quantiles)[:1])
         missing: object = self.missing
         if not isinstance(missing, np.ndarray) or missing.dtype != bool or missing.shape != (n_features,):
             raise ValueError(f"basis.missing is not {n_features} flags")
@@ -79,10 +86,16 @@ class Basis:
     @classmethod
     def of(cls, columns: Sequence[Column], scale: float, cut: float = _CUT) -> "Basis":
         """The basis of some columns, with hats of this scale."""
-        center, factor = (np.array([vars(each)[name] for each in columns]) for name in ("center", "factor"))
-        missing = np.array([each.missing for each in columns], dtype=bool)
-        knots, mean = (tuple(vars(each)[name] for each in columns) for name in ("knots", "mean"))
-        return cls(center, factor, knots, mean, missing, scale, cut)
+        return cls(
+            np.array([each.center for each in columns]),
+            np.array([each.factor for each in columns]),
+            tuple(each.knots for each in columns),
+            tuple(each.mean for each in columns),
+            np.array([each.missing for each in columns], dtype=bool),
+            scale,
+            cut,
+            quantiles=tuple(each.quantiles for each in columns),
+        )
 
     @cached_property
     def hats(self) -> list[slice]:
@@ -95,6 +108,24 @@ class Basis:
         """Index of the entry for missing values, by the number of the column."""
         first = self.hats[-1].stop
         return {int(j): first + place for place, j in enumerate(np.flatnonzero(self.missing))}
+
+    def entries(self, column: int) -> list[int]:
+        """The places of a column's entries: the linear term, the hats, and missing values."""
+        hats, missing = self.hats[column], self.of_missing
+        return [column, *range(hats.start, hats.stop), *([missing[column]] if column in missing else [])]
+
+    def of_column(self, column: int) -> "Basis":
+        """The basis of one column, with its :meth:`entries`."""
+        one = slice(column, column + 1)
+        return replace(
+            self,
+            center=self.center[one],
+            factor=self.factor[one],
+            knots=self.knots[one],
+            mean=self.mean[one],
+            missing=self.missing[one],
+            quantiles=self.quantiles[one],
+        )
 
     @property
     def width(self) -> int:

@@ -14,11 +14,11 @@ from .._rows import UNCHANGED, RowFunction, RowMap, SparseTable, TargetMap
 from .._utils.validation import Allowed, Number, listed, shown
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge
 from ..estimators._base import EstimatorProcedure, FitData, current_pipeline
-from ..estimators._linear import LinearHead
 from ..estimators._problem import FitInputs, MappedRows
 from ..estimators._procedure import FitProcedure, Problem, fit_procedure, prepare
 from ..preprocessing import TableEncoder
 from ._basis import Basis, Column
+from ._effects import SeenHead
 from ._knots import (
     ENOUGH,
     KNOT_RELEASES,
@@ -60,7 +60,7 @@ def pieces(mu: float, n_rows: int, n_known: int | None = None) -> int:
 
 
 @dataclass(eq=False, repr=False)
-class AdditiveHead(LinearHead):
+class AdditiveHead(SeenHead):
     """Base class of the additive models: their parameters, and the stage that learns the basis."""
 
     _additive: ClassVar[dict[str, tuple[Allowed, ...]]] = {"n_knots": (_N_KNOTS, "auto")}
@@ -90,6 +90,7 @@ class AdditiveHead(LinearHead):
     def _prepared(self, inputs: FitInputs, data: FitData) -> EstimatorProcedure:
         """The procedure of a fit, after everything that can be refused: the basis, and then the head."""
         self._basis: Basis | None = None
+        inputs = replace(inputs, tasks=self._measured_tasks())
         linear = self._linear_columns(inputs.private.table.shape[1])
         mu, n_rows = inputs.budget.mu, inputs.n_rows
         few = inputs.loss.quadratic and mu * n_rows < _FEWEST_NUMBERS
@@ -222,6 +223,15 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
 
     Attributes
     ----------
+    knots_ : list of n_columns arrays
+        Where the curve of each column may bend, in the units of the column. A column without a curve has the
+        two ends of its usual values, or 0 and 1 if nothing tells them.
+    effects_ : list of n_columns arrays of shape (n_knots, k)
+        What each column adds to the logits at its knots, in a row of usual length. The mean of a curve is 0
+        over the distribution of the column: of public rows, or of the released histograms.
+    importances_ : array of shape (n_columns,)
+        Standard deviation of each curve over this distribution, root mean square over the outputs. Noise
+        alone gives columns without an effect some importance.
     coef_ : array of shape (k, width)
         Coefficients of the basis.
     classes_, multilabel_, intercept_, class_shares_, privacy_, n_iter_, learning_rate_, per_instance_
@@ -248,6 +258,7 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
         **MixedDPLogisticRegression._allowed,
         **AdditiveHead._additive,
     }
+    _saved: ClassVar[tuple[str, ...]] = (*MixedDPLogisticRegression._saved, "_noise")
 
 
 @dataclass(eq=False, repr=False)
@@ -268,6 +279,8 @@ class AdditiveDPRegressor(AdditiveHead, MixedDPRidge):
 
     Attributes
     ----------
+    knots_, effects_, importances_
+        As in :class:`AdditiveDPClassifier`, in the units of the targets.
     coef_ : array of shape (width,) or (k, width)
         Coefficients of the basis, in the units of the targets; flat if ``y`` is.
     intercept_, privacy_, n_iter_, learning_rate_, per_instance_, n_features_in_, feature_names_in_
@@ -288,3 +301,4 @@ class AdditiveDPRegressor(AdditiveHead, MixedDPRidge):
     """
 
     _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {**MixedDPRidge._allowed, **AdditiveHead._additive}
+    _saved: ClassVar[tuple[str, ...]] = (*MixedDPRidge._saved, "_noise")

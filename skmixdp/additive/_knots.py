@@ -51,6 +51,10 @@ _APART = 1e-6
 #: Largest size of knots from public rows, so that nothing overflows, and smallest distance.
 _FARTHEST, _CLOSEST = 2.0**100, 2.0**-100
 
+#: Number of quantiles that are kept of each column, and their chances.
+_N_QUANTILES = 32
+_MIDDLES = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
+
 #: Bin numbers are stored in rows as multiples of this, which no source rounds.
 _UNIT = 2.0**-10
 
@@ -80,9 +84,11 @@ def public_columns(X: FloatArray, n_knots: int, linear: NDArray[np.bool_]) -> li
         known = np.clip(values[~np.isnan(values)], -_FARTHEST, _FARTHEST)
         missing = bool(np.isnan(values).any())
         distinct, counts = np.unique(known, return_counts=True)
+        values = np.quantile(known, _MIDDLES, method="inverted_cdf") if len(known) else _MIDDLES * np.nan
+        told = _with_missing(values, len(known) / len(X))
         if linear[j] or len(distinct) < 2:
             center = float(distinct[0]) if len(distinct) == 1 and not linear[j] else 0.0
-            columns.append(Column(center, missing=missing))
+            columns.append(Column(center, missing=missing, quantiles=told))
             continue
         knots = distinct
         if len(distinct) > n_knots + 1:
@@ -93,8 +99,17 @@ def public_columns(X: FloatArray, n_knots: int, linear: NDArray[np.bool_]) -> li
             if len(heavy) and len(rest) > _REST * len(known):
                 few = np.linspace(0, 1, math.ceil(n_knots / 2) + 1)
                 knots = np.concatenate([knots, heavy, np.quantile(rest, few)])
-        columns.append(_of_knots(knots, known, np.ones(len(known)), missing=missing))
+        found = _of_knots(knots, known, np.ones(len(known)), missing=missing)
+        columns.append(replace(found, quantiles=told))
     return columns
+
+
+def _with_missing(quantiles: FloatArray, known: float) -> FloatArray:
+    """Quantiles of a column of which a part is ``known``, and NaN for the rest."""
+    n_known = min(max(round(_N_QUANTILES * known), 1), _N_QUANTILES)
+    told = np.full(_N_QUANTILES, np.nan)
+    told[:n_known] = quantiles[np.linspace(0, _N_QUANTILES - 1, n_known).round().astype(int)]
+    return told
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +184,9 @@ def noisy_columns_of(
             if stage == 0 and column[-1] > known:
                 missing[j], n_known[j] = True, n_known[j] - column[-1]
             found = histogram.column(n_known[j], n_knots)
-            told[j] = told[j] if found is None else found
+            if found is not None:
+                quantiles = _with_missing(histogram.at(_MIDDLES), n_known[j] / learner.n_rows)
+                told[j] = replace(found, quantiles=quantiles)
             unclear = histogram.seen.any() if stage == 0 else histogram.is_crowded(n_known[j], n_knots)
             if unclear:
                 places[j] = histogram.finer()
@@ -200,9 +217,11 @@ class _Histogram:
 
     def quantiles(self, n_parts: int, seen: FloatArray | None = None) -> FloatArray:
         """Ends (n_parts + 1,) of parts of equal mass, by other counts if they are given."""
-        return self._at(np.linspace(0, 1, n_parts + 1), self.seen if seen is None else seen)
+        return self.at(np.linspace(0, 1, n_parts + 1), seen)
 
-    def _at(self, chances: FloatArray, seen: FloatArray) -> FloatArray:
+    def at(self, chances: FloatArray, seen: FloatArray | None = None) -> FloatArray:
+        """Quantiles of the rows that are seen, or of other counts if they are given."""
+        seen = self.seen if seen is None else seen
         first, *_, last = np.flatnonzero(np.append(seen, 0.0) + np.append(0.0, seen))
         cumulated = np.append(0.0, np.cumsum(seen)) / seen.sum()
         return np.interp(chances, cumulated[first : last + 1], self.ends[first : last + 1])
@@ -211,7 +230,7 @@ class _Histogram:
         """Edges of finer bins where this histogram has rows."""
         held = np.flatnonzero(self.seen)
         low, high = self.ends[held[0]], self.ends[held[-1] + 1]
-        first, last = self._at(np.array([_TAIL, 1 - _TAIL]), self.seen).tolist()
+        first, last = self.at(np.array([_TAIL, 1 - _TAIL])).tolist()
         central = np.linspace(first, last, _CENTRAL + 1)
         return np.unique(np.clip(np.concatenate([[low, high], self.quantiles(_EQUAL), central]), low, high))
 

@@ -1,7 +1,9 @@
 """Outputs of a fitted head for all types of rows."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,11 +28,17 @@ Array = NDArray[Any]
 
 
 @np.errstate(all="ignore")  # the user's settings could reveal tiny or huge rows
-def head_outputs(estimator: BaseEstimator, X: object) -> Array:
-    """Outputs (n, k) of a fitted head, or (n,) of a flat one. Large data sets are processed in blocks."""
+def head_outputs(
+    estimator: BaseEstimator, X: object, of_rows: Callable[[Array], Array] | None = None
+) -> Array:
+    """Outputs (n, k) of a fitted head, or (n,) of a flat one. Large data sets are processed in blocks.
+
+    ``of_rows`` computes something else, of dense rows.
+    """
     table, basis = special_table(X), estimator._row_map.basis
+    dense = partial(_dense_outputs, estimator) if of_rows is None else of_rows
     if table is None:
-        return _checked(_dense_outputs(estimator, rows_to_transform(estimator, X, finite=basis is None)))
+        return _checked(dense(rows_to_transform(estimator, X, finite=basis is None)))
     table.check("X", finite=basis is None)
     if table.shape[0] == 0:
         raise ValueError("X has 0 sample(s) while a minimum of 1 is required; pass more rows.")
@@ -39,13 +47,13 @@ def head_outputs(estimator: BaseEstimator, X: object) -> Array:
     for features in table.blocks():
         block: Any = features
         if sp.issparse(features):
-            if basis is None:
+            if of_rows is None and basis is None:
                 parts.append(_sparse_outputs(estimator, block))
                 continue
             block = block.toarray()
         if basis is None and not finite_rows(block).all():
             raise ValueError("X contains NaN or infinity; drop those rows, or impute the values.")
-        parts.append(_dense_outputs(estimator, block))
+        parts.append(dense(block))
     return _checked(np.concatenate(parts))
 
 

@@ -2,6 +2,7 @@
 
 from ._audit import AuditDisplay
 from ._confusion import ConfusionDisplay
+from ._effects import EffectsDisplay
 from ._ensembles import EnsembleReport, ensemble_report
 from ._evaluation import EvaluationDisplay
 from ._ledger import LedgerDisplay
@@ -13,6 +14,7 @@ from ._steps import GradientNormsDisplay, PublicWeightDisplay, StepHistory
 __all__ = [
     "AuditDisplay",
     "ConfusionDisplay",
+    "EffectsDisplay",
     "EnsembleReport",
     "EvaluationDisplay",
     "GradientNormsDisplay",

@@ -92,6 +92,8 @@ def _check_head(estimator: BaseEstimator, classes: Array | None) -> None:
     d = row_map.check_for(d)
     check_numbers("coef_", estimator.coef_, (*shape, d))
     check_numbers("intercept_", estimator.intercept_, shape)
+    if "_noise" in type(estimator)._saved:
+        check_numbers("_noise", estimator._noise, (len(np.atleast_1d(estimator.intercept_)) + 3,))
 
 
 def _check_classes(classes: object, in_any_order: bool) -> None:

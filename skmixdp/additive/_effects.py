@@ -1,0 +1,304 @@
+"""What a fitted additive model says of each column: its curve, the noise in it, what it adds for a row."""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from scipy.stats import norm
+from sklearn.utils.validation import check_is_fitted
+
+from .._linear import FloatArray, row_norms
+from .._rows import RowMap, TargetMap
+from .._utils.process import own_state
+from ..components.protocols import StepContext
+from ..estimators._base import EstimatorProcedure
+from ..estimators._callbacks import FitTasks
+from ..estimators._linear import LinearHead
+from ..estimators._outputs import head_outputs
+from ..estimators._procedure import FitProcedure
+from ._basis import Basis
+
+#: Rows that stand for the private ones, on a lattice: a prime, and a primitive root of it. Its powers spread
+#: any two of 60 columns evenly.
+_N_ROWS, _ROOT = 1021, 385
+
+#: Quantiles of a column of which only centre and spread are known.
+_NORMAL = norm.ppf((np.arange(32) + 0.5) / 32)
+
+#: Variance inflation factor of the noise that correlated columns are taken to have.
+_INFLATION = 5.0
+
+#: Standard deviation of the scale of all curves of a classifier, as a part of it.
+_SCALE_ERROR = 0.08
+
+#: Part of the mean eigenvalue of the rows' second moment that preconditioned directions add to each.
+_ADDED = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """Curves of the columns of a fitted model, from its released numbers.
+
+    ``row_map`` and ``coef`` (k, width) are those of the head, and ``intercept`` (k,) its intercepts.
+    ``noise`` (k + 3,) is what is known of the noise of training: its standard deviation in each coefficient
+    if no step damped it, the sum of the step sizes, the factor of the head after the last step, and the
+    longest gradient of a row. ``preconditioned`` directions are those of a noisy second moment. ``classes``
+    says how outputs are read: "one" of several, "each" by itself, or None for a regression.
+
+    Rows longer than a bound are shortened, and those of a linear model may have unit length, so each row
+    multiplies the curves of all columns by a factor of its own. Curves are those of the median factor of the
+    :attr:`rows` here, which is that of all rows up to the bound.
+    """
+
+    row_map: RowMap
+    coef: FloatArray
+    intercept: FloatArray
+    noise: FloatArray
+    preconditioned: bool
+    classes: str | None
+
+    @cached_property
+    def basis(self) -> Basis:
+        """The basis of the model. That of standardised columns has linear terms alone."""
+        known, d = self.row_map.columns, self.coef.shape[1]
+        none = (np.zeros(0),) * d
+        plain = Basis(np.zeros(d), np.ones(d), none, none, np.zeros(d, bool), cut=np.inf, quantiles=none)
+        if known is None:
+            return self.row_map.basis if isinstance(self.row_map.basis, Basis) else plain
+        quantiles = tuple(c + _NORMAL / f for c, f in zip(known.center, known.factor, strict=True))
+        return replace(plain, center=known.center, factor=known.factor, cut=known.cut, quantiles=quantiles)
+
+    def usual(self) -> "Effects":
+        """These effects, if anything tells how the columns are distributed."""
+        if not any(map(len, self.basis.quantiles)):
+            raise AttributeError(
+                "there are no effects, since nothing that was released tells how the columns are "
+                "distributed; fit with public rows or a larger epsilon, or use explain."
+            )
+        return self
+
+    @cached_property
+    def _bare(self) -> RowMap:
+        """The map of rows of the basis, without the intercept."""
+        return replace(self.row_map, basis=None, columns=None, intercept_value=None)
+
+    @cached_property
+    def _theta(self) -> FloatArray:
+        """Coefficients (k, width) for rows that are not whitened."""
+        return self._whitened(self.coef)
+
+    def _whitened(self, rows: FloatArray) -> FloatArray:
+        whitening = self._bare.whitening
+        return rows if whitening is None else np.asarray(whitening(np.array(rows)))
+
+    def contributions(self, X: FloatArray) -> FloatArray:
+        """What each column of rows (n, d) adds to the outputs, (n, d, k)."""
+        if self.row_map.columns is not None and self.row_map.basis is not None:
+            X = self.row_map.basis(X)  # for missing values
+        rows = self._bare.before_whitening(self.basis(X))
+        parts = [rows[:, own] @ self._theta[:, own].T for own in map(self.basis.entries, range(X.shape[1]))]
+        return np.stack(parts, axis=1)
+
+    # -- the distribution of the columns -------------------------------------------------------
+
+    @cached_property
+    def rows(self) -> FloatArray:
+        """Rows (n, d) with the released or public quantiles of each column, as if columns were independent.
+
+        Columns of which nothing is known are taken to be 0 or 1, equally often.
+        """
+        columns = []
+        for j, quantiles in enumerate(self.basis.quantiles):
+            told = quantiles if len(quantiles) else np.array([0.0, 1.0])
+            columns.append(told[(_even(j) * len(told)).astype(int)])
+        return np.stack(columns, axis=1)
+
+    @cached_property
+    def _usual(self) -> float:
+        """The median factor by which a row multiplies the curves of all columns."""
+        entries = self.basis(self.rows)
+        mapped = self._bare.before_whitening(entries)
+        lengths = np.ones(len(entries))
+        if self._bare.mean is not None:
+            if self._bare.unit_first:
+                lengths = row_norms(entries)
+            entries = entries / np.where(lengths > 0, lengths, 1.0)[:, np.newaxis] - self._bare.mean
+        before = row_norms(entries) * np.where(lengths > 0, lengths, 1.0)
+        return float(np.median(row_norms(mapped)[before > 0] / before[before > 0]))
+
+    @cached_property
+    def knots(self) -> list[FloatArray]:
+        """Knots of each column; for those without any, the lowest and the highest of their usual values."""
+        ends = np.nanquantile(self.rows, [0, 1], axis=0).T
+        found = zip(self.basis.knots, ends, strict=True)
+        return [knots if len(knots) else np.unique(end) for knots, end in found]
+
+    # -- curves --------------------------------------------------------------------------------
+
+    def _centred(self, column: int, values: FloatArray) -> FloatArray:
+        """The entries of a column at some values (m,), less their mean, times the usual factor."""
+        basis = self.basis.of_column(column)
+        entries, usual = basis(values[:, np.newaxis]), basis(self.rows[:, column, np.newaxis])
+        return np.asarray(self._usual * (entries - usual.mean(axis=0)))
+
+    def curve(self, column: int, values: FloatArray) -> FloatArray:
+        """What a column adds at some values (m,) in a usual row, (m, k), about its mean over the rows."""
+        return np.asarray(self._centred(column, values) @ self._theta[:, self.basis.entries(column)].T)
+
+    def importance(self, column: int) -> float:
+        """Standard deviation of the curve of a column over the rows, root mean square over the outputs."""
+        return float(np.sqrt(np.mean(self.curve(column, self.rows[:, column]) ** 2)))
+
+    @cached_property
+    def _damped(self) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
+        """For each output: directions (r, width), the undamped variance of noise along each, and its rest."""
+        Z = np.asarray(self.row_map(self.rows, np.float64))
+        found = []
+        *spreads, total_step, factor, clip = self.noise.tolist()
+        for weights, spread in zip(self._curvatures(Z, factor, clip), spreads, strict=True):
+            curvature, vectors = np.linalg.eigh((Z * weights[:, np.newaxis]).T @ Z / len(Z))
+            factors = np.ones(len(curvature))
+            if self.preconditioned:
+                moments = np.sum((Z @ vectors) ** 2, axis=0) / len(Z)
+                factors = 1 / (moments + _ADDED * moments.mean())
+                factors *= np.sqrt(moments.sum() / np.sum(moments * factors**2))
+            # A direction of curvature h forgets noise at the rate h: the variance of t steps of size s is
+            # that of one, times the sum of (1 - s h)^(2 i), about (1 - exp(-2 t s h)) / (2 s h).
+            decay = np.maximum(2 * total_step * factors * curvature, 1e-9)
+            kept = np.minimum(_INFLATION * -np.expm1(-decay) / decay, 1.0)
+            directions = self._whitened(vectors[: self.coef.shape[1]].T)
+            found.append((directions, (spread * factors) ** 2, kept))
+        return found
+
+    def _curvatures(self, Z: FloatArray, factor: float, clip: float) -> FloatArray:
+        """Second derivatives (k, n) of the losses of mapped rows by each output; 0 where they are clipped."""
+        if self.classes is None:
+            return np.ones((len(self.coef), len(Z)))
+        logits = Z[:, : self.coef.shape[1]] @ self.coef.T + self.intercept
+        chances = _even(len(self.basis.knots))[:, np.newaxis]
+
+        def probabilities(Z: FloatArray) -> FloatArray:
+            return np.asarray(softmax(Z, axis=1) if self.classes == "one" else expit(Z))
+
+        usual, trained = probabilities(logits), probabilities(logits / factor)
+        drawn: NDArray[np.bool_] = chances < usual
+        if self.classes == "one":
+            drawn = np.diff(chances < usual.cumsum(axis=1), axis=1, prepend=False)
+        lengths = row_norms(trained - drawn) * row_norms(Z)
+        return np.asarray((trained * (1 - trained) * (lengths <= clip)[:, np.newaxis]).T)
+
+    def errors(self, column: int, values: FloatArray) -> FloatArray:
+        """Standard deviations (m, k) of the noise of training in a curve, at some values (m,)."""
+        entries, own = self._centred(column, values), self.basis.entries(column)
+        # One-hot columns are collinear, so nothing may damp the noise of one. They have no hats.
+        linear = not len(self.basis.knots[column])
+        variance = [
+            (entries @ directions[:, own].T) ** 2 @ (undamped * (1.0 if linear else kept))
+            for directions, undamped, kept in self._damped
+        ]
+        scale = 0.0 if self.classes is None else _SCALE_ERROR
+        return np.asarray(np.hypot(np.sqrt(np.stack(variance, axis=1)), scale * self.curve(column, values)))
+
+
+def _even(column: int) -> FloatArray:
+    """Evenly spaced numbers (n,) from [0, 1), in an order of each column's own."""
+    return np.arange(_N_ROWS) * pow(_ROOT, column, _N_ROWS) % _N_ROWS / _N_ROWS
+
+
+class SeenHead(LinearHead):
+    """Base class of the heads that show what each column adds."""
+
+    def _measured_tasks(self) -> FitTasks:
+        """The tasks of a fit, which measure the noise of its steps."""
+        self._steps: tuple[float, float, float, FloatArray] | None = None
+        return _MeasuredTasks(self, self._attributes_at)
+
+    def _attributes_at(self, W: FloatArray, row_map: RowMap, target_map: TargetMap | None) -> dict[str, Any]:
+        assert self._steps is not None
+        total_step, variance, clip, last = self._steps
+        length = float(np.vdot(last, last))
+        factor = abs(float(np.vdot(W, last))) / length if length > 0 else 1.0
+        unit = np.ones(len(W)) if target_map is None else target_map.scale
+        noise = np.array([*(math.sqrt(variance) * factor * unit), total_step, factor or 1.0, clip])
+        return super()._attributes_at(W, row_map, target_map) | {"_noise": noise}
+
+    def _fitting(self, procedure: FitProcedure) -> EstimatorProcedure:
+        yield from super()._fitting(procedure)
+        del self._steps
+
+    @property
+    def _effects(self) -> Effects:
+        """The effects, of which only those of given rows need a known distribution of the columns."""
+        check_is_fitted(self)
+        classes = vars(self).get("classes_")
+        one = classes is not None and len(classes) > 2 and not self.multilabel_
+        return Effects(
+            self._row_map,
+            np.atleast_2d(self.coef_),
+            np.atleast_1d(self.intercept_),
+            self._noise,
+            "second moment" in dict(self.privacy_.shares),
+            None if classes is None else "one" if one else "each",
+        )
+
+    @property
+    def knots_(self) -> list[FloatArray]:
+        """Knots of each column."""
+        return [each.copy() for each in self._effects.usual().knots]
+
+    @property
+    def effects_(self) -> list[FloatArray]:
+        """The effect of each column at its knots, (n_knots, k)."""
+        effects = self._effects.usual()
+        return [effects.curve(j, knots) for j, knots in enumerate(effects.knots)]
+
+    @property
+    def importances_(self) -> FloatArray:
+        """The standard deviation of each effect over the released distribution, (n_columns,)."""
+        effects = self._effects.usual()
+        return np.array([effects.importance(j) for j in range(self.n_features_in_)])
+
+    @own_state()
+    def explain(self, X: object) -> FloatArray:
+        """What each column adds to the outputs, for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_columns), or what else ``predict`` takes
+            Rows. What is explained of PRIVATE rows is a release that no budget covers.
+
+        Returns
+        -------
+        array of shape (n_samples, n_columns, k)
+            Parts of the k outputs. The sum over the columns and ``intercept_`` is ``decision_function(X)``,
+            or ``predict(X)`` of a regression, up to rounding.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For rows that ``predict`` refuses.
+
+        Notes
+        -----
+        Rows longer than a bound are shortened: all parts of such a row are multiplied by the same factor. All
+        other rows add ``effects_``. In a linear model, without any knots, rows may have unit length.
+
+        *Guarantee*: none for the rows that are explained; keep what is explained as private as they are.
+        """
+        return head_outputs(self, X, self._effects.contributions)
+
+
+@dataclass(repr=False)
+class _MeasuredTasks(FitTasks):
+    """The tasks of a fit, which also sum up its steps and their noise, and keep the last head."""
+
+    def __call__(self, ctx: StepContext, W: FloatArray) -> bool:
+        total_step, variance, *_ = self.estimator._steps or (0.0, 0.0)
+        part = ctx.step_size * (1 - ctx.public_weight) * ctx.noise_multiplier / ctx.batch_size
+        variance += sum((each.sensitivity * part) ** 2 / each.share for each in ctx.released)
+        self.estimator._steps = (total_step + ctx.step_size, variance, ctx.released[0].sensitivity, W)
+        return super().__call__(ctx, W)
