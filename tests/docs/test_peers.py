@@ -13,13 +13,14 @@ from benchmarks import elsewhere
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "coming_from.md").read_text(encoding="utf-8")
 
-#: Interpreters that have the peers; ``make peers`` sets up all but that of the tests.
+#: Interpreters that have the peers; ``make peers`` and ``make interpret`` set up all but that of the tests.
 _PEERS = ROOT / ".venv-peers" / "bin" / "python"
 PYTHON = {
     "diffprivlib": elsewhere.PYTHON,
     "opacus": _PEERS,
     "opendp": Path(sys.executable),
     "jax_privacy": _PEERS,
+    "interpret": ROOT / ".venv-interpret" / "bin" / "python",
 }
 
 
@@ -53,11 +54,15 @@ def test_the_page_states_the_versions_that_are_run():
         for file in (
             "benchmarks/diffprivlib-requirements.txt",
             "benchmarks/peers-requirements.txt",
+            "benchmarks/interpret-requirements.txt",
             "constraints.txt",
         )
     )
     said = re.search(
-        r"with diffprivlib ([\d.]+), Opacus\s([\d.]+), OpenDP ([\d.]+) and jax_privacy ([\d.]+)\. ", TEXT
+        r"with diffprivlib ([\d.]+), Opacus\s([\d.]+), OpenDP ([\d.]+), jax_privacy ([\d.]+) and "
+        r"interpret-core ([\d.]+)\. ",
+        TEXT,
     )
-    for name, version in zip(("diffprivlib", "opacus", "opendp", "jax-privacy"), said.groups(), strict=True):
+    names = ("diffprivlib", "opacus", "opendp", "jax-privacy", "interpret-core")
+    for name, version in zip(names, said.groups(), strict=True):
         assert set(re.findall(rf"^{name}==(\S+)$", pinned, flags=re.M)) == {version}
