@@ -99,7 +99,7 @@ ROOMS = (
     # Aim 390.
     Room("public scoring", 420, ("model_selection",)),
     # Aim 900: noise bands of curves.
-    Room("additive", 1_060, ("additive",), is_core=False),
+    Room("additive", 1_090, ("additive",), is_core=False),
     Room("papers", 1_890, _PAPERS, is_core=False),
     # Aim 2,250: automatic rates and trust regions of modules.
     Room("torch", 2_850, _TORCH, is_core=False),

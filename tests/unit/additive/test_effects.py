@@ -1,5 +1,7 @@
 """What additive models show: parts that sum to the output, centred curves, importances, bands."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -186,3 +188,19 @@ def test_bands_hold_the_curve_without_noise_in_95_of_100_fits(make):
     # A share of 0.95 has standard deviation 0.015 in 200 fits; the worst of many points is lower by chance.
     assert found.mean() >= 0.95
     assert found.min() >= 0.95 - 3 * 0.0154
+
+
+@pytest.mark.parametrize(
+    ("quantiles", "message"),
+    [
+        ((np.zeros(3),), "basis.quantiles is not a tuple of 4 arrays"),
+        ((np.array([np.inf]),) * 4, "basis.quantiles of shape"),
+        ((np.zeros((2, 2)),) * 4, "basis.quantiles of shape"),
+    ],
+)
+def test_forged_quantiles_are_refused(quantiles, message):
+    with pytest.warns(UserWarning, match="random_state"):
+        basis = regressor()._row_map.basis
+    basis.check_for(4)
+    with pytest.raises(ValueError, match=message):
+        replace(basis, quantiles=quantiles).check_for(4)
