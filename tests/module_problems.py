@@ -82,16 +82,20 @@ def module_problem(module: Any = None, **sizes) -> Problem:
     return replace(problem, info=module_info(problem, module))
 
 
-def gradient_problem(module: Any = None, loss=cross_entropy, chunk_size: int = 64, **sizes):
-    """A problem whose info is a module's, for steps of first order, and what makes a source of rows."""
+def gradient_problem(module: Any = None, loss=cross_entropy, chunk_size: int = 64, weights=None, **sizes):
+    """A problem whose info is a module's, for steps of first order, and what makes a source of rows.
+
+    ``weights`` are those of the private rows; None stands for ones.
+    """
     problem = make_problem(**sizes)
     public = problem.info.view.data
     W = all_of(linear_module(problem.info.view.W) if module is None else module)
     rows = LabelledRows(public.X, public.y, chunk_size)
-    data = GradientData(rows, ModuleLoss(loss, len(problem.info.view.W)), 3, W)
+    of_outputs = ModuleLoss(loss, len(problem.info.view.W), weighted=weights is not None)
+    data = GradientData(rows, of_outputs, 3, W)
     info = replace(problem.info, view=data.view(flat(W.tensors)), row_norm_bound=np.inf)
 
     def source(X: Any, y: Any) -> GradientRows:
-        return GradientRows(LabelledRows(X, y, chunk_size), loss, W)
+        return GradientRows(LabelledRows(X, y, chunk_size, weights), loss, W)
 
     return replace(problem, info=info), source

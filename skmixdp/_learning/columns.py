@@ -6,7 +6,7 @@ each column, and two further ones give the centre and the spread within it.
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -63,6 +63,9 @@ _FEWEST_ROWS, _THINNED_ERROR = 50_000, 0.02
 #: Fewest public rows whose units are checked; target for the noise in a count and the largest that tells
 #: units apart, as parts of the rows; smallest and largest share of mu squared.
 _FEWEST_PUBLIC, _UNIT_ERROR, _MOST_UNIT_ERROR, _UNIT_LIMITS = 10, 0.05, 0.07, (0.002, 0.02)
+
+#: Fewest of many rows that are used for it, and the smallest entry that is told from 0 in single precision.
+_FEWEST_FOR_UNITS, _SMALLEST = 5_000, 1e-30
 
 #: Ranges of a column; the part of the private rows in two of them above which its unit is another; the
 #: probability that public rows of the same unit make it so, and the standard deviations of noise that may. A
@@ -174,9 +177,10 @@ def columns_in_other_units(
     sensitivity is ``sqrt(d + k)``.
     """
     known = np.sort(np.column_stack([X_pub, y_pub]).T)
+    known[np.abs(known) < _SMALLEST] = 0.0
     n_columns, n_public = known.shape
-    learner = thinned(learner, n_columns, multiplier)
-    edges = [_ends_of_ranges(values) for values in known]
+    learner = thinned(learner, n_columns, multiplier, _FEWEST_FOR_UNITS, _UNIT_ERROR)
+    edges = np.stack([_ends_of_ranges(values) for values in known])
     query = PrivateQuery(
         points=np.eye(X_pub.shape[1]),  # whose products are the entries
         contribute=partial(_ranges, edges=edges),
@@ -203,26 +207,40 @@ def _ends_of_ranges(values: FloatArray) -> FloatArray:
     Entries that differ from a constant are in the first or the last range.
     """
     if values[0] == values[-1]:
-        rounding = max(1e-5 * abs(values[0]), 1e-300)
+        rounding = max(1e-5 * abs(values[0]), _SMALLEST)
         return np.asarray(values[0] + np.where(np.arange(1, _RANGES) < _RANGES / 2, -rounding, rounding))
     lower = values[np.round(len(values) * np.arange(1, _RANGES) / _RANGES).astype(int) - 1]
     upper = np.append(values, np.inf)[np.searchsorted(values, lower, "right")]
     return np.asarray(lower + (upper - lower) / 2)
 
 
-def _ranges(Z: FloatArray, block: Block, edges: Sequence[FloatArray]) -> Contribution:
+def _ranges(Z: FloatArray, block: Block, edges: FloatArray) -> Contribution:
     """Bins (rows, d + k) of entries, and of targets, which weights may follow."""
-    entries = np.asarray(Z, np.float64)
-    n_targets = len(edges) - entries.shape[1]
-    columns = [*entries.T, *(np.asarray(block.y, np.float64).T[:n_targets] if n_targets else ())]
-    places = [np.searchsorted(ends, values, "right") for ends, values in zip(edges, columns, strict=True)]
-    return None, BinCounts(np.stack(places, axis=1), _RANGES)
+    entries = np.asarray(Z)
+    if n_targets := len(edges) - entries.shape[1]:
+        entries = np.hstack([entries, np.asarray(block.y)[:, :n_targets]])
+    places = np.zeros(entries.shape, np.intp)
+    largest = np.finfo(entries.dtype).max
+    for ends in np.clip(edges.T, -largest, largest).astype(
+        entries.dtype
+    ):  # faster than a search in each column
+        places += entries >= ends
+    return None, BinCounts(places, _RANGES)
 
 
-def thinned(learner: Learner, n_features: int, multiplier: float) -> Learner:
-    """The learner on every s-th row, if noise stays small enough; public facts decide."""
-    needed = multiplier * math.sqrt(3 * n_features) / _THINNED_ERROR
-    step = int(learner.n_rows // max(needed, _FEWEST_ROWS)) if math.isfinite(needed) else 1
+def thinned(
+    learner: Learner,
+    n_features: int,
+    multiplier: float,
+    fewest: int = _FEWEST_ROWS,
+    error: float = _THINNED_ERROR,
+) -> Learner:
+    """The learner on every s-th row, if noise stays small enough; public facts decide.
+
+    At least ``fewest`` rows are left. ``error`` is the target for the noise in a count, as a part of them.
+    """
+    needed = multiplier * math.sqrt(3 * n_features) / error
+    step = int(learner.n_rows // max(needed, fewest)) if math.isfinite(needed) else 1
     if step < 2:
         return learner
     rows = np.arange(learner.n_rows) if learner.members is None else np.flatnonzero(learner.members)

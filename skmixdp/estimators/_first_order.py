@@ -2,14 +2,21 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .._rows import PrivateRows
 from .._utils.validation import Kind
 from ..algorithms import AdaMix, Algorithm, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from ..components.protocols import PublicView
 from ..privacy.accounting.budgets import Budget
+from ._base import FitData, fit_one
 from ._module import ModuleClassifier, load_modules
+from ._problem import WEIGHT, WEIGHTS_BY_CLASS, check_class_weight, check_sample_weight
+
+Array = NDArray[Any]
 
 #: Names that ``algorithm`` accepts, and their algorithms.
 FIRST_ORDER: dict[str, Callable[[], Algorithm]] = {
@@ -64,6 +71,12 @@ class FirstOrderDPModuleClassifier(ModuleClassifier):
         standard deviation 1, or of zeros and ones, take the place of public rows if there are none.
     classes, batch_size
         As in :class:`MixedDPLogisticRegression`.
+    class_weight : dict or None, default=None
+        Weights of the classes, whose ratios count (:ref:`what a weight means <what-a-weight-means>`); 1 for
+        classes that a dict leaves out.
+    max_sample_weight : float or None, default=None
+        The ``sample_weight`` that counts as 1; larger ones count as 1, too. Declare it from prior knowledge,
+        to pass weights.
     init : {"public", "module"}, default="public"
         As in :class:`ZerothOrderDPModuleClassifier`.
     neighboring, ledger
@@ -112,8 +125,74 @@ class FirstOrderDPModuleClassifier(ModuleClassifier):
         "the others need products with rows or a convex public loss, and work with MixedDPLogisticRegression"
     )
 
+    _allowed: ClassVar = {
+        **ModuleClassifier._allowed,
+        "class_weight": (None, WEIGHTS_BY_CLASS),
+        "max_sample_weight": (None, WEIGHT),
+    }
+
     _: KW_ONLY
     chunk_size: int = 128
+    class_weight: Mapping[Any, float] | None = None
+    max_sample_weight: float | None = None
+
+    def fit(
+        self,
+        X: object,
+        y: object = None,
+        X_pub: object = None,
+        y_pub: object = None,
+        *,
+        sample_weight: object = None,
+        **unsupported: object,
+    ) -> Self:
+        """Train a copy of the module on private rows and, if there are any, public rows.
+
+        Parameters
+        ----------
+        X, y, X_pub, y_pub : array-like
+            As in :meth:`ZerothOrderDPModuleClassifier.fit`.
+        sample_weight : array-like of shape (n_samples,) or None
+            Non-negative weights of the private rows. They are PRIVATE, like labels. Only their ratios to
+            ``max_sample_weight`` count. All public rows have the same weight.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad input, before any noise is drawn.
+        BudgetExceededError
+            If the ledger does not allow the fit; nothing is released or charged.
+        ImportError
+            If torch is not installed.
+        RuntimeError
+            If the module fails on public rows after the first step, or the device fails.
+        """
+        fit_one(self, FitData(X, y, X_pub, y_pub, sample_weight), unsupported)
+        return self
+
+    def _weights(self, sample_weight: object, y: Array, y_pub: Array) -> tuple[Array | None, Array | None]:
+        if sample_weight is not None and self.max_sample_weight is None:
+            raise ValueError(
+                "sample_weight needs max_sample_weight, since the largest weight is private; declare it from "
+                "prior knowledge, such as max_sample_weight=1.0."
+            )
+        given = check_sample_weight(sample_weight, len(y))
+        if given is None and self.class_weight is None:
+            return None, None
+        weights, of_public = np.ones(len(y)), None
+        if self.class_weight is not None:
+            by_class = check_class_weight(self.class_weight, self.classes_)
+            weights *= (by_class / by_class.max())[y]
+            mean = by_class[y_pub].mean() if by_class[y_pub].any() else 1.0
+            of_public = by_class / mean
+        if given is not None:
+            weights *= np.minimum(given / self.max_sample_weight, 1.0)
+        return weights, of_public
 
     def _check_parameters(self) -> Budget:
         budget = super()._check_parameters()

@@ -44,6 +44,7 @@ from ._callbacks import FitTasks
 from ._exports import EXPORTERS
 from ._outputs import head_outputs
 from ._problem import (
+    WEIGHT,
     CheckTarget,
     FitInputs,
     LabelledRows,
@@ -63,8 +64,6 @@ Array = NDArray[Any]
 #: Its square, and its product with the number of public rows, must not overflow.
 _PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
 
-_WEIGHT = Number("a finite number from 1e-100 to 1e100", low=1e-100, high=1e100, closed="both")
-
 
 @dataclass(eq=False, repr=False)
 class LinearHead(PrivateEstimator):
@@ -83,7 +82,7 @@ class LinearHead(PrivateEstimator):
         "scale": (FLAG, "auto"),
         "whiten": (FLAG, "auto"),
         "geometry": (FLAG, "auto"),
-        "max_sample_weight": (_WEIGHT, "auto"),
+        "max_sample_weight": (WEIGHT, "auto"),
         "record_per_instance": (FLAG, "picklable"),
     }
 

@@ -1,6 +1,5 @@
 """The logistic regression."""
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
@@ -10,18 +9,16 @@ from numpy.typing import NDArray
 from .._learning.noisy_statistics import label_share
 from .._linear import Loss, MultilabelLoss, classification_loss
 from .._rows import check_indicator, check_labels, encode_labels, is_indicator, labels_of, names_of_labels
-from .._utils.validation import NON_NEGATIVE, Allowed, Kind, shown
+from .._utils.validation import NON_NEGATIVE, Allowed, shown
 from ..privacy.accounting.budgets import Budget
 from ._base import EstimatorProcedure, FitData, fit_one
 from ._classifier import Classifier
 from ._linear import LinearHead
 from ._private_score import PrivateScoreMixin
-from ._problem import FitInputs, NamedStart, check_class_weight, encode_classes
+from ._problem import WEIGHTS_BY_CLASS, FitInputs, NamedStart, check_class_weight, encode_classes
 from ._procedure import refuse_without_counts
 
 Array = NDArray[Any]
-
-_WEIGHTS_BY_CLASS = Kind("a dict of weights", lambda value: isinstance(value, Mapping))
 
 
 @dataclass(eq=False, repr=False)
@@ -195,7 +192,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
 
     _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
         **LinearHead._allowed,
-        "class_weight": (None, "balanced", _WEIGHTS_BY_CLASS),
+        "class_weight": (None, "balanced", WEIGHTS_BY_CLASS),
         "logit_adjustment": (NON_NEGATIVE, "auto"),
     }
     _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "classes_", "multilabel_", "class_shares_")

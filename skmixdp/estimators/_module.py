@@ -162,8 +162,12 @@ class ModuleClassifier(Classifier, PrivateEstimator):
     def _public_view(self, public: object, loss: object, seed: int, W: Any, made_up: object) -> PublicView:
         """The public rows at the start of a fit, or made-up ones where a rule needs rows."""
 
+    def _weights(self, sample_weight: object, y: Array, y_pub: Array) -> tuple[Array | None, Array | None]:
+        """Weights (n_rows,) of private rows, from 0 to 1, and those of public rows by class (k,)."""
+        refuse_sample_weight(self, sample_weight)
+        return None, None
+
     def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
-        refuse_sample_weight(self, data.sample_weight)
         if data.rows is not None:
             raise ValueError(
                 f"{data.rows[0]} selects rows, which only linear heads support; pass those rows as X."
@@ -172,6 +176,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         self._leaks = warn_of_leaks(public_rows=data.X_pub is not None)
         X, y, X_pub, y_pub, origin = self._check_rows(torch_side, data)
         n_classes, n_rows = len(self.classes_), len(X)
+        weights, by_class = self._weights(data.sample_weight, y, y_pub)
         _warn_of_batch_norms(torch_side.trained_batch_norms(self.module))
         torch_side.refuse_quantised(self.module)
         worker = torch_side.working_copy(self.module, self.device)
@@ -183,7 +188,8 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         noise = transaction.noise
         options = Options(self.learning_rate, None, sampling_of(self.batch_size, n_rows), noise.needs_grid)
         rate = options.sampling.rate(n_rows)
-        private = torch_side.LabelledRows(X, y, self.chunk_size)
+        private = torch_side.LabelledRows(X, y, self.chunk_size, weights)
+        of_outputs = torch_side.ModuleLoss(loss, n_classes, weighted=weights is not None, by_class=by_class)
         source: Any = self._source(private, loss, W, noise.needs_grid)
         size = source.rows_in_pass(rate)
         n_threads = torch_side.threads_for(W, X, size)
@@ -191,13 +197,13 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         with torch_side.limited_threads(n_threads):
             torch_side.check_forward(W, loss, public, n_classes, X, size, self.module, source.gradients)
             if self.init == "public" and len(public):
-                torch_side.warm_start(W, public, loss, noise)
+                torch_side.warm_start(W, public, of_outputs.of_public, noise)
             seed = int(noise.uniform((1,))[0] * 2**53)
             made_up = None
             if self.learning_rate == "auto" and not len(public):
                 n_made_up = torch_side.SCALE_ROWS
                 made_up, _ = torch_side.ordinary_rows(W, loss, public, n_classes, X, n_made_up)
-            view = self._public_view(public, torch_side.ModuleLoss(loss, n_classes), seed, W, made_up)
+            view = self._public_view(public, of_outputs, seed, W, made_up)
             info = PublicInfo(view, budget.mu, n_rows, rate * n_rows, math.inf)
             recipe = self._chosen_algorithm().recipe(info, options)
             recipe = guarded(recipe, view.data, within_region=self.learning_rate == "auto")

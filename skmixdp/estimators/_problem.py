@@ -35,6 +35,8 @@ from .._utils.frames import numeric_frame
 from .._utils.validation import (
     CONVERSION_ERRORS,
     NON_NEGATIVE,
+    Kind,
+    Number,
     check_column_names,
     check_table,
     is_empty,
@@ -131,6 +133,11 @@ def public_rows(source: object, name: str, names: object, n_features: int, *, fi
             "through the same feature extraction as the private ones."
         )
     return part
+
+
+#: Values of ``max_sample_weight``, and of ``class_weight``.
+WEIGHT = Number("a finite number from 1e-100 to 1e100", low=1e-100, high=1e100, closed="both")
+WEIGHTS_BY_CLASS = Kind("a dict of weights", lambda value: isinstance(value, Mapping))
 
 
 def check_sample_weight(

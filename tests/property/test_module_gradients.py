@@ -66,11 +66,13 @@ MODULES = {"perceptron": None, "steep": Steep, "steep, float64": lambda: Steep()
 class Experiment:
     """The same run on rows that differ in the first one."""
 
-    def __init__(self, name, module, sampling):
+    def __init__(self, name, module, sampling, weights=None):
         make = MODULES[module]
         network = torch.nn.Sequential(torch.nn.Linear(9, 7), torch.nn.Tanh(), torch.nn.Linear(7, 4))
         network = network if make is None else make()
-        self.problem, self.source = gradient_problem(network, loss_of_those_present, n_rows=60)
+        self.problem, self.source = gradient_problem(
+            network, loss_of_those_present, n_rows=60, weights=weights
+        )
         self.recipe = self.problem.recipe(ALGORITHMS[name], sampling=sampling, learning_rate=0.05)
         self.plan = self.problem.plan(self.recipe, n_steps=N_STEPS)
         self.without = self.watched(np.zeros(9), -1)
@@ -127,6 +129,18 @@ def test_entries_obey_the_split_of_modelmix():
         one = tried.watched(100 * tried.problem.X[0], label)
         for a, b in zip(one.sums, tried.without.sums, strict=True):
             assert np.abs(a - b).max() <= 0.1 / 3 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("weight", [0.0, 1e-30, 0.01, 0.3, 1.0])
+def test_no_weighted_row_moves_a_step_by_more_than_its_sensitivity(name, weight):
+    """A row of small weight is clipped later, and comes to less."""
+    tried = Experiment(name, "perceptron", FullBatch(), np.append(weight, np.linspace(0, 1, 59)))
+    rows = [scale * tried.problem.X[0] for scale in (1.0, 100.0, 1e200, np.nan)]
+    moved = [max(tried.moves(tried.watched(row, label), tried.without)) for row in rows for label in range(4)]
+    assert max(moved) <= min(1, 3 * weight) + 1e-9
+    if weight == 1.0 and name == "noisy-gd":
+        assert max(moved) > 0.99
 
 
 N_ROWS = 150

@@ -191,7 +191,7 @@ OPTIONS = {
     "few steps": Option(),
     "rates": Option({"learning_rate": 0.5, "l2": 0.1, "public_l2": 0.1}, LINEAR),
     "balanced": Option({"class_weight": "balanced", "n_steps": None}, QUICK),
-    "weighted classes": Option({"class_weight": {0: 1.0, 1: 0.5, 2: 3.0}}, LOGISTIC),
+    "weighted classes": Option({"class_weight": {0: 1.0, 1: 0.5, 2: 3.0}}, [*LOGISTIC, *GRADIENTS]),
     "adjusted": Option({"logit_adjustment": 1.0, "n_steps": None}, QUICK),
     "not adjusted": Option({"logit_adjustment": 0, "n_steps": None}, QUICK),
     "geometry": Option({"geometry": True, "row_norm": "unit", "n_steps": None}, [*QUICK, "ridge, noisy-gd"]),
@@ -218,7 +218,7 @@ OPTIONS = {
     ),
     "float64": Option({"dtype": "float64"}, LINEAR, dtype="f8"),
     "rows in float64": Option(dtype="f8"),
-    "weights": Option({"max_sample_weight": 2.0}, [*LOGISTIC, *SEVERAL, *RIDGE], weights=True),
+    "weights": Option({"max_sample_weight": 2.0}, [*LOGISTIC, *SEVERAL, *RIDGE, *GRADIENTS], weights=True),
     "weights of unknown scale": Option({"n_steps": None}, [*QUICK, *SEVERAL, *RIDGE], weights=True),
     "weights, balanced": Option({"class_weight": "balanced", "n_steps": None}, QUICK, weights=True),
     "no public rows": Option(

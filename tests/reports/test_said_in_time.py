@@ -100,7 +100,8 @@ def test_whoever_scores_with_a_delta_above_one_over_n_is_warned():
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        *product(["first order", "losses"], ["groups", "sample_weight", "X_unlabeled"]),
+        *product(["first order", "losses"], ["groups", "X_unlabeled"]),
+        ("losses", "sample_weight"),
         *(("a linear head on losses", name) for name in ("sample_weight", "X_unlabeled")),
     ],
 )

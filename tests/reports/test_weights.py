@@ -1,12 +1,14 @@
 """What people expect of weights: they count by their ratios, as in scikit-learn, in any unit."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, recall_score
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp import FirstOrderDPModuleClassifier, MixedDPLogisticRegression, MixedDPRidge, fit_many
 
 RNG = np.random.default_rng(0)
 N = 8000
@@ -152,3 +154,73 @@ def test_weights_that_cannot_be_used_are_refused():
         head(class_weight={0: 0, 1: 0}).fit(X, Y)
     with pytest.raises(ValueError, match="finite numbers"):
         head().fit(X, Y, sample_weight=np.where(np.arange(N) == 3, np.inf, 1.0))
+
+
+# -- modules -----------------------------------------------------------------------------------
+
+
+FEW = 1500
+
+
+def module_classifier(*hidden, public="no public rows", sample_weight=None, **parameters):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(*sizes) for sizes in pairwise((4, *hidden, 2))]
+    network = torch.nn.Sequential(*(part for layer in layers for part in (layer, torch.nn.ReLU())))[:-1]
+    terms = {"epsilon": 4.0, "n_steps": 10, "classes": [0, 1], "random_state": 0, **parameters}
+    known = dict(PUBLIC[public])
+    if known:
+        known["X_pub"] = known["X_pub"].astype("f4")
+    if sample_weight is not None:
+        known["sample_weight"] = sample_weight[:FEW]
+    return FirstOrderDPModuleClassifier(network, **terms).fit(X[:FEW].astype("f4"), Y[:FEW], **known)
+
+
+def probabilities_of(model):
+    return model.predict_proba(X_TEST.astype("f4"))
+
+
+@pytest.mark.parametrize("public", PUBLIC)
+@pytest.mark.parametrize("hidden", [(), (8,)], ids=["linear", "one layer"])
+def test_class_weights_of_a_module_count_by_their_ratios(hidden, public):
+    plain = module_classifier(*hidden, public=public)
+    one = module_classifier(*hidden, public=public, class_weight={0: 1, 1: 10})
+    other = module_classifier(*hidden, public=public, class_weight={0: 0.1, 1: 1})
+    np.testing.assert_allclose(probabilities_of(other), probabilities_of(one), atol=1e-5)
+    found, without = (recall_score(Y_TEST, probabilities_of(model)[:, 1] > 0.5) for model in (one, plain))
+    assert found > max(0.6, without + 0.1)  # scikit-learn: 0.85
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-6, 1e6])
+def test_sample_weights_of_a_module_are_weights_by_class(unit):
+    weights = unit * np.where(Y == 1, 10.0, 1.0)
+    by_row = module_classifier(sample_weight=weights, max_sample_weight=10 * unit)
+    by_class = module_classifier(class_weight={0: 1, 1: 10})
+    np.testing.assert_allclose(probabilities_of(by_row), probabilities_of(by_class), atol=1e-5)
+
+
+def test_equal_weights_of_a_module_are_none():
+    plain = probabilities_of(module_classifier())
+    for options in (
+        {"class_weight": {0: 3, 1: 3}},
+        {"sample_weight": np.full(N, 7.0), "max_sample_weight": 7.0},
+        {"sample_weight": np.full(N, 7.0), "max_sample_weight": 2.0},
+    ):
+        np.testing.assert_allclose(probabilities_of(module_classifier(**options)), plain, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sample_weight": np.ones(N)}, "sample_weight needs max_sample_weight, .* declare it"),
+        ({"sample_weight": np.ones(3), "max_sample_weight": 1.0}, "sample_weight has shape"),
+        ({"sample_weight": -np.ones(N), "max_sample_weight": 1.0}, "finite numbers of at least 0"),
+        ({"max_sample_weight": "auto"}, "max_sample_weight='auto' must be None or"),
+        ({"class_weight": "balanced"}, "class_weight='balanced' must be None or a dict of weights"),
+        ({"class_weight": {5: 1.0}}, "class_weight has a weight for 5"),
+        ({"class_weight": {0: -1.0}}, "must be"),
+    ],
+)
+def test_weights_that_a_module_cannot_have_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        module_classifier(**options)

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ..._linear import with_weights
 from .directions import Direction
 
 Array = NDArray[Any]
@@ -110,15 +111,26 @@ def flat(tensors: Sequence[Tensor]) -> NDArray[np.float64]:
 
 
 class LabelledRows:
-    """Rows (n, ...) with class indices (n,), moved to the device of a module in chunks."""
+    """Rows (n, ...) with class indices (n,), moved to the device of a module in chunks.
 
-    def __init__(self, X: Array | Tensor, y: Array, chunk_size: int) -> None:
+    ``weights`` (n,) are from 0 to 1; None stands for ones.
+    """
+
+    def __init__(
+        self, X: Array | Tensor, y: Array, chunk_size: int, weights: NDArray[np.float64] | None = None
+    ) -> None:
         self._X = X.detach() if isinstance(X, Tensor) else X
         self.y = y
         self.chunk_size = chunk_size
+        self.weights = weights
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def labels(self, index: NDArray[np.intp]) -> Array:
+        """Class indices of some rows, and the weights that go with them, as a weighted loss reads them."""
+        y = self.y[index]
+        return y if self.weights is None else with_weights(y, self.weights[index])
 
     def pieces(
         self, index: NDArray[np.intp] | None, parameters: ModuleParameters, chunk_size: int | None = None

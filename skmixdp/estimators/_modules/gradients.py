@@ -95,7 +95,7 @@ class GradientRows(ModuleRows):
         chunks = gradients_of(self._gradients, parameters, self._rows, index, size)
         for start, (G, norms) in zip(range(0, len(index), size), chunks, strict=True):
             rows = index[start : start + size]
-            yield _visit(rows, G, Block(G, self._rows.y[rows], norms))
+            yield _visit(rows, G, Block(G, self._rows.labels(rows), norms))
 
 
 def _visit(rows: NDArray[np.intp], G: FloatArray, block: Block) -> Visit:

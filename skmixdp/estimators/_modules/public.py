@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..._linear import WeightedLoss
 from ...components.public import Probe, RandomSource
 from .directions import Direction, Seeded, dot, orthonormal
 from .forward import LabelledRows, ModuleParameters, PerSampleLoss, differentiable_outputs
@@ -94,6 +95,9 @@ class ModuleLoss:
 
     ``curvature`` and ``noise_per_output`` are those of :class:`~skmixdp._linear.SoftmaxLoss`; the latter is
     divided by the change of an output for a parameter change of length 1.
+
+    If ``weighted``, the labels of private rows carry weights. Public rows count by ``by_class`` (k,), of mean
+    1 over them; None stands for ones.
     """
 
     function: PerSampleLoss
@@ -103,7 +107,15 @@ class ModuleLoss:
     noise_per_output: float = 0.75
     quadratic: bool = False
     sum_to_zero: bool = False
+    has_classes: bool = True
     lipschitz: float = math.inf
+    weighted: bool = False
+    by_class: NDArray[np.float64] | None = None
+
+    def of_public(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """Weighted loss of each public row."""
+        losses = self.function(outputs, y)
+        return losses if self.by_class is None else losses * torch.from_numpy(self.by_class).to(losses)[y]
 
     def residuals(self, Z: FloatArray, y: NDArray[Any]) -> FloatArray:
         """The residual 1 (n, 1) of each row, since a row of first order is the gradient of its own loss."""
@@ -126,7 +138,7 @@ class ModuleData:
         self, rows: LabelledRows, loss: ModuleLoss, seed: int, made_up: Tensor | None = None
     ) -> None:
         self.rows = rows
-        self.function = loss.function
+        self.function = loss.of_public
         self._loss = loss
         self._seed = seed
         self._made_up = made_up
@@ -151,12 +163,13 @@ class ModuleData:
         return ModuleView(self, W)
 
     @cached_property
-    def loss(self) -> ModuleLoss:
+    def loss(self) -> Any:
         """The loss, scaled by the effect of the parameters on the outputs."""
-        if not self._has_sample:
-            return self._loss
-        length = math.sqrt(mean_squared_length(*self._sample, self._seed))
-        return replace(self._loss, noise_per_output=self._loss.noise_per_output / max(length, 1e-12))
+        loss = self._loss
+        if self._has_sample:
+            length = math.sqrt(mean_squared_length(*self._sample, self._seed))
+            loss = replace(loss, noise_per_output=loss.noise_per_output / max(length, 1e-12))
+        return WeightedLoss(loss) if loss.weighted else loss  # type: ignore[arg-type]
 
     def largest_second_moment(self, row_norm_bound: float) -> float:
         """Largest eigenvalue of the mean of ``J^T J`` at the start; infinite without rows."""
