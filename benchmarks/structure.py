@@ -101,8 +101,8 @@ ROOMS = (
     # Aim 900: noise bands of curves.
     Room("additive", 1_090, ("additive",), is_core=False),
     Room("papers", 1_890, _PAPERS, is_core=False),
-    # Aim 2,250: automatic rates and trust regions of modules.
-    Room("torch", 2_850, _TORCH, is_core=False),
+    # Aim 2,250: automatic rates, trust regions and weights of modules.
+    Room("torch", 2_970, _TORCH, is_core=False),
     # Aim 270: lazy predictions.
     Room("dask", 310, ("_rows.dask",), is_core=False),
     # Aim 2,300: zero-shot heads.
