@@ -170,7 +170,7 @@ class EffectsDisplay:
             assert figure is not None
             figure.clear()
             n_lines = -(-len(self.curves) // _IN_A_LINE)
-            n_across = min(len(self.curves), _IN_A_LINE)
+            n_across = -(-len(self.curves) // n_lines)
             figure.set_size_inches(3.2 * n_across + 0.6, 2.6 * n_lines + 0.5)
             grid = figure.subplots(n_lines, n_across, sharey=True, squeeze=False).ravel()
             for unused in grid[len(self.curves) :]:
@@ -180,7 +180,7 @@ class EffectsDisplay:
             raise ValueError(f"ax has {len(ax)} axes; pass one for each of {listed(list(self.curves))}.")
         self.axes_, self.figure_ = list(ax), ax[0].figure
         self.lines_: dict[str, list[Line2D]] = {}
-        for place, (panel, (name, curve)) in enumerate(zip(ax, self.curves.items(), strict=True)):
+        for panel, (name, curve) in zip(ax, self.curves.items(), strict=True):
             self.lines_[name] = []
             for i, (effect, error) in enumerate(zip(curve[1].T, curve[2].T, strict=True)):
                 style = {**curve_style(i), "marker": None, "label": self.outputs[i]}
@@ -194,7 +194,9 @@ class EffectsDisplay:
                 self.lines_[name] += panel.plot(curve[0], effect, **style)
             panel.axhline(0, color="0.6", linewidth=0.8)
             panel.set_xlabel(name)
-            if place % _IN_A_LINE == 0:
+            if len(curve[0]) > 2:
+                panel.locator_params(axis="x", nbins=5)
+            if (place := panel.get_subplotspec()) is None or place.is_first_col():
                 panel.set_ylabel(f"Effect ({self.unit})")
             plain_axes(panel)
         if 1 < len(self.outputs) <= _MOST_OUTPUTS:
