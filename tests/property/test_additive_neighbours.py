@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor
 from skmixdp._engine.recording import recorded_releases
-from tests.noise import watch
+from tests.noise import assert_energies, assert_uncorrelated, watch
 from tests.replay import compare, seen
 
 N, D, ROW = 600, 4, 23
@@ -127,6 +127,39 @@ def test_releases_use_up_the_budget_and_no_more(monkeypatch, name):
         assert knots == pytest.approx(shares["knots"] * model.privacy_.mu**2, rel=1e-6)
         assert log[0].sensitivity == pytest.approx(np.sqrt(3 if name == "declared" else D), rel=0.02)
     assert ("knots" in shares) == (name != "public rows")
+
+
+def test_histograms_have_the_noise_that_is_stated(monkeypatch):
+    steps = []
+    for _ in range(2):
+        with monkeypatch.context() as patch, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            log = watch(patch)
+            clone(FITS["classes"][0]).set_params(random_state=None).fit(X, Y)
+        of_knots = [release for release in log if release.run is log[0].run]
+        steps += [(each.noisy - each.exact).ravel() / each.scale for each in of_knots]
+    assert len(steps) >= 4
+    assert_energies(steps)
+    first, second = steps[0], steps[len(steps) // 2]  # the first histograms of both fits
+    assert_uncorrelated(first, second)
+
+
+def test_persons_move_a_histogram_by_no_more_than_a_row(monkeypatch):
+    persons, model = np.arange(N) // 3, clone(FITS["classes"][0])
+
+    def counts(rows):
+        with monkeypatch.context() as patch, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            log = watch(patch)
+            model.fit(rows, Y, groups=persons)
+        return log[0]
+
+    other = X.copy()
+    other[persons == 5] = [[1e30, -1e30, 1e-30, 5.0], [np.nan] * D, [np.inf] * D]
+    one, two = counts(X), counts(other)
+    assert one.exact.sum() == pytest.approx(D * N / 3)
+    # One person's rows were replaced: taken away, and added.
+    assert np.linalg.norm(one.exact - two.exact) <= 2 * one.sensitivity
 
 
 def test_counts_are_exact(monkeypatch):

@@ -13,7 +13,13 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import (
+    AdditiveDPClassifier,
+    AdditiveDPRegressor,
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    ZerothOrderDPClassifier,
+)
 from skmixdp.algorithms import BY_NAME, AdaMix, DPZero, NoisyGD
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import (
@@ -98,6 +104,8 @@ OTHERS = [
     # costs twice as much and where the clip, made for networks, leaves most of it to noise.
     MixedDPRidge(epsilon=2.0, neighboring="replace_one"),
     MixedDPRidge("coupling", epsilon=3.0),
+    AdditiveDPClassifier(),
+    AdditiveDPRegressor(),
     SelfMoved("pazo-p", n_steps=20),
     SelfMoved("pazo-s", n_steps=20),
     # Without public rows it learns from zeros along random directions: more budget and steps than the

@@ -7,6 +7,7 @@ bound of confidence ``1 - 1e-6`` would exceed a true claim less than once in a m
 import numpy as np
 import pytest
 
+from skmixdp import AdditiveDPClassifier
 from skmixdp.audit import audit_epsilon
 from tests.audit_problems import draw, draw_targets, factory, fix_noise, one_of_each, scale_noise
 from tests.catalog import ALGORITHMS
@@ -37,6 +38,21 @@ def test_no_bound_from_many_fits_exceeds_the_claim(name):
 def test_no_bound_from_one_fit_exceeds_the_claim(name):
     result = audit_epsilon(
         factory(name, 1.0), **problem(name), n_canaries=24, confidence=1 - 1e-6, random_state=0
+    )
+    assert not result.exceeds_claim
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"n_fits": 20}, {"n_canaries": 24}, {"n_fits": 20, "view": "model"}])
+def test_no_bound_of_an_additive_model_exceeds_the_claim(options):
+    rows = draw(n=400, d=3)
+    data = {"X": rows["X"], "y": (np.abs(rows["X"][:, 0]) > 1).astype(int)}
+    result = audit_epsilon(
+        lambda: AdditiveDPClassifier(epsilon=8.0, delta=1e-3, classes=[0, 1]),
+        **data,
+        **options,
+        confidence=1 - 1e-6,
+        random_state=0,
     )
     assert not result.exceeds_claim
 
