@@ -68,9 +68,12 @@ def assert_adds_up(log, report):
     assert report.epsilon <= TERMS["epsilon"] * (1 + 1e-9)
 
 
-def needs_opendp(relation):
-    if relation[0] == "discrete":
+def terms_of(relation):
+    """The parameters of a budget and of a relation."""
+    noise, neighboring = relation
+    if noise == "discrete":
         pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
+    return {**TERMS, "noise": noise, "neighboring": neighboring}
 
 
 @pytest.mark.covering("start class_weight", "start relation", "algorithm start")
@@ -83,24 +86,19 @@ def needs_opendp(relation):
 def test_stages_of_a_classifier(
     monkeypatch, start, class_weight, logit_adjustment, geometry, algorithm, relation
 ):
-    needs_opendp(relation)
+    terms, noise = terms_of(relation), relation[0]
     X_pub, y_pub, init = STARTS[start]
     if X_pub is None and algorithm != "auto":
         algorithm = "noisy-gd"  # the others need public rows
-    noise, neighboring = relation
     if noise == "discrete" and algorithm == "gep":
         algorithm = "coupling"  # coordinates in a subspace are on no grid
     log = watch(monkeypatch)
     head = MixedDPLogisticRegression(
         algorithm,
-        **TERMS,
+        **{**terms, "class_weight": class_weight, "logit_adjustment": logit_adjustment},
         classes=range(K),
-        class_weight=class_weight,
-        logit_adjustment=logit_adjustment,
         geometry=geometry,
         init=init,
-        noise=noise,
-        neighboring=neighboring,
     )
     head.fit(X, Y, X_pub, y_pub)
     assert_adds_up(log, head.privacy_)
@@ -118,10 +116,8 @@ def test_stages_of_a_classifier(
 @pytest.mark.parametrize("start", ["public", "left out", "none", "weights"])
 @pytest.mark.parametrize("geometry", ["auto", False])
 def test_stages_of_several_labels(monkeypatch, start, geometry, relation):
-    needs_opendp(relation)
-    noise, neighboring = relation
+    head = MixedDPLogisticRegression(**terms_of(relation), geometry=geometry)
     log = watch(monkeypatch)
-    head = MixedDPLogisticRegression(**TERMS, geometry=geometry, noise=noise, neighboring=neighboring)
     labels, labels_pub = (classes[:, np.newaxis] == np.arange(K) for classes in (Y, Y_PUB))
     if start in ("public", "left out"):
         head.fit(X, labels, X_PUB, labels_pub if start == "public" else ~labels_pub)
@@ -154,10 +150,8 @@ def test_a_start_that_is_left_out_is_paid_for(monkeypatch, class_weight, geometr
 @pytest.mark.parametrize("left_out", [False, True])
 @pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
 def test_checks_of_a_regression(monkeypatch, left_out, relation):
-    needs_opendp(relation)
-    noise, neighboring = relation
+    head, noise = MixedDPRidge(**terms_of(relation)), relation[0]
     log = watch(monkeypatch)
-    head = MixedDPRidge(**TERMS, noise=noise, neighboring=neighboring)
     head.fit(X, X[:, :2], X_PUB, -X_PUB[:, :2] if left_out else X_PUB[:, :2])
     assert_adds_up(log, head.privacy_)
     names = {name for name, _ in head.privacy_.shares} - {"second moment", "unused second moment", "columns"}
@@ -176,9 +170,7 @@ def test_checks_of_a_regression(monkeypatch, left_out, relation):
 @pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 def test_lengths_that_are_learned(monkeypatch, head, public, relation, class_weight):
-    needs_opendp(relation)
-    noise, neighboring = relation
-    terms = {**TERMS, "noise": noise, "neighboring": neighboring, "row_norm": "clip", "scale": False}
+    terms, noise = {**terms_of(relation), "row_norm": "clip", "scale": False}, relation[0]
     if head is MixedDPRidge:
         estimator, y, y_pub = head(target_scale=1.0, **terms), X[:, :2], X_PUB[:, :2]
     else:
@@ -196,10 +188,8 @@ def test_lengths_that_are_learned(monkeypatch, head, public, relation, class_wei
 @pytest.mark.parametrize("public", [True, False])
 @pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
 def test_losses_instead_of_gradients(monkeypatch, algorithm, public, relation):
-    needs_opendp(relation)
-    noise, neighboring = relation
-    terms = {**TERMS, "noise": noise, "neighboring": neighboring}
-    head = ZerothOrderDPClassifier(algorithm if public else "dpzero", classes=range(K), **terms)
+    kind = algorithm if public else "dpzero"
+    head = ZerothOrderDPClassifier(kind, classes=range(K), **terms_of(relation))
     log = watch(monkeypatch)
     head.fit(X, Y, *((X_PUB, Y_PUB) if public else ()))
     assert_adds_up(log, head.privacy_)
@@ -210,7 +200,7 @@ def test_losses_instead_of_gradients(monkeypatch, algorithm, public, relation):
 @pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
 def test_modules(monkeypatch, algorithm, relation):
     torch = pytest.importorskip("torch", reason="needs skmixdp[features]")
-    needs_opendp(relation)
+    terms = {**terms_of(relation), "n_steps": 5, "learning_rate": 1e-3}
     from skmixdp import FirstOrderDPModuleClassifier, ZerothOrderDPModuleClassifier
 
     first_order = algorithm in ("adamix", "coupling")
@@ -218,8 +208,6 @@ def test_modules(monkeypatch, algorithm, relation):
         pytest.skip("gradients of modules are on no grid")
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(D, 5), torch.nn.ReLU(), torch.nn.Linear(5, K))
-    noise, neighboring = relation
-    terms = {**TERMS, "noise": noise, "neighboring": neighboring, "n_steps": 5, "learning_rate": 1e-3}
     kind = FirstOrderDPModuleClassifier if first_order else ZerothOrderDPModuleClassifier
     head = kind(module, algorithm, classes=range(K), **terms)
     log = watch(monkeypatch)

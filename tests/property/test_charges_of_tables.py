@@ -15,7 +15,7 @@ from skmixdp.estimators import fit_many
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger, mu_of_budget
 from tests.noise import watch
-from tests.property.test_charges_add_up import RELATIONS, ROUNDED, TERMS, assert_adds_up, needs_opendp, spent
+from tests.property.test_charges_add_up import RELATIONS, ROUNDED, TERMS, assert_adds_up, spent, terms_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -51,11 +51,10 @@ def names_of(estimator):
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 @pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
 def test_stages_of_a_classifier(monkeypatch, table, public, geometry, row_norm, class_weight, relation):
-    needs_opendp(relation)
-    noise, neighboring = relation
+    terms, (noise, neighboring) = terms_of(relation), relation
     if geometry is True and row_norm in ("clip", None):
         geometry = "auto"
-    terms = {**TERMS, "noise": noise, "neighboring": neighboring, "geometry": geometry}
+    terms["geometry"] = geometry
     if row_norm is None:
         terms["learning_rate"] = 1e-9
     if noise == "float":  # in 1 of 100 fits at most, noise makes a magnitude that changes what follows
@@ -81,12 +80,9 @@ def test_stages_of_a_classifier(monkeypatch, table, public, geometry, row_norm, 
 @pytest.mark.parametrize("scale", [2.0, None])
 @pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
 def test_stages_of_a_regression(monkeypatch, table, public, scale, relation):
-    needs_opendp(relation)
-    noise, neighboring = relation
+    estimator, noise = MixedDPRidge(**terms_of(relation), target_scale=scale), relation[0]
     log = watch(monkeypatch)
-    head = fitted(
-        MixedDPRidge(**TERMS, target_scale=scale, noise=noise, neighboring=neighboring), table, public
-    )
+    head = fitted(estimator, table, public)
     assert_adds_up(log, head.privacy_)
     assert ("scale of the targets" in names_of(head)) == (public == "none" and scale is None)
     assert ("columns" in names_of(head)) == (public not in KNOWN and noise == "float")
@@ -111,12 +107,8 @@ def test_columns_that_are_not_used_are_paid_for_and_geometry_follows(monkeypatch
 def test_what_a_start_that_is_left_out_has_learned_is_paid_for(monkeypatch, estimator, table, public):
     """Both maps are: that which was learned with the public rows, and the one that is learned after them."""
     log = watch(monkeypatch)
-    head = fitted(
-        estimator(**TERMS, **({} if estimator is MixedDPRidge else {"classes": range(K)})),
-        table,
-        public,
-        True,
-    )
+    classes = {} if estimator is MixedDPRidge else {"classes": range(K)}
+    head = fitted(estimator(**TERMS, **classes), table, public, left_out=True)
     assert_adds_up(log, head.privacy_)
     if head.privacy_.n_public == 0:
         unused = {name for name in names_of(head) if name.startswith("unused")}

@@ -125,23 +125,6 @@ def test_the_sums_rise_with_the_scale_through_0():
     assert abs(sums[list(_LOGARITHMS).index(0.0)]) < 6 * math.sqrt(N) / 2
 
 
-@given(data=st.data(), k=st.sampled_from([1, 2, 3, 10]), dtype=st.sampled_from(["f4", "f8"]))
-def test_no_row_adds_more_than_1_at_any_scale(data, k, dtype):
-    entries = st.one_of(st.floats(-50, 50), st.sampled_from(EXTREME))
-    n = data.draw(st.integers(1, 5))
-    with np.errstate(all="ignore"):
-        Z = data.draw(hnp.arrays(np.float64, (n, k), elements=entries)).astype(dtype)
-        y = data.draw(hnp.arrays(np.intp, n, elements=st.integers(0, max(k, 2) - 1)))
-        for labels in (y, with_weights(y, np.full(n, 1e300))):
-            C, S = _overconfidence(Z.copy(), Block(None, labels, np.ones(n)), SCALES)
-            assert C is None and S.shape == (n, len(SCALES)) and S.dtype == np.float64
-            assert np.all(np.abs(S) <= 1)  # no NaN, too
-            # A sum is a row's own.
-            for i in range(n):
-                _, alone = _overconfidence(Z[i : i + 1].copy(), Block(None, labels[i : i + 1], None), SCALES)
-                np.testing.assert_array_equal(alone[0], S[i])
-
-
 def asked_of_labels(W):
     """The same as :func:`asked` for several labels."""
     correction = temperature(1.0, replace(make_label_problem(len(W)).info, n_private=N))
@@ -163,19 +146,25 @@ def test_a_head_of_several_labels_is_calibrated(k, factor):
     np.testing.assert_allclose(ended.value.value, np.eye(k), rtol=0.1, atol=1e-12)
 
 
+@pytest.mark.parametrize("of", ["classes", "labels"])
 @given(data=st.data(), k=st.sampled_from([2, 3, 10, 77]), dtype=st.sampled_from(["f4", "f8"]))
-def test_no_row_of_several_labels_adds_more_than_1_at_any_scale(data, k, dtype):
-    entries = st.one_of(st.floats(-50, 50), st.sampled_from(EXTREME))
-    n = data.draw(st.integers(1, 5))
+def test_no_row_adds_more_than_is_stated_and_its_sums_are_its_own(of, data, k, dtype):
+    entries = st.floats(-50, 50) | st.sampled_from(EXTREME)
+    n, k = data.draw(st.integers(1, 5)), data.draw(st.sampled_from([1, k])) if of == "classes" else k
     with np.errstate(all="ignore"):
         Z = data.draw(hnp.arrays(np.float64, (n, k), elements=entries)).astype(dtype)
-        y = data.draw(hnp.arrays(np.int8, (n, k), elements=st.integers(0, 1)))
-        query, _ = asked_of_labels(np.zeros((k, k)))
-        for labels in (y, with_weights(y, np.full(n, 1e300)), (Z < 0).astype(np.int8)):
+        if of == "classes":
+            y = data.draw(hnp.arrays(np.intp, n, elements=st.integers(0, max(k, 2) - 1)))
+            (query, _), also = asked(np.zeros((k, k))), []
+        else:
+            y = data.draw(hnp.arrays(np.int8, (n, k), elements=st.integers(0, 1)))
+            (query, _), also = asked_of_labels(np.zeros((k, k))), [(Z < 0).astype(np.int8)]
+        for labels in (y, with_weights(y, np.full(n, 1e300)), *also):
             C, S = query.contribute(Z.copy(), Block(None, labels, np.ones(n)))
             assert C is None and S.shape == (n, len(SCALES)) and S.dtype == np.float64
             assert np.all(np.linalg.norm(S, axis=1) <= query.releases[0].sensitivity)
-            for i in range(n):  # a sum is a row's own
+            assert of == "labels" or np.all(np.abs(S) <= 1)  # no NaN, too
+            for i in range(n):
                 _, alone = query.contribute(Z[i : i + 1].copy(), Block(None, labels[i : i + 1], None))
                 np.testing.assert_array_equal(alone[0], S[i])
 
