@@ -21,6 +21,7 @@ from .centered_sparse import (
     whitened_entries,
 )
 from .persons import PersonTable, computed_by_blocks
+from .piecewise import MappedPiecewiseRows, PiecewiseRows
 from .row_map import UNCHANGED, RowFunction, RowMap, TargetMap
 from .scaling import IQR, Columns, Whitening, columns_of, effective_columns, n_groups, worth_scaling
 from .source import (

@@ -11,6 +11,7 @@ here it enters ``s`` and the lengths alone, by the few products of ``x - m`` wit
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +21,6 @@ from numpy.typing import NDArray
 
 from .._linear import SHORTEST_DIFFERENCE, FloatArray, dot_error, largest_entries
 from .row_map import RowMap
-from .scaling import Whitening
 
 #: Smaller lengths count as 0, since their inverse could overflow.
 _TINY = 1e-280
@@ -65,7 +65,7 @@ def centered_sparse_rows(X: sp.csr_array[Any], row_map: RowMap) -> CenteredSpars
     and on what tells the map from one whose directions are orthonormal, the difference of the squares is off
     by less than ``4 e (|x| + |m|)^2``, and the length by ``e (|x| + |m|)``.
     """
-    n_rows, n_features = X.shape
+    n_features = X.shape[1]
     values = X.data.astype(np.float64)
     mean = np.zeros(n_features) if row_map.mean is None else row_map.mean
     below = mean[X.indices]
@@ -84,41 +84,57 @@ def centered_sparse_rows(X: sp.csr_array[Any], row_map: RowMap) -> CenteredSpars
     slack = dot_error(n_features + 16, np.dtype(np.float64)) * (inside + 2 * whole)
     squares = inside + np.maximum(whole - covered, 0) + slack
     sizes = np.sqrt(uncentred) + np.sqrt(whole)
-    rounding_scale = 1.0
-    if row_map.whitening is None:
+
+    def along(directions: FloatArray) -> FloatArray:
+        scaled = sp.csr_array((values / units, X.indices, X.indptr), shape=X.shape)
+        products = np.asarray(scaled @ directions.T)
+        if largest_mean:
+            products -= np.outer(largest_mean / unit, directions @ (mean / largest_mean))
+        return products
+
+    return mapped_lengths(row_map, squares, sizes, unit, largest, along)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def mapped_lengths(
+    row_map: RowMap,
+    squares: FloatArray,
+    sizes: FloatArray,
+    unit: FloatArray,
+    largest: FloatArray,
+    along: Callable[[FloatArray], FloatArray],
+) -> CenteredSparseRows:
+    """Factors and bounds of mapped rows, from those of centred ones, each array of shape (n,).
+
+    ``squares`` are upper bounds on ``|x - m|^2``, ``sizes`` are ``|x| + |m|``, both in units ``unit`` of each
+    row, and ``largest`` upper bounds on the entries of ``x - m``. ``along`` gives products (n, r) of ``x -
+    m`` with directions (r, n_features) in those units.
+    """
+    whitening, rounding_scale = row_map.whitening, 1.0
+    if whitening is None:
         lengths = unit * np.sqrt(squares) * _SLACK
     else:
-        scaled = sp.csr_array((values / units, X.indices, X.indptr), shape=X.shape)
-        off = 3 * row_map.whitening.rounding + 2 * row_map.whitening.skew
-        cut = _taken_off(scaled, mean, unit, largest_mean, row_map.whitening)
+        off = 3 * whitening.rounding + 2 * whitening.skew
+        cut = along(whitening.directions) ** 2 @ (1 - whitening.factors**2)
         lengths = unit * (np.sqrt(np.maximum(squares - cut, 0) + 4 * off * sizes**2) + off * sizes) * _SLACK
-        rounding_scale += row_map.whitening.rounding / dot_error(n_features + 1, np.dtype(np.float64))
-    sizes *= unit
+        n_features = whitening.directions.shape[1]
+        rounding_scale += whitening.rounding / dot_error(n_features + 1, np.dtype(np.float64))
+    sizes = sizes * unit
     if row_map.normalize:
         divisors = np.maximum(lengths, SHORTEST_DIFFERENCE * sizes if row_map.mean is not None else 0.0)
         if row_map.bound is not None:
             divisors = np.maximum(divisors, row_map.bound)
         factors = 1 / np.where(divisors > _TINY, divisors, 1.0)
     else:
-        factors = np.ones(n_rows)
+        factors = np.ones(len(squares))
     value = row_map.intercept_value or 0.0
     norms = np.hypot(factors * np.maximum(lengths, SHORTEST_DIFFERENCE * sizes), value) * _SLACK
     return CenteredSparseRows(
         factors,
         norms,
         rounding_scale * factors * sizes * _SLACK + abs(value),
-        np.maximum(factors * largest * _SLACK, abs(value)) if row_map.whitening is None else norms,
+        np.maximum(factors * largest * _SLACK, abs(value)) if whitening is None else norms,
     )
-
-
-def _taken_off(
-    scaled: sp.csr_array[Any], mean: FloatArray, unit: FloatArray, largest_mean: float, whitening: Whitening
-) -> FloatArray:
-    """How much (n,) a whitening decreases the squared lengths of centred rows, in units of each row."""
-    products = np.asarray(scaled @ whitening.directions.T)
-    if largest_mean:
-        products -= np.outer(largest_mean / unit, whitening.directions @ (mean / largest_mean))
-    return np.asarray(products**2 @ (1 - whitening.factors**2))
 
 
 def whitened_entries(X: sp.csr_array[Any], factors: FloatArray, row_map: RowMap) -> FloatArray:
@@ -189,7 +205,7 @@ def centered_weighted_sum(
     The sum is yet to be whitened, where the map whitens.
     """
     weights = C.astype(np.float64) * factors[:, np.newaxis]
-    total = np.asarray((X.astype(np.float64).T @ weights).T)
+    total = np.asarray(weights.T @ X.astype(np.float64))
     if row_map.mean is not None:
         total = total - np.outer(weights.sum(axis=0), row_map.mean)
     if row_map.intercept_value is not None:

@@ -1,6 +1,6 @@
 """Private rows in a sparse matrix, centred and whitened without being made dense."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +10,7 @@ from .._linear import SHORTEST_DIFFERENCE, FloatArray, SumError, row_slices
 from .._utils.validation import check_finite
 from .blockwise import Selection, Visit, answer, block_size, check_lengths, selections, stated_error
 from .centered_sparse import (
+    CenteredSparseRows,
     canonical,
     centered_products,
     centered_sparse_rows,
@@ -47,6 +48,8 @@ class SparseRows(PrivateRows):
         What the head sees of them.
     dtype : dtype
         In which queries receive products; they are computed in float64.
+    measure : callable, default=centered_sparse_rows
+        What finds the factors and bounds of rows after the map. Other rows than CSR have one of their own.
 
     Raises
     ------
@@ -60,7 +63,14 @@ class SparseRows(PrivateRows):
     true length of that vector.
     """
 
-    def __init__(self, X: Any, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self,
+        X: Any,
+        y: Labels,
+        row_map: RowMap,
+        dtype: np.dtype[Any],
+        measure: Callable[..., CenteredSparseRows] = centered_sparse_rows,
+    ) -> None:
         self._X = X
         self._y = y
         self._map = row_map
@@ -71,7 +81,7 @@ class SparseRows(PrivateRows):
         self._block_rows = block_size(entries // min(_ENTRIES_PER_ROW, max(n_features, 1)))
         n_directions = 1 if row_map.whitening is None else len(row_map.whitening.factors)
         measured_rows = min(self._block_rows, max(_MEASURED_ENTRIES // n_directions, 512))
-        parts = [centered_sparse_rows(X[rows], row_map) for rows in row_slices(self.n_rows, measured_rows)]
+        parts = [measure(X[rows], row_map) for rows in row_slices(self.n_rows, measured_rows)]
         self._factors = np.concatenate([part.factors for part in parts])
         self._norms = np.concatenate([part.norms for part in parts])
         check_lengths(self._norms, self._dtype)

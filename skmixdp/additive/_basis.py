@@ -6,14 +6,19 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._linear import FloatArray
+from .._linear import FloatArray, row_slices
+from .._rows import PiecewiseRows
 from .._rows.scaling import check_numbers
 from .._utils.validation import POSITIVE, check
 
 #: Linear terms are cut at this many spreads of a column.
 _CUT = 4.0
+
+#: Rows of which all columns stay in cache while they are computed.
+_BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,3 +160,59 @@ class Basis:
             rows[:, hats] -= self.scale * self.mean[j]
             rows[~known, hats] = 0.0
         return rows
+
+    def breakpoints(self, j: int) -> FloatArray:
+        """Where the entries of a column change their slope: at knots, and where lines are cut."""
+        ends = self.center[j] + np.array([-self.cut, self.cut]) / self.factor[j]
+        return np.unique(np.concatenate([self.knots[j], ends]))
+
+    def column(self, j: int) -> "Basis":
+        """The basis of one of the columns."""
+        one = slice(j, j + 1)
+        center, factor, missing = self.center[one], self.factor[one], self.missing[one]
+        return Basis(center, factor, self.knots[one], self.mean[one], missing, self.scale, self.cut)
+
+    def entries(self, j: int) -> list[int]:
+        """The places of a column's entries in a new row, in their order in the basis of that column."""
+        missing = [self.of_missing[j]] if j in self.of_missing else []
+        return [j, *range(self.hats[j].start, self.hats[j].stop), *missing]
+
+    def piecewise(self, X: FloatArray) -> PiecewiseRows:
+        """New rows of rows (n, d): a curve for each column with knots, and lines for the others."""
+        curves = [j for j, knots in enumerate(self.knots) if len(knots)]
+        others = [j for j, knots in enumerate(self.knots) if not len(knots)]
+        breakpoints = [self.breakpoints(j) for j in curves]
+        # The vertices of a curve are at breakpoints, for missing values, and one of zeros that follows it.
+        first = np.cumsum([0, *(len(points) + 2 for points in breakpoints)])
+        vertices = sp.lil_array((int(first[-1]), self.width))
+        for j, start, points in zip(curves, first.tolist(), breakpoints, strict=False):
+            at = np.append(points, np.nan)[:, np.newaxis]
+            vertices[start : start + len(at), self.entries(j)] = self.column(j)(at)
+        of_lines = [entry for j in others for entry in self.entries(j)]
+        bins, parts = np.empty((len(X), len(curves)), np.uint8), np.empty((len(X), len(curves)), np.float32)
+        lines = np.empty((len(X), len(of_lines)), np.float32)
+        for rows in row_slices(len(X), _BLOCK_ROWS):
+            for place, (j, points) in enumerate(zip(curves, breakpoints, strict=True)):
+                bins[rows, place], parts[rows, place] = _pieces(X[rows, j].astype(np.float64), points)
+            place = 0
+            for j in others:
+                found = self.column(j)(X[rows, j : j + 1])
+                lines[rows, place : place + found.shape[1]] = found
+                place += found.shape[1]
+        return PiecewiseRows.of(
+            bins, parts, lines, first[:-1], sp.csr_array(vertices), np.array(of_lines, np.intp)
+        )
+
+
+@np.errstate(over="ignore")  # what overflows is beyond the outermost points
+def _pieces(values: FloatArray, points: FloatArray) -> tuple[NDArray[np.uint8], FloatArray]:
+    """The number of the piece between points that each value is in, and how far along, from 0 to 1.
+
+    A missing value is at the start of a piece after all.
+    """
+    missing = np.isnan(values)
+    piece = np.zeros(len(values), np.uint8)
+    for point in points[1:-1]:
+        piece += values >= point
+    part = np.clip((values - points[piece]) / np.diff(points)[piece], 0.0, 1.0)
+    return np.where(missing, np.uint8(len(points)), piece), np.where(missing, 0.0, part)

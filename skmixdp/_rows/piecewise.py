@@ -1,0 +1,329 @@
+"""Rows of piecewise linear functions of columns, of which a piece and a place within it are kept.
+
+A curve of a column has many entries, such as a line and hats, and is linear between its breakpoints. So its
+entries are a mean of those at two breakpoints, the *vertices*. Products with points are sums of products of
+vertices, and sums over rows are sums over vertices, which are few. The row map is applied by linearity, as to
+sparse rows (:mod:`~skmixdp._rows.centered_sparse`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike, NDArray
+
+from .._linear import (
+    SHORTEST_DIFFERENCE,
+    Cascade,
+    FloatArray,
+    PieceLoops,
+    SumError,
+    dot_error,
+    piece_loops,
+    row_slices,
+)
+from .._utils.process import n_parts
+from .blockwise import RemappedRows, Selection, answer, block_size, in_parts, selections
+from .centered_sparse import CenteredSparseRows, mapped_lengths
+from .row_map import RowFunction, RowMap
+from .shards import array_shard
+from .source import Block, Labels, PrivateRows, Request, Sums
+from .sparse import SparseRows
+from .streamed import StreamedTable
+
+#: Outputs of a block, and its most rows: each block has a fixed cost.
+_OUTPUTS, _MOST_ROWS = 2**17, 2**13
+
+#: Most outputs for the compiled loops that clip.
+_FEW_OUTPUTS = 6
+
+#: Rows that are measured at a time.
+_MEASURED_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class PiecewiseRows:
+    """Rows (n, width) of d curves and some columns that are lines, for :class:`SparseRows`.
+
+    Curve j of row i is ``(1 - t) v_p + t v_(p+1)`` with ``p = first[j] + bins[i, j]``, ``t = parts[i, j]`` in
+    [0, 1] and the rows ``v`` of ``vertices`` (n_vertices, width). Curves have no entries in common. The
+    entries ``of_lines`` of row i are ``lines[i]``. Numbers of rows are float32. ``factors`` (n,) multiply
+    rows, and ``lengths`` (n,) are the lengths that they have then. ``longest`` bounds the length of vertices,
+    one of each curve together. Products and sums are those of ``loops``, if they are compiled, or of SciPy.
+    """
+
+    bins: NDArray[np.uint8]
+    parts: FloatArray
+    lines: FloatArray
+    first: NDArray[np.int64]
+    vertices: sp.csr_array[Any]
+    of_lines: NDArray[np.intp]
+    factors: FloatArray
+    lengths: FloatArray
+    longest: float
+    loops: PieceLoops | None
+
+    #: NumPy leaves products with an array on the left to this class.
+    __array_ufunc__ = None
+
+    @classmethod
+    def of(
+        cls,
+        bins: NDArray[np.uint8],
+        parts: FloatArray,
+        lines: FloatArray,
+        first: NDArray[np.int64],
+        vertices: sp.csr_array[Any],
+        of_lines: NDArray[np.intp],
+    ) -> "PiecewiseRows":
+        """The rows at factors 1."""
+        n_rows = len(bins)
+        squares = np.append(vertices.multiply(vertices).sum(axis=1), 0.0)
+        products = np.append(vertices[:-1].multiply(vertices[1:]).sum(axis=1), 0.0)
+        lengths = np.empty(n_rows)
+        for rows in row_slices(n_rows, _MEASURED_ROWS):
+            right, at = parts[rows].astype(np.float64), first + bins[rows]
+            left, line = 1 - right, lines[rows].astype(np.float64)
+            curves = left**2 * squares[at] + 2 * left * right * products[at] + right**2 * squares[at + 1]
+            lengths[rows] = np.sqrt(curves.sum(axis=1) + np.vecdot(line, line))
+        longest = float(np.sqrt(np.maximum.reduceat(squares, first).sum())) if len(first) else 0.0
+        loops = piece_loops(n_rows, bins.shape[1] + lines.shape[1])
+        return cls(bins, parts, lines, first, vertices, of_lines, np.ones(n_rows), lengths, longest, loops)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.bins), self.vertices.shape[1]
+
+    @property
+    def pieces(self) -> tuple[NDArray[Any], ...]:
+        """What the compiled loops read of rows."""
+        return self.bins, self.parts, self.lines, self.first
+
+    def __getitem__(self, rows: Selection) -> "PiecewiseRows":
+        bins, parts, lines = self.bins[rows], self.parts[rows], self.lines[rows]
+        factors, lengths = self.factors[rows], self.lengths[rows]
+        return replace(self, bins=bins, parts=parts, lines=lines, factors=factors, lengths=lengths)
+
+    def astype(self, dtype: DTypeLike) -> "PiecewiseRows":
+        """The rows themselves, which are multiplied in float64."""
+        return self
+
+    def at_unit_length(self) -> "PiecewiseRows":
+        """The rows divided by their lengths; a row of zeros stays as it is."""
+        divisors = np.where(self.lengths > 0, self.lengths, 1.0)
+        return replace(self, factors=self.factors / divisors, lengths=self.lengths / divisors)
+
+    def __matmul__(self, points: FloatArray) -> FloatArray:
+        """Products (n, m) with points (width, m)."""
+        of_points = self.of_points(points.T)
+        if self.loops is None:
+            of_vertices, of_lines = of_points
+            Z: FloatArray = self._means @ of_vertices.T + self.lines.astype(np.float64) @ of_lines.T
+        else:
+            Z = self.loops.products(*self.pieces, *of_points)
+        Z *= self.factors[:, np.newaxis]
+        return Z
+
+    def of_points(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Products (m, n_vertices) of points (m, width) with vertices, and their entries for lines."""
+        return (self.vertices @ points.T).T.copy(), points[:, self.of_lines].copy()
+
+    def __rmatmul__(self, weights: FloatArray) -> FloatArray:
+        """Sums (m, width) of rows times weights (m, n)."""
+        C = np.ascontiguousarray((weights * self.factors).T)
+        if self.loops is None:
+            return self.summed((self._means.T @ C).T, C.T @ self.lines.astype(np.float64))
+        of_vertices = np.zeros((C.shape[1], self.vertices.shape[0]))
+        of_lines = np.zeros((C.shape[1], len(self.of_lines)))
+        self.loops.add_sums(*self.pieces, C, of_vertices, of_lines)
+        return self.summed(of_vertices, of_lines)
+
+    def summed(self, of_vertices: FloatArray, of_lines: FloatArray) -> FloatArray:
+        """Sums (m, width) from those of weights for vertices (m, n_vertices) and lines (m, n_lines)."""
+        total = np.asarray(of_vertices @ self.vertices)
+        total[:, self.of_lines] += of_lines
+        return total
+
+    @property
+    def _means(self) -> sp.csr_array[Any]:
+        """CSR array (n, n_vertices) that takes vertices to the curves of the rows."""
+        n_rows, d = self.bins.shape
+        at, right = self.first + self.bins, self.parts.astype(np.float64)
+        indices = np.stack([at, at + 1], axis=2).ravel()
+        values = np.stack([1 - right, right], axis=2).ravel()
+        starts = 2 * d * np.arange(n_rows + 1)
+        return sp.csr_array((values, indices, starts), shape=(n_rows, self.vertices.shape[0]))
+
+    def toarray(self) -> FloatArray:
+        """The rows as an array (n, width) in float64."""
+        rows = (self._means @ self.vertices).toarray()
+        rows[:, self.of_lines] += self.lines
+        return np.asarray(rows * self.factors[:, np.newaxis])
+
+
+def centered_piecewise_rows(X: PiecewiseRows, row_map: RowMap) -> CenteredSparseRows:
+    """What :func:`~skmixdp._rows.centered_sparse_rows` tells of sparse rows.
+
+    ``|x - m|^2`` is computed as ``|x|^2 - 2 m^T x + |m|^2``. A row is a mean of vertices, so that ``|x|`` in
+    ``|x| + |m|`` stands for its length and that of its vertices. Each of the three is off by at most
+    ``dot_error(width + 16)`` of the square of that, four times of which is added.
+    """
+    mean = np.zeros(X.shape[1]) if row_map.mean is None else row_map.mean
+    size = float(np.linalg.norm(mean))
+    sizes = X.lengths + X.factors * X.longest + size
+    squares = np.maximum(X.lengths**2 - 2 * (X @ mean[:, np.newaxis])[:, 0] + size**2, 0)
+    squares += 4 * dot_error(X.shape[1] + 16, np.dtype(np.float64)) * sizes**2
+    largest = X.lengths + float(np.abs(mean).max())
+
+    def along(directions: FloatArray) -> FloatArray:
+        return X @ np.ascontiguousarray(directions.T) - directions @ mean
+
+    return mapped_lengths(row_map, squares, sizes, np.ones(len(squares)), largest, along)
+
+
+class MappedPiecewiseRows(SparseRows):
+    """Private piecewise linear rows, mapped by linearity like other sparse rows.
+
+    *Guarantee*: that of :class:`SparseRows`. A row that is much shorter than its vertices counts as one near
+    the mean, see :func:`centered_piecewise_rows`, so that the same bounds the rounding of sums for vertices.
+    """
+
+    def __init__(self, X: PiecewiseRows, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> None:
+        if row_map.unit_first:
+            X, row_map = X.at_unit_length(), replace(row_map, unit_first=False)
+        super().__init__(X, y, row_map, dtype, centered_piecewise_rows)
+        self._block_rows = block_size(_MOST_ROWS)
+
+    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
+        if (sums := self._compiled_sums(requests)) is not None:
+            return sums
+        m = sum(len(request.query.points) for request in requests)
+
+        def visited(blocks: Sequence[Selection]) -> list[Sums]:
+            visits = map(self._visit, blocks)
+            return answer(requests, visits, np.dtype(np.float64), whitening=self._map.whitening)
+
+        size = self._size(min(_OUTPUTS // max(m, 1), _MOST_ROWS))
+        return in_parts(requests, list(selections(requests, self.n_rows, size)), visited)
+
+    def _size(self, wanted: int) -> int:
+        return min(block_size(wanted, self.n_rows, n_parts.get()), self._block_rows)
+
+    def _compiled_sums(self, requests: Sequence[Request]) -> list[Sums] | None:
+        """The sums of clipped residuals of a few classes by compiled loops; None if these do not apply."""
+        if self._X.loops is None or self._y.dtype != np.int8 or self._dtype != np.float32:
+            return None
+        masks = []
+        for request in requests:
+            query, batch = request.query, request.batch
+            plain = query.clip_threshold is not None and len(query.points) <= _FEW_OUTPUTS
+            if (
+                not plain
+                or request.resolution is not None
+                or request.observe is not None
+                or batch.taken is not None
+            ):
+                return None
+            masks.append(batch.members)
+        # Rows that take no part get infinite lengths, with which they contribute nothing.
+        single = self._single
+        lengths = [single if mask is None else np.where(mask, single, np.float32(np.inf)) for mask in masks]
+
+        def visited(blocks: Sequence[slice]) -> list[Sums]:
+            return [self._clipped(request, of, blocks) for request, of in zip(requests, lengths, strict=True)]
+
+        size = self._size(_MOST_ROWS)
+        blocks = [slice(i, min(i + size, self.n_rows)) for i in range(0, self.n_rows, size)]
+        return in_parts(requests, blocks, visited)
+
+    def _clipped(self, request: Request, lengths: FloatArray, blocks: Sequence[slice]) -> Sums:
+        """The sums of clipped residuals of some blocks by compiled loops."""
+        X, (whitening, mean, value) = (
+            self._X,
+            (self._map.whitening, self._map.mean, self._map.intercept_value),
+        )
+        points = request.query.points.astype(np.float64)
+        points = points if whitening is None else whitening(points)
+        bare = points[:, : X.shape[1]]
+        offsets = np.zeros(len(bare)) if mean is None else -bare @ mean
+        constants = np.zeros(len(bare)) if value is None else value * points[:, -1]
+        given = *X.of_points(bare), offsets, constants
+        total = Cascade()
+        for rows in blocks:
+            x, of_rows = X[rows], (self._in_all[rows], self._y[rows], lengths[rows])
+            total.add(
+                X.loops.clipped_sums(*x.pieces, *given, *of_rows, threshold=request.query.clip_threshold)
+            )
+        sums, n_vertices = total.value, X.vertices.shape[0]
+        matrix = X.summed(sums[:, :n_vertices], sums[:, n_vertices:-2])
+        if mean is not None:
+            matrix -= np.outer(sums[:, -2], mean)
+        if value is not None:
+            matrix = np.column_stack([matrix, value * sums[:, -1]])
+        return (matrix if whitening is None else whitening(matrix)), None
+
+    @cached_property
+    def _in_all(self) -> FloatArray:
+        """Factors (n,) of rows from their values to what the head sees."""
+        return np.asarray(self._X.factors * self._factors)
+
+    @cached_property
+    def _single(self) -> FloatArray:
+        """Upper bounds on the lengths in single precision."""
+        return Block(None, self._y, self._norms).single_norms
+
+    def sum_error(self, request: Request) -> SumError:
+        # Sums of all rows are taken from vertices to entries.
+        terms = int(np.diff(self._X.vertices.tocsc().indptr).max(initial=0))
+        later = dot_error(terms + 8, np.dtype(np.float64)) / SHORTEST_DIFFERENCE
+        return super().sum_error(request).plus_later(later)
+
+
+@runtime_checkable
+class PiecewiseFunction(RowFunction, Protocol):
+    """A function whose results are piecewise linear in each column."""
+
+    def piecewise(self, X: FloatArray) -> PiecewiseRows:
+        """What the function makes of rows (n, d)."""
+
+
+class ComputedRows:
+    """What a function makes of rows (n, n_features), like an array of which rows are computed when read."""
+
+    def __init__(self, X: FloatArray, function: RowFunction) -> None:
+        self._X, self._function = X, function
+        self.shape = len(X), function.width
+        self.dtype = np.dtype(np.float64)
+
+    def __len__(self) -> int:
+        return len(self._X)
+
+    def __getitem__(self, rows: Selection) -> FloatArray:
+        return self._function(self._X[rows])
+
+
+class TransformedTable(StreamedTable):
+    """What a function makes of rows in memory: as pieces of curves, or computed in every pass."""
+
+    def __init__(self, X: FloatArray, function: RowFunction) -> None:
+        computed: Any = ComputedRows(X, function)
+        super().__init__([array_shard("X", (computed.shape, computed.dtype), lambda: computed)])
+        self._X, self._function, self._computed = X, function, computed
+        self.is_shared = isinstance(function, PiecewiseFunction)
+
+    @cached_property
+    def _rows(self) -> PiecewiseRows | None:
+        return self._function.piecewise(self._X) if isinstance(self._function, PiecewiseFunction) else None
+
+    def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
+        if exact or row_map.columns is not None or self._rows is None:
+            return super().private_rows(y, row_map, dtype, exact=exact)
+        return MappedPiecewiseRows(self._rows, y, row_map, dtype)
+
+    def remapped_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
+        if self._rows is None:
+            return RemappedRows(self._computed, y, row_map, dtype)
+        return self.private_rows(y, row_map, dtype, exact=False)

@@ -1,0 +1,209 @@
+"""Rows of curves, kept as a piece and a place in it, obey the clip and the rounding that is stated.
+
+The truth is computed in extended precision from the same pieces, places and factors.
+"""
+
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skmixdp._linear import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, classification_loss, dot_error, sum_error
+from skmixdp._linear.products import compiled_pieces
+from skmixdp._rows import Batch, MappedPiecewiseRows, RowMap, Whitening
+from skmixdp._rows.piecewise import centered_piecewise_rows
+from skmixdp.additive._basis import Basis, Column
+from skmixdp.components import L2Clip
+from skmixdp.components.clipping import clipped_residuals
+from tests.asking import request_of
+from tests.conftest import exactly_whitened
+
+LOOPS = [False, pytest.param(True, marks=pytest.mark.skipif(not find_spec("numba"), reason="needs numba"))]
+ODD = [-np.inf, -1e308, -7.0, 0.0, 1e-320, 0.3, 1e-7, 5.0, 1e30, np.inf, np.nan]
+
+
+def basis(rng, n_curves, n_lines):
+    """Curves with knots anywhere, some with nearly all rows at a knot, next to columns without knots."""
+    columns = []
+    for _ in range(n_curves):
+        knots = np.sort(rng.normal(size=rng.integers(3, 9))) * 10.0 ** rng.integers(-3, 4)
+        mean = rng.dirichlet(np.full(len(knots), rng.choice([1.0, 1e-3])))
+        center, factor = rng.choice(knots), 1 / np.ptp(knots) * 10.0 ** rng.integers(-1, 3)
+        columns.append(Column(center, factor, knots, mean, missing=bool(rng.integers(2))))
+    columns += [Column(rng.normal(), 3.0, missing=bool(rng.integers(2))) for _ in range(n_lines)]
+    return Basis.of(columns, rng.choice([0.5, 1.0]))
+
+
+def piecewise(rng, n, *, loops=False):
+    """Rows, some of them odd ones and at knots."""
+    chosen = basis(rng, rng.integers(0, 4), rng.integers(1, 3))
+    X = rng.normal(size=(n, len(chosen.knots))) * 10.0 ** rng.integers(-3, 4, size=(n, 1))
+    odd = rng.random(X.shape) < 0.2
+    X[odd] = rng.choice(ODD, odd.sum())
+    for j, knots in enumerate(chosen.knots):
+        if len(knots):
+            X[rng.random(n) < 0.2, j] = rng.choice(knots)
+    return replace(chosen.piecewise(X), loops=compiled_pieces() if loops else None), chosen, X
+
+
+def exact_rows(rows):
+    """The rows that pieces and places stand for, in extended precision."""
+    vertices, t = rows.vertices.toarray().astype(np.longdouble), rows.parts.astype(np.longdouble)[:, :, None]
+    at = rows.first + rows.bins
+    exact = ((1 - t) * vertices[at] + t * vertices[at + 1]).sum(axis=1)
+    exact[:, rows.of_lines] += rows.lines
+    return exact * rows.factors.astype(np.longdouble)[:, None]
+
+
+def mapped_exactly(rows, row_map, factors):
+    exact = exact_rows(rows)
+    if row_map.mean is not None:
+        exact = exact - row_map.mean.astype(np.longdouble)
+    exact = exact * factors.astype(np.longdouble)[:, None]
+    if row_map.whitening is not None:
+        exact = exactly_whitened(exact, row_map.whitening)
+    if row_map.intercept_value is None:
+        return exact
+    return np.column_stack([exact, np.full(len(exact), row_map.intercept_value, np.longdouble)])
+
+
+def length(rows):
+    return np.sqrt((rows**2).sum(axis=-1))
+
+
+def a_map(rng, rows):
+    """A map of the rows, to whose mean some of them are near."""
+    mean = rng.normal(size=rows.shape[1])
+    if rng.integers(2):
+        mean = exact_rows(rows)[0].astype(float) * (1 + rng.choice([0.0, 1e-12, 1e-6, 1e-3]))
+    whitening = None
+    if rng.integers(2):
+        directions = np.linalg.qr(rng.normal(size=(rows.shape[1], min(3, rows.shape[1]))))[0].T
+        whitening = Whitening(directions, rng.choice([1e-5, 0.1, 1.0], len(directions)))
+    value, bound = rng.choice([None, 0.3]), rng.choice([None, 2.0])
+    used = None if rng.random() < 0.2 else mean
+    return RowMap(used, bool(rng.integers(2)), value, whitening, bound=bound)
+
+
+@given(st.integers(0, 2**20))
+def test_pieces_stand_for_the_rows_of_the_basis(seed):
+    rows, chosen, X = piecewise(np.random.default_rng(seed), 20)
+    wanted = chosen(X)
+    np.testing.assert_allclose(rows.toarray(), wanted, atol=2e-6)
+    np.testing.assert_allclose(rows.lengths, length(exact_rows(rows)).astype(float), rtol=1e-6, atol=1e-6)
+    alone = chosen.piecewise(X[3:4])
+    np.testing.assert_array_equal(alone.bins[0], rows.bins[3])
+    np.testing.assert_array_equal(alone.parts[0], rows.parts[3])
+    np.testing.assert_array_equal(alone.lines[0], rows.lines[3])
+    assert alone.lengths[0] == rows.lengths[3]
+
+
+@given(st.integers(0, 2**20))
+def test_norms_and_entries_are_never_below_the_true_ones(seed):
+    rng = np.random.default_rng(seed)
+    rows = piecewise(rng, 12)[0]
+    if rng.integers(2):
+        rows = rows.at_unit_length()
+    row_map = a_map(rng, rows)
+    measured = centered_piecewise_rows(rows, row_map)
+    exact = mapped_exactly(rows, row_map, measured.factors)
+    assert np.all(measured.norms >= length(exact))
+    assert np.all(measured.max_abs >= np.abs(exact).max(axis=1))
+    if row_map.normalize and row_map.mean is not None:
+        assert measured.norms.max() <= np.hypot(1, row_map.intercept_value or 0) * (1 + 1e-12)
+    # No term of a sum for vertices is a thousand times longer than the row is said to be.
+    vertices = measured.factors * (rows.lengths + rows.factors * rows.longest)
+    assert np.all(vertices * SHORTEST_DIFFERENCE <= measured.norms * (1 + 1e-12))
+
+
+@pytest.mark.parametrize("loops", LOOPS)
+@given(seed=st.integers(0, 2**20), dtype=st.sampled_from(["float32", "float64"]), m=st.integers(1, 9))
+def test_products_are_as_exact_as_the_clips_are_told(loops, seed, dtype, m):
+    rng = np.random.default_rng(seed)
+    rows = piecewise(rng, 12, loops=loops)[0]
+    row_map = a_map(rng, rows)
+    source = MappedPiecewiseRows(rows, np.zeros(12), row_map, np.dtype(dtype))
+    points = rng.normal(size=(m, row_map.width(rows.shape[1])))
+    seen = []
+    source.private_sums([request_of(points, lambda Z, block: (seen.append((Z.copy(), block)), (None, Z))[1])])
+    ((Z, block),) = seen
+    exact = mapped_exactly(rows, row_map, source._factors)
+    bound = dot_error(points.shape[1] + 1, np.dtype(dtype)) * np.outer(
+        block.rounding_scale + UNDERFLOW_PAD, np.linalg.norm(points, axis=1) + UNDERFLOW_PAD
+    )
+    assert np.all(np.abs(Z - exact @ points.T.astype(np.longdouble)) <= bound)
+
+
+def roundings(seed, n, *, loops, m):
+    """How far the rounding of a sum moves if each row in turn is zeroed out, and what is stated of it.
+
+    Terms are no longer than 1, which is as long as the clip allows. Rows are near the mean, or shorter than
+    their vertices.
+    """
+    rng = np.random.default_rng([seed, n])
+    chosen = basis(rng, 2, 1)
+    near = np.array([chosen.center + rng.choice([1e-5, 1e-3]) * rng.normal(size=3) / chosen.factor] * n)
+    rows = chosen.piecewise(near * (1 + 1e-4 * rng.normal(size=near.shape)))
+    rows = replace(rows, loops=compiled_pieces() if loops else None)
+    mean = exact_rows(rows).mean(axis=0).astype(float)
+    source = MappedPiecewiseRows(rows, np.zeros(n, int), RowMap(mean, True, None), np.dtype("float64"))
+    C = np.abs(rng.normal(size=(n, m)))  # nearly all in one direction, so that long terms add up
+    C *= (1 - 2.0**-40) / np.linalg.norm(C, axis=1, keepdims=True) / source._norms[:, None]
+    exact = mapped_exactly(rows, source._map, source._factors)
+
+    def error(taking_part):
+        weights = np.where(taking_part[:, None], C, 0.0)
+        request = request_of(np.zeros((1, rows.shape[1])), lambda Z, block: (weights.copy(), None))
+        ((matrix, _),) = source.private_sums([request])
+        return matrix - weights.T.astype(np.longdouble) @ exact, source.sum_error(request)
+
+    whole, stated = error(np.ones(n, bool))
+    moved = [float(np.linalg.norm((whole - error(np.arange(n) != i)[0]).astype(float))) for i in range(n)]
+    return max(moved), stated
+
+
+@pytest.mark.parametrize("loops", LOOPS)
+@pytest.mark.parametrize("n", [2, 5, 12, 40])
+def test_no_row_moves_the_rounding_by_more_than_is_stated(n, loops):
+    for seed in range(6):
+        moved, stated = roundings(seed, n, loops=loops, m=2 if n < 40 else 9)
+        assert moved <= stated.of(1.0)
+
+
+def test_what_is_stated_is_needed():
+    """The twin: rounding as if terms were no longer than the rows would be exceeded."""
+    worst = max(
+        roundings(seed, n, loops=False, m=2)[0] / sum_error(n, "float64").of(1.0)
+        for seed in range(6)
+        for n in (2, 5)
+    )
+    assert worst > 1
+
+
+@pytest.mark.skipif(not find_spec("numba"), reason="needs numba")
+@given(seed=st.integers(0, 2**20), k=st.integers(2, 6), scale=st.sampled_from([1.0, 1e3, 1e30]))
+def test_compiled_clips_give_what_numpy_gives(seed, k, scale):
+    """With a block of rows or several, with all rows or some; no row contributes more than the clip says."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.choice([5, 1500]))
+    rows = piecewise(rng, n, loops=True)[0]
+    row_map = replace(a_map(rng, rows), normalize=True)
+    loss, clip = classification_loss(k), L2Clip(float(rng.choice([0.01, 0.5])))
+    y = rng.integers(k, size=n).astype(np.int8)
+    W = scale * rng.normal(size=(loss.n_outputs, row_map.width(rows.shape[1])))
+    source = MappedPiecewiseRows(rows, y, row_map, np.dtype("float32"))
+    query = partial(clipped_residuals, loss=loss, clip=clip)
+    members = None if rng.integers(2) else rng.random(n) < 0.5
+    compiled = request_of(W, query).with_query(clip_threshold=clip.threshold)
+    compiled = replace(compiled, batch=Batch(members=members))
+    ((matrix, nothing),) = source.private_sums([compiled])
+    ((other, _),) = source.private_sums([compiled.with_query(clip_threshold=None)])
+    assert nothing is None
+    assert np.linalg.norm(matrix - other) <= 2e-3 * clip.threshold * (1 if scale == 1 else n)
+    one = replace(compiled, batch=Batch(members=np.arange(n) == 2))
+    ((matrix, _),) = source.private_sums([one])
+    assert np.linalg.norm(matrix) <= clip.sensitivity(np.dtype("float32"))
