@@ -286,6 +286,10 @@ class MappedPiecewiseRows(SparseRows):
 class PiecewiseFunction(RowFunction, Protocol):
     """A function whose results are piecewise linear in each column."""
 
+    @property
+    def has_curves(self) -> bool:
+        """Whether a column has breakpoints; rows of lines alone are no longer than what they are made of."""
+
     def piecewise(self, X: FloatArray) -> PiecewiseRows:
         """What the function makes of rows (n, d)."""
 

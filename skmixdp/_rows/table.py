@@ -22,7 +22,7 @@ from .._utils.frames import is_frame, numeric_frame
 from .._utils.registry import Registry
 from .._utils.validation import CONVERSION_ERRORS, check_table, listed, n_distinct_rows, shown, sources_of
 from .blockwise import InMemoryRows, RemappedRows
-from .piecewise import TransformedTable
+from .piecewise import PiecewiseFunction, TransformedTable
 from .row_map import RowFunction, RowMap
 from .shards import array_shard
 from .source import Labels, PrivateRows, Table, declared_type
@@ -70,6 +70,8 @@ class ArrayTable(Table):
         yield self._X
 
     def transformed(self, function: RowFunction) -> Table:
+        if isinstance(function, PiecewiseFunction) and not function.has_curves:
+            return ArrayTable(function(self._X))
         return TransformedTable(self._X, function)
 
     def on_device(self, device: str) -> Table:

@@ -161,6 +161,11 @@ class Basis:
             rows[~known, hats] = 0.0
         return rows
 
+    @property
+    def has_curves(self) -> bool:
+        """Whether a column has knots."""
+        return any(map(len, self.knots))
+
     def breakpoints(self, j: int) -> FloatArray:
         """Where the entries of a column change their slope: at knots, and where lines are cut."""
         ends = self.center[j] + np.array([-self.cut, self.cut]) / self.factor[j]
