@@ -177,11 +177,6 @@ class Basis:
         center, factor, missing = self.center[one], self.factor[one], self.missing[one]
         return Basis(center, factor, self.knots[one], self.mean[one], missing, self.scale, self.cut)
 
-    def entries(self, j: int) -> list[int]:
-        """The places of a column's entries in a new row, in their order in the basis of that column."""
-        missing = [self.of_missing[j]] if j in self.of_missing else []
-        return [j, *range(self.hats[j].start, self.hats[j].stop), *missing]
-
     def piecewise(self, X: FloatArray) -> PiecewiseRows:
         """New rows of rows (n, d): a curve for each column with knots, and lines for the others."""
         curves = [j for j, knots in enumerate(self.knots) if len(knots)]
