@@ -304,8 +304,8 @@ def compiled_pieces() -> PieceLoops | None:
             within = np.float32(threshold / (1 + dot_error(len(arguments[4]) + 5, np.dtype(np.float32))))
             return np.asarray(loops.clipped_piece_sums(*arguments, within))
 
-        # There are no signatures if numba is told not to compile.
-        if not getattr(loops.piece_products, "signatures", ()):
+        # There are no signatures, and an error, if numba is told not to compile.
+        if not loops.piece_products.signatures:
             return None
         found = PieceLoops(loops.piece_products, loops.add_piece_sums, clipped)
         return found if pieces_are_right(found) else None

@@ -171,12 +171,6 @@ class Basis:
         ends = self.center[j] + np.array([-self.cut, self.cut]) / self.factor[j]
         return np.unique(np.concatenate([self.knots[j], ends]))
 
-    def column(self, j: int) -> "Basis":
-        """The basis of one of the columns."""
-        one = slice(j, j + 1)
-        center, factor, missing = self.center[one], self.factor[one], self.missing[one]
-        return Basis(center, factor, self.knots[one], self.mean[one], missing, self.scale, self.cut)
-
     def piecewise(self, X: FloatArray) -> PiecewiseRows:
         """New rows of rows (n, d): a curve for each column with knots, and lines for the others."""
         curves = [j for j, knots in enumerate(self.knots) if len(knots)]
@@ -187,7 +181,7 @@ class Basis:
         vertices = sp.lil_array((int(first[-1]), self.width))
         for j, start, points in zip(curves, first.tolist(), breakpoints, strict=False):
             at = np.append(points, np.nan)[:, np.newaxis]
-            vertices[start : start + len(at), self.entries(j)] = self.column(j)(at)
+            vertices[start : start + len(at), self.entries(j)] = self.of_column(j)(at)
         of_lines = [entry for j in others for entry in self.entries(j)]
         bins, parts = np.empty((len(X), len(curves)), np.uint8), np.empty((len(X), len(curves)), np.float32)
         lines = np.empty((len(X), len(of_lines)), np.float32)
@@ -196,7 +190,7 @@ class Basis:
                 bins[rows, place], parts[rows, place] = _pieces(X[rows, j].astype(np.float64), points)
             place = 0
             for j in others:
-                found = self.column(j)(X[rows, j : j + 1])
+                found = self.of_column(j)(X[rows, j : j + 1])
                 lines[rows, place : place + found.shape[1]] = found
                 place += found.shape[1]
         return PiecewiseRows.of(
