@@ -1,4 +1,4 @@
-"""What a fitted additive model says of each column: its curve, the noise in it, what it adds for a row."""
+"""What a fitted additive model shows of each column: its curve, the noise in it, its part in an output."""
 
 import math
 from dataclasses import dataclass, replace
@@ -22,20 +22,20 @@ from ..estimators._outputs import head_outputs
 from ..estimators._procedure import FitProcedure
 from ._basis import Basis
 
-#: Rows that stand for the private ones, on a lattice: a prime, and a primitive root of it. Its powers spread
-#: any two of 60 columns evenly.
+#: Lattice points that represent the private rows: their number, a prime, and a primitive root of it, whose
+#: powers spread any two of 60 columns evenly.
 _N_ROWS, _ROOT = 1021, 385
 
-#: Quantiles of a column of which only centre and spread are known.
+#: Quantiles of a normal distribution, for columns whose centre and spread alone are known.
 _NORMAL = norm.ppf((np.arange(32) + 0.5) / 32)
 
-#: Variance inflation factor of the noise that correlated columns are taken to have.
+#: Variance inflation factor that is assumed for the noise of correlated columns.
 _INFLATION = 5.0
 
-#: Standard deviation of the scale of all curves of a classifier, as a part of it.
+#: Standard deviation of the scale of all curves of a classifier, as a fraction of the scale.
 _SCALE_ERROR = 0.08
 
-#: Part of the mean eigenvalue of the rows' second moment that preconditioned directions add to each.
+#: Fraction of the mean eigenvalue of the rows' second moment that preconditioning adds to each eigenvalue.
 _ADDED = 0.05
 
 
@@ -63,7 +63,7 @@ class Effects:
 
     @cached_property
     def basis(self) -> Basis:
-        """The basis of the model. That of standardised columns has linear terms alone."""
+        """The basis of the model. For standardised columns, it has linear terms only."""
         known, d = self.row_map.columns, self.coef.shape[1]
         none = (np.zeros(0),) * d
         plain = Basis(np.zeros(d), np.ones(d), none, none, np.zeros(d, bool), cut=np.inf, quantiles=none)
@@ -73,7 +73,7 @@ class Effects:
         return replace(plain, center=known.center, factor=known.factor, cut=known.cut, quantiles=quantiles)
 
     def usual(self) -> "Effects":
-        """These effects, if anything tells how the columns are distributed."""
+        """These effects, if the distribution of some column is known."""
         if not any(map(len, self.basis.quantiles)):
             raise AttributeError(
                 "there are no effects, since nothing that was released tells how the columns are "
@@ -96,7 +96,7 @@ class Effects:
         return rows if whitening is None else np.asarray(whitening(np.array(rows)))
 
     def contributions(self, X: FloatArray) -> FloatArray:
-        """What each column of rows (n, d) adds to the outputs, (n, d, k)."""
+        """What each column adds to the outputs of rows (n, d), (n, d, k)."""
         if self.row_map.columns is not None and self.row_map.basis is not None:
             X = self.row_map.basis(X)  # for missing values
         rows = self._bare.before_whitening(self.basis(X))
@@ -140,7 +140,7 @@ class Effects:
     # -- curves --------------------------------------------------------------------------------
 
     def _centred(self, column: int, values: FloatArray) -> FloatArray:
-        """The entries of a column at some values (m,), less their mean, times the usual factor."""
+        """The entries of a column at some values (m,), minus their mean, times the usual factor."""
         basis = self.basis.of_column(column)
         entries, usual = basis(values[:, np.newaxis]), basis(self.rows[:, column, np.newaxis])
         return np.asarray(self._usual * (entries - usual.mean(axis=0)))
@@ -192,9 +192,9 @@ class Effects:
         return np.asarray((trained * (1 - trained) * (lengths <= clip)[:, np.newaxis]).T)
 
     def errors(self, column: int, values: FloatArray) -> FloatArray:
-        """Standard deviations (m, k) of the noise of training in a curve, at some values (m,)."""
+        """Standard deviations (m, k) of the training noise in a curve, at some values (m,)."""
         entries, own = self._centred(column, values), self.basis.entries(column)
-        # One-hot columns are collinear, so nothing may damp the noise of one. They have no hats.
+        # One-hot columns are collinear, so the noise of each is not damped. They have no hats.
         linear = not len(self.basis.knots[column])
         variance = [
             (entries @ directions[:, own].T) ** 2 @ (undamped * (1.0 if linear else kept))
@@ -205,7 +205,7 @@ class Effects:
 
 
 def _even(column: int) -> FloatArray:
-    """Evenly spaced numbers (n,) from [0, 1), in an order of each column's own."""
+    """Evenly spaced numbers (n,) from [0, 1), in a different order for each column."""
     return np.arange(_N_ROWS) * pow(_ROOT, column, _N_ROWS) % _N_ROWS / _N_ROWS
 
 
@@ -232,7 +232,7 @@ class SeenHead(LinearHead):
 
     @property
     def _effects(self) -> Effects:
-        """The effects, of which only those of given rows need a known distribution of the columns."""
+        """The effects. Only those of given rows do not need the distribution of the columns."""
         check_is_fitted(self)
         classes = vars(self).get("classes_")
         one = classes is not None and len(classes) > 2 and not self.multilabel_
@@ -294,7 +294,7 @@ class SeenHead(LinearHead):
 
 @dataclass(repr=False)
 class _MeasuredTasks(FitTasks):
-    """The tasks of a fit, which also sum up its steps and their noise, and keep the last head."""
+    """The tasks of a fit, which also add up its steps and their noise, and keep the last head."""
 
     def __call__(self, ctx: StepContext, W: FloatArray) -> bool:
         total_step, variance, *_ = self.estimator._steps or (0.0, 0.0)

@@ -48,7 +48,7 @@ _HARDLY_NOISY, _FEW_KNOWN = 0.0025, 200
 _UNCUT = 1e30
 
 
-#: Noise is in proportion to the longest row. Classes lose little where the longer rows are cut.
+#: Noise grows in proportion to the longest row. Classes lose little accuracy if the longest rows are cut.
 _LENGTH_FACTOR = 0.7
 
 

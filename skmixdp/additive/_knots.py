@@ -51,7 +51,7 @@ _APART = 1e-6
 #: Largest size of knots from public rows, so that nothing overflows, and smallest distance.
 _FARTHEST, _CLOSEST = 2.0**100, 2.0**-100
 
-#: Number of quantiles that are kept of each column, and their chances.
+#: Number of quantiles that are kept of each column, and their probabilities.
 _N_QUANTILES = 32
 _MIDDLES = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
 
@@ -60,7 +60,7 @@ _UNIT = 2.0**-10
 
 
 def knots_share(mu: float, n_rows: int, n_columns: int) -> float:
-    """Most of mu squared for :func:`noisy_columns_of`, from public facts; 0 if noise would hide them."""
+    """Largest share of mu squared for :func:`noisy_columns_of`; 0 if noise would hide them."""
     return _SHARE if n_columns and count_error(mu, n_rows, n_columns) <= _MOST_ERROR else 0.0
 
 
@@ -105,7 +105,7 @@ def public_columns(X: FloatArray, n_knots: int, linear: NDArray[np.bool_]) -> li
 
 
 def _with_missing(quantiles: FloatArray, known: float) -> FloatArray:
-    """Quantiles of a column of which a part is ``known``, and NaN for the rest."""
+    """Quantiles of a column of which the fraction ``known`` is not missing, and NaN for the rest."""
     n_known = min(max(round(_N_QUANTILES * known), 1), _N_QUANTILES)
     told = np.full(_N_QUANTILES, np.nan)
     told[:n_known] = quantiles[np.linspace(0, _N_QUANTILES - 1, n_known).round().astype(int)]
@@ -220,7 +220,7 @@ class _Histogram:
         return self.at(np.linspace(0, 1, n_parts + 1), seen)
 
     def at(self, chances: FloatArray, seen: FloatArray | None = None) -> FloatArray:
-        """Quantiles of the rows that are seen, or of other counts if they are given."""
+        """Quantiles of the rows in the histogram, or by other counts if they are given."""
         seen = self.seen if seen is None else seen
         first, *_, last = np.flatnonzero(np.append(seen, 0.0) + np.append(0.0, seen))
         cumulated = np.append(0.0, np.cumsum(seen)) / seen.sum()

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: Half-length of a 95% interval in standard deviations, number of columns that are drawn by default and in a
-#: line, and number of values of a curve.
+#: Half-length of a 95% interval in standard deviations, default number of columns, columns in a line, and
+#: number of values of a curve.
 _Z, _N_COLUMNS, _IN_A_LINE, _N_VALUES = 1.959964, 6, 3, 100
 
-#: Most outputs that differ in colour.
+#: Most outputs, so that their colours differ.
 _MOST_OUTPUTS = len(OKABE_ITO)
 
 _TABLE = """<table><tr>{% for name in names %}<th>{{ name }}</th>{% endfor %}</tr>
