@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from sklearn.datasets import load_digits
 
 from skmixdp._engine import OpenRows, Options, bind_rows, drive, loop, make_plan, training
 from skmixdp._learning.noisy_statistics import Learner
@@ -179,6 +180,13 @@ def recipe_or_refusal(problem, algorithm, **options):
 @pytest.fixture(params=[2, 4], ids=["two classes", "four classes"])
 def problem(request):
     return make_problem(request.param)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Private rows and labels of digits, and public ones."""
+    X, y = load_digits(return_X_y=True)
+    return X[60:400], y[60:400], X[:60], y[:60]
 
 
 def _keep_what_is_left() -> None:

@@ -31,14 +31,30 @@ __all__ = [
     "LabelledRows",
     "Seeded",
     "all_of",
+    "cross_entropy",
+    "few_moves_are_stacked",
     "gradient_problem",
     "linear_module",
+    "loss_of_those_present",
     "module_info",
     "module_problem",
     "module_rows",
     "torch",
     "two_layers",
 ]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_moves_are_stacked():
+    """So that ``stackable`` alone decides how rows pass."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skmixdp.estimators._modules.rows.FEWEST_STACKED", 2)
+        yield
+
+
+def loss_of_those_present(outputs, y):
+    """Cross-entropy; a row with the label -1 is zeroed out: the number of rows is public."""
+    return torch.where(y >= 0, cross_entropy(outputs, y.clamp(min=0)), 0)
 
 
 def all_of(module) -> ModuleParameters:

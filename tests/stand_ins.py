@@ -1,5 +1,6 @@
 """Stand-ins for what lives in another environment."""
 
+import io
 import sys
 from pathlib import Path
 
@@ -14,3 +15,10 @@ def interpreter(folder: Path, module: str, source: str) -> Path:
     command.write_text(f'#!/bin/sh\nPYTHONPATH="{folder}" exec "{sys.executable}" "$@"\n')
     command.chmod(0o755)
     return command
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        return True

@@ -1,6 +1,5 @@
 """A process that is killed leaves no lock behind that others wait for."""
 
-import io
 import os
 import subprocess
 import sys
@@ -10,13 +9,9 @@ from pathlib import Path
 import pytest
 
 from skmixdp._utils.process import progress_bar
+from tests.stand_ins import Terminal
 
 ROOT = Path(__file__).parents[2]
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 FIT = """

@@ -16,8 +16,10 @@ from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import FullBatch, PoissonBatch
 from skmixdp.estimators._modules.rows import _LANES, _rounded_sums
 from tests.conftest import Watched, make_problem, train
-from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, module_info
+from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, few_moves_are_stacked, module_info
 from tests.module_zoo import HONEST, MIXING
+
+__all__ = ["few_moves_are_stacked"]  # a fixture for all tests here
 
 N_ROWS = 300
 MODULES = HONEST | {"neighbour": (MIXING["Neighbour"], (6,), 0)}
@@ -28,14 +30,6 @@ ENTRIES = st.one_of(
     st.floats(-3, 3, width=32),
     st.sampled_from([0.0, 1e-40, -1e-30, 1e6, -1e18, 3e38, np.inf, -np.inf, np.nan]),
 )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def few_moves_are_stacked():
-    """So that ``stackable`` alone decides how rows pass."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmixdp.estimators._modules.rows.FEWEST_STACKED", 2)
-        yield
 
 
 class WatchedRows(ModuleRows):

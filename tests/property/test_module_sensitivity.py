@@ -12,7 +12,17 @@ from skmixdp._engine import Run
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import FullBatch, PoissonBatch
 from tests.conftest import Watched, train
-from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, module_problem, torch, two_layers
+from tests.module_problems import (
+    LabelledRows,
+    ModuleRows,
+    few_moves_are_stacked,
+    loss_of_those_present,
+    module_problem,
+    torch,
+    two_layers,
+)
+
+__all__ = ["few_moves_are_stacked"]  # a fixture for all tests here
 
 ALGORITHMS = {
     "dpzero": DPZero(loss_clip=0.1),
@@ -27,19 +37,6 @@ N_STEPS = 3
 
 #: Entries that make losses huge, tiny and not finite.
 EXTREME = st.one_of(st.floats(-3, 3), st.sampled_from([0.0, 1e-30, 1e6, -1e18, 1e300, np.inf, np.nan]))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def few_moves_are_stacked():
-    """So that ``stackable`` alone decides how rows pass."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmixdp.estimators._modules.rows.FEWEST_STACKED", 2)
-        yield
-
-
-def loss_of_those_present(outputs, y):
-    """Cross-entropy; a row with the label -1 is zeroed out: the number of rows is public."""
-    return torch.where(y >= 0, cross_entropy(outputs, y.clamp(min=0)), 0)
 
 
 class Experiment:

@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
 
 from skmixdp import (
@@ -23,16 +22,11 @@ from skmixdp._utils.process import no_bars
 from skmixdp.inspection import StepHistory
 from skmixdp.model_selection import PrivateSearchCV, public_params
 from tests.secrets import Needles
+from tests.stand_ins import Terminal
 
 callbacks = pytest.importorskip("sklearn.callback", reason="callbacks need scikit-learn 1.9")
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return X[60:400], y[60:400], X[:60], y[:60]
 
 
 class Spy:
@@ -218,11 +212,6 @@ def test_a_random_search_calls_nothing_that_would_count_its_trials(digits):
     )
     search.fit(X, y, **public_params(X_pub, y_pub))
     assert spy.calls == []
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
 
 
 def shown(estimator, digits, monkeypatch, stream):

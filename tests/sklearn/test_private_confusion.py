@@ -2,19 +2,12 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 from sklearn.metrics import confusion_matrix
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.privacy import PrivacyLedger, epsilon_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return X[60:400], y[60:400], X[:60], y[:60]
 
 
 @pytest.fixture(scope="module", params=[{}, {"fit_intercept": False}], ids=["intercept", "no intercept"])

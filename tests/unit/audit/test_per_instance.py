@@ -5,7 +5,6 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, load
@@ -17,12 +16,6 @@ from skmixdp.privacy.accounting.gaussian import epsilon_for, epsilons_for
 from tests.rounding import assert_relative
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return X[60:400], y[60:400], X[:60], y[:60]
 
 
 def fit(digits, **parameters):

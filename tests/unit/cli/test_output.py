@@ -2,7 +2,6 @@
 
 import errno
 import importlib
-import io
 import json
 import os
 import re
@@ -22,6 +21,7 @@ from skmixdp import MixedDPLogisticRegression
 from skmixdp._cli import outputs
 from skmixdp.inspection import model_card
 from tests.rounding import assert_close
+from tests.stand_ins import Terminal
 from tests.unit.cli.conftest import SEED, WORDS, contents, refuse, run, save_npz, save_tables, twin
 
 #: What a fit with --seed says on standard error, --quiet or not.
@@ -294,10 +294,6 @@ def test_a_reader_that_stops_reading_is_no_traceback(model, folder):
 
 
 def test_quiet_shows_no_bar_on_a_terminal_however_long_the_fit_takes(data, folder, monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
     monkeypatch.setattr("skmixdp._utils.process._PATIENCE", 1e-9)
     args = ["fit", *save_tables(data), "--epsilon", "1", "--out", "m.joblib", "--force"]
     monkeypatch.setattr(sys, "stderr", Terminal())

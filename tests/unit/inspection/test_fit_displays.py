@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from sklearn.datasets import load_digits
 
 from skmixdp import MixedDPLogisticRegression, inspection
 from skmixdp.audit import AuditResult, per_instance_epsilon
@@ -26,12 +25,6 @@ from tests.rounding import assert_close
 
 mpl.use("Agg")
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-
-@pytest.fixture(scope="module")
-def digits():
-    X, y = load_digits(return_X_y=True)
-    return X[60:400], y[60:400], X[:60], y[:60]
 
 
 def fit(digits, **parameters):

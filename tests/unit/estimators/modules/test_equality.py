@@ -18,16 +18,17 @@ from skmixdp.components import (
 from skmixdp.components.protocols import ReleaseFacts
 from tests.asking import request_of
 from tests.conftest import Silent, Watched, make_problem, train
-from tests.module_problems import Direction, linear_module, module_info, module_rows, torch
+from tests.module_problems import (
+    Direction,
+    few_moves_are_stacked,
+    linear_module,
+    module_info,
+    module_rows,
+    torch,
+)
 from tests.rounding import assert_close
 
-
-@pytest.fixture(autouse=True, scope="module")
-def few_moves_are_stacked():
-    """So that ``stackable`` alone decides how rows pass."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmixdp.estimators._modules.rows.FEWEST_STACKED", 2)
-        yield
+__all__ = ["few_moves_are_stacked"]  # a fixture for all tests here
 
 
 class Given:

@@ -12,15 +12,9 @@ from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.privacy import DiscreteNoise
 from tests.asking import request_of
 from tests.conftest import Silent, train
-from tests.module_problems import module_problem, module_rows, torch, two_layers
+from tests.module_problems import few_moves_are_stacked, module_problem, module_rows, torch, two_layers
 
-
-@pytest.fixture(autouse=True, scope="module")
-def few_moves_are_stacked():
-    """So that ``stackable`` alone decides how rows pass."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmixdp.estimators._modules.rows.FEWEST_STACKED", 2)
-        yield
+__all__ = ["few_moves_are_stacked"]  # a fixture for all tests here
 
 
 class WatchExact(DiscreteNoise):
