@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from .._engine import Start
 from .._learning.noisy_statistics import Learner
 from .._rows import UNCHANGED, RowFunction, RowMap, SparseTable, TargetMap
-from .._utils.validation import Allowed, Number, listed, shown
+from .._utils.validation import POSITIVE, Allowed, Number, check, listed, shown
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge
 from ..estimators._base import EstimatorProcedure, FitData, current_pipeline
 from ..estimators._problem import FitInputs, MappedRows
 from ..estimators._procedure import FitProcedure, Problem, fit_procedure, prepare
 from ..preprocessing import TableEncoder
+from ..privacy.accounting.budgets import Budget
 from ._basis import Basis, Column
 from ._effects import SeenHead
 from ._knots import (
@@ -86,6 +87,10 @@ class AdditiveHead(SeenHead):
     init: Any = field(default="public", init=False)
     n_knots: Any = "auto"
     linear: Any = "auto"
+
+    def _check_parameters(self) -> Budget:
+        check("epsilon", self.epsilon, POSITIVE)
+        return super()._check_parameters()
 
     def _prepared(self, inputs: FitInputs, data: FitData) -> EstimatorProcedure:
         """The procedure of a fit, after everything that can be refused: the basis, and then the head."""

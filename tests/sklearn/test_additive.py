@@ -227,6 +227,12 @@ def test_numbers_of_knots_that_make_no_curve_are_refused(n_knots):
         classifier(n_knots=n_knots).fit(X, Y)
 
 
+@pytest.mark.parametrize("epsilon", [None, 0, -1.0, "much"])
+def test_a_budget_that_determines_no_noise_is_refused(epsilon):
+    with pytest.raises(ValueError, match=r"epsilon=.* must be a positive finite number"):
+        classifier(epsilon=epsilon).fit(X, Y)
+
+
 def test_discrete_noise():
     clf = classifier(noise="discrete").fit(X[:600], Y[:600])
     assert "knots" in dict(clf.privacy_.shares)
