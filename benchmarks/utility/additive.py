@@ -2,7 +2,8 @@
 
 The results are those of the profiles ``tables, additive`` and ``tables, kept, additive`` of
 :mod:`benchmarks.utility.run`. The setting of a private explainable boosting machine is the best on the test
-rows, for each table, budget and measure. It has fewer seeds, so differences from it are over its seeds.
+rows, for each table, budget and measure. It has fewer seeds, so differences from it are over its seeds. An R²
+below 0 counts as 0, which a constant has.
 """
 
 import argparse
@@ -25,6 +26,9 @@ CLASSES = {"accuracy": False, "auc": False, "log_loss": True, "calibration_error
 NUMBERS = {"r2": False}
 NAMES = {"accuracy": "accuracy", "auc": "AUC", "log_loss": "log-loss", "calibration_error": "ECE", "r2": "R²"}
 
+#: Differences from the linear default that are too large, in the direction of a loss.
+LIMITS = {"auc": 0.01, "r2": 0.02}
+
 #: The library's linear default and its additive model, and models without privacy.
 LINES, CURVES = ("default", "default ridge"), ("additive",)
 NO_PRIVACY = ("no privacy", "splines", "boosting")
@@ -42,11 +46,16 @@ class Fits:
     def of(self, methods: Sequence[str]) -> "pd.Series[float]":
         """By table, shots, epsilon and seed."""
         own = self.results[self.results["method"].isin(methods)]
-        return own.set_index([*_PLACE, "seed"])[self.measure].dropna()
+        return self._values(own.set_index([*_PLACE, "seed"]))
+
+    def _values(self, own: pd.DataFrame) -> "pd.Series[float]":
+        found = own[self.measure].dropna()
+        return found.clip(lower=0) if self.measure in NUMBERS else found
 
     def peer(self, setting: str | None = None) -> "pd.Series[float]":
         """Of the peer by table, epsilon and seed, with one setting or with the best mean of the seeds."""
         own = self.results[self.results["method"].eq(PEER)].dropna(subset=self.measure)
+        own = own.assign(**{self.measure: self._values(own)})
         if setting is None:
             sign = -1 if (CLASSES | NUMBERS)[self.measure] else 1
             mean = sign * own.groupby(["data", "epsilon", "setting"])[self.measure].mean()
@@ -100,43 +109,59 @@ def means(fits: Fits) -> str:
     return markdown(header, lines)
 
 
+def worse(results: pd.DataFrame) -> str:
+    """The cells that are worse than the linear default by more than a limit and one standard error."""
+    lines = []
+    for measure, limit in LIMITS.items():
+        fits = Fits(measure, results)
+        by_cell = (fits.of(CURVES) - fits.of(LINES)).groupby(level=_PLACE, sort=False)
+        for place, gain in by_cell:
+            if gain.mean() + gain.sem() < -limit:
+                data, shots, epsilon = place
+                lines.append([str(data), f"{shots:.0f}", f"{epsilon:g}", NAMES[measure], _signed(gain)])
+    return markdown(["table", "public rows", "epsilon", "measure", "additive less linear"], lines)
+
+
 def cells(results: pd.DataFrame, measures: Sequence[str]) -> str:
     """All cells: a line for each table, number of public rows and budget."""
     parts = [Fits(measure, results) for measure in measures]
-    line, curve, best = ([how(fits) for fits in parts] for how in (_line, _curve, Fits.peer))
+    found = [[fits.of(LINES), fits.of(CURVES)] for fits in parts]
+    by_cell = [[one.groupby(level=_PLACE, sort=False).mean().to_dict() for one in pair] for pair in found]
+    peers = [fits.peer().groupby(level=["data", "epsilon"]).mean().to_dict() for fits in parts]
+    gains = [dict(list((curve - line).groupby(level=_PLACE))) for line, curve in found]
     lines = []
-    for place in curve[0].index.droplevel("seed").unique():
+    for place in by_cell[0][1]:
         data, shots, epsilon = place
         row = [str(data), f"{shots:.0f}", f"{epsilon:g}"]
-        for fits, a, b, c in zip(parts, line, curve, best, strict=True):
-            ours, base = b.loc[place], a.loc[place]
-            there = (data, epsilon) in c.index.droplevel("seed")
-            row += [_number(base.mean()), _number(ours.mean()), _signed(ours - base)]
-            row.append(_number(c.loc[data, epsilon].mean()) if there else "-")
-            row += [_number(fits.without(name).get(data, math.nan)) for name in NO_PRIVACY[1:]]
+        for (line, curve), peer, gain in zip(by_cell, peers, gains, strict=True):
+            values = (line.get(place), curve.get(place), peer.get((data, epsilon)))
+            row += [" / ".join(map(_number, values)), _signed(gain[place]) if place in gain else "-"]
         lines.append(row)
     header = ["table", "public rows", "epsilon"]
     for measure in measures:
-        name = NAMES[measure]
-        header += [f"{name}: linear", "additive", "difference", "best DP-EBM", "splines", "boosting"]
+        header += [f"{NAMES[measure]}: linear / additive / best DP-EBM", "additive less linear"]
     return markdown(header, lines)
 
 
-def _line(fits: Fits) -> "pd.Series[float]":
-    return fits.of(LINES)
+def without_privacy(results: pd.DataFrame, measures: Sequence[str]) -> str:
+    """A line for each table: a linear model, splines and boosting without privacy."""
+    parts = [[Fits(measure, results).without(name) for name in NO_PRIVACY] for measure in measures]
+    lines = [
+        [str(data), *(" / ".join(_number(one.get(data)) for one in models) for models in parts)]
+        for data in parts[0][0].dropna().index
+    ]
+    return markdown(["table", *(f"{NAMES[one]}: line / splines / boosting" for one in measures)], lines)
 
 
-def _curve(fits: Fits) -> "pd.Series[float]":
-    return fits.of(CURVES)
-
-
-def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.3f}"
+def _number(value: float | None) -> str:
+    return "-" if value is None or math.isnan(value) else f"{value:.3f}"
 
 
 def _signed(values: "pd.Series[float]") -> str:
     """A mean with one standard error."""
     found = values.dropna().to_numpy()
+    if not len(found):
+        return "-"
     error = found.std(ddof=1) / math.sqrt(len(found)) if len(found) > 1 else math.nan
     return f"{found.mean():+.3f}" + ("" if np.isnan(error) else f" ± {error:.3f}")
 
@@ -151,20 +176,28 @@ def page(results: pd.DataFrame, parts: dict[str, list[str]]) -> str:
             if found:
                 text += [f"## {part.capitalize()} tables: mean {NAMES[measure]}", found]
     for part, names in parts.items():
+        found = worse(results[results["data"].isin(names)])
+        if found:
+            text += [f"## {part.capitalize()} tables: cells that are worse than the linear default", found]
+    for part, names in parts.items():
         own = results[results["data"].isin(names)]
         for measures in (["accuracy", "auc"], ["log_loss", "calibration_error"], ["r2"]):
-            found = cells(own, measures)
-            if found:
-                title = " and ".join(NAMES[one] for one in measures)
-                text += [f"## {part.capitalize()} tables, all cells: {title}", found]
+            title = f"{part.capitalize()} tables, %s: {' and '.join(NAMES[one] for one in measures)}"
+            for what, found in (
+                ("without privacy", without_privacy(own, measures)),
+                ("all cells", cells(own, measures)),
+            ):
+                if found:
+                    text += [f"## {title % what}", found]
     return "\n\n".join(text)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.utility.additive", description=__doc__)
-    parser.add_argument("results", type=Path)
+    parser.add_argument("results", type=Path, nargs="+", help="results.csv, of one run or of several")
     report = yaml.safe_load(CONFIG.read_text(encoding="utf-8"))["report"]["tabular"]
-    print(page(read_results(parser.parse_args().results), report["parts"]))
+    results = pd.concat([read_results(path) for path in parser.parse_args().results])
+    print(page(results, report["parts"]))
 
 
 if __name__ == "__main__":
