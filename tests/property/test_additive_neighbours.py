@@ -90,6 +90,23 @@ def test_a_fit_shows_what_its_noise_pays_for(monkeypatch, name, other):
     compare(first, seen(monkeypatch, path(two), first), ROW)
 
 
+@pytest.mark.parametrize("other", ["range", "infinite", "missing"])
+def test_a_fit_to_persons_shows_what_its_noise_pays_for(monkeypatch, other):
+    one, two, model = X.copy(), X.copy(), FITS["classes"][0]
+    two[ROW] = OTHERS[other]
+
+    def path(rows):
+        def run(calls):
+            fitted = clone(model).set_callbacks(calls).fit(rows, Y, groups=np.arange(N) // 3)
+            return fitted, str(fitted.privacy_), fitted._row_map.basis
+
+        return run
+
+    first = seen(monkeypatch, path(one), each_row=False)
+    assert not first.failed, first.facts["outcome"]
+    compare(first, seen(monkeypatch, path(two), first, each_row=False), ROW)
+
+
 def released(monkeypatch, name, rows, absent, replayed=None):
     """The releases of a fit; ``replayed`` are handed out instead of its own."""
     replay = None if replayed is None else lambda release, log: replayed[len(log)].noisy
