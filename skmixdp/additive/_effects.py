@@ -35,9 +35,6 @@ _INFLATION = 5.0
 #: Standard deviation of the scale of all curves of a classifier, as a fraction of the scale.
 _SCALE_ERROR = 0.08
 
-#: Fraction of the mean eigenvalue of the rows' second moment that preconditioning adds to each eigenvalue.
-_ADDED = 0.05
-
 
 @dataclass(frozen=True, eq=False)
 class Effects:
@@ -46,8 +43,8 @@ class Effects:
     ``row_map`` and ``coef`` (k, width) are those of the head, and ``intercept`` (k,) its intercepts.
     ``noise`` (k + 3,) is what is known of the noise of training: its standard deviation in each coefficient
     if no step damped it, the sum of the step sizes, the factor of the head after the last step, and the
-    longest gradient of a row. ``preconditioned`` directions are those of a noisy second moment. ``classes``
-    says how outputs are read: "one" of several, "each" by itself, or None for a regression.
+    longest gradient of a row. ``classes`` says how outputs are read: "one" of several, "each" by itself, or
+    None for a regression.
 
     Rows longer than a bound are shortened, and those of a linear model may have unit length, so each row
     multiplies the curves of all columns by a factor of its own. Curves are those of the median factor of the
@@ -58,7 +55,6 @@ class Effects:
     coef: FloatArray
     intercept: FloatArray
     noise: FloatArray
-    preconditioned: bool
     classes: str | None
 
     @cached_property
@@ -154,24 +150,21 @@ class Effects:
         return float(np.sqrt(np.mean(self.curve(column, self.rows[:, column]) ** 2)))
 
     @cached_property
-    def _damped(self) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
-        """For each output: directions (r, width), the undamped variance of noise along each, and its rest."""
+    def _damped(self) -> list[tuple[FloatArray, FloatArray]]:
+        """For each output: directions (r, width), and by how much damping changes the variance along each."""
         Z = np.asarray(self.row_map(self.rows, np.float64))
         found = []
         *spreads, total_step, factor, clip = self.noise.tolist()
         for weights, spread in zip(self._curvatures(Z, factor, clip), spreads, strict=True):
-            curvature, vectors = np.linalg.eigh((Z * weights[:, np.newaxis]).T @ Z / len(Z))
-            factors = np.ones(len(curvature))
-            if self.preconditioned:
-                moments = np.sum((Z @ vectors) ** 2, axis=0) / len(Z)
-                factors = 1 / (moments + _ADDED * moments.mean())
-                factors *= np.sqrt(moments.sum() / np.sum(moments * factors**2))
+            _, roots, vectors = np.linalg.svd(
+                Z * np.sqrt(weights / len(Z))[:, np.newaxis], full_matrices=False
+            )
             # A direction of curvature h forgets noise at the rate h: the variance of t steps of size s is
             # that of one, times the sum of (1 - s h)^(2 i), about (1 - exp(-2 t s h)) / (2 s h).
-            decay = np.maximum(2 * total_step * factors * curvature, 1e-9)
+            decay = np.maximum(2 * total_step * roots**2, 1e-9)
             kept = np.minimum(_INFLATION * -np.expm1(-decay) / decay, 1.0)
-            directions = self._whitened(vectors[: self.coef.shape[1]].T)
-            found.append((directions, (spread * factors) ** 2, kept))
+            directions = self._whitened(vectors[:, : self.coef.shape[1]])
+            found.append((directions, spread**2 * (kept - 1)))
         return found
 
     def _curvatures(self, Z: FloatArray, factor: float, clip: float) -> FloatArray:
@@ -192,14 +185,22 @@ class Effects:
         return np.asarray((trained * (1 - trained) * (lengths <= clip)[:, np.newaxis]).T)
 
     def errors(self, column: int, values: FloatArray) -> FloatArray:
-        """Standard deviations (m, k) of the training noise in a curve, at some values (m,)."""
+        """Standard deviations (m, k) of the training noise in a curve, at some values (m,).
+
+        They are NaN in a linear model. Its columns are standardised by noisy numbers, which move its lines
+        more than the noise of training.
+        """
+        if not any(map(len, self.basis.knots)):
+            return np.full((len(values), len(self.coef)), np.nan)
         entries, own = self._centred(column, values), self.basis.entries(column)
         # One-hot columns are collinear, so the noise of each is not damped. They have no hats.
-        linear = not len(self.basis.knots[column])
-        variance = [
-            (entries @ directions[:, own].T) ** 2 @ (undamped * (1.0 if linear else kept))
-            for directions, undamped, kept in self._damped
-        ]
+        damped = len(self.basis.knots[column]) > 0
+        whole = np.zeros((len(values), self.coef.shape[1]))
+        whole[:, own] = entries
+        squares, variance = row_norms(self._whitened(whole)) ** 2, []
+        for spread, (directions, change) in zip(self.noise, self._damped, strict=False):
+            along = (entries @ directions[:, own].T) ** 2
+            variance.append(np.maximum(spread**2 * squares + damped * (along @ change), 0.0))
         scale = 0.0 if self.classes is None else _SCALE_ERROR
         return np.asarray(np.hypot(np.sqrt(np.stack(variance, axis=1)), scale * self.curve(column, values)))
 
@@ -241,7 +242,6 @@ class SeenHead(LinearHead):
             np.atleast_2d(self.coef_),
             np.atleast_1d(self.intercept_),
             self._noise,
-            "second moment" in dict(self.privacy_.shares),
             None if classes is None else "one" if one else "each",
         )
 

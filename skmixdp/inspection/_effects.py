@@ -40,7 +40,8 @@ class EffectsDisplay:
 
     A curve is centred: its mean over the released or public distribution of the column is 0. Bands are
     pointwise 95% intervals of the noise of training, for columns whose variance inflation factor is at most
-    5. They do not tell how other private rows would change a curve. Columns of two values have two bars.
+    5. They do not tell how other private rows would change a curve. A model without any curve has no bands.
+    Columns of two values have two bars.
 
     Use :meth:`from_estimator` rather than the constructor. In a notebook, the display is also a table.
 
@@ -205,7 +206,7 @@ class EffectsDisplay:
 
     def _repr_html_(self) -> str:
         rows = [
-            (name, *(f"{number:.3g}" for number in numbers))
+            (name, *("-" if np.isnan(number) else f"{number:.3g}" for number in numbers))
             for name, (_, effect, error) in self.curves.items()
             for numbers in [(self.importances[name], effect.min(), effect.max(), _Z * error.max())]
         ]

@@ -167,6 +167,7 @@ ALLOWED = {
     "additive/_basis.py::Basis.of_missing": (1, "released"),
     "additive/_estimators.py::AdditiveHead._prepared": (1, "public"),
     "additive/_effects.py::Effects._usual": (1, "released"),
+    "additive/_effects.py::Effects.errors": (1, "released"),
     "additive/_effects.py::Effects.knots": (1, "released"),
     "additive/_effects.py::Effects.usual": (1, "released"),
     "additive/_knots.py::public_columns": (6, "public"),

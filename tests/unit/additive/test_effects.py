@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 
 import skmixdp
 from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor
+from skmixdp.additive import _effects
 from skmixdp.privacy.noise import NoiseSource
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state:UserWarning")
@@ -130,6 +131,28 @@ def test_without_a_known_distribution_there_are_parts_and_no_effects():
         AttributeError, match="nothing that was released tells how the columns are distributed"
     ):
         clf.importances_  # noqa: B018
+
+
+def test_a_linear_model_has_effects_without_bands():
+    reg = AdditiveDPRegressor(epsilon=1.0, target_center=0.0, target_scale=2.0, random_state=0)
+    with pytest.warns(UserWarning, match="random_state"):
+        reg.fit(X[:2000], OUTPUT[:2000])
+    assert reg._row_map.columns is not None
+    assert np.isfinite(np.concatenate(reg.effects_)).all()
+    assert np.isnan(reg._effects.errors(0, reg.knots_[0])).all()
+
+
+def test_bands_widen_where_few_stand_in_rows_tell_the_curvature(monkeypatch):
+    with pytest.warns(UserWarning, match="random_state"):
+        clf = classifier()
+    values = clf.knots_[0]
+    many = clf._effects.errors(0, values)
+    monkeypatch.setattr(_effects, "_N_ROWS", 31)
+    monkeypatch.setattr(_effects, "_ROOT", 3)
+    few = clf._effects
+    assert few.basis.width > 31
+    assert np.isfinite(few.errors(0, values)).all()
+    assert few.errors(0, values).mean() > many.mean()
 
 
 def test_unfitted_models_show_nothing():
