@@ -70,6 +70,13 @@ def test_dollars_with_other_parameters(parameters):
         assert reg.n_iter_ == 37 and reg.privacy_.n_steps == 37
 
 
+def test_mixed_steps_release_no_scale_before_them():
+    """Their amplification is for mixed releases alone."""
+    with pytest.warns(UserWarning, match="the scale of the targets y is unknown"):
+        reg = MixedDPRidge("modelmix", n_steps=4, random_state=0).fit(X[:N], Y[:N])
+    assert "scale of the targets" not in dict(reg.privacy_.shares) and reg.n_iter_ == 4
+
+
 def test_several_targets_in_several_units():
     y = np.stack([1e-3 * Y, 1e5 * Y + 1e6, np.exp(Y)], axis=1)
     scores = fitted(y, epsilon=3.0).score(X[N:], y[N:])
