@@ -73,8 +73,8 @@ def test_dollars_with_other_parameters(parameters):
 def test_mixed_steps_release_no_scale_before_them():
     """Their amplification is for mixed releases alone."""
     with pytest.warns(UserWarning, match="the scale of the targets y is unknown"):
-        reg = MixedDPRidge("modelmix", n_steps=4, random_state=0).fit(X[:N], Y[:N])
-    assert "scale of the targets" not in dict(reg.privacy_.shares) and reg.n_iter_ == 4
+        reg = MixedDPRidge("modelmix", n_steps=40, random_state=0).fit(X[:N], Y[:N])
+    assert "scale of the targets" not in dict(reg.privacy_.shares) and reg.n_iter_ == 40
 
 
 def test_several_targets_in_several_units():
