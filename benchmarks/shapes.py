@@ -1,11 +1,12 @@
 """``python -m benchmarks.shapes``: passes and default fits on tables and features, with one thread and two.
 
-Two tables in Markdown, with a line for each of :data:`PASSES` and of :data:`FITS`. What is compared takes
-turns in one process. Of all turns, the shortest counts.
+Tables in Markdown, with a line for each of :data:`PASSES`, :data:`FITS` and :data:`ADDITIVE`. What is
+compared takes turns in one process. Of all turns, the shortest counts.
 
 A pass is the private sums of one step, as often in a row as a fit makes them. It is compared with its two
 matrix products, over rows that are held row by row, whole or in blocks, whichever is faster. A fit has the
-defaults at epsilon 1. It is compared with scikit-learn's ``lbfgs``, which is not private.
+defaults at epsilon 1. It is compared with scikit-learn's ``lbfgs``, which is not private. A fit of an
+additive model is compared with that of the linear default.
 
 With one thread, times are CPU times. With two threads they are times on the clock, which mean something only
 on two idle cores. So the load before and after is printed.
@@ -26,7 +27,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import AdditiveDPClassifier, MixedDPLogisticRegression
 from skmixdp._linear import classification_loss
 from skmixdp._rows import InMemoryRows, PrivateQuery, Request
 from skmixdp._utils.process import worker_session
@@ -57,10 +58,14 @@ FITS = (
     Size(5_000, 10_000, 5, 250),
 )
 
+ADDITIVE = (Size(1_000_000, 20, 2, 0), Size(1_000_000, 20, 3, 0))
+
 #: Rows in a block of plain products, other than all of them.
 _BLOCK_ROWS = (1024, 16_384)
 
 _THREADS = 2
+
+_PARTS = ("passes", "fits", "additive")
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Spent:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.shapes", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("results/benchmarks"))
-    parser.add_argument("--parts", nargs="+", choices=("passes", "fits"), default=("passes", "fits"))
+    parser.add_argument("--parts", nargs="+", choices=_PARTS, default=_PARTS)
     parser.add_argument("--shrink", type=int, default=1, help="divide numbers of rows, for a quick look")
     parser.add_argument("--turns", type=int, default=15, help="of passes; fits take a quarter as many")
     options = parser.parse_args(arguments)
@@ -82,6 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     measured: dict[str, Callable[[], pd.DataFrame]] = {
         "passes": lambda: measure_passes(options.shrink, options.turns),
         "fits": lambda: measure_fits(options.shrink, max(1, options.turns // 4)),
+        "additive": lambda: measure_additive(options.shrink, max(1, options.turns // 4)),
     }
     for part in options.parts:
         before = _load()
@@ -98,6 +104,11 @@ def measure_passes(shrink: int = 1, turns: int = 15) -> pd.DataFrame:
 def measure_fits(shrink: int = 1, turns: int = 3) -> pd.DataFrame:
     """Times of default fits and of ``lbfgs`` in seconds, and ratios; a line for each shape."""
     return pd.DataFrame([measure_fit(_shrunk(size, shrink), turns) for size in FITS])
+
+
+def measure_additive(shrink: int = 1, turns: int = 3) -> pd.DataFrame:
+    """Times of fits of additive models and of linear ones in seconds, and ratios; a line for each shape."""
+    return pd.DataFrame([measure_curves(_shrunk(size, shrink), turns) for size in ADDITIVE])
 
 
 def measure_pass(size: Size, turns: int) -> dict[str, Any]:
@@ -170,6 +181,30 @@ def measure_fit(size: Size, turns: int) -> dict[str, Any]:
         "fit / lbfgs": one.cpu / least["lbfgs"].cpu,
         "two threads, s": two.wall,
         "one / two threads": one.wall / two.wall,
+    }
+
+
+def measure_curves(size: Size, turns: int) -> dict[str, Any]:
+    """Times of fits of an additive model and of the linear default of one shape, with one thread."""
+    problem = make_problem(size)
+    linear, additive = (
+        kind(epsilon=1.0, classes=range(size.k), random_state=0)
+        for kind in (MixedDPLogisticRegression, AdditiveDPClassifier)
+    )
+    spent: dict[str, list[Spent]] = {"linear": [], "additive": []}
+    for _ in range(turns + 1):
+        for name, head in (("linear", linear), ("additive", additive)):
+            with threadpool_limits(1):
+                spent[name].append(_seconds(lambda head=head: head.fit(problem.X, problem.y)))
+    least = {name: _least(times[1:]) for name, times in spent.items()}  # the first loads compiled loops
+    return {
+        "rows, features, classes": shape_of(size),
+        "entries of a row": additive.coef_.shape[1],
+        "linear steps": linear.n_iter_,
+        "additive steps": additive.n_iter_,
+        "linear, s": least["linear"].cpu,
+        "additive, s": least["additive"].cpu,
+        "additive / linear": least["additive"].cpu / least["linear"].cpu,
     }
 
 

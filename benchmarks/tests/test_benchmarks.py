@@ -73,7 +73,8 @@ def test_peak_memory_counts_what_one_call_allocates():
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_passes_and_fits_of_all_shapes_are_measured(tmp_path, capsys):
     shapes.main(["--shrink", "500", "--turns", "1", "--out", str(tmp_path)])
-    for part, sizes in (("passes", shapes.PASSES), ("fits", shapes.FITS)):
+    tables = (("passes", shapes.PASSES), ("fits", shapes.FITS), ("additive", shapes.ADDITIVE))
+    for part, sizes in tables:
         lines = (tmp_path / f"shapes_{part}.md").read_text().splitlines()
         assert len(lines) == 2 + len(sizes) and len({line.count("|") for line in lines}) == 1
         assert not any("nan" in line for line in lines)

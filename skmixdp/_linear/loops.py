@@ -12,7 +12,7 @@ earlier process. All compiled code must be in this file: numba notices changes o
 import math
 
 import numpy as np
-from numba import float32, float64, int8, int64, njit, types, uint8
+from numba import float32, float64, int8, int64, njit, types, uint16
 
 #: Entries of rows and outputs that are processed at a time; they fit most caches.
 _ENTRIES = 2**17
@@ -292,12 +292,12 @@ def mean_gradients(X, C, weights, place, first, out):
 
 
 @njit(**_AS_WRITTEN)
-def _add_piece_outputs(bins, parts, lines, first, of_vertices, of_lines, z):
+def _add_piece_outputs(places, parts, lines, of_vertices, of_lines, z):
     """Add the products of piecewise linear rows with one point to ``z``; see :func:`piece_products`."""
     for i in range(len(z)):
         total = 0.0
-        for j in range(len(first)):
-            p, right = first[j] + int64(bins[i, j]), float64(parts[i, j])
+        for j in range(places.shape[1]):
+            p, right = int64(places[i, j]), float64(parts[i, j])
             total += (1.0 - right) * of_vertices[p] + right * of_vertices[p + 1]
         for j in range(len(of_lines)):
             total += float64(lines[i, j]) * of_lines[j]
@@ -305,44 +305,44 @@ def _add_piece_outputs(bins, parts, lines, first, of_vertices, of_lines, z):
 
 
 @njit(**_AS_WRITTEN)
-def _add_piece_weights(bins, parts, lines, first, c, of_vertices, of_lines):
+def _add_piece_weights(places, parts, lines, c, of_vertices, of_lines):
     """Add weights ``c`` of such rows to sums for vertices and for lines."""
     for i in range(len(c)):
         r = c[i]
-        for j in range(len(first)):
-            p, right = first[j] + int64(bins[i, j]), float64(parts[i, j])
+        for j in range(places.shape[1]):
+            p, right = int64(places[i, j]), float64(parts[i, j])
             of_vertices[p] += (1.0 - right) * r
             of_vertices[p + 1] += right * r
         for j in range(len(of_lines)):
             of_lines[j] += float64(lines[i, j]) * r
 
 
-_PIECES = (_read_only(uint8, 2), _read_only(float32, 2), _read_only(float32, 2), _read_only(int64))
+_PIECES = (_read_only(uint16, 2), _read_only(float32, 2), _read_only(float32, 2))
 _MATRIX_OF_DOUBLES = _read_only(float64, 2)
 
 
 @njit(float64[:, ::1](*_PIECES, _MATRIX_OF_DOUBLES, _MATRIX_OF_DOUBLES), cache=True, **_AS_WRITTEN)
-def piece_products(bins, parts, lines, first, of_vertices, of_lines):
+def piece_products(places, parts, lines, of_vertices, of_lines):
     """Products (n_rows, m) in float64 of piecewise linear rows with points, row by row.
 
-    Row i is ``1 - parts[i, j]`` times the vertex ``first[j] + bins[i, j]`` plus ``parts[i, j]`` times the
-    next one, over all curves j, and has entries ``lines[i]``. ``of_vertices`` (m, n_vertices) are products of
+    Row i is ``1 - parts[i, j]`` times the vertex ``places[i, j]`` plus ``parts[i, j]`` times the next one,
+    over all curves j, and has entries ``lines[i]``. ``of_vertices`` (m, n_vertices) are products of
     points with vertices, and ``of_lines`` (m, n_lines) the points' entries for lines.
     """
-    n, (m, n_lines) = len(bins), of_lines.shape
+    n, (m, n_lines) = len(places), of_lines.shape
     Z = np.zeros((n, m))
     if m <= _FEW_OUTPUTS:
         for begin in range(0, n, _PIECE_ROWS):
             rows = slice(begin, min(begin + _PIECE_ROWS, n))
-            x = bins[rows], parts[rows], lines[rows], first
+            x = places[rows], parts[rows], lines[rows]
             for k in range(m):
                 _add_piece_outputs(*x, of_vertices[k], of_lines[k], Z[rows, k])
         return Z
     of_vertices, of_lines = of_vertices.T.copy(), of_lines.T.copy()
     for i in range(n):
         z = Z[i]
-        for j in range(len(first)):
-            p, right = first[j] + int64(bins[i, j]), float64(parts[i, j])
+        for j in range(places.shape[1]):
+            p, right = int64(places[i, j]), float64(parts[i, j])
             a, b, left = of_vertices[p], of_vertices[p + 1], 1.0 - right
             for k in range(m):
                 z[k] += left * a[k] + right * b[k]
@@ -354,21 +354,21 @@ def piece_products(bins, parts, lines, first, of_vertices, of_lines):
 
 
 @njit(types.none(*_PIECES, _MATRIX_OF_DOUBLES, float64[:, ::1], float64[:, ::1]), cache=True, **_AS_WRITTEN)
-def add_piece_sums(bins, parts, lines, first, C, of_vertices, of_lines):
+def add_piece_sums(places, parts, lines, C, of_vertices, of_lines):
     """Add weights ``C`` (n_rows, m) of such rows, row by row, to sums for vertices and for lines."""
-    n, (m, n_lines) = len(bins), of_lines.shape
+    n, (m, n_lines) = len(places), of_lines.shape
     if m <= _FEW_OUTPUTS:
         for begin in range(0, n, _PIECE_ROWS):
             rows = slice(begin, min(begin + _PIECE_ROWS, n))
-            x = bins[rows], parts[rows], lines[rows], first
+            x = places[rows], parts[rows], lines[rows]
             for k in range(m):
                 _add_piece_weights(*x, C[rows, k].copy(), of_vertices[k], of_lines[k])
         return
     by_vertex, by_line = of_vertices.T.copy(), of_lines.T.copy()
     for i in range(n):
         r = C[i]
-        for j in range(len(first)):
-            p, right = first[j] + int64(bins[i, j]), float64(parts[i, j])
+        for j in range(places.shape[1]):
+            p, right = int64(places[i, j]), float64(parts[i, j])
             a, b, left = by_vertex[p], by_vertex[p + 1], 1.0 - right
             for k in range(m):
                 a[k] += left * r[k]
@@ -390,7 +390,7 @@ def add_piece_sums(bins, parts, lines, first, C, of_vertices, of_lines):
     **_AS_WRITTEN,
 )
 def clipped_piece_sums(
-    bins, parts, lines, first, of_vertices, of_lines, offsets, constants, factors, y, lengths, within
+    places, parts, lines, of_vertices, of_lines, offsets, constants, factors, y, lengths, within
 ):
     """Sums (m, n_vertices + n_lines + 2) of such rows, weighted by their clipped residuals ``c_i``.
 
@@ -405,11 +405,11 @@ def clipped_piece_sums(
         np.empty(m * _PIECE_ROWS, float32),
         np.empty((2, _PIECE_ROWS), float32),
     )
-    for begin in range(0, len(bins), _PIECE_ROWS):
-        n = min(_PIECE_ROWS, len(bins) - begin)
+    for begin in range(0, len(places), _PIECE_ROWS):
+        n = min(_PIECE_ROWS, len(places) - begin)
         rows = slice(begin, begin + n)
         x, f, weights, Z = (
-            (bins[rows], parts[rows], lines[rows], first),
+            (places[rows], parts[rows], lines[rows]),
             factors[rows],
             c[:n],
             outputs[: m * n].reshape(m, n),

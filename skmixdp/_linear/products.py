@@ -301,7 +301,7 @@ def compiled_pieces() -> PieceLoops | None:
         from . import loops
 
         def clipped(*arguments: NDArray[Any], threshold: float) -> FloatArray:
-            within = np.float32(threshold / (1 + dot_error(len(arguments[4]) + 5, np.dtype(np.float32))))
+            within = np.float32(threshold / (1 + dot_error(len(arguments[3]) + 5, np.dtype(np.float32))))
             return np.asarray(loops.clipped_piece_sums(*arguments, within))
 
         # There are no signatures, and an error, if numba is told not to compile.
@@ -317,15 +317,15 @@ def compiled_pieces() -> PieceLoops | None:
 def pieces_are_right(loops: PieceLoops) -> bool:
     """Whether products and sums are right of rows of a line and two curves, of two vertices and three."""
     n = 1030
-    bins, first = np.stack([np.zeros(n), np.arange(n) % 2], axis=1).astype(np.uint8), np.array([0, 2])
+    places = np.stack([np.zeros(n), 2 + np.arange(n) % 2], axis=1).astype(np.uint16)
     parts = np.cos(np.arange(2 * n)).reshape(n, 2).astype(np.float32) ** 2
     lines = np.sin(np.arange(n)).reshape(n, 1).astype(np.float32)
     rows, right = np.zeros((n, 6)), parts.astype(np.float64)
     rows[:, 5:] = lines
     for j in range(2):
-        at = first[j] + bins[:, j].astype(int)
+        at = places[:, j].astype(int)
         rows[np.arange(n), at], rows[np.arange(n), at + 1] = 1 - right[:, j], right[:, j]
-    pieces = bins, parts, lines, first
+    pieces = places, parts, lines
 
     def close(one: FloatArray, other: FloatArray) -> bool:
         return bool(np.allclose(one, other, rtol=0, atol=1e-9))

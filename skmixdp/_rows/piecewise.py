@@ -48,17 +48,16 @@ _MEASURED_ROWS = 4096
 class PiecewiseRows:
     """Rows (n, width) of d curves and some columns that are lines, for :class:`SparseRows`.
 
-    Curve j of row i is ``(1 - t) v_p + t v_(p+1)`` with ``p = first[j] + bins[i, j]``, ``t = parts[i, j]`` in
-    [0, 1] and the rows ``v`` of ``vertices`` (n_vertices, width). Curves have no entries in common. The
+    Curve j of row i is ``(1 - t) v_p + t v_(p+1)`` with ``p = places[i, j]``, ``t = parts[i, j]`` in [0, 1]
+    and the rows ``v`` of ``vertices`` (n_vertices, width). Curves have no entries in common. The
     entries ``of_lines`` of row i are ``lines[i]``. Numbers of rows are float32. ``factors`` (n,) multiply
     rows, and ``lengths`` (n,) are the lengths that they have then. ``longest`` bounds the length of vertices,
     one of each curve together. Products and sums are those of ``loops``, if they are compiled, or of SciPy.
     """
 
-    bins: NDArray[np.uint8]
+    places: NDArray[np.unsignedinteger[Any]]
     parts: FloatArray
     lines: FloatArray
-    first: NDArray[np.int64]
     vertices: sp.csr_array[Any]
     of_lines: NDArray[np.intp]
     factors: FloatArray
@@ -72,40 +71,40 @@ class PiecewiseRows:
     @classmethod
     def of(
         cls,
-        bins: NDArray[np.uint8],
+        places: NDArray[np.unsignedinteger[Any]],
         parts: FloatArray,
         lines: FloatArray,
         first: NDArray[np.int64],
         vertices: sp.csr_array[Any],
         of_lines: NDArray[np.intp],
     ) -> "PiecewiseRows":
-        """The rows at factors 1."""
-        n_rows = len(bins)
+        """The rows at factors 1; ``first`` (d,) are the first vertices of the curves."""
+        n_rows = len(places)
         squares = np.append(vertices.multiply(vertices).sum(axis=1), 0.0)
         products = np.append(vertices[:-1].multiply(vertices[1:]).sum(axis=1), 0.0)
         lengths = np.empty(n_rows)
         for rows in row_slices(n_rows, _MEASURED_ROWS):
-            right, at = parts[rows].astype(np.float64), first + bins[rows]
+            right, at = parts[rows].astype(np.float64), places[rows].astype(np.intp)
             left, line = 1 - right, lines[rows].astype(np.float64)
             curves = left**2 * squares[at] + 2 * left * right * products[at] + right**2 * squares[at + 1]
             lengths[rows] = np.sqrt(curves.sum(axis=1) + np.vecdot(line, line))
         longest = float(np.sqrt(np.maximum.reduceat(squares, first).sum())) if len(first) else 0.0
-        loops = piece_loops(n_rows, bins.shape[1] + lines.shape[1])
-        return cls(bins, parts, lines, first, vertices, of_lines, np.ones(n_rows), lengths, longest, loops)
+        loops = piece_loops(n_rows, places.shape[1] + lines.shape[1]) if places.dtype == np.uint16 else None
+        return cls(places, parts, lines, vertices, of_lines, np.ones(n_rows), lengths, longest, loops)
 
     @property
     def shape(self) -> tuple[int, int]:
-        return len(self.bins), self.vertices.shape[1]
+        return len(self.places), self.vertices.shape[1]
 
     @property
     def pieces(self) -> tuple[NDArray[Any], ...]:
         """What the compiled loops read of rows."""
-        return self.bins, self.parts, self.lines, self.first
+        return self.places, self.parts, self.lines
 
     def __getitem__(self, rows: Selection) -> "PiecewiseRows":
-        bins, parts, lines = self.bins[rows], self.parts[rows], self.lines[rows]
+        places, parts, lines = self.places[rows], self.parts[rows], self.lines[rows]
         factors, lengths = self.factors[rows], self.lengths[rows]
-        return replace(self, bins=bins, parts=parts, lines=lines, factors=factors, lengths=lengths)
+        return replace(self, places=places, parts=parts, lines=lines, factors=factors, lengths=lengths)
 
     def astype(self, dtype: DTypeLike) -> "PiecewiseRows":
         """The rows themselves, which are multiplied in float64."""
@@ -150,8 +149,8 @@ class PiecewiseRows:
     @property
     def _means(self) -> sp.csr_array[Any]:
         """CSR array (n, n_vertices) that takes vertices to the curves of the rows."""
-        n_rows, d = self.bins.shape
-        at, right = self.first + self.bins, self.parts.astype(np.float64)
+        n_rows, d = self.places.shape
+        at, right = self.places.astype(np.intp), self.parts.astype(np.float64)
         indices = np.stack([at, at + 1], axis=2).ravel()
         values = np.stack([1 - right, right], axis=2).ravel()
         starts = 2 * d * np.arange(n_rows + 1)

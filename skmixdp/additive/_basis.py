@@ -183,18 +183,21 @@ class Basis:
             at = np.append(points, np.nan)[:, np.newaxis]
             vertices[start : start + len(at), self.entries(j)] = self.of_column(j)(at)
         of_lines = [entry for j in others for entry in self.entries(j)]
-        bins, parts = np.empty((len(X), len(curves)), np.uint8), np.empty((len(X), len(curves)), np.float32)
+        # The loops are compiled for numbers of 16 bits.
+        shape, kind = (len(X), len(curves)), np.uint16 if vertices.shape[0] < 2**16 else np.uint32
+        places, parts = np.empty(shape, kind), np.empty(shape, np.float32)
         lines = np.empty((len(X), len(of_lines)), np.float32)
         for rows in row_slices(len(X), _BLOCK_ROWS):
             for place, (j, points) in enumerate(zip(curves, breakpoints, strict=True)):
-                bins[rows, place], parts[rows, place] = _pieces(X[rows, j].astype(np.float64), points)
+                piece, parts[rows, place] = _pieces(X[rows, j].astype(np.float64), points)
+                places[rows, place] = first[place] + piece
             place = 0
             for j in others:
                 found = self.of_column(j)(X[rows, j : j + 1])
                 lines[rows, place : place + found.shape[1]] = found
                 place += found.shape[1]
         return PiecewiseRows.of(
-            bins, parts, lines, first[:-1], sp.csr_array(vertices), np.array(of_lines, np.intp)
+            places, parts, lines, first[:-1], sp.csr_array(vertices), np.array(of_lines, np.intp)
         )
 
 

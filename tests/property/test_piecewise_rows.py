@@ -53,7 +53,7 @@ def piecewise(rng, n, *, loops=False):
 def exact_rows(rows):
     """The rows that pieces and places stand for, in extended precision."""
     vertices, t = rows.vertices.toarray().astype(np.longdouble), rows.parts.astype(np.longdouble)[:, :, None]
-    at = rows.first + rows.bins
+    at = rows.places.astype(int)
     exact = ((1 - t) * vertices[at] + t * vertices[at + 1]).sum(axis=1)
     exact[:, rows.of_lines] += rows.lines
     return exact * rows.factors.astype(np.longdouble)[:, None]
@@ -96,7 +96,7 @@ def test_pieces_stand_for_the_rows_of_the_basis(seed):
     np.testing.assert_allclose(rows.toarray(), wanted, atol=2e-6)
     np.testing.assert_allclose(rows.lengths, length(exact_rows(rows)).astype(float), rtol=1e-6, atol=1e-6)
     alone = chosen.piecewise(X[3:4])
-    np.testing.assert_array_equal(alone.bins[0], rows.bins[3])
+    np.testing.assert_array_equal(alone.places[0], rows.places[3])
     np.testing.assert_array_equal(alone.parts[0], rows.parts[3])
     np.testing.assert_array_equal(alone.lines[0], rows.lines[3])
     assert alone.lengths[0] == rows.lengths[3]
