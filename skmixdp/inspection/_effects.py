@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from .._utils.templates import html
 from .._utils.validation import listed, shown
+from ..privacy.report import html_line
 from ._style import OKABE_ITO, axes, curve_style, plain_axes
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class EffectsDisplay:
         Names of the outputs.
     unit : str
         What the effects add to.
+    no_guarantee : str, default=""
+        What the model is known to have leaked; empty if nothing is known.
 
     Attributes
     ----------
@@ -85,6 +88,7 @@ class EffectsDisplay:
     _: KW_ONLY
     outputs: Sequence[str]
     unit: str
+    no_guarantee: str = ""
 
     @classmethod
     def from_estimator(
@@ -162,6 +166,7 @@ class EffectsDisplay:
             {names[j]: float(importances[j]) for j in places},
             outputs=outputs,
             unit="units of the prediction" if effects.classes is None else unit,
+            no_guarantee=estimator.privacy_.no_guarantee,
         ).plot(ax=ax)
 
     def plot(self, ax: Sequence[Axes] | None = None) -> EffectsDisplay:
@@ -211,4 +216,4 @@ class EffectsDisplay:
             for numbers in [(self.importances[name], effect.min(), effect.max(), _Z * error.max())]
         ]
         names = ("column", "importance", "lowest", "highest", "noise")
-        return html(_TABLE, names=names, rows=rows, unit=self.unit)
+        return html_line(self.no_guarantee) + html(_TABLE, names=names, rows=rows, unit=self.unit)

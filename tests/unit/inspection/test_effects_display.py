@@ -10,6 +10,7 @@ from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor, MixedDPRidge, pri
 from skmixdp.inspection import EffectsDisplay
 from skmixdp.inspection._style import OKABE_ITO
 from skmixdp.preprocessing import TableEncoder
+from skmixdp.privacy import PrivacyLeakWarning
 
 mpl.use("Agg")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -95,3 +96,12 @@ def test_other_models_and_wrong_names_are_refused(reg):
         EffectsDisplay.from_estimator(MixedDPRidge())
     with pytest.raises(ValueError, match="feature_names has 1 names and the model 3 columns"):
         EffectsDisplay.from_estimator(reg, feature_names=["a"])
+
+
+def test_the_table_says_first_what_leaked():
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+    y = (np.abs(X[:, 0]) > 0.7).astype(int)
+    with pytest.warns(PrivacyLeakWarning):
+        clf = AdditiveDPClassifier(epsilon=8.0).fit(X, y)
+    text = EffectsDisplay.from_estimator(clf)._repr_html_()
+    assert text.startswith("<p><b>NO GUARANTEE: the classes were read from the private labels</b></p><table>")
