@@ -5,7 +5,6 @@ each column, and two further ones give the centre and the spread within it.
 """
 
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +16,7 @@ from scipy.special import betaincinv, ndtri
 
 from .._engine import GaussianMechanism, Transaction
 from .._rows import IQR, BinCounts, Block, Columns, Contribution, RowMap, worth_scaling
+from .._utils.process import warn_later
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import NoiseSource, PrivacyReport
 from ..privacy.units import Units
@@ -147,12 +147,10 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
         low = np.maximum(center - _REACH * spread, low)
         high = np.maximum(np.minimum(center + _REACH * spread, high), low + width)
     if hidden.any():
-        warnings.warn(
+        warn_later(
             f"the columns {np.flatnonzero(hidden)[:8].tolist()} of X, counted from 0, are constant, or so "
             "far from 0 that their spread cannot be told; subtract a known typical value from them, or pass "
-            "public rows.",
-            UserWarning,
-            stacklevel=2,
+            "public rows."
         )
     return NoisyColumns(center, spread)
 
@@ -181,6 +179,9 @@ def columns_in_other_units(
     n_columns, n_public = known.shape
     learner = thinned(learner, n_columns, multiplier, _FEWEST_FOR_UNITS, _UNIT_ERROR)
     edges = np.stack([_ends_of_ranges(values) for values in known])
+    # Private entries are clipped, and those at the limit stay in the first and the last range.
+    limit = 0.99 * 2.0**_EXPONENT
+    edges[: X_pub.shape[1]] = np.clip(edges[: X_pub.shape[1]], -limit, limit)
     query = PrivateQuery(
         points=np.eye(X_pub.shape[1]),  # whose products are the entries
         contribute=partial(_ranges, edges=edges),

@@ -1,7 +1,6 @@
 """Corrections of a trained head: shrinkage, balance of classes, logit adjustment and temperature."""
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 from typing import Any
@@ -14,6 +13,7 @@ from sklearn.isotonic import isotonic_regression
 from .._engine import GaussianMechanism, PostTrainingRelease
 from .._linear import predicted_classes
 from .._rows import Block, Contribution
+from .._utils.process import warn_later
 from ..components.protocols import (
     FloatArray,
     PrivateQuery,
@@ -67,12 +67,10 @@ def start_is_useful(info: PublicInfo, learner: Learner, multiplier: float) -> Le
     expected = (guess + _FAR_WORSE * better) * learner.n_rows if better else 0.0
     if correct + _CLEARLY * multiplier >= expected:
         return True
-    warnings.warn(
+    warn_later(
         "the head of the public rows classifies far fewer private rows correctly than public ones: "
         "their labels or features mean something else, so the fit left them out; pass other public "
-        "rows, or none.",
-        UserWarning,
-        stacklevel=2,
+        "rows, or none."
     )
     return False
 

@@ -8,7 +8,6 @@ learned from the noisy answers. Full-batch Gaussian releases compose exactly: th
 """
 
 import math
-import warnings
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +20,7 @@ from scipy.special import logit
 from .._engine import GaussianMechanism, NoisyQuery, Released, drawn
 from .._linear import Loss
 from .._rows import Block, Contribution, effective_columns
+from .._utils.process import warn_later
 from ..components import FullBatch, L2Clip
 from ..components.clipping import clip_rows, weighted_query
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray, Sampling
@@ -81,12 +81,10 @@ class Learner:
 
 def warn_of_sufficient_public_rows(n_public: int) -> None:
     """Warn that a fit returns its start, which predicts better than the trained head."""
-    warnings.warn(
+    warn_later(
         f"the {n_public} public rows suffice: the start of the fit does better than the trained head under "
         "this budget, so the start is returned; pass more private rows or a larger epsilon, or do without "
-        "the private rows.",
-        UserWarning,
-        stacklevel=3,
+        "the private rows."
     )
 
 
@@ -470,11 +468,9 @@ def warn_of_few_columns(energies: FloatArray) -> None:
     """Warn if a few columns make up most of the length of unit rows, by released mean squares."""
     most = len(energies) >= _MANY_COLUMNS and float(energies.sum()) > _MOST_OF_A_ROW
     if most and effective_columns(energies) < _FEW_COLUMNS:
-        warnings.warn(
+        warn_later(
             "a few columns of X make up nearly all of the length of its rows, so the others hardly count; "
-            "scale the columns by public rows (pass X_pub), by known ranges, or by NoisyScaler.",
-            UserWarning,
-            stacklevel=2,
+            "scale the columns by public rows (pass X_pub), by known ranges, or by NoisyScaler."
         )
 
 

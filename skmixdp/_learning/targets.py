@@ -1,7 +1,6 @@
 """Noisy statistics of private targets: centre and scale, lengths of gradients, comparisons of heads."""
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -13,6 +12,7 @@ from scipy.special import ndtri
 from .._engine import GaussianMechanism, Run, make_plan, training
 from .._linear import row_norms
 from .._rows import BinCounts, Block, Contribution
+from .._utils.process import warn_later
 from ..components import BalancedSteps
 from ..components.protocols import FloatArray, Loss, PrivateQuery, PublicInfo, ReleasedArray, Rounds, Update
 from ..components.scalars import clipped, scalars
@@ -263,12 +263,10 @@ def start_predicts(info: PublicInfo, learner: Learner, multiplier: float) -> Lea
     error = float(public.std(ddof=1)) / math.sqrt(len(public))
     if seen >= min(0.0, float(public.mean()) - _CLEARLY * error):
         return True
-    warnings.warn(
+    warn_later(
         "the head of the public rows predicts private rows worse than a constant, and public ones better, so "
         + (_OF_TARGETS if info.view.data.loss.quadratic else _OF_LABELS)
-        + ", or pass other public rows, or none.",
-        UserWarning,
-        stacklevel=2,
+        + ", or pass other public rows, or none."
     )
     return False
 

@@ -1,4 +1,4 @@
-"""What a fit sets in its process: the errors of NumPy, the threads of its passes, and progress bars.
+"""What a fit sets in its process: errors of NumPy, late warnings, the threads of its passes, progress bars.
 
 NumPy lets other threads run while it computes. So as many threads as BLAS may use visit parts of the rows,
 and each of them multiplies with one thread. The work between products is then shared too. No thread waits for
@@ -9,6 +9,7 @@ import operator
 import os
 import sys
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -44,6 +45,30 @@ def finite(numbers: NDArray[Any], *, nan: float = 0.0) -> NDArray[Any]:
     np.clip(numbers, -largest, largest, out=numbers)  # takes half the time of np.nan_to_num
     np.copyto(numbers, nan, where=np.isnan(numbers))
     return numbers
+
+
+#: The warnings of the fit in this context; None outside of fits.
+_late_warnings: ContextVar[list[str] | None] = ContextVar("_late_warnings", default=None)
+
+
+def warn_later(message: str) -> None:
+    """Warn when the fit in this context has its results, which a warning that is an error then leaves."""
+    late = _late_warnings.get()
+    if late is None:
+        warnings.warn(message, UserWarning, stacklevel=2)
+    else:
+        late.append(message)
+
+
+@contextmanager
+def late_warnings() -> Iterator[list[str]]:
+    """A context in which :func:`warn_later` fills the list that it gives."""
+    late: list[str] = []
+    token = _late_warnings.set(late)
+    try:
+        yield late
+    finally:
+        _late_warnings.reset(token)
 
 
 # -- threads ----------------------------------------------------------------------------

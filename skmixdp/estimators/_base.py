@@ -7,6 +7,7 @@ finished.
 """
 
 import copy
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
@@ -22,7 +23,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import has_fit_parameter
 
 from .._engine import ChargedProcedure, transact
-from .._utils.process import own_state
+from .._utils.process import late_warnings, own_state
 from .._utils.validation import (
     COUNT,
     FLAG,
@@ -102,12 +103,14 @@ def fit_one(estimator: BaseEstimator, data: FitData, unsupported: Iterable[str])
         managed([estimator], partial(fit_one, estimator, data, ()))
         return
     fitted = copy.copy(estimator)
-    with own_state():
+    with own_state(), late_warnings() as late:
         budget = fitted._check_parameters()
         if estimator.random_state is not None:
             warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=4)
         transact([fitted._fit_procedure(budget, data)], current_checkpoint.get())
     adopt(estimator, fitted)
+    for message in late:
+        warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def fit_many(
@@ -214,7 +217,7 @@ def fit_many(
         raise ValueError("fit_many got the same estimator twice; pass a clone of it.")
     fitted = [copy.copy(estimator) for estimator in estimators]
     selections = [None if chosen is None else (f"rows[{i}]", chosen) for i, chosen in enumerate(rows)]
-    with own_state():
+    with own_state(), late_warnings() as late:
         budgets = [copied._check_parameters() for copied in fitted]
         warn_of_seed(*(estimator.random_state for estimator in estimators))
         data = FitData(X, y, X_pub, y_pub, sample_weight, groups, None, X_unlabeled)
@@ -225,6 +228,8 @@ def fit_many(
         transact(procedures, current_checkpoint.get())
     for estimator, copied in zip(estimators, fitted, strict=True):
         adopt(estimator, copied)
+    for message in late:
+        warnings.warn(message, UserWarning, stacklevel=2)
     return estimators
 
 

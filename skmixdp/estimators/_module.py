@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._engine import OpenRows, Options, Run, Start, Transaction, bind_rows, make_plan, sampling_of, training
 from .._rows import PrivateRows, check_labels
 from .._utils.frames import is_frame
+from .._utils.process import warn_later
 from .._utils.validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
 from ..components.protocols import PublicInfo, PublicView
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
@@ -60,11 +61,9 @@ def module_procedure(
     head.n_iter_ = tasks.n_done  # fewer than planned if a callback stopped the fit
     public: Any = run.info.view.data
     if left_out := public.n_left_out:
-        warnings.warn(
+        warn_later(
             f"{left_out} of {tasks.n_done} steps were not taken, since parameters or outputs would not have "
-            "been finite; pass a smaller learning_rate, or a module of bounded outputs.",
-            UserWarning,
-            stacklevel=5,
+            "been finite; pass a smaller learning_rate, or a module of bounded outputs."
         )
 
 

@@ -38,6 +38,7 @@ from .._learning.targets import (
 )
 from .._linear import with_weights, work_of_pass
 from .._rows import RowMap, TargetMap
+from .._utils.process import warn_later
 from ..components.protocols import PublicInfo
 from ..components.public import PublicData
 from ..components.updates import TowardsStart
@@ -486,11 +487,9 @@ def _columns_in_other_units(inputs: FitInputs, learner: Learner, share: float) -
     if found:
         columns = [column for column in found if column < n_features][:8]
         named = f"the columns {columns} of X_pub, counted from 0," if columns else "the targets y_pub"
-        warnings.warn(
+        warn_later(
             f"{named} have another unit or centre than private ones, so the fit left them out; pass public "
-            "rows in the same units and transformed alike, or none.",
-            UserWarning,
-            stacklevel=5,
+            "rows in the same units and transformed alike, or none."
         )
     return found
 
@@ -526,13 +525,11 @@ def _with_scaled_targets(
     asked = noisy_targets(learner, k, mechanism)
     center, scale = yield from bind_rows(MappedRows(private, None), asked)
     if not np.all(scale > 0):
-        warn_of_unknown_scale("is hidden by noise")
+        warn_later(unknown_scale("is hidden by noise"))
     elif np.any(scale < ZEROS):
-        warnings.warn(
+        warn_later(
             "nearly all targets y are 0 and noise hides the others, so predictions are about 0; pass "
-            "target_scale from prior knowledge, a larger epsilon or public rows.",
-            UserWarning,
-            stacklevel=4,
+            "target_scale from prior knowledge, a larger epsilon or public rows."
         )
     known = center if inputs.parameters.learns_center else target_map.center
     spread = np.hypot(scale, center - known)
@@ -542,11 +539,9 @@ def _with_scaled_targets(
     return replace(inputs, private=replace(private, y=y), y_pub=y_pub, target_map=target_map)
 
 
-def warn_of_unknown_scale(why: str) -> None:
-    """Warn that the fit assumes targets of unit scale, since their scale is not known."""
-    warnings.warn(
+def unknown_scale(why: str) -> str:
+    """The warning that the fit assumes targets of unit scale, since their scale is not known."""
+    return (
         f"the scale of the targets y {why}, so the fit assumes a scale of 1; pass target_scale and "
-        "target_center from prior knowledge, or two public rows or more.",
-        UserWarning,
-        stacklevel=6,
+        "target_center from prior knowledge, or two public rows or more."
     )

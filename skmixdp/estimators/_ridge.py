@@ -21,7 +21,7 @@ from ._linear import LinearHead
 from ._outputs import lazy_result
 from ._private_score import PrivateErrorMixin
 from ._problem import check_target_map, collect_public
-from ._procedure import warn_of_unknown_scale
+from ._procedure import unknown_scale
 
 Array = NDArray[Any]
 
@@ -314,7 +314,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
             possible = enough and y_pub is None and self._chosen_algorithm().admits_releases
             share, steps = 0.0, TARGET_RELEASES if possible else 0
         if not (share or steps):
-            warn_of_unknown_scale("is unknown")
+            warnings.warn(unknown_scale("is unknown"), UserWarning, stacklevel=6)
         return share, steps
 
     def predict(self, X: object) -> Any:

@@ -384,6 +384,20 @@ def test_public_rows_of_another_meaning_are_left_out(changed):
     assert model.score(MANY[5000:], CLASSES[5000:]) > 0.77
 
 
+@pytest.mark.filterwarnings("error:.*so the fit left them out")
+@pytest.mark.parametrize("changed", [lambda rows: 100 * rows, np.negative], ids=["units", "signs"])
+def test_a_warning_that_is_an_error_loses_no_fit(changed):
+    """What the warning says is known after the charge, so the fit ends first."""
+    public = {"X_pub": changed(MANY[:200]), "y_pub": CLASSES[:200]}
+    one, *several = (head(random_state=0) for _ in range(3))
+    with pytest.raises(UserWarning, match="so the fit left them out"):
+        one.fit(MANY[200:5000], CLASSES[200:5000], **public)
+    with pytest.raises(UserWarning, match="so the fit left them out"):
+        fit_many(several, MANY[200:5000], CLASSES[200:5000], **public)
+    for model in (one, *several):
+        assert model.score(MANY[5000:], CLASSES[5000:]) > 0.77
+
+
 NUMBERS = MANY @ SLOPES + RNG.standard_normal(6000)
 
 

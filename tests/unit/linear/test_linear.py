@@ -187,7 +187,7 @@ class TestRowMap:
         row_map = RowMap(None, False, value)
         rows = row_map(X, np.float64)
         W = rng.normal(size=(3, rows.shape[1]))
-        coef, intercept = row_map.split(W, 4)
+        coef, intercept = row_map.split(W)
         assert_close(X @ coef.T + intercept, rows @ W.T)
 
 
