@@ -78,7 +78,7 @@ def test_passes_and_fits_of_all_shapes_are_measured(tmp_path, capsys):
         lines = (tmp_path / f"shapes_{part}.md").read_text().splitlines()
         assert len(lines) == 2 + len(sizes) and len({line.count("|") for line in lines}) == 1
         assert not any("nan" in line for line in lines)
-    assert capsys.readouterr().out.count("load") == 2
+    assert capsys.readouterr().out.count("load") == 3
 
 
 @pytest.mark.slow
