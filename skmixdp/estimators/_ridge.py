@@ -314,7 +314,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
             possible = enough and y_pub is None and self._chosen_algorithm().admits_releases
             share, steps = 0.0, TARGET_RELEASES if possible else 0
         if not (share or steps):
-            warnings.warn(unknown_scale("is unknown"), UserWarning, stacklevel=6)
+            warnings.warn(unknown_scale("is unknown"), UserWarning, stacklevel=5)
         return share, steps
 
     def predict(self, X: object) -> Any:

@@ -78,7 +78,8 @@ def test_sources_of_rows_give_the_same_fit(tmp_path, held):
     assert found.privacy_.shares == wanted.privacy_.shares
     for one, other in zip(found._row_map.basis.knots, wanted._row_map.basis.knots, strict=True):
         np.testing.assert_array_equal(one, other)
-    np.testing.assert_allclose(found.coef_, wanted.coef_, atol=1e-4)
+    # Sources that map rows in single precision state up to 1% more rounding, and add as much more noise.
+    np.testing.assert_allclose(found.coef_, wanted.coef_, rtol=0, atol=0.01 * np.abs(wanted.coef_).max())
     predicted = np.asarray(found.predict_proba(rows))
     np.testing.assert_allclose(predicted, found.predict_proba(values), atol=1e-12)
     assert found.private_score(rows, Y, noise_multiplier=0.01) == pytest.approx(
