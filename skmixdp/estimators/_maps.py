@@ -48,31 +48,22 @@ _TIMES_AS_GOOD = 2.0
 
 
 @dataclass(frozen=True)
-class Mapped:
-    """The map of a fit, and releases of the mapped rows; None for what was not released.
-
-    ``second_moment`` is their largest second moment, and ``preconditioner`` (d_in, d_in) a matrix for
-    directions of descent. Few gradients of private rows are longer than ``gradient_bound``.
-    """
-
-    row_map: RowMap
-    second_moment: float | None = None
-    preconditioner: Array | None = None
-    gradient_bound: float | None = None
-
-
-@dataclass(frozen=True)
 class MapStage:
-    """The next release of a fit that learns a map.
+    """The next release of a fit that learns a map, and what is known of the map; None was not released.
 
-    ``rows`` are those of the query, and ``mapped`` the map as far as it is known. ``shares`` of the squared
+    ``rows`` are those of the query, and ``row_map`` the map as far as it is known. ``shares`` of the squared
     budget are for the releases of this stage, and ``most`` for these and all that may follow.
+    ``second_moment`` is the largest second moment of the mapped rows, and ``preconditioner`` (d_in, d_in) a
+    matrix for directions of descent. Few gradients of private rows are longer than ``gradient_bound``.
     """
 
     rows: MappedRows
-    mapped: Mapped
+    row_map: RowMap
     shares: dict[str, float]
     most: dict[str, float]
+    second_moment: float | None = None
+    preconditioner: Array | None = None
+    gradient_bound: float | None = None
 
 
 def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStage:
@@ -82,7 +73,7 @@ def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStag
     """
     parameters, private = inputs.parameters, inputs.private
     if parameters.row_map is not None:
-        return MapStage(MappedRows(private, parameters.row_map), Mapped(parameters.row_map), {}, {})
+        return MapStage(MappedRows(private, parameters.row_map), parameters.row_map, {}, {})
     known = inputs.X_known if inputs.X_scale is None else inputs.X_scale
     columns, n_features = None, private.table.shape[1]
     scales = parameters.row_norm is not None if parameters.scale == "auto" else parameters.scale
@@ -100,7 +91,7 @@ def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStag
         # If columns turn out to need no scale, the stage is that of unknown columns.
         shares = {"columns": share}
         rows = MappedRows(private, unmapped(n_features), single_pass=True)
-        stage = MapStage(rows, stage.mapped, shares, shares | _stage_with(inputs, None).shares)
+        stage = MapStage(rows, stage.row_map, shares, shares | _stage_with(inputs, None).shares)
 
     def shared(row_map: RowMap) -> RowMap:
         return next((other for other in known_maps if other.same_as(row_map)), row_map)
@@ -108,7 +99,7 @@ def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStag
     if known_maps:
         assert stage.rows.row_map is not None
         rows = replace(stage.rows, row_map=shared(stage.rows.row_map))
-        stage = replace(stage, rows=rows, mapped=replace(stage.mapped, row_map=shared(stage.mapped.row_map)))
+        stage = replace(stage, rows=rows, row_map=shared(stage.row_map))
     return stage
 
 
@@ -124,8 +115,8 @@ def _stage_with(inputs: FitInputs, columns: Columns | None) -> MapStage:
         # Rows of any length are measured, since a refusal would reveal that such a row exists. They have no
         # intercept, which would add to their length; the start may have one.
         row_map = RowMap(None, True, None, columns=columns, bound=LENGTH_LIMIT)
-        mapped = Mapped(_with_intercept(inputs, row_map))
-        return MapStage(MappedRows(inputs.private, row_map), mapped, shares, shares)
+        known = _with_intercept(inputs, row_map)
+        return MapStage(MappedRows(inputs.private, row_map), known, shares, shares)
     else:
         whiten = parameters.whiten
         if whiten == "auto":  # a regression needs more public rows
@@ -149,7 +140,7 @@ def _stage_with(inputs: FitInputs, columns: Columns | None) -> MapStage:
         if inputs.X_unlabeled is not None and centred_units and parameters.fit_intercept:
             row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))
     return MapStage(
-        MappedRows(inputs.private, row_map, single_pass="mean" in shares), Mapped(row_map), shares, shares
+        MappedRows(inputs.private, row_map, single_pass="mean" in shares), row_map, shares, shares
     )
 
 
@@ -174,7 +165,7 @@ def map_shares(inputs: FitInputs, columns: Columns | None) -> dict[str, float]:
 
 def learned_map(
     inputs: FitInputs, stage: MapStage, learner: Learner
-) -> Procedure[tuple[Mapped, dict[str, float]]]:
+) -> Procedure[tuple[MapStage, dict[str, float]]]:
     """The map, learned from private rows if public rows do not determine it, and the shares that it cost.
 
     What noisy columns tell decides what else is released. The squared budgets of adaptive Gaussian releases
@@ -182,7 +173,7 @@ def learned_map(
     composition for Gaussian differential privacy".
     """
     spent: dict[str, float] = {}
-    rows, mapped, shares = stage.rows, stage.mapped, stage.shares
+    rows, shares = stage.rows, stage.shares
     parameters, tasks = inputs.parameters, inputs.tasks
     private, n_features = inputs.private, inputs.private.table.shape[1]
     if "columns" in shares:
@@ -191,40 +182,40 @@ def learned_map(
         noisy = yield from bind_rows(rows, noisy_columns(learner, n_features, multiplier))
         tasks.stage_ended()
         columns = noisy.standardised(centred=inputs.centres_columns)
-        after = _stage_with(inputs, columns)
-        rows, mapped, shares = after.rows, after.mapped, after.shares
+        stage = _stage_with(inputs, columns)
+        rows, shares = stage.rows, stage.shares
         if columns is None and not isinstance(private.table, ArrayTable):
             # A refusal of a row whose length overflows would now reveal that it exists.
             limits = Columns.limits(n_features, _LARGEST_ENTRY)
             assert rows.row_map is not None
             rows = replace(rows, row_map=replace(rows.row_map, columns=limits))
-            mapped = replace(mapped, row_map=replace(mapped.row_map, columns=limits))
+            stage = replace(stage, row_map=replace(stage.row_map, columns=limits))
     spent |= shares
     multipliers = {name: inputs.budget.multiplier(share) for name, share in shares.items()}
     if not shares:
-        return mapped, spent
+        return stage, spent
     if "length of the rows" in shares:
         measured = noisy_length(learner, n_features, multipliers["length of the rows"])
         bound = yield from bind_rows(rows, measured)
         tasks.stage_ended()
         assert rows.row_map is not None
         bounded = replace(rows.row_map, bound=parameters.length_factor * bound)
-        return Mapped(_with_intercept(inputs, bounded)), spent
+        return replace(stage, row_map=_with_intercept(inputs, bounded)), spent
 
     if "second moment" in shares:
-        bare = mapped.row_map
+        bare = stage.row_map
         if bare.intercept_value is not None:
             bare = replace(bare, intercept_value=None)
         asked = noisy_second_moment(learner, n_features, multipliers["second moment"])
         moment = yield from bind_rows(MappedRows(private, bare), asked)
         tasks.stage_ended()
-        matrix, second_moment = moment.preconditioner(mapped.row_map.intercept_value)
-        return replace(mapped, second_moment=second_moment, preconditioner=matrix), spent
+        matrix, second_moment = moment.preconditioner(stage.row_map.intercept_value)
+        return replace(stage, second_moment=second_moment, preconditioner=matrix), spent
 
     mean = yield from bind_rows(rows, noisy_mean(learner, n_features, multipliers["mean"]))
     tasks.stage_ended()
     warn_of_few_columns(mean.energies)
-    row_map = replace(mapped.row_map, mean=_centre(mean, mapped.row_map, inputs))
+    row_map = replace(stage.row_map, mean=_centre(mean, stage.row_map, inputs))
     largest: float | None = None
     if "directions" in shares:
         directed = leading_directions(learner, n_features, multipliers["directions"])
@@ -242,7 +233,7 @@ def learned_map(
         row_map = replace(row_map, whitening=whitening)
     if parameters.fit_intercept:
         row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))
-    return Mapped(row_map, largest), spent
+    return replace(stage, row_map=row_map, second_moment=largest), spent
 
 
 def _centre(private: NoisyMean, row_map: RowMap, inputs: FitInputs) -> Array:

@@ -43,7 +43,7 @@ from ..components.protocols import PublicInfo
 from ..components.public import PublicData
 from ..components.updates import TowardsStart
 from ..privacy import PerInstanceRecord, PrivacyReport
-from ._maps import Mapped, MapStage, first_stage, learned_map, learns_geometry
+from ._maps import MapStage, first_stage, learned_map, learns_geometry
 from ._problem import FitInputs, MappedRows, refuse_record
 from ._weights import OF_WEIGHTS, counting, learned_weights, public_weights, weight_shares
 
@@ -117,7 +117,7 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
     if twins:
         inputs = replace(inputs, private=twins[0].inputs.private)
     stages = [one for other in twins for one in (other.first, other.alone) if one is not None]
-    maps = [row_map for one in stages for row_map in (one.rows.row_map, one.mapped.row_map) if row_map]
+    maps = [row_map for one in stages for row_map in (one.rows.row_map, one.row_map) if row_map]
     table, n_features = inputs.private.table, inputs.private.table.shape[1]
     mu, n_rows = inputs.budget.mu, inputs.n_rows
     if not len(inputs.X_pub) and mu * n_rows < _CLEAR * math.sqrt(n_features + 1):
@@ -149,15 +149,15 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
         spent["check of units"] = units
     checking = checks | bounds
     if first.shares:
-        draws = refuse_ahead(balanced, first.mapped, spent | first.most | checking)
+        draws = refuse_ahead(balanced, first, spent | first.most | checking)
     else:
-        planned = plan(balanced, first.mapped, spent | checking)
+        planned = plan(balanced, first, spent | checking)
         draws = planned.run.recipe.draws
     if checks:
         without = balanced.without_public_rows()
         alone = first_stage(without, maps)
         most = _unused(spent | first.most, inputs) | checking | alone.most
-        refuse_ahead(without, alone.mapped, most | {"scale of the targets": inputs.relearned_share})
+        refuse_ahead(without, alone, most | {"scale of the targets": inputs.relearned_share})
     public = None
     if inputs.private.record is None and not draws:
         public = (inputs.X_pub, inputs.y_pub, inputs.X_unlabeled, inputs.classes, inputs.target_map)
@@ -199,7 +199,7 @@ def fit_procedure(problem: Problem) -> FitProcedure:
     """
     inputs, balanced, first, alone = problem.inputs, problem.balanced, problem.first, problem.alone
     spent, checking, planned = problem.spent, problem.checks | problem.bounds, problem.planned
-    rows, mapped, tasks = first.rows, first.mapped, inputs.tasks
+    rows, mapped, tasks = first.rows, first, inputs.tasks
     learner = Learner(inputs.n_rows, inputs.members, inputs.transaction.noise, inputs.private.dtype)
     yield problem.start
 
@@ -225,7 +225,7 @@ def fit_procedure(problem: Problem) -> FitProcedure:
                 balanced, spent = yield from _with_relearned_targets(balanced, learner, spent)
             balanced = balanced.without_public_rows()
             first, alone, planned = alone, None, None
-            rows, mapped = first.rows, first.mapped
+            rows, mapped = first.rows, first
     if planned is None:
         rows = replace(rows, private=balanced.private)
         mapped, shares = yield from learned_map(balanced, replace(first, rows=rows), learner)
@@ -278,7 +278,7 @@ def _unused(spent: dict[str, float], inputs: FitInputs) -> dict[str, float]:
 # -- the plan --------------------------------------------------------------------------------
 
 
-def refuse_ahead(inputs: FitInputs, mapped: Mapped, spent: dict[str, float]) -> bool:
+def refuse_ahead(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> bool:
     """Refuse what no map makes possible, with the smallest budget left; whether steps draw random numbers.
 
     The map and what it releases are not known yet. What may be refused depends on public facts and on the
@@ -334,7 +334,7 @@ def _start_of(inputs: FitInputs, row_map: RowMap) -> Callable[[PublicData], Arra
 
 def plan(
     inputs: FitInputs,
-    mapped: Mapped,
+    mapped: MapStage,
     spent: dict[str, float],
     start: Callable[[PublicData], Array] | None = None,
 ) -> PlannedHead:
