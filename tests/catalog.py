@@ -23,7 +23,6 @@ from skmixdp.components import (
     ConvexWeight,
     CosineWeight,
     CouplingWeight,
-    FullSpace,
     L2Clip,
     L2LinfClip,
     LipschitzClip,
@@ -49,7 +48,6 @@ CLIPPERS = {
 }
 
 SUBSPACES = {
-    "full": FullSpace(),
     "public, a few dimensions": PublicSubspace(2),
     "public, most dimensions": PublicSubspace(6),
     "public, exact sums": PublicSubspace(2, exact_sums=True),

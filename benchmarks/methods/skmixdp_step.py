@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from skmixdp._engine import GaussianMechanism, release
 from skmixdp._linear import classification_loss
 from skmixdp._rows import InMemoryRows, Request
-from skmixdp.components import FullSpace, GradientQuery, PublicQuantileClip, PublicSubspace
+from skmixdp.components import GradientQuery, PublicQuantileClip, PublicSubspace
 from skmixdp.components.protocols import PrivateQuery, Rounds, StepContext, Subspace
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
@@ -42,7 +42,7 @@ def cases(problem: Problem) -> list[Case]:
         mechanism.begin_step(None)
         return release(rows, [(mechanism, query)])[0].arrays
 
-    def rounds(subspace: Subspace) -> Rounds:
+    def rounds(subspace: Subspace | None) -> Rounds:
         query = GradientQuery(PublicQuantileClip(0.9, floor=0.5), subspace, sum_to_zero=True)
         return query.step(
             StepContext(
@@ -60,7 +60,7 @@ def cases(problem: Problem) -> list[Case]:
             )
         )
 
-    def step(subspace: Subspace, ask: Ask) -> str:
+    def step(subspace: Subspace | None, ask: Ask) -> str:
         asked = rounds(subspace)
         try:
             query = next(asked)
@@ -69,7 +69,7 @@ def cases(problem: Problem) -> list[Case]:
         except StopIteration:
             return ""
 
-    first = next(rounds(FullSpace()))
+    first = next(rounds(None))
 
     def sums() -> str:
         exact(first)
@@ -78,8 +78,8 @@ def cases(problem: Problem) -> list[Case]:
     half = min(size.d_in, size.n_pub) // 2
     variants = [
         ("sums of private rows", sums),
-        ("without noise", partial(step, FullSpace(), exact)),
-        ("private", partial(step, FullSpace(), private)),
+        ("without noise", partial(step, None, exact)),
+        ("private", partial(step, None, private)),
         (f"private, {half} dimensions", partial(step, PublicSubspace(half), private)),
     ]
     return [Case("skmixdp_step", name, "step", run) for name, run in variants]

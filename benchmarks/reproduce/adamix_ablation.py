@@ -27,7 +27,7 @@ from skmixdp._engine import Options, Recipe
 from skmixdp._linear import classification_loss, row_norms
 from skmixdp.algorithms import Algorithm
 from skmixdp.algorithms._base import descent
-from skmixdp.components import FullSpace, GradientQuery, L2Clip, PublicQuantileClip, PublicSubspace
+from skmixdp.components import GradientQuery, L2Clip, PublicQuantileClip, PublicSubspace
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData, PublicView
 
@@ -50,7 +50,7 @@ class Ablation(Algorithm):
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         adaptive = PublicQuantileClip(QUANTILE, QUANTILE_FLOOR)
         clipper = adaptive if self.clip is None else L2Clip(self.clip)
-        subspace = FullSpace() if self.n_components is None else PublicSubspace(self.n_components)
+        subspace = None if self.n_components is None else PublicSubspace(self.n_components)
         query = GradientQuery(clipper, subspace, sum_to_zero=True)
         return descent(info, options, query, momentum=0.9, anchored=False)
 

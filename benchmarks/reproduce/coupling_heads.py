@@ -32,7 +32,6 @@ from skmixdp.components import (
     ConstantWeight,
     CosineWeight,
     CouplingWeight,
-    FullSpace,
     GradientQuery,
     PublicQuantileClip,
     PublicSubspace,
@@ -60,7 +59,7 @@ class Mixed(Algorithm):
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         clipper = PublicQuantileClip(0.9, 0.05) if self.adaptive else AutomaticClip(1.0)
-        subspace = FullSpace() if self.n_components is None else PublicSubspace(self.n_components)
+        subspace = None if self.n_components is None else PublicSubspace(self.n_components)
         query = GradientQuery(clipper, subspace, sum_to_zero=True)
         return descent(info, options, query, momentum=0.0, anchored=False, weighting=self.weighting)
 

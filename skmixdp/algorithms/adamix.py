@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
 from .._utils.validation import CLIP, COUNT, POSITIVE
-from ..components import FullSpace, GradientQuery, PublicQuantileClip, PublicSubspace
+from ..components import GradientQuery, PublicQuantileClip, PublicSubspace
 from ..components.protocols import PublicInfo, Subspace
 from ._base import MOMENTUM, OPEN_FRACTION, WEIGHTS, Algorithm, descent, weighting_of
 from .noisy_gd import NoisyGD
@@ -68,7 +68,7 @@ class AdaMix(Algorithm):
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         clipper = PublicQuantileClip(quantile=self.quantile, floor=self.clip_floor)
-        subspace: Subspace = FullSpace()
+        subspace: Subspace | None = None
         if self.n_components is not None:
             subspace = PublicSubspace(self.n_components, options.exact_sums)
         query = GradientQuery(clipper, subspace, sum_to_zero=True)

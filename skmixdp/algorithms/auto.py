@@ -10,7 +10,7 @@ from .._engine import Options, PostTrainingRelease, Recipe
 from .._learning.corrections import PublicShrinkage
 from .._learning.targets import StartComparison
 from .._utils.validation import CLIP, FLAG
-from ..components import BalancedSteps, FullSpace, GradientQuery, L2Clip, Preconditioned, TailAverage
+from ..components import BalancedSteps, GradientQuery, L2Clip, Preconditioned, TailAverage
 from ..components.protocols import PublicInfo
 from ._base import CLIPPED_STEP_SCALE, Algorithm, descent
 from .adamix import AdaMix
@@ -113,7 +113,7 @@ class Auto(Algorithm):
         raised = min(info.mu, _MOST_RAISED) * info.n_effective * info.curvature / _CONVERGED
         if math.isfinite(raised):
             clip = max(clip, min(raised, loss.lipschitz * info.row_norm_bound))
-        query = GradientQuery(L2Clip(clip), FullSpace(), sum_to_zero=True)
+        query = GradientQuery(L2Clip(clip), None, sum_to_zero=True)
         # A head of many classes that starts far from its optimum tolerates more noise in its outputs.
         from_zero = data.n_rows == 0 and info.centered
         noise_factor = max(1.0, math.log(loss.n_outputs) / 3) if from_zero else 1.0
@@ -180,7 +180,7 @@ class AutoRegression(AdaMix):
             clip = L2Clip(max(self.clip_floor, info.gradient_bound))
             assert isinstance(recipe.steps, BalancedSteps)
             steps = replace(recipe.steps, maximum=_MOST_AFTER_FIRST)
-            recipe = replace(recipe, query=GradientQuery(clip, FullSpace(), sum_to_zero=True), steps=steps)
+            recipe = replace(recipe, query=GradientQuery(clip, None, sum_to_zero=True), steps=steps)
         if info.preconditioner is not None:
             recipe = replace(recipe, update=Preconditioned(recipe.update, info.preconditioner))
         return _compared(recipe, StartComparison(recipe.update, info))

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
 from .._utils.validation import POSITIVE
-from ..components import AutomaticClip, BalancedSteps, FullSpace, GradientQuery
+from ..components import AutomaticClip, BalancedSteps, GradientQuery
 from ..components.protocols import PublicInfo
 from ._base import MOMENTUM, WEIGHTS, Algorithm, descent, weighting_of
 
@@ -62,7 +62,7 @@ class Coupling(Algorithm):
         return descent(
             info,
             options,
-            GradientQuery(AutomaticClip(self.gamma), FullSpace(), sum_to_zero=True),
+            GradientQuery(AutomaticClip(self.gamma), None, sum_to_zero=True),
             momentum=self.momentum,
             anchored=self.center == "public",
             weighting=weighting_of(self.public_weight),

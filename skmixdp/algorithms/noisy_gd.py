@@ -9,7 +9,6 @@ from .._utils.validation import CLIP, FLAG, POSITIVE
 from ..components import (
     BallProjection,
     DecayingSteps,
-    FullSpace,
     GradientQuery,
     L2Clip,
     LipschitzClip,
@@ -84,7 +83,7 @@ class NoisyGD(Algorithm):
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         decaying = self.schedule == "decaying"
-        query = GradientQuery(self._clipper(info), FullSpace(), sum_to_zero=True)
+        query = GradientQuery(self._clipper(info), None, sum_to_zero=True)
         recipe = descent(
             info,
             options,

@@ -10,7 +10,6 @@ from ..components import (
     BalancedSteps,
     ConstantWeight,
     CosineWeight,
-    FullSpace,
     GradientQuery,
     L2Clip,
     MirrorDescent,
@@ -55,7 +54,7 @@ class PDADPMD(Algorithm):
     clip: float = 0.5
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
-        query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True)
+        query = GradientQuery(L2Clip(self.clip), None, sum_to_zero=True)
         psi, start = info.view.data.mean_objective, info.view.W
         # The mean of the heads has a third of the variance of the last head, which would allow longer steps.
         # Three quarters of these were best or nearly best on images, texts and a table, as for Coupling and
@@ -109,6 +108,6 @@ class CosinePDADPMD(Algorithm):
     second_clip: float | None = None
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
-        query = GradientQuery(L2Clip(self.clip), FullSpace(), sum_to_zero=True, second_clip=self.second_clip)
+        query = GradientQuery(L2Clip(self.clip), None, sum_to_zero=True, second_clip=self.second_clip)
         weighting = CosineWeight(self.cosine_steps)
         return descent(info, options, query, momentum=0.0, anchored=False, weighting=weighting)

@@ -12,7 +12,6 @@ from .clipping import (
     PublicQuantileClip,
     deviation_norms,
 )
-from .protocols import FullSpace
 from .steps import (
     BalancedSteps,
     ConstantWeight,
@@ -69,7 +68,6 @@ __all__ = [
     "Descent",
     "DopeQuery",
     "FullBatch",
-    "FullSpace",
     "GepQuery",
     "GradientQuery",
     "L2Clip",

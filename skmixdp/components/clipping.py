@@ -250,8 +250,9 @@ class GradientQuery:
     ----------
     clipper : Clipper
         Bounds each row's gradient.
-    subspace : Subspace
-        The subspace in which the sum is released. Gradients are clipped first and projected second.
+    subspace : Subspace or None
+        The subspace in which the sum is released. Gradients are clipped first and projected second. None is
+        the whole space.
     sum_to_zero : bool
         Whether to remove the released sum's component outside the subspace of softmax gradients. This
         component is only noise (1/k of its energy).
@@ -266,7 +267,7 @@ class GradientQuery:
     """
 
     clipper: Clipper
-    subspace: Subspace
+    subspace: Subspace | None
     sum_to_zero: bool
     second_clip: float | None = None
 
@@ -278,27 +279,28 @@ class GradientQuery:
             return ctx.direction(np.zeros_like(ctx.view.W))
         # The query may be sent to Dask workers, so it must hold neither the noise source nor the view.
         clip, loss = self.clipper.at(ctx.view), ctx.view.data.loss
-        space = self.subspace.at(ctx.view)
-        lengths = Lengths(term_lengths)
-        if (directions := space.directions) is not None:
-            measure = partial(coordinate_lengths, width=directions.shape[1], gain=space.gain)
-            lengths = Lengths(measure, directions)
+        space = None if self.subspace is None else self.subspace.at(ctx.view)
+        stated, lengths = ReleasedArray(clip.sensitivity(ctx.dtype)), Lengths(term_lengths)
+        if space is not None:
+            gained = stated.sensitivity * space.gain
+            stated = replace(stated, sensitivity=gained, later_roundings=space.roundings)
+            if (directions := space.directions) is not None:
+                measure = partial(coordinate_lengths, width=directions.shape[1], gain=space.gain)
+                lengths = Lengths(measure, directions)
         # The row source may compute plain L2 clips of plain losses in compiled loops (_linear/loops.py).
         threshold = clip.l2_threshold if type(loss) in (SoftmaxLoss, LogisticLoss) else None
         least = _least_threshold(loss.n_outputs, np.dtype(np.float32))
         (released,) = yield PrivateQuery(
             points=ctx.view.W,
             contribute=partial(clipped_residuals, loss=loss, clip=clip),
-            releases=(
-                ReleasedArray(clip.sensitivity(ctx.dtype) * space.gain, later_roundings=space.roundings),
-            ),
-            assemble=lambda sums: tuple(map(space.encode, sums)),
+            releases=(stated,),
+            assemble=tuple if space is None else lambda sums: tuple(map(space.encode, sums)),
             takes_tensors=clip.takes_tensors,
             clip_threshold=threshold if threshold is not None and least <= threshold <= FARTHEST else None,
             mean_clip=MeanClip(partial(unclipped_residuals, loss=loss), clip),
             lengths=lengths,
         )
-        total = space.decode(released)
+        total = released if space is None else space.decode(released)
         if self.sum_to_zero and loss.sum_to_zero:
             total = remove_mean_output(total)
         mean = total / ctx.batch_size

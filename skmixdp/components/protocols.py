@@ -248,25 +248,8 @@ class Space(Protocol):
 class Subspace(Protocol):
     """A rule for the subspace in which sums are released."""
 
-    def at(self, view: PublicView) -> Space:
-        """Fix the subspace at the current head."""
-
-
-class FullSpace:
-    """The whole space: no projection."""
-
-    gain = 1.0
-    roundings = 0.0
-    directions = None
-
-    def at(self, view: PublicView) -> "FullSpace":
-        return self
-
-    def encode(self, gradient: FloatArray) -> FloatArray:
-        return gradient
-
-    def decode(self, released: FloatArray) -> FloatArray:
-        return released
+    def at(self, view: PublicView) -> Space | None:
+        """Fix the subspace at the current head; None is the whole space."""
 
 
 class Sampling(Protocol):

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._linear import FloatArray, dot_error
-from .protocols import FullSpace
 from .public import PublicView
 
 #: Allowed distance of a basis from orthonormality: far above rounding errors, and still negligible.
@@ -35,10 +34,10 @@ class PublicSubspace:
     n_components: int
     exact_sums: bool = False
 
-    def at(self, view: PublicView) -> "FullSpace | Coordinates | Complement":
+    def at(self, view: PublicView) -> "Coordinates | Complement | None":
         n_features = view.W.shape[1]
         if view.data.n_rows == 0 or self.n_components >= n_features:
-            return FullSpace()
+            return None
         basis = view.basis(self.n_components)
         # Noise on the full sum that is then projected has the same distribution as noise on the coordinates.
         # It is cheaper beyond half of the dimensions, and keeps sums on their grid.

@@ -478,11 +478,6 @@ class FitInputs:
         """Number of private rows to fit to."""
         return self.private.table.shape[0] if self.members is None else int(self.members.sum())
 
-    @property
-    def is_weighted(self) -> bool:
-        """Whether rows have weights."""
-        return self.sample_weight is not None or self.class_weight is not None or self.n_counted > 0
-
     def weighted(self, largest_weight: float = 1.0, by_class: Array | None = None) -> "FitInputs":
         """The inputs with a weight in [0, 1] for each private row, relative to the largest weight.
 

@@ -130,7 +130,7 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
         )
     spent = dict(inputs.spent)
     balanced = inputs
-    if inputs.is_weighted:
+    if inputs.sample_weight is not None or inputs.class_weight is not None or inputs.n_counted:
         spent |= weight_shares(inputs)
         inputs = balanced = public_weights(inputs)
         # Used until the weights are released, if they are not known.
@@ -145,8 +145,10 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
     bounds = bound_shares(mu, n_rows, n_features) if bounded else {}
     check, first, alone, planned = _check_share(inputs), first_stage(balanced, maps), None, None
     checks = {"check of the start": check} if check else {}
-    if check and (units := _units_share(inputs)):
-        spent["check of units"] = units
+    if check and not inputs.private.exact and inputs.preconditions and inputs.parameters.scale is not False:
+        n_columns = n_features + (inputs.loss.n_outputs if inputs.loss.quadratic else 0)
+        if units := unit_share(mu, n_rows, len(inputs.X_pub), n_columns):  # 0 if none can be learned
+            spent["check of units"] = units
     checking = checks | bounds
     if first.shares:
         draws = refuse_ahead(balanced, first, spent | first.most | checking)
@@ -203,7 +205,7 @@ def fit_procedure(problem: Problem) -> FitProcedure:
     learner = Learner(inputs.n_rows, inputs.members, inputs.transaction.noise, inputs.private.dtype)
     yield problem.start
 
-    if inputs.is_weighted and spent:
+    if balanced is not inputs and spent:  # rows have weights
         balanced = yield from learned_weights(inputs, learner, spent)
     if inputs.label_share:
         multiplier = inputs.budget.multiplier(inputs.label_share)
@@ -466,14 +468,6 @@ def _check_share(inputs: FitInputs) -> float:
     if without.whitens_alone and not learns_geometry(without, None):
         return 0.0
     return share_for(inputs.budget.mu, inputs.n_rows, 1.0, _CHECK_ERROR, _MOST_CHECK_ERROR)
-
-
-def _units_share(inputs: FitInputs) -> float:
-    """Share of the squared budget for checking the units of public rows; 0 if columns cannot be learned."""
-    if inputs.private.exact or not inputs.preconditions or inputs.parameters.scale is False:
-        return 0.0
-    n_columns = inputs.private.table.shape[1] + (inputs.loss.n_outputs if inputs.loss.quadratic else 0)
-    return unit_share(inputs.budget.mu, inputs.n_rows, len(inputs.X_pub), n_columns)
 
 
 def _columns_in_other_units(inputs: FitInputs, learner: Learner, share: float) -> Procedure[list[int]]:

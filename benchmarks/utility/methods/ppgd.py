@@ -16,7 +16,7 @@ from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import Options, Recipe
 from skmixdp.algorithms import Algorithm
 from skmixdp.algorithms._base import descent
-from skmixdp.components import ConstantWeight, FullSpace, GradientQuery, PublicQuantileClip
+from skmixdp.components import ConstantWeight, GradientQuery, PublicQuantileClip
 from skmixdp.components.protocols import PublicInfo, StepContext, Update
 from skmixdp.components.public import PublicData, PublicView
 
@@ -45,7 +45,7 @@ class PPGD(Algorithm):
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         clipper = PublicQuantileClip(0.5, _CLIP_FLOOR, _length_of_mean)
-        query = GradientQuery(clipper, FullSpace(), sum_to_zero=True)
+        query = GradientQuery(clipper, None, sum_to_zero=True)
         recipe = descent(info, options, query, momentum=0.9, anchored=False, weighting=ConstantWeight(0.0))
         return replace(recipe, update=Reuse(recipe.update))
 

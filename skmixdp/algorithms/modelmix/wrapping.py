@@ -30,7 +30,6 @@ from ...components import (
 from ...components.protocols import (
     Clipper,
     FloatArray,
-    FullSpace,
     PublicInfo,
     Query,
     ReleaseFacts,
@@ -73,7 +72,7 @@ def mixed_query(query: Query, bound_entries: BoundEntries) -> Query:
 
 @mixed_query.register
 def _(query: GradientQuery, bound_entries: BoundEntries) -> Query:
-    if not isinstance(query.subspace, FullSpace):
+    if query.subspace is not None:
         raise ValueError(
             "ModelMix cannot wrap a release in a public subspace, whose noise leaves some coordinates "
             "without any; pass n_components=None to its base."

@@ -8,15 +8,7 @@ import pytest
 from skmixdp._linear import PANEL_ROWS, row_norms
 from skmixdp._rows import Block
 from skmixdp.algorithms.modelmix import mixed_query
-from skmixdp.components import (
-    DopeQuery,
-    FullSpace,
-    GepQuery,
-    GradientQuery,
-    L2Clip,
-    L2LinfClip,
-    PublicSubspace,
-)
+from skmixdp.components import DopeQuery, GepQuery, GradientQuery, L2Clip, L2LinfClip, PublicSubspace
 from skmixdp.components.clipping import clip_rows, clipped_residuals
 from skmixdp.components.dope import difference_part
 from skmixdp.components.protocols import Clip, ReleasedArray, StepContext
@@ -49,31 +41,35 @@ def answer(rounds, *arrays):
 
 
 class TestGradientQuery:
-    @pytest.mark.parametrize("subspace", [FullSpace(), PublicSubspace(2), PublicSubspace(2, exact_sums=True)])
+    @pytest.mark.parametrize("subspace", [None, PublicSubspace(2), PublicSubspace(2, exact_sums=True)])
     def test_it_states_the_clip_times_the_gain(self, subspace):
         ctx = context(dtype=np.dtype("float32"))
         _, query = asked(GradientQuery(CLIP, subspace, True), ctx)
-        space = subspace.at(ctx.view)
-        sensitivity = CLIP.sensitivity(np.dtype("float32")) * space.gain
-        assert query.releases == (ReleasedArray(sensitivity, 1.0, None, space.roundings),)
+        space = None if subspace is None else subspace.at(ctx.view)
+        sensitivity = CLIP.sensitivity(np.dtype("float32"))
+        stated = ReleasedArray(sensitivity)
+        if space is not None:
+            stated = ReleasedArray(sensitivity * space.gain, 1.0, None, space.roundings)
+        assert query.releases == (stated,)
         assert query.points is ctx.view.W
         assert query.contribute.func is clipped_residuals
         assert query.contribute.keywords == {"loss": ctx.view.data.loss, "clip": CLIP}
         assert query.panel_rows == PANEL_ROWS and query.takes_tensors
         total = RNG.normal(size=ctx.view.W.shape)
-        np.testing.assert_array_equal(query.assemble((total,))[0], space.encode(total))
+        encoded = total if space is None else space.encode(total)
+        np.testing.assert_array_equal(query.assemble((total,))[0], encoded)
 
     def test_where_the_private_mean_has_no_weight_nothing_is_asked(self):
         ctx = context(public_weight=1)
         with pytest.raises(StopIteration) as stop:
-            next(GradientQuery(CLIP, FullSpace(), True).step(ctx))
+            next(GradientQuery(CLIP, None, True).step(ctx))
         assert_close(stop.value.value, ctx.view.gradient)
 
     @pytest.mark.parametrize("n_classes", [2, 4])
     @pytest.mark.parametrize("sum_to_zero", [False, True])
     def test_the_component_that_is_noise_alone_is_removed_for_softmax(self, n_classes, sum_to_zero):
         ctx = context(n_classes)
-        rounds, _ = asked(GradientQuery(CLIP, FullSpace(), sum_to_zero), ctx)
+        rounds, _ = asked(GradientQuery(CLIP, None, sum_to_zero), ctx)
         total = RNG.normal(size=ctx.view.W.shape)
         found = answer(rounds, total)
         if sum_to_zero and n_classes == 4:
@@ -83,14 +79,14 @@ class TestGradientQuery:
     @pytest.mark.parametrize("length", [0.05, 0.1, 3.0])
     def test_a_second_clip_bounds_the_noisy_mean(self, length):
         ctx = context(2)
-        rounds, _ = asked(GradientQuery(CLIP, FullSpace(), False, second_clip=0.1), ctx)
+        rounds, _ = asked(GradientQuery(CLIP, None, False, second_clip=0.1), ctx)
         mean = RNG.normal(size=ctx.view.W.shape)
         mean *= length / np.linalg.norm(mean)
         found = answer(rounds, mean * ctx.batch_size)
         assert_close(found, ctx.direction(mean * min(1, 0.1 / length)), 1e-12)
 
     def test_modelmix_bounds_its_entries_and_keeps_all_of_its_noise(self):
-        query = GradientQuery(CLIP, FullSpace(), True)
+        query = GradientQuery(CLIP, None, True)
         mixed = mixed_query(query, lambda clipper: L2LinfClip(clipper, 4))
         assert (mixed.clipper.clipper, mixed.clipper.split) == (CLIP, 4)
         assert mixed.sum_to_zero is False and mixed.second_clip is None
@@ -98,11 +94,11 @@ class TestGradientQuery:
         with pytest.raises(ValueError, match="n_components=None"):
             mixed_query(GradientQuery(CLIP, PublicSubspace(2), True), lambda clipper: clipper)
         with pytest.raises(ValueError, match=r"second_clip=0\.2"):
-            mixed_query(GradientQuery(CLIP, FullSpace(), True, 0.2), lambda clipper: clipper)
+            mixed_query(GradientQuery(CLIP, None, True, 0.2), lambda clipper: clipper)
 
     def test_its_sensitivity_is_the_clips(self):
         view = context().view
-        assert GradientQuery(CLIP, FullSpace(), True).sensitivity(view, FLOAT) == CLIP.sensitivity(FLOAT)
+        assert GradientQuery(CLIP, None, True).sensitivity(view, FLOAT) == CLIP.sensitivity(FLOAT)
         assert DopeQuery(CLIP, True).sensitivity(view, FLOAT) == CLIP.sensitivity(FLOAT)
 
 
@@ -117,7 +113,7 @@ class HostOnly(Clip):
 
 
 def test_rows_on_a_device_are_weighted_there_if_the_clip_takes_tensors():
-    for kind in (lambda clip: GradientQuery(clip, FullSpace(), True), lambda clip: DopeQuery(clip, True)):
+    for kind in (lambda clip: GradientQuery(clip, None, True), lambda clip: DopeQuery(clip, True)):
         for clip, takes in ((CLIP, True), (HostOnly(), False)):
             _, query = asked(kind(clip), context())
             assert query.takes_tensors is takes

@@ -14,7 +14,7 @@ import pytest
 from skmixdp._engine import Plan, Recipe, Run, training
 from skmixdp._linear import SoftmaxLoss, row_norms
 from skmixdp._rows import InMemoryRows
-from skmixdp.components import SGD, FullBatch, FullSpace, GradientQuery, L2Clip, SampleWeight
+from skmixdp.components import SGD, FullBatch, GradientQuery, L2Clip, SampleWeight
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.protocols import PrivateQuery, PublicInfo, ReleasedArray
 from skmixdp.components.public import PublicData
@@ -209,7 +209,7 @@ class MixingUpdate:
 
 def test_an_update_may_mix_two_past_heads_with_secret_randomness(problem):
     X, y, info = problem
-    query = GradientQuery(L2Clip(0.5), FullSpace(), sum_to_zero=False)
+    query = GradientQuery(L2Clip(0.5), None, sum_to_zero=False)
     heads = [info.view.W]
     run = run_of(info, query, MixingUpdate(), Silent(3), n_steps=3)
     run = Run(run.recipe, run.plan, run.info, run.noise, run.dtype, callback=lambda t, W: heads.append(W))
@@ -238,7 +238,7 @@ def test_several_heads_share_every_pass_and_equal_separate_runs(problem):
             return super().private_sums(requests)
 
     def runs():
-        query = GradientQuery(L2Clip(0.5), FullSpace(), sum_to_zero=True)
+        query = GradientQuery(L2Clip(0.5), None, sum_to_zero=True)
         return [
             run_of(info, query, SGD(0.9), NoiseSource(1), n_steps=5),
             run_of(info, TwoRoundQuery(3.0), SGD(), NoiseSource(2), n_steps=2),
