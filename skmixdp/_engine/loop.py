@@ -8,7 +8,7 @@ Rows are the same if their keys name the same objects. Nothing compares or count
 algorithm: the recipe's query states what is computed of the rows, and its update keeps the state.
 """
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -96,12 +96,11 @@ class Sources:
 
     _open: list[tuple[RowsKey, PrivateRows]] = field(default_factory=list)
 
-    def of(self, rows: RowsKey, needed: Iterable[RowsKey]) -> PrivateRows:
+    def of(self, rows: RowsKey, needed: Sequence[RowsKey]) -> PrivateRows:
         """The source of some rows. Those that are not ``needed`` are freed before a new one is opened."""
         found = [source for known, source in self._open if known == rows]
         if not found:
-            wanted = list(needed)
-            self._open = [each for each in self._open if each[0] in wanted]
+            self._open = [each for each in self._open if each[0] in needed]
             found = [rows.open()]
             self._open.append((rows, found[0]))
         return found[0]
@@ -165,7 +164,8 @@ class Run:
 
     ``members`` (n_rows,) is the mask of its ``info.n_private`` rows within the source; None is all rows.
     ``callback(ctx, W)`` is called with every released head; if it returns True, training stops there.
-    ``dtype`` is that of the products with private rows.
+    ``dtype`` is that of products with private rows, and ``shares`` those of the squared budget by purpose.
+    ``adjustment`` is the one of the logits, among the recipe's corrections.
     """
 
     recipe: Recipe
@@ -175,6 +175,8 @@ class Run:
     dtype: np.dtype[Any]
     members: NDArray[np.bool_] | None = None
     callback: Callback | None = None
+    shares: Mapping[str, float] = field(default_factory=dict)
+    adjustment: Any = None
 
 
 def drawn(

@@ -13,7 +13,6 @@ from .._learning.columns import columns_share, noisy_columns, unmapped
 from .._learning.noisy_statistics import (
     LENGTH_LIMIT,
     Learner,
-    NoisyMean,
     Shares,
     intercept_constant,
     leading_directions,
@@ -215,7 +214,11 @@ def learned_map(
     mean = yield from bind_rows(rows, noisy_mean(learner, n_features, multipliers["mean"]))
     tasks.stage_ended()
     warn_of_few_columns(mean.energies)
-    row_map = replace(stage.row_map, mean=_centre(mean, stage.row_map, inputs))
+    unit_pub = RowMap(None, True, None, columns=stage.row_map.columns)(inputs.X_known, np.float64)
+    center = mean.shrunk()
+    if len(unit_pub) > 1:  # a variance needs two rows
+        center = mean.combined(unit_pub.mean(axis=0), variance_of_mean(unit_pub))
+    row_map = replace(stage.row_map, mean=center)
     largest: float | None = None
     if "directions" in shares:
         directed = leading_directions(learner, n_features, multipliers["directions"])
@@ -234,14 +237,6 @@ def learned_map(
     if parameters.fit_intercept:
         row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))
     return replace(stage, row_map=row_map, second_moment=largest), spent
-
-
-def _centre(private: NoisyMean, row_map: RowMap, inputs: FitInputs) -> Array:
-    """The centre of unit rows: from private rows, and also from public rows if there are any."""
-    unit_pub = RowMap(None, True, None, columns=row_map.columns)(inputs.X_known, np.float64)
-    if len(unit_pub) < 2:  # a variance needs two rows
-        return private.shrunk()
-    return private.combined(unit_pub.mean(axis=0), variance_of_mean(unit_pub))
 
 
 def _with_intercept(inputs: FitInputs, row_map: RowMap) -> RowMap:

@@ -57,16 +57,6 @@ _CHECK_ERROR, _MOST_CHECK_ERROR = 0.03, 0.1
 _CLEAR = 3.0
 
 
-@dataclass(frozen=True)
-class PlannedHead:
-    """A head that is ready to be trained, with the shares of the squared budget by purpose."""
-
-    run: Run
-    row_map: RowMap
-    shares: dict[str, float]
-    adjustment: LogitAdjustment | None
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Problem:
     """A prepared fit, which has passed every check.
@@ -82,7 +72,7 @@ class Problem:
     balanced: FitInputs
     first: MapStage
     alone: MapStage | None
-    planned: PlannedHead | None
+    planned: Run | None
     spent: dict[str, float]
     checks: dict[str, float]
     bounds: dict[str, float]
@@ -154,7 +144,7 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
         draws = refuse_ahead(balanced, first, spent | first.most | checking)
     else:
         planned = plan(balanced, first, spent | checking)
-        draws = planned.run.recipe.draws
+        draws = planned.recipe.draws
     if checks:
         without = balanced.without_public_rows()
         alone = first_stage(without, maps)
@@ -165,7 +155,7 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
         public = (inputs.X_pub, inputs.y_pub, inputs.X_unlabeled, inputs.classes, inputs.target_map)
     start = Start(
         inputs.transaction,
-        inputs.budget.whole if planned is None else planned.run.plan.event,
+        inputs.budget.whole if planned is None else planned.plan.event,
         n_rows,
         table.unit,
         first.rows,
@@ -234,9 +224,9 @@ def fit_procedure(problem: Problem) -> FitProcedure:
         spent = spent | shares
         planned = plan(balanced, mapped, spent | checking)
     if alone is not None:
-        rows = MappedRows(balanced.private, planned.row_map)
+        rows = MappedRows(balanced.private, mapped.row_map)
         multiplier = inputs.budget.multiplier(checking["check of the start"])
-        useful = yield from bind_rows(rows, start_is_useful(planned.run.info, learner, multiplier))
+        useful = yield from bind_rows(rows, start_is_useful(planned.info, learner, multiplier))
         tasks.stage_ended()
         if not useful:
             balanced, spent = yield from _with_relearned_targets(balanced, learner, spent)
@@ -246,14 +236,14 @@ def fit_procedure(problem: Problem) -> FitProcedure:
             spent = _unused(spent, inputs) | shares
             planned = plan(balanced, mapped, spent | checking)
     if problem.bounds:
-        rows = MappedRows(balanced.private, planned.row_map)
-        bounded = noisy_gradient_bound(planned.run, counting(learner, balanced), inputs.budget)
+        rows = MappedRows(balanced.private, mapped.row_map)
+        bounded = noisy_gradient_bound(planned, counting(learner, balanced), inputs.budget)
         bound = yield from bind_rows(rows, bounded)
         tasks.stage_ended()
         planned = plan(balanced, replace(mapped, gradient_bound=bound), spent | checking)
-    steps, row_map, target_map = planned.run.plan, planned.row_map, balanced.target_map
+    steps, row_map, target_map = planned.plan, mapped.row_map, balanced.target_map
     with replace(tasks, n_steps=steps.n_steps, maps=(row_map, target_map)) as done:
-        run = replace(planned.run, callback=done)
+        run = replace(planned, callback=done)
         W = yield from bind_rows(MappedRows(balanced.private, row_map), training(run))
     report = inputs.transaction.report(
         steps.event,
@@ -286,13 +276,9 @@ def refuse_ahead(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -
     The map and what it releases are not known yet. What may be refused depends on public facts and on the
     shape of the head, so a start by name is not computed.
     """
-    start = None
     if isinstance(inputs.parameters.init, str):
-
-        def start(data: PublicData) -> Array:
-            return np.zeros((inputs.loss.n_outputs, data.X.shape[1]))
-
-    return plan(inputs, replace(mapped, second_moment=1.0), spent, start).run.recipe.draws
+        inputs = replace(inputs, parameters=replace(inputs.parameters, init="zeros"))
+    return plan(inputs, replace(mapped, second_moment=1.0), spent).recipe.draws
 
 
 def _start_of(inputs: FitInputs, row_map: RowMap) -> Callable[[PublicData], Array]:
@@ -334,16 +320,10 @@ def _start_of(inputs: FitInputs, row_map: RowMap) -> Callable[[PublicData], Arra
     return start
 
 
-def plan(
-    inputs: FitInputs,
-    mapped: MapStage,
-    spent: dict[str, float],
-    start: Callable[[PublicData], Array] | None = None,
-) -> PlannedHead:
+def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Run:
     """Plan the steps of a fit to mapped rows, with the part of the squared budget that is left.
 
-    ``start`` makes the head before the first step; None is that of the parameters. A ValueError says why
-    there is no plan.
+    A ValueError says why there is no plan.
     """
     parameters, row_map, private = inputs.parameters, mapped.row_map, inputs.private
     n_rows, loss, weights = inputs.n_rows, inputs.loss, inputs.public_weight
@@ -351,15 +331,15 @@ def plan(
     l2 = None if parameters.public_l2 == "auto" else parameters.public_l2 * len(inputs.X_pub)
     y_pub = inputs.y_pub if weights is None else with_weights(inputs.y_pub, weights)
     data = PublicData(row_map(inputs.X_pub, np.float64), y_pub, loss, l2, private.dtype)
-    start_of = _start_of(inputs, row_map)
+    start = _start_of(inputs, row_map)
     sampling = sampling_of(parameters.batch_size, n_rows)
     info = PublicInfo(
-        view=data.view((start or start_of)(data)),
+        view=data.view(start(data)),
         mu=inputs.budget.mu * math.sqrt(share),
         n_private=n_rows,
         batch_size=sampling.rate(n_rows) * n_rows * inputs.mean_weight,
         row_norm_bound=row_map.norm_bound,
-        start=start_of,
+        start=start,
         second_moment=mapped.second_moment,
         of_persons=private.table.unit != "row",
         preconditioner=mapped.preconditioner,
@@ -424,8 +404,8 @@ def plan(
         shares = {"scale of the targets": inputs.target_steps / total, "training": left / total}
     for post_training, _ in steps.post_training:
         shares.update(post_training.shares)
-    run = Run(recipe, steps, info, inputs.transaction.noise, private.dtype, members=inputs.members)
-    return PlannedHead(run, row_map, shares, adjustment)
+    noise, members = inputs.transaction.noise, inputs.members
+    return Run(recipe, steps, info, noise, private.dtype, members, shares=shares, adjustment=adjustment)
 
 
 def refuse_without_counts(name: str, value: object, inputs: FitInputs) -> None:
@@ -503,9 +483,7 @@ def _with_relearned_targets(
     return inputs, spent | {"scale of the targets": raw.target_share}
 
 
-def _with_scaled_targets(
-    inputs: FitInputs, learner: Learner, planned: PlannedHead | None
-) -> Procedure[FitInputs]:
+def _with_scaled_targets(inputs: FitInputs, learner: Learner, planned: Run | None) -> Procedure[FitInputs]:
     """The inputs with targets of unit scale, by a noisy centre and scale."""
     k, private, target_map = inputs.loss.n_outputs, inputs.private, inputs.target_map
     assert target_map is not None
@@ -513,8 +491,8 @@ def _with_scaled_targets(
         multiplier = inputs.budget.multiplier(inputs.target_share, TARGET_RELEASES)
     else:
         assert planned is not None  # steps come first only in a plan
-        learner = replace(learner, sampling=planned.run.recipe.sampling)
-        multiplier = planned.run.plan.noise_multiplier
+        learner = replace(learner, sampling=planned.recipe.sampling)
+        multiplier = planned.plan.noise_multiplier
     mechanism = GaussianMechanism(multiplier, TARGET_RELEASES, learner.noise)
     asked = noisy_targets(learner, k, mechanism)
     center, scale = yield from bind_rows(MappedRows(private, None), asked)
