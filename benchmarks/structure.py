@@ -75,7 +75,7 @@ ROOMS = (
     # Aim 3,650: seven kinds of rows, readers of text and of Arrow.
     Room("rows", 5_120, ("_rows",)),
     # Aim 1,600: weights of rows that are clipped first.
-    Room("components", 1_900, ("components",)),
+    Room("components", 1_890, ("components",)),
     # Aim 640: names of annexes.
     Room("algorithms", 660, ("algorithms",)),
     # Aim 830: resumed fits and audits, charges of later steps.
@@ -83,7 +83,7 @@ ROOMS = (
     # Aim 1,500: weights, lengths of gradients, checks of the start and of units.
     Room("learning", 2_010, ("_learning",)),
     # Aim 3,150: records of parameters, inputs and problems; resumed fits.
-    Room("estimators", 4_290, ("estimators",)),
+    Room("estimators", 4_250, ("estimators",)),
     # Aim 640: additive models, the units of reports.
     Room("saving", 720, ("estimators._exports",)),
     # Aim 1,680: cells that mean the same in columns of any type.
@@ -100,7 +100,7 @@ ROOMS = (
     Room("public scoring", 420, ("model_selection",)),
     # Aim 900: noise bands of curves.
     Room("additive", 1_140, ("additive",), is_core=False),
-    Room("papers", 1_890, _PAPERS, is_core=False),
+    Room("papers", 1_885, _PAPERS, is_core=False),
     # Aim 2,250: automatic rates, trust regions and weights of modules.
     Room("torch", 2_970, _TORCH, is_core=False),
     # Aim 270: lazy predictions.
