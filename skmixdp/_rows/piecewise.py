@@ -287,7 +287,7 @@ class PiecewiseFunction(RowFunction, Protocol):
 
     @property
     def has_curves(self) -> bool:
-        """Whether a column has breakpoints; rows of lines alone are no longer than what they are made of."""
+        """Whether rows are held as pieces of curves. Others, such as rows of lines, are computed once."""
 
     def piecewise(self, X: FloatArray) -> PiecewiseRows:
         """What the function makes of rows (n, d)."""

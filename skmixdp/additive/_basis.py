@@ -17,6 +17,12 @@ from .._utils.validation import POSITIVE, check
 #: Linear terms are cut at this many spreads of a column.
 _CUT = 4.0
 
+#: Numbers of the two columns of each pair.
+Pairs = tuple[tuple[int, int], ...]
+
+#: Knots that a column has in products with another column.
+_COARSE = 4
+
 #: Rows of which all columns stay in cache while they are computed.
 _BLOCK_ROWS = 4096
 
@@ -41,17 +47,21 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Linear terms, hat functions and missing values of each column, as the columns of new rows.
+    """Linear terms, hat functions and missing values of each column, and products, as columns of new rows.
 
     The first d entries of a new row are the linear terms ``(x - center) factor`` of the columns, cut at
     ``cut`` on both sides. The hats of each column with ``knots`` follow, one for each knot: a hat is
     ``scale`` at its knot, 0 at the others, linear between neighbours, and constant beyond the outermost
-    knots. The last entries are ``scale`` where a column of those in ``missing`` (d,) has no number, and else
-    0. All other entries of such a column are then 0. Infinite numbers lie beyond the outermost knots.
+    knots. Then come entries that are ``scale`` where a column of those in ``missing`` (d,) has no number, and
+    else 0. All other entries of such a column are then 0. Infinite numbers lie beyond the outermost knots.
 
     Hats are centred by their ``mean``, that of public rows or of noisy histograms, so that the curves of the
     columns are. Before that, the hats of a column sum to ``scale`` at every number, up to rounding, and are
     collinear with the intercept. Nothing relies on that sum: lengths of rows are measured.
+
+    Last come the products of ``pairs`` of columns: of each coarse hat of one with each of the other. Coarse
+    hats have up to four of the knots of a column. They are centred like hats, and 0 at a missing value. A
+    column without knots has its linear term in their place.
 
     It is a function of one row. Its numbers are public or released. ``quantiles``, those of each
     :class:`Column`, are no part of the function: they tell how the columns are distributed.
@@ -65,6 +75,7 @@ class Basis:
     scale: float = 1.0
     cut: float = _CUT
     quantiles: tuple[FloatArray, ...] = ()
+    pairs: Pairs = ()
 
     def check_for(self, n_features: int) -> None:
         """Refuse values that no basis of this many features has, such as those of a forged file."""
@@ -87,10 +98,14 @@ class Basis:
         missing: object = self.missing
         if not isinstance(missing, np.ndarray) or missing.dtype != bool or missing.shape != (n_features,):
             raise ValueError(f"basis.missing is not {n_features} flags")
+        of_two = [each for each in self.pairs if isinstance(each, tuple) and len(each) == 2]
+        places = [(type(place), place in range(n_features)) for pair in of_two for place in pair]
+        if not isinstance(self.pairs, tuple) or places != [(int, True)] * (2 * len(self.pairs)):
+            raise ValueError(f"basis.pairs are not pairs of {n_features} columns")
 
     @classmethod
-    def of(cls, columns: Sequence[Column], scale: float, cut: float = _CUT) -> "Basis":
-        """The basis of some columns, with hats of this scale."""
+    def of(cls, columns: Sequence[Column], scale: float, cut: float = _CUT, pairs: Pairs = ()) -> "Basis":
+        """The basis of some columns, with hats of this scale, and of products of pairs."""
         return cls(
             np.array([each.center for each in columns]),
             np.array([each.factor for each in columns]),
@@ -100,6 +115,7 @@ class Basis:
             scale,
             cut,
             quantiles=tuple(each.quantiles for each in columns),
+            pairs=pairs,
         )
 
     @cached_property
@@ -130,12 +146,42 @@ class Basis:
             mean=self.mean[one],
             missing=self.missing[one],
             quantiles=self.quantiles[one],
+            pairs=(),
         )
+
+    @property
+    def n_single(self) -> int:
+        """Number of entries of single columns, which are the first ones."""
+        return len(self.knots) + sum(map(len, self.knots)) + int(self.missing.sum())
+
+    @cached_property
+    def products(self) -> list[slice]:
+        """Indices of the products of each pair."""
+        n_factors = [min(len(knots), _COARSE) or 1 for knots in self.knots]
+        ends = self.n_single + np.cumsum([0, *(n_factors[i] * n_factors[j] for i, j in self.pairs)])
+        return [slice(a, b) for a, b in pairwise(ends.tolist())]
+
+    def _coarse(self, rows: FloatArray, j: int) -> FloatArray:
+        """Coarse hats (n, m) of a column, as sums of its hats in new rows (n, width)."""
+        knots, hats = self.knots[j], self.hats[j]
+        if not len(knots):
+            return rows[:, [j]]
+        few = knots[np.linspace(0, len(knots) - 1, min(len(knots), _COARSE)).astype(int)]
+        coarse = np.zeros((len(rows), len(few)))
+        # A product of matrices would round a row differently next to other rows.
+        for place, knot in zip(range(hats.start, hats.stop), knots, strict=True):
+            coarse += rows[:, [place]] * [np.interp(knot, few, unit) for unit in np.eye(len(few))]
+        return coarse
+
+    def factors(self, rows: FloatArray, pair: tuple[int, int]) -> tuple[FloatArray, FloatArray]:
+        """The first and the second factors of the products of a pair, both (n, m), from new rows."""
+        left, right = (self._coarse(rows, j) for j in pair)
+        return np.repeat(left, right.shape[1], axis=1), np.tile(right, (1, left.shape[1]))
 
     @property
     def width(self) -> int:
         """Number of entries of a new row."""
-        return len(self.knots) + sum(map(len, self.knots)) + int(self.missing.sum())
+        return self.products[-1].stop if self.pairs else self.n_single
 
     @np.errstate(over="ignore")  # overflow becomes the cut
     def __call__(self, X: FloatArray) -> FloatArray:
@@ -159,12 +205,14 @@ class Basis:
             rows[number, hats.start + left + 1] = self.scale * part
             rows[:, hats] -= self.scale * self.mean[j]
             rows[~known, hats] = 0.0
+        for pair, products in zip(self.pairs, self.products, strict=True):
+            rows[:, products] = np.multiply(*self.factors(rows, pair))
         return rows
 
     @property
     def has_curves(self) -> bool:
-        """Whether a column has knots."""
-        return any(map(len, self.knots))
+        """Whether a column has knots, and no entry is a product of columns."""
+        return any(map(len, self.knots)) and not self.pairs
 
     def breakpoints(self, j: int) -> FloatArray:
         """Where the entries of a column change their slope: at knots, and where lines are cut."""

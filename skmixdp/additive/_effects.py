@@ -92,11 +92,13 @@ class Effects:
         return rows if whitening is None else np.asarray(whitening(np.array(rows)))
 
     def contributions(self, X: FloatArray) -> FloatArray:
-        """What each column adds to the outputs of rows (n, d), (n, d, k)."""
+        """What each column, and each pair, adds to the outputs of rows (n, d), (n, d + n_pairs, k)."""
         if self.row_map.columns is not None and self.row_map.basis is not None:
             X = self.row_map.basis(X)  # for missing values
         rows = self._bare.before_whitening(self.basis(X))
-        parts = [rows[:, own] @ self._theta[:, own].T for own in map(self.basis.entries, range(X.shape[1]))]
+        places = [self.basis.entries(j) for j in range(X.shape[1])]
+        places += [[*range(each.start, each.stop)] for each in self.basis.products]
+        parts = [rows[:, own] @ self._theta[:, own].T for own in places]
         return np.stack(parts, axis=1)
 
     # -- the distribution of the columns -------------------------------------------------------
@@ -246,6 +248,11 @@ class SeenHead(LinearHead):
         )
 
     @property
+    def interactions_(self) -> list[tuple[int, int]]:
+        """Numbers of the columns of each pair with products."""
+        return [*self._effects.basis.pairs]
+
+    @property
     def knots_(self) -> list[FloatArray]:
         """Knots of each column."""
         return [each.copy() for each in self._effects.usual().knots]
@@ -273,8 +280,9 @@ class SeenHead(LinearHead):
 
         Returns
         -------
-        array of shape (n_samples, n_columns, k)
-            Parts of the k outputs. The sum over the columns and ``intercept_`` is ``decision_function(X)``,
+        array of shape (n_samples, n_columns + n_interactions, k)
+            Parts of the k outputs: of each column, and then of each pair in ``interactions_``, what its
+            products add. The sum over these and ``intercept_`` is ``decision_function(X)``,
             or ``predict(X)`` of a regression, up to rounding.
 
         Raises

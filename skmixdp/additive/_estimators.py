@@ -18,7 +18,7 @@ from ..estimators._problem import FitInputs, MappedRows
 from ..estimators._procedure import FitProcedure, Problem, fit_procedure, prepare
 from ..preprocessing import TableEncoder
 from ..privacy.accounting.budgets import Budget
-from ._basis import Basis, Column
+from ._basis import Basis, Column, Pairs
 from ._effects import SeenHead
 from ._knots import (
     ENOUGH,
@@ -87,6 +87,7 @@ class AdditiveHead(SeenHead):
     init: Any = field(default="public", init=False)
     n_knots: Any = "auto"
     linear: Any = "auto"
+    interactions: Any = False
 
     def _check_parameters(self) -> Budget:
         check("epsilon", self.epsilon, POSITIVE)
@@ -97,10 +98,15 @@ class AdditiveHead(SeenHead):
         self._basis: Basis | None = None
         inputs = replace(inputs, tasks=self._measured_tasks())
         linear = self._linear_columns(inputs.private.table.shape[1])
+        self._pairs = self._pairs_of(inputs.private.table.shape[1])
         mu, n_rows = inputs.budget.mu, inputs.n_rows
         few = inputs.loss.quadratic and mu * n_rows < _FEWEST_NUMBERS
         if few and self.n_knots == "auto":
             return self._linear(inputs)
+        unpaired = inputs
+        if self._pairs:
+            stated = "the pairs of columns with products (interactions)"
+            inputs = replace(inputs, treated_as_public=(*inputs.treated_as_public, stated))
         asked, n_known = np.flatnonzero(~linear), len(inputs.X_known)
         clear = count_error(mu, n_rows, len(asked)) <= _HARDLY_NOISY and n_known < _FEW_KNOWN
         known_tell = n_known >= ENOUGH and not clear
@@ -114,7 +120,7 @@ class AdditiveHead(SeenHead):
             return self._fitting(fit_procedure(prepare(self._on_basis(inputs, columns))))
         share = knots_share(mu, n_rows, len(asked))
         if not share:
-            return self._linear(inputs)
+            return self._linear(unpaired)
         inputs = replace(inputs, spent={"knots": share})
         # Planned with the widest basis, since nothing may be refused after the charge.
         most = most_knots(n_knots)
@@ -159,7 +165,7 @@ class AdditiveHead(SeenHead):
         """The inputs of a fit to the basis of the columns."""
         factor = 1.0 if inputs.loss.quadratic else _LENGTH_FACTOR
         parameters = replace(inputs.parameters, scale=False, length_factor=factor)
-        return self._on(replace(inputs, parameters=parameters), Basis.of(columns, 1.0))
+        return self._on(replace(inputs, parameters=parameters), Basis.of(columns, 1.0, pairs=self._pairs))
 
     def _on(self, inputs: FitInputs, basis: Basis) -> FitInputs:
         self._basis = basis  # the basis of the attributes at a head
@@ -180,19 +186,41 @@ class AdditiveHead(SeenHead):
                 numbers = [flag for column in encoder.columns_.values() for flag in column.are_numbers()]
                 flags = ~np.array(numbers) if len(numbers) == n_features else flags
             return flags
-        names = list(vars(self).get("feature_names_in_", ()))
-        given = [None] if isinstance(self.linear, str) else list(self.linear)
-        places = [names.index(each) if isinstance(each, str) and each in names else each for each in given]
-        for place in places:
-            if isinstance(place, (bool, str)) or not isinstance(place, (int, np.integer)):
-                place = -1
-            if not 0 <= place < n_features:
+        for each in [None] if isinstance(self.linear, str) else list(self.linear):
+            if (place := self._place(each, n_features)) is None:
                 raise ValueError(
                     f"linear={shown(self.linear)} must be 'auto', or a list of names or numbers of columns "
-                    f"of X, which has {listed(names) if names else n_features}."
+                    f"of X, which has {self._names(n_features)}."
                 )
             flags[place] = True
         return flags
+
+    def _pairs_of(self, n_features: int) -> Pairs:
+        """Numbers of the columns of each pair in ``interactions``."""
+        given = self.interactions
+        places: list[tuple[int, int]] = []
+        for pair in () if given is False else given if isinstance(given, (list, tuple)) else (given,):
+            named = pair if isinstance(pair, (list, tuple)) and len(pair) == 2 else (None, None)
+            one, other = (self._place(each, n_features) for each in named)
+            if one is None or other is None or one == other or {(one, other), (other, one)} & {*places}:
+                raise ValueError(
+                    f"interactions={shown(given)} must be False, or a list of distinct pairs of names or "
+                    f"numbers of two columns of X, which has {self._names(n_features)}."
+                )
+            places.append((one, other))
+        return tuple(places)
+
+    def _names(self, n_features: int) -> str:
+        return listed([*vars(self).get("feature_names_in_", range(n_features))])
+
+    def _place(self, column: object, n_features: int) -> int | None:
+        """The number of a column by its name or number; None if there is none."""
+        names = list(vars(self).get("feature_names_in_", ()))
+        if isinstance(column, str):
+            return names.index(column) if column in names else None
+        if isinstance(column, bool) or not isinstance(column, (int, np.integer)):
+            return None
+        return int(column) if 0 <= column < n_features else None
 
     def _attributes_at(self, W: Array, row_map: RowMap, target_map: TargetMap | None) -> dict[str, Any]:
         return super()._attributes_at(W, replace(row_map, basis=self._basis), target_map)
@@ -223,6 +251,10 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
         Columns that stay as they are, cut at 4 on both sides: those of two values that are known beforehand.
         They need no histograms. ``"auto"`` finds columns of two values, and takes all but numbers and days
         of a :class:`~skmixdp.preprocessing.TableEncoder` just before the model in a ``private_pipeline``.
+    interactions : False or list of pairs of names or numbers of columns, default=False
+        Pairs of columns whose effects depend on each other, as public knowledge tells. Each adds up to 16
+        products of coarse hats, except in a linear model. There is no ``"auto"``: random products gain on
+        some tables and lose on others, and no public rule tells which.
     ledger, record_per_instance, device, dtype, random_state, verbose
         As in :class:`MixedDPLogisticRegression`.
 
@@ -237,6 +269,9 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
     importances_ : array of shape (n_columns,)
         Standard deviation of each curve over this distribution, root mean square over the outputs. Noise
         alone gives columns without an effect some importance.
+    interactions_ : list of (int, int)
+        Numbers of the columns of each pair with products, none in a linear model. ``effects_`` and
+        ``importances_`` leave out what products add; ``explain`` has it.
     coef_ : array of shape (k, width)
         Coefficients of the basis.
     classes_, multilabel_, intercept_, class_shares_, privacy_, n_iter_, learning_rate_, per_instance_
@@ -277,14 +312,14 @@ class AdditiveDPRegressor(AdditiveHead, MixedDPRidge):
     ----------
     epsilon, delta, neighboring, noise, target_center, target_scale, max_sample_weight
         As in :class:`MixedDPRidge`.
-    n_knots, linear
+    n_knots, linear, interactions
         As in :class:`AdditiveDPClassifier`.
     ledger, record_per_instance, device, dtype, random_state, verbose
         As in :class:`MixedDPRidge`.
 
     Attributes
     ----------
-    knots_, effects_, importances_
+    knots_, effects_, importances_, interactions_
         As in :class:`AdditiveDPClassifier`, in the units of the targets.
     coef_ : array of shape (width,) or (k, width)
         Coefficients of the basis, in the units of the targets; flat if ``y`` is.

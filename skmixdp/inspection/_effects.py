@@ -42,7 +42,7 @@ class EffectsDisplay:
     A curve is centred: its mean over the released or public distribution of the column is 0. Bands are
     pointwise 95% intervals of the noise of training, for columns whose variance inflation factor is at most
     5. They do not tell how other private rows would change a curve. A model without any curve has no bands.
-    Columns of two values have two bars.
+    Columns of two values have two bars. What products of columns add (``interactions``) is left out.
 
     Use :meth:`from_estimator` rather than the constructor. In a notebook, the display is also a table.
 

@@ -46,6 +46,7 @@ FITS = {
     "declared": (AdditiveDPClassifier(classes=[0, 1], linear=[3], **TERMS), Y, {}),
     "public rows": (AdditiveDPClassifier(**PUBLIC_TERMS), Y, {"X_pub": X[1:20], "y_pub": Y[1:20]}),
     "few public rows": (AdditiveDPClassifier(**TERMS), Y, {"X_pub": X[1:9], "y_pub": Y[1:9]}),
+    "pairs": (AdditiveDPClassifier(classes=[0, 1], interactions=[(0, 1), (3, 2)], **TERMS), Y, {}),
     "targets": (AdditiveDPRegressor(**TERMS), X[:, 1] + 3, {}),
 }
 

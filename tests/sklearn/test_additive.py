@@ -192,6 +192,9 @@ def test_a_forged_basis_is_refused(tmp_path):
         ("missing", np.zeros(5, bool)),
         ("center", np.full(3, np.nan)),
         ("scale", -1.0),
+        ("pairs", ((0, 3),)),
+        ("pairs", [(0, 1)]),
+        ("pairs", ((0, 1, 2),)),
     ):
         forged = clone(clf)
         forged.__dict__.update(vars(clf))
@@ -237,3 +240,83 @@ def test_a_budget_that_determines_no_noise_is_refused(epsilon):
 def test_discrete_noise():
     clf = classifier(noise="discrete").fit(X[:600], Y[:600])
     assert "knots" in dict(clf.privacy_.shares)
+
+
+SIDES = ((X[:, 0] > 0) ^ (X[:, 1] > 1)).astype(int)
+PAIR = {"interactions": [(0, 1)], "epsilon": 3.0}
+
+
+def test_a_pair_finds_what_no_sum_of_curves_can():
+    alone = classifier(epsilon=3.0).fit(X[::2], SIDES[::2])
+    paired = classifier(**PAIR).fit(X[::2], SIDES[::2])
+    assert alone.score(X[1::2], SIDES[1::2]) < 0.75
+    assert paired.score(X[1::2], SIDES[1::2]) > 0.8
+    assert (alone.interactions_, paired.interactions_) == ([], [(0, 1)])
+    assert any("interactions" in fact for fact in paired.privacy_.treated_as_public)
+    assert not any("interactions" in fact for fact in alone.privacy_.treated_as_public)
+    targets = np.where(SIDES, 1.0, -1.0) * np.abs(X[:, 0])
+    reg = AdditiveDPRegressor(**{**TERMS, **PAIR}).fit(X, targets)
+    assert reg.score(X, targets) > AdditiveDPRegressor(**TERMS).fit(X, targets).score(X, targets) + 0.3
+
+
+def test_a_column_of_two_values_can_be_in_a_pair():
+    y = ((X[:, 0] > 0) ^ (X[:, 2] > 0)).astype(int)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    for linear in ("auto", ["c"]):
+        clf = classifier(interactions=[["a", "c"]], linear=linear, epsilon=3.0).fit(frame, y)
+        assert clf.score(frame, y) > 0.9
+        assert clf.interactions_ == [(0, 2)]
+
+
+@pytest.mark.parametrize("held", HELD)
+def test_sources_of_rows_take_pairs(tmp_path, held):
+    rows = HELD[held](tmp_path, X)
+    clf = classifier(**PAIR).fit(rows, SIDES)
+    np.testing.assert_allclose(np.asarray(clf.predict_proba(rows)), clf.predict_proba(X), atol=1e-12)
+    assert clf.score(X, SIDES) > 0.85
+
+
+@pytest.mark.parametrize("known", [{}, {"X_unlabeled": MISSING[:60]}])
+def test_saved_exported_and_explained_pairs_agree(tmp_path, known):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pairs = [(0, 1), (2, 0)]
+    reg = AdditiveDPRegressor(**TERMS, interactions=pairs).fit(MISSING, TARGETS, **known)
+    rows = np.concatenate([MISSING[:200], ODD])
+    for model in (classifier(interactions=pairs).fit(MISSING, SIDES, **known), reg):
+        outputs = model.decision_function if model is not reg else model.predict
+        parts = model.explain(rows)
+        assert parts.shape == (len(rows), 3 + 2, 1)
+        np.testing.assert_allclose(
+            parts.sum(axis=(1, 2)) + model.intercept_, np.ravel(outputs(rows)), atol=1e-10
+        )
+        assert len(model.effects_) == len(model.importances_) == 3
+        model.save(tmp_path / "model.safetensors")
+        loaded = load(tmp_path / "model.safetensors")
+        assert loaded.interactions_ == pairs
+        np.testing.assert_array_equal(loaded.explain(rows), parts)
+        wanted = model.predict(rows)
+        np.testing.assert_array_equal(loaded.predict(rows), wanted)
+        np.testing.assert_allclose(model.to_sklearn().predict(rows), wanted, atol=1e-10)
+        session = onnxruntime.InferenceSession(model.to_onnx().SerializeToString())
+        np.testing.assert_allclose(session.run(None, {"X": rows})[0].reshape(-1), wanted, atol=1e-10)
+
+
+def test_a_linear_model_has_no_products():
+    small = classifier(epsilon=0.3, interactions=[(0, 1)]).fit(MISSING[:60], Y[:60])
+    assert small.interactions_ == []
+    assert small.explain(X[:2]).shape == (2, 3, 1)
+    assert not any("interactions" in fact for fact in small.privacy_.treated_as_public)
+
+
+@pytest.mark.parametrize(
+    "interactions",
+    [
+        *("auto", True, None, 3, (0, 1), [0, 1], ["ab"], [(0,)], [(0, 1, 2)], [(0, 3)], [(-1, 0)], [(0, 0)]),
+        *([("a", 1)], [(0, True)], [(0, 1.0)], [(0, 1), (1, 0)], [(0, 1), (0, 1)], [(0, None)], {(0, 1): 1}),
+    ],
+)
+def test_pairs_that_are_none_are_refused_before_the_charge(tmp_path, interactions):
+    rows = PrivacyLedger(tmp_path / "ledger.db").add_dataset("rows", epsilon=20.0, delta=1e-3)
+    with pytest.raises(ValueError, match=r"interactions=.* must be False, or a list of distinct pairs"):
+        classifier(ledger=rows, interactions=interactions).fit(X, Y)
+    assert not rows.charges()

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .operations import Affine, Change, Cut, Marked, Operation, Project, ShortRows, Take, UnitRows
+from .operations import Affine, Change, Cut, Marked, Operation, Project, ShortRows, Squared, Take, UnitRows
 
 #: Inner names begin with this, which is forbidden in names of columns.
 _INNER = "skmixdp/"
@@ -104,6 +104,12 @@ class Graph:
                 return self.joined([known, self.number(missing)])
             case Take(places):
                 return self.node("Gather", rows, self.constant(places), axis=1)
+            case Squared(start):
+                axes = self.constant(np.array([1]))
+                ends = [self.constant(np.array([end])) for end in (0, start, np.iinfo(np.int64).max)]
+                first = self.node("Slice", rows, ends[0], ends[1], axes)
+                last = self.node("Slice", rows, ends[1], ends[2], axes)
+                return self.joined([first, self.node("Mul", last, last)])
             case UnitRows(norm):
                 return self.node("Div", rows, self.norms(rows, norm))
             case ShortRows(bound):

@@ -46,6 +46,13 @@ class Take:
 
 
 @dataclass(frozen=True)
+class Squared:
+    """Rows whose entries from a place on are squared."""
+
+    start: int
+
+
+@dataclass(frozen=True)
 class UnitRows:
     """Rows divided by their norm, "l1", "l2" or "max"; rows of zeros stay zero."""
 
@@ -73,7 +80,7 @@ class Change:
     factors: tuple[Array, ...]
 
 
-Operation = Affine | Cut | Marked | Take | UnitRows | ShortRows | Project | Change
+Operation = Affine | Cut | Marked | Take | Squared | UnitRows | ShortRows | Project | Change
 #: Operations in order, each with a name.
 Operations = list[tuple[str, Operation]]
 
@@ -111,9 +118,9 @@ def of_basis(basis: Any) -> Operations:
     lows = np.concatenate([basis.center, *(knots[:-1] for knots in basis.knots), np.zeros(d)])
     scales = np.concatenate([1 / basis.factor, *map(np.diff, basis.knots), np.ones(d)])
     cut, ends = np.full(d, basis.cut), np.zeros(len(of_ramps) + d)
-    weights, constant = np.zeros((basis.width, len(places))), np.zeros(basis.width)
+    weights, constant = np.zeros((basis.n_single, len(places))), np.zeros(basis.n_single)
     weights[np.arange(d), np.arange(d)] = 1.0
-    at_start, missing = basis(start[np.newaxis])[0], len(places) - d
+    at_start, missing = basis(start[np.newaxis])[0, : basis.n_single], len(places) - d
     for j, (hats, mean) in enumerate(zip(basis.hats, basis.mean, strict=True)):
         rows, ramps = np.arange(hats.start, hats.stop), d + np.flatnonzero(of_ramps == j)
         weights[rows[1:], ramps] = basis.scale
@@ -133,6 +140,22 @@ def of_basis(basis: Any) -> Operations:
         ("ends", Cut(np.append(-cut, ends), np.append(cut, ends + 1))),
         ("basis", Project(weights)),
         ("constant", Affine(-constant)),
+        *(_products(basis) if basis.pairs else []),
+    ]
+
+
+def _products(basis: Any) -> Operations:
+    """The products of pairs of columns: ``4 x y = (x + y)^2 - (x - y)^2``."""
+    single = np.eye(basis.n_single)
+    factors = [basis.factors(single, pair) for pair in basis.pairs]
+    left, right = (np.hstack(each).T for each in zip(*factors, strict=True))
+    quarter = np.eye(len(left)) / 4
+    zeros = np.zeros((len(single), len(left)))
+    sums = np.block([[single, zeros, zeros], [zeros.T, quarter, -quarter]])
+    return [
+        ("factors", Project(np.vstack([single, left + right, left - right]))),
+        ("squares", Squared(len(single))),
+        ("products", Project(sums)),
     ]
 
 

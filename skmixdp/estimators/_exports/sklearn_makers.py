@@ -17,6 +17,7 @@ from .operations import (
     Operations,
     Project,
     ShortRows,
+    Squared,
     Take,
     UnitRows,
 )
@@ -54,6 +55,10 @@ def _made(operation: Operation, d: int) -> Any:
             return FeatureUnion([("known", known), ("missing", FunctionTransformer(np.isnan))])
         case Take(places):
             return function(np.take, indices=places, axis=1)
+        case Squared(start):
+            first = function(np.delete, obj=slice(start, None), axis=1)
+            last = [("last", function(np.delete, obj=slice(start), axis=1)), ("square", function(np.square))]
+            return FeatureUnion([("first", first), ("squares", Pipeline(last))])
         case UnitRows(norm):
             step = Normalizer(norm)
             step.n_features_in_ = d

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from skmixdp._rows import ArrayTable
 from skmixdp.additive._basis import Basis, Column
 
 KNOTS = np.array([-2.0, 0.0, 1.0, 5.0])
@@ -45,3 +46,48 @@ def test_a_row_is_mapped_alone(dtype):
     together = BASIS(X)
     for i in (0, 7, 49):
         np.testing.assert_array_equal(BASIS(X[i : i + 1])[0], together[i])
+
+
+SPREAD = np.array([0.2, 0.1, 0.1, 0.05, 0.05, 0.1, 0.1, 0.1, 0.2])
+COLUMNS = [
+    Column(1.0, 0.5, KNOTS, MEAN, missing=True),
+    Column(0.0, 1.0),
+    Column(2.0, 1.0, np.arange(9.0), SPREAD),
+]
+PAIRED = Basis.of(COLUMNS, 1.0, pairs=((0, 2), (1, 0)))
+
+
+def test_products_are_of_centred_coarse_hats():
+    single, first = Basis.of(COLUMNS, 1.0), PAIRED.n_single
+    assert first == single.width
+    assert PAIRED.products == [slice(first, first + 16), slice(first + 16, first + 20)]
+    assert PAIRED.width == first + 20
+    X = np.random.default_rng(0).normal(size=(50, 3)) * 3
+    rows = PAIRED(X)
+    np.testing.assert_array_equal(rows[:, :first], single(X))
+    coarse = [0.0, 2.0, 5.0, 8.0]
+
+    def hats(values, knots, mean):
+        return np.stack([np.interp(values, knots, unit) for unit in np.eye(len(knots))], axis=1) - mean
+
+    one = hats(X[:, 0], KNOTS, MEAN)
+    other = hats(X[:, 2], coarse, SPREAD @ hats(np.arange(9.0), coarse, 0.0))
+    wanted = (one[:, :, np.newaxis] * other[:, np.newaxis]).reshape(50, 16)
+    np.testing.assert_allclose(rows[:, PAIRED.products[0]], wanted, atol=1e-14)
+    np.testing.assert_allclose(rows[:, PAIRED.products[1]], rows[:, [1]] * one, atol=1e-14)
+
+
+def test_products_of_a_row_are_its_own_and_0_where_a_value_is_missing():
+    X = np.column_stack([ODD, ODD[::-1], np.roll(ODD, 3)])
+    together = PAIRED(X)
+    assert np.all(np.isfinite(together))
+    assert np.all(np.abs(together[:, PAIRED.n_single :]) <= 4)
+    for i in range(len(X)):
+        np.testing.assert_array_equal(PAIRED(X[i : i + 1])[0], together[i])
+        for (one, other), products in zip(PAIRED.pairs, PAIRED.products, strict=True):
+            assert not np.isnan(X[i, [one, other]]).any() or not together[i, products].any()
+
+
+def test_rows_with_products_are_held_as_they_are():
+    assert not PAIRED.has_curves
+    assert type(ArrayTable(np.zeros((3, 3))).transformed(PAIRED)) is ArrayTable
