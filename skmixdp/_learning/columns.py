@@ -220,7 +220,7 @@ def _ranges(Z: FloatArray, block: Block, edges: FloatArray) -> Contribution:
     entries = np.asarray(Z)
     if n_targets := len(edges) - entries.shape[1]:
         entries = np.hstack([entries, np.asarray(block.y)[:, :n_targets]])
-    places = np.zeros(entries.shape, np.intp)
+    places = np.zeros_like(entries, np.int8)
     largest = np.finfo(entries.dtype).max
     for ends in np.clip(edges.T, -largest, largest).astype(
         entries.dtype

@@ -506,7 +506,9 @@ def _with_scaled_targets(inputs: FitInputs, learner: Learner, planned: Run | Non
     known = center if inputs.parameters.learns_center else target_map.center
     spread = np.hypot(scale, center - known)
     target_map = TargetMap(known, np.where(scale > 0, spread, 1.0))
-    y = np.column_stack([target_map(private.y[:, :k], private.dtype), private.y[:, k:]])
+    y = target_map(private.y[:, :k], private.dtype)
+    if private.y.shape[1] > k:  # weights, in double precision
+        y = np.column_stack([y, private.y[:, k:]])
     y_pub = target_map(inputs.y_pub, np.float64)
     return replace(inputs, private=replace(private, y=y), y_pub=y_pub, target_map=target_map)
 

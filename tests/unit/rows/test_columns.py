@@ -250,6 +250,11 @@ class TestBinCounts:
             assert_close(some.lengths(), np.linalg.norm(np.asarray(some), axis=1))
             assert some.sums().dtype == np.asarray(some).dtype == np.float64 and len(some) == n
         assert np.array_equal(counts.bins, bins)  # which others may share
+        other = BinCounts(np.asfortranarray(bins, np.int8), n_bins)
+        weights = np.arange(n) + 0.5
+        for some in (other, other.without(np.zeros(n, bool))):
+            np.testing.assert_array_equal(some.sums(), formed.sum(axis=0))
+            np.testing.assert_array_equal(some.sums(weights), weights @ formed)
 
     def test_a_row_is_as_long_as_the_root_of_the_number_of_histograms(self):
         counts = BinCounts(np.zeros((3, 7), np.intp), 4)
