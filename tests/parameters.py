@@ -92,14 +92,6 @@ def valid(rules: tuple[Allowed, ...]) -> st.SearchStrategy[Any]:
     return st.one_of(st.sampled_from(right), *drawn) if right else st.nothing()
 
 
-def invalid(rules: tuple[Allowed, ...]) -> st.SearchStrategy[Any]:
-    """Values that no rule admits."""
-    anything = st.floats() | st.integers() | st.text(max_size=12)
-    return st.sampled_from(wrong(rules)) | anything.filter(
-        lambda value: not any(_admits(rule, value) for rule in rules)
-    )
-
-
 def takes_long(name: str, value: Any) -> bool:
     """Whether a fit would take as long as a large whole number says."""
     try:

@@ -6,6 +6,7 @@ of callbacks, the releases that share a pass, tells of the private rows, and no 
 differ by as much as was stated of them.
 """
 
+import inspect
 import io
 import math
 import warnings
@@ -216,7 +217,7 @@ def _parts(value: Any) -> list[tuple[str, Any]]:
         return [(f"[{number}]", part) for number, part in enumerate(value)]
     if isinstance(value, (set, frozenset)):
         return [("[sorted]", sorted(map(repr, value)))]
-    if isinstance(value, type) or callable(value):
+    if isinstance(value, type) or inspect.isroutine(value):
         return []
     slots = [slot for kind in type(value).__mro__ for slot in getattr(kind, "__slots__", ())]
     held = {slot: getattr(value, slot) for slot in slots if hasattr(value, slot)}

@@ -130,6 +130,7 @@ class PAZO(Algorithm):
         if n_batches * size > (n_pub := info.view.data.n_rows):
             raise ValueError(
                 f"{name}={vars(self)[name]} of PAZO asks for {n_batches} disjoint public batches of "
-                f"{size} row(s) and there are {n_pub} public rows; pass fewer, or smaller ones."
+                f"{size} row(s) and X_pub has {n_pub}; pass more public rows, or as algorithm a "
+                f"PAZO({self.variant!r}) with fewer or smaller batches."
             )
         return None if self.public_batch_size is None else size

@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import skmixdp
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
 from skmixdp._cli.columns import declared_columns
 from skmixdp._cli.main import main
 from skmixdp._cli.messages import InputError
@@ -65,6 +65,11 @@ class TestMessages:
     def test_integers_beyond_floats(self, name):
         with pytest.raises(ValueError, match=f"^{name}="):
             ridge(**{name: 10**400})
+
+    @pytest.mark.parametrize("algorithm", ["pazo-p", "pazo-s"])
+    def test_fewer_public_rows_than_an_algorithm_needs(self, algorithm):
+        with pytest.raises(ValueError, match=r"X_pub has 2; pass more public rows, or as algorithm a PAZO"):
+            fit(y=Y % 2, public=(X_PUB[:2], Y_PUB[:2]), head=ZerothOrderDPClassifier, algorithm=algorithm)
 
     def test_ragged_rows_to_predict(self):
         with pytest.raises(ValueError, match=r"^X must hold real numbers"):

@@ -102,6 +102,12 @@ def test_pieces_stand_for_the_rows_of_the_basis(seed):
     assert alone.lengths[0] == rows.lengths[3]
 
 
+def longest_terms(rows, measured):
+    """Lengths of the terms that rows add to sums for vertices: at the longer end of their pieces."""
+    ends = [replace(rows, parts=np.full_like(rows.parts, end)) for end in (0.0, 1.0)]
+    return measured.factors * np.maximum(*(length(exact_rows(end)) for end in ends))
+
+
 @given(st.integers(0, 2**20))
 def test_norms_and_entries_are_never_below_the_true_ones(seed):
     rng = np.random.default_rng(seed)
@@ -116,8 +122,17 @@ def test_norms_and_entries_are_never_below_the_true_ones(seed):
     if row_map.normalize and row_map.mean is not None:
         assert measured.norms.max() <= np.hypot(1, row_map.intercept_value or 0) * (1 + 1e-12)
     # No term of a sum for vertices is a thousand times longer than the row is said to be.
-    vertices = measured.factors * (rows.lengths + rows.factors * rows.longest)
-    assert np.all(vertices * SHORTEST_DIFFERENCE <= measured.norms * (1 + 1e-12))
+    assert np.all(longest_terms(rows, measured) * SHORTEST_DIFFERENCE <= measured.norms * (1 + 1e-12))
+
+
+@pytest.mark.parametrize("away", [0.0, 1e-200, 1e-9, 1e-4, 0.1])
+def test_a_row_that_is_shorter_than_its_vertices(away):
+    """Next to the knot that nearly all rows have, a row is nearly 0, and its vertices are not."""
+    column = Column(0.0, 1.0, np.array([-1.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0]))
+    rows = Basis.of([column], 1.0).piecewise(np.array([[away]]))
+    for mean in (None, np.zeros(4)):
+        measured = centered_piecewise_rows(rows, RowMap(mean, True, None))
+        assert np.all(longest_terms(rows, measured) * SHORTEST_DIFFERENCE <= measured.norms * (1 + 1e-12))
 
 
 @pytest.mark.parametrize("loops", LOOPS)

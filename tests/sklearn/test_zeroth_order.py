@@ -109,7 +109,7 @@ def test_it_composes_with_search_and_routing(blobs):
         ),
         (
             {"algorithm": PAZO("s", n_candidates=61)},
-            r"n_candidates=61 of PAZO asks for 61 disjoint public batches of 1 row\(s\) and there are 60",
+            r"n_candidates=61 of PAZO asks for 61 disjoint public batches of 1 row\(s\) and X_pub has 60",
         ),
         (
             {"algorithm": PAZO("p", n_public_batches=7, public_batch_size=9)},
