@@ -113,10 +113,10 @@ def test_discrete_noise():
 @either
 def test_frames_float32_clone_and_pickle(bounds):
     frame = pd.DataFrame(X.astype("float32"), columns=["a", "b", "c"])
-    scaler = NoisyScaler(bounds=bounds).set_output(transform="pandas").fit(frame)
+    scaler = NoisyScaler(1.0, bounds=bounds).set_output(transform="pandas").fit(frame)
     out = scaler.transform(frame)
     assert out.columns.tolist() == ["a", "b", "c"] and set(out.dtypes) == {np.dtype("float64")}
-    assert NoisyScaler(bounds=bounds).fit_transform(frame.to_numpy()).dtype == np.float32
+    assert NoisyScaler(1.0, bounds=bounds).fit_transform(frame.to_numpy()).dtype == np.float32
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(scaler)).transform(frame), out)
     assert clone(scaler).bounds == bounds and not hasattr(clone(scaler), "mean_")
 
