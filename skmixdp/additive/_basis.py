@@ -50,13 +50,13 @@ class Basis:
     """Linear terms, hat functions and missing values of each column, and products, as columns of new rows.
 
     The first d entries of a new row are the linear terms ``(x - center) factor`` of the columns, cut at
-    ``cut`` on both sides. The hats of each column with ``knots`` follow, one for each knot: a hat is
-    ``scale`` at its knot, 0 at the others, linear between neighbours, and constant beyond the outermost
-    knots. Then come entries that are ``scale`` where a column of those in ``missing`` (d,) has no number, and
-    else 0. All other entries of such a column are then 0. Infinite numbers lie beyond the outermost knots.
+    ``cut`` on both sides. The hats of each column with ``knots`` follow, one for each knot: a hat is 1 at its
+    knot, 0 at the others, linear between neighbours, and constant beyond the outermost knots. Then come
+    entries that are 1 where a column of those in ``missing`` (d,) has no number, and else 0. All other
+    entries of such a column are then 0. Infinite numbers lie beyond the outermost knots.
 
     Hats are centred by their ``mean``, that of public rows or of noisy histograms, so that the curves of the
-    columns are. Before that, the hats of a column sum to ``scale`` at every number, up to rounding, and are
+    columns are. Before that, the hats of a column sum to 1 at every number, up to rounding, and are
     collinear with the intercept. Nothing relies on that sum: lengths of rows are measured.
 
     Last come the products of ``pairs`` of columns: of each coarse hat of one with each of the other. Coarse
@@ -72,7 +72,6 @@ class Basis:
     knots: tuple[FloatArray, ...]
     mean: tuple[FloatArray, ...]
     missing: NDArray[np.bool_]
-    scale: float = 1.0
     cut: float = _CUT
     quantiles: tuple[FloatArray, ...] = ()
     pairs: Pairs = ()
@@ -81,8 +80,7 @@ class Basis:
         """Refuse values that no basis of this many features has, such as those of a forged file."""
         for name in ("center", "factor"):
             check_numbers(f"basis.{name}", vars(self)[name], (n_features,))
-        for name in ("scale", "cut"):
-            check(name, vars(self)[name], POSITIVE)
+        check("cut", self.cut, POSITIVE)
         for name in ("knots", "mean", "quantiles"):
             arrays = vars(self)[name]
             if not isinstance(arrays, tuple) or len(arrays) != n_features:
@@ -104,15 +102,14 @@ class Basis:
             raise ValueError(f"basis.pairs are not pairs of {n_features} columns")
 
     @classmethod
-    def of(cls, columns: Sequence[Column], scale: float, cut: float = _CUT, pairs: Pairs = ()) -> "Basis":
-        """The basis of some columns, with hats of this scale, and of products of pairs."""
+    def of(cls, columns: Sequence[Column], cut: float = _CUT, pairs: Pairs = ()) -> "Basis":
+        """The basis of some columns, and of products of pairs."""
         return cls(
             np.array([each.center for each in columns]),
             np.array([each.factor for each in columns]),
             tuple(each.knots for each in columns),
             tuple(each.mean for each in columns),
             np.array([each.missing for each in columns], dtype=bool),
-            scale,
             cut,
             quantiles=tuple(each.quantiles for each in columns),
             pairs=pairs,
@@ -195,15 +192,15 @@ class Basis:
             linear = np.clip((values - self.center[j]) * self.factor[j], -self.cut, self.cut)
             rows[:, j] = np.where(known, linear, 0.0)
             if j in self.of_missing:
-                rows[~known, self.of_missing[j]] = self.scale
+                rows[~known, self.of_missing[j]] = 1.0
             if not len(knots):
                 continue
             within = np.clip(values, knots[0], knots[-1])
             left = np.clip(np.searchsorted(knots, within, "right") - 1, 0, len(knots) - 2)
             part = (within - knots[left]) / (knots[left + 1] - knots[left])
-            rows[number, hats.start + left] = self.scale * (1 - part)
-            rows[number, hats.start + left + 1] = self.scale * part
-            rows[:, hats] -= self.scale * self.mean[j]
+            rows[number, hats.start + left] = 1 - part
+            rows[number, hats.start + left + 1] = part
+            rows[:, hats] -= self.mean[j]
             rows[~known, hats] = 0.0
         for pair, products in zip(self.pairs, self.products, strict=True):
             rows[:, products] = np.multiply(*self.factors(rows, pair))

@@ -135,7 +135,7 @@ class AdditiveHead(SeenHead):
         if not inputs.loss.quadratic:  # which may scale rows to unit length
             inputs = replace(inputs, parameters=replace(inputs.parameters, row_norm="auto"))
         if not isinstance(inputs.private.table, SparseTable):  # which has no missing values
-            inputs = self._on(inputs, Basis.of([Column()] * inputs.private.table.shape[1], 1.0, cut=_UNCUT))
+            inputs = self._on(inputs, Basis.of([Column()] * inputs.private.table.shape[1], cut=_UNCUT))
         return self._fitting(fit_procedure(prepare(inputs)))
 
     def _with_knots(
@@ -165,7 +165,7 @@ class AdditiveHead(SeenHead):
         """The inputs of a fit to the basis of the columns."""
         factor = 1.0 if inputs.loss.quadratic else _LENGTH_FACTOR
         parameters = replace(inputs.parameters, scale=False, length_factor=factor)
-        return self._on(replace(inputs, parameters=parameters), Basis.of(columns, 1.0, pairs=self._pairs))
+        return self._on(replace(inputs, parameters=parameters), Basis.of(columns, pairs=self._pairs))
 
     def _on(self, inputs: FitInputs, basis: Basis) -> FitInputs:
         self._basis = basis  # the basis of the attributes at a head

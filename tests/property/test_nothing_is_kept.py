@@ -241,7 +241,9 @@ def test_an_interrupted_fit_leaves_released_numbers_alone(monkeypatch, tmp_path)
     ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=99.0, delta=1e-3)
     log = watch(monkeypatch)
     interrupt(monkeypatch, NoiseSource, "normal", 4)
-    head, path = MixedDPLogisticRegression(**TERMS, classes=range(K), ledger=ledger), tmp_path / "fit"
+    # Without releases of columns, which noise decides here, and one of which may not be lost.
+    head = MixedDPLogisticRegression(**TERMS, classes=range(K), ledger=ledger, scale=False)
+    path = tmp_path / "fit"
 
     def run():
         with resumable(path):

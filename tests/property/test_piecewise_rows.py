@@ -35,7 +35,7 @@ def basis(rng, n_curves, n_lines):
         center, factor = rng.choice(knots), 1 / np.ptp(knots) * 10.0 ** rng.integers(-1, 3)
         columns.append(Column(center, factor, knots, mean, missing=bool(rng.integers(2))))
     columns += [Column(rng.normal(), 3.0, missing=bool(rng.integers(2))) for _ in range(n_lines)]
-    return Basis.of(columns, rng.choice([0.5, 1.0]))
+    return Basis.of(columns)
 
 
 def piecewise(rng, n, *, loops=False):
@@ -129,7 +129,7 @@ def test_norms_and_entries_are_never_below_the_true_ones(seed):
 def test_a_row_that_is_shorter_than_its_vertices(away):
     """Next to the knot that nearly all rows have, a row is nearly 0, and its vertices are not."""
     column = Column(0.0, 1.0, np.array([-1.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0]))
-    rows = Basis.of([column], 1.0).piecewise(np.array([[away]]))
+    rows = Basis.of([column]).piecewise(np.array([[away]]))
     for mean in (None, np.zeros(4)):
         measured = centered_piecewise_rows(rows, RowMap(mean, True, None))
         assert np.all(longest_terms(rows, measured) * SHORTEST_DIFFERENCE <= measured.norms * (1 + 1e-12))

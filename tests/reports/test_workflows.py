@@ -28,50 +28,44 @@ X = RNG.standard_normal((200, 3))
 Y = (X[:, 0] > 0).astype(int)
 
 
+def scaling(epsilon, patients):
+    return NoisyScaler(epsilon=epsilon, bounds=(-4, 4), ledger=patients)
+
+
 def spender(epsilon, patients):
     return MixedDPLogisticRegression(epsilon=epsilon, classes=[0, 1], ledger=patients)
 
 
 WORKFLOWS = {
     "a scaler and a head": lambda patients: private_pipeline(
-        NoisyScaler(epsilon=0.9, bounds=(-4, 4), ledger=patients), spender(0.9, patients)
+        scaling(0.9, patients), spender(0.9, patients)
     ).fit(X, Y),
     "a scaler that fits, and a head": lambda patients: private_pipeline(
-        NoisyScaler(epsilon=0.3, bounds=(-4, 4), ledger=patients), spender(0.99, patients)
+        scaling(0.3, patients), spender(0.99, patients)
     ).fit(X, Y),
     "a head of noise and steps": lambda patients: private_pipeline(
-        NoisyScaler(epsilon=0.9, bounds=(-4, 4), ledger=patients),
-        spender(None, patients).set_params(noise_multiplier=4.0, n_steps=3),
+        scaling(0.9, patients), spender(None, patients).set_params(noise_multiplier=4.0, n_steps=3)
     ).fit(X, Y),
     "a scaler and a head of batches": lambda patients: private_pipeline(
-        NoisyScaler(epsilon=0.5, bounds=(-4, 4), ledger=patients),
-        spender(0.9, patients).set_params(batch_size=50, n_steps=20),
+        scaling(0.5, patients), spender(0.9, patients).set_params(batch_size=50, n_steps=20)
     ).fit(X, Y),
     "a scaler and batches of noise": lambda patients: private_pipeline(
-        NoisyScaler(epsilon=0.5, bounds=(-4, 4), ledger=patients),
-        spender(0.9, patients).set_params(batch_size=50, noise_multiplier=2.0),
+        scaling(0.5, patients), spender(0.9, patients).set_params(batch_size=50, noise_multiplier=2.0)
     ).fit(X, Y),
-    "a plain pipeline": lambda patients: make_pipeline(
-        NoisyScaler(epsilon=0.9, bounds=(-4, 4), ledger=patients), spender(0.9, patients)
-    ).fit(X, Y),
+    "a plain pipeline": lambda patients: make_pipeline(scaling(0.9, patients), spender(0.9, patients)).fit(
+        X, Y
+    ),
     "a plain pipeline of three": lambda patients: make_pipeline(
-        NoisyScaler(epsilon=0.5, bounds=(-4, 4), ledger=patients),
-        NoisyScaler(epsilon=0.5, bounds=(-4, 4), ledger=patients),
-        spender(0.8, patients),
+        scaling(0.5, patients), scaling(0.5, patients), spender(0.8, patients)
     ).fit(X, Y),
     "a plain pipeline of columns": lambda patients: make_pipeline(
-        make_column_transformer((NoisyScaler(epsilon=0.9, bounds=(-4, 4), ledger=patients), [0, 1])),
-        spender(0.9, patients),
+        make_column_transformer((scaling(0.9, patients), [0, 1])), spender(0.9, patients)
     ).fit(X, Y),
     "a plain pipeline of batches": lambda patients: make_pipeline(
-        NoisyScaler(epsilon=0.5, bounds=(-4, 4), ledger=patients),
-        spender(0.9, patients).set_params(batch_size=50, n_steps=20),
+        scaling(0.5, patients), spender(0.9, patients).set_params(batch_size=50, n_steps=20)
     ).fit(X, Y),
     "a cross-validated pipeline": lambda patients: cross_val_score(
-        make_pipeline(NoisyScaler(epsilon=0.9, bounds=(-4, 4), ledger=patients), spender(0.9, patients)),
-        *(X, Y),
-        cv=2,
-        error_score="raise",
+        make_pipeline(scaling(0.9, patients), spender(0.9, patients)), *(X, Y), cv=2, error_score="raise"
     ),
     "three heads": lambda patients: fit_many([spender(0.9, patients) for _ in range(3)], X, Y),
 }
@@ -89,7 +83,7 @@ def test_a_workflow_that_must_fail_spends_nothing(name):
 @pytest.mark.filterwarnings("ignore")
 def test_a_workflow_that_fits_is_fitted():
     patients = PrivacyLedger(":memory:").add_dataset("patients", epsilon=1.0, delta=1e-5)
-    scaler = NoisyScaler(epsilon=0.5, bounds=(-4, 4), ledger=patients)
+    scaler = scaling(0.5, patients)
     private_pipeline(scaler, spender(0.5, patients)).fit(X, Y)
     assert len(patients.charges()) == 2
     assert [charge.outcome for charge in patients.charges()] == ["finished"] * 2
@@ -114,7 +108,7 @@ def test_steps_of_batches_replace_what_was_reserved_for_them():
     patients = PrivacyLedger(":memory:").add_dataset("patients", epsilon=8.0, delta=1e-5)
     for options in ({"n_steps": 20}, {"noise_multiplier": 2.0}, {}):
         head = spender(0.9, patients).set_params(batch_size=50, **options)
-        private_pipeline(NoisyScaler(epsilon=0.5, bounds=(-4, 4), ledger=patients), head).fit(X, Y)
+        private_pipeline(scaling(0.5, patients), head).fit(X, Y)
         assert patients.charges()[-1].event.sampling_rate == 50 / len(X)
     fresh = PrivacyLedger(":memory:").add_dataset("patients", epsilon=8.0, delta=1e-5)
     for charge in patients.charges():
@@ -129,7 +123,7 @@ def test_a_step_that_fails_before_its_release_gets_its_charge_back(composition):
     ledger = PrivacyLedger(":memory:")
     terms = {"epsilon": 1.0, "delta": 1e-5, "composition": composition}
     patients, alone = (ledger.add_dataset(name, **terms) for name in ("patients", "alone"))
-    scaler = NoisyScaler(epsilon=0.5, bounds=(-4, 4), ledger=patients)
+    scaler = scaling(0.5, patients)
     with pytest.raises(ValueError, match="classes"):
         private_pipeline(scaler, spender(0.5, patients).set_params(classes=[7, 8])).fit(X, Y)
     assert [charge.outcome for charge in patients.charges()] == [
@@ -155,7 +149,7 @@ def test_a_first_step_that_fails_spends_nothing():
 
 def spends_in_a_race(path, barrier, pipe):
     patients = PrivacyLedger(path)["patients"]
-    scaler = NoisyScaler(epsilon=0.6, bounds=(-4, 4), ledger=patients)
+    scaler = scaling(0.6, patients)
     model = private_pipeline(scaler, spender(0.6, patients))
     barrier.wait(60)
     try:

@@ -191,7 +191,7 @@ def test_a_forged_basis_is_refused(tmp_path):
         ("mean", basis.mean[:-1]),
         ("missing", np.zeros(5, bool)),
         ("center", np.full(3, np.nan)),
-        ("scale", -1.0),
+        ("cut", -1.0),
         ("pairs", ((0, 3),)),
         ("pairs", [(0, 1)]),
         ("pairs", ((0, 1, 2),)),
@@ -206,7 +206,7 @@ def test_a_forged_basis_is_refused(tmp_path):
                 ),
             }
         )
-        with pytest.raises(ValueError, match=r"basis|knots|scale|finite"):
+        with pytest.raises(ValueError, match=r"basis|knots|cut|finite"):
             check_loaded(forged)
 
 

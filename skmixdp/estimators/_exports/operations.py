@@ -123,14 +123,14 @@ def of_basis(basis: Any) -> Operations:
     at_start, missing = basis(start[np.newaxis])[0, : basis.n_single], len(places) - d
     for j, (hats, mean) in enumerate(zip(basis.hats, basis.mean, strict=True)):
         rows, ramps = np.arange(hats.start, hats.stop), d + np.flatnonzero(of_ramps == j)
-        weights[rows[1:], ramps] = basis.scale
-        weights[rows[:-1], ramps] = -basis.scale
-        constant[rows] = -basis.scale * mean
-        constant[rows[:1]] += basis.scale
+        weights[rows[1:], ramps] = 1.0
+        weights[rows[:-1], ramps] = -1.0
+        constant[rows] = -mean
+        constant[rows[:1]] += 1.0
         own = [j, *rows]
         weights[own, missing + j] = -at_start[own]
         if j in basis.of_missing:
-            weights[basis.of_missing[j], missing + j] = basis.scale
+            weights[basis.of_missing[j], missing + j] = 1.0
     return [
         ("finite", _cut(_LARGEST)),
         ("start", Affine(start)),
