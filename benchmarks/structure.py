@@ -79,7 +79,7 @@ ROOMS = (
     # Aim 640: names of annexes.
     Room("algorithms", 660, ("algorithms",)),
     # Aim 830: resumed fits and audits, charges of later steps.
-    Room("engine", 1_140, ("_engine",)),
+    Room("engine", 1_150, ("_engine",)),
     # Aim 1,500: weights, lengths of gradients, checks of the start and of units.
     Room("learning", 2_010, ("_learning",)),
     # Aim 3,150: records of parameters, inputs and problems; resumed fits.

@@ -367,6 +367,10 @@ class MappedRows(RowsKey):
     row_map: RowMap | None
     single_pass: bool = False
 
+    @property
+    def holds_none(self) -> bool:
+        return self.single_pass and not self.private.exact
+
     def open(self) -> PrivateRows:
         private, row_map = self.private, self.row_map
         table, y, dtype = private.table, private.y, private.dtype
@@ -374,7 +378,7 @@ class MappedRows(RowsKey):
             bare: Table = ArrayTable(np.empty((len(y), 0), dtype))
             table = table.holding(bare) if isinstance(table, PersonTable) else bare
             row_map = UNCHANGED
-        if self.single_pass and not private.exact:
+        if self.holds_none:
             opened = table.remapped_rows(y, row_map, dtype)
         else:
             opened = table.private_rows(y, row_map, dtype, exact=private.exact)
