@@ -120,8 +120,9 @@ class Needles:
 
     def __init__(self, arrays: Iterable[np.ndarray], n_rows: int) -> None:
         sums = [np.atleast_1d(np.asarray(array, np.float64)) for array in arrays]
-        fine = [array for array in sums if _is_fine(array).any()]  # the mean of counts may be any number
-        arrays = [*sums, *(array / n_rows for array in fine)]
+        # The mean of a count may be any number, such as a share of 0.02.
+        means = [np.where(_is_fine(array), array, 0.0) / n_rows for array in sums]
+        arrays = [*sums, *means]
         entries = np.concatenate([array.ravel() for array in arrays])
         self.numbers = np.unique(entries[_is_fine(entries)])
         self._words = np.unique(np.concatenate(list(map(_words, arrays))))
