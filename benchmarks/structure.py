@@ -90,8 +90,6 @@ ROOMS = (
     Room("preprocessing", 2_200, ("preprocessing",)),
     # Aim 760: steps that hold others.
     Room("leaks", 850, ("preprocessing._leaks",)),
-    # Aim 700: logistic regression, persons and notes on each result.
-    Room("inference", 1_380, ("inference",)),
     # Aim 1,080: resumed searches.
     Room("search", 1_220, tuple(f"model_selection.{name}" for name in _SEARCH)),
     # Aim 1,620: groups and thresholds.
@@ -100,6 +98,8 @@ ROOMS = (
     Room("public scoring", 420, ("model_selection",)),
     # Aim 900: noise bands of curves, products of columns.
     Room("additive", 1_230, ("additive",), is_core=False),
+    # Aim 700: logistic regression, persons and notes on each result.
+    Room("inference", 1_380, ("inference",), is_core=False),
     Room("papers", 1_885, _PAPERS, is_core=False),
     # Aim 2,250: automatic rates, trust regions and weights of modules.
     Room("torch", 2_970, _TORCH, is_core=False),
