@@ -182,7 +182,7 @@ def _masked(part: Any, request: Request, mask: NDArray[np.bool_] | None, rows: S
     return part if request.resolution is None else truncated(part, request.resolution)
 
 
-def block_size(wanted: int, n_rows: int = 0, n_parts: int = 1) -> int:
+def block_size(wanted: int, n_rows: int = 0, n_parts: int = 1, *, most: int = BLOCK_ROWS) -> int:
     """Rows of a block: close to the wanted number, in whole panels, and within the limits.
 
     Several parts of a pass over ``n_rows`` rows get about the same size.
@@ -191,7 +191,7 @@ def block_size(wanted: int, n_rows: int = 0, n_parts: int = 1) -> int:
         share = -(-n_rows // n_parts)
         # Rounded up to whole panels, so that the last block is not a small one.
         wanted = -(-share // max(-(-share // wanted), 1)) + PANEL_ROWS - 1
-    return max(min(max(_FEWEST_ROWS, wanted), BLOCK_ROWS) // PANEL_ROWS, 1) * PANEL_ROWS
+    return max(min(max(_FEWEST_ROWS, wanted), most) // PANEL_ROWS, 1) * PANEL_ROWS
 
 
 def selections(requests: Sequence[Request], n_rows: int, block_rows: int) -> Iterator[Selection]:

@@ -28,9 +28,9 @@ from .blockwise import (
 from .row_map import RowFunction, RowMap
 from .source import Block, Contribution, Labels, PrivateRows, Request, Sums, Table
 
-#: Bytes in a block. On a device, each block has the cost of two copies of its outputs.
-_BLOCK_BYTES = {"cpu": 2**21}
-_DEVICE_BYTES = 2**28
+#: Bytes and most rows of a block. A block on a device has a fixed cost of about a millisecond.
+_BLOCKS = {"cpu": (2**21, BLOCK_ROWS)}
+_DEVICE_BLOCKS = (2**30, 2**18)
 
 #: Minimum rows per block.
 _FEWEST_ROWS = 512
@@ -49,8 +49,8 @@ class TorchRows(PrivateRows):
     """Private rows in a float32 or float64 tensor (n_rows, d_in), after the row map.
 
     Products are computed on ``device``, by default that of ``X``; blocks of rows elsewhere are sent there in
-    every pass. Blocks have ``block_bytes``, by default 2 MiB on the processor and 256 MiB on a device. Rows
-    so long that products could overflow are a ValueError.
+    every pass. Blocks have ``block_bytes``, by default 2 MiB on the processor and 1 GiB on a device. Rows so
+    long that products could overflow are a ValueError.
 
     *Guarantee*: that of :class:`~skmixdp._rows.InMemoryRows`. Products must be those of IEEE arithmetic in
     the rows' precision or better: TensorFloat-32 is not used.
@@ -68,9 +68,9 @@ class TorchRows(PrivateRows):
         self.device = X.device if device is None else device
         self.n_rows = len(X)
         self._dtype = np.dtype(np.float64 if X.dtype == torch.float64 else np.float32)
-        if block_bytes is None:
-            block_bytes = _BLOCK_BYTES.get(self.device.type, _DEVICE_BYTES)
-        self._block_rows = block_size(block_bytes // max(X.shape[1] * self._dtype.itemsize, 1))
+        usual_bytes, self._most_rows = _BLOCKS.get(self.device.type, _DEVICE_BLOCKS)
+        wanted = (block_bytes or usual_bytes) // max(X.shape[1] * self._dtype.itemsize, 1)
+        self._block_rows = block_size(wanted, most=self._most_rows)
         lengths = [array_of(row_norms(part)) for part in _parts_of(X)]
         norms = np.concatenate(lengths) if lengths else np.empty(0)
         check_lengths(norms, self._dtype)
@@ -133,7 +133,7 @@ class TorchRows(PrivateRows):
 
     def sum_error(self, request: Request) -> SumError:
         few = PANEL_ROWS if request.query.panel_rows == PANEL_ROWS else 0
-        return stated_error(request, self.n_rows, self._dtype, panel_rows=few)
+        return stated_error(request, self.n_rows, self._dtype, panel_rows=few, block_rows=self._most_rows)
 
     def _taken(self, rows: Selection) -> torch.Tensor:
         index = rows if isinstance(rows, slice) else torch.from_numpy(rows).to(self._X.device)

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
-from skmixdp._linear import LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss
+from skmixdp._linear import BLOCK_ROWS, LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss, sum_error
 from skmixdp._rows import ArrayTable, Batch, InMemoryRows, RowMap
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.dope import clipped_deviations
@@ -103,6 +103,25 @@ def test_a_step_on_a_device_is_that_of_the_host(monkeypatch, query, name, kind, 
         close(rows.private_sums([request])[0], expected, dtype)
     nothing = there(W, contribute, np.zeros(N, bool))
     np.testing.assert_array_equal(rows.private_sums([nothing])[0][0], np.zeros((k, D)))
+
+
+def test_large_blocks_are_stated(monkeypatch):
+    monkeypatch.setitem(torch_table._BLOCKS, "cpu", torch_table._DEVICE_BLOCKS)
+    n, seen = BLOCK_ROWS + 1000, []
+    rows = TorchRows(torch.from_numpy(np.resize(X, (n, D))), np.resize(Y, n))
+
+    def ones(Z, block):
+        seen.append(len(Z))
+        return torch.ones_like(Z), torch.ones_like(Z)
+
+    request = there(X[:1], ones)
+    ((matrix, vector),) = rows.private_sums([request])
+    assert seen == [n] and vector == n
+    np.testing.assert_allclose(
+        matrix[0], np.resize(X, (n, D)).sum(axis=0, dtype=float), rtol=0, atol=1e-3 * n
+    )
+    assert rows.sum_error(request) == sum_error(n, "float32", block_rows=2**18)
+    assert rows.sum_error(request).relative > sum_error(n, "float32").relative
 
 
 def test_statistics_stay_there_too():
