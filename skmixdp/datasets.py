@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ._rows import RowFiles, open_rows
+from ._files import RowFiles, open_rows
 
 __all__ = ["IMAGE_ENDINGS", "ImageFolder", "RowFiles", "from_folder", "open_rows"]
 

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .._rows.files import ArrayFile, TableFile, TextFile, format_of, opened, reading
-from .._rows.text import TextForm, guessed
+from .._files.formats import ArrayFile, TableFile, TextFile, format_of, opened, reading
+from .._files.text import TextForm, guessed
 from .messages import InputError, in_flags
 
 Array = NDArray[Any]

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from .._rows.files import FORMATS
-from .._rows.text import has_tabs
+from .._files.formats import FORMATS
+from .._files.text import has_tabs
 from .._utils.frames import is_frame
 from .._utils.validation import listed
 from ..additive import AdditiveDPClassifier, AdditiveDPRegressor

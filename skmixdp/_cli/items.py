@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows.text import TextForm
+from .._files.text import TextForm
 from .._utils.validation import listed
 from ..datasets import from_folder, image_files
 from .files import is_table, is_text, read_arrays, read_table

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .._rows.text import NUMBER, numbers_of
+from .._files.text import NUMBER, numbers_of
 from .._utils.validation import listed
 from .messages import InputError
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
-from .._rows.text import FileError
+from .._files.text import FileError
 from .._utils.process import no_bars
 from .._utils.validation import suggestion
 from .._version import __version__

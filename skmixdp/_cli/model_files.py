@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import joblib
 
-from .._rows.files import reading
+from .._files.formats import reading
 from ..estimators._exports import load_with_note, model_bytes
 from .messages import InputError
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .._rows.text import MISSING, TextForm, numbers_of, with_point
+from .._files.text import MISSING, TextForm, numbers_of, with_point
 from .._utils.frames import is_list, letter_of, names_of_list, stacked_lists
 from .._utils.validation import listed
 from .files import is_table, is_text, read_arrays, read_table

@@ -86,7 +86,7 @@ class MeanGradients(NamedTuple):
 
 
 class PieceLoops(NamedTuple):
-    """Compiled loops over piecewise linear rows, :class:`~skmixdp._rows.piecewise.PiecewiseRows`, in float32.
+    """Compiled loops over :class:`~skmixdp.additive._piecewise.PiecewiseRows`, in float32.
 
     Arguments are those of ``piece_products``, ``add_piece_sums`` and ``clipped_piece_sums`` of
     :mod:`~skmixdp._linear.loops`, but that the last one takes the threshold itself.

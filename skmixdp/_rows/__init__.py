@@ -1,6 +1,5 @@
 """Sources of private rows and their interface, maps from features to rows, checks of tables and labels."""
 
-from .blockmap import BlockMap, finite_rows, widen
 from .blockwise import (
     LONGEST_ROW,
     InMemoryRows,
@@ -21,7 +20,6 @@ from .centered_sparse import (
     whitened_entries,
 )
 from .persons import PersonTable, computed_by_blocks
-from .piecewise import MappedPiecewiseRows, PiecewiseRows
 from .row_map import UNCHANGED, RowFunction, RowMap, TargetMap
 from .scaling import IQR, Columns, Whitening, columns_of, effective_columns, n_groups, worth_scaling
 from .source import (
@@ -45,7 +43,6 @@ from .source import (
     truncated,
 )
 from .sparse import SparseRows, SparseTable, check_indices
-from .streamed import RowFiles, StreamedRows, open_rows
 from .table import (
     TABLE_TYPES,
     ArrayTable,
@@ -55,6 +52,7 @@ from .table import (
     check_private_rows,
     check_targets,
     encode_labels,
+    finite_rows,
     from_device,
     groups_of,
     header,

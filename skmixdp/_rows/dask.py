@@ -16,10 +16,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from .._linear import EXACT, FloatArray, SumError, on_grid, row_norms
 from .._utils.validation import check_finite
-from .blockmap import finite_rows
 from .blockwise import InMemoryRows, added, check_lengths, grid_of_rows, stated_error
 from .row_map import RowFunction, RowMap
 from .source import Batch, Labels, PrivateRows, Request, Sums, Table, declared_type
+from .table import finite_rows
 
 Array = NDArray[Any]
 
@@ -146,9 +146,6 @@ class DaskTable(Table):
             sizes = _computed(*[dask.delayed(len)(block) for block in self._blocks])
         self._sizes = [int(size) for size in sizes]
         self.shape: tuple[int, int] = (sum(self._sizes), int(X.shape[1]))
-
-    def check(self, name: str, *, finite: bool = True) -> None:
-        """Nothing to do: workers check the rows when they map them."""
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         places = _placed(self._X, [block.key for block in self._blocks], self._sizes)

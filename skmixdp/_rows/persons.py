@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from .._linear import (
     NARROW,
+    Array,
     Cascade,
     FloatArray,
     MeanGradients,
@@ -94,9 +95,6 @@ class PersonTable(Table):
         self.declared = table.declared
         self.shape = (n_persons, table.shape[1])
         self.names = table.names
-
-    def check(self, name: str, *, finite: bool = True) -> None:
-        """Nothing to do: the table of rows was checked."""
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         if exact:
@@ -483,7 +481,7 @@ def _shorten(C: FloatArray, terms: FloatArray, longest: float, unit: float) -> N
     terms[:] = np.where(finite, np.minimum(terms, longest) / unit, 0.0)
 
 
-def _weighted_sums(S: Any, weights: FloatArray) -> FloatArray:
+def _weighted_sums(S: Array | OuterStatistics | BinCounts, weights: FloatArray) -> FloatArray:
     """``sum_i w_i s_i`` (s,) of statistics (rows, s), in double precision; rows of weight 0 add nothing."""
     if isinstance(S, (BinCounts, OuterStatistics)):
         return S.without(weights == 0).sums(weights)

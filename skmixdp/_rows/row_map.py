@@ -66,6 +66,9 @@ class RowFunction(Protocol):
 
     def __call__(self, X: FloatArray) -> FloatArray: ...
 
+    def table_of(self, table: Any) -> Any:
+        """The :class:`~skmixdp._rows.source.Table` of the results for the rows of another one."""
+
 
 @dataclass(frozen=True, eq=False)
 class RowMap:

@@ -16,6 +16,7 @@ have the same places in products whether or not another row is in a random batch
 far the rounding of its sums can move when a row is zeroed out, in :meth:`PrivateRows.sum_error`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -372,9 +373,10 @@ class PrivateRows(Protocol):
         """Bound on the change of the rounding of a request's sums when one row is zeroed out."""
 
 
-class Table(Protocol):
+class Table(ABC):
     """Rows that a user passed as ``X``, before the row map.
 
+    ``labels`` (n_rows,) and ``groups``, ids of persons, are those that are stored with the rows, or None.
     ``declared`` is the type of an array that the user made float32 or float16, whose rows may be mapped in
     single precision; None for others, which are mapped as if they were float64. ``shape`` is (n_rows,
     n_features), and ``names`` those of the features, if known. ``unit`` is that of the guarantee: "row", or
@@ -394,14 +396,18 @@ class Table(Protocol):
     device: str = "cpu"
     can_be_observed: bool = True
     is_shared: bool = False
+    labels: Any = None
+    groups: Any = None
 
     def check(self, name: str, *, finite: bool = True) -> None:
         """Refuse tables that cannot be used, without reading all rows; ``finite`` refuses NaN."""
+        return
 
     def n_distinct(self) -> int:
         """Number of distinct rows, or of all rows if repeats are not counted."""
         return self.shape[0]
 
+    @abstractmethod
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         """The source that answers queries; a ValueError if rows are not finite."""
 
@@ -409,11 +415,18 @@ class Table(Protocol):
         """The source for a single pass over rows of unit length, which need not be kept."""
         return self.private_rows(y, row_map, dtype, exact=False)
 
+    @abstractmethod
     def blocks(self) -> Iterator[Any]:
         """The features in parts: dense arrays or CSR."""
 
     def transformed(self, function: RowFunction) -> "Table":
         """The table of the results of a function of each row."""
+        found: Table = function.table_of(self)
+        return found
+
+    def for_fit(self) -> "Table":
+        """The table for one fit, which may free what it computes afterwards."""
+        return self
 
     def on_device(self, device: str) -> "Table":
         """The table with private rows on a device, if they can be moved."""

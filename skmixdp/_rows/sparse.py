@@ -18,9 +18,8 @@ from .centered_sparse import (
     scaled_first,
     whitened_entries,
 )
-from .row_map import RowFunction, RowMap
+from .row_map import RowMap
 from .source import Block, Labels, PrivateRows, Request, Sums, Table
-from .streamed import stream_of
 
 #: Entries of a block of rows, so that its products take at most a few MiB.
 _BLOCK_ENTRIES = 2**18
@@ -179,6 +178,3 @@ class SparseTable(Table):
     def blocks(self) -> Iterator[Any]:
         for start in range(0, self.shape[0], _BLOCK_ROWS):
             yield self._X[start : start + _BLOCK_ROWS]
-
-    def transformed(self, function: RowFunction) -> Table:
-        return stream_of(self.shape[0], function, lambda: (block.toarray() for block in self.blocks()))

@@ -22,21 +22,24 @@ from .._utils.frames import is_frame, numeric_frame
 from .._utils.registry import Registry
 from .._utils.validation import CONVERSION_ERRORS, check_table, listed, n_distinct_rows, shown, sources_of
 from .blockwise import InMemoryRows, RemappedRows
-from .piecewise import PiecewiseFunction, TransformedTable
-from .row_map import RowFunction, RowMap
-from .shards import array_shard
+from .row_map import RowMap
 from .source import Labels, PrivateRows, Table, declared_type
 from .sparse import SparseTable
-from .streamed import RowFiles, StreamedTable
 
 Array = NDArray[Any]
 
 #: Integer labels within a smaller range are looked up in a table, which is many times as fast.
 _FEW_VALUES = 2**12
 
-#: Types of tables of other libraries, by the class of the object that a user passes.
+_HALF_EXPONENT = np.uint16(0x7C00)
+
+#: Types of tables, by the class of the object that a user passes. None is made of what is like dense rows.
 TABLE_TYPES: Registry[Any] = Registry(
-    {"dask.array.Array": "_rows.dask:DaskTable", "torch.Tensor": "_rows.tensors:TorchTable"}
+    {
+        "dask.array.Array": "_rows.dask:DaskTable",
+        "numpy.memmap": "_files:table_of_map",
+        "torch.Tensor": "_rows.tensors:TorchTable",
+    }
 )
 
 
@@ -52,9 +55,6 @@ class ArrayTable(Table):
         self.declared = declared_type(X.dtype)
         self.shape: tuple[int, int] = (X.shape[0], X.shape[1])
 
-    def check(self, name: str, *, finite: bool = True) -> None:
-        """Nothing to do: the array was checked before."""
-
     def n_distinct(self) -> int:
         return n_distinct_rows(self._X)
 
@@ -68,11 +68,6 @@ class ArrayTable(Table):
 
     def blocks(self) -> Iterator[Any]:
         yield self._X
-
-    def transformed(self, function: RowFunction) -> Table:
-        if isinstance(function, PiecewiseFunction) and not function.has_curves:
-            return ArrayTable(function(self._X))
-        return TransformedTable(self._X, function)
 
     def on_device(self, device: str) -> Table:
         if device == "cpu":
@@ -113,17 +108,22 @@ def header(table: Table) -> Any:
 
 def special_table(X: object) -> Table | None:
     """The table of sparse, memory-mapped, stored or Dask rows and tensors; None for dense rows."""
-    if isinstance(X, RowFiles):
+    if isinstance(X, Table):
         return X.for_fit()
     if sp.issparse(X):
         return SparseTable(X)
-    if isinstance(X, np.memmap) and X.ndim == 2 and X.dtype.kind in "biuf":
-        return StreamedTable([array_shard("X", (X.shape, X.dtype), lambda: X)])
     for name in TABLE_TYPES:
         if is_a(X, *name.rsplit(".", 1)):
-            table: Table = TABLE_TYPES[name](X)
+            table: Table | None = TABLE_TYPES[name](X)
             return table
     return None
+
+
+def finite_rows(X: FloatArray) -> NDArray[np.bool_]:
+    """Whether all entries of each row are finite, shape (n,)."""
+    half = X.dtype == np.float16
+    finite = (X.view(np.uint16) & _HALF_EXPONENT) != _HALF_EXPONENT if half else np.isfinite(X)
+    return np.asarray(finite.all(axis=1))
 
 
 def is_dask(X: object) -> bool:
@@ -146,12 +146,12 @@ def from_device(array: Any) -> Any:
 
 def labels_of(X: object, y: object) -> Any:
     """``y`` in host memory, or the labels in the files of ``X`` if ``y`` is None."""
-    return X.labels if y is None and isinstance(X, RowFiles) else from_device(y)
+    return X.labels if y is None and isinstance(X, Table) else from_device(y)
 
 
 def groups_of(X: object, groups: object) -> Any:
     """Ids of persons in host memory: passed ones, or those in the files of ``X``; None without ids."""
-    in_files = X.groups if isinstance(X, RowFiles) else None
+    in_files = X.groups if isinstance(X, Table) else None
     if in_files is not None and groups is not None and groups is not in_files:
         raise ValueError(
             f"X was opened with group={in_files.name!r}, so its files have the groups; leave one of them out."

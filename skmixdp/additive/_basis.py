@@ -10,9 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .._linear import FloatArray, row_slices
-from .._rows import PiecewiseRows
+from .._rows import ArrayTable, Table
 from .._rows.scaling import check_numbers
 from .._utils.validation import POSITIVE, check
+from ._piecewise import ColumnFunction, PiecewiseRows, TransformedTable
 
 #: Linear terms are cut at this many spreads of a column.
 _CUT = 4.0
@@ -46,7 +47,7 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Basis:
+class Basis(ColumnFunction):
     """Linear terms, hat functions and missing values of each column, and products, as columns of new rows.
 
     The first d entries of a new row are the linear terms ``(x - center) factor`` of the columns, cut at
@@ -210,6 +211,9 @@ class Basis:
     def has_curves(self) -> bool:
         """Whether a column has knots, and no entry is a product of columns."""
         return any(map(len, self.knots)) and not self.pairs
+
+    def table_of_array(self, X: FloatArray) -> Table:
+        return TransformedTable(X, self, self.piecewise) if self.has_curves else ArrayTable(self(X))
 
     def breakpoints(self, j: int) -> FloatArray:
         """Where the entries of a column change their slope: at knots, and where lines are cut."""

@@ -18,6 +18,7 @@ from .._linear import FloatArray
 from .._rows import IQR, BinCounts, Block, Contribution, RowFunction
 from ..components.protocols import PrivateQuery, ReleasedArray
 from ._basis import Column
+from ._piecewise import ColumnFunction
 
 #: Fewest public rows that determine the knots.
 ENOUGH = 10
@@ -113,7 +114,7 @@ def _with_missing(quantiles: FloatArray, known: float) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Bins(RowFunction):
+class Bins(ColumnFunction):
     """The bins of some columns of a row, as multiples of a power of two.
 
     ``edges`` are those of the bins of each of the ``columns``; the first and the last bin take all beyond. A

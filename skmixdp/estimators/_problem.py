@@ -21,7 +21,6 @@ from .._rows import (
     Columns,
     PersonTable,
     PrivateRows,
-    RowFiles,
     RowMap,
     Table,
     TargetMap,
@@ -121,7 +120,7 @@ def public_rows(source: object, name: str, names: object, n_features: int, *, fi
     source = numeric_frame(source, name)
     check_column_names(source, names, name)
     held: Any = from_device(source)
-    if isinstance(source, RowFiles):
+    if isinstance(source, Table):
         held = np.concatenate(list(source.blocks()))
     if sp.issparse(source):
         check_indices(held, name)

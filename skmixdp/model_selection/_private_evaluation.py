@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._engine.transaction import Transaction
 from .._learning.noisy_statistics import sensitivity_of
 from .._rows import (
-    RowFiles,
+    Table,
     check_indicator,
     check_labels,
     check_targets,
@@ -373,7 +373,7 @@ def _predicted(
 
 def _in_memory(X: object) -> Any:
     """Rows that can be indexed: rows of files and Dask arrays are read."""
-    if not (isinstance(X, RowFiles) or is_dask(X)):
+    if not (isinstance(X, Table) or is_dask(X)):
         return X
     table: Any = special_table(X)
     rows = np.concatenate(list(table.blocks()))

@@ -28,7 +28,7 @@ from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassi
 from skmixdp._cli.columns import declared_columns
 from skmixdp._cli.models import _read_options
 from skmixdp._cli.rows import read_labelled, read_unlabelled
-from skmixdp._rows.text import TextForm
+from skmixdp._files.text import TextForm
 from skmixdp.datasets import open_rows
 from skmixdp.estimators._exports import saving
 from skmixdp.exceptions import BudgetExceededError

@@ -20,7 +20,7 @@ from skmixdp._cli.main import main
 from skmixdp._cli.messages import InputError
 from skmixdp._cli.models import _read_options
 from skmixdp._cli.rows import read_labelled
-from skmixdp._rows.text import TextForm
+from skmixdp._files.text import TextForm
 from skmixdp.algorithms import PAZO, AdaMix, ModelMix, NoisyGD
 from skmixdp.datasets import open_rows
 from skmixdp.inspection import model_card

@@ -5,7 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from skmixdp._rows import ArrayTable, OuterStatistics, special_table, streamed
+from skmixdp._files import streamed
+from skmixdp._rows import ArrayTable, OuterStatistics, special_table
 from tests.unit.rows.conftest import HELD
 
 

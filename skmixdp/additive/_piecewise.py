@@ -6,15 +6,17 @@ vertices, and sums over rows are sums over vertices, which are few. The row map 
 sparse rows (:mod:`~skmixdp._rows.centered_sparse`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 
+from .._files.shards import Shard, array_shard
+from .._files.streamed import StreamedTable
 from .._linear import (
     SHORTEST_DIFFERENCE,
     Cascade,
@@ -25,14 +27,13 @@ from .._linear import (
     piece_loops,
     row_slices,
 )
+from .._rows.blockwise import RemappedRows, Selection, answer, block_size, in_parts, selections
+from .._rows.centered_sparse import CenteredSparseRows, mapped_lengths
+from .._rows.row_map import RowFunction, RowMap
+from .._rows.source import Block, Labels, PrivateRows, Request, Sums, Table
+from .._rows.sparse import SparseRows
+from .._rows.table import ArrayTable
 from .._utils.process import n_parts
-from .blockwise import RemappedRows, Selection, answer, block_size, in_parts, selections
-from .centered_sparse import CenteredSparseRows, mapped_lengths
-from .row_map import RowFunction, RowMap
-from .shards import array_shard
-from .source import Block, Labels, PrivateRows, Request, Sums
-from .sparse import SparseRows
-from .streamed import StreamedTable
 
 #: Outputs of a block, and its most rows: each block has a fixed cost.
 _OUTPUTS, _MOST_ROWS = 2**17, 2**13
@@ -281,16 +282,24 @@ class MappedPiecewiseRows(SparseRows):
         return super().sum_error(request).plus_later(later)
 
 
-@runtime_checkable
-class PiecewiseFunction(RowFunction, Protocol):
-    """A function whose results are piecewise linear in each column."""
+class ColumnFunction(RowFunction):
+    """A function of rows whose results are held in the way that suits a table and its columns."""
 
-    @property
-    def has_curves(self) -> bool:
-        """Whether rows are held as pieces of curves. Others, such as rows of lines, are computed once."""
+    def table_of(self, table: Table) -> Table:
+        if isinstance(table, ArrayTable):
+            (X,) = table.blocks()
+            return self.table_of_array(X)
 
-    def piecewise(self, X: FloatArray) -> PiecewiseRows:
-        """What the function makes of rows (n, d)."""
+        def rows() -> Iterator[FloatArray]:
+            for block in table.blocks():
+                held: Any = block
+                yield self(held.toarray() if sp.issparse(block) else held)
+
+        return StreamedTable([Shard("X", "X", table.shape[0], self.width, np.dtype(np.float64), rows)])
+
+    def table_of_array(self, X: FloatArray) -> Table:
+        """The table of the results for rows (n, d) in memory."""
+        return TransformedTable(X, self)
 
 
 class ComputedRows:
@@ -311,15 +320,20 @@ class ComputedRows:
 class TransformedTable(StreamedTable):
     """What a function makes of rows in memory: as pieces of curves, or computed in every pass."""
 
-    def __init__(self, X: FloatArray, function: RowFunction) -> None:
+    def __init__(
+        self,
+        X: FloatArray,
+        function: RowFunction,
+        pieces: Callable[[FloatArray], PiecewiseRows] | None = None,
+    ) -> None:
         computed: Any = ComputedRows(X, function)
         super().__init__([array_shard("X", (computed.shape, computed.dtype), lambda: computed)])
-        self._X, self._function, self._computed = X, function, computed
-        self.is_shared = isinstance(function, PiecewiseFunction)
+        self._X, self._pieces, self._computed = X, pieces, computed
+        self.is_shared = pieces is not None
 
     @cached_property
     def _rows(self) -> PiecewiseRows | None:
-        return self._function.piecewise(self._X) if isinstance(self._function, PiecewiseFunction) else None
+        return None if self._pieces is None else self._pieces(self._X)
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         if exact or row_map.columns is not None or self._rows is None:

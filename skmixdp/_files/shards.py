@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .._utils.validation import listed
-from .files import ArrayFile, NpyFile, TableFile, opened
+from .formats import ArrayFile, NpyFile, TableFile, opened
 from .text import TextForm, number_of
 
 Array = NDArray[Any]
