@@ -89,6 +89,13 @@ class Problem:
         return make_plan(budget, recipe, self.info, np.dtype(dtype))
 
 
+def _problem(X, y, X_pub, y_pub, loss, row_map):
+    data = PublicData(row_map(X_pub, np.float64), y_pub, loss)
+    start = data.fit(1.0) if len(X_pub) else np.zeros((loss.n_outputs, X.shape[1] + 1))
+    info = PublicInfo(data.view(start), 0.27, len(X), float(len(X)), np.hypot(1, 0.4) * (1 + 1e-6))
+    return Problem(row_map(X, np.float64), y, info)
+
+
 def make_problem(
     n_classes: int = 4, n_rows: int = 300, d: int = 8, n_pub: int = 24, seed: int = 0, normalize=True
 ):
@@ -98,11 +105,7 @@ def make_problem(
     X = centres[y] + rng.normal(size=(n_rows, d))
     X_pub = centres[y_pub] + rng.normal(size=(n_pub, d))
     row_map = RowMap(X_pub.mean(axis=0) if n_pub else None, normalize, 0.4)
-    loss = classification_loss(n_classes)
-    data = PublicData(row_map(X_pub, np.float64), y_pub, loss)
-    start = data.fit(1.0) if n_pub else np.zeros((loss.n_outputs, d + 1))
-    info = PublicInfo(data.view(start), 0.27, n_rows, float(n_rows), np.hypot(1, 0.4) * (1 + 1e-6))
-    return Problem(row_map(X, np.float64), y, info)
+    return _problem(X, y, X_pub, y_pub, classification_loss(n_classes), row_map)
 
 
 def make_regression_problem(
@@ -113,11 +116,7 @@ def make_regression_problem(
     coef = rng.normal(size=(n_targets, d)) / np.sqrt(d)
     X, X_pub = rng.normal(size=(n_rows, d)), rng.normal(size=(n_pub, d))
     y, y_pub = (rows @ coef.T + 0.5 * rng.standard_t(2, size=(len(rows), n_targets)) for rows in (X, X_pub))
-    row_map = RowMap(None, True, 0.4)
-    data = PublicData(row_map(X_pub, np.float64), y_pub, SquaredLoss(n_targets))
-    start = data.fit(1.0) if n_pub else np.zeros((n_targets, d + 1))
-    info = PublicInfo(data.view(start), 0.27, n_rows, float(n_rows), np.hypot(1, 0.4) * (1 + 1e-6))
-    return Problem(row_map(X, np.float64), y, info)
+    return _problem(X, y, X_pub, y_pub, SquaredLoss(n_targets), RowMap(None, True, 0.4))
 
 
 def make_label_problem(k: int = 5, n_rows: int = 300, d: int = 8, n_pub: int = 24, seed: int = 0):
@@ -128,11 +127,7 @@ def make_label_problem(k: int = 5, n_rows: int = 300, d: int = 8, n_pub: int = 2
     y, y_pub = (
         ((rows @ coef.T + rng.logistic(size=(len(rows), k))) > 1).astype(np.int8) for rows in (X, X_pub)
     )
-    row_map = RowMap(None, True, 0.4)
-    data = PublicData(row_map(X_pub, np.float64), y_pub, MultilabelLoss(k))
-    start = data.fit(1.0) if n_pub else np.zeros((k, d + 1))
-    info = PublicInfo(data.view(start), 0.27, n_rows, float(n_rows), np.hypot(1, 0.4) * (1 + 1e-6))
-    return Problem(row_map(X, np.float64), y, info)
+    return _problem(X, y, X_pub, y_pub, MultilabelLoss(k), RowMap(None, True, 0.4))
 
 
 def exactly_whitened(rows, whitening):

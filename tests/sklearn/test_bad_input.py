@@ -5,13 +5,11 @@ Every refusal names the parameter, leaves no fitted attribute behind and shows n
 
 import math
 import re
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.model_selection import GridSearchCV
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
 from skmixdp.algorithms import AdaMix, NoisyGD, TheoreticalAdaMix
@@ -44,6 +42,8 @@ BAD_PARAMETERS = [
     ("geometry", [None], "geometry={} must be True, False or 'auto'"),
     ("verbose", [-1], "verbose={} must be"),
     ("algorithm", ["sgd", None, 3], "algorithm={} must be .*'adamix'.* or an object"),
+    ("class_weight", ["equal", [1.0, 2.0], 3], "class_weight={} must be .*'balanced'"),
+    ("logit_adjustment", [-0.5, NAN, "none", None], "logit_adjustment={} must be .*'auto'"),
 ]
 
 
@@ -133,19 +133,13 @@ class TestBudget:
         clf.set_params(noise_multiplier=enough).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
         assert clf.n_iter_ == 1 and clf.privacy_.epsilon <= 0.1
 
+    @pytest.mark.parametrize(
+        "budget", [{"epsilon": 1000}, {"epsilon": None, "n_steps": 10, "noise_multiplier": 0.1}]
+    )
     @pytest.mark.filterwarnings("default:epsilon=.* guarantees next to nothing:UserWarning")
-    def test_an_epsilon_that_guarantees_next_to_nothing(self, fit):
-        with pytest.warns(UserWarning, match=r"^epsilon=1000 guarantees next to nothing, .*; use a smaller"):
-            clf = fit({"epsilon": 1000})
-        assert any(warning.startswith("epsilon is above 10") for warning in clf.privacy_.warnings)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("error", message="epsilon=")  # others follow from the noise
-            fit({"epsilon": 10.0})
-
-    @pytest.mark.filterwarnings("default:epsilon=.* guarantees next to nothing:UserWarning")
-    def test_an_epsilon_that_follows_warns_and_is_in_the_report(self, fit):
+    def test_an_epsilon_that_guarantees_next_to_nothing_warns_and_is_in_the_report(self, fit, budget):
         with pytest.warns(UserWarning, match=r"^epsilon=.* guarantees next to nothing, .*; use a smaller"):
-            clf = fit({"epsilon": None, "n_steps": 10, "noise_multiplier": 0.1})
+            clf = fit(budget)
         assert any(warning.startswith("epsilon is above 10") for warning in clf.privacy_.warnings)
 
     def test_delta_not_below_one_over_n(self, fit):
@@ -163,16 +157,13 @@ class TestRows:
         refuse(rf"\b{name}\b .*(NaN|infinity)", **{name: bad})
 
     @pytest.mark.parametrize("name", ["X", "X_pub"])
-    @pytest.mark.parametrize("change", [lambda X: X[:, 0], lambda X: X[None], lambda X: X + 1j], ids="abc")
+    @pytest.mark.parametrize(
+        "change",
+        [lambda X: X[:, 0], lambda X: X[None], lambda X: X + 1j, lambda X: X.astype(str).astype(object)],
+    )
     def test_not_a_real_table(self, refuse, rows, name, change):
         message = refuse(rf"\b{name}\b", **{name: change(getattr(rows, name))})
         assert str(rows.X[0, 0])[:6] not in message
-
-    def test_text(self, refuse, rows):
-        text = rows.X.astype(object)
-        text[5, 2] = "secret"
-        message = refuse(r"\bX\b", X=text)
-        assert "secret" not in message
 
     @pytest.mark.filterwarnings("ignore:the matrix subclass:PendingDeprecationWarning")
     def test_containers_that_are_not_supported(self, refuse, rows):
@@ -224,14 +215,6 @@ class TestRows:
     def test_a_class_weight_for_no_class(self, refuse, weights):
         refuse("class_weight has a weight for .*, which is not one of the classes", {"class_weight": weights})
 
-    @pytest.mark.parametrize("value", ["equal", [1.0, 2.0], 3])
-    def test_class_weight(self, refuse, value):
-        refuse("class_weight=.* must be .*'balanced'", {"class_weight": value})
-
-    @pytest.mark.parametrize("value", [-0.5, np.nan, "none", None])
-    def test_logit_adjustment(self, refuse, value):
-        refuse("logit_adjustment=.* must be .*'auto'", {"logit_adjustment": value})
-
     @pytest.mark.parametrize("parameter", [{"logit_adjustment": 1.0}, {"class_weight": "balanced"}])
     def test_counts_that_cannot_be_had(self, refuse, parameter):
         name = next(iter(parameter))
@@ -278,11 +261,9 @@ class TestLabels:
         refuse(f"^y {sentence.format('numbers', 'classes', 'text')}", {"classes": ["a", "b"]})
         refuse(f"^y {sentence.format('text', 'y_pub', 'numbers')}", y=rows.y.astype(str))
         refuse(f"^y {sentence.format('numbers', 'y_pub', 'text')}", y_pub=rows.y_pub.astype(str))
-        refuse(
-            f"^y_pub {sentence.format('text', 'classes', 'numbers')}",
-            {"classes": [0, 1, 2]},
-            y_pub=rows.y_pub.astype(str),
-        )
+        words = rows.y_pub.astype(str)
+        refuse(f"^y {sentence.format('numbers', 'y_pub', 'text')}", y_pub=words.astype(object))
+        refuse(f"^y_pub {sentence.format('text', 'classes', 'numbers')}", {"classes": [0, 1, 2]}, y_pub=words)
 
     def test_public_rows_without_one_of_the_classes(self, fit, rows):
         kept = rows.y_pub != 1
@@ -358,8 +339,3 @@ class TestCombinations:
     @pytest.mark.parametrize("init", [np.ones(3), np.full((3, 5), NAN), np.ones((2, 5)), None, 3], ids=repr)
     def test_start_of_another_shape(self, refuse, init):
         refuse(r"init.* must be a finite array of shape \(3, 5\)", {"init": init})
-
-    def test_parameter_of_a_name(self, rows):
-        search = GridSearchCV(MixedDPLogisticRegression("noisy-gd"), {"algorithm__clip": [1.0]}, cv=2)
-        with pytest.raises(ValueError, match=r"algorithm__clip needs an algorithm object, .*NoisyGD\(\)"):
-            search.fit(rows.X, rows.y, X_pub=(rows.X_pub,), y_pub=(rows.y_pub,))

@@ -40,39 +40,34 @@ pytestmark = [
 ]
 
 
-class SelfFitted(PublicOnly):
-    """PublicOnly with its rows for public ones, since the checks pass no others."""
+class _OwnRows:
+    """Takes its rows for public ones, since the checks pass no others."""
 
     def fit(self, X, y=None, X_pub=None, y_pub=None):
         return super().fit(X, y, X_pub=X, y_pub=y)
 
 
-class SelfCentred(PublicCenterer):
-    """The same for PublicCenterer."""
-
-    def fit(self, X, y=None, X_pub=None, y_pub=None):
-        return super().fit(X, y, X_pub=X)
+class SelfFitted(_OwnRows, PublicOnly):
+    pass
 
 
-class SelfEncoded(TableEncoder):
-    """The same for TableEncoder."""
+class SelfCentred(_OwnRows, PublicCenterer):
+    pass
 
-    def fit(self, X, y=None, X_pub=None, y_pub=None):
-        return super().fit(X, y, X_pub=X)
+
+class SelfEncoded(_OwnRows, TableEncoder):
+    pass
+
+
+class SelfWhitened(_OwnRows, PublicWhitener):
+    pass
 
 
 class SelfMoved(ZerothOrderDPClassifier):
-    """The same for ZerothOrderDPClassifier."""
+    """The same, with arguments that are refused."""
 
     def fit(self, X, y=None, X_pub=None, y_pub=None, **unsupported):
         return super().fit(X, y, X_pub=X, y_pub=y, **unsupported)
-
-
-class SelfWhitened(PublicWhitener):
-    """The same for PublicWhitener."""
-
-    def fit(self, X, y=None, X_pub=None, y_pub=None):
-        return super().fit(X, y, X_pub=X)
 
 
 #: One of each kind, which passes all checks in `make test`.

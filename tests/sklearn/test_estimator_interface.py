@@ -40,12 +40,6 @@ class TestParameters:
         clf.set_params(algorithm=NoisyGD(), algorithm__clip=0.25)
         assert clf.algorithm.clip == 0.25
 
-    @pytest.mark.parametrize(("name", "kind"), [("adamix", "AdaMix"), ("noisy-gd", "NoisyGD")])
-    def test_a_name_has_no_parameters(self, name, kind):
-        clf = MixedDPLogisticRegression(name)
-        with pytest.raises(ValueError, match=rf"algorithm__momentum needs .*'{name}' is a name.*{kind}\(\)"):
-            clf.set_params(algorithm__momentum=0.5)
-
     def test_an_unknown_parameter(self):
         with pytest.raises(ValueError, match="Invalid parameter 'quantile'"):
             MixedDPLogisticRegression().set_params(quantile=0.5)

@@ -119,13 +119,6 @@ def test_a_head_in_a_vote(rows):
         make_pipeline(leaking(vote)).fit(rows.X, rows.y)
 
 
-def test_public_rows_that_stay_untransformed_are_no_leak_but_a_mistake(routing, rows):
-    pipe = Pipeline([("unit", RowNormalizer()), ("clf", MixedDPLogisticRegression(**NEAR))])
-    with pytest.warns(UserWarning, match=r"transform_input=\['X_pub'\]") as caught:
-        pipe.fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub)
-    assert not any(issubclass(warning.category, PrivacyLeakWarning) for warning in caught)
-
-
 class TestSilence:
     """A warning would be an error in these tests."""
 

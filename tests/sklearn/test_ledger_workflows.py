@@ -10,7 +10,6 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
-import sklearn
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
@@ -34,15 +33,11 @@ from skmixdp.privacy import (
     noise_multiplier_for,
 )
 
+pytestmark = pytest.mark.usefixtures("routing")
+
 DELTA, STEPS = 1e-3, 3
 #: What every fit below releases, and what every charge therefore is.
 EVENT = GaussianEvent(noise_multiplier_for(1.0, DELTA, n_steps=STEPS), STEPS)
-
-
-@pytest.fixture(autouse=True)
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
 
 
 @pytest.fixture

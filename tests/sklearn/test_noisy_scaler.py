@@ -131,10 +131,14 @@ def test_in_a_pipeline_it_is_no_leak_and_the_two_budgets_add_up(bounds):
     assert 1.0 < epsilon_of(1 / total, 1, delta=1e-5) < 1.5
 
 
+@pytest.fixture
+def ledger():
+    return PrivacyLedger(":memory:").add_dataset("rows", epsilon=2.0, delta=1e-5)
+
+
 @either
 class TestLedger:
-    def test_each_fit_is_charged(self, bounds):
-        ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=2.0, delta=1e-5)
+    def test_each_fit_is_charged(self, bounds, ledger):
         scaler = fitted(bounds=bounds, ledger=ledger)
         clone(scaler).fit(X)
         charges = ledger.charges()
@@ -144,8 +148,7 @@ class TestLedger:
         assert charges[0].event.n_steps == 1 and scaler.privacy_.dataset == "rows"
         assert ledger.spent == pytest.approx(1.43, abs=0.1)
 
-    def test_over_budget_nothing_is_drawn_and_nothing_kept(self, bounds, monkeypatch):
-        monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
+    def test_over_budget_nothing_is_drawn_and_nothing_kept(self, bounds, no_noise):
         ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=0.5, delta=1e-5)
         scaler = NoisyScaler(1.0, bounds=bounds, ledger=ledger)
         with pytest.raises(BudgetExceededError):
@@ -153,8 +156,7 @@ class TestLedger:
         left = [name for name in ("privacy_", "scale_", "n_features_in_") if hasattr(scaler, name)]
         assert not left and not ledger.charges()
 
-    def test_the_charge_comes_before_the_release(self, bounds, monkeypatch):
-        ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=2.0, delta=1e-5)
+    def test_the_charge_comes_before_the_release(self, bounds, ledger, monkeypatch):
         n_charges = []
 
         def crash(*args, **kwargs):
@@ -167,11 +169,8 @@ class TestLedger:
         assert n_charges == [1] and len(ledger.charges()) == 1
 
 
+@pytest.mark.usefixtures("no_noise")
 class TestRefusals:
-    @pytest.fixture(autouse=True)
-    def _no_noise(self, monkeypatch):
-        monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
-
     @pytest.mark.parametrize(
         ("match", "parameters"),
         [
@@ -195,8 +194,7 @@ class TestRefusals:
             ("ledger='file' must be None or", {"ledger": "file"}),
         ],
     )
-    def test_parameters(self, match, parameters):
-        ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=2.0, delta=1e-5)
+    def test_parameters(self, ledger, match, parameters):
         with pytest.raises(ValueError, match=match) as caught:
             fitted(**{"ledger": ledger, **parameters})
         message = str(caught.value)
@@ -205,8 +203,7 @@ class TestRefusals:
 
     @either
     @pytest.mark.parametrize("bad", [np.full((9, 3), np.nan), np.ones((1, 3)), np.ones(3), [["a"] * 3] * 4])
-    def test_rows(self, bad, bounds):
-        ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=2.0, delta=1e-5)
+    def test_rows(self, bad, bounds, ledger):
         with pytest.raises(ValueError, match=r"^X "):
             NoisyScaler(bounds=bounds, ledger=ledger).fit(bad)
         assert not ledger.charges()
@@ -229,3 +226,74 @@ def test_the_noise_is_announced_to_the_door(monkeypatch):
     scaler = fitted()
     (scale,) = noise.scales
     assert scale == pytest.approx(scaler.privacy_.noise_multiplier * math.sqrt(3), rel=1e-6)
+
+
+# -- without bounds, histograms find centre and spread -----------------------------------------
+
+#: 999 of 1,000 entries of the last column are 0, which tells nothing of the others.
+RARE = np.column_stack([X, np.where(np.arange(4000) % 1000 == 0, 70.0, 0.0)])
+
+
+def without_bounds(rows=X, **parameters):
+    return fitted(rows, bounds=None, **parameters)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_columns_end_near_mean_0_and_spread_1_in_any_unit(unit):
+    Z = without_bounds(unit * X).transform(unit * X)
+    assert np.all(np.abs(Z.mean(axis=0)) < 0.5)
+    assert np.all((Z.std(axis=0) > 0.7) & (Z.std(axis=0) < 1.5))
+
+
+@pytest.mark.parametrize(("with_mean", "with_std"), [(True, True), (True, False), (False, True)])
+def test_transform_and_its_inverse(with_mean, with_std):
+    scaler = without_bounds(with_mean=with_mean, with_std=with_std)
+    assert (scaler.mean_ is None) == (not with_mean) and (scaler.scale_ is None) == (not with_std)
+    mean = scaler.mean_ if with_mean else 0.0
+    scale = scaler.scale_ if with_std else 1.0
+    assert_close(scaler.transform(X), (X - mean) / scale)
+    assert_close(scaler.inverse_transform(scaler.transform(X)), X)
+    assert scaler.mean_noise_ is None
+
+
+def test_what_is_found_is_the_same_whatever_is_used_of_it():
+    both = without_bounds()
+    np.testing.assert_array_equal(without_bounds(with_std=False).mean_, both.mean_)
+    np.testing.assert_array_equal(without_bounds(with_mean=False).scale_, both.scale_)
+
+
+def test_a_column_that_noise_hides_keeps_its_unit_and_is_named():
+    with pytest.warns(UserWarning, match=r"hides the spread of 1 of the 4 columns, such as column 3, so"):
+        scaler = without_bounds(RARE)
+    assert scaler.mean_[3] == 0 and scaler.scale_[3] == 1
+    assert np.all(scaler.scale_[:3] > 0)
+    assert_close(scaler.transform(RARE)[:, 3], RARE[:, 3])
+
+
+def test_a_hopeless_budget_without_bounds_leaves_rows_as_they_are():
+    with pytest.warns(UserWarning, match="hides the spread of 3 of the 3 columns"):
+        scaler = without_bounds(epsilon=1e-4)
+    np.testing.assert_array_equal(scaler.transform(X), X)
+
+
+def test_rows_of_any_size_stay_finite():
+    far = np.vstack([X, np.full((1, 3), np.finfo("f8").max), np.full((1, 3), 5e-324)])
+    scaler, plain = without_bounds(far), without_bounds()
+    assert np.all(np.isfinite(scaler.transform(X)))
+    assert_relative(scaler.scale_, plain.scale_, 0.1)
+
+
+def test_the_noise_is_that_of_three_histograms(monkeypatch):
+    asked = []
+
+    def listen(self, array, scale, grid):
+        asked.append((array.size, scale))
+        return array
+
+    monkeypatch.setattr(NoiseSource, "add_noise", listen)
+    scaler = without_bounds()
+    assert [size for size, _ in asked] == [3 * 103, 3 * 64, 3 * 32]
+    stated = scaler.privacy_.noise_multiplier * math.sqrt(3 * 3)
+    assert_relative([scale for _, scale in asked], stated, 1e-6)
+    # Each row is in one bin of each column.
+    assert scaler.scale_[0] == pytest.approx(1, rel=0.1)

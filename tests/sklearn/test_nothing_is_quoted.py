@@ -52,7 +52,9 @@ def make_rows(n, seed):
 X, Y = make_rows(N_ROWS, 0)
 X_PUB, Y_PUB = make_rows(60, 1)
 T, T_PUB = X @ [1.0, 2.0, 3.0, 4.0], X_PUB @ [1.0, 2.0, 3.0, 4.0]
-PUBLIC = {"X_pub": X_PUB, "y_pub": Y_PUB}
+PUBLIC = public_params(X_PUB, Y_PUB)
+NAMES = list("abcd")
+FRAMES = public_params(pd.DataFrame(X_PUB, columns=NAMES), Y_PUB)
 
 
 def ragged():
@@ -126,41 +128,43 @@ def pipeline(*steps):
     return Pipeline([*steps, ("clf", head())], transform_input=["X_pub"])
 
 
-def fitted(rows=X, labels=Y):
-    return head().fit(rows, labels, **PUBLIC)
+def fitted(public=PUBLIC):
+    return head().fit(pd.DataFrame(X, columns=NAMES) if public is FRAMES else X, Y, **public)
 
 
-def search(rows, labels):
-    grid = {"n_steps": [2, 3]}
-    return PrivateSearchCV(head(), grid, delta=1e-3, n_jobs=None).fit(rows, labels, **PUBLIC)
+def search(rows, labels, public=PUBLIC):
+    return PrivateSearchCV(head(), {"n_steps": [2, 3]}, delta=1e-3).fit(rows, labels, **public)
 
 
 def grid_search(rows, labels):
-    return GridSearchCV(head(), {"n_steps": [2]}, cv=2, scoring=lambda *args: 0.0).fit(
-        rows, labels, **public_params(X_PUB, Y_PUB)
-    )
+    return GridSearchCV(head(), {"n_steps": [2]}, cv=2, scoring=lambda *args: 0.0).fit(rows, labels, **PUBLIC)
 
 
-#: Everything that is given private rows and labels.
 ENTRIES = {
-    "fit": lambda rows, labels: head().fit(rows, labels, **PUBLIC),
-    "fit with classes": lambda rows, labels: head(classes=CLASSES).fit(rows, labels),
-    "zeroth order": lambda rows, labels: ZerothOrderDPClassifier(n_steps=2).fit(rows, labels, **PUBLIC),
-    "fit_many": lambda rows, labels: fit_many([head(), head(epsilon=2.0)], rows, labels, **PUBLIC),
-    "fit_many of folds": lambda rows, labels: fit_many([head()], rows, labels, **PUBLIC, rows=[range(250)]),
-    "private_score": lambda rows, labels: fitted().private_score(rows, labels, noise_multiplier=9.0),
-    "search": search,
-    "cross-validation": lambda rows, labels: cross_val_score(
-        head(), rows, labels, cv=2, params=public_params(X_PUB, Y_PUB), error_score="raise"
+    "fit": lambda rows, labels, public: head().fit(rows, labels, **public),
+    "fit with classes": lambda rows, labels, _: head(classes=CLASSES).fit(rows, labels),
+    "zeroth order": lambda rows, labels, public: ZerothOrderDPClassifier(n_steps=2).fit(
+        rows, labels, **public
     ),
-    "public cross-validation": lambda rows, labels: public_cross_val_score(
+    "fit_many": lambda rows, labels, public: fit_many([head(), head(epsilon=2.0)], rows, labels, **public),
+    "fit_many of folds": lambda rows, labels, public: fit_many(
+        [head()], rows, labels, **public, rows=[range(250)]
+    ),
+    "private_score": lambda rows, labels, public: fitted(public).private_score(
+        rows, labels, noise_multiplier=9.0
+    ),
+    "search": search,
+    "cross-validation": lambda rows, labels, public: cross_val_score(
+        head(), rows, labels, cv=2, params=public, error_score="raise"
+    ),
+    "public cross-validation": lambda rows, labels, _: public_cross_val_score(
         head(), rows, labels, X_PUB, Y_PUB, cv=2
     ),
-    "normalised pipeline": lambda rows, labels: pipeline(("norm", RowNormalizer())).fit(
-        rows, labels, **public_params(X_PUB, Y_PUB)
+    "normalised pipeline": lambda rows, labels, public: pipeline(("norm", RowNormalizer())).fit(
+        rows, labels, **public
     ),
-    "scaled pipeline": lambda rows, labels: pipeline(("scale", PublicOnly(StandardScaler()))).fit(
-        rows, labels, **public_params(X_PUB, Y_PUB)
+    "scaled pipeline": lambda rows, labels, public: pipeline(("scale", PublicOnly(StandardScaler()))).fit(
+        rows, labels, **public
     ),
 }
 
@@ -218,7 +222,7 @@ def test_the_search_for_secrets_finds_them():
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_rows(routing, entry):
     for bad, rows in BAD_X.items():
-        heard = Heard(lambda rows=rows: ENTRIES[entry](rows, Y))
+        heard = Heard(lambda rows=rows: ENTRIES[entry](rows, Y, PUBLIC))
         assert heard.refused and not heard.secrets(), (bad, heard.everything)
 
 
@@ -227,7 +231,7 @@ def test_labels(routing, entry):
     for bad, labels in BAD_Y.items():
         if (entry, bad) == ("cross-validation", "one text"):
             continue  # which scikit-learn refuses, and quotes, before it calls anything of this library
-        heard = Heard(lambda labels=labels: ENTRIES[entry](X, labels))
+        heard = Heard(lambda labels=labels: ENTRIES[entry](X, labels, PUBLIC))
         assert heard.refused and not heard.secrets(), (bad, heard.everything)
 
 
@@ -259,21 +263,7 @@ def test_rows_alone(entry):
     "entry", ["fit", "search", "private_score", "normalised pipeline", "scaled pipeline"]
 )
 def test_data_frames(routing, entry, bad):
-    names = list("abcd")
-    frame = pd.DataFrame(BAD_X[bad], columns=names)
-    public = {"X_pub": (pd.DataFrame(X_PUB, columns=names),), "y_pub": (Y_PUB,)}
-    actions = {
-        "fit": lambda: head().fit(frame, Y, **public),
-        "search": lambda: PrivateSearchCV(head(), {"n_steps": [2]}, delta=1e-3).fit(frame, Y, **public),
-        "private_score": lambda: (
-            head()
-            .fit(pd.DataFrame(X, columns=names), Y, **public)
-            .private_score(frame, Y, noise_multiplier=9.0)
-        ),
-        "normalised pipeline": lambda: pipeline(("norm", RowNormalizer())).fit(frame, Y, **public),
-        "scaled pipeline": lambda: pipeline(("scale", PublicOnly(StandardScaler()))).fit(frame, Y, **public),
-    }
-    heard = Heard(actions[entry])
+    heard = Heard(lambda: ENTRIES[entry](pd.DataFrame(BAD_X[bad], columns=NAMES), Y, FRAMES))
     assert heard.refused and not heard.secrets(), heard.everything
 
 
@@ -298,9 +288,8 @@ def test_a_class_that_was_read_from_private_labels_is_not_named():
     assert "holds 1 class;" in str(heard.error) and not heard.secrets()
     heard = Heard(lambda: head().fit(X, changed(Y.astype("U20"), ROW, TEXT)))
     assert heard.error is None and heard.warned and not heard.secrets()
-    assert not any(
-        trace in repr(heard.result.privacy_) + str(heard.result.privacy_) for trace in (TEXT, str(NUMBER))
-    )
+    shown = repr(heard.result.privacy_) + str(heard.result.privacy_)
+    assert TEXT not in shown and str(NUMBER) not in shown
 
 
 def test_rows_that_are_too_long():
@@ -518,7 +507,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def frame(rows, labels):
-    return pd.DataFrame(rows, columns=list("abcd")).assign(kind=labels)
+    return pd.DataFrame(rows, columns=NAMES).assign(kind=labels)
 
 
 TABLES = {
@@ -641,13 +630,9 @@ def test_an_unexpected_error_is_placed_and_not_quoted(folder, monkeypatch):
         raise KeyError({"secret": TEXT, "number": NUMBER}["secret"])
 
     monkeypatch.setattr(MixedDPLogisticRegression, "fit", broken)
-    args = [
-        *("fit", "--private", "priv.csv", "--public", "pub.csv", "--label-column", "kind", "--out"),
-        "m.joblib",
-    ]
-    heard = Heard(lambda: main(args))
+    args = ["fit", "--private", "priv.csv", "--public", "pub.csv", "--label-column", "kind"]
+    heard = Heard(lambda: main([*args, "--out", "m.joblib"]))
     assert heard.result == 1 and heard.error is None
-    assert (
-        "unexpected KeyError, whose text is left out" in heard.everything and "in broken" in heard.everything
-    )
+    assert "unexpected KeyError, whose text is left out" in heard.everything
+    assert "in broken" in heard.everything
     assert not heard.secrets(), heard.everything

@@ -1,12 +1,15 @@
-"""Private scores by budget, and those of regressions."""
+"""Private scores and confusion matrices: values, noise, charges, and what is refused."""
+
+import math
 
 import numpy as np
 import pytest
 from sklearn.datasets import make_regression
+from sklearn.metrics import confusion_matrix
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.model_selection import PrivateSearchCV
-from skmixdp.privacy import NoiseSource, PrivacyLedger, noise_multiplier_for
+from skmixdp.privacy import PrivacyLedger, epsilon_of, noise_multiplier_for
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state", "ignore:delta", "ignore:many private")
 
@@ -50,26 +53,38 @@ def test_no_row_counts_for_more_than_one_or_less_than_nothing():
     assert model.private_score(X, model.predict(X), noise_multiplier=1e-6) == pytest.approx(1, abs=1e-5)
 
 
+def measure_of(kind, **parameters):
+    """A measure of a head, the labels that it takes, and the data set that it charges."""
+    head = MixedDPRidge if kind == "targets" else MixedDPLogisticRegression
+    labels = Y if kind == "targets" else (Y > 0).astype(int)
+    model = head(epsilon=1.0, delta=1e-5, **parameters)
+    model.fit(X, labels, X_pub=X[:100], y_pub=labels[:100])
+    entry = PrivacyLedger(":memory:").add_dataset("rows", epsilon=5.0, delta=1e-4, **parameters)
+    model.set_params(ledger=entry)
+    return model.private_confusion if kind == "confusion" else model.private_score, labels, entry
+
+
 @pytest.mark.covering
 @pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])
 @pytest.mark.parametrize("kind", ["classes", "targets", "confusion"])
 def test_a_budget_is_charged_as_stated(kind, neighboring):
-    head = MixedDPRidge if kind == "targets" else MixedDPLogisticRegression
-    labels = Y if kind == "targets" else (Y > 0).astype(int)
-    public = labels[:100]
-    model = head(epsilon=1.0, neighboring=neighboring, delta=1e-5)
-    model.fit(X, labels, X_pub=X[:100], y_pub=public)
-    entry = PrivacyLedger(":memory:").add_dataset("rows", epsilon=5.0, delta=1e-4, neighboring=neighboring)
-    model.set_params(ledger=entry)
-    method = model.private_confusion if kind == "confusion" else model.private_score
-    method(X, labels, epsilon=0.5)
-    method(X, labels, epsilon=0.5, delta=1e-4)
+    measure, labels, entry = measure_of(kind, neighboring=neighboring)
+    measure(X, labels, epsilon=0.5)
+    measure(X, labels, epsilon=0.5, delta=1e-4)
     expected = [
         noise_multiplier_for(0.5, delta, n_steps=1, neighboring=neighboring) for delta in (1e-5, 1e-4)
     ]
     assert [charge.event.noise_multiplier for charge in entry.charges()] == expected
 
 
+MULTIPLIERS = [
+    *((0, "noise_multiplier=0 must be a positive finite number"), (-1.0, "noise_multiplier=-1.0 must")),
+    *((math.nan, "noise_multiplier=nan must"), (True, "noise_multiplier=True must")),
+    *(("1", "noise_multiplier='1' must"), ("ten", "noise_multiplier='ten' must")),
+]
+
+
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("terms", "match"),
     [
@@ -78,15 +93,17 @@ def test_a_budget_is_charged_as_stated(kind, neighboring):
         ({"epsilon": -1.0}, "epsilon=-1.0"),
         ({"epsilon": 1.0, "delta": 0}, "delta=0"),
         ({"noise_multiplier": 2.0, "delta": 1e-5}, "delta=1e-05 must be None; it goes with epsilon"),
-        ({"noise_multiplier": 0}, "noise_multiplier=0"),
+        *(({"noise_multiplier": value}, match) for value, match in MULTIPLIERS),
     ],
 )
-def test_bad_budgets_are_refused_before_any_noise(terms, match, monkeypatch):
-    model = MixedDPRidge(epsilon=1.0).fit(X, Y, **PUBLIC)
-    monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
+@pytest.mark.parametrize("kind", ["targets", "classes", "confusion"])
+def test_bad_budgets_are_refused_before_any_noise_or_charge(kind, terms, match, request):
+    measure, labels, entry = measure_of(kind)
+    request.getfixturevalue("no_noise")
     with pytest.raises(ValueError, match=match) as caught:
-        model.private_score(X, Y, **terms)
+        measure(X, labels, **terms)
     assert str(caught.value).endswith(".")
+    assert not entry.charges()
 
 
 def test_the_noise_of_a_regression_score_is_the_stated_one():
@@ -106,3 +123,83 @@ def test_a_search_over_regressions_needs_no_public_score():
     assert len(entry.charges()) == 1 and entry.spent <= 2.0
     alone = PrivateSearchCV(MixedDPRidge(target_scale=100.0), grid, epsilon=2.0).fit(X, Y)
     assert alone.privacy_.n_public == 0
+
+
+class TestClasses:
+    @pytest.mark.covering
+    @pytest.mark.parametrize("noise", ["float", "discrete"])
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    def test_with_next_to_no_noise_it_is_the_accuracy(self, draw, noise, n_classes, fit_intercept):
+        X, y = draw(61, n_classes=n_classes)
+        clf = MixedDPLogisticRegression(
+            delta=1e-3, classes=range(n_classes), noise=noise, n_steps=3, fit_intercept=fit_intercept
+        ).fit(X, y)
+        assert clf.private_score(X, y, noise_multiplier=1e-6) == pytest.approx(clf.score(X, y), abs=1e-6)
+
+    def test_labels_in_words_and_frames(self, frames):
+        y = np.array(["x", "y", "z"])[frames.y]
+        clf = MixedDPLogisticRegression(delta=1e-3, classes=["x", "y", "z"]).fit(frames.X, y)
+        found = clf.private_score(frames.X, y, noise_multiplier=1e-6)
+        assert found == pytest.approx(clf.score(frames.X, y), abs=1e-6)
+
+    @pytest.mark.parametrize(
+        ("match", "changes"),
+        [
+            ("X has 4 features", {"X": np.ones((60, 4))}),
+            ("X contains NaN", {"X": np.full((60, 5), np.nan)}),
+            ("y has 2 labels and X 60 rows", {"y": [0, 1]}),
+            ("y holds a label that is not one of the classes", {"y": np.full(60, 7)}),
+        ],
+    )
+    def test_bad_rows_are_refused_before_the_charge(self, fit, rows, match, changes):
+        entry = PrivacyLedger(":memory:").add_dataset("p", epsilon=9, delta=1e-3)
+        clf = fit({"ledger": entry})
+        with pytest.raises(ValueError, match=match):
+            clf.private_score(**({"X": rows.X, "y": rows.y, "noise_multiplier": 9.0} | changes))
+        assert len(entry.charges()) == 1
+
+
+@pytest.fixture(scope="module", params=[{}, {"fit_intercept": False}], ids=["intercept", "no intercept"])
+def clf(request, digits):
+    X, y, X_pub, y_pub = digits
+    model = MixedDPLogisticRegression("noisy-gd", n_steps=3, random_state=0, **request.param)
+    return model.fit(X, y, X_pub=X_pub, y_pub=y_pub)
+
+
+@pytest.mark.filterwarnings("ignore")
+class TestConfusion:
+    def test_counts_are_those_of_the_predictions(self, clf, digits):
+        X, y, *_ = digits
+        noisy = clf.private_confusion(X, y, noise_multiplier=1e-6)
+        np.testing.assert_allclose(noisy, confusion_matrix(y, clf.predict(X)), atol=1e-4)
+
+    def test_the_noise_is_the_stated_one_in_each_cell(self, clf, digits):
+        X, y, *_ = digits
+        away = clf.private_confusion(X, y, noise_multiplier=50.0) - confusion_matrix(y, clf.predict(X))
+        # A standard deviation from 100 draws is off by 7% of it.
+        assert 50 * 0.7 < away.std() < 50 * 1.3
+        assert abs(away.mean()) < 4 * 50 / 10
+
+    def test_two_classes_have_a_matrix_too(self, digits):
+        X, y, X_pub, y_pub = digits
+        model = MixedDPLogisticRegression("noisy-gd", n_steps=3)
+        model.fit(X, y % 2, X_pub=X_pub, y_pub=y_pub % 2)
+        noisy = model.private_confusion(X, y % 2, noise_multiplier=1e-6)
+        np.testing.assert_allclose(noisy, confusion_matrix(y % 2, model.predict(X)), atol=1e-4)
+
+    def test_twenty_classes_have_four_hundred_cells(self):
+        X = np.repeat(np.eye(20), 9, axis=0) + 0.01 * np.arange(180)[:, None]
+        y = np.repeat(np.arange(20), 9)
+        model = MixedDPLogisticRegression("noisy-gd", n_steps=3, random_state=0).fit(X, y, X_pub=X, y_pub=y)
+        noisy = model.private_confusion(X, y, noise_multiplier=1e-6)
+        np.testing.assert_allclose(noisy, confusion_matrix(y, model.predict(X)), atol=1e-4)
+        assert np.trace(noisy) > 100
+
+    def test_the_whole_matrix_is_charged_as_one_release(self, digits):
+        X, y, X_pub, y_pub = digits
+        entry = PrivacyLedger(":memory:").add_dataset("digits", epsilon=3.0, delta=1e-5)
+        model = MixedDPLogisticRegression("noisy-gd", n_steps=3, epsilon=1.0)
+        model.fit(X, y, X_pub=X_pub, y_pub=y_pub).set_params(ledger=entry)
+        model.private_confusion(X, y, noise_multiplier=10.0)
+        assert entry.spent == pytest.approx(epsilon_of(10.0, 1, delta=1e-5), rel=1e-6)

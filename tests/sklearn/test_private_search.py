@@ -47,6 +47,11 @@ def search(rows):
 
 
 @pytest.fixture
+def ledger(tmp_path):
+    return PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=50, delta=DELTA)
+
+
+@pytest.fixture
 def trials(monkeypatch):
     """What every trial was run with, and what came out."""
     found = []
@@ -275,8 +280,7 @@ class TestRandomTrials:
             search(strategy="random", distribution="poisson")
         assert drawn == [0]
 
-    def test_no_trial_at_all_is_an_error_that_was_paid_for(self, search, tmp_path, monkeypatch):
-        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=50, delta=DELTA)
+    def test_no_trial_at_all_is_an_error_that_was_paid_for(self, search, tmp_path, ledger, monkeypatch):
         monkeypatch.setattr(TrialLaw, "number", lambda law, u: 0)
         options = {"strategy": "random", "distribution": "poisson", "memory": tmp_path / "m"}
         with pytest.raises(RuntimeError, match="number of trials was 0, so there is no result"):
@@ -372,8 +376,7 @@ class TestComposition:
 class TestLedger:
     @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
     @pytest.mark.parametrize("options", [{}, {"strategy": "random"}, {"scoring": "public", "refit": True}])
-    def test_one_charge_of_the_whole(self, search, tmp_path, options, n_jobs):
-        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=5, delta=DELTA)
+    def test_one_charge_of_the_whole(self, search, ledger, options, n_jobs):
         fitted = search(ledger=ledger, n_jobs=n_jobs, **options)
         (charge,) = ledger.charges()
         assert epsilon_of_event(charge.event, DELTA, "add_or_remove_one") == fitted.privacy_.epsilon
@@ -381,9 +384,8 @@ class TestLedger:
         assert fitted.privacy_.dataset == "p" and fitted.privacy_.dataset_spent == charge.spent
 
     @pytest.mark.parametrize("options", [{}, {"strategy": "random"}])
-    def test_the_charge_has_the_relation_of_the_search(self, search, tmp_path, options):
+    def test_the_charge_has_the_relation_of_the_search(self, search, ledger, options):
         """A replaced row costs twice the sensitivity, which a ledger knows by the relation alone."""
-        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=5, delta=DELTA)
         head = MixedDPLogisticRegression(AdaMix(), neighboring="replace_one")
         report = search(head=head, ledger=ledger, **options).privacy_
         (charge,) = ledger.charges()
@@ -392,8 +394,7 @@ class TestLedger:
         assert charge.spent == report.dataset_spent == pytest.approx(spent) == pytest.approx(report.epsilon)
 
     @pytest.mark.parametrize("seeded", ["search", "head"])
-    def test_a_seeded_search_is_recorded_as_such(self, search, tmp_path, seeded):
-        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=5, delta=DELTA)
+    def test_a_seeded_search_is_recorded_as_such(self, search, ledger, seeded):
         own = {"random_state": 0} if seeded == "search" else {"head": clone(HEAD).set_params(random_state=0)}
         report = search(ledger=ledger, **own).privacy_
         assert not ledger.charges()[0].private
@@ -405,8 +406,7 @@ class TestLedger:
             search(ledger=ledger)
         assert trials == []
 
-    def test_bad_rows_are_refused_before_the_charge(self, rows, tmp_path, trials):
-        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=5, delta=DELTA)
+    def test_bad_rows_are_refused_before_the_charge(self, rows, ledger, trials):
         bad = rows.X.copy()
         bad[3, 2] = np.nan
         with pytest.raises(ValueError, match="NaN"):
@@ -417,8 +417,7 @@ class TestLedger:
             )
         assert ledger.charges() == [] and trials == []
 
-    def test_a_private_score_is_charged(self, fit, rows, tmp_path):
-        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=5, delta=DELTA)
+    def test_a_private_score_is_charged(self, fit, rows, ledger):
         clf = fit({"ledger": ledger})
         clf.private_score(rows.X, rows.y, noise_multiplier=30)
         assert [charge.event for charge in ledger.charges()[1:]] == [GaussianEvent(30.0, 1)]
@@ -510,8 +509,7 @@ class TestResumption:
         return calls
 
     @pytest.mark.parametrize("strategy", ["grid", "random"])
-    def test_finished_trials_are_not_drawn_again(self, search, tmp_path, interrupted, strategy):
-        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=9, delta=DELTA)
+    def test_finished_trials_are_not_drawn_again(self, search, tmp_path, ledger, interrupted, strategy):
         options = {"memory": tmp_path / "m", "ledger": ledger, "strategy": strategy}
         options |= {"n_trials": 25, "distribution": "poisson"}  # fewer than three with probability 1e-9
         with pytest.raises(KeyboardInterrupt):
@@ -527,8 +525,7 @@ class TestResumption:
             assert [number for _, number in after] == [2, 3]
             assert len(fitted.cv_results_["params"]) == 4
 
-    def test_a_finished_search_leaves_nothing_and_a_new_one_pays_anew(self, search, tmp_path):
-        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=9, delta=DELTA)
+    def test_a_finished_search_leaves_nothing_and_a_new_one_pays_anew(self, search, tmp_path, ledger):
         options = {"memory": str(tmp_path / "m"), "ledger": ledger}
         first, second = search(**options), search(**options)
         assert len(ledger.charges()) == 2

@@ -1,8 +1,6 @@
 """Scores on public rows, and accuracy on private ones that is accounted for."""
 
-import math
 import pickle
-import re
 
 import numpy as np
 import pandas as pd
@@ -133,43 +131,3 @@ class TestHoldOut:
     def test_targets_are_one_class(self):
         train, test = hold_out(np.linspace(0, 1, 10), 0.2, stratify=False)
         assert len(train) == 8 and test.tolist() == [2, 7]
-
-
-class TestPrivateScore:
-    @pytest.mark.covering
-    @pytest.mark.parametrize("noise", ["float", "discrete"])
-    @pytest.mark.parametrize("n_classes", [2, 3])
-    @pytest.mark.parametrize("fit_intercept", [True, False])
-    def test_with_next_to_no_noise_it_is_the_accuracy(self, draw, noise, n_classes, fit_intercept):
-        X, y = draw(61, n_classes=n_classes)
-        clf = MixedDPLogisticRegression(
-            delta=DELTA, classes=range(n_classes), noise=noise, n_steps=3, fit_intercept=fit_intercept
-        ).fit(X, y)
-        assert clf.private_score(X, y, noise_multiplier=1e-6) == pytest.approx(clf.score(X, y), abs=1e-6)
-
-    def test_labels_in_words_and_frames(self, frames):
-        y = np.array(["x", "y", "z"])[frames.y]
-        clf = MixedDPLogisticRegression(delta=DELTA, classes=["x", "y", "z"]).fit(frames.X, y)
-        found = clf.private_score(frames.X, y, noise_multiplier=1e-6)
-        assert found == pytest.approx(clf.score(frames.X, y), abs=1e-6)
-
-    @pytest.mark.parametrize(
-        ("match", "changes"),
-        [
-            ("noise_multiplier=0 must be a positive finite number", {"noise_multiplier": 0}),
-            ("noise_multiplier=nan must", {"noise_multiplier": math.nan}),
-            ("noise_multiplier=True must", {"noise_multiplier": True}),
-            ("noise_multiplier='1' must", {"noise_multiplier": "1"}),
-            ("X has 4 features", {"X": np.ones((60, 4))}),
-            ("X contains NaN", {"X": np.full((60, 5), np.nan)}),
-            ("y has 2 labels and X 60 rows", {"y": [0, 1]}),
-            ("y holds a label that is not one of the classes", {"y": np.full(60, 7)}),
-        ],
-    )
-    def test_bad_input_is_refused_before_the_charge(self, fit, rows, tmp_path, match, changes):
-        ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=9, delta=DELTA)
-        clf = fit({"ledger": ledger})
-        with pytest.raises(ValueError) as caught:  # noqa: PT011
-            clf.private_score(**({"X": rows.X, "y": rows.y, "noise_multiplier": 9.0} | changes))
-        assert re.search(match, str(caught.value))
-        assert len(ledger.charges()) == 1

@@ -35,6 +35,11 @@ def run(rows, grid, head=HEAD, **options):
 
 
 @pytest.fixture
+def ledger():
+    return PrivacyLedger(":memory:").add_dataset("d", epsilon=10.0, delta=DELTA)
+
+
+@pytest.fixture
 def n_trials(monkeypatch):
     """Sets the secret number of trials."""
 
@@ -60,9 +65,10 @@ SEEDED_CANDIDATES = {
 @pytest.mark.covering
 @pytest.mark.parametrize("strategy", ["grid", "random"])
 @pytest.mark.parametrize("case", SEEDED_CANDIDATES)
-def test_a_candidate_with_a_seed_is_refused_whatever_is_drawn(routing, rows, n_trials, case, strategy):
+def test_a_candidate_with_a_seed_is_refused_whatever_is_drawn(
+    routing, rows, n_trials, case, strategy, ledger
+):
     head, grid = SEEDED_CANDIDATES[case]
-    ledger = PrivacyLedger(":memory:").add_dataset("d", epsilon=10.0, delta=DELTA)
     n_trials(1)
     with pytest.raises(ValueError, match=r"^random_state of a candidate is set, .* NOT private\.$"):
         run(rows, grid, head, strategy=strategy, ledger=ledger)
@@ -101,8 +107,7 @@ def test_a_seed_of_all_trials_is_reported_and_recorded(routing, rows, where, str
     assert [charge.private for charge in ledger.charges()] == [False] and not ledger.account.private
 
 
-def test_a_search_without_seeds_is_private(routing, rows):
-    ledger = PrivacyLedger(":memory:").add_dataset("d", epsilon=10.0, delta=DELTA)
+def test_a_search_without_seeds_is_private(routing, rows, ledger):
     fitted = run(
         rows, {"clf": [HEAD, clone(HEAD)]}, Pipeline([("clf", HEAD)]), strategy="grid", ledger=ledger
     )
@@ -225,30 +230,24 @@ def test_warnings_after_the_fit_are_shown_as_before(routing, rows):
     assert (warnings.showwarning, warnings.filters) == before
 
 
-def test_a_grid_says_each_warning_once_and_before_the_charge(routing, rows):
+def test_a_grid_says_each_warning_once_and_before_the_charge(routing, rows, ledger):
     head, _ = chatty()
     grid = {"chatty__mark": MARKS[:3]}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        run(
-            rows,
-            grid,
-            clone(head).set_params(verbose=False, chatty__verbose=0, clf__verbose=0),
-            strategy="grid",
-        )
+        quiet = clone(head).set_params(verbose=False, chatty__verbose=0, clf__verbose=0)
+        run(rows, grid, quiet, strategy="grid")
     said = Counter(str(w.message) for w in caught if "said by" in str(w.message))
     assert said == {"said by all": 1, **{f"said by {mark}": 1 for mark in MARKS[:3]}}
     assert {w.filename for w in caught} == {__file__}
-    ledger = PrivacyLedger(":memory:").add_dataset("d", epsilon=10.0, delta=DELTA)
     with pytest.raises(UserWarning, match="said by all"):  # an error, by the tests' own filter
         run(rows, grid, head, strategy="grid", ledger=ledger)
     assert ledger.charges() == []
 
 
-def test_what_all_candidates_say_is_said_before_the_charge(routing, rows, n_trials):
+def test_what_all_candidates_say_is_said_before_the_charge(routing, rows, n_trials, ledger):
     n_trials(4)
     head, grid = chatty()
-    ledger = PrivacyLedger(":memory:").add_dataset("d", epsilon=10.0, delta=DELTA)
     with pytest.raises(UserWarning, match="said by all"):
         run(rows, grid, head, ledger=ledger)
     assert ledger.charges() == []
@@ -327,8 +326,7 @@ def test_a_failure_loses_to_a_score_that_is_no_number(rows, n_trials, failing):
     assert fitted.best_params_ == {"n_steps": 3} and np.isnan(fitted.best_score_)
 
 
-def test_all_failures_are_one_error_that_names_none(rows, n_trials, failing):
-    ledger = PrivacyLedger(":memory:").add_dataset("d", epsilon=10.0, delta=DELTA)
+def test_all_failures_are_one_error_that_names_none(rows, n_trials, failing, ledger):
     messages = []
     for number in (1, 5):
         n_trials(number)
@@ -359,9 +357,8 @@ def test_bad_candidates_of_a_grid_are_refused_whatever_is_drawn(rows, n_trials):
             run(rows, {"algorithm__quantile": [*[0.5] * 30, 7.0]}, distribution="poisson")
 
 
-def test_drawn_candidates_are_checked_before_the_charge(rows, n_trials):
+def test_drawn_candidates_are_checked_before_the_charge(rows, n_trials, ledger):
     n_trials(3)
-    ledger = PrivacyLedger(":memory:").add_dataset("d", epsilon=10.0, delta=DELTA)
     with pytest.raises(ValueError, match="quantile"):
         run(rows, {"algorithm__quantile": uniform(2, 1)}, ledger=ledger)
     assert ledger.charges() == []

@@ -8,7 +8,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from skmixdp import MixedDPLogisticRegression, ZerothOrderDPClassifier, ZerothOrderDPModuleClassifier
 from skmixdp.algorithms import PAZO, AdaMix, DPZero
 from skmixdp.model_selection import public_params
-from skmixdp.privacy import NoiseSource
 
 NAMES = ["pazo-m", "pazo-p", "pazo-s", "dpzero"]
 
@@ -70,17 +69,12 @@ def test_private_losses_teach_what_public_rows_lack(blobs, algorithm):
 
 
 @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
-def test_it_composes_with_search_and_routing(blobs):
-    import sklearn
-
+def test_it_composes_with_search_and_routing(routing, blobs):
     X, y = blobs
     public = public_params(X[:60], y[:60])
     clf = ZerothOrderDPClassifier(PAZO("p"), n_steps=5, random_state=0)
-    with sklearn.config_context(enable_metadata_routing=True):
-        search = GridSearchCV(clf, {"algorithm__n_public_batches": [2, 5]}, cv=2).fit(
-            X[60:], y[60:], **public
-        )
-        scores = cross_val_score(clf, X[60:], y[60:], params=public, cv=3)
+    search = GridSearchCV(clf, {"algorithm__n_public_batches": [2, 5]}, cv=2).fit(X[60:], y[60:], **public)
+    scores = cross_val_score(clf, X[60:], y[60:], params=public, cv=3)
     assert search.best_params_["algorithm__n_public_batches"] in (2, 5)
     assert scores.min() > 0.7
     with pytest.raises(ValueError, match=r"pass algorithm=skmixdp.algorithms.DPZero\(\)"):
@@ -93,16 +87,6 @@ def test_it_composes_with_search_and_routing(blobs):
         ({"algorithm": "pazo-x"}, "algorithm='pazo-x' must be 'auto', 'pazo-m'"),
         ({"algorithm": "adamix"}, "algorithm='adamix' must be 'auto', 'pazo-m'"),
         ({"algorithm": AdaMix()}, "need gradients of private rows work with MixedDPLogisticRegression"),
-        ({"algorithm": PAZO("q")}, "variant='q' of PAZO must be one of 'm', 'p', 's'"),
-        ({"algorithm": PAZO(loss_clip=0.0)}, "loss_clip=0.0 of PAZO must be a positive finite number"),
-        ({"algorithm": DPZero(loss_clip=-1.0)}, "loss_clip=-1.0 of DPZero must be"),
-        ({"algorithm": PAZO("s", loss_clip=np.nan)}, "loss_clip=nan of PAZO must be"),
-        ({"algorithm": PAZO(smoothing=0.0)}, "smoothing=0.0 of PAZO must be a positive finite number"),
-        ({"algorithm": PAZO(n_directions=0)}, "n_directions=0 of PAZO must be a whole number of at least 1"),
-        ({"algorithm": DPZero(1.5)}, "n_directions=1.5 of DPZero must be a whole number"),
-        ({"algorithm": PAZO(directions="cube")}, "directions='cube' of PAZO must be 'sphere' or 'gaussian'"),
-        ({"algorithm": PAZO(public_weight=1.5)}, "public_weight=1.5 of PAZO must be a number from 0 to 1"),
-        ({"algorithm": PAZO(public_batch_size=0)}, "public_batch_size=0 of PAZO must be a whole number"),
         (
             {"algorithm": PAZO(public_batch_size=61)},
             "public_batch_size=61 of PAZO asks for 1 disjoint public batches of 61",
@@ -115,18 +99,11 @@ def test_it_composes_with_search_and_routing(blobs):
             {"algorithm": PAZO("p", n_public_batches=7, public_batch_size=9)},
             "n_public_batches=7 of PAZO asks for 7 disjoint public batches of 9",
         ),
-        ({"algorithm": PAZO("p", orthonormal=1)}, "orthonormal=1 of PAZO must be True or False"),
-        (
-            {"algorithm": PAZO("s", candidate_noise=0.0)},
-            "candidate_noise=0.0 of PAZO must be a positive finite number or None",
-        ),
         ({"epsilon": -1.0}, "epsilon=-1.0 must be a positive finite number"),
     ],
 )
-def test_bad_parameters_are_refused_before_any_noise_is_drawn(monkeypatch, blobs, parameters, match):
+def test_bad_parameters_are_refused_before_any_noise_is_drawn(no_noise, blobs, parameters, match):
     X, y = blobs
-    for method in ("normal", "uniform", "add_noise"):
-        monkeypatch.setattr(NoiseSource, method, lambda *args: pytest.fail("noise was drawn"))
     clf = ZerothOrderDPClassifier(**parameters)
     with pytest.raises(ValueError, match=match) as caught:
         clf.fit(X[60:], y[60:], X[:60], y[:60])
