@@ -17,17 +17,13 @@ def folder(tmp_path):
 
 
 def test_paths_labels_and_classes_are_sorted(folder):
-    paths, labels, class_names = from_folder(str(folder))
+    paths, labels, class_names = found = from_folder(str(folder))
+    assert found.labels is labels and found.class_names is class_names
     names = ["cat/a.webp", "cat/b.png", "dog/young/1.bmp", "eel/2.JPG"]
     assert paths.tolist() == [str(folder / name) for name in names]
     assert labels.tolist() == ["cat", "cat", "dog", "eel"]
     assert class_names.tolist() == ["cat", "dog", "eel"]
     assert all(isinstance(array, np.ndarray) and array.dtype.kind == "U" for array in (paths, labels))
-
-
-def test_fields_have_names(folder):
-    found = from_folder(folder)
-    assert found.labels is found[1] and found.class_names is found[2]
 
 
 def test_files_of_a_folder_without_classes(folder):

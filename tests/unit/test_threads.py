@@ -87,28 +87,20 @@ def test_tasks_that_wait_when_one_fails_are_not_begun(two_threads):
     assert len(begun) <= 2
 
 
-def test_what_a_task_sets_is_set_for_no_other(two_threads):
+def test_what_the_caller_sets_holds_in_all_threads_and_what_a_task_sets_for_no_other(two_threads):
     def task():
-        before = np.geterr()["divide"]
+        before = np.geterr()
         np.seterr(divide="raise")
-        return before
+        return before["divide"], before["over"], np.float32(1e30) * np.float32(1e30)
 
-    with np.errstate(divide="warn"), worker_session():
-        assert in_parallel([task] * 6) == ["warn"] * 6
+    with np.errstate(divide="warn", over="ignore"), worker_session():
+        assert in_parallel([task] * 6) == [("warn", "ignore", np.inf)] * 6
         assert np.geterr()["divide"] == "warn"
 
 
-def test_handling_of_overflow_holds_in_all_threads(two_threads):
-    with worker_session(), np.errstate(over="ignore"):
-        assert in_parallel([lambda: np.float32(1e30) * np.float32(1e30)] * 3) == [np.inf] * 3
-
-
-def test_one_thread_of_blas_means_one_thread(monkeypatch):
+def test_one_thread_of_blas_and_one_that_cannot_be_set_mean_one_thread(monkeypatch):
     with threadpool_limits(limits=1, user_api="blas"), worker_session():
         assert n_parts.get() == 1
-
-
-def test_a_blas_whose_threads_cannot_be_set_gets_no_company(monkeypatch):
     monkeypatch.setattr(process, "threadpool_info", lambda: [{"user_api": "openmp", "num_threads": 4}])
     with worker_session():
         assert n_parts.get() == 1
@@ -237,14 +229,8 @@ def test_parts_of_a_pass_are_as_large_as_each_other(n_rows, most):
         rows = block_size(most, n_rows, count)
         assert rows < most + 384
         assert largest_part(n_rows, count, rows) < 1.15 + 384 * count / n_rows
-
-
-def test_blocks_of_the_largest_size_would_make_uneven_parts():
-    assert largest_part(50_000, 4, block_size(8192)) > 1.25
-
-
-def test_no_rows_are_no_parts():
-    assert block_size(8192, 0, 4) == 384
+    assert block_size(most, 0, 4) == 384
+    assert largest_part(50_000, 4, block_size(8192)) > 1.25  # blocks of the largest size would be uneven
 
 
 def test_programs_with_threads_of_their_own_get_their_numbers_back(two_threads):

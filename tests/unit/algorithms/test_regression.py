@@ -12,28 +12,11 @@ from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.components import PoissonBatch
 from skmixdp.privacy import NoiseSource
 from tests.catalog import ALGORITHMS
-from tests.conftest import Silent, make_problem, make_regression_problem, recipe_or_refusal, train
+from tests.conftest import Silent, make_regression_problem, recipe_or_refusal, train
 from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")
 NO_CLIP = 1e9
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-@pytest.mark.parametrize("n_targets", [1, 3])
-def test_without_noise_and_clip_it_is_gradient_descent(n_targets, momentum):
-    problem = make_regression_problem(n_targets)
-    data, W = problem.info.view.data, problem.info.view.W
-    X, y = np.vstack([data.X, problem.X]), np.concatenate([data.y, problem.y])
-    velocity = 0 * W
-    for _ in range(12):
-        gradient = (X @ W.T - y).T @ X / len(X) + 0.01 * W
-        velocity = momentum * velocity + (1 - momentum) * gradient
-        W = W - 0.7 * velocity
-    recipe = problem.recipe(NoisyGD(clip=NO_CLIP, momentum=momentum), l2=0.01, learning_rate=0.7)
-    run = Run(recipe, problem.plan(recipe, n_steps=12), problem.info, Silent(0), FLOAT)
-    (found,) = train([run], InMemoryRows(problem.X, problem.y))
-    np.testing.assert_allclose(found, W, atol=1e-10)
 
 
 @pytest.mark.covering
@@ -90,15 +73,6 @@ def test_every_algorithm_trains_squared_loss_or_refuses_it(name, n_pub, sampling
     (W,) = train([run], InMemoryRows(problem.X, problem.y))
     assert W.shape == problem.info.view.W.shape
     assert np.isfinite(W).all()
-
-
-def test_the_total_noise_is_the_losss_own():
-    for problem, expected in ((make_regression_problem(), 0.4), (make_problem(), 1.0)):
-        recipe = problem.recipe(NoisyGD(clip=0.5, momentum=0.0))
-        plan = problem.plan(recipe, n_steps=60)
-        spread = plan.step_size(1) * (300 / 324) * plan.noise_multiplier * 0.5 / 300 * np.sqrt(60)
-        assert spread == pytest.approx(expected, rel=1e-6)
-        assert problem.info.view.data.loss.noise_per_output == expected
 
 
 def test_a_loss_is_refused_by_its_name():

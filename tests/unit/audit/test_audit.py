@@ -368,8 +368,9 @@ def test_an_array_without_noise_is_left_out(monkeypatch):
     assert np.all(np.isfinite(without)) and np.all(without < strengths)
 
 
-def persons_clipped(monkeypatch, averaged=True):
-    """The audit of a head for persons, of whom each canary has ten rows."""
+@pytest.mark.parametrize("averaged", [True, False])
+def test_an_audit_of_persons_refutes_the_claim_where_rows_are_not_averaged(monkeypatch, averaged):
+    """Each canary has ten rows."""
     if not averaged:
         made = Places.__init__
 
@@ -378,20 +379,10 @@ def persons_clipped(monkeypatch, averaged=True):
             self.weight = self.taken * 1.0
 
         monkeypatch.setattr(Places, "__init__", summed)
-    data = draw(n=400, d=64)
-    groups = np.arange(400) // 4
+    data = {**draw(n=400, d=64), "groups": np.arange(400) // 4}
 
     def make():
         return MixedDPLogisticRegression("noisy-gd", epsilon=1.0, delta=1e-5, n_steps=3)
 
-    terms = {"n_canaries": 100, "confidence": 0.999, "random_state": 0}
-    return audit_epsilon(make, **{**data, "groups": groups}, **terms)
-
-
-def test_an_audit_of_persons_does_not_refute_the_claim(monkeypatch):
-    result = persons_clipped(monkeypatch)
-    assert not result.exceeds_claim and result.n_canaries == 100
-
-
-def test_an_audit_of_persons_finds_rows_that_are_not_averaged(monkeypatch):
-    assert persons_clipped(monkeypatch, averaged=False).exceeds_claim
+    result = audit_epsilon(make, **data, n_canaries=100, confidence=0.999, random_state=0)
+    assert result.exceeds_claim != averaged and result.n_canaries == 100

@@ -7,9 +7,8 @@ import pytest
 
 from skmixdp._linear import SoftmaxLoss, row_norms
 from skmixdp._rows import Block
-from skmixdp.components import L2Clip, L2LinfClip
 from skmixdp.components.dope import clipped_deviations, deviation_bounds, largest_deviations
-from tests.rounding import assert_close, assert_relative
+from tests.rounding import assert_relative
 
 PAD = 1e-15
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
@@ -61,26 +60,6 @@ def test_entries_are_bounded_by_the_largest_of_both(dtype):
     centre = np.array([[0.5, 0.0], [0.0, -7.0], [0.0, 0.0]])
     found = largest_deviations(R, Block(X, np.zeros(2), row_norms(X)), centre)
     assert_relative(found, np.array([15.0, 7.25]) * (1 + 4 * EPS[dtype]), 1e-14)
-
-
-@pytest.mark.parametrize("dtype", EPS)
-@pytest.mark.parametrize("clip", [L2Clip(0.3), L2LinfClip(L2Clip(0.3), 8).at(None)], ids=["l2", "linf"])
-def test_tensors_get_the_factors_of_arrays(dtype, clip):
-    torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-    rng, loss = np.random.default_rng(0), SoftmaxLoss(3)
-    X, y = rng.normal(size=(50, 4)).astype(dtype), rng.integers(3, size=50)
-    X[40:] *= 1e-3  # of these the centre is the larger part
-    centre, W = rng.normal(size=(3, 4)), rng.normal(size=(3, 4))
-    Z = X @ np.concatenate([W, centre]).astype(dtype).T
-    block = Block(X, y, row_norms(X))
-    there = Block(*map(torch.from_numpy, (block.X, block.y, block.norms)))
-    C, weights = clipped_deviations(torch.from_numpy(Z.copy()), there, loss, clip, centre)
-    expected_C, expected = clipped_deviations(Z.copy(), block, loss, clip, centre)
-    assert weights.shape == expected.shape == (50, 1)
-    tolerance = 1e-5 if dtype == "float32" else 1e-12
-    assert_close(weights.numpy(), expected, tolerance)
-    np.testing.assert_allclose(C.numpy(), expected_C, rtol=tolerance, atol=tolerance * 1e-2)
-    assert np.ptp(expected) > 0.01
 
 
 @pytest.mark.parametrize("dtype", EPS)

@@ -50,6 +50,7 @@ def test_budget_and_steps_give_the_multiplier(neighboring, noise):
     assert plan.n_steps == 33
     assert plan.noise_multiplier == noise_multiplier_for(1.0, 1e-5, n_steps=33, **terms)
     assert plan.epsilon == epsilon_of(plan.noise_multiplier, 33, delta=1e-5, **terms)
+    assert plan.event == GaussianEvent(plan.noise_multiplier, 33, 1.0, noise)
     assert 1 - 1e-6 < plan.epsilon <= 1
 
 
@@ -69,13 +70,6 @@ def test_both_given_state_what_they_cost():
 def test_a_budget_below_one_step_is_refused():
     with pytest.raises(ValueError, match="use noise_multiplier >="):
         plan_for(epsilon=0.1, sigma=20.0)
-
-
-def test_the_event_is_that_of_the_plan():
-    plan = plan_for(n_steps=10, noise="discrete")
-    assert (plan.event.n_steps, plan.event.noise_multiplier) == (10, plan.noise_multiplier)
-    assert plan.event.noise == "discrete"
-    assert plan.event.sampling_rate == 1
 
 
 @pytest.mark.parametrize("n_steps", [1, 499, 1_000, 12_345, 10**6])

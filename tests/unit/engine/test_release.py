@@ -25,11 +25,16 @@ def query(*parts, assemble=None):
 BOTH = query(ReleasedArray(0.5, 0.5), ReleasedArray(2.0, 0.5))
 
 
+def begun(noise, multiplier=1.0, n_steps=1):
+    """A mechanism in its first step, which all rows take part in."""
+    mechanism = GaussianMechanism(multiplier, n_steps, noise)
+    mechanism.begin_step(None)
+    return mechanism
+
+
 def test_each_part_gets_its_own_noise():
     noise = Watched()
-    mechanism = GaussianMechanism(3.0, 1, noise)
-    mechanism.begin_step(None)
-    release(ROWS, [(mechanism, BOTH)])
+    release(ROWS, [(begun(noise, 3.0), BOTH)])
     exact = [3.0 * 0.5 / np.sqrt(0.5), 3.0 * 2.0 / np.sqrt(0.5)]
     assert_relative(noise.scales, exact, 1e-12)
 
@@ -39,11 +44,9 @@ def test_products_that_overflow_give_no_warning():
     rows = InMemoryRows(np.full((20, 3), 5e29, dtype=np.float32), np.zeros(20, int))
     points = np.array([[1e20, -1e20, 0.0]])
     counted = PrivateQuery(points, lambda Z, block: (None, (Z > 0).astype(float)), (ReleasedArray(1.0),))
-    mechanism = GaussianMechanism(3.0, 1, Watched())
-    mechanism.begin_step(None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        release(rows, [(mechanism, counted)])
+        release(rows, [(begun(Watched(), 3.0), counted)])
 
 
 def test_the_rounding_of_sums_is_part_of_the_sensitivity():
@@ -51,10 +54,7 @@ def test_the_rounding_of_sums_is_part_of_the_sensitivity():
     part = ReleasedArray(0.5, 0.5, longest_term=100.0, later_roundings=1e-6)
     for dtype in ("float32", "float64"):
         rows, noise = InMemoryRows(X.astype(dtype), np.zeros(20, int)), Watched()
-        mechanism = GaussianMechanism(3.0, 1, noise)
-        mechanism.begin_step(None)
-        asked = query(part, ReleasedArray(2.0, 0.5))
-        parts = release(rows, [(mechanism, asked)])[0].stated
+        parts = release(rows, [(begun(noise, 3.0), query(part, ReleasedArray(2.0, 0.5)))])[0].stated
         error = sum_error(20, dtype)
         stated = [0.5 + error.of(100.0, 1e-6), 2.0 + error.of(2.0)]
         assert [part.sensitivity for part in parts] == stated
@@ -66,24 +66,19 @@ def test_the_rounding_of_sums_is_part_of_the_sensitivity():
 def test_sums_without_rounding_cost_no_noise():
     rows, noise = InMemoryRows(X, np.zeros(20, int), exact=True), Watched()
     noise.needs_grid = True
-    mechanism = GaussianMechanism(3.0, 1, noise)
-    mechanism.begin_step(None)
-    parts = release(rows, [(mechanism, BOTH)])[0].stated
+    parts = release(rows, [(begun(noise, 3.0), BOTH)])[0].stated
     assert [part.sensitivity for part in parts] == [0.5, 2.0]
 
 
 def test_what_is_released_are_the_sums():
     noise = Watched()
-    mechanism = GaussianMechanism(3.0, 1, noise)
-    mechanism.begin_step(None)
-    release(ROWS, [(mechanism, BOTH)])
+    release(ROWS, [(begun(noise, 3.0), BOTH)])
     assert_close(noise.sums[0], X.sum(axis=0, keepdims=True))
     assert_relative(noise.sums[1], [20])
 
 
 def test_shares_of_all_rounds_count_towards_one_step():
-    mechanism = GaussianMechanism(1.0, 1, Silent(0))
-    mechanism.begin_step(None)
+    mechanism = begun(Silent(0))
     half = query(ReleasedArray(1.0, 0.3), ReleasedArray(1.0, 0.2))
     release(ROWS, [(mechanism, half)])
     release(ROWS, [(mechanism, half)])
@@ -92,8 +87,7 @@ def test_shares_of_all_rounds_count_towards_one_step():
 
 
 def test_what_a_step_leaves_is_not_kept_for_the_next():
-    mechanism = GaussianMechanism(1.0, 2, Silent(0))
-    mechanism.begin_step(None)
+    mechanism = begun(Silent(0), n_steps=2)
     mechanism.begin_step(None)
     with pytest.raises(RuntimeError, match="sum to more than 1"):
         release(ROWS, [(mechanism, query(ReleasedArray(1.0, 1.0), ReleasedArray(1.0, 0.5)))])
@@ -110,8 +104,7 @@ def test_no_step_beyond_those_that_were_paid_for():
 
 def test_a_step_is_told_of_once_and_before_its_noise():
     told, noise = [], Watched()
-    mechanism = GaussianMechanism(1.0, 2, noise)
-    mechanism.begin_step(None)
+    mechanism = begun(noise, n_steps=2)
     mechanism.before_noise = lambda: told.append(len(noise.sums))
     half = query(ReleasedArray(1.0, 0.25), ReleasedArray(1.0, 0.25))
     release(ROWS, [(mechanism, half)])
@@ -141,15 +134,12 @@ def test_a_part_without_a_usable_sensitivity_is_refused_before_the_rows_are_aske
         def private_sums(self, requests):
             raise AssertionError("the rows were asked")
 
-    mechanism = GaussianMechanism(1.0, 1, Silent(0))
-    mechanism.begin_step(None)
     with pytest.raises(RuntimeError, match="share and a finite sensitivity"):
-        release(Unasked(X, np.zeros(20, int)), [(mechanism, query(part, ReleasedArray(1.0, 0.1)))])
+        release(Unasked(X, np.zeros(20, int)), [(begun(Silent(0)), query(part, ReleasedArray(1.0, 0.1)))])
 
 
 def test_shares_that_add_up_to_one_but_for_rounding_are_admitted():
-    mechanism = GaussianMechanism(1.0, 1, Silent(0))
-    mechanism.begin_step(None)
+    mechanism = begun(Silent(0))
     for _ in range(10):  # ten times 0.1 is a little more than 1
         mechanism.admit(query(ReleasedArray(0.0, 0.1)), ROWS)
     with pytest.raises(RuntimeError, match="sum to more than 1"):
@@ -177,10 +167,8 @@ def test_the_rows_are_asked_what_the_question_says():
 
 def test_every_array_must_be_stated():
     noise = Watched()
-    mechanism = GaussianMechanism(1.0, 1, noise)
-    mechanism.begin_step(None)
     with pytest.raises(RuntimeError, match="must describe each array"):
-        release(ROWS, [(mechanism, query(ReleasedArray(1.0)))])
+        release(ROWS, [(begun(noise), query(ReleasedArray(1.0)))])
     assert noise.sums == []
 
 
@@ -197,59 +185,38 @@ def test_a_batch_holds_for_its_step():
 
 
 class TestDiscrete:
+    ON_A_GRID = InMemoryRows(X, np.zeros(20, int), exact=True)
+
     def test_it_needs_rows_on_a_grid(self):
-        mechanism = GaussianMechanism(1.0, 1, DiscreteNoise())
-        mechanism.begin_step(None)
         with pytest.raises(RuntimeError, match="rows on a grid"):
-            release(ROWS, [(mechanism, BOTH)])
+            release(ROWS, [(begun(DiscreteNoise()), BOTH)])
 
     def test_the_grid_is_coarse_enough_for_the_part_that_moves_most(self):
-        rows = InMemoryRows(X, np.zeros(20, int), exact=True)
-        mechanism = GaussianMechanism(1.0, 1, DiscreteNoise())
-        mechanism.begin_step(None)
         asked = query(ReleasedArray(1e-3, 0.5), ReleasedArray(8.0, 0.5))
-        resolution = mechanism.admit(asked, rows).resolution
-        assert resolution == sum_resolution(20, rows.grid, 8.0) > sum_resolution(20, rows.grid, 1e-3)
+        resolution = begun(DiscreteNoise()).admit(asked, self.ON_A_GRID).resolution
+        grid = self.ON_A_GRID.grid
+        assert resolution == sum_resolution(20, grid, 8.0) > sum_resolution(20, grid, 1e-3)
 
-    def test_noise_is_drawn_on_the_grid_of_the_sums(self):
-        class Noted(DiscreteNoise):
+    @pytest.mark.parametrize("kind", [DiscreteNoise, Silent])
+    def test_noise_is_drawn_on_the_grid_of_the_sums_if_it_needs_one(self, kind):
+        class Noted(kind):
             def add_noise(self, array, scale, grid):
                 grids.append(grid)
                 return super().add_noise(array, scale, grid)
 
         grids = []
-        rows = InMemoryRows(X, np.zeros(20, int), exact=True)
-        mechanism = GaussianMechanism(1.0, 1, Noted())
-        mechanism.begin_step(None)
-        release(rows, [(mechanism, BOTH)])
-        assert grids == [rows.grid * sum_resolution(20, rows.grid, 2.0)] * 2
-
-    def test_noise_that_needs_no_grid_is_told_of_none(self):
-        class Noted(Silent):
-            def add_noise(self, array, scale, grid):
-                grids.append(grid)
-                return array
-
-        grids = []
-        mechanism = GaussianMechanism(1.0, 1, Noted(0))
-        mechanism.begin_step(None)
-        release(InMemoryRows(X, np.zeros(20, int), exact=True), [(mechanism, BOTH)])
-        assert grids == [None, None]
+        release(self.ON_A_GRID, [(begun(Noted()), BOTH)])
+        grid = self.ON_A_GRID.grid
+        assert grids == [grid * sum_resolution(20, grid, 2.0) if kind is DiscreteNoise else None] * 2
 
     def test_it_refuses_a_map_that_leaves_the_grid(self):
-        rows = InMemoryRows(X, np.zeros(20, int), exact=True)
-        mechanism = GaussianMechanism(1.0, 1, DiscreteNoise())
-        mechanism.begin_step(None)
+        asked = query(ReleasedArray(4.0), assemble=lambda sums: (sums[0] / 3,))
         with pytest.raises(RuntimeError, match="whole multiples"):
-            release(rows, [(mechanism, query(ReleasedArray(4.0), assemble=lambda sums: (sums[0] / 3,)))])
+            release(self.ON_A_GRID, [(begun(DiscreteNoise()), asked)])
 
     def test_what_is_released_lies_on_the_grid(self):
-        rows = InMemoryRows(X, np.zeros(20, int), exact=True)
-        mechanism = GaussianMechanism(1.0, 1, DiscreteNoise())
-        mechanism.begin_step(None)
-        request = mechanism.admit(BOTH, rows)
-        ((matrix, _),) = [
-            mechanism.add_noise(BOTH, rows.private_sums([request])[0], rows.grid * request.resolution)
-        ]
-        units = matrix / (rows.grid * request.resolution)
-        np.testing.assert_array_equal(units, np.round(units))
+        mechanism = begun(DiscreteNoise())
+        request = mechanism.admit(BOTH, self.ON_A_GRID)
+        grid = self.ON_A_GRID.grid * request.resolution
+        matrix, _ = mechanism.add_noise(BOTH, self.ON_A_GRID.private_sums([request])[0], grid)
+        np.testing.assert_array_equal(matrix / grid, np.round(matrix / grid))

@@ -13,7 +13,7 @@ from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine.recording import recorded_releases
 from skmixdp._learning.noisy_statistics import label_share, noisy_logits
 from skmixdp._linear import with_weights
-from skmixdp._rows import Block, InMemoryRows
+from skmixdp._rows import InMemoryRows
 from tests.conftest import Watched, learned
 
 N = 5000
@@ -117,11 +117,3 @@ def test_rare_labels_gain_by_their_start():
         P = clf.predict_proba(X[n:])
         losses.append(-np.mean(np.log(np.where(y[n:] == 1, P, 1 - P))))
     assert losses[0] < losses[1] - 0.01
-
-
-def test_contributions_do_not_depend_on_other_rows():
-    """Each is the label less a half."""
-    noise = Watched(0)
-    learned(rows_of(Y), noisy_logits, 4, 1.0, noise=noise)
-    np.testing.assert_allclose(noise.sums[0], Y.sum(axis=0) - N / 2, atol=1e-9)
-    assert Block(None, Y, np.ones(N)).y is Y

@@ -25,9 +25,21 @@ def context(info, W, *, t=1, n_steps=1, step=1.0, sigma=1.0, released=()):
     )
 
 
-def info_with_many_public_rows(n_classes=4, n_pub=200):
-    problem = make_problem(n_classes, n_pub=n_pub)
-    return replace(problem.info, start=lambda rows: rows.solution)
+def problem_and_facts(n_classes=4, n_pub=40, n_rows=3000):
+    """Rows, public facts with the public fit as the start, and the fit to private rows."""
+    problem = make_problem(n_classes, n_pub=n_pub, n_rows=n_rows)
+    info = replace(problem.info, start=lambda rows: rows.solution)
+    return problem, info, PublicData(problem.X, problem.y, info.view.data.loss).solution
+
+
+def info_with_many_public_rows(n_classes=4):
+    return problem_and_facts(n_classes, n_pub=200, n_rows=300)[1]
+
+
+def assert_parallel(W, V):
+    """The heads are the same, but for the temperature."""
+    ratio = W / V
+    assert_close(ratio, ratio.flat[0])
 
 
 def shrunk(info, W, noise):
@@ -46,33 +58,26 @@ def test_noise_alone_is_taken_back_and_a_warning_says_so(n_classes):
     noise = np.random.default_rng(0).normal(size=info.view.W.shape) * 20
     with pytest.warns(UserWarning, match="public rows suffice"):
         W = shrunk(info, info.view.W + noise, 20.0)
-    ratio = W / info.view.W
-    assert_close(ratio, ratio.flat[0])  # the start, but for the temperature
+    assert_parallel(W, info.view.W)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_a_way_that_helps_is_kept_whole(n_classes):
-    problem = make_problem(n_classes, n_pub=40, n_rows=3000)
-    info = replace(problem.info, start=lambda rows: rows.solution)
-    everything = PublicData(problem.X, problem.y, info.view.data.loss).solution
+    _, info, everything = problem_and_facts(n_classes)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         W = shrunk(info, everything, 1e-3)
-    ratio = W / everything
-    assert_close(ratio, ratio.flat[0])
+    assert_parallel(W, everything)
 
 
 def test_a_way_far_longer_than_the_noise_is_kept_whatever_the_judgement():
     # The public rows judge against it.
     info = info_with_many_public_rows()
     way = -info.view.W * 3
-    W = shrunk(info, info.view.W + way, 1e-6)
-    ratio = W / (info.view.W + way)
-    assert_close(ratio, ratio.flat[0])
+    assert_parallel(shrunk(info, info.view.W + way, 1e-6), info.view.W + way)
     with pytest.warns(UserWarning, match="suffice"):
         W = shrunk(info, info.view.W + way, 1e3)
-    ratio = W / info.view.W
-    assert_close(ratio, ratio.flat[0])
+    assert_parallel(W, info.view.W)
 
 
 def test_few_public_rows_decide_nothing():
@@ -131,14 +136,11 @@ class TestComparison:
 
     @pytest.mark.parametrize(("released", "start_wins"), [(25.0, True), (15.0, False), (-25.0, False)])
     def test_the_start_must_win_clearly_where_public_rows_do_not_favour_it(self, released, start_wins):
-        problem = make_problem(4, n_pub=40, n_rows=3000)
-        info = replace(problem.info, start=lambda rows: rows.solution)
-        W = PublicData(problem.X, problem.y, info.view.data.loss).solution
+        _, info, W = problem_and_facts()
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             head, query = self.closed(info, W, [released])
-        ratio = head / (info.view.W if start_wins else W)
-        assert_close(ratio, ratio.flat[0])
+        assert_parallel(head, info.view.W if start_wins else W)
         assert bool(told) == start_wins
         np.testing.assert_array_equal(query.points, np.concatenate([W, info.view.W]))
         assert query.releases[0].sensitivity == 1.0
@@ -147,14 +149,12 @@ class TestComparison:
         ("released", "share"), [((1.0, -9.0), 0.0), ((-1.0, 20.0), 0.2), ((-1.0, 40.0), 1.0)]
     )
     def test_private_rows_can_overrule_public_rows_that_favour_the_start(self, released, share):
-        problem = make_problem(4, n_pub=200)
-        info = replace(problem.info, start=lambda rows: rows.solution)
+        info = info_with_many_public_rows()
         W = info.view.W + 20 * np.random.default_rng(0).normal(size=info.view.W.shape)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             head, query = self.closed(info, W, released, noise=20.0)
-        ratio = head / (info.view.W + share * (W - info.view.W))
-        assert_close(ratio, ratio.flat[0])
+        assert_parallel(head, info.view.W + share * (W - info.view.W))
         assert query.releases[0].sensitivity == pytest.approx(math.sqrt(2))
 
     def test_it_is_made_where_its_noise_allows(self):
@@ -167,14 +167,10 @@ class TestComparison:
 
 @pytest.mark.parametrize(("certain", "share"), [(0.0, 0.2), (0.3, 0.8), (0.7, 1.0)])
 def test_the_usual_share_grows_with_what_cannot_be_noise(certain, share, monkeypatch):
-    problem = make_problem(4, n_pub=40, n_rows=3000)
-    info = replace(problem.info, start=lambda rows: rows.solution)
+    _, info, whole = problem_and_facts()
     monkeypatch.setattr("skmixdp._learning.corrections.PublicShrinkage._certain_share", lambda *args: certain)
-    whole = PublicData(problem.X, problem.y, info.view.data.loss).solution
     # Public rows favour the whole way here, so they choose no smaller share than the usual one.
-    W = shrunk(info, whole, 1e-3)
-    ratio = W / (info.view.W + share * (whole - info.view.W))
-    assert_close(ratio, ratio.flat[0])
+    assert_parallel(shrunk(info, whole, 1e-3), info.view.W + share * (whole - info.view.W))
 
 
 class TestClassBalance:

@@ -5,13 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from skmixdp.algorithms.modelmix import ModelMixEvent
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import GaussianEvent, LedgerReport, epsilon_of_event
 from skmixdp.privacy.accounting.composition import divergences_of
 from skmixdp.privacy.accounting.gaussian import epsilon_for, mu_for
 from skmixdp.privacy.accounting.renyi import ORDERS, epsilon_of_rdp
-from skmixdp.privacy.ledger._account import Account, _costs_less_than_in_full, single_epsilon
+from skmixdp.privacy.ledger._account import Account, _costs_less_than_in_full
 from tests.rounding import assert_relative
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"
@@ -52,15 +51,6 @@ def test_divergences_add_up_at_every_order():
     assert account.private is True
 
 
-def test_a_first_charge_costs_what_its_own_accountant_says_if_that_is_less():
-    sampled = GaussianEvent(1.5, 50, 0.02)
-    account = Account("a", 3.0, DELTA).after(sampled, ADD)
-    assert account.spent == single_epsilon(sampled, DELTA, ADD) == epsilon_of_event(sampled, DELTA, ADD)
-    assert account.spent < epsilon_of_rdp(np.array(account.divergences), DELTA, ORDERS)
-    again = account.after(sampled, ADD)
-    assert again.spent == epsilon_of_rdp(np.array(again.divergences), DELTA, ORDERS)
-
-
 @pytest.mark.untraced
 def test_nothing_is_left_of_a_budget_that_is_spent():
     account = Account("a", 1.0, DELTA)
@@ -70,38 +60,8 @@ def test_nothing_is_left_of_a_budget_that_is_spent():
     first = GaussianEvent(0.8, 3, 0.001)  # fits by its own accountant alone
     small = Account("a", epsilon_of_event(first, DELTA, ADD) * 1.001, DELTA).after(first, ADD)
     assert small.remaining == 0.0
-    with pytest.raises(BudgetExceededError):
-        small.after(FULL, ADD)
-
-
-def test_the_relation_of_the_first_charge_stays():
-    account = Account("a", 1.0, DELTA, neighboring=REPLACE)
-    with pytest.raises(ValueError, match="neighboring='add_or_remove_one' is not the relation"):
-        account.after(FULL, ADD)
-    assert account.after(FULL, REPLACE).total == pytest.approx(0.04, rel=1e-14)
-
-
-@pytest.mark.parametrize("event", [FULL, ModelMixEvent(30.0, 9, width=90.0, linf_split=4)])
-def test_the_terms_of_an_event_are_checked(event):
-    with pytest.raises(ValueError, match="neighboring='both'"):
-        Account("a", 1.0, DELTA).after(event, "both")
-
-
-def test_discrete_noise_on_sampled_batches_is_refused_in_words_of_its_fields():
-    with pytest.raises(ValueError, match=r"sampling_rate=0\.5 cannot be accounted for"):
-        Account("a", 1.0, DELTA).after(GaussianEvent(30.0, 9, 0.5, "discrete"), ADD)
-
-
-@pytest.mark.untraced
-def test_a_refusal_says_what_is_left_and_which_composition_would_do():
-    account = Account("a", 1.0, DELTA).after(FULL, ADD)
-    with pytest.raises(BudgetExceededError, match="use a smaller epsilon") as caught:
-        account.after(GaussianEvent(1.0, 9), ADD)
-    assert f"has {account.remaining:.4g} left" in str(caught.value)
-    with pytest.raises(BudgetExceededError, match="composition='renyi'"):
-        account.after(GaussianEvent(1.0, 100, 0.01), ADD)
     with pytest.raises(BudgetExceededError, match="use a smaller epsilon"):
-        Account("a", 1.0, DELTA).after(DISCRETE, ADD).after(GaussianEvent(1.0, 9), ADD)
+        small.after(FULL, ADD)
 
 
 GAUSSIAN = {"neighboring": ADD, "composition": "gaussian", "n_charges": 1, "total": 0.01, "spent": 0.3}
@@ -153,7 +113,6 @@ def test_an_account_that_can_be_is_not(fields):
 def test_columns_of_the_printed_ledger_are_as_wide_as_their_widest_cell():
     accounts = (Account("a", 1.0, DELTA), Account("a long name", 1.0, DELTA))
     lines = str(LedgerReport(accounts, ())).splitlines()[1:]
-    assert len({line.index(word) for line, word in zip(lines, ("spent", " 0 ", " 0 "), strict=True)}) <= 2
     starts = [lines[0].index("spent"), lines[1].index(" 0 ") + 1, lines[2].index(" 0 ") + 1]
     assert starts == [15, 15, 15]
 

@@ -157,13 +157,6 @@ def test_the_order_is_the_one_at_which_the_first_event_fits_most_often():
     assert times == math.floor(often.max()) and ORDERS[often.argmax()] == rule.order
 
 
-def test_a_whole_budget_in_equal_parts_fits_but_for_nothing_more():
-    for parts in (1, 3, 7, 1000):
-        mu = PrivacyFilter(1.0, DELTA, ADD, "gaussian").limit
-        event = GaussianEvent(math.sqrt(parts / mu), 1)
-        assert filled(event, epsilon=1.0)[1] == parts
-
-
 @pytest.mark.untraced
 def test_a_first_event_may_be_paid_for_by_its_own_accountant_and_is_then_the_last():
     event = GaussianEvent(1.1, 300, 0.02)

@@ -90,7 +90,7 @@ def test_what_its_own_accountant_admits_fits_once():
 def test_parts_of_a_budget_are_all_admitted():
     dataset = people(composition="gaussian")
     whole = noise_multiplier_for(3.0, 1e-5, n_steps=1)
-    for parts in (1, 2, 3, 7, 100):
+    for parts in (1, 2, 3, 7, 1000, 100):
         part = GaussianEvent(whole * math.sqrt(parts), 1)
         assert dataset.fits_left(event=part) == parts
     assert admitted(dataset, part) == 100

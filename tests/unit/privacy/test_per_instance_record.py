@@ -31,7 +31,11 @@ def test_a_release_that_does_not_depend_on_rows_costs_nothing():
     made = record()
     before = made.mu
     made.add(np.ones(3), 1.0, 0.0)
+    made.add(np.zeros(3), 0.0, 0.0)
     np.testing.assert_array_equal(made.mu, before)
+    empty = PerInstanceRecord(2, "add_or_remove_one", "float", picklable=False)
+    empty.add(np.zeros(2), 0.0, 0.0)
+    np.testing.assert_array_equal(empty.epsilon(1e-5), [0, 0])
 
 
 def test_copies_share_it_and_pickles_are_refused_unless_told():

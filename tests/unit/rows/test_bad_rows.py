@@ -184,7 +184,7 @@ def test_rows_too_long_for_their_precision(tmp_path):
     long = X.astype(np.float64)
     long[17] *= 1e200
     np.save(tmp_path / "long.npy", long)
-    for rows in (np.load(tmp_path / "long.npy", mmap_mode="r"), sp.csr_array(long)):
+    for rows in (long, np.load(tmp_path / "long.npy", mmap_mode="r"), sp.csr_array(long)):
         clf = MixedDPLogisticRegression(classes=[0, 1, 2], row_norm=None, learning_rate=0.1, dtype="float64")
         with pytest.raises(ValueError, match=r"X holds a row that is too large .* row_norm='unit'"):
             clf.fit(rows, y)

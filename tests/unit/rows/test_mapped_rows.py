@@ -8,7 +8,7 @@ import pytest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._learning.noisy_statistics import NoisyMean
 from skmixdp._linear import NARROW, row_memory, row_norms
-from skmixdp._rows import ArrayTable, InMemoryRows, RowMap, Whitening
+from skmixdp._rows import ArrayTable, Columns, InMemoryRows, RowMap, Whitening
 from skmixdp.estimators._problem import MappedRows
 from tests.asking import request_of
 from tests.rounding import assert_close, assert_relative
@@ -66,7 +66,10 @@ def test_no_row_is_longer_than_it_is_said_to_be(d, intercept, dtype):
     for row_map in (
         RowMap(np.full(d, 0.4), True, intercept),
         RowMap(np.full(d, 0.4), True, intercept, whitening_of(d, min(d, 5))),
+        RowMap(np.full(d, 0.4), True, intercept, whitening_of(d, min(d, 5)), unit_first=True),
         RowMap(None, True, intercept, bound=2.0),
+        RowMap(np.full(d, 0.4), True, intercept, whitening_of(d, min(d, 5)), bound=2.0),
+        RowMap(None, True, intercept, columns=Columns(np.zeros(d), np.linspace(0.1, 1, d))),
     ):
         source, seen = InMemoryRows.mapped(X, np.zeros(N, int), row_map, np.dtype(dtype)), []
         rows = source._X.astype(np.longdouble)
@@ -81,7 +84,7 @@ def test_no_row_is_longer_than_it_is_said_to_be(d, intercept, dtype):
         norms, single = (np.concatenate(parts) for parts in zip(*seen, strict=True))
         lengths = np.sqrt((rows**2).sum(axis=1))
         assert np.all(lengths <= norms * (1 + 2**-33)) and np.all(lengths <= single)
-        assert np.all(norms <= lengths * (1 + 1e-6) + 1e-37)
+        assert np.all(norms <= lengths * (1 + 1e-6) + 1e-37) and norms.max() <= row_map.norm_bound
 
 
 @pytest.mark.covering

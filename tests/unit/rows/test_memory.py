@@ -15,7 +15,7 @@ from tests.rounding import assert_close
 
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(1000, 7)), rng.integers(3, size=1000)
-A, B = rng.normal(size=(2, 7)), rng.normal(size=(3, 7))
+A = rng.normal(size=(2, 7))
 
 
 @pytest.fixture(autouse=True)
@@ -36,38 +36,6 @@ def test_answers_equal_dense_sums_whatever_the_blocks():
         ((matrix, vector),) = rows.private_sums([request_of(A, squares)])
         assert_close(matrix, expected)
         assert_close(vector, statistics)
-
-
-def test_several_requests_are_answered_apart():
-    only_matrix = request_of(B, lambda Z, block: (Z.copy(), None))
-    only_vector = request_of(A, lambda Z, block: (None, Z.copy()))
-    (first, none), (nothing, second), (third, _) = InMemoryRows(X, y, block_bytes=1).private_sums(
-        [only_matrix, only_vector, request_of(A, squares)]
-    )
-    assert none is None
-    assert nothing is None
-    assert_close(first, (X @ B.T).T @ X)
-    np.testing.assert_allclose(second, (X @ A.T).sum(axis=0), atol=1e-10)
-    assert_close(third, ((X @ A.T) ** 2 + y[:, None]).T @ X)
-
-
-def test_only_rows_of_the_mask_take_part():
-    mask = rng.random(1000) < 0.3
-    rows = InMemoryRows(X, y, block_bytes=1)
-    ((matrix, vector),) = rows.private_sums([request_of(A, squares, Batch(members=mask))])
-    ((expected, statistics),) = InMemoryRows(X[mask], y[mask]).private_sums([request_of(A, squares)])
-    assert_close(matrix, expected)
-    assert_close(vector, statistics)
-    ((empty, zero),) = rows.private_sums([request_of(A, squares, Batch(members=np.zeros(1000, bool)))])
-    np.testing.assert_array_equal(empty, 0)
-    np.testing.assert_array_equal(zero, 0)
-
-
-def test_rows_too_long_for_their_precision_are_refused():
-    long = X.copy()
-    long[17] *= 1e200
-    with pytest.raises(ValueError, match=r"X holds a row that is too large for float64 .* row_norm='unit'"):
-        InMemoryRows(long, y)
 
 
 class TestExactSums:

@@ -53,6 +53,19 @@ def mean_gradients(X, y, codes, n_persons, W, loss=LOSS):
     return means / np.maximum(np.bincount(codes[codes >= 0], minlength=n_persons), 1)[:, None, None]
 
 
+def lengths_found(X, y, codes, n_persons, W, loss, dtype="f4"):
+    """The lengths of mean gradients that a clip is given."""
+    found = {}
+
+    class Kept(L2Clip):
+        def weights(self, norms, largest):
+            found["lengths"] = np.array(norms)
+            return super().weights(norms, largest)
+
+    rows_of(X, y, codes, n_persons, dtype).private_sums([clipped(W, Kept(0.3), loss)])
+    return found["lengths"]
+
+
 SIZES = st.lists(st.sampled_from([0, 1, 1, 2, 3, 7, 40, 64, 65, 128, 129, 300]), min_size=2, max_size=60)
 
 
@@ -216,23 +229,14 @@ def test_rows_that_nearly_cancel_do_not_hide_a_long_mean(d, spread):
 
 @pytest.mark.parametrize("m", [1, 4, 30, 500])
 def test_stated_lengths_are_upper_bounds_and_tight(m):
-    sizes = [m] * 5
-    X, y, codes, W = drawn(sizes, d=40)
-    source = rows_of(X, y, codes, 5)
-    found = {}
-
-    class Kept(L2Clip):
-        def weights(self, norms, largest):
-            found["lengths"] = np.array(norms)
-            return super().weights(norms, largest)
-
-    source.private_sums([clipped(W, Kept(0.3))])
+    X, y, codes, W = drawn([m] * 5, d=40)
+    found = lengths_found(X, y, codes, 5, W, LOSS)
     exact = np.linalg.norm(mean_gradients(X, y, codes, 5, W).reshape(5, -1), axis=1)
     R = LOSS.residuals(X.astype(np.float64) @ W.T, y)
     of_rows = np.bincount(codes, np.linalg.norm(R, axis=1) * np.linalg.norm(X, axis=1)) / m
     # The computed residuals are those of single-precision products.
-    assert np.all(found["lengths"] >= exact - 1e-5 * of_rows)
-    assert np.all(found["lengths"] <= exact + 2e-4 * of_rows)
+    assert np.all(found >= exact - 1e-5 * of_rows)
+    assert np.all(found <= exact + 2e-4 * of_rows)
 
 
 @pytest.mark.parametrize("n_persons", [2, 5000])
@@ -302,19 +306,6 @@ def test_rows_that_are_not_finite_or_too_long_are_refused():
     X[0, 0] = 1e38
     with pytest.raises(ValueError, match="too large"):
         rows_of(X, y, codes, 2)
-
-
-def lengths_found(X, y, codes, n_persons, W, loss, dtype="f4"):
-    """The lengths of mean gradients that a clip is given."""
-    found = {}
-
-    class Kept(L2Clip):
-        def weights(self, norms, largest):
-            found["lengths"] = np.array(norms)
-            return super().weights(norms, largest)
-
-    rows_of(X, y, codes, n_persons, dtype).private_sums([clipped(W, Kept(0.3), loss)])
-    return found["lengths"]
 
 
 @pytest.mark.parametrize(("n_persons", "m", "grown", "d", "k"), [(700, 1, 150, 8, 40), (3, 100, 99, 256, 3)])

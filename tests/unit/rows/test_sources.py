@@ -58,12 +58,12 @@ def expected(rows, y, points):
     return ((rows @ points.T) ** 2 + y[:, None]).T @ rows, np.array([norms.sum(), (norms**2).sum()])
 
 
+class SomeRun:
+    """What asks, to which kept products belong."""
+
+
 def test_points_that_stay_are_answered_whether_their_products_are_kept_or_not(holder):
     """A source may keep the products of a run's fixed points; the answers are those of now."""
-
-    class SomeRun:
-        pass
-
     run, kept = SomeRun(), rng.normal(size=(3, D + 1))
     source = holder.source(X, y, MAPS["all"])
     rows = MAPS["all"](X, np.float64)
@@ -87,9 +87,6 @@ def test_points_that_stay_are_answered_whether_their_products_are_kept_or_not(ho
 
 
 def test_runs_with_other_fixed_points_share_a_pass_and_no_products(holder):
-    class SomeRun:
-        pass
-
     runs = [(SomeRun(), rng.normal(size=(3, D + 1))) for _ in range(2)]
     source = holder.source(X, y, MAPS["all"])
     rows = MAPS["all"](X, np.float64)
