@@ -107,7 +107,7 @@ ROOMS = (
     # Aim 270: lazy predictions.
     Room("dask", 310, ("_rows.dask",), is_core=False),
     # Aim 2,300: zero-shot heads.
-    Room("features", 2_470, ("features",), is_core=False),
+    Room("features", 2_590, ("datasets", "features"), is_core=False),
     # Aim 520: cells of tables in ONNX, curves and their products.
     Room("export", 1_100, _EXPORT, is_core=False),
     # Aim 1,780: coefficients, curves, groups, model hubs.

@@ -12,10 +12,10 @@ import numpy as np
 from .._utils.frames import is_frame
 from .._utils.models import classes_of, names_of_features
 from ..estimators import PrivatePipeline
+from ..inspection._page import attack, page, paragraph, section, sentence, table
 from ..model_selection import private_evaluation
 from ..privacy import BudgetExceededError, NotPrivateWarning
 from ..privacy.noise import warn_of_seed
-from ..privacy.page import attack, page, paragraph, section, sentence, table
 from .files import add_text_to, text_form
 from .labels import as_classes
 from .messages import EXIT_CODES, TRUST, InputError, bounds, in_flags, path_named

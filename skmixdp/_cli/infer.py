@@ -9,10 +9,10 @@ from typing import Any
 
 from .._utils.validation import reason_of
 from ..inference import InferenceResult, private_inference
+from ..inspection._page import attack, page, section
 from ..preprocessing import TableEncoder
 from ..privacy import BudgetExceededError, NotPrivateWarning
 from ..privacy.noise import warn_of_seed
-from ..privacy.page import attack, page, section
 from .fit import add_rows_to, read_both, with_classes
 from .messages import EXIT_CODES, InputError, bounds, in_flags, path_named
 from .outputs import check_outputs, write_together

@@ -56,10 +56,12 @@ def late_names(
     return find, lambda: sorted({*vars(sys.modules[package]), *modules})
 
 
-#: Functions that draw a result, by the kind of the result.
+#: Functions that draw a result or write a page on it, by the kind of the result.
 DISPLAYS: Registry[Any] = Registry(
     {
         "coefficients": "inspection._coefficients:draw_coefficients",
+        "estimator": "inspection._guarantee_box:estimator_page",
         "evaluation": "inspection:EvaluationDisplay",
+        "ledger": "inspection._ledger_page:ledger_page",
     }
 )

@@ -6,17 +6,17 @@ from typing import Any, ClassVar
 
 import sklearn
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._engine import Start, charging_steps, reserved, start_of
 from .._utils.frames import n_rows_of
 from .._utils.models import report_of
 from .._utils.process import own_state
+from .._utils.registry import DISPLAYS
 from .._utils.validation import shown
 from ..preprocessing import check_pipeline
-from ..privacy.notebook import GuaranteeBoxMixin, guarantee_box
-from ..privacy.report import first_line, html_line
+from ..privacy.notebook import GuaranteeBoxMixin
+from ..privacy.report import first_line
 from ._base import PrivateEstimator, current_checkpoint, current_pipeline
 from ._exports import EXPORTERS, save
 
@@ -262,4 +262,5 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
     def _html_repr(self) -> str:
         report, leaks = report_of(self), self._known_leaks()
         first = first_line(leaks) if leaks or report is None else report.no_guarantee
-        return html_line(first) + str(estimator_html_repr(self)) + guarantee_box(self._final_estimator)
+        page: str = DISPLAYS["estimator"](self, first)
+        return page

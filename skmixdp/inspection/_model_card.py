@@ -16,9 +16,9 @@ from .._utils.models import classes_of, has_several_labels, report_of
 from .._utils.validation import Kind, as_float, check, printable, shown
 from .._version import __version__
 from ..privacy import PrivacyReport
-from ..privacy.page import attack, bullets, page, paragraph, section, table
 from ..privacy.report import Statement
 from ._ensembles import checked, ensemble_report
+from ._page import attack, bullets, page, paragraph, section, table
 
 _TEXT = Kind("a string", lambda value: isinstance(value, str))
 

@@ -1,4 +1,4 @@
-"""The HTML box that notebooks show for an estimator: its guarantee, and links to the documentation."""
+"""What HTML pages of estimators say of a guarantee, and where its documentation is."""
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
@@ -6,33 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from sklearn.base import BaseEstimator
-from sklearn.utils import estimator_html_repr
 
 from .._utils.models import report_of
-from .._utils.templates import html
-from .report import RELATION_WORDS, first_line, html_line
-
-#: Pages that the box names: the title or its first words, and the file without its ending.
-_PAGES = (
-    ("What is guaranteed", "guarantee"),
-    ("What leaks", "what_leaks"),
-    ("Budgets across projects", "ledger"),
-)
-
-_BOX = """<div style='border: 1px solid currentColor; border-radius: 4px; padding: 0.5em 0.8em; \
-margin-top: 0.5em; display: inline-block; max-width: 60em'>{{ body | safe }}<p>Read on: \
-{% if base is none %}in the user guide, {% endif %}{% for title, page in pages %}\
-{% if base is none %}<i>{{ title }}</i>{% else %}\
-<a href='{{ base }}{{ page }}.html' target='_blank' rel='noreferrer'>{{ title }}</a>\
-{% endif %}{% if not loop.last %}, {% endif %}{% endfor %}</p></div>"""
-
-#: The promise of a fit, as text.
-_PROMISE = """{% if seeded %}<p><b>NOT PRIVATE: random_state is set.</b> Without it:</p>{% endif %}\
-{% if leaks %}<p><b>{{ leaks }}.</b> Without the leaks:</p>{% endif %}\
-<p><b>A fit will be {{ budget }}-differentially private</b> in the rows of <code>X, y</code>.</p>\
-<p>{{ known }}Public rows are not protected.</p>\
-{% if reads_classes %}\
-<p><b>Without public rows, it reads the classes from private labels</b>, unprotected.</p>{% endif %}"""
+from .._utils.registry import DISPLAYS
+from .report import first_line
 
 
 @cache
@@ -68,7 +45,8 @@ class GuaranteeBoxMixin:
     def _html_repr(self) -> str:
         report = report_of(self)
         first = first_line(self._known_leaks()) if report is None else report.no_guarantee
-        return html_line(first) + str(estimator_html_repr(self)) + guarantee_box(self)
+        page: str = DISPLAYS["estimator"](self, first)
+        return page
 
 
 class CaptionMixin:
@@ -95,31 +73,3 @@ def _caption(estimator: BaseEstimator) -> str:
     if not report.private:
         return "NO GUARANTEE"
     return f"({report.epsilon:.6g}, {report.delta:.6g})-differentially private"
-
-
-def guarantee_box(estimator: BaseEstimator) -> str:
-    """HTML with the report of a fitted estimator, or with the budget of the next fit."""
-    report = report_of(estimator)
-    body = _promise(estimator) if report is None else report._repr_html_()
-    if vars(estimator).get("per_instance_") is not None:
-        body += (
-            "<p><b>It holds the privacy loss of each private row</b>, which is itself private: "
-            "<code>del estimator.per_instance_</code> before sharing it.</p>"
-        )
-    return html(_BOX, body=body, base=documentation(), pages=_PAGES)
-
-
-def _promise(estimator: BaseEstimator) -> str:
-    """The guarantee that a fit of an unfitted estimator will have."""
-    params = estimator.get_params(deep=False)
-    epsilon, relation = params["epsilon"], params.get("neighboring")
-    known = f"Neighbours: {RELATION_WORDS[relation]}. " if relation in RELATION_WORDS else ""
-    budget = "the epsilon that noise_multiplier and n_steps imply" if epsilon is None else f"{epsilon}"
-    return html(
-        _PROMISE,
-        seeded=params.get("random_state") is not None,
-        leaks=first_line(estimator._known_leaks()),
-        budget=f"({budget}, {params['delta']})",
-        known=known,
-        reads_classes="classes" in params and params["classes"] is None,
-    )

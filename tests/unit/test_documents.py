@@ -436,7 +436,8 @@ def test_nothing_else_words_a_guarantee():
         *("_cli/evaluate.py", "_cli/fit.py", "_cli/infer.py", "_cli/main.py"),  # help texts
         "inspection/_ensembles.py",
         "model_selection/_results.py",  # a warning in the report of a search's winner: it is not the whole
-        "privacy/ledger/_report.py",  # the page of a ledger
+        "inspection/_guarantee_box.py",
+        "inspection/_ledger_page.py",
         "privacy/notebook.py",
         "privacy/report.py",
     }

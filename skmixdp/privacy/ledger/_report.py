@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ..._utils.registry import DISPLAYS
 from ..._utils.templates import html
 from ..._utils.validation import printable
-from ..page import attack, bullets, page, paragraph, section, table
-from ..report import attack_words, first_line, html_line, relation_words
+from ..report import first_line, html_line
 from ._account import Account
 from ._records import event_to_json
 
@@ -93,7 +93,7 @@ class Charge:
         }
 
     @property
-    def _what(self) -> str:
+    def what(self) -> str:
         """The charged release and its purpose, as text."""
         return f"{self.description}, for {self.purpose!r}" if self.purpose else self.description
 
@@ -149,11 +149,8 @@ class LedgerReport:
 
         It says for each data set how often an attacker guesses right at most, whatever is still charged.
         """
-        charges: dict[str, list[Charge]] = {account.dataset: [] for account in self.accounts}
-        for charge in self.charges:
-            charges[charge.dataset].append(charge)
-        parts = [_part(account, charges[account.dataset]) for account in self.accounts]
-        return page("Privacy ledger", self.no_guarantee, *parts)
+        text: str = DISPLAYS["ledger"](self)
+        return text
 
     @property
     def failed(self) -> tuple[Charge, ...]:
@@ -162,7 +159,7 @@ class LedgerReport:
 
     def _failures(self) -> list[str]:
         return [
-            f"charge {charge.id} to {charge.dataset!r} ({charge._what}) {charge.outcome}; it counts in full"
+            f"charge {charge.id} to {charge.dataset!r} ({charge.what}) {charge.outcome}; it counts in full"
             for charge in self.failed
         ]
 
@@ -190,43 +187,6 @@ class LedgerReport:
     def _repr_html_(self) -> str:
         first = html_line(self.no_guarantee)
         return html(_TABLE, first=first, names=_HEADER, rows=self._rows(), failures=self._failures())
-
-
-def _part(account: Account, charges: list[Charge]) -> str:
-    """The part of a page on one data set."""
-    budget = f"(epsilon {account.epsilon:g}, delta {account.delta:g})-differential privacy of all charges"
-    rows = {
-        "budget": f"{'' if account.private else 'NO GUARANTEE; without the leaks: '}{budget} together",
-        "protected": "by the first charge",
-        "spent": f"epsilon {account.spent:.3g} (charges: {account.n_charges})",
-        "left": "nothing",
-    }
-    if account.others_epsilon:
-        rows["for other tools"] = _of_others(account)
-    if account.remaining > 0:
-        fits = account.fits_left(1.0, account.delta)
-        rows["left"] = f"one full-batch fit with epsilon of about {account.remaining:.3g}"
-        rows["left"] += f", or {fits} with epsilon 1" if fits else ""
-    success = ""
-    if account.neighboring is not None:
-        rows["protected"] = relation_words(account.neighboring, account.unit)
-        words = attack_words(account.attack_success, account.neighboring, account.unit)
-        when = "whatever is still charged to this budget,"
-        success = attack(account.attack_success, words if account.private else "", when)
-    title = "Charges" if len(charges) == account.n_charges else "Charges that failed or have no guarantee"
-    listed = bullets(map(_in_words, charges)) or paragraph("None.")
-    return section(account.dataset, success, table(rows), section(title, listed, level=3))
-
-
-def _in_words(charge: Charge) -> str:
-    """A charge as sentences."""
-    user = f" by {charge.user}" if charge.user else ""
-    ended = f"It {charge.outcome}." if charge.outcome.startswith("failed") else f"It is {charge.outcome}."
-    return (
-        f"{charge.time:%Y-%m-%d %H:%M} UTC{user}: {charge._what}. "
-        f"{ended if charge.private else f'{ended} NO GUARANTEE.'} "
-        f"Epsilon {charge.spent:.3g} of {charge.budget:g} was spent then."
-    )
 
 
 def _values(charge: Charge) -> list[Any]:
@@ -258,10 +218,10 @@ def _words(account: Account) -> str:
     composed = words[account.composition]
     if account.order is not None:
         composed += f" of order {account.order:g}"
-    return f"{composed}; others {_of_others(account)}" if account.others_epsilon else composed
+    return f"{composed}; others {of_others(account)}" if account.others_epsilon else composed
 
 
-def _of_others(account: Account) -> str:
+def of_others(account: Account) -> str:
     """What is spent of the part of the budget for other tools."""
     spent, reserved = account.others_spent_epsilon, account.others_epsilon
     return (

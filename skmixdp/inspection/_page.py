@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from .._utils.templates import html
-from .report import html_line, percent
+from ..privacy.report import html_line, percent
 
 _STYLE = """
 :root { color-scheme: light dark }
