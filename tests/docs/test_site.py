@@ -12,6 +12,7 @@ import sklearn
 
 import skmixdp
 from skmixdp._cli.main import main
+from skmixdp.inspection import _guarantee_box
 from skmixdp.privacy import notebook
 from tests.docs import built
 
@@ -97,7 +98,7 @@ def test_the_box_of_an_estimator_links_to_its_page(monkeypatch):
     ]
     assert len(boxed) == 10
     assert [value for value in boxed if value._get_doc_link(object.__new__(value)) not in pages] == []
-    for title, page in notebook._PAGES:
+    for title, page in _guarantee_box._PAGES:
         assert title in (DOCS / f"{page}.md").read_text(encoding="utf-8").splitlines()[0]
 
 
