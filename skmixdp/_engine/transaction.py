@@ -279,15 +279,19 @@ def _reserved_for(start: Start) -> dict[str, Any]:
     mine, kept = start.transaction, _RESERVED.get() or []
     for number, other in enumerate(kept):
         theirs = other.transaction
-        same = repr(theirs.ledger) == repr(mine.ledger) and _ledger_of(theirs) == _ledger_of(mine)
-        if same and theirs.name == mine.name:
+        if theirs.name == mine.name and same_dataset(theirs.ledger, mine.ledger):
             return {"reserved": kept.pop(number).transaction.charge}
     return {}
 
 
-def _ledger_of(transaction: Transaction) -> Any:
+def same_dataset(entry: object, other: object) -> bool:
+    """Whether two objects are the same data set of a ledger, which may be open twice."""
+    return repr(entry) == repr(other) and _ledger_of(entry) == _ledger_of(other)
+
+
+def _ledger_of(dataset: object) -> Any:
     """A key that is the same for all data sets of one ledger."""
-    ledger = getattr(transaction.ledger, "ledger", transaction.ledger)
+    ledger = getattr(dataset, "ledger", dataset)
     return getattr(ledger, "path", None) or id(ledger)
 
 
@@ -296,7 +300,7 @@ def _by_ledger(starts: Sequence[Start]) -> list[list[Start]]:
     ledgers: dict[Any, list[Start]] = {}
     for start in starts:
         if start.transaction.ledger is not None:
-            ledgers.setdefault(_ledger_of(start.transaction), []).append(start)
+            ledgers.setdefault(_ledger_of(start.transaction.ledger), []).append(start)
     return list(ledgers.values())
 
 

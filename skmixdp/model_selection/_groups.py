@@ -17,7 +17,7 @@ from .._utils.validation import shown
 from ..preprocessing._cells import listed, text_of
 from ..privacy import PrivacyReport
 from ..privacy.units import Units
-from ._cells import NoisyCells
+from ._cells import Estimate, NoisyCells
 
 #: Name of the group of all rows without a declared group.
 OTHER = "other"
@@ -75,23 +75,19 @@ class GroupedEvaluation:
             A row for each group. Columns are pairs of a metric and "value", "low" or "high"; unknown groups
             have NaN. The metric "rows" is the noisy number of rows, or of persons.
         """
-        rows = {}
+        rows = []
         for group, evaluation in self.groups.items():
             metrics = evaluation.summary()
             if hasattr(evaluation, "question") and evaluation.question == "label":
                 metrics["selection rate at 0.5"] = evaluation.at(0.5)["selection rate"]
-            half = evaluation.cells.z * evaluation.cells.total_scale
-            n_rows = evaluation.cells.n_rows
-            row = {("rows", "value"): n_rows, ("rows", "low"): n_rows - half, ("rows", "high"): n_rows + half}
+            if group in self.unknown:
+                metrics = dict.fromkeys(metrics, Estimate(math.nan, math.nan, math.nan))
+            n_rows, half = evaluation.cells.n_rows, evaluation.cells.z * evaluation.cells.total_scale
+            metrics = {"rows": Estimate(n_rows, n_rows - half, n_rows + half), **metrics}
             # Distances that hold most residuals differ between groups, and so do their names.
-            for name, estimate in metrics.items():
-                if name.startswith("share within"):
-                    continue
-                known = (math.nan,) * 3 if group in self.unknown else estimate
-                row |= {(name, end): value for end, value in zip(_ENDS, known, strict=True)}
-            rows[group] = row
-        columns = pd.MultiIndex.from_tuples(list(next(iter(rows.values()))))
-        return pd.DataFrame([list(row.values()) for row in rows.values()], list(rows), columns)
+            kept = {name: end for name, end in metrics.items() if not name.startswith("share within")}
+            rows.append(pd.DataFrame(kept, Estimate._fields).unstack())
+        return pd.DataFrame(rows, list(self.groups))
 
     def plot(self, metric: str | None = None, *, ax: object = None) -> Any:
         """Draw a metric of all groups with its intervals.
@@ -124,10 +120,6 @@ class GroupedEvaluation:
         return "\n".join([*lines, f"epsilon {self.privacy.epsilon:.4g}, delta {self.privacy.delta:.3g}"])
 
     __repr__ = __str__
-
-
-#: Names of the parts of an estimate.
-_ENDS = ("value", "low", "high")
 
 
 @dataclass(frozen=True)

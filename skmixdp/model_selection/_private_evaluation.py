@@ -26,7 +26,7 @@ from .._rows import (
     special_table,
 )
 from .._utils.frames import n_rows_of
-from .._utils.models import has_several_labels
+from .._utils.models import has_several_labels, last_step
 from .._utils.process import own_state
 from .._utils.validation import (
     CONVERSION_ERRORS,
@@ -203,8 +203,8 @@ def _scores(
     parts: Parts,
 ) -> Any:
     """The evaluation of a classifier."""
-    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-    if "ThresholdClassifier" in type(last).__name__:  # that of this library or of scikit-learn
+    # That of this library or of scikit-learn.
+    if "ThresholdClassifier" in type(last_step(estimator)).__name__:
         warnings.warn(
             "the model has a threshold of its own, and the summary is at 0.5; pass the threshold to at(...).",
             UserWarning,
@@ -227,8 +227,13 @@ def _scores(
     if several:
         if layout == "top":
             raise ValueError("layout='top' needs one label per row, and y has several; pass 'one_vs_rest'.")
-        answers = _indicators(y, n_rows, k)
-        classes = list(range(k))
+        table = check_indicator(y, "y", n_rows, "X")
+        if table.shape[1] != k:
+            raise ValueError(
+                f"y has shape {table.shape} and predict_proba gives {P.shape}; pass one row of labels for "
+                "each row of X, with as many columns."
+            )
+        answers, classes = table == 1, list(range(k))
     else:
         classes = np.asarray(estimator.classes_).tolist()
         labels = check_labels(y, "y", n_rows, "X")
@@ -247,8 +252,7 @@ def _scores(
         scores, places = P[:, 1:], answers[:, np.newaxis]
     warn_of_delta(transaction.budget.delta, units.n_units, stacklevel=4)
     number = _number_of_bins(n_bins, units.n_units // parts.number, transaction, scores.shape[1])
-    with np.errstate(all="ignore"):
-        bins = _bins_of(logit(scores), low, LARGEST_LOGIT, number) + number * places.astype(np.intp)
+    bins = _bins_of(logit(scores), low, LARGEST_LOGIT, number) + number * places.astype(np.intp)
     public = (f"the number of {units.plural}, the model and its classes", _passed("labels", units))
     logits = np.linspace(low, LARGEST_LOGIT, number + 1)
 
@@ -284,12 +288,10 @@ def _residuals(
         )
     warn_of_delta(transaction.budget.delta, units.n_units, stacklevel=4)
     number = 2 * (_number_of_bins(n_bins, units.n_units // parts.number, transaction, 2) // 2)
-    with np.errstate(all="ignore"):
-        residuals = np.arcsinh((targets[:, 0] - predicted.ravel()) / bound * FINENESS)
-        ends = np.arcsinh(FINENESS)
-        bins = np.column_stack(
-            [_bins_of(residuals, -ends, ends, number), _bins_of(targets[:, 0], low, high, number)]
-        )
+    residuals, ends = np.arcsinh((targets[:, 0] - predicted.ravel()) / bound * FINENESS), np.arcsinh(FINENESS)
+    bins = np.column_stack(
+        [_bins_of(residuals, -ends, ends, number), _bins_of(targets[:, 0], low, high, number)]
+    )
     public = (
         f"the number of {units.plural}, and the model",
         _passed("targets", units),
@@ -349,10 +351,9 @@ def _predicted(
     def predict(rows: object) -> Array:
         return np.asarray(getattr(estimator, method)(rows), dtype=np.float64)
 
-    failed, predicted = None, None
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             if persons is None:
                 predicted = predict(X)
             else:
@@ -360,15 +361,14 @@ def _predicted(
                 predicted = computed_by_blocks(
                     codes, persons.n_units, lambda rows: predict(take(held, codes, rows)[0])
                 )
-        except Exception as error:
-            failed = error
-    if failed is not None:
+    except Exception as error:
         culprit = f"{method} of {type(estimator).__name__}"
-        raise refusal_of(estimator, X, culprit, failed, numeric=not isinstance(estimator, Pipeline))
-    assert predicted is not None
-    if len(predicted) == 0:
-        raise ValueError("X has no rows; pass one at least.")
-    return predicted, persons or Units(None, len(predicted))
+        refusal = refusal_of(estimator, X, culprit, error, numeric=not isinstance(estimator, Pipeline))
+    else:
+        if len(predicted) == 0:
+            raise ValueError("X has no rows; pass one at least.")
+        return predicted, persons or Units(None, len(predicted))
+    raise refusal
 
 
 def _in_memory(X: object) -> Any:
@@ -390,23 +390,9 @@ def _shape_of(y: Any) -> tuple[int, ...]:
 
 def _has_several_labels(model: object) -> bool:
     """Whether a model, its last step or the part that predicts has several labels per row."""
-    while not has_several_labels(model):
-        inner = vars(model).get("best_estimator_", vars(model).get("estimator_"))
-        model = model.steps[-1][1] if isinstance(model, Pipeline) else inner
-        if model is None:
-            return False
-    return True
-
-
-def _indicators(y: object, n_rows: int, k: int) -> Array:
-    """Flags (n_rows, k) of the labels of each row, from a table of 0 and 1."""
-    table = check_indicator(y, "y", n_rows, "X")
-    if table.shape[1] != k:
-        raise ValueError(
-            f"y has shape {table.shape} and predict_proba gives {(n_rows, k)}; pass one row of labels for "
-            "each row of X, with as many columns."
-        )
-    return np.asarray(table == 1)
+    model = last_step(model)
+    inner = vars(model).get("best_estimator_", vars(model).get("estimator_"))
+    return has_several_labels(model) or (inner is not None and _has_several_labels(inner))
 
 
 def _check_bounds(bounds: Any) -> tuple[float, float]:

@@ -36,7 +36,7 @@ from ._trials import (
     run_trial,
     verbosity_of,
 )
-from ._warnings import distinct, quiet, recorded, show
+from ._warnings import Key, quiet, recorded, show
 from ._with_public import check_routing, delegated
 
 #: Parameters that the cache key leaves out.
@@ -245,7 +245,7 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
                 seeded=is_seeded(self),
             )
             with progress_of(self.memory, key) as progress, ExitStack() as outcomes:
-                shown: list[Warning] = []
+                shown: set[Key] = set()
                 if (begun := resumed(self, progress)) is None:
                     drawn = begin(self, plan, candidates, rows, transaction, shown)
                 else:
@@ -376,7 +376,7 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
             hidden = plan.strategy == "random"
             done = list(progress_bar(results, verbose=self.verbose, hidden=hidden, **options))
         caught = [warning for outcome in done if outcome is not None for warning in outcome[2]]
-        return done, distinct([*together, *caught])
+        return done, [*together, *caught]
 
     def _key(self, *rows: object) -> str:
         """Cache key, which is equal for equal parameters and rows."""

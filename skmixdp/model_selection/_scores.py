@@ -82,6 +82,13 @@ class ScoreEvaluation(Evaluation):
     def _middles(self) -> Floats:
         return (self.logits[1:] + self.logits[:-1]) / 2
 
+    @property
+    def _groups(self) -> tuple[Floats, Floats]:
+        """Mean scores (n_bins,) of the cells, and flags (n_groups, n_bins) of the groups that they are in."""
+        score = expit(self._middles)
+        group = np.minimum((score * _GROUPS).astype(np.intp), _GROUPS - 1)
+        return score, (group == np.arange(_GROUPS)[:, np.newaxis]) * 1.0
+
     def _of(self, negative: Any, positive: Any) -> Floats:
         """Values of all cells (1, 2 n_bins): those of the negative and of the positive rows."""
         n_bins = len(self.logits) - 1
@@ -132,9 +139,7 @@ class ScoreEvaluation(Evaluation):
         Noise raises a sum of absolute values, so the estimate subtracts what noise of this size adds. The
         lower end of the interval allows for the most that noise can add.
         """
-        score = expit(self._middles)
-        group = np.minimum((score * _GROUPS).astype(np.intp), _GROUPS - 1)
-        member = (group == np.arange(_GROUPS)[:, np.newaxis]) * 1.0
+        score, member = self._groups
         gaps = (member * (1 - score)) @ self._positive - (member * score) @ self._negative
         spread_q, spread_p = np.split(self.cells.spread[0], 2)
         weights = member * (1 - score) ** 2, member * score**2
@@ -195,11 +200,9 @@ class ScoreEvaluation(Evaluation):
 
         The thresholds are the upper ends of the groups. Groups that noise hides are left out.
         """
-        score = expit(self._middles)
-        group = np.minimum((score * _GROUPS).astype(np.intp), _GROUPS - 1)
+        score, members = self._groups
         found = []
-        for index in range(_GROUPS):
-            member = (group == index) * 1.0
+        for index, member in enumerate(members):
             rate = self.cells.ratio(self._of(0, member), self._of(member, member))
             weights = member * np.maximum(self._negative + self._positive, 0)
             if not math.isnan(rate.value) and weights.sum() > 0:

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._engine.transaction import Transaction
+from .._engine.transaction import Transaction, same_dataset
 from .._rows import check_classes, check_labels, check_private_rows, encode_labels, groups_of
 from .._utils.frames import n_rows_of
 from .._utils.models import last_step, report_of
@@ -213,16 +213,16 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
                 fitted = clone(self.estimator).fit(X_fit, y_fit, **passed)
             _check_number(fitted.classes_)
             report = report_of(last_step(fitted))
-            if report is not None and report.unit != units.unit:
+            if report is None:
+                if self.holdout != "prefit":
+                    leaks = leaks or (f"{type(fitted).__name__}: a fit to private rows that has no report",)
+            elif report.unit != units.unit:
                 raise ValueError(
                     f"the fit protects {shown(report.unit)} and the threshold {shown(units.unit)}, which no "
                     "report can state in one; pass the same groups to both."
                 )
-            if report is not None:
-                leaks = (*leaks, *report.leaks)
-            elif self.holdout != "prefit":
-                leaks = leaks or (f"{type(fitted).__name__}: a fit to private rows that has no report",)
-            leaks = tuple(dict.fromkeys(leaks))
+            else:
+                leaks = tuple(dict.fromkeys((*leaks, *report.leaks)))
             found = private_evaluation(fitted, X, y, groups=groups, **terms, random_state=self.random_state)
             self.evaluation_ = replace(found, privacy=replace(found.privacy, leaks=leaks))
             self.privacy_ = _weaker(self.evaluation_.privacy, report, self.holdout == "prefit")
@@ -291,21 +291,13 @@ def _check_ledger(transaction: Transaction, estimator: BaseEstimator, unit: str)
         return
     estimator = last_step(estimator)
     events = [transaction.budget.whole]
-    if hasattr(estimator, "_check_parameters") and _is_same(estimator.ledger, transaction.ledger):
+    if hasattr(estimator, "_check_parameters") and same_dataset(estimator.ledger, transaction.ledger):
         fit = estimator._check_parameters()
         events += [fit.whole] if fit.is_divisible else []
     for event in reversed(events):
         # Slightly less noise is more than enough: rounding must not refuse what the ledger would admit.
         event = replace(event, noise_multiplier=event.noise_multiplier * (1 + 1e-9))
         account = account.after(event, transaction.budget.neighboring, unit=unit)
-
-
-def _is_same(entry: object, other: object) -> bool:
-    """Whether two objects are the same data set of a ledger, which may be open twice."""
-    if entry is None or entry is other:
-        return entry is other
-    path = getattr(getattr(entry, "ledger", None), "path", None)
-    return path is not None and repr(entry) == repr(other)
 
 
 def _split_persons(X: object, y: object, persons: Units, split: dict[str, Any]) -> tuple[Any, Any]:

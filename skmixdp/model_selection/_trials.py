@@ -18,7 +18,7 @@ from .._utils.validation import shown
 from ..privacy import GaussianEvent, Neighboring, Noise
 from ._plan import Candidates, SearchPlan
 from ._rows import SearchData
-from ._warnings import common, distinct, quiet, recorded, show
+from ._warnings import Key, common, quiet, recorded, show
 
 #: Parameters that a search needs to divide the budget of an estimator.
 _NEEDED = frozenset({"epsilon", "delta", "neighboring", "noise", "ledger"})
@@ -159,7 +159,7 @@ def run_trial(token: str, number: int, estimator: BaseEstimator, rows: SearchDat
         prefix, _ = head_of(estimator)
         estimator.set_params(**{f"{prefix}ledger": None})
         score = rows.score(estimator) if scored else None
-    return score, estimator, distinct(caught)
+    return score, estimator, caught
 
 
 def run_secret_trial(run: Callable[..., Outcome], *trial: object) -> Outcome | None:
@@ -191,7 +191,7 @@ def begin(
     candidates: Candidates,
     rows: SearchData,
     transaction: Transaction,
-    shown: list[Warning],
+    shown: set[Key],
 ) -> tuple[str, list[dict[str, Any]], list[int | None], tuple[str, ...]]:
     """Draw the trials and check them; return token, candidates, seeds and leaks.
 

@@ -6,11 +6,14 @@ secret may therefore show the warnings of the winner alone, which is released wi
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
 from ..privacy import NotPrivateWarning
+
+#: Category and text of a warning.
+Key = tuple[type[Warning], str]
 
 #: The warnings of the current trial; None outside trials. Each thread has its own list.
 _caught: ContextVar[list[Warning] | None] = ContextVar("_caught", default=None)
@@ -41,35 +44,27 @@ def recorded() -> Iterator[list[Warning]]:
     caught: list[Warning] = []
     token = _caught.set(caught)
     try:
-        if warnings.showwarning is _catch:
+        with nullcontext() if warnings.showwarning is _catch else quiet():  # in a process of its own
             yield caught
-        else:  # in a process of its own
-            with quiet():
-                yield caught
     finally:
         _caught.reset(token)
 
 
-def distinct(caught: Iterable[Warning]) -> list[Warning]:
-    """Each warning without repeats, by category and text; the search itself warns of seeds."""
+def _distinct(caught: Iterable[Warning]) -> dict[Key, Warning]:
+    """Each warning without repeats; the search itself warns of seeds."""
     kept = (warning for warning in caught if not isinstance(warning, NotPrivateWarning))
-    return list({_key(warning): warning for warning in kept}.values())
+    return {(type(warning), str(warning)): warning for warning in kept}
 
 
 def common(lists: Sequence[Iterable[Warning]]) -> list[Warning]:
     """Warnings common to all lists."""
-    keys = [{_key(warning) for warning in caught} for caught in lists]
-    return [warning for warning in distinct(lists[0]) if all(_key(warning) in other for other in keys)]
+    first, *others = map(_distinct, lists)
+    return [warning for key, warning in first.items() if all(key in other for other in others)]
 
 
-def show(caught: Iterable[Warning], shown: list[Warning], stacklevel: int) -> None:
-    """Show each warning that is not in ``shown``, and add it there."""
-    known = {_key(warning) for warning in shown}
-    for warning in distinct(caught):
-        if _key(warning) not in known:
-            shown.append(warning)
+def show(caught: Iterable[Warning], shown: set[Key], stacklevel: int) -> None:
+    """Show each warning that is not among those ``shown``, and add it there."""
+    for key, warning in _distinct(caught).items():
+        if key not in shown:
+            shown.add(key)
             warnings.warn(warning, stacklevel=stacklevel)
-
-
-def _key(warning: Warning) -> tuple[type[Warning], str]:
-    return type(warning), str(warning)
