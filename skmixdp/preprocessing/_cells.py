@@ -155,34 +155,28 @@ class TableColumn:
         return np.hstack([block, missing[:, None]]) if self.indicator else block
 
     def read(self, cells: object) -> tuple[Any, Any]:
-        """Texts or numbers of the cells (n,), or entries of lists (n, length), and which are missing."""
+        """The cells (n,), or entries of lists (n, length), and which cells are missing.
+
+        Cells are texts, numbers, truth values as -1 and 1, or days since 1970; NaN for those of another kind.
+        """
         if self.kind in ("category", "text"):
             texts = [text_of(cell) for cell in listed(cells)]
             return texts, np.array([text is None for text in texts], dtype=bool)
-        values = self.values(cells)
-        if self.kind == "list":
-            return values, np.isnan(values).all(axis=1)
-        return values, np.isnan(values)
-
-    def values(self, cells: Any) -> Array:
-        """Numbers, truth values as -1 and 1, or days since 1970; NaN for cells of another kind."""
         if self.kind == "list":
             rows = np.full((len(cells), self.length), np.nan)
             for place, cell in enumerate(listed(cells)):
                 rows[place] = _list_of(cell, self.length)
-            return rows
+            return rows, np.isnan(rows).all(axis=1)
         if self.kind in ("date", "datetime"):
-            days = _days_of_moments(cells)
-            if days is None:
-                return np.array([days_of(cell, self.format) for cell in listed(cells)], dtype=np.float64)
-            return days
-        values = _plain_numbers(cells)
-        if values is None:
-            read = amount_of if self.kind == "amount" else number_of
-            values = np.array([read(cell) for cell in listed(cells)], dtype=np.float64)
+            values = _days_of_moments(cells)
+            if values is None:
+                values = np.array([days_of(cell, self.format) for cell in listed(cells)], dtype=np.float64)
+        elif (values := _plain_numbers(cells)) is None:
+            number = amount_of if self.kind == "amount" else number_of
+            values = np.array([number(cell) for cell in listed(cells)], dtype=np.float64)
         if self.kind == "boolean":
-            return np.where((values == 0) | (values == 1), 2 * values - 1, np.nan)
-        return values
+            values = np.where((values == 0) | (values == 1), 2 * values - 1, np.nan)
+        return values, np.isnan(values)
 
     def _one_hot(self, cells: Any) -> tuple[Array, NDArray[np.bool_]]:
         """Zeros and ones (n, n_categories), and which cells are missing."""

@@ -7,21 +7,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
 
 from .._engine.ahead import refuse_without_room
 from .._engine.transaction import Transaction
 from .._learning.columns import released_columns
 from .._learning.noisy_sums import noisy_sum
 from .._utils.frames import numeric_frame
-from .._utils.process import finite, own_state
+from .._utils.process import own_state
 from .._utils.validation import (
     FLAG,
     check_params,
     check_table,
     n_distinct_rows,
-    rows_to_transform,
     warn_of_delta,
     warn_of_repeats,
 )
@@ -30,6 +29,7 @@ from ..privacy.noise import warn_of_seed
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ..privacy.units import Units, units_of
 from ._leaks import enclosing_pipeline, warn_of_leaks
+from ._public_moments import ColumnwiseMixin
 
 Array = NDArray[np.floating[Any]]
 
@@ -41,7 +41,7 @@ _A = 1 - _B * (1 - _C) ** 2
 
 
 @dataclass(eq=False, repr=False)
-class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
+class NoisyScaler(ColumnwiseMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
     """Standardise columns by noisy means and deviations, within a privacy budget.
 
     Use it if there are no public rows, and if what follows does not scale columns by itself, as the default
@@ -266,33 +266,8 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
         self.mean_noise_ = None
         self.scale_ = np.where(found.spread > 0, found.spread, 1.0) if self.with_std else None
 
-    @own_state()
-    def transform(self, X: object) -> Array:
-        """Rows (n_samples, n_features), standardised; arrays of float32 stay so.
-
-        Numbers too large for their type become its largest, so that rows that ``fit`` took stay finite.
-        """
-        check_is_fitted(self)
-        X = rows_to_transform(self, X)
-        shift, scale = self._shift_and_scale(X.dtype)
-        return finite((X - shift) / scale)
-
-    @own_state()
-    def inverse_transform(self, X: object) -> Array:
-        """Undo :meth:`transform` on rows (n_samples, n_features)."""
-        check_is_fitted(self)
-        X = rows_to_transform(self, X)
-        shift, scale = self._shift_and_scale(X.dtype)
-        return finite(X * scale + shift)
-
-    def _shift_and_scale(self, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-        shift = np.zeros(1) if self.mean_ is None else self.mean_
-        scale = np.ones(1) if self.scale_ is None else self.scale_
-        return shift.astype(dtype), scale.astype(dtype)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         tags.non_deterministic = self.random_state is None
         return tags
 

@@ -23,7 +23,37 @@ Array = NDArray[np.floating[Any]]
 _FLAT = 1e-12
 
 
-class PublicCenterer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class ColumnwiseMixin(OneToOneFeatureMixin, TransformerMixin):  # type: ignore[misc]
+    """Mixin: transformers that subtract their ``mean_`` and divide by their ``scale_``, if they have it."""
+
+    @own_state()
+    def transform(self: Any, X: object) -> Array:
+        """Rows (n_samples, n_features), shifted and scaled; arrays of float32 stay so.
+
+        Numbers too large for their type become its largest, so that rows that ``fit`` took stay finite.
+        """
+        check_is_fitted(self)
+        rows = rows_to_transform(self, X)
+        for known, change in ((self.mean_, np.subtract), (vars(self).get("scale_"), np.divide)):
+            rows = rows if known is None else change(rows, known.astype(rows.dtype))
+        return finite(rows)
+
+    @own_state()
+    def inverse_transform(self: Any, X: object) -> Array:
+        """Undo :meth:`transform` on rows (n_samples, n_features)."""
+        check_is_fitted(self)
+        rows = rows_to_transform(self, X)
+        for known, change in ((vars(self).get("scale_"), np.multiply), (self.mean_, np.add)):
+            rows = rows if known is None else change(rows, known.astype(rows.dtype))
+        return finite(rows)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class PublicCenterer(ColumnwiseMixin, BaseEstimator):  # type: ignore[misc]
     """Subtract the mean of the public rows.
 
     Rows of image or text features share a large common part. Scaled to unit length with it,
@@ -94,25 +124,6 @@ class PublicCenterer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         validate_data(self, X, skip_check_array=True)
         self.mean_ = rows.mean(axis=0, dtype=np.float64)
         return self
-
-    @own_state()
-    def transform(self, X: object) -> Array:
-        """Rows (n_samples, n_features) less the public mean; float32 stays float32."""
-        check_is_fitted(self)
-        X = rows_to_transform(self, X)
-        return finite(X - self.mean_.astype(X.dtype))
-
-    @own_state()
-    def inverse_transform(self, X: object) -> Array:
-        """Add the public mean to rows (n_samples, n_features)."""
-        check_is_fitted(self)
-        X = rows_to_transform(self, X)
-        return finite(X + self.mean_.astype(X.dtype))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
 
 
 @dataclass(eq=False, repr=False)

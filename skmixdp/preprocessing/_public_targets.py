@@ -127,7 +127,15 @@ class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseE
                 sources, targets = public_sources(X_pub, y_pub)
                 tables = [_table(target, "y_pub") for target in targets]
                 known = np.concatenate(tables)
-            transformer = self._fitted_transformer(known)
+            if self.transformer is None:
+                transformer = FunctionTransformer(self.func, self.inverse_func)
+            elif known is None:
+                raise ValueError(
+                    f"transformer={self.transformer!r} is fitted to y_pub; pass public rows, or func and "
+                    "inverse_func."
+                )
+            else:
+                transformer = clone(self.transformer).fit(known)
             if known is not None:
                 mapped = tuple(
                     self._mapped(transformer, table, "y_pub").reshape(np.shape(target))
@@ -176,17 +184,6 @@ class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseE
             raise ValueError("transformer and func cannot both be given; leave one of them out.")
         if (self.func is None) != (self.inverse_func is None):
             raise ValueError("func and inverse_func need each other; pass both, such as np.log and np.exp.")
-
-    def _fitted_transformer(self, known: Array | None) -> Any:
-        """The transformer, fitted to the public targets (n_pub, k)."""
-        if self.transformer is None:
-            return FunctionTransformer(self.func, self.inverse_func)
-        if known is None:
-            raise ValueError(
-                f"transformer={self.transformer!r} is fitted to y_pub; pass public rows, or func and "
-                "inverse_func."
-            )
-        return clone(self.transformer).fit(known)
 
     def _mapped(self, transformer: Any, table: Array, name: str) -> Array:
         """Transformed targets; errors and warnings that might quote them are replaced."""

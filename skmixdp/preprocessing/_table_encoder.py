@@ -272,7 +272,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name in declared:
             if name not in names:
                 hint = suggestion(name, names) or "name columns of X"
-                if list(names) == [f"x{j}" for j in range(len(names))]:
+                if _numbered(names):
                     hint = (
                         "an array has columns x0, x1, ...; scikit-learn's ensembles turn frames into arrays, "
                         "so put the encoder in front of the ensemble"
@@ -381,7 +381,7 @@ def _as_declared(name: str, value: Any) -> TableColumn:
 
 def _scaled(column: TableColumn, cells: list[Any], name: str) -> TableColumn:
     """A column of numbers or dates with the mean and, if there are enough, the deviation of public cells."""
-    values = column.values(cells)
+    values = column.read(cells)[0]
     enough = len(values) >= _ENOUGH and np.count_nonzero(~np.isnan(values)) >= _ENOUGH
     values = values[~np.isnan(values)]
     if np.any(np.isinf(values)):

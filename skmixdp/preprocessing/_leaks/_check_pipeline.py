@@ -83,7 +83,7 @@ def _findings(estimator: BaseEstimator, path: str, in_columns: bool) -> Iterator
     if isinstance(estimator, str) or estimator is None:
         return
     names, step = rules.kinds(estimator), type(estimator).__name__
-    if rules.is_public(estimator):
+    if names & rules.PUBLIC:
         if in_columns:
             yield Finding(
                 "public rows",
@@ -100,14 +100,11 @@ def _findings(estimator: BaseEstimator, path: str, in_columns: bool) -> Iterator
         return
     if rules.learns_nothing(estimator):
         return
-    known = False
-    for name, (learns, fix) in rules.META_LEARNS.items():
-        if name in names:
-            known = True
-            if not rules.chooses_publicly(estimator):
-                yield Finding("leak", path, step, learns, fix)
+    learned = [learns_and_fix for name, learns_and_fix in rules.META_LEARNS.items() if name in names]
+    if not rules.chooses_publicly(estimator):
+        yield from (Finding("leak", path, step, *learns_and_fix) for learns_and_fix in learned)
     yield from _of_container(estimator, path, names)
-    if not known and not names & rules.ONLY_PARTS:
+    if not learned and not names & rules.ONLY_PARTS:
         yield _of_leaf(estimator, path, in_columns)
     columns = in_columns or "ColumnTransformer" in names
     for name, part in _parts(estimator):

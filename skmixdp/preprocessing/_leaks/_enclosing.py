@@ -108,29 +108,28 @@ def check_public_rows(n_rows: int, X_pub: Any, name: str = "X_pub") -> None:
 
 def enclosing_pipeline() -> Any:
     """The outermost plain pipeline that is fitting; None without one."""
-    found = None
     try:
-        for frame, _ in walk_stack(sys._getframe(1)):
-            if frame.f_code.co_name in _METHODS and _module(frame).startswith("sklearn."):
-                owner = frame.f_locals.get("self")
-                if "Pipeline" in kinds(owner) and not hasattr(owner, "_sets_routing"):
-                    found = owner
+        fits = [frame for frame in _within("sklearn.") if frame.f_code.co_name in _METHODS]
+        owners = (frame.f_locals.get("self") for frame in reversed(fits))
+        plain = (one for one in owners if "Pipeline" in kinds(one) and not hasattr(one, "_sets_routing"))
+        return next(plain, None)
     except Exception:
         return None
-    return found
 
 
 def seeding_ensemble() -> str | None:
     """The class of the ensemble of scikit-learn that is fitting, which sets a seed in each member."""
     try:
-        for frame, _ in walk_stack(sys._getframe(1)):
-            if _module(frame).startswith("sklearn.ensemble."):
-                owner = frame.f_locals.get("self", frame.f_locals.get("ensemble"))
-                if "BaseEnsemble" in kinds(owner):
-                    return type(owner).__name__
+        variables = (frame.f_locals for frame in _within("sklearn.ensemble."))
+        owners = (names.get("self", names.get("ensemble")) for names in variables)
+        return next((type(owner).__name__ for owner in owners if "BaseEnsemble" in kinds(owner)), None)
     except Exception:
         return None
-    return None
+
+
+def _within(package: str) -> list[FrameType]:
+    """The frames of a package on the call stack, the innermost first."""
+    return [frame for frame, _ in walk_stack(sys._getframe(1)) if _module(frame).startswith(package)]
 
 
 def _find() -> tuple[FrameType | None, FrameType | None, int]:
@@ -158,19 +157,16 @@ def _fits(frame: FrameType, module: str) -> bool:
 def _findings(call: FrameType, public_rows: bool, persons: bool) -> tuple[str, PipelineReport]:
     """Description of the call, and the leaks of its estimator."""
     name, arguments = call.f_code.co_name, call.f_locals
-    if name in _METHODS:
-        owner = arguments["self"]
-        words = "steps of the pipeline" if "Pipeline" in kinds(owner) else f"parts of {type(owner).__name__}"
-        report = check_pipeline(owner, public_rows=public_rows)
-        cv = getattr(owner, "cv", ())
-        if deals_by_size(cv, persons=persons) and not deals_by_size(cv):
-            report = PipelineReport(
-                (Finding("leak", "", type(owner).__name__, BY_SIZE, BY_SIZE_FIX), *report)
-            )
-        return words, report
-    report = check_pipeline(arguments["estimator"], public_rows=public_rows)
-    if deals_by_size(arguments.get("cv", ()), persons=persons):
-        report = PipelineReport((Finding("leak", "", name, BY_SIZE, BY_SIZE_FIX), *report))
+    is_method = name in _METHODS
+    owner = arguments["self" if is_method else "estimator"]
+    report = check_pipeline(owner, public_rows=public_rows)
+    step = type(owner).__name__ if is_method else name
+    cv = getattr(owner, "cv", ()) if is_method else arguments.get("cv", ())
+    # The check of the owner knows its splitter, and no persons.
+    if deals_by_size(cv, persons=persons) and not (is_method and deals_by_size(cv)):
+        report = PipelineReport((Finding("leak", "", step, BY_SIZE, BY_SIZE_FIX), *report))
+    if is_method:
+        return "steps of the pipeline" if "Pipeline" in kinds(owner) else f"parts of {step}", report
     public = is_public_score(arguments.get("scoring", arguments.get("scorer")))
     # A worker does not know whether predictions are for a stack, which does not release them.
     if public or ("predict" in name and any("joblib" in _module(frame) for frame, _ in walk_stack(call))):

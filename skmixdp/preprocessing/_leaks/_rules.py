@@ -107,10 +107,10 @@ ONLY_PARTS = READS_LABEL_SET | {
     *("WithPublicRows", "PublicTransformedTargetRegressor", "SelectFromModel"),
 }
 
-#: Transformers that read the shape of the rows and nothing else.
+#: Estimators that read the shape of the rows at most.
 _READS_SHAPE = frozenset(
     {
-        *("PolynomialFeatures", "PolynomialCountSketch", "SkewedChi2Sampler"),
+        *("PolynomialFeatures", "PolynomialCountSketch", "SkewedChi2Sampler", "FrozenEstimator"),
         *("GaussianRandomProjection", "SparseRandomProjection"),
     }
 )
@@ -124,6 +124,7 @@ def _categories_are_declared(encoder: Any) -> bool:
 #: Whether the parameters of a transformer fix all that it would learn. A StandardScaler that neither centres
 #: nor scales is not listed: it still stores how many entries of each column are missing.
 _FIXED: Mapping[str, Callable[[Any], bool]] = {
+    "FunctionTransformer": lambda transformer: column_function(transformer) is None,
     "OneHotEncoder": _categories_are_declared,
     "OrdinalEncoder": _categories_are_declared,
     "RBFSampler": lambda sampler: sampler.gamma != "scale",
@@ -150,17 +151,13 @@ _COLUMN_FUNCTIONS = frozenset(
     {"scale", "minmax_scale", "maxabs_scale", "robust_scale", "quantile_transform", "power_transform"}
 )
 
-_PUBLIC = frozenset({"PublicOnly", "PublicCenterer", "PublicWhitener", "ScatteringFeatures", "TableEncoder"})
+#: Transformers that are fitted on public rows alone.
+PUBLIC = frozenset({"PublicOnly", "PublicCenterer", "PublicWhitener", "ScatteringFeatures", "TableEncoder"})
 
 
 def kinds(estimator: Any) -> frozenset[str]:
     """Names of the class of an estimator and of its base classes."""
     return frozenset(kind.__name__ for kind in type(estimator).__mro__)
-
-
-def is_public(estimator: BaseEstimator) -> bool:
-    """Whether an estimator is fitted on public rows alone."""
-    return bool(kinds(estimator) & _PUBLIC)
 
 
 def states_budget(estimator: BaseEstimator) -> bool:
@@ -215,17 +212,11 @@ def is_public_score(scoring: object) -> bool:
 def learns_nothing(estimator: BaseEstimator) -> bool:
     """Whether the fit of an estimator stores nothing that depends on the entries of rows."""
     kind = type(estimator).__name__
-    if kind == "FrozenEstimator":
-        return True
-    if kind == "FunctionTransformer":
-        return column_function(estimator) is None
-    if kind in _READS_SHAPE:
-        return True
     if kind in _FIXED:
         return _FIXED[kind](estimator)
     # The tag means that an estimator needs no fit. Some predictors have it too, since they can predict from a
     # prior.
-    return hasattr(estimator, "transform") and not _requires_fit(estimator)
+    return kind in _READS_SHAPE or (hasattr(estimator, "transform") and not _requires_fit(estimator))
 
 
 def column_function(estimator: BaseEstimator) -> str | None:
