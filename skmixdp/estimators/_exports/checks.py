@@ -23,7 +23,11 @@ def check_loaded(estimator: BaseEstimator) -> None:
     code.
     """
     if isinstance(estimator, TableEncoder):
-        _check_encoder(estimator)
+        columns = vars(estimator).get("columns_", {})  # only fitted encoders have columns
+        if not isinstance(columns, dict) or not all(isinstance(name, str) for name in columns):
+            raise ValueError("columns_ is not a dict of columns")
+        for column in columns.values():
+            check_kind("a column", column, TableColumn)
     if type(estimator).__name__ == "PrivatePipeline":
         _check_steps(estimator.steps)
     if not hasattr(estimator, "_allowed") or not hasattr(estimator, "_saved"):
@@ -50,14 +54,6 @@ def _check_steps(steps: Any) -> None:
     )
     if not named or not steps or report_of(steps[-1][1]) is None:
         raise ValueError("steps is not a list of named steps with a fitted head at its end")
-
-
-def _check_encoder(encoder: TableEncoder) -> None:
-    columns = vars(encoder).get("columns_", {})  # only fitted encoders have columns
-    if not isinstance(columns, dict) or not all(isinstance(name, str) for name in columns):
-        raise ValueError("columns_ is not a dict of columns")
-    for column in columns.values():
-        check_kind("a column", column, TableColumn)
 
 
 #: Attributes of modules that were fitted to a data frame.

@@ -236,7 +236,9 @@ class Decoder:
         self.foreign: list[str] = []
         self._arrays = arrays
         self._kinds: dict[frozenset[str], Callable[..., Any]] = {
-            frozenset({"scalar", "dtype"}): self._scalar,
+            frozenset({"scalar", "dtype"}): lambda value: _numeric(value["dtype"]).type(
+                self.decode(value["scalar"])
+            ),
             frozenset({"float"}): _float,
             frozenset({"tuple"}): lambda value: tuple(self._list(value["tuple"])),
             frozenset({"dict"}): self._dict,
@@ -272,9 +274,6 @@ class Decoder:
         if not isinstance(values, list):
             raise ValueError("a list is missing")
         return [self.decode(value) for value in values]
-
-    def _scalar(self, value: Any) -> Any:
-        return _numeric(value["dtype"]).type(self.decode(value["scalar"]))
 
     def _range(self, value: Any) -> range:
         numbers = range(*self._list(value["range"]))

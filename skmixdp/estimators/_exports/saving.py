@@ -70,7 +70,13 @@ def model_bytes(estimator: BaseEstimator, note: object = None) -> bytes:
         raise TypeError(
             f"{error}, which a saved model cannot hold; {remedy}, or keep the estimator with joblib.dump."
         ) from None
-    model = {"class": name, **parts, "written_with": _versions(), "note": note}
+    written_with = {  # for people who read the file, and for steps of scikit-learn
+        "skmixdp": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+    model = {"class": name, **parts, "written_with": written_with, "note": note}
     text = json.dumps(model, sort_keys=True, allow_nan=False)
     return to_bytes(
         encoder.arrays,
@@ -208,16 +214,6 @@ def _refusal(path: Path, error: Exception) -> ValueError:
         f"{path} cannot be read as a model of this version of skmixdp ({type(error).__name__}: {reason}); "
         "use the version that wrote it, or restore the file from a copy."
     )
-
-
-def _versions() -> dict[str, str]:
-    """Versions of the libraries, for people who read the file."""
-    return {
-        "skmixdp": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scikit-learn": sklearn.__version__,
-    }
 
 
 def _checksum(text: str, arrays: Mapping[str, Array]) -> str:
