@@ -143,7 +143,7 @@ class ScoreEvaluation(Evaluation):
         gaps = (member * (1 - score)) @ self._positive - (member * score) @ self._negative
         spread_q, spread_p = np.split(self.cells.spread[0], 2)
         weights = member * (1 - score) ** 2, member * score**2
-        noise = self.noise_scale**2 * sum(weights).sum(axis=1)
+        noise = self.noise_scale**2 * (weights[0] + weights[1]).sum(axis=1)
         scales = np.sqrt(noise + weights[0] @ spread_p + weights[1] @ spread_q)
         added = _folded(np.abs(gaps), np.sqrt(noise))
         total, reach = np.abs(gaps).sum(), self.cells.z * math.sqrt(np.sum(scales**2))

@@ -154,7 +154,7 @@ class TableColumn:
                 block = np.hstack([block, np.where(missing[:, None], 0.0, waves)])
         return np.hstack([block, missing[:, None]]) if self.indicator else block
 
-    def read(self, cells: object) -> tuple[Any, Any]:
+    def read(self, cells: Any) -> tuple[Any, Any]:
         """The cells (n,), or entries of lists (n, length), and which cells are missing.
 
         Cells are texts, numbers, truth values as -1 and 1, or days since 1970; NaN for those of another kind.
