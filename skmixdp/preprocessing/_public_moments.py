@@ -26,8 +26,10 @@ _FLAT = 1e-12
 class ColumnwiseMixin(OneToOneFeatureMixin, TransformerMixin):  # type: ignore[misc]
     """Mixin: transformers that subtract their ``mean_`` and divide by their ``scale_``, if they have it."""
 
+    mean_: Array | None
+
     @own_state()
-    def transform(self: Any, X: object) -> Array:
+    def transform(self, X: object) -> Array:
         """Rows (n_samples, n_features), shifted and scaled; arrays of float32 stay so.
 
         Numbers too large for their type become its largest, so that rows that ``fit`` took stay finite.
@@ -39,7 +41,7 @@ class ColumnwiseMixin(OneToOneFeatureMixin, TransformerMixin):  # type: ignore[m
         return finite(rows)
 
     @own_state()
-    def inverse_transform(self: Any, X: object) -> Array:
+    def inverse_transform(self, X: object) -> Array:
         """Undo :meth:`transform` on rows (n_samples, n_features)."""
         check_is_fitted(self)
         rows = rows_to_transform(self, X)
