@@ -48,6 +48,7 @@ def test_all_options_reach_the_estimator(data, folder):
     options = [
         *("--algorithm", "noisy-gd", "--n-steps", 5, "--noise-multiplier", 3, "--delta", "1e-4"),
         *("--neighboring", "replace_one", "--no-center", "--no-intercept", "--classes", "0,1,2,3"),
+        *("--row-norm", "none"),
     ]
     assert run("fit", *save_npz(data), *options, "--seed", SEED, "--out", "m.joblib", "--quiet") == 0
     with pytest.warns(UserWarning, match="no public row"):
@@ -62,57 +63,33 @@ def test_all_options_reach_the_estimator(data, folder):
             center=False,
             fit_intercept=False,
             classes=[0, 1, 2, 3],
+            row_norm=None,
         )
-    model = joblib.load("m.joblib")
-    assert_same(model, other)
-    assert model.get_params()["row_norm"] == "auto"
-
-
-def test_rows_can_keep_their_length(data, folder):
-    assert run("fit", *save_npz(data), "--row-norm", "none", "--seed", SEED, "--out", "m", "--quiet") == 0
-    assert_same(joblib.load("m"), twin(data, row_norm=None))
+    assert_same(joblib.load("m.joblib"), other)
 
 
 @pytest.mark.parametrize("flags", [[], ["--regression"]])
 def test_a_model_can_be_additive(data, folder, flags):
-    rows = save_npz(data)
-    fitted = (
-        "fit",
-        *rows,
-        "--model",
-        "additive",
-        *flags,
-        "--epsilon",
-        8,
-        "--out",
-        "m.safetensors",
-        "--quiet",
-    )
-    assert run(*fitted) == 0
-    model = load("m.safetensors")
-    assert type(model) is (AdditiveDPRegressor if flags else AdditiveDPClassifier)
+    options = ("--model", "additive", *flags, "--epsilon", 8, "--quiet")
+    assert run("fit", *save_npz(data), *options, "--out", "m.safetensors") == 0
+    assert type(load("m.safetensors")) is (AdditiveDPRegressor if flags else AdditiveDPClassifier)
     assert run("predict", "m.safetensors", "priv.npz", "--out", "predicted.csv") == 0
 
 
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--algorithm", "gep"],
-        ["--n-steps", 5],
-        ["--noise-multiplier", 3],
-        ["--no-center"],
-        ["--row-norm", "unit"],
-        ["--no-intercept"],
+        "--algorithm gep",
+        "--n-steps 5",
+        "--noise-multiplier 3",
+        "--no-center",
+        "--row-norm unit",
+        "--no-intercept",
     ],
 )
 def test_flags_that_an_additive_model_lacks_are_refused(data, folder, flags, capsys):
-    assert run("fit", *save_npz(data), "--model", "additive", *flags, "--out", "m") == 2
+    assert run("fit", *save_npz(data), "--model", "additive", *flags.split(), "--out", "m") == 2
     assert "is not for --model additive; leave it out." in capsys.readouterr().err
-
-
-def test_epsilon_reaches_the_estimator(data, folder):
-    assert run("fit", *save_npz(data), "--epsilon", 2, "--seed", SEED, "--out", "m", "--quiet") == 0
-    assert_same(joblib.load("m"), twin(data, epsilon=2.0))
 
 
 def test_noise_can_be_discrete(data, folder):
@@ -122,12 +99,17 @@ def test_noise_can_be_discrete(data, folder):
     assert joblib.load("m").privacy_.noise == "discrete"
 
 
-def test_public_columns_may_stand_in_another_order(data, folder):
-    rows = save_tables(data)
-    frame = pd.read_csv("pub.csv")
-    frame[["kind", "d", "b", "a", "c"]].to_csv("pub.csv", index=False)
-    assert run("fit", *rows, "--seed", SEED, "--out", "m", "--quiet") == 0
-    assert_same(joblib.load("m"), twin(data, lambda y: WORDS[y], names=["a", "b", "c", "d"]))
+@pytest.mark.parametrize("private", ["priv.csv", "priv.npz"])
+def test_public_columns_may_stand_in_another_order_and_tables_go_with_arrays(private, data, folder):
+    save_npz(data)
+    of_table = private == "priv.csv"
+    save_tables(data, labels=lambda y: WORDS[y] if of_table else y)
+    if of_table:
+        pd.read_csv("pub.csv")[["kind", "d", "b", "a", "c"]].to_csv("pub.csv", index=False)
+    args = ["--private", private, "--public", "pub.csv", "--label-column", "kind"]
+    assert run("fit", *args, "--seed", SEED, "--out", "m", "--quiet") == 0
+    expected = twin(data, lambda y: WORDS[y], names=["a", "b", "c", "d"]) if of_table else twin(data)
+    assert_same(joblib.load("m"), expected)
 
 
 def test_a_table_may_have_its_labels_in_a_file_and_the_public_rows_none(data, folder):
@@ -138,14 +120,6 @@ def test_a_table_may_have_its_labels_in_a_file_and_the_public_rows_none(data, fo
     assert run("fit", *args, "--seed", SEED, "--out", "m", "--quiet") == 0
     other = MixedDPLogisticRegression(classes=[0, 1, 2], random_state=int(SEED))
     assert_same(joblib.load("m"), other.fit(pd.DataFrame(X, columns=list("abcd")), y))
-
-
-def test_a_table_and_an_array_go_together(data, folder):
-    save_npz(data)
-    save_tables(data, labels=lambda y: y)
-    args = ["--private", "priv.npz", "--public", "pub.csv", "--label-column", "kind"]
-    assert run("fit", *args, "--seed", SEED, "--out", "m", "--quiet") == 0
-    assert_same(joblib.load("m"), twin(data))
 
 
 @pytest.mark.parametrize(

@@ -72,11 +72,3 @@ def test_refused_fits(rows, no_noise, capsys, given, message):
     assert run("fit", *rows, *given, "--out", "m") == 2
     assert message in capsys.readouterr().err
     assert not Path("l.sqlite").exists() and not Path("m").exists()
-
-
-def test_refused_reports(folder, capsys):
-    Path("text.sqlite").write_text("text " * 1000)
-    for name, message in (("none.sqlite", "is not there"), ("text.sqlite", "is not a ledger")):
-        assert run("report", name) == 2
-        assert message in capsys.readouterr().err
-    assert not Path("none.sqlite").exists()

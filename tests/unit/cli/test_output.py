@@ -148,6 +148,7 @@ def test_warnings_are_single_lines_and_do_not_stop(data, folder, capsys):
     assert all(line.startswith("skmixdp fit: warning: ") for line in lines)
     assert "delta=0.1 is not below 1/n" in lines[0]
     assert "classes were read from the private labels" in lines[1]
+    assert "; pass --classes [...] or public rows." in lines[1]
 
 
 @pytest.mark.parametrize("command", [[], ["fit"], ["predict"], ["report"]])
@@ -159,6 +160,8 @@ def test_help(command, capsys):
         assert "load only models you trust" in " ".join(captured.out.split())
     if command == ["fit"]:
         assert "reproducible and NOT private" in " ".join(captured.out.split())
+    assert run("--version") == 0
+    assert capsys.readouterr().out.startswith("skmixdp ")
 
 
 def test_the_script_and_the_module_are_one_program(capsys, monkeypatch):
@@ -188,18 +191,6 @@ def test_a_misspelt_flag(argv, message, capsys):
     assert run(*argv, *needed) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"skmixdp {argv[0]}: {message}") and said.endswith(f"skmixdp {argv[0]} --help.\n")
-
-
-def test_warnings_name_flags(data, folder, capsys):
-    X, y = data[:2]
-    np.savez("priv.npz", X=X, y=y)
-    assert run("fit", "--private", "priv.npz", "--out", "m", "--quiet") == 0
-    assert "; pass --classes [...] or public rows." in capsys.readouterr().err
-
-
-def test_version(capsys):
-    assert run("--version") == 0
-    assert capsys.readouterr().out.startswith("skmixdp ")
 
 
 def test_the_documentation_is_true(folder, capsys):

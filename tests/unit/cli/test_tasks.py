@@ -173,11 +173,9 @@ def test_a_message_names_the_public_columns_that_are_missing(data, folder, no_no
     assert "lacks column 'c' and has 1 other column besides" in error and "SECRET" not in error
 
 
-def test_prediction_names_the_columns_of_the_training_that_are_missing(model, capsys):
-    frame = pd.read_csv("pub.csv").drop(columns="c")
-    frame.to_csv("new.csv", index=False)
-    error = refuse(capsys, Path(), "predict", "m.joblib", "new.csv")
-    assert "lacks column 'c' and has 1 other column besides" in error
+def test_evaluation_names_the_columns_of_the_training_that_are_missing(model, capsys):
+    """What prediction says: ``test_refusals.py::test_predict_refuses``."""
+    pd.read_csv("pub.csv").drop(columns="c").to_csv("new.csv", index=False)
     argv = ("--private", "new.csv", "--label-column", "kind", "--epsilon", 1)
     assert "lacks column 'c'; give it" in refuse(capsys, Path(), "evaluate", "m.joblib", *argv)
 

@@ -139,12 +139,6 @@ class TestRows:
         monkeypatch.setattr(NoiseSource, "add_noise", Silent.add_noise)
         np.testing.assert_allclose(fit(dtype="float32").coef_, fit(dtype="float64").coef_, atol=1e-3)
 
-    def test_coefficients_act_on_the_mapped_row(self):
-        clf = fit()
-        rows = X_TEST - X_PUB.mean(axis=0)
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        assert_close(clf.decision_function(X_TEST), rows @ clf.coef_.T + clf.intercept_)
-
     def test_whitening_comes_with_auto_alone_unless_asked_for(self):
         for algorithm, whiten, expected in (
             ("auto", "auto", True),
@@ -164,11 +158,6 @@ class TestRows:
             clf.fit(X_PRIV, Y_PRIV)
         with pytest.raises(ValueError, match=r"^whiten='yes' must be True, False or 'auto'\.$"):
             clf.set_params(whiten="yes").fit(X_PRIV, Y_PRIV)
-
-    def test_rows_too_long_for_float32_are_refused(self):
-        clf = MixedDPLogisticRegression(row_norm=None, center=False)
-        with pytest.raises(ValueError, match="row_norm='unit'"):
-            clf.fit(1e35 * X_PRIV, Y_PRIV, 1e35 * X_PUB, Y_PUB)
 
 
 def test_replacing_a_row_doubles_the_noise():
@@ -194,33 +183,15 @@ def test_progress_is_shown_when_asked_for(capsys):
     assert "3/3" in capsys.readouterr().err
 
 
-def test_a_fit_leaves_its_parameters_alone():
-    clf = MixedDPLogisticRegression(
-        AdaMix(0.8), classes=list(range(10)), random_state=np.random.RandomState(0)
-    )
-    before = {name: repr(value) for name, value in clf.get_params(deep=True).items()}
-    clf.fit(X_PRIV, Y_PRIV, X_PUB, Y_PUB)
-    after = {name: repr(value) for name, value in clf.get_params(deep=True).items()}
-    assert before == after
-
-
 @pytest.mark.parametrize(
     "late", [{"algorithm": AdaMix(quantile=2.0)}, {"epsilon": 0.1, "noise_multiplier": 20}]
 )
-def test_a_fit_that_fails_leaves_the_earlier_result(late):
-    clf = fit()
-    before = clf.decision_function(X_TEST)
-    with pytest.raises(ValueError, match=r"quantile|noise_multiplier"):
-        clf.set_params(**late).fit(X_PRIV[:, :60] + 5, (Y_PRIV + 1) % 10, X_PUB[:, :60], Y_PUB)
-    np.testing.assert_array_equal(clf.decision_function(X_TEST), before)
-
-
-def test_a_first_fit_that_fails_leaves_nothing():
-    clf = MixedDPLogisticRegression(AdaMix(quantile=2.0))
-    before = dict(vars(clf))
-    with pytest.raises(ValueError, match="quantile"):
-        clf.fit(X_PRIV, Y_PRIV, X_PUB, Y_PUB)
-    assert vars(clf) == before
+def test_a_fit_that_fails_leaves_the_earlier_result_or_nothing(late):
+    for clf in (fit(), MixedDPLogisticRegression("adamix", n_steps=20)):
+        before = dict(vars(clf.set_params(**late)))
+        with pytest.raises(ValueError, match=r"quantile|noise_multiplier"):
+            clf.fit(X_PRIV[:, :60] + 5, (Y_PRIV + 1) % 10, X_PUB[:, :60], Y_PUB)
+        assert vars(clf) == before
 
 
 class Annotated(MixedDPLogisticRegression):

@@ -37,6 +37,7 @@ def test_a_network_in_training_mode_is_put_into_evaluation_mode(pixels, encoder,
     np.testing.assert_array_equal(tiny().transform(pixels), reference)
     assert not encoder.module.training
     torch.testing.assert_close(encoder.module[1].running_mean, running)
+    assert not any(parameter.requires_grad for parameter in encoder.module.parameters())
 
 
 def test_a_layer_that_stays_in_training_mode_is_refused(pixels, encoder, tiny):
@@ -72,11 +73,6 @@ def test_the_callers_random_numbers_stay_as_they_are(n_workers, paths, tiny):
     assert torch.rand(1) == expected
 
 
-def test_parameters_get_no_gradients(pixels, encoder, tiny):
-    tiny().transform(pixels)
-    assert not any(parameter.requires_grad for parameter in encoder.module.parameters())
-
-
 class Hungry(TinyEncoder):
     """Memory for a few items at a time."""
 
@@ -96,9 +92,7 @@ def test_the_batch_shrinks_when_memory_runs_out(in_memory, pixels, paths):
     np.testing.assert_allclose(rows, TinyFeatures(TinyEncoder()).transform(pixels), rtol=1e-5, atol=1e-4)
     # 8 and 4 do not fit; after that, two at a time and no more attempts.
     assert encoder.batches == [8, 4, 2, 2, 2, 2, 2]
-
-
-def test_a_batch_smaller_than_the_limit_shrinks_from_its_own_size(pixels):
+    # A batch that is smaller than the limit shrinks from its own size.
     encoder = Hungry()
     TinyFeatures(encoder, batch_size=1000).transform(pixels)
     assert encoder.batches == [10, 5, 2, 2, 2, 2, 2]
@@ -219,6 +213,8 @@ class TestDamagedImages:
         )
         assert [(item.index, item.name) for item in found.skipped] == [(i, damaged[i]) for i in (2, 4, 9)]
         assert found.n_computed == 7
+        nothing = tiny(on_error="skip").extract([damaged[2], damaged[4]])
+        assert nothing.features.shape == (0, 16) and len(nothing.skipped) == 2
 
     def test_transform_keeps_their_places_with_nan_and_warns(self, damaged, tiny):
         with pytest.warns(UserWarning, match=r"3 of 10 items could not be read and have rows of NaN: .*0002"):
@@ -227,19 +223,9 @@ class TestDamagedImages:
         np.testing.assert_array_equal(np.flatnonzero(np.isnan(rows).all(axis=1)), [2, 4, 9])
         assert np.isfinite(np.delete(rows, [2, 4, 9], axis=0)).all()
 
-    def test_nothing_but_damaged_images(self, damaged, tiny):
-        found = tiny(on_error="skip").extract([damaged[2], damaged[4]])
-        assert found.features.shape == (0, 16) and len(found.skipped) == 2
-
     def test_a_repeated_image_that_is_damaged(self, damaged, tiny, tmp_path):
         found = tiny(on_error="skip", cache=tmp_path / "c").extract([damaged[2], damaged[0], damaged[2]])
         assert [item.index for item in found.skipped] == [0, 2] and found.index.tolist() == [1]
-
-
-def test_no_items_means_no_forward_pass(encoder):
-    run = library("skmixdp.features.backends.loop").run
-    assert list(run(encoder, None, [], None)) == []
-    assert encoder.batches == []
 
 
 def test_a_bar_shows_progress_only_on_request(pixels, tiny, capsys):

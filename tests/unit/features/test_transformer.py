@@ -2,7 +2,6 @@
 
 import pickle
 import sys
-import warnings
 from importlib import import_module
 
 import numpy as np
@@ -18,6 +17,7 @@ import skmixdp.features
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.features import OpenClipFeatures, TimmFeatures
 from skmixdp.model_selection import public_params
+from tests.unit.features.conftest import save_images
 
 #: scikit-learn runs none of its checks on estimators whose input is no table of numbers. These
 #: are the ones that transform nothing, so that a fit, which reads nothing, is enough.
@@ -61,10 +61,7 @@ def test_it_is_stateless(pixels, tiny):
     assert vars(unfitted) == before
     np.testing.assert_array_equal(tiny().fit_transform(pixels), fitted.transform(pixels))
     assert fitted.report_["weights"]["sha256"] == fitted.encoder.description["weights"]["sha256"]
-
-
-def test_fit_reads_no_item(tiny):
-    assert tiny().fit(object()).report_["library"] == "tiny"
+    assert tiny().fit(object()).report_["library"] == "tiny"  # no item is read
 
 
 def test_names_and_containers(pixels, tiny):
@@ -114,30 +111,18 @@ def make_problem(seed, n=30):
 
 
 @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
-@pytest.mark.parametrize("folded", ["array", "paths"])
-def test_cross_validation_computes_each_row_once(folded, tmp_path, tiny, encoder):
-    from tests.unit.features.conftest import save_images
-
+@pytest.mark.parametrize(("folded", "cached"), [("array", True), ("paths", True), ("array", False)])
+def test_cross_validation_computes_each_row_once_with_a_cache(folded, cached, tmp_path, tiny, encoder):
     (X, y), (X_pub, y_pub) = make_problem(0), make_problem(1, n=30)
     if folded == "paths":
         X, X_pub = save_images(tmp_path / "a", X), save_images(tmp_path / "b", X_pub)
     head = MixedDPLogisticRegression(epsilon=3.0, delta=1e-3, random_state=0)
-    pipe = Pipeline([("features", tiny(cache=tmp_path / "cache")), ("head", head)], transform_input=["X_pub"])
+    features = tiny(cache=tmp_path / "cache" if cached else None)
+    pipe = Pipeline([("features", features), ("head", head)], transform_input=["X_pub"])
     with sklearn.config_context(enable_metadata_routing=True):
         scores = cross_val_score(pipe, X, y, cv=3, params=public_params(X_pub, y_pub), error_score="raise")
     assert scores.mean() > 0.8
-    assert sum(encoder.batches) == 60
-
-
-@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
-def test_without_a_cache_the_same_rows_are_computed_again(tiny, encoder):
-    """What the test before compares with."""
-    (X, y), (X_pub, y_pub) = make_problem(0), make_problem(1)
-    head = MixedDPLogisticRegression(epsilon=3.0, delta=1e-3, random_state=0)
-    pipe = Pipeline([("features", tiny()), ("head", head)], transform_input=["X_pub"])
-    with sklearn.config_context(enable_metadata_routing=True):
-        cross_val_score(pipe, X, y, cv=3, params=public_params(X_pub, y_pub))
-    assert sum(encoder.batches) == 3 * (20 + 30 + 10)
+    assert sum(encoder.batches) == (60 if cached else 3 * (20 + 30 + 10))
 
 
 @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
@@ -167,9 +152,3 @@ def test_a_missing_package_gives_one_sentence(package, monkeypatch):
     assert str(refused.value) == (
         f"features need the package {package}, which is not installed; install skmixdp[features]."
     )
-
-
-def test_no_warning_is_swallowed_or_made(pixels, tiny):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        tiny().transform(pixels)

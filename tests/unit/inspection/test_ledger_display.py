@@ -32,6 +32,7 @@ def draw(ledger, **options):
 def test_steps_are_the_shares_spent_after_each_charge(ledger):
     display = draw(ledger, over="charges")
     assert list(display.lines_) == ["b", "a"]
+    assert list(draw(ledger["b"], over="charges").lines_) == ["b"]
     spent = [charge.spent for charge in ledger["a"].charges()]
     line = display.lines_["a"]
     np.testing.assert_array_equal(line.get_xdata(), [1, 2, 3])
@@ -66,10 +67,6 @@ def test_many_charges_have_no_markers(ledger):
         ledger["a"].charge(GaussianEvent(1000.0, 1), neighboring="add_or_remove_one")
     lines = draw(ledger).lines_
     assert lines["a"].get_marker() == "None" and lines["b"].get_marker() == "o"
-
-
-def test_one_data_set_alone(ledger):
-    assert list(draw(ledger["b"], over="charges").lines_) == ["b"]
 
 
 def test_a_figure_of_its_own(ledger):

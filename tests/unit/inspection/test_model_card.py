@@ -44,6 +44,10 @@ def test_a_card_states_guarantee_data_assumptions_and_metrics(head):
     assert "NOT PRIVATE" not in text and "NO GUARANTEE" not in text
     assert str(card) == card._repr_markdown_() == text
     assert all(warning in text for warning in head.privacy_.warnings)
+    found = model_card(head, public_scores={"accuracy": 1}).to_dict()
+    assert found["model"]["classes"] == "0, 1, 2" and found["title"] == "MixedDPLogisticRegression"
+    assert found["metrics"] == [{"name": "accuracy", "value": 1.0, "rows": "public"}]
+    assert found["private"] is True
 
 
 @pytest.mark.parametrize("terms", ["mit", 'odd: "x"\n---\ntags: [a]'])
@@ -62,21 +66,6 @@ def test_model_hubs_read_the_front_matter(head, terms):
     assert "differential-privacy" not in front["tags"]
     with pytest.raises(ValueError, match="license=3"):
         card.to_markdown(license=3)
-
-
-def test_a_card_is_a_dict_too(head):
-    found = model_card(head, public_scores={"accuracy": 1}).to_dict()
-    assert found["model"]["classes"] == "0, 1, 2"
-    assert found["metrics"] == [{"name": "accuracy", "value": 1.0, "rows": "public"}]
-    assert found["private"] is True
-    assert found["title"] == "MixedDPLogisticRegression"
-
-
-def test_a_seeded_fit_is_not_private():
-    head = MixedDPLogisticRegression("noisy-gd", delta=1e-3, random_state=0).fit(X, Y, X_PUB, Y_PUB)
-    card = model_card(head)
-    assert not card.private
-    assert card.to_markdown().startswith("**NO GUARANTEE: the noise comes from a seed**\n\n# ")
 
 
 def test_a_card_of_a_search_states_the_total():

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from skmixdp import MixedDPLogisticRegression, private_pipeline
-from skmixdp.preprocessing import TableEncoder, check_pipeline
+from skmixdp.preprocessing import TableEncoder
 from skmixdp.preprocessing._cells import days_of, kind_of, number_of, text_of
 from tests.rounding import assert_close
 
@@ -172,11 +172,8 @@ def test_columns_that_are_constant_or_empty():
     with pytest.warns(UserWarning, match="no public row has a value in the column 'b', which is left out"):
         rows = encoded_by_public(X)
     assert rows.tolist() == [[0, 1], [0, 1]]
-
-
-def test_equal_numbers_have_no_spread_by_rounding():
-    X = pd.DataFrame({"a": [0.1] * 11})
-    assert TableEncoder().fit(X, X_pub=X).columns_["a"].scale == 1
+    rounded = pd.DataFrame({"a": [0.1] * 11})  # whose mean is not 0.1
+    assert TableEncoder().fit(rounded, X_pub=rounded).columns_["a"].scale == 1
 
 
 def test_a_declared_type_counts_only_where_it_occurs():
@@ -186,12 +183,6 @@ def test_a_declared_type_counts_only_where_it_occurs():
     X_pub = pd.DataFrame({"a": [1, 2]})
     for private in (X_pub, X_pub.astype("category"), X, X.astype(str)):
         assert TableEncoder().fit(private, X_pub=X_pub).columns_["a"].kind == "number"
-
-
-@pytest.mark.parametrize("dtype", [object, "string", "category", "str"])
-def test_texts_of_any_type(dtype):
-    X = pd.DataFrame({"city": pd.Series(["Bonn", None, "Ulm"], dtype=dtype)})
-    assert encoded(X, {"city": ["Bonn", "Ulm"]}).tolist() == [[1, 0], [0, 0], [0, 1]]
 
 
 @pytest.mark.parametrize(
@@ -259,14 +250,6 @@ def test_a_date_of_pyarrow_that_python_cannot_hold_is_missing():
     np.testing.assert_array_equal(late[2], encoder.transform(arrow.table({"a": [None]}))[0])
 
 
-def test_frames_of_polars():
-    polars = pytest.importorskip("polars")
-    X = people().drop(columns=["level", "note"])
-    frame = polars.DataFrame({name: [None if pd.isna(c) else c for c in X[name].tolist()] for name in X})
-    encoder = TableEncoder().fit(frame, X_pub=frame)
-    np.testing.assert_array_equal(encoder.transform(frame), TableEncoder().fit(X, X_pub=X).transform(X))
-
-
 def test_frames_of_polars_reach_the_head():
     """Its frames, labels and ids of persons give the model of pandas, with the name of the ids."""
     polars = pytest.importorskip("polars")
@@ -283,13 +266,17 @@ def test_frames_of_polars_reach_the_head():
     np.testing.assert_array_equal(fits[1].predict(frame), fits[0].predict(X))
 
 
-def test_tables_of_pyarrow():
-    pyarrow = pytest.importorskip("pyarrow")
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_frames_of_other_libraries(library):
+    module = pytest.importorskip(library)
     X = people().drop(columns=["level", "note"])
+    if library == "pyarrow":
+        frame = module.Table.from_pandas(X)
+    else:
+        frame = module.DataFrame({name: [None if pd.isna(c) else c for c in X[name].tolist()] for name in X})
     encoder = TableEncoder().fit(X, X_pub=X)
-    arrow = pyarrow.Table.from_pandas(X)
-    assert TableEncoder().fit(arrow, X_pub=arrow).columns_ == encoder.columns_
-    np.testing.assert_array_equal(encoder.transform(arrow), encoder.transform(X))
+    assert TableEncoder().fit(frame, X_pub=frame).columns_ == encoder.columns_
+    np.testing.assert_array_equal(encoder.transform(frame), encoder.transform(X))
 
 
 def test_several_sources_count_as_one():
@@ -566,7 +553,3 @@ def test_cells_are_spelt_alike_whatever_their_type():
         *(20200101, np.datetime64("2020-01-01"), pd.Timestamp("2020-01-01 01:00", tz="Europe/Berlin")),
     )
     assert {days_of(moment) for moment in moments} == {18262.0}
-
-
-def test_check_pipeline_knows_the_encoder():
-    assert len(check_pipeline(TableEncoder())) == 0
