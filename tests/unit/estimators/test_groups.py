@@ -19,7 +19,6 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
-import skmixdp
 from skmixdp import (
     FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
@@ -31,7 +30,7 @@ from skmixdp import (
 from skmixdp.algorithms import NoisyGD
 from skmixdp.audit import per_instance_epsilon
 from skmixdp.datasets import open_rows
-from skmixdp.exceptions import BudgetExceededError, NotPrivateWarning, PrivacyLeakWarning
+from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skmixdp.inspection import model_card
 from skmixdp.model_selection import public_params, public_score
 from skmixdp.preprocessing import check_pipeline
@@ -227,12 +226,6 @@ def test_the_report_and_the_model_card_speak_of_persons():
     assert head(random_state=None).fit(X, Y).privacy_.unit == "row"
 
 
-def test_a_saved_head_keeps_the_unit(tmp_path):
-    fitted = head().fit(X, Y, X_PUB, Y_PUB, groups=pd.Series(GROUPS, name="patient"))
-    fitted.save(tmp_path / "head.safetensors")
-    assert skmixdp.load(tmp_path / "head.safetensors").privacy_ == fitted.privacy_
-
-
 def test_a_data_set_of_a_ledger_has_one_unit():
     ledger = PrivacyLedger(":memory:")
     rows = ledger.add_dataset("rows", epsilon=10, delta=1e-4)
@@ -264,19 +257,6 @@ def test_a_fold_counts_the_rows_of_the_fold():
 def test_several_heads_share_the_rows_of_persons():
     heads = fit_many([head(epsilon=e) for e in (1.0, 5.0)], X, Y, X_PUB, Y_PUB, groups=GROUPS)
     np.testing.assert_allclose(np.column_stack([heads[1].coef_, heads[1].intercept_]), whole(), atol=1e-9)
-
-
-@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")  # scores of private rows
-def test_groups_are_routed_to_fits_of_folds():
-    with config_context(enable_metadata_routing=True):
-        scores = cross_val_score(
-            head(),
-            X,
-            Y,
-            cv=GroupKFold(3, shuffle=True, random_state=0),
-            params={"groups": GROUPS, **public_params(X_PUB, Y_PUB)},
-        )
-    assert len(scores) == 3 and np.mean(scores) > 0.6
 
 
 def test_a_splitter_that_deals_persons_by_size_is_named():
@@ -349,11 +329,6 @@ def test_persons_of_many_unlike_rows_gain_over_one_row_each_and_group_privacy():
 
     persons = accuracy(groups=groups)
     assert persons >= accuracy(slice(None, None, 10)) and persons > 0.85
-
-
-def test_a_seed_is_said_to_be_not_private():
-    with pytest.warns(NotPrivateWarning):
-        head().fit(X, Y, X_PUB, Y_PUB, groups=GROUPS)
 
 
 def test_several_labels_of_persons():

@@ -54,12 +54,6 @@ def test_predictions_have_a_column_for_each_label(public):
     assert clf.score(X, Y) == np.mean((predicted == Y).all(axis=1))
 
 
-def test_two_labels_keep_two_columns():
-    clf = head().fit(X, Y[:, :2])
-    assert clf.coef_.shape == (2, D)
-    assert clf.decision_function(X).shape == clf.predict_proba(X).shape == clf.predict(X).shape == (N, 2)
-
-
 def test_a_label_that_no_row_has_keeps_its_column():
     """Whether a label occurs is private."""
     labels = Y.copy()
@@ -70,8 +64,10 @@ def test_a_label_that_no_row_has_keeps_its_column():
     assert np.mean(head().fit(X, labels).predict(X)[:, 1]) > 0.95
 
 
-def test_a_fit_to_one_label_per_row_follows_one_to_several():
+def test_two_labels_keep_two_columns_and_a_fit_to_one_label_per_row_follows():
     clf = head(classes=[0, 1]).fit(X, Y[:, :2])
+    assert clf.coef_.shape == (2, D)
+    assert clf.decision_function(X).shape == clf.predict_proba(X).shape == clf.predict(X).shape == (N, 2)
     clf.fit(X, Y[:, 0])
     assert not clf.multilabel_ and clf.predict(X).shape == (N,) and clf.predict_proba(X).shape == (N, 2)
 
@@ -290,11 +286,3 @@ def test_audits_know_several_labels():
     some = {"n_canaries": 40, "random_state": 0, **PUBLIC}
     result = audit_epsilon(lambda: MixedDPLogisticRegression(epsilon=30.0), X[:400], Y[:400], **some)
     assert result.epsilon <= 30.0 and result.claimed_mu / 3 < result.measured_mu < 2 * result.claimed_mu
-
-
-def test_names_of_labels_come_back_from_a_file(tmp_path):
-    clf = head(classes=NAMES).fit(X, Y)
-    clf.save(tmp_path / "labels.safetensors")
-    loaded = skmixdp.load(tmp_path / "labels.safetensors")
-    assert loaded.multilabel_ and loaded.classes_.tolist() == NAMES  # in the order of the columns
-    np.testing.assert_array_equal(loaded.predict_proba(X), clf.predict_proba(X))

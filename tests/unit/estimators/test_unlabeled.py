@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many, load, private_pipeline
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many, private_pipeline
 from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV, public_params
 from skmixdp.preprocessing import PublicOnly
@@ -130,13 +130,6 @@ class TestReport:
         same(one, other)
         assert one.privacy_ == other.privacy_
 
-    def test_it_is_saved(self, tmp_path):
-        clf = fitted(X_unlabeled=ALIKE[OTHERS])
-        clf.save(tmp_path / "head.safetensors")
-        again = load(tmp_path / "head.safetensors")
-        np.testing.assert_array_equal(again.predict(ALIKE), clf.predict(ALIKE))
-        assert again.privacy_ == clf.privacy_
-
 
 class TestForms:
     def test_several_sources_frames_and_sparse_rows(self):
@@ -146,20 +139,18 @@ class TestForms:
         frame = pd.DataFrame(ALIKE, columns=[f"c{j}" for j in range(D)])
         same(plain, head().fit(frame[:1000], Y[:1000], X_unlabeled=frame[1000:1300]))
 
-    def test_sparse_private_rows(self):
-        clf = head().fit(sp.csr_array(ALIKE[:1000]), Y[:1000], X_unlabeled=ALIKE[OTHERS])
-        assert "mean" not in dict(clf.privacy_.shares)
-
-    def test_persons(self):
-        groups = np.arange(1000) // 2
-        clf = fitted(X_unlabeled=ALIKE[OTHERS], groups=groups)
+    @pytest.mark.parametrize(
+        ("X", "y", "more"),
+        [
+            (sp.csr_array(ALIKE[:1000]), Y[:1000], {}),
+            (ALIKE[:1000], Y[:1000], {"groups": np.arange(1000) // 2}),
+            (ALIKE[:1000], (ALIKE[:1000, :2] > 0).astype(int), {}),
+        ],
+        ids=["sparse", "persons", "labels"],
+    )
+    def test_other_private_rows(self, X, y, more):
+        clf = head(classes=None if y.ndim == 2 else range(K)).fit(X, y, X_unlabeled=ALIKE[OTHERS], **more)
         assert STATED in clf.privacy_.treated_as_public and "mean" not in dict(clf.privacy_.shares)
-
-    def test_several_labels(self):
-        labels = (ALIKE[:, :2] > 0).astype(int)
-        clf = MixedDPLogisticRegression(epsilon=3.0, random_state=0)
-        clf.fit(ALIKE[:1000], labels[:1000], X_unlabeled=ALIKE[OTHERS])
-        assert "mean" not in dict(clf.privacy_.shares)
 
     @pytest.mark.covering
     @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from skmixdp._engine import GaussianMechanism, release
 from skmixdp._learning.noisy_statistics import class_shares, count_share, counts_query, in_class
 from skmixdp._linear import with_weights
-from skmixdp._rows import Block, InMemoryRows
+from skmixdp._rows import InMemoryRows
 from tests.conftest import Silent
 from tests.rounding import assert_close, assert_relative
 
@@ -66,8 +66,3 @@ def test_counts_ignore_weights(weighted):
     (answer,) = release(InMemoryRows(np.ones((6, 2)), y), [(mechanism, class_counts(4))])
     assert_close(answer.arrays[0], [3, 2, 1, 0])
     assert answer.stated[0].sensitivity == pytest.approx(1.0)
-
-
-def test_a_row_changes_one_count_by_one():
-    _, counted = class_counts(3).contribute(np.zeros((6, 0)), Block(np.ones((6, 2)), Y, np.ones(6)))
-    np.testing.assert_array_equal(counted, np.eye(3)[Y])

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -19,7 +18,7 @@ from skmixdp._learning.noisy_statistics import (
     noisy_mean,
 )
 from skmixdp._linear import row_norms
-from skmixdp._rows import Block, InMemoryRows, RowMap, Whitening, special_table
+from skmixdp._rows import Block, InMemoryRows, RowMap, Whitening
 from skmixdp.privacy import NoiseSource
 from tests.conftest import learned
 from tests.rounding import assert_close
@@ -51,13 +50,6 @@ def test_members_alone_count():
     np.testing.assert_allclose(found.value, UNIT(X[:100], np.float64).mean(axis=0), atol=1e-9)
     lengths = rows_of(np.where(members, 1.0, 1e3)[:, None] * UNIT(X, np.float64), MEASURED)
     assert 1.0 <= learned(lengths, noisy_length, D, 1.0, members=members) <= 2.0
-
-
-def test_the_mean_of_sparse_rows_is_the_same():
-    table = special_table(sp.csr_array(X))
-    rows = table.private_rows(np.zeros(N, int), UNIT, FLOAT, exact=False)
-    dense, sparse = (learned(source, noisy_mean, D, 3.0) for source in (rows_of(X), rows))
-    np.testing.assert_allclose(sparse.value, dense.value, atol=1e-9)
 
 
 def test_a_mean_of_noise_shrinks_to_zero_and_a_clear_one_stays():

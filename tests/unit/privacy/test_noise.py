@@ -112,34 +112,24 @@ def test_a_seed_fills_both_halves_of_the_key():
 def test_a_random_state_stands_for_a_seed():
     assert seed_of(None) is None
     assert seed_of(np.int64(3)) == 3
-    state = np.random.RandomState(0)
+    state, same = np.random.RandomState(0), np.random.RandomState(0)
+    check_noise("float", state)  # draws nothing from it
     first, second = seed_of(state), seed_of(state)
-    assert first != second and type(first) is int
+    assert first == seed_of(same) != second and type(first) is int
+    with pytest.raises(ValueError, match=r"^random_state=-1 must be"):
+        check_noise("float", -1)
     for bad in (-1, 1.0, "0", True, np.random.default_rng(0)):
         with pytest.raises(ValueError, match=r"^random_state=.* must be None for private noise, or"):
             seed_of(bad)
 
 
-def test_discrete_noise_takes_no_seed():
+def test_discrete_noise_takes_no_seed_and_other_noise_is_seeded_only_by_one():
     check_noise("discrete", None)
     with pytest.raises(ValueError, match=r"^random_state=0 cannot seed noise='discrete'; leave it at None"):
         check_noise("discrete", 0)
-    assert noise_source("discrete", None).kind == "discrete"
-
-
-def test_checking_a_random_state_does_not_draw_from_it():
-    state, same = np.random.RandomState(0), np.random.RandomState(0)
-    check_noise("float", state)
-    assert seed_of(state) == seed_of(same)
-    with pytest.raises(ValueError, match=r"^random_state=-1 must be"):
-        check_noise("float", -1)
-
-
-def test_a_source_is_seeded_only_by_a_random_state():
-    assert noise_source("float", None).kind == "cryptographic"
-    seeded = noise_source("float", 3)
-    assert seeded.kind == "seeded"
-    np.testing.assert_array_equal(seeded.normal((4,)), NoiseSource(3).normal((4,)))
+    kinds = [noise_source(*terms).kind for terms in (("discrete", None), ("float", None), ("float", 3))]
+    assert kinds == ["discrete", "cryptographic", "seeded"]
+    np.testing.assert_array_equal(noise_source("float", 3).normal((4,)), NoiseSource(3).normal((4,)))
 
 
 def test_caveats_say_what_the_noise_does_not_cover():

@@ -1,12 +1,15 @@
 """Guarantees for rows and for persons: the words of a report, and the unit of a ledger's data set."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from skmixdp.privacy import GaussianEvent, PrivacyLedger, PrivacyReport
+from skmixdp.privacy import GaussianEvent, PrivacyLedger
 from skmixdp.privacy.report import counted, relation_words
 from skmixdp.privacy.units import unit_of, units_of
+from tests.unit.privacy.test_report import REPORT
 
 EVENT = GaussianEvent(20, 100)
 RELATIONS = ("add_or_remove_one", "zero_out", "replace_one")
@@ -20,17 +23,9 @@ def test_neighbours_are_those_of_the_unit(relation):
 
 
 def test_a_report_counts_its_unit():
-    terms = {"epsilon": 1.0, "delta": 1e-5, "mu": 0.3, "noise_multiplier": 3.0, "n_steps": 1}
-    terms |= {"sampling_rate": 1.0, "neighboring": "add_or_remove_one", "accountant": "exact"}
-    terms |= {
-        "n_private": 70,
-        "n_public": 5,
-        "treated_as_public": (),
-        "noise": "cryptographic",
-        "warnings": (),
-    }
-    assert "70 private, 5 public" in str(PrivacyReport(**terms))
-    text = str(PrivacyReport(**terms, unit="patient"))
+    rows = replace(REPORT, n_private=70, n_public=5)
+    assert "70 private, 5 public" in str(rows)
+    text = str(replace(rows, unit="patient"))
     assert "70 persons (column 'patient')" in text and "rows          " not in text
     assert counted(7, "row") == "7 rows" and counted(7, "person") == "7 persons"
 
