@@ -1,4 +1,6 @@
-"""Requests for sums of rows, for tests of row sources."""
+"""Requests for sums of rows and their answers, for tests of row sources and of what asks them."""
+
+import pytest
 
 from skmixdp._rows import Batch, PrivateQuery, Request
 
@@ -7,3 +9,16 @@ def request_of(points, contribute, batch=None, resolution=None, *, run=None, obs
     """A request for the sums of what rows contribute; other arguments are those of a query."""
     asked = PrivateQuery(points, contribute, (), **query)
     return Request(asked, batch or Batch(), resolution, run, observe)
+
+
+def answered(rounds, *arrays):
+    """What a generator of queries returns for these last arrays."""
+    with pytest.raises(StopIteration) as ended:
+        rounds.send(arrays)
+    return ended.value.value
+
+
+def exact_sums(query, rows):
+    """The statistics of a query, summed over the rows of a source."""
+    ((_, sums),) = rows.private_sums([request_of(query.points, query.contribute)])
+    return sums

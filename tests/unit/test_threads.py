@@ -1,6 +1,7 @@
 """Threads that share the passes over rows: the same numbers, and as many threads of BLAS as before."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -241,9 +242,6 @@ def test_programs_with_threads_of_their_own_get_their_numbers_back(two_threads):
             with (one_thread, worker_session)[(first + turn) % 2]():
                 assert n_threads() <= {1, 2}
 
-    others = [threading.Thread(target=work, args=(index,)) for index in range(4)]
-    for other in others:
-        other.start()
-    for other in others:
-        other.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
     assert n_threads() == {2}

@@ -13,6 +13,7 @@ from skmixdp.components.clipping import clip_rows, clipped_residuals
 from skmixdp.components.dope import difference_part
 from skmixdp.components.protocols import Clip, ReleasedArray, StepContext
 from skmixdp.privacy import NoiseSource
+from tests.asking import answered
 from tests.conftest import make_problem
 from tests.rounding import assert_close, assert_relative
 
@@ -32,12 +33,6 @@ def context(n_classes=4, *, public_weight=0.25, dtype=FLOAT, n_pub=24):
 def asked(query, ctx):
     rounds = query.step(ctx)
     return rounds, next(rounds)
-
-
-def answer(rounds, *arrays):
-    with pytest.raises(StopIteration) as stop:
-        rounds.send(arrays)
-    return stop.value.value
 
 
 class TestGradientQuery:
@@ -71,7 +66,7 @@ class TestGradientQuery:
         ctx = context(n_classes)
         rounds, _ = asked(GradientQuery(CLIP, None, sum_to_zero), ctx)
         total = RNG.normal(size=ctx.view.W.shape)
-        found = answer(rounds, total)
+        found = answered(rounds, total)
         if sum_to_zero and n_classes == 4:
             total = total - total.mean(axis=0)
         np.testing.assert_allclose(found, ctx.direction(total / ctx.batch_size), atol=1e-14)
@@ -82,7 +77,7 @@ class TestGradientQuery:
         rounds, _ = asked(GradientQuery(CLIP, None, False, second_clip=0.1), ctx)
         mean = RNG.normal(size=ctx.view.W.shape)
         mean *= length / np.linalg.norm(mean)
-        found = answer(rounds, mean * ctx.batch_size)
+        found = answered(rounds, mean * ctx.batch_size)
         assert_close(found, ctx.direction(mean * min(1, 0.1 / length)), 1e-12)
 
     def test_modelmix_bounds_its_entries_and_keeps_all_of_its_noise(self):
@@ -139,7 +134,7 @@ class TestCentredQuery:
         ctx = context(n_classes)
         rounds, _ = asked(DopeQuery(CLIP, sum_to_zero), ctx)
         total = RNG.normal(size=ctx.view.W.shape)
-        found = answer(rounds, total)
+        found = answered(rounds, total)
         if sum_to_zero and n_classes == 4:
             total = total - total.mean(axis=0)
         mean = ctx.view.gradient + total / ctx.batch_size
@@ -199,7 +194,7 @@ class TestEmbeddedQuery:
         total = RNG.normal(size=ctx.view.W.shape)
         (residual,) = query.assemble((total, np.zeros(0)))
         np.testing.assert_array_equal(residual, total)
-        found = answer(rounds, total)
+        found = answered(rounds, total)
         np.testing.assert_allclose(found, (total - total.mean(axis=0)) / ctx.batch_size, atol=1e-14)
 
     @pytest.mark.parametrize("n_classes", [2, 4])
@@ -214,7 +209,7 @@ class TestEmbeddedQuery:
         inside, residual = query.assemble((matrix, weighted))
         np.testing.assert_array_equal(inside, weighted[:q])
         np.testing.assert_allclose(residual, matrix - embedding.gradient(weighted[q:]), atol=1e-10)
-        found = answer(rounds, inside, residual)
+        found = answered(rounds, inside, residual)
         total = residual + embedding.gradient(inside)
         if sum_to_zero and n_classes == 4:
             total = total - total.mean(axis=0)

@@ -123,6 +123,13 @@ def count(fit, ledger):
     return head, len(released)
 
 
+def refuse_to_resume(path, fit, ledger, match, error=ValueError):
+    """A fit with a checkpoint ends with an error before it releases anything."""
+    with recorded_releases() as released, pytest.raises(error, match=match), resumable(path):
+        fitted(*fit, ledger)
+    assert released == []
+
+
 # -- the same head ---------------------------------------------------------------------------
 
 
@@ -236,13 +243,7 @@ def test_a_number_that_a_fit_cannot_do_without_ends_it(people, path, interrupt, 
         fitted(*fit, people)
     monkeypatch.undo()
     for _ in range(2):
-        with (
-            recorded_releases() as released,
-            pytest.raises(RuntimeError, match=r"cannot do without.*remove .* to begin a new fit"),
-            resumable(path),
-        ):
-            fitted(*fit, people)
-        assert released == []
+        refuse_to_resume(path, fit, people, r"cannot do without.*remove .* to begin a new fit", RuntimeError)
     assert len(people.charges()) == 1 and people.charges()[0].outcome == "failed: LostReleaseError"
 
 
@@ -293,15 +294,9 @@ def test_a_copy_of_a_checkpoint_serves_no_second_time(people, path, tmp_path, mo
     copied = shutil.copy(path, tmp_path / "copy")
     with resumable(path):
         fitted(*fit, people)
-    with (
-        recorded_releases() as released,
-        pytest.raises(
-            ValueError, match=r"3 steps of charge 1, whose fit went on to step \d+; pass its latest"
-        ),
-        resumable(copied),
-    ):
-        fitted(*fit, people)
-    assert released == []
+    refuse_to_resume(
+        copied, fit, people, r"3 steps of charge 1, whose fit went on to step \d+; pass its latest"
+    )
 
 
 def test_two_fits_from_copies_release_each_step_once(people, path, tmp_path, monkeypatch):
@@ -333,8 +328,7 @@ def test_a_checkpoint_is_used_by_one_process(people, path, monkeypatch):
     fit = begun(people, path, monkeypatch)
     with closing(_resume.Checkpoint(path)) as other:
         other._open()
-        with pytest.raises(RuntimeError, match="another process is at the fit"), resumable(path):
-            fitted(*fit, people)
+        refuse_to_resume(path, fit, people, "another process is at the fit", RuntimeError)
     with resumable(path):
         fitted(*fit, people)
     assert len(people.charges()) == 1
@@ -343,12 +337,10 @@ def test_a_checkpoint_is_used_by_one_process(people, path, monkeypatch):
 def test_a_ledger_of_an_earlier_copy_is_refused(people, path, tmp_path, monkeypatch):
     empty = PrivacyLedger(tmp_path / "other.sqlite").add_dataset("people", epsilon=30.0, delta=DELTA)
     fit = begun(people, path, monkeypatch)
-    with pytest.raises(ValueError, match="does not hold charge 1"), resumable(path):
-        fitted(*fit, empty)
+    refuse_to_resume(path, fit, empty, "does not hold charge 1")
     with closing(sqlite3.connect(people.ledger.path)) as connection, connection:
         connection.execute("UPDATE charges SET steps = 1")
-    with pytest.raises(ValueError, match=r"does not hold charge 1 .* with all its steps"), resumable(path):
-        fitted(*fit, people)
+    refuse_to_resume(path, fit, people, r"does not hold charge 1 .* with all its steps")
     assert empty.charges() == []
 
 
@@ -364,8 +356,7 @@ def test_numbers_of_another_charge_are_refused(what, people, path, monkeypatch):
         with closing(sqlite3.connect(people.ledger.path)) as connection, connection:
             connection.execute("UPDATE charges SET event = ?", (event,))
     match = {"noise": "holds numbers with other noise", "event": "does not hold charge 1"}[what]
-    with pytest.raises(ValueError, match=match), resumable(path):
-        fitted(*fit, people)
+    refuse_to_resume(path, fit, people, match)
 
 
 # -- refusals --------------------------------------------------------------------------------
@@ -389,15 +380,11 @@ def test_another_fit_is_refused(what, people, path, monkeypatch):
     changed = {**public, **arguments}
     chosen = changed.pop("rows", slice(None))
     other = type(head)(**{**head.get_params(deep=False), **parameters})
-    with (
-        recorded_releases() as released,
-        pytest.raises(
-            ValueError, match="with other parameters, other public rows or another number of private"
-        ),
-        resumable(path),
-    ):
-        fitted(other, rows[chosen], labels[chosen], changed, people)
-    assert released == [] and len(people.charges()) == 1
+    another = other, rows[chosen], labels[chosen], changed
+    refuse_to_resume(
+        path, another, people, "with other parameters, other public rows or another number of private"
+    )
+    assert len(people.charges()) == 1
     with resumable(path):
         fitted(head, rows, labels, public, people)
 
@@ -463,16 +450,11 @@ def test_an_exceeded_budget_leaves_no_checkpoint(tmp_path, path):
 def test_other_files_are_refused_and_stay(content, people, path, tmp_path):
     if content is None:
         path = tmp_path / "ledger.sqlite"
-        size = None
     else:
         path.write_bytes(content)
-        size = len(content)
-    with (
-        pytest.raises((ValueError, RuntimeError), match=r"no checkpoint of a fit|another process"),
-        resumable(path),
-    ):
-        fitted(*FITS["default"], people)
-    assert size is None or path.read_bytes() == content
+    errors = (ValueError, RuntimeError)
+    refuse_to_resume(path, FITS["default"], people, r"no checkpoint of a fit|another process", errors)
+    assert content is None or path.read_bytes() == content
     assert people.charges() == []
 
 
@@ -480,16 +462,12 @@ def test_damaged_numbers_are_refused(people, path, monkeypatch):
     fit = begun(people, path, monkeypatch)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE released SET numbers = x'00'")
-    with pytest.raises(ValueError, match="is damaged"), resumable(path):
-        fitted(*fit, people)
+    refuse_to_resume(path, fit, people, "is damaged")
 
 
 def test_a_folder_that_is_missing_is_named(people, tmp_path):
-    with (
-        pytest.raises(OSError, match=r"cannot be used .* check its folder"),
-        resumable(tmp_path / "no" / "file"),
-    ):
-        fitted(*FITS["default"], people)
+    folder = tmp_path / "no" / "file"
+    refuse_to_resume(folder, FITS["default"], people, r"cannot be used .* check its folder", OSError)
     assert people.charges() == []
 
 

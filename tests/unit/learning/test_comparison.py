@@ -12,7 +12,7 @@ from skmixdp._learning.corrections import comparison_query, expected_losses, spa
 from skmixdp._learning.noisy_statistics import sensitivity_of, share_for
 from skmixdp._linear import with_weights
 from skmixdp._rows import Block, InMemoryRows
-from tests.asking import request_of
+from tests.asking import exact_sums
 
 Y = np.array([0, 0, 0, 1, 1, 2])
 
@@ -60,7 +60,7 @@ def test_gains_are_differences_of_correct_rows(k):
     X, y = rng.normal(size=(50, 4)), rng.integers(0, max(2, k), size=50)
     first, second, third = rng.normal(size=(3, k, 4))
     query = comparison_query(first, [second, third])
-    ((_, gains),) = InMemoryRows(X, y).private_sums([request_of(query.points, query.contribute)])
+    gains = exact_sums(query, InMemoryRows(X, y))
 
     def right(head):
         Z = X @ head.T
@@ -79,7 +79,7 @@ def test_heads_on_a_line_need_two_products():
     query = comparison_query(heads[0], heads[1:4])
     assert query.points.shape == (6, 4)
     X, y = rng.normal(size=(60, 4)), rng.integers(0, 3, size=60)
-    ((_, gains),) = InMemoryRows(X, y).private_sums([request_of(query.points, query.contribute)])
+    gains = exact_sums(query, InMemoryRows(X, y))
     right = [((X @ head.T).argmax(axis=1) == y).sum() for head in heads[:4]]
     np.testing.assert_array_equal(gains, np.array(right[1:]) - right[0])
 

@@ -12,6 +12,7 @@ from skmixdp.components import SGD, TailAverage
 from skmixdp.components.protocols import ReleasedArray, StepContext
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
+from tests.asking import answered
 from tests.conftest import make_problem, make_regression_problem
 from tests.rounding import assert_close
 
@@ -130,9 +131,7 @@ class TestComparison:
         _, state = update.step(ctx, np.zeros_like(start), state)
         rounds = update.compare(W, state, 10.0)
         query = next(rounds)
-        with pytest.raises(StopIteration) as end:
-            rounds.send((np.array(released),))
-        return end.value.value, query
+        return answered(rounds, np.array(released)), query
 
     @pytest.mark.parametrize(("released", "start_wins"), [(25.0, True), (15.0, False), (-25.0, False)])
     def test_the_start_must_win_clearly_where_public_rows_do_not_favour_it(self, released, start_wins):

@@ -31,7 +31,7 @@ from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData
 from skmixdp.privacy.noise import NoiseSource
-from tests.asking import request_of
+from tests.asking import answered, exact_sums
 from tests.conftest import Watched, learned
 
 ENTRIES = st.sampled_from([0.0, 1.0, -7.5, 1e-300, 1e18, -1e38, 1e300, np.inf, -np.inf, np.nan])
@@ -168,7 +168,7 @@ def test_gains_are_differences_of_squared_errors(k):
     Z = np.hstack([X @ head.T for head in heads])
     np.testing.assert_allclose(gains(Z, y, SquaredLoss(k)), wanted, atol=1e-10)
     query = gains_query(heads[0], heads[1:], 2.0, SquaredLoss(k))
-    ((_, sums),) = InMemoryRows(X, y).private_sums([request_of(query.points, query.contribute)])
+    sums = exact_sums(query, InMemoryRows(X, y))
     np.testing.assert_allclose(sums, np.clip(wanted / 2, -1, 1).sum(axis=0), atol=1e-9)
 
 
@@ -236,10 +236,8 @@ def closed(W, info, X, y, multiplier=5.0):
 
     rounds = StartComparison(Inner(), info).compare(W, None, multiplier)
     query = next(rounds)
-    ((_, sums),) = InMemoryRows(X, y).private_sums([request_of(query.points, query.contribute)])
-    with pytest.raises(StopIteration) as stopped:
-        rounds.send((sums,))
-    return stopped.value.value, float(sums[0])
+    sums = exact_sums(query, InMemoryRows(X, y))
+    return answered(rounds, sums), float(sums[0])
 
 
 def test_a_better_start_is_returned_with_a_warning():

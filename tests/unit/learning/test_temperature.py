@@ -13,7 +13,7 @@ from skmixdp._engine import PostTrainingRelease
 from skmixdp._learning.corrections import _LOGARITHMS, _USUAL, _overconfidence, temperature
 from skmixdp._linear import with_weights
 from skmixdp._rows import Block, InMemoryRows
-from tests.asking import request_of
+from tests.asking import answered, exact_sums
 from tests.conftest import make_label_problem, make_problem
 from tests.rounding import assert_close
 
@@ -42,10 +42,7 @@ def asked(W, n_rows=N, mu=1.0, multiplier=1.0):
 def scaled(W, X, y, noise=0.0):
     """The head that the temperature makes of a head, with some noise in the sums."""
     query, rounds = asked(W)
-    ((_, sums),) = InMemoryRows(X, y).private_sums([request_of(query.points, query.contribute)])
-    with pytest.raises(StopIteration) as ended:
-        rounds.send((sums + noise,))
-    return ended.value.value
+    return answered(rounds, exact_sums(query, InMemoryRows(X, y)) + noise)
 
 
 @pytest.mark.covering
@@ -88,9 +85,8 @@ def test_noise_alone_leads_to_the_usual_scale_and_not_to_the_ends():
     found = []
     for drawn in (np.zeros(len(SCALES)), *noise):
         query, rounds = asked(np.eye(3), multiplier=30.0)
-        with pytest.raises(StopIteration) as ended:
-            rounds.send((30.0 * query.releases[0].sensitivity * drawn,))
-        found.append(math.log2(ended.value.value[0, 0]))
+        head = answered(rounds, 30.0 * query.releases[0].sensitivity * drawn)
+        found.append(math.log2(head[0, 0]))
     assert found[0] == pytest.approx(_USUAL)
     assert abs(np.mean(found) - _USUAL) < 0.2 and np.std(found) < 0.8 and np.max(np.abs(found)) < 3
 
@@ -99,14 +95,8 @@ def test_rows_of_its_own_make_a_head_no_surer_if_there_is_little_noise():
     """The head is right about all its 100 rows, so their sums alone would make it as sure as possible."""
     y = np.arange(100) % 3
     ((query, rounds), (_, surer)) = (asked(np.eye(3), 100, mu, multiplier=1e-3) for mu in (1e4, 2.9))
-    ((_, sums),) = InMemoryRows(2 * np.eye(3)[y], y).private_sums(
-        [request_of(query.points, query.contribute)]
-    )
-    found = []
-    for answered in (rounds, surer):
-        with pytest.raises(StopIteration) as ended:
-            answered.send((sums,))
-        found.append(ended.value.value[0, 0])
+    sums = exact_sums(query, InMemoryRows(2 * np.eye(3)[y], y))
+    found = [answered(each, sums)[0, 0] for each in (rounds, surer)]
     assert 1 < found[0] < 2.5 and found[1] > 6
 
 
@@ -140,10 +130,8 @@ def test_a_head_of_several_labels_is_calibrated(k, factor):
     Z = 2 * drawn.normal(size=(N, k)) - 1
     y = (drawn.random(Z.shape) < 1 / (1 + np.exp(-Z))).astype(np.int8)
     query, rounds = asked_of_labels(factor * np.eye(k))
-    ((_, sums),) = InMemoryRows(Z, y).private_sums([request_of(query.points, query.contribute)])
-    with pytest.raises(StopIteration) as ended:
-        rounds.send((sums,))
-    np.testing.assert_allclose(ended.value.value, np.eye(k), rtol=0.1, atol=1e-12)
+    found = answered(rounds, exact_sums(query, InMemoryRows(Z, y)))
+    np.testing.assert_allclose(found, np.eye(k), rtol=0.1, atol=1e-12)
 
 
 @pytest.mark.parametrize("of", ["classes", "labels"])

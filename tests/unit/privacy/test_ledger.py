@@ -7,7 +7,7 @@ import json
 import math
 import pickle
 import sqlite3
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -358,11 +358,8 @@ def test_threads_share_a_ledger(ledger):
         for _ in range(20):
             charge(ledger, GaussianEvent(300.0, 1))
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        assert [each.result() for each in [pool.submit(work) for _ in range(8)]] == [None] * 8
     assert [c.id for c in ledger.report().charges] == list(range(1, 161))
     assert ledger["a"].spent == pytest.approx(epsilon_of(300.0, 160, delta=1e-5))
 
