@@ -30,21 +30,10 @@ def is_list(column: Any) -> bool:
 
 
 def stacked_lists(column: Any, where: str, length: int | None = None) -> Array:
-    """Lists of numbers as rows (n, length).
+    """Lists of numbers, of any type that pandas, polars or pyarrow has for them, as rows (n, length).
 
-    Parameters
-    ----------
-    column : Series of pandas or polars, array of pyarrow, or sequence of lists
-        The lists, of any type that pandas, polars or pyarrow has for them.
-    where : str
-        Name of the column in messages, such as "the column 'emb' of X".
-    length : int or None, default=None
-        The length that all lists must have. None takes the length that they share.
-
-    Raises
-    ------
-    ValueError
-        If a cell is missing or no list of numbers, or if the lengths differ.
+    Other cells, and lists of other lengths, are refused. ``where`` names the column, as in "the column 'emb'
+    of X". Without a ``length``, it is the one that they share.
     """
     try:
         if hasattr(column, "type"):
@@ -91,11 +80,6 @@ def numeric_frame(X: Any, name: str) -> Any:
 
     Data frames of plain or sparse columns stay as they are, as do arrays. So do tables with cells that are
     no numbers, which :func:`~skmixdp._utils.validation.check_table` refuses.
-
-    Raises
-    ------
-    ValueError
-        For columns of dates or durations, for lists of different lengths, and for names that occur twice.
     """
     if not is_frame(X):
         return X

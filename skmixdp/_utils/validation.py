@@ -46,11 +46,8 @@ class Number:
     whole: bool = False
 
     def admits(self, value: object) -> bool:
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral if self.whole else Real):
-            return False
-        try:
-            number: float = float(value)
-        except OverflowError:  # an integer beyond the range of floats
+        number = as_float(value)
+        if number is None or (self.whole and not isinstance(value, Integral)):
             return False
         if isinstance(value, Integral):
             number = int(value)  # exact, since a float would be rounded beyond 2**53
@@ -262,11 +259,9 @@ def check_table(X: Any, name: str, *, minimum: int, finite: bool = True) -> Arra
 
 
 def is_single(X: object) -> bool:
-    """Whether rows are an array that was declared as float32.
-
-    A frame declares no type: pandas and others choose that of a column by all of its cells, so one private
-    cell may choose it. So NumPy chooses the type of lists.
-    """
+    """Whether rows are an array that was declared as float32."""
+    # A frame declares no type: pandas and others choose that of a column by all of its cells, so one private
+    # cell may choose it. So NumPy chooses the type of lists.
     dtype = "" if is_frame(X) else str(dtype_of(X))
     return dtype.removeprefix("torch.") == "float32"
 
@@ -319,7 +314,7 @@ def _as_floats(X: object, name: str) -> Array:
     except CONVERSION_ERRORS as error:
         if isinstance(error, TypeError):
             raise TypeError(_refusal_of_type(X, name)) from None
-        if _is_complex(X):
+        if "Complex data not supported" in str(error):
             raise ValueError(
                 f"{name} holds complex numbers; pass real ones, such as the real and imaginary parts as "
                 "columns (Complex data not supported)."
@@ -356,13 +351,6 @@ def _refusal_of_type(X: object, name: str) -> str:
         f"{name} holds an entry that is not a number; each argument must be a number, and not a string that "
         "spells a number."
     )
-
-
-def _is_complex(X: Any) -> bool:
-    try:
-        return bool(np.iscomplexobj(X))
-    except CONVERSION_ERRORS:  # lists differ in length
-        return False
 
 
 def _refuse_text(X: object, name: str) -> None:
@@ -547,31 +535,27 @@ def copy_fitted(owner: object, fitted: object, *names: str) -> None:
             setattr(owner, name, getattr(fitted, name))
 
 
-#: Longest rows whose words are hashed together, in words, and words of a block.
-_LONG_ROW, _HASHED_WORDS = 2**9, 2**16
+#: Words of rows that are hashed at once.
+_HASHED_WORDS = 2**16
 
 
 def n_distinct_rows(X: Array) -> int:
-    """Number of distinct rows of an array (n, ...), by hashes of some 50 bits.
+    """Number of distinct rows of an array (n, ...), by hashes: products of their words with fixed numbers.
 
-    Long rows are hashed one by one. The hash of a short one is the product of its words with fixed numbers
-    that have no pattern. If rows repeat and hold zeros and ones alone, all count: categories repeat anyway.
+    If rows repeat and hold zeros and ones alone, all count: categories repeat anyway.
     """
     rows = np.ascontiguousarray(X).reshape(len(X), -1)
     row_bytes = rows.shape[1] * rows.itemsize
     words = rows.view(f"u{next(size for size in (4, 2, 1) if row_bytes % size == 0)}")
-    n_words = words.shape[1]
-    if 0 < n_words <= _LONG_ROW:
-        digest = hashlib.shake_256(b"distinct rows").digest(8 * n_words)
-        factors = 0.5 + np.frombuffer(digest, dtype="<u8") / 2.0**65
-        step = _HASHED_WORDS // n_words
-        hashes = [
-            np.vecdot(words[start : start + step].astype(np.float64), factors)
-            for start in range(0, len(rows), step)
-        ]
-        n_distinct = len(np.unique(np.concatenate(hashes)))
-    else:
-        n_distinct = len({hash(row.tobytes()) for row in rows})
+    # Without a pattern, and of 53 bits each, so that sums of different rows agree in no more than some 50.
+    digest = hashlib.shake_256(b"distinct rows").digest(8 * words.shape[1])
+    factors = 0.5 + np.frombuffer(digest, dtype="<u8") / 2.0**65
+    step = max(1, _HASHED_WORDS // max(1, words.shape[1]))
+    hashes = [
+        np.vecdot(words[start : start + step].astype(np.float64), factors)
+        for start in range(0, len(rows), step)
+    ]
+    n_distinct = len(np.unique(np.concatenate(hashes)))
     repeats = n_distinct < _DISTINCT_SHARE * len(X)
     return len(X) if repeats and np.all((X == 0) | (X == 1)) else n_distinct
 

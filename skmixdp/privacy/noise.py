@@ -145,14 +145,12 @@ def _generator_of(seed: int | None) -> np.random.Generator:
     """NumPy's samplers on the key stream of AES-128 in counter mode; with a new key if there is no seed."""
     from randomgen import AESCounter  # takes a fifth of the time of importing the whole library
 
-    key = secrets.randbits(128) if seed is None else _key_from(seed)
+    if seed is None:
+        key = secrets.randbits(128)
+    else:  # similar seeds give unrelated streams
+        high, low = np.random.SeedSequence(seed).generate_state(2, np.uint64).tolist()
+        key = high << 64 | low
     return np.random.Generator(AESCounter(key=key))
-
-
-def _key_from(seed: int) -> int:
-    """A 128-bit key from a seed. Similar seeds give unrelated streams."""
-    words = np.random.SeedSequence(seed).generate_state(2, np.uint64)
-    return int(words[0]) << 64 | int(words[1])
 
 
 def seed_of(random_state: Any) -> int | None:

@@ -11,9 +11,10 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from dp_accounting import dp_event, mechanism_calibration, privacy_accountant
+from dp_accounting import dp_event, privacy_accountant
 from dp_accounting.pld import pld_privacy_accountant
 from dp_accounting.rdp import rdp_privacy_accountant
+from scipy.optimize import brentq
 from scipy.stats import binom
 
 from . import gaussian
@@ -204,38 +205,22 @@ def noise_multiplier_for(
     ``upper`` is the multiplier of full batches.
     """
 
-    def event(log_multiplier: float) -> GaussianEvent:
-        return GaussianEvent(math.exp(log_multiplier), n_steps, sampling_rate)
+    def excess(log_multiplier: float) -> float:
+        """What releases with this multiplier spend above ``epsilon``: a ratio's logarithm, nearly linear."""
+        event = GaussianEvent(math.exp(log_multiplier), n_steps, sampling_rate)
+        return math.log(max(epsilon_of(event, delta, neighboring) / epsilon, 1e-3))
 
     # The central limit as in epsilon_of, with a margin for few steps. Accounting is slow for little noise.
     guess = 1.5 / math.sqrt(math.log1p(max(sampling_rate * upper, 1e-100) ** -2))
     high = min(max(guess, 0.5), upper)
-    if epsilon_of(event(math.log(high)), delta, neighboring) > epsilon:
+    if excess(math.log(high)) > 0:
         high = upper
     low = min(_LEAST_NOISE, high) / 2
-    while epsilon_of(event(math.log(low)), delta, neighboring) <= epsilon:
+    while excess(math.log(low)) <= 0:
         if low < _LEAST_PART * upper:  # delta alone may cover that a row is in a batch
             return low
         low, high = low / 2, low
-    bracket = mechanism_calibration.ExplicitBracketInterval(math.log(low), math.log(high))
-    point = mechanism_calibration.calibrate_dp_mechanism(
-        lambda: _Accountant(epsilon, neighboring), event, 1.0, delta, bracket, tol=_PRECISION
-    )
+    point = brentq(excess, math.log(low), math.log(high), xtol=_PRECISION)
+    while excess(point) > 0:
+        point += _PRECISION
     return min(math.exp(point), upper)
-
-
-class _Accountant:
-    """Accounting for calibration by ``dp-accounting``: ``1 + log(spent / epsilon)``, nearly linear."""
-
-    ledger = dp_event.NoOpDpEvent()
-
-    def __init__(self, epsilon: float, neighboring: Neighboring) -> None:
-        self._epsilon, self._neighboring = epsilon, neighboring
-
-    def compose(self, event: GaussianEvent) -> "_Accountant":
-        self._event = event
-        return self
-
-    def get_epsilon(self, delta: float) -> float:
-        spent = epsilon_of(self._event, delta, self._neighboring) / self._epsilon
-        return 1 + math.log(max(spent, 1e-3))

@@ -25,7 +25,11 @@ _OTHERS = ("others_epsilon", "others_delta", "others_spent_epsilon", "others_spe
 #: Relative tolerance for comparing sums, which processors and versions of libraries round differently.
 _AGREEMENT = 1e-6
 
-TEXT = Kind("a string of valid Unicode", lambda value: isinstance(value, str) and _is_unicode(value))
+#: Lone halves of surrogate pairs cannot be encoded and so not be written to a file.
+TEXT = Kind(
+    "a string of valid Unicode",
+    lambda value: isinstance(value, str) and value.encode(errors="ignore").decode() == value,
+)
 NAME = Kind("a string that is not empty", lambda value: TEXT.admits(value) and value != "")
 PURPOSE = Kind(
     "a text of 1 to 120 printable characters in one line",
@@ -33,15 +37,6 @@ PURPOSE = Kind(
         isinstance(value, str) and value.isprintable() and 0 < len(value.strip()) <= len(value) <= 120
     ),
 )
-
-
-def _is_unicode(text: str) -> bool:
-    """Whether a text can be encoded and so written to a file, which lone halves of surrogate pairs cannot."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 class BudgetExceededError(RuntimeError):

@@ -8,25 +8,15 @@ from typing import Any
 from ._account import BudgetExceededError
 from ._ledger import LedgerDataset
 from ._report import Charge
-from ._sql import OPEN, write_account, write_unused
+from ._sql import OPEN, RESERVED, UNUSED, write_account, write_outcome
 
 
 def charge_together(requests: Sequence[tuple[Any, Mapping[str, Any]]], outcome: str = OPEN) -> list[Charge]:
     """Charge several events to data sets of one ledger, all of them or none.
 
-    Parameters
-    ----------
-    requests : sequence of pairs
-        Data sets, and the arguments of :meth:`LedgerDataset.charge`. Other objects with this method are
-        charged one after the other. ``reserved`` among the arguments is a charge that was made ahead of the
-        release, and that this one replaces.
-    outcome : {"open", "reserved"}, default="open"
-        "reserved" makes charges ahead of their releases.
-
-    Raises
-    ------
-    BudgetExceededError
-        If the budgets do not allow all of these charges. None is made then.
+    ``requests`` are data sets with the arguments of :meth:`LedgerDataset.charge`. ``reserved`` among them is
+    a charge that was made ahead of the release by the ``outcome`` "reserved", and that this one replaces.
+    Other objects with this method, which are no data sets, are charged one after the other.
     """
     datasets = [dataset for dataset, _ in requests]
     plain = outcome == OPEN and not any("reserved" in arguments for _, arguments in requests)
@@ -56,7 +46,7 @@ def take_back(dataset: LedgerDataset, charge: Charge) -> None:
     """Take back a charge that is still reserved. It stays if the ledger cannot be written."""
 
     def work(connection: Connection) -> None:
-        if write_unused(connection, charge):
+        if write_outcome(connection, charge, UNUSED, before=RESERVED):
             account = dataset.ledger._account(connection, dataset.name)
             write_account(connection, account.without(charge.event))
 

@@ -126,10 +126,11 @@ def add_charge(connection: Connection, account: Account, event: object, **facts:
     return charge
 
 
-def write_outcome(connection: Connection, charge: Charge, outcome: str) -> bool:
-    """Record how a charge ended, instead of an earlier outcome. False for an unknown charge."""
+def write_outcome(connection: Connection, charge: Charge, outcome: str, before: str | None = None) -> bool:
+    """Record how a charge ended. False for an unknown charge, or one of another outcome than ``before``."""
     changed = connection.execute(
-        "UPDATE charges SET outcome = ? WHERE id = ? AND dataset = ?", (outcome, charge.id, charge.dataset)
+        "UPDATE charges SET outcome = ? WHERE id = ? AND dataset = ? AND outcome = coalesce(?, outcome)",
+        (outcome, charge.id, charge.dataset, before),
     )
     return changed.rowcount == 1
 
@@ -141,15 +142,6 @@ def remove_reserved(connection: Connection, charge: Charge) -> bool:
         (charge.id, charge.dataset, RESERVED),
     )
     return removed.rowcount == 1
-
-
-def write_unused(connection: Connection, charge: Charge) -> bool:
-    """Record that a charge is taken back. False unless it is still reserved."""
-    changed = connection.execute(
-        "UPDATE charges SET outcome = ? WHERE id = ? AND dataset = ? AND outcome = ?",
-        (UNUSED, charge.id, charge.dataset, RESERVED),
-    )
-    return changed.rowcount == 1
 
 
 def write_step(connection: Connection, charge: Charge, step: int) -> bool:

@@ -4,11 +4,12 @@ from itertools import chain, cycle
 
 import numpy as np
 import pytest
+from randomgen import AESCounter
 from scipy.stats import norm
 
 from skmixdp.exceptions import NotPrivateWarning
 from skmixdp.privacy import DiscreteNoise, NoiseSource
-from skmixdp.privacy.noise import _key_from, check_noise, noise_caveats, noise_source, seed_of, warn_of_seed
+from skmixdp.privacy.noise import check_noise, noise_caveats, noise_source, seed_of, warn_of_seed
 
 
 def test_fresh_sources_differ_and_are_cryptographic():
@@ -101,9 +102,10 @@ def test_discrete_noise_without_its_package_names_the_remedy(monkeypatch):
 
 
 def test_a_seed_fills_both_halves_of_the_key():
-    high, low = np.random.SeedSequence(5).generate_state(2, np.uint64)
-    assert _key_from(5) == int(high) * 2**64 + int(low)
-    assert int(high) > 0 and int(low) > 0
+    high, low = map(int, np.random.SeedSequence(5).generate_state(2, np.uint64))
+    expected = np.random.Generator(AESCounter(key=high * 2**64 + low))
+    np.testing.assert_array_equal(NoiseSource(5).normal((5,)), expected.standard_normal(5))
+    assert high > 0 and low > 0
 
 
 # -- the parameters noise and random_state -------------------------------------------------
