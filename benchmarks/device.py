@@ -51,7 +51,7 @@ def measure(device: Any, given: Any) -> list[dict[str, Any]]:
     """One row of results for each number of classes."""
     import torch
 
-    from skmixdp._rows.tensors import TorchRows, full_precision
+    from skmixdp._torch.tensors import TorchRows, full_precision
 
     torch.manual_seed(0)
     X = torch.randn(given.rows, given.features, device=device)

@@ -11,7 +11,7 @@ from tests.conftest import Problem, make_problem
 
 torch = pytest.importorskip("torch", reason="needs torch; install skmixdp[features]")
 
-from skmixdp.estimators._modules import (  # noqa: E402
+from skmixdp._torch.modules import (  # noqa: E402
     Direction,
     GradientData,
     GradientRows,
@@ -48,7 +48,7 @@ __all__ = [
 def few_moves_are_stacked():
     """So that ``stackable`` alone decides how rows pass."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmixdp.estimators._modules.rows.FEWEST_STACKED", 2)
+        patch.setattr("skmixdp._torch.modules.rows.FEWEST_STACKED", 2)
         yield
 
 

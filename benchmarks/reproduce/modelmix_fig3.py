@@ -26,8 +26,8 @@ from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 from matplotlib.figure import Figure
 
+from skmixdp._papers.modelmix.accountant import log_moments
 from skmixdp.algorithms.modelmix import ModelMixEvent
-from skmixdp.algorithms.modelmix.accountant import log_moments
 from skmixdp.privacy import amplified_epsilon, epsilon_of
 
 CLIP, BATCH, RATE, DELTA, N_STEPS, SIGMA = 20, 1000, 0.02, 1e-5, 5000, 0.364

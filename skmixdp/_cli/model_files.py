@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import joblib
 
 from .._files.formats import reading
-from ..estimators._exports import load_with_note, model_bytes
+from ..estimators._saving import load_with_note, model_bytes
 from .messages import InputError
 
 

@@ -36,9 +36,9 @@ _HALF_EXPONENT = np.uint16(0x7C00)
 #: Types of tables, by the class of the object that a user passes. None is made of what is like dense rows.
 TABLE_TYPES: Registry[Any] = Registry(
     {
-        "dask.array.Array": "_rows.dask:DaskTable",
+        "dask.array.Array": "_dask:DaskTable",
         "numpy.memmap": "_files:table_of_map",
-        "torch.Tensor": "_rows.tensors:TorchTable",
+        "torch.Tensor": "_torch.tensors:TorchTable",
     }
 )
 

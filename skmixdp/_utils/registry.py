@@ -1,7 +1,7 @@
 """Objects of annexes by name. Each is imported on first use, so that the core imports no annex.
 
 There are four registries: ``BY_NAME`` in :mod:`skmixdp.algorithms`, ``TABLE_TYPES`` in ``_rows/table.py``,
-``EXPORTERS`` in ``estimators/_exports``, and :data:`DISPLAYS` here.
+``EXPORTERS`` in ``estimators/_saving``, and :data:`DISPLAYS` here.
 """
 
 import sys
@@ -15,7 +15,7 @@ T = TypeVar("T")
 class Registry(Mapping[str, T], Generic[T]):
     """A read-only mapping from names to objects.
 
-    Entries of annexes are places such as ``"algorithms.pazo:PAZO"``, below the package. Looking one up
+    Entries of annexes are places such as ``"_papers.pazo:PAZO"``, below the package. Looking one up
     imports it.
     """
 
@@ -45,13 +45,13 @@ def late_names(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` of a package, which import public names of annexes on first use.
 
-    ``modules`` has the module of each name, below the package.
+    ``modules`` has the module of each name, below ``skmixdp``.
     """
 
     def find(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{modules[name]}"), name)
+        return getattr(import_module(f"skmixdp.{modules[name]}"), name)
 
     return find, lambda: sorted({*vars(sys.modules[package]), *modules})
 

@@ -12,25 +12,25 @@ from .auto import Auto
 from .noisy_gd import NoisyGD
 
 if TYPE_CHECKING:
-    from .coupling import Coupling
-    from .dope import DOPE
-    from .dpzero import DPZero
-    from .gep import GEP
-    from .modelmix import ModelMix
-    from .pazo import PAZO
-    from .pda_dpmd import PDADPMD, CosinePDADPMD
+    from .._papers.coupling import Coupling
+    from .._papers.dope import DOPE
+    from .._papers.dpzero import DPZero
+    from .._papers.gep import GEP
+    from .._papers.modelmix import ModelMix
+    from .._papers.pazo import PAZO
+    from .._papers.pda_dpmd import PDADPMD, CosinePDADPMD
 else:
     __getattr__, __dir__ = late_names(
         __name__,
         {
-            "Coupling": "coupling",
-            "CosinePDADPMD": "pda_dpmd",
-            "DOPE": "dope",
-            "DPZero": "dpzero",
-            "GEP": "gep",
-            "ModelMix": "modelmix",
-            "PAZO": "pazo",
-            "PDADPMD": "pda_dpmd",
+            "Coupling": "_papers.coupling",
+            "CosinePDADPMD": "_papers.pda_dpmd",
+            "DOPE": "_papers.dope",
+            "DPZero": "_papers.dpzero",
+            "GEP": "_papers.gep",
+            "ModelMix": "_papers.modelmix",
+            "PAZO": "_papers.pazo",
+            "PDADPMD": "_papers.pda_dpmd",
         },
     )
 
@@ -40,11 +40,11 @@ BY_NAME: Registry[type[Algorithm]] = Registry(
         "auto": Auto,
         "noisy-gd": NoisyGD,
         "adamix": AdaMix,
-        "coupling": "algorithms.coupling:Coupling",
-        "pda-dpmd": "algorithms.pda_dpmd:PDADPMD",
-        "dope-sgd": "algorithms.dope:DOPE",
-        "gep": "algorithms.gep:GEP",
-        "modelmix": "algorithms.modelmix:ModelMix",
+        "coupling": "_papers.coupling:Coupling",
+        "pda-dpmd": "_papers.pda_dpmd:PDADPMD",
+        "dope-sgd": "_papers.dope:DOPE",
+        "gep": "_papers.gep:GEP",
+        "modelmix": "_papers.modelmix:ModelMix",
     }
 )
 

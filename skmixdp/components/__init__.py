@@ -38,19 +38,19 @@ from .updates import (
 )
 
 if TYPE_CHECKING:
-    from .dope import DopeQuery
-    from .gep import GepQuery
-    from .zeroth_order import CandidateQuery, PublicDirections, RandomDirections, TwoPointQuery
+    from .._papers.dope_query import DopeQuery
+    from .._papers.gep_query import GepQuery
+    from .._papers.zeroth_order import CandidateQuery, PublicDirections, RandomDirections, TwoPointQuery
 else:
     __getattr__, __dir__ = late_names(
         __name__,
         {
-            "CandidateQuery": "zeroth_order",
-            "DopeQuery": "dope",
-            "GepQuery": "gep",
-            "PublicDirections": "zeroth_order",
-            "RandomDirections": "zeroth_order",
-            "TwoPointQuery": "zeroth_order",
+            "CandidateQuery": "_papers.zeroth_order",
+            "DopeQuery": "_papers.dope_query",
+            "GepQuery": "_papers.gep_query",
+            "PublicDirections": "_papers.zeroth_order",
+            "RandomDirections": "_papers.zeroth_order",
+            "TwoPointQuery": "_papers.zeroth_order",
         },
     )
 

@@ -4,22 +4,23 @@ from typing import TYPE_CHECKING
 
 from .._utils.registry import late_names
 from ._base import fit_many
-from ._exports import load
 from ._logistic import MixedDPLogisticRegression
 from ._pipeline import PrivatePipeline, private_pipeline
 from ._resume import resumable
 from ._ridge import MixedDPRidge
+from ._saving import load
 
 if TYPE_CHECKING:
-    from ._first_order import FirstOrderDPModuleClassifier
-    from ._zeroth_order import ZerothOrderDPClassifier, ZerothOrderDPModuleClassifier
+    from .._papers.zeroth_order_classifier import ZerothOrderDPClassifier
+    from .._torch.first_order import FirstOrderDPModuleClassifier
+    from .._torch.zeroth_order import ZerothOrderDPModuleClassifier
 else:
     __getattr__, __dir__ = late_names(
         __name__,
         {
-            "FirstOrderDPModuleClassifier": "_first_order",
-            "ZerothOrderDPClassifier": "_zeroth_order",
-            "ZerothOrderDPModuleClassifier": "_zeroth_order",
+            "FirstOrderDPModuleClassifier": "_torch.first_order",
+            "ZerothOrderDPClassifier": "_papers.zeroth_order_classifier",
+            "ZerothOrderDPModuleClassifier": "_torch.zeroth_order",
         },
     )
 

@@ -44,8 +44,8 @@ from ..privacy.accounting.budgets import Budget
 from ..privacy.noise import check_noise, warn_of_seed
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin, managed
-from ._exports import save
 from ._problem import check_device
+from ._saving import save
 
 Array = NDArray[Any]
 

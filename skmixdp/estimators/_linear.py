@@ -41,7 +41,6 @@ from ..privacy.accounting.budgets import Budget
 from ..privacy.units import units_of
 from ._base import EstimatorProcedure, FitData, PrivateEstimator, members
 from ._callbacks import FitTasks
-from ._exports import EXPORTERS
 from ._outputs import head_outputs
 from ._problem import (
     WEIGHT,
@@ -58,6 +57,7 @@ from ._problem import (
     refuse_record,
 )
 from ._procedure import FitProcedure, fit_procedure, prepare
+from ._saving import EXPORTERS
 
 Array = NDArray[Any]
 

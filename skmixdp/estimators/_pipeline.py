@@ -18,7 +18,7 @@ from ..preprocessing import check_pipeline
 from ..privacy.notebook import GuaranteeBoxMixin
 from ..privacy.report import first_line
 from ._base import PrivateEstimator, current_checkpoint, current_pipeline
-from ._exports import EXPORTERS, save
+from ._saving import EXPORTERS, save
 
 #: What transformers read from the private rows.
 _COLUMNS = "the number and the names of the columns before preprocessing"

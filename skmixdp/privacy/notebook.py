@@ -2,6 +2,7 @@
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, metadata
+from itertools import takewhile
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,8 +35,8 @@ class GuaranteeBoxMixin:
         base, kind = documentation(), type(self)
         if base is None or kind.__module__.split(".")[0] != "skmixdp":
             return ""
-        parts = [part for part in kind.__module__.split(".") if not part.startswith("_")]
-        parts = [part for part in parts if part not in ("additive", "estimators")]  # names of the top level
+        public = takewhile(lambda part: not part.startswith("_"), kind.__module__.split("."))
+        parts = [part for part in public if part not in ("additive", "estimators")]  # names of the top level
         return f"{base}api/{'.'.join(parts)}.{kind.__name__}.html"
 
     def _known_leaks(self) -> tuple[str, ...]:

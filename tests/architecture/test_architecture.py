@@ -29,7 +29,7 @@ def test_only_the_release_asks_private_rows():
     asking = [path.relative_to(PACKAGE).as_posix() for path in MODULES if calls_of(path, "private_sums")]
     # A source of rows in several places asks each of them, and answers for them all. An audit asks
     # rows that it was given as known, by a record of queries, and its result is declared not private.
-    assert set(asking) == {"_engine/release.py", "_engine/recording.py", "_rows/dask.py"}
+    assert set(asking) == {"_engine/release.py", "_engine/recording.py", "_dask.py"}
 
 
 def test_the_driver_is_the_only_caller_of_the_release():
@@ -113,8 +113,8 @@ def test_deep_learning_libraries_are_imported_where_they_are_needed_alone():
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
             if {name.partition(".")[0] for name in names} & heavy:
                 importing.add(path.parent.relative_to(PACKAGE).as_posix())
-    # _rows/tensors.py is loaded for tensors only, and modules by a fit that is given one.
-    assert importing == {"features/backends", "estimators/_modules", "_rows"}
+    # _torch/tensors.py is loaded for tensors only, and modules by a fit that is given one.
+    assert importing == {"features/backends", "_torch/modules", "_torch"}
 
 
 def test_files_have_one_topic():
@@ -156,7 +156,7 @@ def test_rooms_keep_their_budgets_of_lines():
 
 def test_every_module_has_a_room():
     assert structure.room_of("privacy.ledger._sql").name == "ledger"
-    assert structure.room_of("estimators._exports.onnx_steps").name == "export"
+    assert structure.room_of("_export.onnx_steps").name == "export"
     assert structure.room_of("").name == "utilities and top"
     named = {begin for room in structure.ROOMS for begin in room.modules}
     assert {name.split(".")[0] for name in structure.paths()} <= named | {"model_selection"}
@@ -175,15 +175,12 @@ def test_an_import_of_an_annex_by_its_public_name_is_found(monkeypatch):
     """Also if the package imports that name on first use."""
     imported = {
         ("estimators._ridge", False): [("algorithms", "ModelMix"), ("algorithms", "Algorithm")],
-        ("_rows.table", False): [("_rows.dask", "DaskTable")],
-        ("algorithms.pazo", False): [("algorithms.dpzero", "DIRECTIONS")],
-        ("algorithms", True): [("algorithms.modelmix", "ModelMix")],
+        ("_rows.table", False): [("_dask", "DaskTable")],
+        ("_papers.pazo", False): [("_papers.dpzero", "DIRECTIONS")],
+        ("algorithms", True): [("_papers.modelmix", "ModelMix")],
     }
     monkeypatch.setattr(structure, "_imported", lambda name, only_types: imported.get((name, only_types), []))
-    assert structure.to_annexes() == [
-        ("_rows.table", "_rows.dask"),
-        ("estimators._ridge", "algorithms.modelmix"),
-    ]
+    assert structure.to_annexes() == [("_rows.table", "_dask"), ("estimators._ridge", "_papers.modelmix")]
 
 
 def test_the_core_and_default_fits_load_no_annex():

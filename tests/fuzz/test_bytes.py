@@ -39,7 +39,7 @@ def main(name: str, n_cases: int, seed: int) -> None:
     """Fuzz a format; libFuzzer ends the process."""
     import atheris
 
-    read = ("_files.formats", "_files.shards", "_cli", "estimators._exports", "privacy.ledger")
+    read = ("_files.formats", "_files.shards", "_cli", "estimators._saving", "privacy.ledger")
     with atheris.instrument_imports(include=[f"skmixdp.{room}" for room in read]):
         from . import test_files as files
 

@@ -30,7 +30,7 @@ from skmixdp._cli.models import _read_options
 from skmixdp._cli.rows import read_labelled, read_unlabelled
 from skmixdp._files.text import TextForm
 from skmixdp.datasets import open_rows
-from skmixdp.estimators._exports import saving
+from skmixdp.estimators._saving import saving
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.preprocessing import TableEncoder
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, SelectionEvent

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp._linear import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, SoftmaxLoss, dot_error
+from skmixdp._papers.dope_query import clipped_deviations
 from skmixdp._rows import (
     RowMap,
     SparseRows,
@@ -26,7 +27,6 @@ from skmixdp._rows import (
     whitened_entries,
 )
 from skmixdp.components.clipping import clipped_residuals
-from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.public import PublicData
 from tests.asking import request_of
 from tests.catalog import CLIPPERS

@@ -12,10 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skmixdp._linear import GradientEmbedding, LogisticLoss, MultilabelLoss, SoftmaxLoss, row_norms
+from skmixdp._papers.dope_query import clipped_deviations, deviation_bounds
+from skmixdp._papers.gep_query import clipped_parts
 from skmixdp._rows import Block
 from skmixdp.components import L2Clip, L2LinfClip
-from skmixdp.components.dope import clipped_deviations, deviation_bounds
-from skmixdp.components.gep import clipped_parts
 from tests.rounding import assert_relative
 
 DTYPES = ["float32", "float64"]

@@ -12,9 +12,9 @@ from hypothesis.extra import numpy as hnp
 
 from skmixdp._engine import Run
 from skmixdp._rows import n_lanes, rounds
+from skmixdp._torch.modules.rows import _LANES, _rounded_sums
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import FullBatch, PoissonBatch
-from skmixdp.estimators._modules.rows import _LANES, _rounded_sums
 from tests.conftest import Watched, make_problem, train
 from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, few_moves_are_stacked, module_info
 from tests.module_zoo import HONEST, MIXING

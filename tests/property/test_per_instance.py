@@ -189,7 +189,7 @@ def test_rows_on_a_device_are_observed(device):
     torch = pytest.importorskip("torch")
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no GPU")
-    from skmixdp._rows.tensors import TorchRows
+    from skmixdp._torch.tensors import TorchRows
 
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(700, 5)), np.zeros(700)

@@ -14,9 +14,9 @@ from hypothesis.extra import numpy as hnp
 from skmixdp._files import StreamedRows
 from skmixdp._files.shards import array_shard
 from skmixdp._linear import UNDERFLOW_PAD, SoftmaxLoss, dot_error
+from skmixdp._papers.dope_query import clipped_deviations
 from skmixdp._rows import Batch, RowMap, Whitening
 from skmixdp.components.clipping import clipped_residuals
-from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.public import PublicData
 from tests.asking import request_of
 from tests.catalog import CLIPPERS

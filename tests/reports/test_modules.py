@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from skmixdp import FirstOrderDPModuleClassifier, ZerothOrderDPModuleClassifier
-from skmixdp.estimators._module_steps import FiniteSteps
+from skmixdp._torch.module_steps import FiniteSteps
 from tests.covering import covering_set
 from tests.module_problems import torch
 

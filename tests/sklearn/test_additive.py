@@ -165,7 +165,7 @@ def test_the_ledger_has_one_charge(tmp_path):
 
 
 def test_a_forged_basis_is_refused(tmp_path):
-    from skmixdp.estimators._exports.checks import check_loaded
+    from skmixdp.estimators._saving.checks import check_loaded
 
     clf = classifier().fit(X, Y)
     check_loaded(clf)

@@ -9,11 +9,11 @@ import skmixdp
 from skmixdp import algorithms, components, estimators
 from skmixdp._rows.table import TABLE_TYPES
 from skmixdp._utils.registry import DISPLAYS, Registry
-from skmixdp.estimators._exports import EXPORTERS
+from skmixdp.estimators._saving import EXPORTERS
 
 
 def test_an_entry_is_an_object_or_the_place_of_one():
-    registry = Registry({"one": int, "two": "algorithms.pazo:PAZO"})
+    registry = Registry({"one": int, "two": "_papers.pazo:PAZO"})
     assert registry["two"] is algorithms.PAZO and dict(registry) == {"one": int, "two": algorithms.PAZO}
     assert "three" not in registry and registry.get("three") is None
     with pytest.raises(KeyError):
@@ -48,8 +48,8 @@ def test_public_names_are_found_and_listed(package):
 
 def test_an_algorithm_of_a_paper_is_imported_by_its_name():
     code = (
-        "import sys; from skmixdp.algorithms import BY_NAME; name = 'skmixdp.algorithms.gep';"
+        "import sys; from skmixdp.algorithms import BY_NAME; name = 'skmixdp._papers.gep';"
         "assert name not in sys.modules; BY_NAME['gep']; assert name in sys.modules;"
-        "assert 'skmixdp.algorithms.pazo' not in sys.modules"
+        "assert 'skmixdp._papers.pazo' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from skmixdp._linear import SoftmaxLoss, row_norms
+from skmixdp._papers.dope_query import clipped_deviations, deviation_bounds, largest_deviations
 from skmixdp._rows import Block
-from skmixdp.components.dope import clipped_deviations, deviation_bounds, largest_deviations
 from tests.rounding import assert_relative
 
 PAD = 1e-15

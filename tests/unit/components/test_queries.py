@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from skmixdp._linear import PANEL_ROWS, row_norms
+from skmixdp._papers.dope_query import difference_part
 from skmixdp._rows import Block
 from skmixdp.algorithms.modelmix import mixed_query
 from skmixdp.components import DopeQuery, GepQuery, GradientQuery, L2Clip, L2LinfClip, PublicSubspace
 from skmixdp.components.clipping import clip_rows, clipped_residuals
-from skmixdp.components.dope import difference_part
 from skmixdp.components.protocols import Clip, ReleasedArray, StepContext
 from skmixdp.privacy import NoiseSource
 from tests.asking import answered

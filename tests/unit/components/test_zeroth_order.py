@@ -5,12 +5,12 @@ import pytest
 
 from skmixdp import ZerothOrderDPClassifier
 from skmixdp._engine import Run
+from skmixdp._papers.zeroth_order import public_gradients
 from skmixdp._rows import Block, InMemoryRows
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import PoissonBatch, PublicDirections, RandomDirections, TwoPointQuery
 from skmixdp.components.protocols import StepContext
 from skmixdp.components.scalars import clipped
-from skmixdp.components.zeroth_order import public_gradients
 from skmixdp.privacy import NoiseSource
 from tests.conftest import make_problem, train
 from tests.rounding import assert_close, assert_relative

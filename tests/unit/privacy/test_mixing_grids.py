@@ -1,21 +1,21 @@
 """What the amplification of ModelMix rests on, in addition to its theorem.
 
 Two properties that the paper does not prove, on grids; accounting claims nothing outside them
-(``MAX_ORDER`` and its companions in ``skmixdp/algorithms/modelmix/accountant.py``). A third grid compares,
+(``MAX_ORDER`` and its companions in ``skmixdp/_papers/modelmix/accountant.py``). A third grid compares,
 for fractional orders and sampled batches, a row that moves one coordinate with one that moves two.
 """
 
 import numpy as np
 import pytest
 
-from skmixdp.algorithms.modelmix import accountant as mixing
-from skmixdp.algorithms.modelmix.accountant import (
+from skmixdp._papers.modelmix.accountant import (
     MAX_ORDER,
     MAX_PRODUCT,
     MAX_SHIFT,
     MIN_WIDTH,
     log_ratio_moments,
 )
+from skmixdp.algorithms.modelmix import accountant as mixing
 from tests.rounding import assert_relative
 
 #: Rounding of a moment: relative and absolute.

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skmixdp._dask import divided
 from skmixdp._rows import RowMap, special_table
-from skmixdp._rows.dask import divided
 from tests.asking import request_of
 from tests.rounding import assert_close
 

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
 from skmixdp._linear import BLOCK_ROWS, LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss, sum_error
+from skmixdp._papers.dope_query import clipped_deviations
 from skmixdp._rows import ArrayTable, Batch, InMemoryRows, RowMap
 from skmixdp.components.clipping import clipped_residuals
-from skmixdp.components.dope import clipped_deviations
 from skmixdp.components.protocols import Clip
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource, PrivacyLedger
@@ -21,7 +21,7 @@ from tests.conftest import Silent
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
 from skmixdp._rows import tensors as torch_table  # noqa: E402
-from skmixdp._rows.tensors import TorchRows, TorchTable, full_precision  # noqa: E402
+from skmixdp._torch.tensors import TorchRows, TorchTable, full_precision  # noqa: E402
 from tests.asking import request_of  # noqa: E402
 from tests.rounding import assert_close  # noqa: E402
 
@@ -356,7 +356,7 @@ def test_what_a_device_cannot_hold_or_do_is_refused(monkeypatch, rows, parameter
 
 
 def test_a_device_without_torch_names_the_extra(monkeypatch):
-    monkeypatch.delitem(sys.modules, "skmixdp._rows.tensors")
+    monkeypatch.delitem(sys.modules, "skmixdp._torch.tensors")
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(
         ImportError, match=r"device='cuda' needs the torch package; install skmixdp\[features\]"

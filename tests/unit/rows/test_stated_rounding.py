@@ -48,7 +48,7 @@ def test_sums_in_single_precision_are_short_however_many_outputs_there_are(k, d)
 
 def test_tensors_are_added_up_in_short_sums():
     torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-    from skmixdp._rows.tensors import add_tensor_products
+    from skmixdp._torch.tensors import add_tensor_products
 
     n = 40_000
     for k, d in ((1, 1), (50, 50)):
@@ -60,7 +60,7 @@ def test_tensors_are_added_up_in_short_sums():
 
 def test_tensors_whose_sums_are_stated_in_double_precision_are_added_in_it():
     torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-    from skmixdp._rows.tensors import TorchRows
+    from skmixdp._torch.tensors import TorchRows
 
     n = 40_000
     values = numbers(n)

@@ -17,7 +17,7 @@ import skmixdp
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._rows import RowMap, TargetMap
 from skmixdp.algorithms import BY_NAME, NoisyGD
-from skmixdp.estimators._exports import coding, saving
+from skmixdp.estimators._saving import coding, saving
 from skmixdp.features import ZeroShotHead
 from skmixdp.privacy import PrivacyLedger
 from tests.catalog import ALGORITHMS, WEIGHTINGS

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, private_pipeline
-from skmixdp.estimators._exports.sklearn_steps import plain_step
+from skmixdp._export.sklearn_steps import plain_step
 from skmixdp.preprocessing import TableEncoder
 
 ROME = timezone(timedelta(hours=1))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from skmixdp._engine import Options, Run
+from skmixdp._papers.dpzero import zeroth_order_descent
 from skmixdp._rows import Batch, InMemoryRows
 from skmixdp.algorithms import PAZO
-from skmixdp.algorithms.dpzero import zeroth_order_descent
 from skmixdp.components import (
     ConstantWeight,
     CosineWeight,

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from skmixdp import ZerothOrderDPModuleClassifier
+from skmixdp._papers.zeroth_order import CandidateQuery
 from skmixdp._rows import Batch, Block
+from skmixdp._torch.modules import LossesAt
+from skmixdp._torch.modules.forward import separately
 from skmixdp.algorithms import PAZO, DPZero
-from skmixdp.components.zeroth_order import CandidateQuery
-from skmixdp.estimators._modules import LossesAt
-from skmixdp.estimators._modules.forward import separately
 from skmixdp.privacy import PrivacyLedger
 from tests.asking import request_of
 from tests.conftest import make_problem

@@ -27,7 +27,7 @@ nn = torch.nn
 def short_starts():
     """What public training finds in few epochs is enough here; its rule has tests of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmixdp.estimators._modules.start._EPOCHS", 30)
+        patch.setattr("skmixdp._torch.modules.start._EPOCHS", 30)
         yield
 
 
@@ -494,7 +494,7 @@ def test_a_fit_is_charged_once_and_private_rows_pass_once_before(tmp_path):
 
 def test_without_torch_one_sentence_names_the_extra(monkeypatch):
     monkeypatch.delattr(skmixdp.estimators, "_modules", raising=False)
-    monkeypatch.setitem(sys.modules, "skmixdp.estimators._modules", None)
+    monkeypatch.setitem(sys.modules, "skmixdp._torch.modules", None)
     with pytest.raises(ImportError, match=r"install skmixdp\[features\]"):
         fitted()
 

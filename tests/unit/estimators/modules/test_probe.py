@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from skmixdp import ZerothOrderDPModuleClassifier
-from skmixdp.algorithms import DPZero
-from skmixdp.estimators._modules import (
+from skmixdp._torch.modules import (
     LabelledRows,
     check_forward,
     cross_entropy,
@@ -15,6 +14,7 @@ from skmixdp.estimators._modules import (
     select_parameters,
     working_copy,
 )
+from skmixdp.algorithms import DPZero
 from tests.module_problems import torch
 from tests.module_zoo import HONEST, MIXING, DynamicScale, Wrapped
 from tests.noise import watch
@@ -256,7 +256,7 @@ def test_one_row_would_move_a_release_of_a_mixing_module_by_many_times_its_sensi
     with pytest.raises(ValueError, match="the loss of a row depends"):
         fit(with_row)
     assert not log
-    monkeypatch.setattr("skmixdp.estimators._modules.check_forward", lambda *given: None)
+    monkeypatch.setattr("skmixdp._torch.modules.check_forward", lambda *given: None)
     fit(with_row)
     fit(zeroed)
     one, other = log

@@ -144,7 +144,7 @@ MEMORY = """
     from skmixdp._engine import Options, Run, make_plan
     from skmixdp.privacy.accounting.budgets import Budget
     from tests.conftest import train
-    from skmixdp.estimators._modules import (
+    from skmixdp._torch.modules import (
         LabelledRows, ModuleData, ModuleLoss, ModuleParameters, ModuleRows, cross_entropy
     )
     from skmixdp.privacy import NoiseSource

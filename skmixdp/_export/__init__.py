@@ -1,0 +1,1 @@
+"""Fitted estimators as models of other libraries: ONNX and scikit-learn."""

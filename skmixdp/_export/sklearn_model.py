@@ -1,0 +1,72 @@
+"""A fitted linear head, or a pipeline, as a scikit-learn pipeline without skmixdp."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer, LabelBinarizer
+
+from .._utils.models import classes_of, names_of_features
+from .operations import of_row_map
+from .sklearn_makers import steps_of
+
+Array = NDArray[Any]
+
+
+def to_sklearn(estimator: BaseEstimator) -> Pipeline:
+    """The pipeline of a fitted estimator; see :meth:`LinearHead.to_sklearn`."""
+    if isinstance(estimator, Pipeline):
+        from .sklearn_steps import plain_step  # imported here, since it imports much of scikit-learn
+
+        *before, (name, head) = estimator.steps
+        return Pipeline(
+            [*((path, plain_step(step, path)) for path, step in before), (name, to_sklearn(head))]
+        )
+    d = estimator.n_features_in_
+    coef, intercept = estimator.coef_, estimator.intercept_
+    row_map = estimator._row_map
+    check = _double(d, names_of_features(estimator), finite=row_map.basis is None)
+    steps = [("check", check), *steps_of(of_row_map(row_map), coef.shape[-1])]
+    if classes_of(estimator) is None:
+        head = _with_coefficients(Ridge(), coef, intercept)
+    elif estimator.multilabel_:
+        head = _one_for_each_label(coef, intercept, estimator.n_iter_)
+    else:
+        head = _logistic(coef, intercept, estimator.classes_, estimator.n_iter_)
+    return Pipeline([*steps, ("head", head)])
+
+
+def _with_coefficients(head: Any, coef: Array, intercept: Array) -> Any:
+    head.coef_, head.intercept_ = np.array(coef, order="C"), np.array(intercept)[()]
+    head.n_features_in_ = coef.shape[-1]
+    return head
+
+
+def _logistic(coef: Array, intercept: Array, classes: Array, n_iter: int) -> LogisticRegression:
+    head = _with_coefficients(LogisticRegression(), coef, intercept)
+    head.classes_, head.n_iter_ = classes.copy(), np.array([n_iter])
+    return head
+
+
+def _one_for_each_label(coef: Array, intercept: Array, n_iter: int) -> OneVsRestClassifier:
+    """A fitted OneVsRestClassifier of labels (n, k); its classes are the numbers of the labels."""
+    k = len(coef)
+    head = OneVsRestClassifier(LogisticRegression())
+    head.estimators_ = [_logistic(coef[[j]], intercept[[j]], np.arange(2), n_iter) for j in range(k)]
+    head.label_binarizer_ = LabelBinarizer().fit(np.array([[0] * k, [1] * k]))
+    head.n_features_in_ = coef.shape[1]
+    return head
+
+
+def _double(d: int, names: Array | None, *, finite: bool) -> FunctionTransformer:
+    """Checks finite rows and their columns, and converts rows to float64."""
+    options = {"dtype": np.float64}
+    step = FunctionTransformer(np.asarray, validate=finite, kw_args=options, check_inverse=False)
+    step.n_features_in_ = d
+    if names is not None:
+        step.feature_names_in_ = names.copy()
+    return step

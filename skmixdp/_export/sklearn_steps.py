@@ -1,0 +1,242 @@
+"""The transformers before a head, by scikit-learn, NumPy, pandas and Python alone.
+
+Cells of tables are read as texts that begin with the names of their classes. Each rule is a regular
+expression: what it finds becomes the text of a number or a date, or stays as it is. What stays is an error
+when it is converted, so that no cell is read in another way than by the encoder.
+"""
+
+import copy
+import math
+import re
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+
+from ..preprocessing import TableColumn
+from ..preprocessing._cells import days_of, number_of
+from .operations import OWN, Affine, Operations, Project, of_numbers
+from .sklearn_makers import Step, function, steps_of
+
+#: A regular expression, and its replacement.
+_Rule = tuple[str, str]
+
+_OF_NUMBERS = r"(?:str_?|float\d*|u?int\d*|bool_?|Decimal)"
+_SPELT = r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)"
+_TRUE, _FALSE = (rf"(?i)^(?:str_?|bool_?) \s*{truth}\s*\Z" for truth in ("true", "false"))
+_NONE = r"(?:NoneType|NAType|NaTType) .*"
+_MISSING = rf"(?si)^(?:{_NONE}|\w+ \s*(?:[+-]?nan|nat)?\s*)\Z"
+
+_NUMBERS: tuple[_Rule, ...] = (
+    (rf"(?i)^{_OF_NUMBERS} \s*({_SPELT})\s*\Z", r"\1"),
+    (_TRUE, "1"),
+    (_FALSE, "0"),
+    (rf"(?s)^(?:{_NONE}|str_? .*|Decimal .*|(?:Timestamp|datetime|date|datetime64) .*)\Z", "nan"),
+)
+_WORDS: tuple[_Rule, ...] = (
+    (_MISSING, "str "),
+    (r"(?s)^(?!str_? ).*", "str  "),  # a text that is no category
+    (r"^str_? ", ""),
+)
+_DAYS: tuple[_Rule, ...] = (
+    (
+        r"^(?:str_?|Timestamp|datetime|date|datetime64) ((?!0001|9999)\d{4}-\d\d-\d\d"
+        r"(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?)?)\Z",
+        r"\1",
+    ),
+    (r"^(?:str_?|float\d*|u?int\d*) ((?!0001|9999)\d{4})(\d\d)(\d\d)(?:\.0*)?\Z", r"\1-\2-\3"),
+    (
+        rf"(?s)^(?:{_NONE}|datetime64 NaT|bool_? .*|(?:str_?|float\d*|int\d*|Decimal) (?![\s+.]*\d).*)\Z",
+        "NaT",
+    ),
+)
+#: Integers are spelt as by the encoder; texts of other numbers and of moments stay.
+_TEXTS: tuple[_Rule, ...] = (
+    (_MISSING, "text "),
+    (rf"^{_OF_NUMBERS} \s*\+?(-?)0*([0-9]{{1,15}})(?:\.0*)?\s*\Z", r"text \1\2"),
+    (_TRUE, "text 1"),
+    (_FALSE, "text 0"),
+    (
+        rf"(?i)^str_? (?!\s*{_SPELT}\s*\Z)"
+        r"(?!(?!\d{4}-\d\d-\d\d\Z)\d{4}-?(?:W\d\d|\d\d)-?\d{0,2}(?:.[\d:.,]+(?:[+-][\d:.]+|Z)?)?\Z)",
+        "text ",
+    ),
+)
+
+
+def plain_step(step: Any, path: str) -> Any:
+    """A fitted transformer without classes of this library; ``path`` names it in messages."""
+    kind = type(step).__name__
+    if kind in OWN:
+        return Pipeline(steps_of(OWN[kind](step), step.n_features_in_))
+    if kind == "TableEncoder":
+        return _encoder(step)
+    if kind == "PublicOnly":
+        return plain_step(step.transformer_, path)
+    parts = [step, *step.get_params().values()] if hasattr(step, "get_params") else []
+    own = [part for part in parts if type(part).__module__.partition(".")[0] == "skmixdp"]
+    if own:
+        raise TypeError(
+            f"to_sklearn has no form of a {type(own[0]).__name__}, in the step {path!r}; save the pipeline "
+            "with save, or transform rows before the model."
+        )
+    return copy.deepcopy(step)
+
+
+def _encoder(step: Any) -> Pipeline:
+    """An encoder of tables. It is fitted to a made-up row, and then gets its numbers."""
+    columns = {name: column for name, column in step.columns_.items() if column.kind != "drop"}
+    for name, column in columns.items():
+        if column.kind in ("list", "amount") or column.format:
+            raise TypeError(
+                "to_sklearn has no form of lists, amounts and formats of dates, as of the column "
+                f"{name!r}; save the pipeline with save, or convert the column before the model."
+            )
+        if any(math.isnan(number_of(each)) and not math.isnan(days_of(each)) for each in column.categories):
+            raise TypeError(
+                f"to_sklearn has no form of categories that are dates, as of the column {name!r}; save the "
+                "pipeline with save, or put a letter in front of them."
+            )
+    encode = ColumnTransformer(
+        [(str(place), _column(column), name) for place, (name, column) in enumerate(columns.items())],
+        sparse_threshold=0,
+    )
+    # Columns of arrays are named x0, x1 and so on, and names may be numbers.
+    numbered = {place: f"x{place}" for place in range(len(step.columns_))}
+    arrays = numbered if [*numbered.values()] == [*step.columns_] else {}
+    plain = Pipeline(
+        [
+            ("frame", FunctionTransformer(pd.DataFrame)),
+            ("places", function(pd.DataFrame.rename, columns=arrays)),
+            ("names", function(pd.DataFrame.rename, columns=str)),
+            ("columns", encode),
+        ]
+    )
+    made_up = {name: "a" if columns[name].kind == "text" else None for name in columns}
+    return plain.fit(pd.DataFrame([[made_up.get(name) for name in step.columns_]], columns=[*step.columns_]))
+
+
+def _column(column: TableColumn) -> Any:
+    """A transformer of one column, a series."""
+    if column.kind == "text":
+        return _of_texts(column)
+    if column.kind == "category":
+        return _of_categories(column)
+    if column.kind == "boolean":  # 1 minus 0; missing values are neither
+        rows = np.array([[-1.0, 1.0], [-1.0, -1.0]])[: 1 + column.indicator]
+        offset = Affine(np.array([0.0, -1.0])[: len(rows)])
+        value = _frozen([("value", Project(rows)), ("offset", offset)], len(rows))
+        return Pipeline([*_read(*_NUMBERS), _DOUBLE, _FINITE, _one_hot([0.0, 1.0]), *value])
+    read = _numbers_and_durations()
+    if column.periods:
+        read = [
+            *_read(*_DAYS),
+            ("moments", function(pd.to_datetime, utc=True, format="ISO8601")),
+            ("start", function(pd.Series.sub, other=pd.Timestamp(0, tz="UTC"))),
+            ("days", function(pd.Series.div, other=pd.Timedelta(days=1))),
+        ]
+    parts: list[Step] = [("value", Pipeline([_DOUBLE, *_frozen(of_numbers(column), 1), _fill()]))]
+    for name, length in column.periods:
+        series: Any = pd.Series  # its methods work on any series
+        operations = ((series.div, length), (series.mod, 1.0), (series.mul, 2 * math.pi))
+        angle = [(each.__name__, function(each, other=value)) for each, value in operations]
+        parts += [
+            (
+                f"{name} {wave.__name__}",
+                Pipeline([*angle, ("wave", FunctionTransformer(wave)), _DOUBLE, _fill()]),
+            )
+            for wave in (np.sin, np.cos)
+        ]
+    if column.indicator:
+        parts.append(("missing", Pipeline([_DOUBLE, ("missing", FunctionTransformer(np.isnan))])))
+    return Pipeline([*read, ("all", FeatureUnion(parts))])
+
+
+def _of_texts(column: TableColumn) -> FeatureUnion:
+    words = HashingVectorizer(n_features=column.n_hashed, token_pattern=r"(?u)\b\w+\b")
+    parts: list[Step] = [
+        ("words", Pipeline([*_read(*_TEXTS, (r"^text ", "")), ("words", words)])),
+        ("others", _checked(*_TEXTS, (r"(?s)^text .*", "0"))),
+    ]
+    if column.indicator:
+        parts.append(("missing", Pipeline([*_read((_MISSING, "1"), (r"(?s)^\w+ .*", "0")), _DOUBLE])))
+    return FeatureUnion(parts)
+
+
+def _of_categories(column: TableColumn) -> Pipeline:
+    """Numbers and other texts are encoded separately, and then sorted."""
+    values = [number_of(category) for category in column.categories]
+    numbers = sorted({value for value in values if value == value})
+    texts = [category for category, value in zip(column.categories, values, strict=True) if value != value]
+    parts: list[Step] = [("others", _checked(*_NUMBERS))]
+    if numbers:
+        known = np.nan_to_num(numbers).tolist()
+        parts = [("numbers", Pipeline([*_read(*_NUMBERS), _DOUBLE, _FINITE, _one_hot(known)]))]
+    column_of_texts = ("column", function(np.expand_dims, axis=1))
+    parts.append(("texts", Pipeline([*_read(*_WORDS), column_of_texts, _one_hot([*texts, ""])])))
+    order = [
+        numbers.index(value) if value == value else len(numbers) + texts.index(category)
+        for category, value in zip(column.categories, values, strict=True)
+    ]
+    order += [len(numbers) + len(texts)] if column.indicator else []
+    return Pipeline([("found", FeatureUnion(parts)), ("order", function(np.take, indices=order, axis=1))])
+
+
+def _read(*rules: _Rule) -> list[Step]:
+    """Cells as texts that begin with the names of their classes, changed by regular expressions."""
+    texts = [(f"rule {place}", partial(re.sub, *rule)) for place, rule in enumerate(rules)]
+    steps: list[Step] = [("objects", function(pd.Series.astype, dtype=object))]
+    called = [("texts", "{0.__class__.__name__} {0}".format), *texts]
+    return steps + [(name, function(pd.Series.apply, func=call)) for name, call in called]
+
+
+def _numbers_and_durations() -> list[Step]:
+    """A series of numbers, with durations in seconds."""
+    durations = [
+        *_read((r"(?s)^(?![Tt]imedelta ).*", "timedelta NaT"), (r"^[Tt]imedelta ", "")),
+        ("durations", FunctionTransformer(pd.to_timedelta)),
+        ("seconds", function(pd.Series.div, other=pd.Timedelta(seconds=1))),
+        _DOUBLE,
+    ]
+    numbers = [*_read((r"^[Tt]imedelta .*", "str "), *_NUMBERS), _DOUBLE]
+    both = FeatureUnion([("numbers", Pipeline(numbers)), ("durations", Pipeline(durations))])
+    return [("both", both), ("known", function(np.fmax.reduce, axis=1))]
+
+
+def _checked(*rules: _Rule) -> Pipeline:
+    """No columns; raises an error if a text is no number after the rules."""
+    return Pipeline([*_read(*rules), _DOUBLE, ("nothing", function(np.take, indices=np.arange(0), axis=1))])
+
+
+#: A series of numbers, or of texts of numbers, as a column.
+_DOUBLE: Step = (
+    "double",
+    Pipeline(
+        [("numbers", function(np.asarray, dtype=np.float64)), ("column", function(np.expand_dims, axis=1))]
+    ),
+)
+
+
+#: Replaces infinite numbers by the largest ones.
+_FINITE: Step = ("finite", function(np.nan_to_num, nan=math.nan))
+
+
+def _one_hot(known: list[Any]) -> Step:
+    categories = [np.array(known, dtype=object if known[-1] == "" else np.float64)]
+    return "known", OneHotEncoder(categories=categories, handle_unknown="ignore", sparse_output=False)
+
+
+def _frozen(operations: Operations, d: int) -> list[Step]:
+    """Steps that keep their numbers when the pipeline is fitted to the made-up row."""
+    return [(name, FrozenEstimator(step)) for name, step in steps_of(operations, d)]
+
+
+def _fill() -> Step:
+    return "fill", SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True)

@@ -1,0 +1,267 @@
+"""Zeroth-order queries: they ask private rows for losses at a few heads, never for gradients.
+
+A step uses a model through :class:`ParameterView`. The :class:`~skmixdp.components.public.PublicView` of a
+linear head is one, and so is the view of a module, which needs only forward passes of private rows. Each view
+chooses how it represents vectors of parameters.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._linear import FloatArray
+from ..components.protocols import PrivateQuery, Rounds, StepContext
+from ..components.public import Probe, PublicView, RandomSource
+from ..components.scalars import clipped, scalars
+
+#: One vector of the model's parameters, and several.
+Vector = Any
+Vectors = Any
+
+
+class ParameterView(Protocol):
+    """Public rows at the current parameters of a model."""
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of trainable parameters."""
+
+    def random_directions(self, source: RandomSource, count: int, radius: float, *, sphere: bool) -> Vectors:
+        """Random directions: uniform on a sphere, or Gaussian with that root mean square length."""
+
+    def combine(self, weights: FloatArray, directions: Vectors) -> Vector:
+        """``sum_j weights_j directions_j``."""
+
+    def batch_gradients(self, batches: Sequence[NDArray[np.intp]]) -> Vectors:
+        """Mean gradient over each batch of public rows."""
+
+    def orthonormal(self, directions: Vectors) -> Vectors:
+        """Orthonormal directions of the same span."""
+
+    def unit(self, directions: Vectors) -> Vectors:
+        """Each direction at length 1."""
+
+    def probe(self, directions: Vectors, moves: Sequence[tuple[int, float]]) -> Probe:
+        """The query for losses at the parameters plus ``step * directions[j]``, for each move."""
+
+    def moved(self, direction: Vector, step: float) -> Any:
+        """The parameters plus ``step`` times a direction. May change the view's parameters in place."""
+
+
+class Directions(Protocol):
+    """A rule for the random directions of a step."""
+
+    def radius(self, view: ParameterView) -> float:
+        """Root mean square length of a direction."""
+
+    def dimension(self, view: ParameterView) -> int:
+        """Dimension of the space from which directions come."""
+
+    def draw(self, ctx: StepContext, count: int) -> Vectors:
+        """Directions of one step."""
+
+
+@dataclass(frozen=True)
+class RandomDirections:
+    """Random directions in the whole parameter space, of length ``p ** exponent``.
+
+    Parameters
+    ----------
+    exponent : float
+        With 1/2, the two-point estimate is unbiased. With 1/4, its root mean square length is that of the
+        gradient, and its mean is the gradient divided by ``sqrt(p)``.
+    sphere : bool
+        Whether directions are uniform on the sphere rather than Gaussian.
+
+    Source: PAZO, Algorithm 1 and Appendix A.1 (1/4), equation 2 (1/2) and Appendix C (Gaussian).
+    """
+
+    exponent: float
+    sphere: bool
+
+    def radius(self, view: ParameterView) -> float:
+        return float(view.n_parameters**self.exponent)
+
+    def dimension(self, view: ParameterView) -> int:
+        return view.n_parameters
+
+    def draw(self, ctx: StepContext, count: int) -> Vectors:
+        return ctx.view.random_directions(ctx.noise, count, self.radius(ctx.view), sphere=self.sphere)
+
+
+@dataclass(frozen=True)
+class PublicDirections:
+    """Random combinations ``G v`` of public gradients, ``v`` of length ``sqrt(n_batches)``.
+
+    Parameters
+    ----------
+    n_batches : int
+        Number of disjoint public batches, each with a mean gradient.
+    batch_size : int or None
+        Number of public rows in a batch; None divides all of them among the batches.
+    orthonormal : bool
+        Whether to orthonormalise the gradients. The mean of the estimate is then the projection of the
+        gradient on their span. Otherwise they are only scaled to unit length, and the mean is ``G G^T``
+        times the gradient.
+    sphere : bool
+        Whether ``v`` is uniform on the sphere rather than Gaussian.
+
+    Source: PAZO, Algorithm 2.
+    """
+
+    n_batches: int
+    batch_size: int | None
+    orthonormal: bool
+    sphere: bool
+
+    def radius(self, view: ParameterView) -> float:
+        return math.sqrt(self.n_batches)
+
+    def dimension(self, view: ParameterView) -> int:
+        return self.n_batches
+
+    def draw(self, ctx: StepContext, count: int) -> Vectors:
+        gradients = public_gradients(ctx, self.n_batches, self.batch_size)
+        G = (ctx.view.orthonormal if self.orthonormal else ctx.view.unit)(gradients)
+        v = ctx.noise.normal((count, len(G)))
+        # Public gradients may all be zero, and have no orthonormal directions then.
+        sphere = self.sphere and len(G) > 0
+        lengths = np.linalg.norm(v, axis=1, keepdims=True) if sphere else math.sqrt(self.n_batches)
+        return [ctx.view.combine(row, G) for row in v * (self.radius(ctx.view) / lengths)]
+
+
+@dataclass(frozen=True)
+class TwoPointQuery:
+    """The sums of clipped differences of losses along random directions.
+
+    For a direction ``u``, each row gives one number:
+    ``clip((f(W + smoothing u) - f(W - smoothing u)) / (2 smoothing))``. The released mean of these numbers
+    times ``u``, averaged over directions, estimates the private gradient.
+
+    Parameters
+    ----------
+    directions : Directions
+        The rule that draws directions.
+    n_directions : int
+        Number of directions in each step.
+    smoothing : float
+        Step to either side along a direction, in units of the direction.
+    loss_clip : float
+        Bound on each difference, on the scale of a row's gradient. The bound itself is
+        ``loss_clip * radius / sqrt(dimension)``: the typical share of a gradient along a random direction of
+        that length.
+    public_batch_size : int or None
+        Number of public rows for the public mean gradient; None takes all of them.
+
+    *Guarantee*: the released array has one number per direction. One row contributes at most the bound to
+    each number, in absolute value. So one row moves the array by at most the bound times
+    ``sqrt(n_directions)``, regardless of the rounding of losses.
+
+    Source: PAZO, equation 2 and Algorithms 1 and 2; DPZero (Zhang et al. 2024), Algorithm 1.
+    """
+
+    directions: Directions
+    n_directions: int
+    smoothing: float
+    loss_clip: float
+    public_batch_size: int | None = None
+
+    def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
+        """Sensitivity of a gradient sum with the same noise in every queried direction."""
+        return self.bound(view) * self.directions.radius(view) / math.sqrt(self.directions.dimension(view))
+
+    def bound(self, view: ParameterView) -> float:
+        """Bound on the absolute value of each row's difference."""
+        return self.loss_clip * self.directions.radius(view) / math.sqrt(self.directions.dimension(view))
+
+    def step(self, ctx: StepContext) -> Rounds:
+        q = self.n_directions
+        U = self.directions.draw(ctx, q)
+        bound = self.bound(ctx.view)
+        moves = [(j, sign * self.smoothing) for sign in (1, -1) for j in range(q)]
+        probe = ctx.view.probe(U, moves)
+
+        def contribute(Z: FloatArray, block: Any) -> tuple[None, FloatArray]:
+            losses = probe.losses(Z, block.y)
+            return None, clipped((losses[:, :q] - losses[:, q:]) / (2 * self.smoothing), bound)
+
+        (sums,) = yield PrivateQuery(probe.points, contribute, releases=(scalars(bound, q, 1.0),))
+        estimate = ctx.view.combine(sums / (ctx.batch_size * q), U)
+        if ctx.public_weight == 0 or self.public_batch_size is None:
+            return ctx.direction(estimate)
+        return ctx.direction(estimate, public_gradients(ctx, 1, self.public_batch_size)[0])
+
+
+@dataclass(frozen=True)
+class CandidateQuery:
+    """The public gradient whose step gives the smallest losses of private rows.
+
+    The score of a candidate ``g`` is the mean of clipped losses at ``W - step_size g``. A further candidate
+    is the best of them plus a random vector. All queries of a step use the same batch.
+
+    Parameters
+    ----------
+    n_candidates : int
+        Number of disjoint public batches, each with a candidate.
+    batch_size : int or None
+        Number of public rows in a batch; None divides all of them among the batches.
+    loss_clip : float
+        Bound on each loss in absolute value.
+    candidate_noise : float or None
+        Standard deviation of the random vector in each coordinate. None tries no further candidate.
+
+    The update must be plain descent: the losses are those of the head after such a step.
+
+    *Guarantee*: m losses share the step. Each row's loss is at most ``loss_clip`` in absolute value, so each
+    mean has noise of variance ``m (loss_clip noise_multiplier / b)**2``.
+
+    Source: PAZO, Algorithm 3.
+    """
+
+    n_candidates: int
+    batch_size: int | None
+    loss_clip: float
+    candidate_noise: float | None
+
+    def sensitivity(self, view: PublicView, dtype: np.dtype[Any]) -> float:
+        """Sensitivity of each sum of losses."""
+        return self.loss_clip
+
+    def step(self, ctx: StepContext) -> Rounds:
+        gradients = public_gradients(ctx, self.n_candidates, self.batch_size)
+        regulariser = ctx.direction(0 * gradients[0])
+        candidates = [gradient + regulariser for gradient in gradients]
+        n_losses = len(candidates) + (self.candidate_noise is not None)
+        losses = yield from self._losses(ctx, candidates, n_losses)
+        best = int(np.argmin(losses))
+        if self.candidate_noise is None:
+            return candidates[best]
+        radius = self.candidate_noise * math.sqrt(ctx.view.n_parameters)
+        (step,) = ctx.view.random_directions(ctx.noise, 1, radius, sphere=False)
+        further = candidates[best] + step
+        (loss,) = yield from self._losses(ctx, [further], n_losses)
+        return further if loss < losses[best] else candidates[best]
+
+    def _losses(self, ctx: StepContext, candidates: Vectors, n_losses: int) -> Rounds:
+        """Ask for the sums of clipped losses after a step along each candidate."""
+        count = len(candidates)
+        probe = ctx.view.probe(candidates, [(j, -ctx.step_size) for j in range(count)])
+        (sums,) = yield PrivateQuery(
+            probe.points,
+            # A NaN loss counts as the largest one, so that its candidate does not win.
+            lambda Z, block: (None, clipped(probe.losses(Z, block.y), self.loss_clip, self.loss_clip)),
+            releases=(scalars(self.loss_clip, count, count / n_losses),),
+        )
+        return sums
+
+
+def public_gradients(ctx: StepContext, n_batches: int, batch_size: int | None) -> Vectors:
+    """Mean gradients of disjoint random batches of public rows."""
+    n_rows = ctx.view.data.n_rows
+    order = np.argsort(ctx.noise.uniform((n_rows,)))
+    size = n_rows // n_batches if batch_size is None else batch_size
+    return ctx.view.batch_gradients([order[j * size : (j + 1) * size] for j in range(n_batches)])

@@ -1,0 +1,1 @@
+"""Torch modules as models, and private rows in tensors."""

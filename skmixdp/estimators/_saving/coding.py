@@ -1,0 +1,363 @@
+"""Parameters and fitted attributes as JSON and arrays, and back.
+
+Only plain values and the classes in :data:`CLASSES` and :data:`FITTED` are encoded. A file holds the name of
+a class, never code or a module to import. Reading a file therefore creates nothing but plain values and
+objects of these classes.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from datetime import date
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._utils.validation import listed
+from ...privacy import LedgerDataset, PrivacyLedger
+from .checks import check_loaded
+
+Array = NDArray[Any]
+
+_ALGORITHMS = (
+    *("Auto", "AdaMix", "TheoreticalAdaMix", "Coupling", "DOPE", "DPZero", "GEP", "NoisyGD", "PAZO"),
+    *("PDADPMD", "CosinePDADPMD", "ModelMix"),
+)
+_WEIGHTS = ("SampleWeight", "ConstantWeight", "CosineWeight", "CouplingWeight", "ConvexWeight")
+
+#: Classes of objects that a file may hold, and their modules, which are imported when needed.
+CLASSES: Mapping[str, str] = {
+    **dict.fromkeys(_ALGORITHMS, "skmixdp.algorithms"),
+    **dict.fromkeys(_WEIGHTS, "skmixdp.components"),
+    **dict.fromkeys(("ZeroShotHead", "OpenClipFeatures", "SentenceFeatures"), "skmixdp.features"),
+    **dict.fromkeys(("Columns", "RowMap", "TargetMap", "Whitening"), "skmixdp._rows"),
+    **dict.fromkeys(("PrivacyReport", "SearchReport"), "skmixdp.privacy"),
+    "Basis": "skmixdp.additive._basis",
+    "TableColumn": "skmixdp.preprocessing",
+}
+
+#: The heads that a file may hold, all of them public names of :mod:`skmixdp`.
+HEADS = (
+    "AdditiveDPClassifier",
+    "AdditiveDPRegressor",
+    "FirstOrderDPModuleClassifier",
+    "MixedDPLogisticRegression",
+    "MixedDPRidge",
+    "ZerothOrderDPClassifier",
+    "ZerothOrderDPModuleClassifier",
+)
+_OWN = ("NoisyScaler", "PublicCenterer", "PublicOnly", "PublicWhitener", "RowNormalizer", "TableEncoder")
+_PREPROCESSING = (
+    *("Binarizer", "FunctionTransformer", "KBinsDiscretizer", "MaxAbsScaler", "MinMaxScaler", "Normalizer"),
+    *("OneHotEncoder", "OrdinalEncoder", "PolynomialFeatures", "PowerTransformer", "QuantileTransformer"),
+    *("RobustScaler", "StandardScaler"),
+)
+_OF_TEXTS = ("CountVectorizer", "HashingVectorizer", "TfidfTransformer", "TfidfVectorizer")
+
+#: Estimators that a file may hold with their fitted attributes, and the module of each.
+FITTED: Mapping[str, str] = {
+    **dict.fromkeys((*HEADS, "PrivatePipeline"), "skmixdp"),
+    **dict.fromkeys(_OWN, "skmixdp.preprocessing"),
+    **dict.fromkeys(_PREPROCESSING, "sklearn.preprocessing"),
+    **dict.fromkeys(("ColumnTransformer", "make_column_selector"), "sklearn.compose"),
+    **dict.fromkeys(("FeatureUnion", "Pipeline"), "sklearn.pipeline"),
+    **dict.fromkeys(("MissingIndicator", "SimpleImputer"), "sklearn.impute"),
+    **dict.fromkeys(("PCA", "TruncatedSVD"), "sklearn.decomposition"),
+    **dict.fromkeys(_OF_TEXTS, "sklearn.feature_extraction.text"),
+    "VarianceThreshold": "sklearn.feature_selection",
+}
+
+#: Types of arrays that are stored unchanged.
+_NUMERIC = frozenset(
+    {
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float32", "float64"),
+    }
+)
+
+
+#: Longest ranges, and widest labels in bytes. Longer ones are refused, since they could fill the memory.
+_LONGEST_RANGE, _WIDEST_LABEL = 10**6, 2**16
+
+
+@runtime_checkable
+class Checked(Protocol):
+    """A type that checks itself when it is read from a file."""
+
+    def check_fields(self) -> None:
+        """Raise ValueError for values of fields that only a forged file has."""
+
+
+class NotEncodableError(TypeError):
+    """A value that no file can hold; the message says where it is and what it is."""
+
+
+def class_named(name: object, classes: Mapping[str, str] = CLASSES) -> type:
+    """The class with this name, if ``classes`` has it."""
+    if not isinstance(name, str) or name not in classes:
+        raise ValueError(f"the class {name!r} is unknown")
+    kind: type = getattr(import_module(classes[name]), name)
+    return kind
+
+
+def is_known(value: object, classes: Mapping[str, str]) -> bool:
+    """Whether the class of an object is one of the ``classes``; a class derived from one is not."""
+    name = type(value).__name__
+    return name in classes and class_named(name, classes) is type(value)
+
+
+def restored(name: object, parameters: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:
+    """An estimator of :data:`FITTED` with checked parameters and attributes."""
+    kind = class_named(name, FITTED)
+    with _errors_of(kind):
+        estimator = kind(**parameters)
+    known = getattr(kind, "_saved", None)
+    unknown = sorted(set(attributes) - set(known)) if known is not None else []
+    if unknown:
+        raise ValueError(f"the attributes {listed(unknown)} are unknown")
+    vars(estimator).update(attributes)
+    check_loaded(estimator)
+    return estimator
+
+
+class Encoder:
+    """Encodes values as JSON. Numeric arrays go to :attr:`arrays`, and the JSON refers to them by name."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+
+    def encode(self, value: object, where: str) -> Any:
+        """A value as JSON; ``where`` is the name of the attribute, for messages and for its array."""
+        if isinstance(value, np.ndarray):
+            return self._array(value, where)
+        if isinstance(value, np.generic):
+            if value.dtype.name not in _NUMERIC:
+                raise NotEncodableError(f"{where} is a scalar of type {value.dtype}")
+            return {"scalar": self.encode(value.item(), where), "dtype": value.dtype.name}
+        if value is None or isinstance(value, (bool, int, str)):
+            return value
+        if isinstance(value, float):
+            return value if math.isfinite(value) else {"float": str(value)}
+        if isinstance(value, list):
+            return [self.encode(entry, f"{where}[{_label(entry, i)}]") for i, entry in enumerate(value)]
+        if isinstance(value, tuple):
+            return {"tuple": self.encode(list(value), where)}
+        if isinstance(value, dict):
+            return {"dict": self.encode([[*pair] for pair in value.items()], where)}
+        if isinstance(value, range):
+            return {"range": [value.start, value.stop, value.step]}
+        if isinstance(value, Path):
+            return {"path": str(value)}
+        if isinstance(value, LedgerDataset):
+            return self._ledger(value, where)
+        if isinstance(value, slice):
+            return {"slice": self.encode([value.start, value.stop, value.step], where)}
+        if isinstance(value, np.dtype) and value.name in (*_NUMERIC, "object"):
+            return {"type": value.name, "is_dtype": True}
+        if isinstance(value, type) and issubclass(value, np.generic) and value.__name__ in _NUMERIC:
+            return {"type": value.__name__, "is_dtype": False}
+        if is_known(value, FITTED):
+            return {"fitted": type(value).__name__, **self.estimator(value, where)}
+        return self._object(value, where)
+
+    def estimator(self, value: Any, where: str = "") -> dict[str, Any]:
+        """Parameters and fitted attributes of an estimator of :data:`FITTED`."""
+        if not hasattr(value, "get_params"):  # a selector of columns: its attributes are its parameters
+            return {"parameters": self.named(vars(value), where), "attributes": {}}
+        parameters = value.get_params(deep=False)
+        saved = getattr(type(value), "_saved", None)
+        names = sorted(set(vars(value)) - {*parameters, "_metadata_request"}) if saved is None else saved
+        attributes = {name: getattr(value, name) for name in names if hasattr(value, name)}
+        if "device" in parameters:
+            parameters["device"] = str(parameters["device"])  # it may be a torch.device
+        if type(value).__name__ == "TableEncoder" and isinstance(value.columns, Mapping):
+            parameters["columns"] = {name: _dates_as_texts(one) for name, one in value.columns.items()}
+        if hasattr(value, "module_") and not where:
+            del parameters["module"]
+            attributes["module_"] = value._module_state()
+        return {"parameters": self.named(parameters, where), "attributes": self.named(attributes, where)}
+
+    def _array(self, array: Array, where: str) -> Any:
+        if array.dtype.name in _NUMERIC:
+            # Products of the same numbers in another memory layout may be rounded differently.
+            column_major = array.flags.f_contiguous and not array.flags.c_contiguous
+            stored = np.array(array.T if column_major else array, order="C")
+            self.arrays[where] = stored.astype(stored.dtype.newbyteorder("="), copy=False)
+            return {"array": where, "transposed": column_major}
+        if array.dtype.kind in "OU" and array.ndim == 1:
+            dtype = "object" if array.dtype.kind == "O" else array.dtype.str
+            return {"labels": self.encode(array.tolist(), where), "dtype": dtype}
+        raise NotEncodableError(f"{where} is an array of type {array.dtype}")
+
+    def _ledger(self, dataset: LedgerDataset, where: str) -> Any:
+        path = dataset.ledger.path
+        if path is None:
+            raise NotEncodableError(f"{where} is in memory")
+        return {"ledger": str(path), "dataset": dataset.name, "purpose": dataset.purpose}
+
+    def _object(self, value: Any, where: str) -> Any:
+        if not is_known(value, CLASSES):
+            raise NotEncodableError(f"{where} is a {type(value).__qualname__}")
+        if is_dataclass(value):
+            values = {field.name: vars(value)[field.name] for field in fields(value)}
+        else:
+            values = value.get_params(deep=False)
+        return {"class": type(value).__name__, "values": self.named(values, where)}
+
+    def named(self, values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+        """Encoded values by name; ``where`` is the object that they belong to."""
+        prefix = f"{where}." if where else ""
+        return {name: self.encode(value, f"{prefix}{name}") for name, value in values.items()}
+
+
+def _label(entry: Any, place: int) -> str:
+    """The name of a step, or its place in a list."""
+    named = isinstance(entry, tuple) and len(entry) > 1 and hasattr(entry[1], "get_params")
+    return repr(entry[0]) if named else str(place)
+
+
+def _dates_as_texts(declared: Any) -> Any:
+    """What is declared of a column of a table, with dates and moments as ISO 8601 texts."""
+    if not isinstance(declared, (tuple, list)):
+        return declared
+    return type(declared)(str(one) if isinstance(one, date) else one for one in declared)
+
+
+class Decoder:
+    """Decodes what :class:`Encoder` made; every method raises ValueError for anything else."""
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        #: Decoded classes of scikit-learn.
+        self.foreign: list[str] = []
+        self._arrays = arrays
+        self._kinds: dict[frozenset[str], Callable[..., Any]] = {
+            frozenset({"scalar", "dtype"}): lambda value: _numeric(value["dtype"]).type(
+                self.decode(value["scalar"])
+            ),
+            frozenset({"float"}): _float,
+            frozenset({"tuple"}): lambda value: tuple(self._list(value["tuple"])),
+            frozenset({"dict"}): self._dict,
+            frozenset({"range"}): self._range,
+            frozenset({"path"}): lambda value: Path(_text(value["path"])),
+            frozenset({"array", "transposed"}): self._array,
+            frozenset({"labels", "dtype"}): self._labels,
+            frozenset({"ledger", "dataset", "purpose"}): _ledger,
+            frozenset({"class", "values"}): self._object,
+            frozenset({"fitted", "parameters", "attributes"}): self._fitted,
+            frozenset({"slice"}): lambda value: slice(*self._list(value["slice"])),
+            frozenset({"type", "is_dtype"}): _type,
+        }
+
+    def decode(self, value: object) -> Any:
+        """The value that was encoded."""
+        if isinstance(value, list):
+            return self._list(value)
+        if not isinstance(value, dict):
+            return value
+        decode = self._kinds.get(frozenset(value))
+        if decode is None:
+            raise ValueError(f"an entry has the keys {sorted(value)}")
+        return decode(value)
+
+    def named(self, values: object) -> dict[str, Any]:
+        """Decoded values by name."""
+        if not isinstance(values, dict):
+            raise ValueError("names and values are missing")
+        return {name: self.decode(value) for name, value in values.items()}
+
+    def _list(self, values: object) -> list[Any]:
+        if not isinstance(values, list):
+            raise ValueError("a list is missing")
+        return [self.decode(value) for value in values]
+
+    def _range(self, value: Any) -> range:
+        numbers = range(*self._list(value["range"]))
+        if len(numbers) > _LONGEST_RANGE:
+            raise ValueError(f"a range has {len(numbers)} numbers")
+        return numbers
+
+    def _dict(self, value: Any) -> dict[Any, Any]:
+        pairs = self._list(value["dict"])
+        if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+            raise ValueError("a dict is not made of pairs")
+        return {key: entry for key, entry in pairs}  # noqa: C416 - lists are not pairs for dict()
+
+    def _array(self, value: Any) -> Array:
+        name, transposed = value["array"], value["transposed"]
+        if not isinstance(name, str) or name not in self._arrays or not isinstance(transposed, bool):
+            raise ValueError(f"the array {name!r} is missing")
+        array = self._arrays[name]
+        return array.T if transposed else array
+
+    def _labels(self, value: Any) -> Array:
+        labels, dtype = self._list(value["labels"]), _text(value["dtype"])
+        if dtype == "object":
+            array = np.empty(len(labels), dtype=object)
+            array[:] = labels
+            return array
+        if (
+            np.dtype(dtype).kind != "U"
+            or np.dtype(dtype).itemsize > _WIDEST_LABEL
+            or not all(isinstance(label, str) for label in labels)
+        ):
+            raise ValueError(f"{dtype!r} is no type of labels")
+        return np.array(labels, dtype=dtype)
+
+    def _object(self, value: Any) -> Any:
+        kind, values = class_named(value["class"]), self.named(value["values"])
+        with _errors_of(kind):
+            made = kind(**values)
+            if isinstance(made, Checked):
+                made.check_fields()
+            return made
+
+    def _fitted(self, value: Any) -> Any:
+        name = value["fitted"]
+        if FITTED.get(name, "").startswith("sklearn."):
+            self.foreign.append(name)
+        return restored(name, self.named(value["parameters"]), self.named(value["attributes"]))
+
+
+@contextmanager
+def _errors_of(kind: type) -> Iterator[None]:
+    """Name the class whose constructor fails."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"a {kind.__name__} in it is not valid: {error}") from error
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a text")
+    return value
+
+
+def _float(value: Any) -> float:
+    if value["float"] not in ("inf", "-inf", "nan"):
+        raise ValueError(f"{value['float']!r} is not a number")
+    return float(value["float"])
+
+
+def _numeric(name: Any) -> np.dtype[Any]:
+    if _text(name) not in _NUMERIC:
+        raise ValueError(f"{name!r} is no type of numbers")
+    dtype: np.dtype[Any] = np.dtype(name)
+    return dtype
+
+
+def _type(value: Any) -> Any:
+    dtype: np.dtype[Any] = np.dtype(object) if value["type"] == "object" else _numeric(value["type"])
+    return dtype if value["is_dtype"] is True else dtype.type
+
+
+def _ledger(value: Any) -> LedgerDataset:
+    """A data set of a ledger, whose file is never created, and opened only by a charge."""
+    ledger = PrivacyLedger.__new__(PrivacyLedger)
+    ledger.__setstate__({"path": Path(_text(value["ledger"]))})
+    dataset, purpose = LedgerDataset(ledger, _text(value["dataset"])), _text(value["purpose"])
+    return dataset.for_purpose(purpose) if purpose else dataset
