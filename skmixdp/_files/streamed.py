@@ -19,7 +19,6 @@ from .._linear import (
     SumError,
     add_products,
     dot_error,
-    largest_entries,
     panel_rows_for,
     row_memory,
     row_norms,
@@ -34,6 +33,7 @@ from .._rows.blockwise import (
     block_size,
     check_lengths,
     grid_of_rows,
+    max_abs_of,
     selections,
     stated_error,
 )
@@ -170,7 +170,7 @@ class StreamedRows(ShardedRows):
         def max_abs() -> FloatArray:
             if whitening is not None:
                 return self._max_abs[rows]
-            return _largest(X, abs(value or 0.0))  # the appended entry is not in the array
+            return max_abs_of(X, value)
 
         def rounding_scale() -> FloatArray:
             if whitening is None:
@@ -221,7 +221,7 @@ class NarrowStreamedRows(ShardedRows):
 
     def _visit(self, rows: Selection, raw: Array, Z: FloatArray) -> Visit:
         X, norms = self._mapped(raw)
-        block = Block(X, self._y[rows], norms, partial(_largest, X, abs(self._value or 0.0)))
+        block = Block(X, self._y[rows], norms, partial(max_abs_of, X, self._value))
         times = partial(row_products, X, out=Z, appended=self._value)
         return Visit(rows, block, times, partial(add_products, X, appended=self._value))
 
@@ -239,11 +239,6 @@ class NarrowStreamedRows(ShardedRows):
         for _, raw in self._checked():
             if not self._bare.normalize:
                 check_lengths(self._mapped(raw)[1], self._dtype)
-
-
-def _largest(X: FloatArray, value: float) -> FloatArray:
-    """Largest absolute entry of each row, (n,), including an appended one."""
-    return np.asarray(np.maximum(largest_entries(X), value))
 
 
 class StreamedTable(Table):

@@ -96,7 +96,7 @@ def parts_in_cache(A: Array) -> Iterator[slice]:
 
 def row_slices(n_rows: int, step: int) -> Iterator[slice]:
     """Slices of ``step`` rows that cover all rows."""
-    return (slice(start, start + step) for start in range(0, n_rows, step))
+    return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
 
 
 def logistic(Z: Array) -> Array:

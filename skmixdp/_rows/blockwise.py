@@ -31,6 +31,7 @@ from .._linear import (
     row_memory,
     row_norms,
     row_products,
+    row_slices,
     sum_error,
 )
 from .._utils.process import in_parallel, n_parts
@@ -167,11 +168,8 @@ def added(parts: Sequence[list[Sums]]) -> list[Sums]:
 
 
 def _masked(part: Any, request: Request, mask: NDArray[np.bool_] | None, rows: Selection) -> Any:
-    """The contribution of a block at the request's resolution, with zeros for rows that take no part.
-
-    Statistics that are kept as factors or bins stay so, unless they must be rounded to a resolution.
-    """
-    if isinstance(part, (OuterStatistics, BinCounts)):
+    """The contribution of a block at the request's resolution, with zeros for rows that take no part."""
+    if isinstance(part, (OuterStatistics, BinCounts)):  # which stay so, unless they must be rounded
         if request.resolution is None or (isinstance(part, BinCounts) and request.resolution <= 1):
             return part if mask is None else part.without(~mask[rows])
         part = np.asarray(part)
@@ -210,8 +208,7 @@ def selections(requests: Sequence[Request], n_rows: int, block_rows: int) -> Ite
         return
     members = [request.batch.members for request in requests if request.batch.members is not None]
     if len(members) < len(requests):
-        for start in range(0, n_rows, block_rows):
-            yield slice(start, min(start + block_rows, n_rows))
+        yield from row_slices(n_rows, block_rows)
         return
     taking_part = np.flatnonzero(np.logical_or.reduce(members))
     for start in range(0, max(len(taking_part), 1), block_rows):
@@ -268,13 +265,18 @@ def rounds(batch: NDArray[np.bool_], lanes: int) -> Iterator[NDArray[np.intp]]:
     if len(index) == len(batch):
         raise RuntimeError("a random batch holds all rows, and none is left for empty places.")
     lane = index % lanes
-    order = np.argsort(lane, kind="stable")
-    counts = np.bincount(lane, minlength=lanes)
-    number = np.empty(len(index), np.intp)  # index of a row within its lane
-    number[order] = np.arange(len(index)) - np.repeat(np.cumsum(counts) - counts, counts)
-    places = np.full((max(int(counts.max()), 1), lanes), int(np.argmin(batch)))
+    number, n_blocks = numbers_in_lanes(lane, lanes)
+    places = np.full((n_blocks, lanes), int(np.argmin(batch)))
     places[number, lane] = index
     yield from places
+
+
+def numbers_in_lanes(lane: NDArray[np.intp], n_lanes: int) -> tuple[NDArray[np.intp], int]:
+    """The number (n,) of each row within its ``lane`` (n,), and the most rows of a lane, or 1."""
+    counts = np.bincount(lane, minlength=n_lanes)
+    number, first = np.empty_like(lane), np.cumsum(counts) - counts
+    number[np.argsort(lane, kind="stable")] = np.arange(len(lane)) - np.repeat(first, counts)
+    return number, max(int(counts.max()), 1)
 
 
 #: Largest length of rows for precise products: beyond it, entries may be near the limits of float32.
@@ -371,15 +373,24 @@ class InMemoryRows(PrivateRows):
         if not self._narrow:
             block_rows = min(block_rows, self._block_rows)
         block_rows = block_size(block_rows, self.n_rows, n_parts.get())
-        bytes_of_block = block_rows * self._X.shape[1] * self._X.itemsize
-        ahead = not self._narrow and m < _FEW_POINTS and bytes_of_block <= _AHEAD_BYTES
 
         def visited(blocks: Sequence[Selection]) -> list[Sums]:
-            buffer = np.empty((min(block_rows, self.n_rows), m), self._X.dtype)
-            visits = (self._visit(rows, buffer, ahead) for rows in blocks)
-            return answer(requests, visits, self._X.dtype, products=products)
+            return answer(requests, self._visits(blocks, block_rows, m), self._X.dtype, products=products)
 
         return in_parts(requests, list(selections(requests, self.n_rows, block_rows)), visited)
+
+    def _visits(self, blocks: Sequence[Selection], block_rows: int, m: int) -> Iterator[Visit]:
+        """Visits of blocks of at most ``block_rows`` rows, which are multiplied with m points."""
+        bytes_of_block = block_rows * self._X.shape[1] * self._X.itemsize
+        ahead = not self._narrow and m < _FEW_POINTS and bytes_of_block <= _AHEAD_BYTES
+        buffer, value = np.empty((min(block_rows, self.n_rows), m), self._X.dtype), self._appended
+        for rows in blocks:
+            X = self._X[rows]
+            if ahead and isinstance(rows, slice):  # other rows were just copied
+                read_ahead(X)
+            block = Block(X, self._all.y[rows], self._all.norms[rows], partial(max_abs_of, X, value))
+            times = partial(row_products, X, out=buffer[: len(X)], appended=value)
+            yield Visit(rows, block, times, partial(add_products, X, appended=value))
 
     def _compiled_sums(self, requests: Sequence[Request]) -> list[Sums] | None:
         """The sums of clipped residuals by compiled loops; None unless these suit all requests."""
@@ -414,22 +425,7 @@ class InMemoryRows(PrivateRows):
             return [(total.value, None) for total in totals]
 
         size = block_size(BLOCK_ROWS, self.n_rows, n_parts.get())
-        blocks = [slice(i, min(i + size, self.n_rows)) for i in range(0, self.n_rows, size)]
-        return in_parts(requests, blocks, visited)
-
-    def _visit(self, rows: Selection, buffer: FloatArray, ahead: bool) -> Visit:
-        """A block of rows, whose products are in the buffer until the next block."""
-        X, value = self._X[rows], abs(self._appended or 0.0)
-        if ahead and isinstance(rows, slice):  # other rows were just copied
-            read_ahead(X)
-        block = Block(
-            X,
-            self._all.y[rows],
-            self._all.norms[rows],
-            compute_max_abs=lambda: np.maximum(largest_entries(X), value),
-        )
-        times = partial(row_products, X, out=buffer[: len(X)], appended=self._appended)
-        return Visit(rows, block, times, partial(add_products, X, appended=self._appended))
+        return in_parts(requests, list(row_slices(self.n_rows, size)), visited)
 
     def sum_error(self, request: Request) -> SumError:
         if request.resolution is not None:
@@ -456,18 +452,19 @@ class RemappedRows(PrivateRows):
 
         def visited(blocks: Sequence[Selection]) -> list[Sums]:
             held = row_memory(min(size, max(self.n_rows, 1)), self._X.shape[1], self._dtype)
-            buffer = np.empty((len(held), m), self._dtype)
-            return answer(requests, (self._visit(rows, held, buffer) for rows in blocks), self._dtype)
+            return answer(requests, self._visits(blocks, held, m), self._dtype)
 
         return in_parts(requests, list(selections(requests, self.n_rows, size)), visited)
 
-    def _visit(self, rows: Selection, held: FloatArray, buffer: FloatArray) -> Visit:
-        """A block of rows in a buffer, which holds them and their products until the next block."""
-        features = self._X[rows]
-        X, norms = held[: len(features)], np.empty(len(features))
-        self._map.write(features, X, norms)
-        times = partial(row_products, X, out=buffer[: len(features)])
-        return Visit(rows, Block(X, self._y[rows], norms), times, partial(add_products, X))
+    def _visits(self, blocks: Sequence[Selection], held: FloatArray, m: int) -> Iterator[Visit]:
+        """Visits of blocks in memory that holds one at a time."""
+        buffer = np.empty((len(held), m), self._dtype)
+        for rows in blocks:
+            features = self._X[rows]
+            X, norms = held[: len(features)], np.empty(len(features))
+            self._map.write(features, X, norms)
+            times = partial(row_products, X, out=buffer[: len(features)])
+            yield Visit(rows, Block(X, self._y[rows], norms), times, partial(add_products, X))
 
     def sum_error(self, request: Request) -> SumError:
         return stated_error(request, self.n_rows, self._dtype)
@@ -500,6 +497,11 @@ class FixedProducts:
         """Products of a block of rows with all points, from the computed and the cached ones."""
         self._Z[rows, : computed.shape[1]] = computed
         return self._Z[rows]
+
+
+def max_abs_of(X: FloatArray, appended: float | None) -> FloatArray:
+    """Largest absolute entry of each row, (n,), including an appended one."""
+    return np.asarray(np.maximum(largest_entries(X), abs(appended or 0.0)))
 
 
 def check_lengths(norms: FloatArray, dtype: np.dtype[Any], name: str = "X") -> None:

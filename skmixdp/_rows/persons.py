@@ -34,7 +34,7 @@ from .._linear import (
     row_slices,
 )
 from .._utils.validation import check_finite
-from .blockwise import check_lengths
+from .blockwise import check_lengths, numbers_in_lanes
 from .row_map import RowFunction, RowMap
 from .source import LESS_CUT, BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, Table
 
@@ -135,12 +135,9 @@ class Places:
         self.sizes = np.bincount(codes[rows], minlength=n_persons)
         self.first = np.append(0, np.cumsum(self.sizes))
         lane = (codes[rows] + np.arange(len(rows)) - self.first[codes[rows]]) % self.n_lanes
-        order = np.argsort(lane, kind="stable")
-        counts = np.bincount(lane, minlength=self.n_lanes)
-        block = np.empty(len(rows), np.intp)
-        block[order] = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        block, n_blocks = numbers_in_lanes(lane, self.n_lanes)
         self.place = block * self.n_lanes + lane
-        self.row = np.full(max(-(-int(counts.max()) // blocks), 1) * self.part_rows, -1)
+        self.row = np.full(-(-n_blocks // blocks) * self.part_rows, -1)
         self.row[self.place] = rows
         self.taken = self.row >= 0
         self.person = np.full(len(self.row), n_persons)
@@ -351,11 +348,9 @@ class PersonRows(PrivateRows):
         unit: float,
         counting: FloatArray,
     ) -> tuple[FloatArray, FloatArray]:
-        """The sum (k, d_in) of clipped mean gradients, and their lengths (n_persons,), by compiled loops.
-
-        ``C`` (k, n_places) are residuals; ``counting`` (n_persons,) are mean weights. Each person's mean is
-        formed in double precision, and its length computed. Then means are added, a fixed number at a time.
-        """
+        """The sum (k, d_in) of clipped mean gradients, and their lengths (n_persons,), by compiled loops."""
+        # Each person's mean is formed in double precision, and its length computed. Then means are added, a
+        # fixed number at a time.
         k, d_in = len(C), self._X.shape[1]
         places = self._places
         step = min(max(_FORMED_ENTRIES // (k * d_in), 1), places.part_rows)
@@ -470,11 +465,8 @@ def _whole(n_rows: int) -> int:
 
 
 def _shorten(C: FloatArray, terms: FloatArray, longest: float, unit: float) -> None:
-    """Shorten residuals (rows, k), in place, so that no term is longer than ``longest``; convert their unit.
-
-    ``terms`` (rows,) are the lengths of ``c_i x_i^T``, before and after. Those that are not finite become 0.
-    """
-    finite = terms < np.inf
+    """Shorten residuals (rows, k), whose ``terms`` are this long, to ``longest``; convert both, in place."""
+    finite = terms < np.inf  # others become 0
     with np.errstate(invalid="ignore"):
         C *= (np.where(finite, longest / np.maximum(terms, longest), 0.0) / unit)[:, np.newaxis]
     C[~finite] = 0.0  # 0 times NaN would be NaN

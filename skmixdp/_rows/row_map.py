@@ -390,10 +390,7 @@ class RowMap:
 
 
 def _to_unit_length(rows: Array) -> Array:
-    """Scale each row to unit length, in place, and return the earlier lengths (n,).
-
-    A row of zeros stays as it is, with length 1.
-    """
+    """Scale each row to unit length, in place, and return the earlier lengths (n,); 1 for a row of zeros."""
     # The largest entry is divided out first, since squares of huge or tiny entries are inf or 0.
     largest = _divide(rows, largest_entries(rows))
     return largest * _divide(rows, row_norms(rows))

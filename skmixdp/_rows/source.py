@@ -322,20 +322,11 @@ class PrivateQuery:
 class Request:
     """A query with everything that a row source needs for its answer.
 
-    Attributes
-    ----------
-    query : PrivateQuery
-        Points and contributions. A source does not assemble what it sums.
-    batch : Batch
-        Rows that take part.
-    resolution : float or None
-        Power of two. Contributions are rounded towards zero to its multiples, so that their sums are exact.
-    run : object
-        Who asks; None asks once. The last ``n_fixed`` points of its queries are the same, so their products
-        may be kept.
-    observe : callable or None
-        ``(rows, block, Z, (C, S)) -> None``: called with the numbers of each block's rows and with what they
-        contribute, for records of per-instance privacy. A block may be visited twice.
+    A source does not assemble what it sums. Contributions are rounded towards zero to multiples of the
+    ``resolution``, a power of two, so that their sums are exact. The last ``n_fixed`` points of all queries
+    of a ``run`` are the same, so their products may be kept; None asks once. ``observe(rows, block, Z, (C,
+    S))`` is called with the numbers of each block's rows and with what they contribute, for records of
+    per-instance privacy. A block may be visited twice.
     """
 
     query: PrivateQuery

@@ -35,31 +35,15 @@ _BLOCK_ROWS = 8192
 
 
 class SparseRows(PrivateRows):
-    """Private rows in a CSR matrix, mapped by linearity.
+    """Private rows in a CSR matrix ``X`` (n_rows, n_features), which is not copied, mapped by linearity.
 
-    Parameters
-    ----------
-    X : CSR array of shape (n_rows, n_features)
-        Features, not copied.
-    y : array of shape (n_rows,)
-        Class indices or targets.
-    row_map : RowMap
-        What the head sees of them.
-    dtype : dtype
-        In which queries receive products; they are computed in float64.
-    measure : callable, default=centered_sparse_rows
-        What finds the factors and bounds of rows after the map. Other rows than CSR have one of their own.
+    ``y`` (n_rows,) are class indices or targets. Products are computed in float64, and queries receive them
+    in ``dtype``. ``measure`` finds the factors and bounds of rows after the map; other rows than CSR have one
+    of their own. Rows so long that products could overflow are a ValueError.
 
-    Raises
-    ------
-    ValueError
-        If a row is so long that its products could overflow.
-
-    Notes
-    -----
-    *Guarantee*: a row's contribution is its weighted residual times ``s (x - m)``, whitened where the
-    map whitens, in float64 and by linearity, and the norm by which it is clipped is never below the
-    true length of that vector.
+    *Guarantee*: a row's contribution is its weighted residual times ``s (x - m)``, whitened where the map
+    whitens, in float64 and by linearity. The norm by which it is clipped is never below the true length of
+    that vector.
     """
 
     def __init__(

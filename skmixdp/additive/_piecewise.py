@@ -235,9 +235,7 @@ class MappedPiecewiseRows(SparseRows):
         def visited(blocks: Sequence[slice]) -> list[Sums]:
             return [self._clipped(request, of, blocks) for request, of in zip(requests, lengths, strict=True)]
 
-        size = self._size(_MOST_ROWS)
-        blocks = [slice(i, min(i + size, self.n_rows)) for i in range(0, self.n_rows, size)]
-        return in_parts(requests, blocks, visited)
+        return in_parts(requests, list(row_slices(self.n_rows, self._size(_MOST_ROWS))), visited)
 
     def _clipped(self, request: Request, lengths: FloatArray, blocks: Sequence[slice]) -> Sums:
         """The sums of clipped residuals of some blocks by compiled loops."""
