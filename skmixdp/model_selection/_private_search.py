@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import joblib
@@ -37,14 +38,14 @@ from ._trials import (
     verbosity_of,
 )
 from ._warnings import Key, quiet, recorded, show
-from ._with_public import check_routing, delegated
+from ._with_public import DelegatingMixin, check_routing, delegated
 
 #: Parameters that the cache key leaves out.
 _NOT_IN_KEY = frozenset({"ledger", "memory", "n_jobs", "verbose"})
 
 
 @dataclass(eq=False, repr=False)
-class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Search over parameters with one privacy budget for all fits, all scores and the choice.
 
     It has the attributes and methods of ``GridSearchCV``. There are no folds: every trial is fitted to all
@@ -150,6 +151,7 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
 
     # Routed to fit by default, without set_fit_request, as for the estimators.
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True, "groups": True, "X_unlabeled": True}
+    _fitted: ClassVar[str] = "best_estimator_"
 
     estimator: Any
     param_grid: Any
@@ -320,13 +322,7 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
         check_is_fitted(self)
         return float(self.scorer_(self.best_estimator_, X, y))
 
-    predict = delegated("predict", "best_estimator_", "Predictions of the winner")
-    predict_proba = delegated("predict_proba", "best_estimator_", "Class probabilities of the winner")
-    predict_log_proba = delegated(
-        "predict_log_proba", "best_estimator_", "Logarithms of the winner's class probabilities"
-    )
-    decision_function = delegated("decision_function", "best_estimator_", "Decision values of the winner")
-    transform = delegated("transform", "best_estimator_", "Transformed rows of the winner")
+    transform = delegated("transform", "Transformed rows")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -361,16 +357,13 @@ class PrivateSearchCV(GuaranteeBoxMixin, MetaEstimatorMixin, BaseEstimator):  # 
             if self.memory is None and self.n_jobs in (None, 1) and plan.strategy == "grid":
                 trials = fitted_side_by_side(trials)
             cached = progress.cached(run_trial, ["estimator", "rows", "scored"])
-            named = ((token, first + i, *trial) for i, trial in enumerate(trials))
-            if secret:
-                jobs = (delayed(run_secret_trial)(cached, *trial) for trial in named)
-            else:
-                jobs = (delayed(cached)(*trial) for trial in named)
+            run = partial(run_secret_trial, cached) if secret else cached
+            jobs = (delayed(run)(token, first + i, *trial) for i, trial in enumerate(trials))
             # verbose=0, since messages of joblib would count the trials. max_nbytes=None, since joblib would
             # otherwise write the rows to files, which others can read and which stay if its processes are
             # killed.
-            run = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0, max_nbytes=None)
-            results = run(jobs)
+            parallel = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0, max_nbytes=None)
+            results = parallel(jobs)
             # A progress bar would count the trials, whose number is secret.
             options = {"total": len(trials), "desc": type(self).__name__, "unit": "fit"}
             hidden = plan.strategy == "random"

@@ -35,7 +35,7 @@ from ..privacy.units import Units, units_of
 from ._private_evaluation import private_evaluation
 from ._public import public_params, take
 from ._scores import check_goal
-from ._with_public import check_routing, delegated
+from ._with_public import DelegatingMixin, check_routing
 
 #: Upper end of the random seeds for the split.
 _SEEDS = 2**32
@@ -48,7 +48,7 @@ _NOISES = ("seeded", "cryptographic", "discrete")
 
 
 @dataclass(eq=False, repr=False)
-class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateThresholdClassifier(DelegatingMixin, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A binary classifier whose threshold comes from one noisy histogram of held-out PRIVATE rows.
 
     It replaces scikit-learn's ``TunedThresholdClassifierCV``, which scores private rows without noise. A part
@@ -237,10 +237,6 @@ class PrivateThresholdClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstima
         check_is_fitted(self)
         positive = self.estimator_.predict_proba(X)[:, 1] >= self.threshold_
         return np.asarray(self.classes_[positive.astype(np.intp)])
-
-    predict_proba = delegated("predict_proba", "estimator_", "Probabilities (n_samples, 2)")
-    predict_log_proba = delegated("predict_log_proba", "estimator_", "Logarithms of the probabilities")
-    decision_function = delegated("decision_function", "estimator_", "Logits (n_samples,)")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

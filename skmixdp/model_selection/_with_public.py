@@ -1,7 +1,7 @@
 """An estimator that carries its public rows with it."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import sklearn
 from numpy.typing import NDArray
@@ -18,20 +18,32 @@ from ._public import public_params
 Array = NDArray[Any]
 
 
-def delegated(name: str, fitted: str, returned: str) -> Any:
-    """A method that calls the estimator in the attribute ``fitted``, and exists if that has it."""
+def delegated(name: str, returned: str) -> Any:
+    """A method that calls that of the fitted estimator, and exists if the estimator has it."""
 
     @own_state()
     def method(self: Any, X: object) -> Any:
         check_is_fitted(self)
-        return getattr(vars(self)[fitted], name)(X)
+        return getattr(vars(self)[self._fitted], name)(X)
 
     method.__name__, method.__doc__ = name, f"{returned} for rows (n_samples, n_features)."
-    return available_if(lambda self: hasattr(vars(self).get(fitted, self.estimator), name))(method)
+    return available_if(lambda self: hasattr(vars(self).get(self._fitted, self.estimator), name))(method)
+
+
+class DelegatingMixin:
+    """Mixin whose methods are those of the fitted estimator, if that has them."""
+
+    #: The attribute with the fitted estimator.
+    _fitted: ClassVar[str] = "estimator_"
+
+    predict = delegated("predict", "Predictions, (n_samples,) or (n_samples, k),")
+    predict_proba = delegated("predict_proba", "Probabilities (n_samples, n_classes)")
+    predict_log_proba = delegated("predict_log_proba", "Logarithms (n_samples, n_classes) of probabilities")
+    decision_function = delegated("decision_function", "Logits, (n_samples, n_classes) or (n_samples,),")
 
 
 @dataclass(eq=False, repr=False)
-class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class WithPublicRows(DelegatingMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """A private estimator with its public rows, for wrappers that do not pass them on.
 
     ``fit(X, y)`` fits the estimator to these private rows and to the public rows given here. It works within
@@ -128,15 +140,6 @@ class WithPublicRows(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             self.estimator_ = clone(self.estimator).fit(X, y, **params)
             copy_fitted(self, self.estimator_, "privacy_", "classes_", "coef_", "intercept_", "n_iter_")
             return self
-
-    predict = delegated("predict", "estimator_", "Predictions, (n_samples,) or (n_samples, k),")
-    predict_proba = delegated("predict_proba", "estimator_", "Probabilities (n_samples, n_classes)")
-    predict_log_proba = delegated(
-        "predict_log_proba", "estimator_", "Logarithms (n_samples, n_classes) of the probabilities"
-    )
-    decision_function = delegated(
-        "decision_function", "estimator_", "Logits, (n_samples, n_classes) or (n_samples,),"
-    )
 
     @available_if(lambda self: hasattr(vars(self).get("estimator_", self.estimator), "score"))  # type: ignore[untyped-decorator]
     @own_state()

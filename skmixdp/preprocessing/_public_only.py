@@ -105,8 +105,7 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
             ``transformer`` is not a transformer or cannot be fitted.
         """
         with own_state():
-            fits = isinstance(self.transformer, BaseEstimator) and hasattr(self.transformer, "transform")
-            if not fits:
+            if not (isinstance(self.transformer, BaseEstimator) and hasattr(self.transformer, "transform")):
                 raise TypeError(
                     f"transformer={self.transformer!r} must be a scikit-learn transformer object, such as "
                     "StandardScaler()."
