@@ -23,13 +23,13 @@ from .._rows import (
     encode_labels,
     groups_of,
     is_dask,
+    is_indicator,
     special_table,
 )
 from .._utils.frames import n_rows_of
 from .._utils.models import has_several_labels, last_step
 from .._utils.process import own_state
 from .._utils.validation import (
-    CONVERSION_ERRORS,
     Number,
     check,
     refusal_of,
@@ -210,12 +210,11 @@ def _scores(
             UserWarning,
             stacklevel=3,
         )
-    shape = _shape_of(y)
-    several = len(shape) == 2 and shape[1] > 1
+    several = is_indicator(y)
     if _has_several_labels(estimator) and not several:
         raise ValueError(
-            f"the model was fitted to several labels per row, and y has shape {shape}; pass a table of 0 and "
-            "1 with a column for each label."
+            "the model was fitted to several labels per row, and y has shape "
+            f"{np.asarray(y, dtype=object).shape}; pass a table of 0 and 1 with a column for each label."
         )
     P, units = _predicted(estimator, "predict_proba", X, groups, transaction)
     if P.ndim != 2 or P.shape[1] < 2:
@@ -378,14 +377,6 @@ def _in_memory(X: object) -> Any:
     table: Any = special_table(X)
     rows = np.concatenate(list(table.blocks()))
     return rows if table.names is None else pd.DataFrame(rows, columns=table.names)
-
-
-def _shape_of(y: Any) -> tuple[int, ...]:
-    """The shape of labels."""
-    try:
-        return np.shape(y)
-    except CONVERSION_ERRORS:  # lists differ in length
-        raise ValueError("y must hold one label per row, or as many labels in each row.") from None
 
 
 def _has_several_labels(model: object) -> bool:

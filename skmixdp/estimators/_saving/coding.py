@@ -148,14 +148,12 @@ class Encoder:
             return {"tuple": self.encode(list(value), where)}
         if isinstance(value, dict):
             return {"dict": self.encode([[*pair] for pair in value.items()], where)}
-        if isinstance(value, range):
-            return {"range": [value.start, value.stop, value.step]}
+        if isinstance(value, (range, slice)):
+            return {type(value).__name__: self.encode([value.start, value.stop, value.step], where)}
         if isinstance(value, Path):
             return {"path": str(value)}
         if isinstance(value, LedgerDataset):
             return self._ledger(value, where)
-        if isinstance(value, slice):
-            return {"slice": self.encode([value.start, value.stop, value.step], where)}
         if isinstance(value, np.dtype) and value.name in (*_NUMERIC, "object"):
             return {"type": value.name, "is_dtype": True}
         if isinstance(value, type) and issubclass(value, np.generic) and value.__name__ in _NUMERIC:

@@ -187,7 +187,7 @@ BAD = {
     "y has 2 targets": {"estimator": REG, "y": X[:, :2], **BOUNDS},
     "residual_bound=1e\\+300": {"estimator": REG, "y": X[:, 0], "residual_bound": 1e300, **BOUNDS},
     "target_bounds=.* up to 1e100": {"estimator": REG, "y": X[:, 0], "target_bounds": (-1e200, 1)},
-    "y must hold one label per row": {"y": [0] * 399 + [(1, 2)]},
+    "y should be a 1d array of labels of one type": {"y": [0] * 399 + [(1, 2)]},
     "y has shape .400,.;": {"estimator": SEVERAL},
     "y has shape .400, 1.;": {"estimator": make_pipeline(SEVERAL), "y": LABELS[:, :1]},
     "several labels per row": {"estimator": OneVsRestClassifier(LogisticRegression()).fit(X, LABELS)},
