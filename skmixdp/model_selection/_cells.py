@@ -32,18 +32,16 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class NoisyCells:
-    """Noisy numbers of rows (h, m) in the cells of h histograms; each row is in one cell of each.
+    """Noisy numbers of rows (h, m) in the cells of h histograms; each row is in one cell of each."""
 
-    Rows may be persons, who add to each cell their share of rows in it. Intervals then hold too: what a mean
-    over rows adds varies no more than what one row would. If the number of rows is ``noisy``, as that of a
-    group is, means are ratios of noisy sums.
-    """
-
+    # Rows may be persons, who add to each cell their share of rows in it. Intervals then hold too: what a
+    # mean over rows adds varies no more than what one row would.
     counts: Floats
     noise_scale: float
     n_rows: float
     level: float = 0.95
     sampling: bool = True
+    #: Whether the number of rows is noisy, as that of a group is. Means are then ratios of noisy sums.
     noisy: bool = False
 
     @property
@@ -65,10 +63,8 @@ class NoisyCells:
         return np.stack([_on_simplex(part, self.n_rows) for part in self.counts])
 
     def mean(self, a: Floats, low: float, high: float, rows: Floats | None = None) -> Estimate:
-        """The mean of the cells' values ``a`` (h, m) over the rows.
-
-        ``rows`` (h, m) are 1 in the cells that make up all rows; by default, all cells of one histogram.
-        """
+        """The mean of the cells' values ``a`` (h, m) over the rows."""
+        # ``rows`` (h, m) are 1 in the cells that make up all rows; by default, all cells of one histogram.
         rows = np.ones_like(a) if rows is None else rows
         if self.noisy:
             return self.ratio(a, rows, low, high)
@@ -92,12 +88,9 @@ class NoisyCells:
 
 
 def interval(value: float, excess: Callable[[float], float], low: float, high: float) -> Estimate:
-    """The numbers in [low, high] at which a quadratic ``excess`` is not positive.
-
-    If the value is outside of [low, high], it moves to the nearest end and takes its interval along. An
-    unbounded set means that noise hides the denominator. Then the value is NaN, and the interval is all of
-    [low, high].
-    """
+    """The numbers in [low, high] at which a quadratic ``excess`` is not positive."""
+    # If the value is outside of [low, high], it moves to the nearest end and takes its interval along. An
+    # unbounded set means that noise hides the denominator. Then the interval is all of [low, high].
     middle, half = (low + high) / 2, (high - low) / 2
     left, center, right = excess(low), excess(middle), excess(high)
     bend, slope = (left + right) / 2 - center, (right - left) / 2

@@ -63,17 +63,13 @@ class Candidates:
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """The strategy of a search, the options for the number of trials, and what each fit may cost.
-
-    ``options`` maps strategies to a fixed number of trials or the law of a random one, and ``affordable``
-    maps them to the epsilon of one fit. ``unit`` is what the guarantee protects.
-    """
+    """The strategy of a search, the number of trials or its law, and the epsilon of one fit, by strategy."""
 
     terms: SearchTerms
     options: dict[str, int | TrialLaw]
     affordable: dict[str, float]
     strategy: str
-    unit: str = "row"
+    unit: str
 
     @property
     def trials(self) -> int | TrialLaw:

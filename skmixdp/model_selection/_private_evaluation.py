@@ -305,13 +305,11 @@ def _residuals(
 
 
 def _number_of_bins(n_bins: int | str, n_rows: int, transaction: Transaction, n_histograms: int) -> int:
-    """Number of cells for a score; ``"auto"`` is a power of two that public facts determine.
-
-    Noise in a sum over all cells grows as the root of their number, and the error by their width falls as its
-    square. So the number grows as the power 2/5 of the rows over the noise; the factor was found by trials.
-    """
+    """Number of cells for a score; ``"auto"`` is a power of two that public facts determine."""
     if not isinstance(n_bins, str):
         return int(n_bins)
+    # Noise in a sum over all cells grows as the root of their number, and the error by their width falls as
+    # its square. So the number grows as the power 2/5 of the rows over the noise. Trials gave the factor.
     signal = n_rows / (transaction.budget.whole.noise_multiplier * sensitivity_of(n_histograms))
     return min(max(1 << max(0, round(math.log2(2.2 * signal**0.4))), _FEWEST), _MOST)
 
@@ -335,10 +333,7 @@ def _passed(labels: str, units: Units) -> str:
 def _predicted(
     estimator: BaseEstimator, method: str, X: Any, groups: Any, transaction: Transaction
 ) -> tuple[Array, Units]:
-    """What a model predicts for PRIVATE rows, as an array, and the units of the rows.
-
-    Warnings and errors of the model say nothing of the rows.
-    """
+    """What a model predicts for PRIVATE rows, without its warnings and errors, and the units of the rows."""
     persons = None
     if groups is not None:
         persons = units_of(groups, n_rows_of(X), transaction.budget.noise)

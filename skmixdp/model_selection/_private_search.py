@@ -347,13 +347,9 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
         first: int = 0,
         secret: bool = False,
     ) -> tuple[list[Any], list[Warning]]:
-        """Run trials, or take them from the cache; their outcomes and warnings.
-
-        Without a cache or other processes, heads share their passes over the rows, unless the number of
-        trials is secret: sharing changes the last bits of sums. A trial that fails ends the search, or has
-        the outcome None if it is ``secret``.
-        """
+        """Outcomes and warnings of trials, which run or are in the cache; None for a secret one that failed."""
         with quiet(), recorded() as together, progress.ended_by_errors():
+            # Sums of shared passes have other last bits, which would show that there are several trials.
             if self.memory is None and self.n_jobs in (None, 1) and plan.strategy == "grid":
                 trials = fitted_side_by_side(trials)
             cached = progress.cached(run_trial, ["estimator", "rows", "scored"])

@@ -198,11 +198,8 @@ def take(X: Any, y: Array, indices: Indices) -> tuple[Any, Array]:
 
 
 def hold_out(y: Array, fraction: float, *, stratify: bool) -> tuple[Indices, Indices]:
-    """Sorted row numbers to fit on, and to score on: a ``fraction`` of each class with two rows or more.
-
-    Rows with several labels are one class.
-    """
-    by_class = stratify and y.ndim == 1
+    """Sorted row numbers to fit on, and to score on: a ``fraction`` of each class with two rows or more."""
+    by_class = stratify and y.ndim == 1  # rows with several labels are one class
     groups = [np.flatnonzero(y == label) for label in np.unique(y)] if by_class else [np.arange(len(y))]
     test = []
     for group in groups:

@@ -12,19 +12,16 @@ from ._public import PublicScorer, hold_out, public_params, public_score, take
 
 @dataclass(frozen=True, repr=False)
 class SearchData:
-    """Private rows, public rows to fit on, and how a trial is scored.
-
-    Without a scorer, a noisy sum of noise multiplier ``score_multiplier`` scores private rows. ``groups`` are
-    ids of their persons, if any. ``fitted`` says that estimators have been fitted already, side by side.
-    ``X_unlabeled`` are public rows without labels.
-    """
+    """Private rows, public rows to fit on, and how a trial is scored."""
 
     X: Any
     y: Any
     public: tuple[Any, Any] | None
+    #: Without a scorer, a noisy sum of noise multiplier ``score_multiplier`` scores private rows.
     scorer: PublicScorer | None
     score_multiplier: float | None
     groups: Any = None
+    #: Whether estimators have been fitted already, side by side.
     fitted: bool = False
     X_unlabeled: Any = None
 

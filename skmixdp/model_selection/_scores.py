@@ -216,10 +216,8 @@ class ScoreEvaluation(Evaluation):
 
     @cached_property
     def _tails(self) -> tuple[Floats, Floats]:
-        """Estimated numbers of negative and positive rows above each edge (n_bins + 1,), which decrease.
-
-        The share of positive rows is taken to rise with the score.
-        """
+        """Estimated numbers of negative and positive rows above each edge (n_bins + 1,), which decrease."""
+        # The share of positive rows is taken to rise with the score.
         rising = isotonic_regression(np.cumsum(self._negative + self._positive)).x
         totals = np.diff(np.maximum(rising, 0.0), prepend=0.0)
         # Cells without rows, up to noise, are merged with the cell before them.

@@ -297,11 +297,9 @@ def _check_ledger(transaction: Transaction, estimator: BaseEstimator, unit: str)
 
 
 def _split_persons(X: object, y: object, persons: Units, split: dict[str, Any]) -> tuple[Any, Any]:
-    """Rows, labels and ids of the persons to fit to, and those of the persons held out.
-
-    Persons are drawn by index, so that the number of rows of one does not affect who else is drawn.
-    """
+    """Rows, labels and ids of the persons to fit to, and those of the persons held out."""
     check_consistent_length(X, y)
+    # By index, so that the number of rows of one person does not affect who else is drawn.
     seen, _ = train_test_split(np.arange(persons.n_units), **split)
     own = np.isin(persons.codes, seen)
     ids = pd.Series(persons.codes, name=persons.unit)
@@ -369,10 +367,8 @@ def _check_known_labels(estimator: BaseEstimator, y: Any, y_pub: Any) -> None:
 
 
 def _check_rows(estimator: BaseEstimator, X: object) -> None:
-    """Refuse PRIVATE rows that the fitted estimator cannot predict for, in both parts alike.
-
-    What a Pipeline takes depends on its steps: finite numbers, if none of them encodes or imputes.
-    """
+    """Refuse PRIVATE rows that the fitted estimator cannot predict for, in both parts alike."""
+    # What a Pipeline takes depends on its steps: finite numbers, if none of them encodes or imputes.
     names = [type(part).__name__ for part in (estimator, *estimator.get_params().values())]
     if not any(name.endswith("Pipeline") for name in names):
         check_private_rows(clone(estimator), X)

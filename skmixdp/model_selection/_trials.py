@@ -36,17 +36,15 @@ class Rehearsed(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Allowance:
-    """Replaces the data set of a ledger in a trial: a fit may cost at most ``mu`` (Gaussian DP).
+    """Replaces the data set of a ledger in a trial: a fit may cost at most ``mu`` (Gaussian DP)."""
 
-    The whole search is charged at once, so nothing is recorded. A fit must protect the ``unit`` of
-    the search. In a ``rehearsal``, each fit stops here.
-    """
-
+    # Nothing is recorded, since the whole search is charged at once.
     mu: float
     neighboring: Neighboring
     noise: Noise
     unit: str = "row"
     private: bool = field(default=True, kw_only=True)
+    #: Whether each fit stops at its first release.
     rehearsal: bool = field(default=False, kw_only=True)
 
     def charge(
@@ -193,14 +191,12 @@ def begin(
     transaction: Transaction,
     shown: set[Key],
 ) -> tuple[str, list[dict[str, Any]], list[int | None], tuple[str, ...]]:
-    """Draw the trials and check them; return token, candidates, seeds and leaks.
-
-    All candidates of a grid are checked, drawn or not: neither errors nor time depend on what was drawn.
-    """
+    """Draw the trials and check them; return token, candidates, seeds and leaks."""
     noise, seeded = transaction.noise, search.random_state is not None
     tried = plan.draw(candidates, noise)
     seeds = [int(u * _SEEDS) if seeded else None for u in noise.uniform((len(tried) + 1,))]
-    # A fixed candidate comes first, so that bad input raises the same error for every draw.
+    # All candidates of a grid are checked, drawn or not: neither errors nor time depend on what was drawn.
+    # Otherwise a fixed candidate comes first, so that bad input raises the same error for every draw.
     checked = candidates.every() if candidates.size is not None else [candidates.at(0.0), *tried]
     warned, leaks = [], []
     with quiet():

@@ -386,12 +386,9 @@ def is_missing(cell: object) -> bool:
 
 
 def _real(cell: object) -> Any:
-    """The real part of a complex number, or None if it has an imaginary one; other cells as they are.
-
-    Durations become Python's, moments of NumPy become pandas', ends of intervals real, and arrays and tuples
-    lists. Another cell may have changed the type of a column, and with it how the same value is spelt: a list
-    as ``[1, 2]``, or ``[1 2]``.
-    """
+    """A cell of few types: real numbers, Python's durations, pandas' moments, lists, or any other object."""
+    # Another cell may have changed the type of a column, and with it how the same value is spelt: a list as
+    # [1, 2], or [1 2]. A number with an imaginary part is missing.
     if type(cell) in _PLAIN:
         return cell
     if isinstance(cell, (complex, np.complexfloating)):

@@ -85,12 +85,10 @@ def merged_codes(cells: Sequence[Any]) -> int:
 
 
 def is_row_number(name: str, cells: Sequence[Any]) -> bool:
-    """Whether a column counts or names rows: whole numbers, all different, and one more piece of evidence.
-
-    That sign is the name of the column, an order by size, or a range in which numbers that are drawn by
-    chance would repeat: of n draws from r numbers, about n^2 / (2 r) pairs are equal. Numbers such as incomes
-    are all different too, but come from a wide range.
-    """
+    """Whether a column counts or names rows: whole numbers, all different, and one more piece of evidence."""
+    # That sign is the name of the column, an order by size, or a range in which numbers that are drawn by
+    # chance would repeat: of n draws from r numbers, about n^2 / (2 r) pairs are equal. Numbers such as
+    # incomes are all different too, but come from a wide range.
     values = np.array([number_of(cell) for cell in cells if not is_missing(cell)], dtype=np.float64)
     n = len(values)
     if n < 10 or not np.all(np.isfinite(values)) or np.any(values % 1) or len(np.unique(values)) < n:

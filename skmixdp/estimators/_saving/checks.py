@@ -17,11 +17,9 @@ Array = NDArray[Any]
 
 
 def check_loaded(estimator: BaseEstimator) -> None:
-    """Check types and shapes of the parameters and fitted attributes that were read from a file.
-
-    Transformers of scikit-learn are not checked: a forged one makes predictions fail or wrong, but runs no
-    code.
-    """
+    """Check types and shapes of the parameters and fitted attributes that were read from a file."""
+    # Transformers of scikit-learn are not checked: a forged one makes predictions fail or wrong, but runs no
+    # code.
     if isinstance(estimator, TableEncoder):
         columns = vars(estimator).get("columns_", {})  # only fitted encoders have columns
         if not isinstance(columns, dict) or not all(isinstance(name, str) for name in columns):

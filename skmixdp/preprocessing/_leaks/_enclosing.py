@@ -46,10 +46,7 @@ _ONE_OF_SEVERAL = {
 
 
 def warn_of_leaks(*, public_rows: bool, persons: bool = False) -> tuple[str, ...]:
-    """Warn of leaks in the outermost scikit-learn call around this fit, once per call; return them.
-
-    ``persons`` tells whether all rows of a person are protected together.
-    """
+    """Warn, once per call, of leaks in the outermost call of scikit-learn around a fit; return them."""
     try:
         call, search, depth = _find()
         if call is None:

@@ -187,10 +187,7 @@ def stratifies(estimator: BaseEstimator) -> bool:
 
 
 def deals_by_size(cv: Any, *, persons: bool = False) -> bool:
-    """Whether the folds of a splitter depend on group sizes, which are private.
-
-    One that deals rows does so too, if there are ``persons``.
-    """
+    """Whether folds depend on group sizes, which are private; folds of rows do if there are ``persons``."""
     if "GroupKFold" in kinds(cv):
         return not getattr(cv, "shuffle", False)
     deals = cv is None or isinstance(cv, int) or hasattr(cv, "split")
