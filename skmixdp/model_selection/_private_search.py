@@ -347,7 +347,7 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
         first: int = 0,
         secret: bool = False,
     ) -> tuple[list[Any], list[Warning]]:
-        """Outcomes and warnings of trials, which run or are in the cache; None for a secret one that failed."""
+        """Outcomes and warnings of trials, from the cache or run; None for a secret one that failed."""
         with quiet(), recorded() as together, progress.ended_by_errors():
             # Sums of shared passes have other last bits, which would show that there are several trials.
             if self.memory is None and self.n_jobs in (None, 1) and plan.strategy == "grid":
