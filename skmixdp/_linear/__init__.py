@@ -38,12 +38,10 @@ from .objective import PenalizedLoss
 from .products import (
     NARROW,
     MeanGradients,
-    PieceLoops,
     add_products,
     clipped_sums,
     is_narrow,
     mean_gradients,
-    piece_loops,
     read_ahead,
     row_memory,
     row_products,

@@ -17,16 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from .._files.shards import Shard, array_shard
 from .._files.streamed import StreamedTable
-from .._linear import (
-    SHORTEST_DIFFERENCE,
-    Cascade,
-    FloatArray,
-    PieceLoops,
-    SumError,
-    dot_error,
-    piece_loops,
-    row_slices,
-)
+from .._linear import SHORTEST_DIFFERENCE, Cascade, FloatArray, SumError, dot_error, row_slices
 from .._rows.blockwise import RemappedRows, Selection, answer, block_size, in_parts, selections
 from .._rows.centered_sparse import CenteredSparseRows, mapped_lengths
 from .._rows.row_map import RowFunction, RowMap
@@ -34,6 +25,7 @@ from .._rows.source import Block, Labels, PrivateRows, Request, Sums, Table
 from .._rows.sparse import SparseRows
 from .._rows.table import ArrayTable
 from .._utils.process import n_parts
+from ._loops import PieceLoops, piece_loops
 
 #: Outputs of a block, and its most rows: each block has a fixed cost.
 _OUTPUTS, _MOST_ROWS = 2**17, 2**13

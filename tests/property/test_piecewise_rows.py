@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skmixdp._linear import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, classification_loss, dot_error, sum_error
-from skmixdp._linear.products import compiled_pieces
 from skmixdp._rows import Batch, RowMap, Whitening
 from skmixdp.additive._basis import Basis, Column
+from skmixdp.additive._loops import compiled_pieces
 from skmixdp.additive._piecewise import MappedPiecewiseRows, centered_piecewise_rows
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
