@@ -59,7 +59,6 @@ def late_names(
 #: Functions that draw a result or write a page on it, by the kind of the result.
 DISPLAYS: Registry[Any] = Registry(
     {
-        "coefficients": "inspection._coefficients:draw_coefficients",
         "estimator": "inspection._guarantee_box:estimator_page",
         "evaluation": "inspection:EvaluationDisplay",
         "ledger": "inspection._ledger_page:ledger_page",

@@ -16,6 +16,7 @@ Annals of Statistics 51(5).
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 
 from .._engine import GaussianMechanism
 from .._learning.noisy_statistics import Learner, Learning, counts_query, in_class
-from .._rows import BinCounts, Block, Contribution, OuterStatistics
+from .._rows import BinCounts, Block, OuterStatistics
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 
 #: Shares of the squared budget in each step of a logistic regression: for scores, and for curvatures. The
@@ -202,42 +203,54 @@ def noise_floor(scale: float, size: int) -> float:
     return scale * math.sqrt(2 * size)
 
 
+#: Statistics of rows' entries (rows, n_features) and labels, and the arrays that make up their sum.
+Statistics = Callable[[FloatArray, Block], OuterStatistics | BinCounts | FloatArray]
+Split = Callable[[FloatArray], tuple[FloatArray, ...]]
+
+#: The noisy arrays of a query, and the standard deviations of their noise.
+Noisy = tuple[tuple[FloatArray, ...], list[float]]
+
+
 @dataclass(frozen=True)
 class Mechanisms:
     """Gaussian mechanisms for shares of a squared budget, of which ``multiplier`` is the whole."""
 
     learner: Learner
+    n_features: int
     multiplier: float
 
     def scale(self, sensitivity: float, share: float) -> float:
         """Standard deviation of the noise of a release, apart from rounding."""
         return self.multiplier * sensitivity / math.sqrt(share)
 
-    def ask(self, query: PrivateQuery, share: float) -> Learning[tuple[tuple[FloatArray, ...], list[float]]]:
-        """The noisy arrays of a query, and the scales of their noise."""
+    def ask(self, query: PrivateQuery, share: float) -> Learning[Noisy]:
+        """The noisy arrays of a query."""
         mechanism = GaussianMechanism(self.multiplier / math.sqrt(share), 1, self.learner.noise)
         mechanism.begin_step(self.learner.members)
         released = yield mechanism, query
         return released.arrays, [mechanism.noise_scale(part) for part in released.stated]
 
+    def sums(
+        self,
+        statistics: Statistics,
+        share: float,
+        *releases: ReleasedArray,
+        split: Split = lambda sums: (sums,),
+    ) -> Learning[Noisy]:
+        """The noisy sums of statistics of rows, of which the first arrays of the ``split`` are released."""
+        query = PrivateQuery(
+            points=np.eye(self.n_features),  # so that the products are the entries
+            contribute=lambda Z, block: (None, statistics(np.asarray(Z), block)),
+            releases=releases,
+            assemble=lambda sums: split(sums[0])[: len(releases)],
+        )
+        return self.ask(query, share)
 
-def sum_query(
-    n_features: int,
-    statistics: Callable[[FloatArray, Block], OuterStatistics | BinCounts | FloatArray],
-    releases: tuple[ReleasedArray, ...],
-    split: Callable[[FloatArray], tuple[FloatArray, ...]],
-) -> PrivateQuery:
-    """The query for sums of statistics of the rows' entries (rows, n_features) and labels."""
 
-    def contribute(Z: FloatArray, block: Block) -> Contribution:
-        return None, statistics(np.asarray(Z), block)
-
-    return PrivateQuery(
-        points=np.eye(n_features),  # so that the products are the entries
-        contribute=contribute,
-        releases=releases,
-        assemble=lambda sums: split(sums[0]),
-    )
+def square(sums: FloatArray) -> tuple[FloatArray]:
+    """The sum of square matrices."""
+    size = math.isqrt(sums.size)
+    return (sums.reshape(size, size),)
 
 
 # -- logistic regression ---------------------------------------------------------------------
@@ -310,7 +323,7 @@ def logistic_shares(robust: bool) -> tuple[FloatArray, FloatArray, float]:
 
 
 def logistic_steps(
-    mechanisms: Mechanisms, n_features: int, design: Design, n_classes: int, known: Known, *, robust: bool
+    mechanisms: Mechanisms, design: Design, n_classes: int, known: Known, *, robust: bool
 ) -> Learning[Estimate]:
     """Coefficients of a logistic regression, from the noisy log-odds of the classes.
 
@@ -319,12 +332,15 @@ def logistic_steps(
     4`` (``R^2 / 2``), and an outer product of its score, where R is the radius of the design.
     """
     family = Logistic(n_classes)
-    size = family.n_outputs * design.width
+    split = partial(family.split, width=design.width)
+
+    def at(statistics: Callable[..., OuterStatistics], beta: FloatArray) -> Statistics:
+        return lambda Z, block: statistics(*design.private(Z, block), block.classes, beta)
 
     def weighted_classes(Z: FloatArray, block: Block) -> FloatArray:
         return in_class(Z, block, n_classes) * design.of_block(block)[:, np.newaxis]
 
-    query = counts_query(np.zeros((0, n_features)), weighted_classes)
+    query = counts_query(np.zeros((0, mechanisms.n_features)), weighted_classes)
     (counts,), (scale,) = yield from mechanisms.ask(query, _COUNTS)
     counts = counts + np.bincount(known.y.astype(np.intp), known.u, minlength=n_classes)
     counts = np.maximum(counts, max(3 * scale, 1))
@@ -338,34 +354,20 @@ def logistic_steps(
     curvature: Curvature | None = None
     for score_share, curvature_share in zip(score_shares, curvature_shares, strict=True):
         whole = score_share + curvature_share
-
-        def statistics(Z: FloatArray, block: Block, beta: FloatArray = beta) -> OuterStatistics:
-            return family.statistics(*design.private(Z, block), block.classes, beta)
-
         releases = [ReleasedArray(longest_score, score_share / whole)]
         if curvature_share:
             releases.append(ReleasedArray(longest_curvature, curvature_share / whole))
-        n_arrays = len(releases)
-        query = sum_query(
-            n_features,
-            statistics,
-            tuple(releases),
-            lambda sums, n_arrays=n_arrays: family.split(sums, design.width)[:n_arrays],  # type: ignore[misc]
+        arrays, scales = yield from mechanisms.sums(
+            at(family.statistics, beta), whole, *releases, split=split
         )
-        arrays, scales = yield from mechanisms.ask(query, whole)
-        of_known = family.split(family.statistics(known.x, known.v, known.y, beta).sums(), design.width)
+        of_known = split(family.statistics(known.x, known.v, known.y, beta).sums())
         if curvature_share:
             curvature = Curvature.of(arrays[1] + of_known[1], scales[1])
         elif robust:
-            query = sum_query(
-                n_features,
-                lambda Z, block, beta=beta: family.outer(*design.private(Z, block), block.classes, beta),  # type: ignore[misc]
-                (ReleasedArray(longest_score**2),),
-                lambda sums: (sums.reshape(size, size),),
-            )
-            (noisy,), (outer_scale,) = yield from mechanisms.ask(query, outer_share)
-            known_outer = family.outer(known.x, known.v, known.y, beta).sums().reshape(noisy.shape)
-            outer = positive(noisy + known_outer, outer_scale)
+            largest = ReleasedArray(longest_score**2)
+            found = yield from mechanisms.sums(at(family.outer, beta), outer_share, largest, split=square)
+            known_outer = family.outer(known.x, known.v, known.y, beta).sums()
+            outer = positive(found[0][0] + square(known_outer)[0], found[1][0])
         assert curvature is not None
         step = -curvature.inverse @ (arrays[0] + of_known[0])
         change = math.sqrt(float(step @ curvature.matrix @ step) / float(counts.sum()))
@@ -373,12 +375,12 @@ def logistic_steps(
         beta = beta + step
     assert curvature is not None
     outer = curvature.matrix if outer is None else outer
-    found = curvature.estimate(beta, step, scales[0], outer, design.width)
+    estimate = curvature.estimate(beta, step, scales[0], outer, design.width)
     # If columns separate the classes, each step lengthens the slopes by about 1.
-    slopes = np.arange(size) % design.width > 0
-    by_noise = math.sqrt(float(np.diag(found.noise)[slopes].sum()))
+    slopes = np.arange(len(beta)) % design.width > 0
+    by_noise = math.sqrt(float(np.diag(estimate.noise)[slopes].sum()))
     moved, length = (float(np.linalg.norm(each[slopes])) for each in (step, beta))
-    return replace(found, separated=moved > _UNSETTLED + _FAR * by_noise or length > _LONGEST_SLOPES)
+    return replace(estimate, separated=moved > _UNSETTLED + _FAR * by_noise or length > _LONGEST_SLOPES)
 
 
 def positive(matrix: FloatArray, scale: float) -> FloatArray:
@@ -390,31 +392,15 @@ def positive(matrix: FloatArray, scale: float) -> FloatArray:
 # -- least squares ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class LeastSquaresShares:
-    """Shares of the squared budget; ``last`` is for the variance, or for the outer products of scores."""
-
-    curvature: float
-    steps: tuple[float, ...]
-    histograms: tuple[float, ...]
-    last: float
-
-    @classmethod
-    def of(cls, robust: bool) -> "LeastSquaresShares":
-        last = _OUTER if robust else _VARIANCE
-        left = (1 - last) / (_CURVATURE + sum(_STEPS) + sum(_HISTOGRAMS))
-        steps, histograms = (tuple(left * share for share in each) for each in (_STEPS, _HISTOGRAMS))
-        return cls(left * _CURVATURE, steps, histograms, last)
+def least_squares_shares(robust: bool) -> tuple[float, FloatArray, FloatArray, float]:
+    """Shares of curvature, steps, histograms, and of the variance, or of outer products if ``robust``."""
+    last = _OUTER if robust else _VARIANCE
+    left = (1 - last) / (_CURVATURE + sum(_STEPS) + sum(_HISTOGRAMS))
+    return left * _CURVATURE, left * np.array(_STEPS), left * np.array(_HISTOGRAMS), last
 
 
 def least_squares_steps(
-    mechanisms: Mechanisms,
-    n_features: int,
-    design: Design,
-    target: tuple[float, float],
-    known: Known,
-    *,
-    robust: bool,
+    mechanisms: Mechanisms, design: Design, target: tuple[float, float], known: Known, *, robust: bool
 ) -> Learning[Estimate]:
     """Coefficients of least squares, for targets relative to their centre, in units of their spread.
 
@@ -427,7 +413,7 @@ def least_squares_steps(
     norm at most ``R^2``, scores of length at most R times the cut, 1 to one bin of each histogram, and a
     squared residual up to its cut or an outer product of its score.
     """
-    shares = LeastSquaresShares.of(robust)
+    curvature_share, step_shares, histogram_shares, last_share = least_squares_shares(robust)
     radius = design.radius * _UP
 
     def curvatures(Z: FloatArray, block: Block) -> OuterStatistics:
@@ -438,36 +424,42 @@ def least_squares_steps(
         y = (np.asarray(block.y, np.float64)[:, 0] - target[0]) / target[1]
         return np.asarray(np.clip(y, -_FARTHEST, _FARTHEST) - (x * beta).sum(axis=1))
 
-    def square(sums: FloatArray) -> tuple[FloatArray, ...]:
-        return (sums.reshape(design.width, design.width),)
+    def bins(Z: FloatArray, block: Block, beta: FloatArray) -> BinCounts | FloatArray:
+        x, _ = design.rows(Z)
+        found = BinCounts(bins_of(residuals(x, block, beta))[:, np.newaxis], len(_EDGES) + 1)
+        if design.largest_weight is None:
+            return found
+        return np.asarray(found) * design.of_block(block)[:, np.newaxis]
 
-    query = sum_query(n_features, curvatures, (ReleasedArray(radius**2),), square)
-    (noisy,), (scale,) = yield from mechanisms.ask(query, shares.curvature)
+    def scores(Z: FloatArray, block: Block, beta: FloatArray, cut: float) -> FloatArray:
+        x, v = design.private(Z, block)
+        return (v * np.clip(residuals(x, block, beta), -cut, cut))[:, np.newaxis] * x
+
+    def outer_products(Z: FloatArray, block: Block) -> OuterStatistics:
+        rows = scores(Z, block, beta, cut)
+        return OuterStatistics(rows, rows, of_means=True)
+
+    def squares(Z: FloatArray, block: Block) -> FloatArray:
+        x, _ = design.rows(Z)
+        return np.minimum(residuals(x, block, beta) ** 2, cut**2)[:, np.newaxis]
+
+    largest = ReleasedArray(radius**2)
+    (noisy,), (scale,) = yield from mechanisms.sums(curvatures, curvature_share, largest, split=square)
     curvature = Curvature.of(noisy + (known.v[:, np.newaxis] * known.x).T @ known.x, scale)
 
     beta, cut, spread = np.zeros(design.width), _FIRST_CUT, 1.0
-    for number, share in enumerate(shares.steps):
+    for number, share in enumerate(step_shares):
         if number:
-
-            def bins(Z: FloatArray, block: Block, beta: FloatArray = beta) -> BinCounts | FloatArray:
-                x, _ = design.rows(Z)
-                found = BinCounts(bins_of(residuals(x, block, beta))[:, np.newaxis], len(_EDGES) + 1)
-                if design.largest_weight is None:
-                    return found
-                return np.asarray(found) * design.of_block(block)[:, np.newaxis]
-
-            query = sum_query(n_features, bins, (ReleasedArray(1.0),), lambda sums: (sums,))
-            (counts,), (scale,) = yield from mechanisms.ask(query, shares.histograms[number - 1])
+            part = histogram_shares[number - 1]
+            (counts,), (scale,) = yield from mechanisms.sums(
+                partial(bins, beta=beta), part, ReleasedArray(1.0)
+            )
             sizes = np.where(counts > _SURELY * scale, counts, 0.0)
             sizes += np.bincount(bins_of(known.y - known.x @ beta), known.u, minlength=len(_EDGES) + 1)
             spread, cut = cut_of(sizes, mechanisms.scale(radius, share))
-
-        def scores(Z: FloatArray, block: Block, beta: FloatArray = beta, cut: float = cut) -> FloatArray:
-            x, v = design.private(Z, block)
-            return (v * np.clip(residuals(x, block, beta), -cut, cut))[:, np.newaxis] * x
-
-        query = sum_query(n_features, scores, (ReleasedArray(radius * cut),), lambda sums: (sums,))
-        (score,), (score_scale,) = yield from mechanisms.ask(query, share)
+        (score,), (score_scale,) = yield from mechanisms.sums(
+            partial(scores, beta=beta, cut=cut), share, ReleasedArray(radius * cut)
+        )
         cut_known = np.clip(known.y - known.x @ beta, -cut, cut)
         step = curvature.inverse @ (score + (known.v * cut_known) @ known.x)
         beta = beta + step
@@ -475,24 +467,12 @@ def least_squares_steps(
     cut = min(cut, _VARIANCE_CUT * spread)
     cut_known = np.clip(known.y - known.x @ beta, -cut, cut)
     if robust:
-
-        def outer_products(Z: FloatArray, block: Block) -> OuterStatistics:
-            x, v = design.private(Z, block)
-            rows = (v * np.clip(residuals(x, block, beta), -cut, cut))[:, np.newaxis] * x
-            return OuterStatistics(rows, rows, of_means=True)
-
-        query = sum_query(n_features, outer_products, (ReleasedArray((radius * cut) ** 2),), square)
-        (noisy,), (scale,) = yield from mechanisms.ask(query, shares.last)
+        largest = ReleasedArray((radius * cut) ** 2)
+        (noisy,), (scale,) = yield from mechanisms.sums(outer_products, last_share, largest, split=square)
         scored = (known.v * cut_known)[:, np.newaxis] * known.x
         outer = positive(noisy + scored.T @ scored, scale)
     else:
-
-        def squares(Z: FloatArray, block: Block) -> FloatArray:
-            x, _ = design.rows(Z)
-            return np.minimum(residuals(x, block, beta) ** 2, cut**2)[:, np.newaxis]
-
-        query = sum_query(n_features, squares, (ReleasedArray(cut**2),), lambda sums: (sums,))
-        (total,), (scale,) = yield from mechanisms.ask(query, shares.last)
+        (total,), (scale,) = yield from mechanisms.sums(squares, last_share, ReleasedArray(cut**2))
         n_rows = mechanisms.learner.n_rows + len(known.y)
         outer = curvature.matrix * max(float(total[0]) + float(cut_known @ cut_known), scale) / n_rows
     return curvature.estimate(beta, step, score_scale, outer, design.width)

@@ -48,9 +48,9 @@ from ._estimating import (
     Design,
     Estimate,
     Known,
-    LeastSquaresShares,
     Logistic,
     Mechanisms,
+    least_squares_shares,
     least_squares_steps,
     logistic_shares,
     logistic_steps,
@@ -302,17 +302,15 @@ def private_inference(
             largest = yield from noisy_scale(learner, multiplier / math.sqrt(shares["weights"]), n_features)
         shown_columns = np.flatnonzero(spread > 0)
         design = Design(shown_columns, center[shown_columns], spread[shown_columns], largest)
-        mechanisms = Mechanisms(learner, multiplier / math.sqrt(shares["steps"]))
+        mechanisms = Mechanisms(learner, n_features, multiplier / math.sqrt(shares["steps"]))
         x, v = design.rows(x_pub)
         u = design.relative(weights_pub)
         if logistic:
             public_part = Known(x, v * u, labels_pub, u)
-            steps = logistic_steps(mechanisms, n_features, design, len(target), public_part, robust=robust)
+            steps = logistic_steps(mechanisms, design, len(target), public_part, robust=robust)
         else:
             public_part = Known(x, v * u, (labels_pub - middle) / width, u)
-            steps = least_squares_steps(
-                mechanisms, n_features, design, (middle, width), public_part, robust=robust
-            )
+            steps = least_squares_steps(mechanisms, design, (middle, width), public_part, robust=robust)
         estimate = yield from steps
         return design, TargetMap(np.array([middle]), np.array([width])), estimate
 
@@ -505,7 +503,7 @@ def _refuse_what_noise_hides(
             sensitivity, size = family.curvature_bound * radius**2, family.n_outputs * (d + 1)
             usual = 1 / n_classes - 1 / n_classes**2 if n_classes == 2 else 1 / n_classes**2
         else:
-            share, sensitivity, size, usual = LeastSquaresShares.of(robust).curvature, radius**2, d + 1, 1.0
+            share, sensitivity, size, usual = least_squares_shares(robust)[0], radius**2, d + 1, 1.0
         return _CLEAR * noise_floor(multiplier * sensitivity / math.sqrt(share), size) / usual
 
     if n_rows >= needed(n_features):

@@ -10,7 +10,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from .._utils.registry import DISPLAYS
 from .._utils.templates import html
 
 if TYPE_CHECKING:
@@ -236,8 +235,9 @@ class InferenceResult:
         matplotlib Axes
             The axes with the plot.
         """
-        drawn: Axes = DISPLAYS["coefficients"](self, ax)
-        return drawn
+        from ..inspection._coefficients import draw_coefficients  # takes time, and few results are drawn
+
+        return draw_coefficients(self, ax)
 
     @property
     def slopes(self) -> pd.Series:
