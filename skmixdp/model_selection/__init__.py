@@ -1,13 +1,13 @@
 """Model selection and evaluation whose privacy costs are stated."""
 
-from ._groups import GroupedEvaluation
-from ._one_vs_rest import OneVsRestEvaluation
-from ._private_evaluation import private_evaluation
-from ._private_search import PrivateSearchCV
+from ._evaluation.groups import GroupedEvaluation
+from ._evaluation.one_vs_rest import OneVsRestEvaluation
+from ._evaluation.private_evaluation import private_evaluation
+from ._evaluation.residuals import ResidualEvaluation
+from ._evaluation.scores import ScoreEvaluation
+from ._evaluation.threshold import PrivateThresholdClassifier
 from ._public import public_cross_val_score, public_params, public_score
-from ._residuals import ResidualEvaluation
-from ._scores import ScoreEvaluation
-from ._threshold import PrivateThresholdClassifier
+from ._search.private_search import PrivateSearchCV
 from ._with_public import WithPublicRows
 
 __all__ = [

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.model_selection import PrivateSearchCV, _private_search, public_params
-from skmixdp.model_selection._resume import Progress
+from skmixdp.model_selection._search.resume import Progress
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
 from tests.conftest import make_problem
 

@@ -299,7 +299,7 @@ class TestColumnTransformer:
 
 
 def test_a_search_over_a_pipeline_without_routing(rows, head, monkeypatch):
-    monkeypatch.setattr("skmixdp.model_selection._private_search.begin", pytest.fail)  # which charges
+    monkeypatch.setattr("skmixdp.model_selection._search.private_search.begin", pytest.fail)  # which charges
     pipe = Pipeline([("scale", PublicOnly(StandardScaler())), ("clf", head)])
     search = PrivateSearchCV(pipe, {"clf__algorithm": ["noisy-gd", "adamix"]}, delta=1e-3)
     refused(

@@ -22,7 +22,7 @@ from skmixdp._rows import RowMap
 from skmixdp.algorithms import AdaMix, ModelMix
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.model_selection import PrivateSearchCV, _private_search, public_cross_val_score, public_params
-from skmixdp.model_selection._trials import Allowance
+from skmixdp.model_selection._search.trials import Allowance
 from skmixdp.preprocessing import NoisyScaler, PublicOnly
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, TrialLaw, epsilon_of_event
 from tests.conftest import heads_of_passes

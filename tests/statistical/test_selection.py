@@ -13,7 +13,7 @@ from scipy.stats import chisquare, kstest
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.model_selection import PrivateSearchCV
-from skmixdp.model_selection._plan import Candidates
+from skmixdp.model_selection._search.plan import Candidates
 from skmixdp.privacy import NoiseSource, TrialLaw
 
 THRESHOLD = 1e-6

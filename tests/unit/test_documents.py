@@ -435,7 +435,7 @@ def test_nothing_else_words_a_guarantee():
     assert claiming == {
         *("_cli/evaluate.py", "_cli/fit.py", "_cli/infer.py", "_cli/main.py"),  # help texts
         "inspection/_ensembles.py",
-        "model_selection/_results.py",  # a warning in the report of a search's winner: it is not the whole
+        "model_selection/_search/results.py",  # a warning in the report of the winner: it is not the whole
         "inspection/_guarantee_box.py",
         "inspection/_ledger_page.py",
         "privacy/notebook.py",

@@ -139,7 +139,7 @@ def _find() -> tuple[FrameType | None, FrameType | None, int]:
             call, search, caller = frame, within, 0
         elif call is not None and not caller and not _is_machinery(module):
             caller = level
-        elif module == "skmixdp.model_selection._private_search" and frame.f_code.co_name == "fit":
+        elif module == "skmixdp.model_selection._search.private_search" and frame.f_code.co_name == "fit":
             within = frame
     return call, search, caller or level
 

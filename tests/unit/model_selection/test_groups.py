@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from skmixdp.model_selection import GroupedEvaluation, private_evaluation
-from skmixdp.model_selection._groups import Parts
+from skmixdp.model_selection._evaluation.groups import Parts
 from tests.given_models import GivenPredictions, GivenScores
 from tests.replay import compare, seen
 

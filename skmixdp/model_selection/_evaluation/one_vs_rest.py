@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ._cells import Estimate, Evaluation, Floats
-from ._scores import ScoreEvaluation
+from .cells import Estimate, Evaluation, Floats
+from .scores import ScoreEvaluation
 
 
 @dataclass(frozen=True, repr=False)

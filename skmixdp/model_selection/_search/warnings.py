@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
-from ..privacy import NotPrivateWarning
+from ...privacy import NotPrivateWarning
 
 #: Category and text of a warning.
 Key = tuple[type[Warning], str]

@@ -6,8 +6,8 @@ from typing import Any
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.pipeline import Pipeline
 
-from .._utils.validation import is_empty
-from ._public import PublicScorer, hold_out, public_params, public_score, take
+from ..._utils.validation import is_empty
+from .._public import PublicScorer, hold_out, public_params, public_score, take
 
 
 @dataclass(frozen=True, repr=False)

@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine.transaction import Transaction
-from .._learning.noisy_statistics import sensitivity_of
-from .._rows import (
+from ..._engine.transaction import Transaction
+from ..._learning.noisy_statistics import sensitivity_of
+from ..._rows import (
     Table,
     check_indicator,
     check_labels,
@@ -26,10 +26,10 @@ from .._rows import (
     is_indicator,
     special_table,
 )
-from .._utils.frames import n_rows_of
-from .._utils.models import has_several_labels, last_step
-from .._utils.process import own_state
-from .._utils.validation import (
+from ..._utils.frames import n_rows_of
+from ..._utils.models import has_several_labels, last_step
+from ..._utils.process import own_state
+from ..._utils.validation import (
     Number,
     check,
     refusal_of,
@@ -38,15 +38,15 @@ from .._utils.validation import (
     whole_from,
     with_float_columns,
 )
-from ..privacy import PrivacyReport
-from ..privacy.noise import warn_of_seed
-from ..privacy.units import Units, units_of
-from ._cells import NoisyCells
-from ._groups import Parts
-from ._one_vs_rest import OneVsRestEvaluation
-from ._public import take
-from ._residuals import FINENESS, ResidualEvaluation
-from ._scores import LARGEST_LOGIT, ScoreEvaluation
+from ...privacy import PrivacyReport
+from ...privacy.noise import warn_of_seed
+from ...privacy.units import Units, units_of
+from .._public import take
+from .cells import NoisyCells
+from .groups import Parts
+from .one_vs_rest import OneVsRestEvaluation
+from .residuals import FINENESS, ResidualEvaluation
+from .scores import LARGEST_LOGIT, ScoreEvaluation
 
 Array = NDArray[Any]
 

@@ -13,20 +13,21 @@ from sklearn.utils import get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine.transaction import Start, Transaction, charged
-from .._utils.process import own_state, progress_bar
-from .._utils.validation import copy_fitted, is_empty, refuse_arguments
-from ..preprocessing import check_pipeline
-from ..privacy import SearchTerms
-from ..privacy.accounting.budgets import Budget
-from ..privacy.noise import warn_of_seed
-from ..privacy.notebook import GuaranteeBoxMixin
-from ..privacy.units import unit_of
-from ._plan import Candidates, SearchPlan, check_head, check_parameters, make_plan
-from ._results import best_of, report_of, results_of
-from ._resume import Progress, progress_of, resumed
-from ._rows import metric_of, rows_of
-from ._trials import (
+from ..._engine.transaction import Start, Transaction, charged
+from ..._utils.process import own_state, progress_bar
+from ..._utils.validation import copy_fitted, is_empty, refuse_arguments
+from ...preprocessing import check_pipeline
+from ...privacy import SearchTerms
+from ...privacy.accounting.budgets import Budget
+from ...privacy.noise import warn_of_seed
+from ...privacy.notebook import GuaranteeBoxMixin
+from ...privacy.units import unit_of
+from .._with_public import DelegatingMixin, check_routing, delegated
+from .plan import Candidates, SearchPlan, check_head, check_parameters, make_plan
+from .results import best_of, report_of, results_of
+from .resume import Progress, progress_of, resumed
+from .rows import metric_of, rows_of
+from .trials import (
     begin,
     fitted_side_by_side,
     head_of,
@@ -37,8 +38,7 @@ from ._trials import (
     run_trial,
     verbosity_of,
 )
-from ._warnings import Key, quiet, recorded, show
-from ._with_public import DelegatingMixin, check_routing, delegated
+from .warnings import Key, quiet, recorded, show
 
 #: Parameters that the cache key leaves out.
 _NOT_IN_KEY = frozenset({"ledger", "memory", "n_jobs", "verbose"})

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from .._engine.transaction import Transaction
-from ..privacy import SearchReport, TrialLaw
-from ._plan import SearchPlan
-from ._rows import SearchData
+from ..._engine.transaction import Transaction
+from ...privacy import SearchReport, TrialLaw
+from .plan import SearchPlan
+from .rows import SearchData
 
 Array = NDArray[Any]
 

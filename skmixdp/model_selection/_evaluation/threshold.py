@@ -13,12 +13,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from .._engine.transaction import Transaction, same_dataset
-from .._rows import check_classes, check_labels, check_private_rows, encode_labels, groups_of
-from .._utils.frames import n_rows_of
-from .._utils.models import last_step, report_of
-from .._utils.process import own_state
-from .._utils.validation import (
+from ..._engine.transaction import Transaction, same_dataset
+from ..._rows import check_classes, check_labels, check_private_rows, encode_labels, groups_of
+from ..._utils.frames import n_rows_of
+from ..._utils.models import last_step, report_of
+from ..._utils.process import own_state
+from ..._utils.validation import (
     PROBABILITY,
     check,
     check_finite,
@@ -28,14 +28,14 @@ from .._utils.validation import (
     shown,
     sources_of,
 )
-from ..preprocessing import check_pipeline
-from ..preprocessing._leaks._rules import kinds, states_budget
-from ..privacy import PrivacyReport
-from ..privacy.units import Units, units_of
-from ._private_evaluation import private_evaluation
-from ._public import public_params, take
-from ._scores import check_goal
-from ._with_public import DelegatingMixin, check_routing
+from ...preprocessing import check_pipeline
+from ...preprocessing._leaks._rules import kinds, states_budget
+from ...privacy import PrivacyReport
+from ...privacy.units import Units, units_of
+from .._public import public_params, take
+from .._with_public import DelegatingMixin, check_routing
+from .private_evaluation import private_evaluation
+from .scores import check_goal
 
 #: Upper end of the random seeds for the split.
 _SEEDS = 2**32

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit, ndtr
 
-from .._utils.validation import FRACTION, POSITIVE, check, shown
-from ._cells import Estimate, Evaluation, Floats, interval
+from ..._utils.validation import FRACTION, POSITIVE, check, shown
+from .cells import Estimate, Evaluation, Floats, interval
 
 #: Largest log-odds of a score.
 LARGEST_LOGIT = 8.0

@@ -11,14 +11,14 @@ import joblib
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
-from .._engine.transaction import Transaction
-from .._utils.models import callbacks_of
-from .._utils.process import no_bars
-from .._utils.validation import shown
-from ..privacy import GaussianEvent, Neighboring, Noise
-from ._plan import Candidates, SearchPlan
-from ._rows import SearchData
-from ._warnings import Key, common, quiet, recorded, show
+from ..._engine.transaction import Transaction
+from ..._utils.models import callbacks_of
+from ..._utils.process import no_bars
+from ..._utils.validation import shown
+from ...privacy import GaussianEvent, Neighboring, Noise
+from .plan import Candidates, SearchPlan
+from .rows import SearchData
+from .warnings import Key, common, quiet, recorded, show
 
 #: Parameters that a search needs to divide the budget of an estimator.
 _NEEDED = frozenset({"epsilon", "delta", "neighboring", "noise", "ledger"})

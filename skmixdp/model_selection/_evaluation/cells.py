@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from .._utils.registry import DISPLAYS
-from .._utils.validation import FLAG, PROBABILITY, check
-from ..privacy import PrivacyReport
-from ..privacy.report import counted
+from ..._utils.registry import DISPLAYS
+from ..._utils.validation import FLAG, PROBABILITY, check
+from ...privacy import PrivacyReport
+from ...privacy.report import counted
 
 Floats = NDArray[np.float64]
 

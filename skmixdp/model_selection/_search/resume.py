@@ -25,7 +25,7 @@ from typing import Any
 import joblib
 from joblib import Memory
 
-from .._utils.files import sync_folder, written_whole
+from ..._utils.files import sync_folder, written_whole
 
 
 class Progress:

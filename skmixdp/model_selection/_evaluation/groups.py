@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .._engine.transaction import Transaction
-from .._learning.noisy_sums import noisy_histograms
-from .._utils.frames import n_rows_of
-from .._utils.registry import DISPLAYS
-from .._utils.validation import shown
-from ..preprocessing._cells import listed, text_of
-from ..privacy import PrivacyReport
-from ..privacy.units import Units
-from ._cells import Estimate, NoisyCells
+from ..._engine.transaction import Transaction
+from ..._learning.noisy_sums import noisy_histograms
+from ..._utils.frames import n_rows_of
+from ..._utils.registry import DISPLAYS
+from ..._utils.validation import shown
+from ...preprocessing._cells import listed, text_of
+from ...privacy import PrivacyReport
+from ...privacy.units import Units
+from .cells import Estimate, NoisyCells
 
 #: Name of the group of all rows without a declared group.
 OTHER = "other"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from .._utils.validation import PROBABILITY, check, number
-from ._cells import Estimate, Evaluation, Floats
+from ..._utils.validation import PROBABILITY, check, number
+from .cells import Estimate, Evaluation, Floats
 
 #: Cells of residuals have equal width in arsinh(residual / unit), so that they are finer near 0. The unit is
 #: the bound on the residuals divided by this.

@@ -8,9 +8,9 @@ from typing import Any
 from joblib import Memory
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
-from .._utils.validation import FLAG, POSITIVE, PROBABILITY, SEED, Kind, check_params, number
-from ..privacy import LEDGER, NoiseSource, SearchTerms, TrialLaw, shape_of
-from ..privacy.accounting.budgets import warn_of_epsilon
+from ..._utils.validation import FLAG, POSITIVE, PROBABILITY, SEED, Kind, check_params, number
+from ...privacy import LEDGER, NoiseSource, SearchTerms, TrialLaw, shape_of
+from ...privacy.accounting.budgets import warn_of_epsilon
 
 #: Upper end of the random seeds for distributions.
 _SEEDS = 2**32

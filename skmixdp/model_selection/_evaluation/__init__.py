@@ -1,0 +1,1 @@
+"""Metrics and thresholds from noisy histograms of private rows."""

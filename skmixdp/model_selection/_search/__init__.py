@@ -1,0 +1,1 @@
+"""A search over parameters with one budget."""
