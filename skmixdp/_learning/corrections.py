@@ -112,7 +112,8 @@ def spanning_heads(heads: Sequence[FloatArray]) -> tuple[list[FloatArray], Float
             spanned = columns[:, kept]
             weights = np.linalg.lstsq(spanned, column)[0]
             distance = np.linalg.norm(spanned @ weights - column)
-            on_span = distance <= _ON_SPAN * np.linalg.norm(column)
+            # False where lengths overflow.
+            on_span = distance < _ON_SPAN * np.linalg.norm(column)
             if on_span and 0 < np.abs(weights).sum() <= _LARGEST_FACTORS:
                 factors[index, index], factors[index, kept] = 0.0, weights
                 continue

@@ -8,6 +8,7 @@ from .arrays import (
     drop_subnormal,
     dtype_of,
     empty_in,
+    finite,
     in_library_of,
     largest_entries,
     largest_singular_value,

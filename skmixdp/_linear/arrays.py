@@ -158,6 +158,11 @@ def largest_singular_value(X: FloatArray) -> float:
     return size * float(np.sqrt(np.linalg.eigvalsh(gram)[-1]))
 
 
+def finite(X: FloatArray) -> FloatArray:
+    """The array with 0 in place of what is not finite, for which linear algebra fails or returns anything."""
+    return np.nan_to_num(X, nan=0.0, posinf=0.0, neginf=0.0)
+
+
 def scale_rows(C: Array, factors: Array) -> Array:
     """Multiply each row of ``C`` (n, k) by its factor (n,), in place, and return the factors used.
 

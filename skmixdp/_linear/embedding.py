@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from .arrays import FloatArray, parts_in_cache, row_norms
+from .arrays import FloatArray, finite, parts_in_cache, row_norms
 from .sums import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
 
 #: Directions count as dependent if their eigenvalue is at most this fraction of the largest.
@@ -21,7 +21,8 @@ class GradientEmbedding:
     """Orthonormal basis of the span of anchor gradients, or of its ``n_components`` strongest directions.
 
     Anchor rows ``X`` (m, d_in) and their residuals ``R`` (m, k) are kept scaled such that the longest has
-    unit length, since the basis does not depend on their scale. ``products`` is ``X X^T``, if it is known.
+    unit length, since the basis does not depend on their scale. Residuals that are not finite, as where a
+    head diverged, count as 0. ``products`` is ``X X^T``, if it is known.
     ``held_out_coordinates`` and ``held_out_residuals`` (m,) are lengths of each anchor's gradient within and
     outside the basis of the others, which is how a row that is no anchor looks.
 
@@ -47,6 +48,7 @@ class GradientEmbedding:
         *,
         products: FloatArray | None = None,
     ) -> None:
+        R = finite(R)
         norms, residual_norms = row_norms(X), row_norms(R)
         longest = float(norms.max(initial=0.0)) or 1.0
         largest = float(residual_norms.max(initial=0.0)) or 1.0

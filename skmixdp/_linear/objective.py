@@ -8,7 +8,7 @@ span of the rows only the penalty acts. Nothing of size (k d_in)^2 is formed.
 import numpy as np
 
 from .arrays import FloatArray, row_norms
-from .losses import Labels, Loss
+from .losses import Labels, Loss, WeightedLoss
 
 _NEWTON_STEPS = 60
 _CG_STEPS = 1000
@@ -20,13 +20,16 @@ _TOLERANCE = 1e-11
 
 
 class PenalizedLoss:
-    """``mean_j loss(W x_j, y_j) + l2 / 2 |W|^2`` as a function of ``W`` (k, d_in).
+    """``mean_j w_j loss(W x_j, y_j) + l2 / 2 |W|^2`` as a function of ``W`` (k, d_in).
 
-    The rows (n, d_in) are float64, and n may be 0. ``l2`` is positive: without it, the gradient's range is
-    bounded, and not every gradient is reached.
+    The rows (n, d_in) are float64, and n may be 0. The weights ``w_j`` are those of a WeightedLoss, else 1.
+    ``l2`` is positive: without it, the gradient's range is bounded, and not every gradient is reached.
     """
 
     def __init__(self, X: FloatArray, y: Labels, loss: Loss, l2: float) -> None:
+        weights = None
+        if isinstance(loss, WeightedLoss):
+            (y, weights), loss = loss.split(y), loss.inner
         self.y = y
         self.loss = loss
         self.l2 = l2
@@ -34,12 +37,17 @@ class PenalizedLoss:
         self._full = len(X) >= X.shape[1]
         span = np.eye(X.shape[1]) if self._full else np.linalg.qr(X.T)[0]
         rows = X if self._full else X @ span
-        moments, axes = np.linalg.eigh(rows.T @ rows / self.n_rows)
+        weighted = rows if weights is None else rows * weights[:, np.newaxis]
+        moments, axes = np.linalg.eigh(weighted.T @ rows / self.n_rows)
         #: Principal axes of the span of the rows, (d_in, r), and the second moments of the rows along them.
         self.axes = span @ axes
         self.moments = np.maximum(moments, 0.0)
         self.rows = rows @ axes
-        self._moved = self._residuals(np.zeros((loss.n_outputs, len(moments)))).T @ self.rows
+        self._weighted = self.rows if weights is None else weighted @ axes
+        at_zero = self._residuals(np.zeros((loss.n_outputs, len(moments))))
+        self._moved = at_zero.T @ self._weighted
+        #: Mean length of the terms of the gradient at zero, of which others are at most twice as long.
+        self._term = float(np.sum(row_norms(at_zero) * row_norms(self._weighted))) / self.n_rows
 
     @property
     def smallest_curvature(self) -> float:
@@ -59,7 +67,7 @@ class PenalizedLoss:
         Squared loss: in closed form. Other losses: Newton's method from the head ``near``, each step solved
         by conjugate gradients and halved until the error in the gradient shrinks. The distance to the exact
         head that is left is at most 1e-11 of the head's norm, or of 1 if that is larger, or what rounding
-        leaves.
+        leaves. A gradient without a finite length has a head of NaN.
         """
         inside = G @ self.axes
         if self.loss.quadratic:
@@ -104,7 +112,7 @@ class PenalizedLoss:
             return np.empty(0), np.empty(0)
         curvature = float(self.loss.hessian_diagonal(self._outputs(W @ self.axes)).mean())
         inverse = 1 / (curvature * self.moments + self.l2)
-        leverages = curvature / self.n_rows * (self.rows**2 @ inverse)
+        leverages = curvature / self.n_rows * ((self._weighted * self.rows) @ inverse)
         return np.minimum(leverages, 1 - 1e-6), inverse
 
     # -- in the principal axes of the rows ---------------------------------------------------
@@ -116,13 +124,14 @@ class PenalizedLoss:
         return np.asarray(self.loss.residuals(self._outputs(A), self.y))
 
     def _loss_gradient(self, A: FloatArray) -> FloatArray:
-        return np.asarray(self._residuals(A).T @ self.rows / self.n_rows)
+        return np.asarray(self._residuals(A).T @ self._weighted / self.n_rows)
 
     def _newton(self, G: FloatArray, A: FloatArray) -> FloatArray:
         def error_at(A: FloatArray) -> tuple[FloatArray, float]:
             part = self._loss_gradient(A)
             error = part + self.l2 * A - G
-            magnitude = np.linalg.norm(part) + self.l2 * np.linalg.norm(A) + np.linalg.norm(G)
+            # Terms of the mean may cancel each other, but their rounding does not.
+            magnitude = self._term + self.l2 * np.linalg.norm(A) + np.linalg.norm(G)
             # The distance to the solution is at most |error| / l2.
             enough = max(
                 _TOLERANCE * self.l2 * max(1.0, float(np.linalg.norm(A))),
@@ -133,6 +142,8 @@ class PenalizedLoss:
         error, enough = error_at(A)
         first = length = float(np.linalg.norm(error))
         for _ in range(_NEWTON_STEPS):
+            if not np.isfinite(length):
+                return np.full_like(A, np.nan)
             if length <= enough:
                 return A
             accuracy = min(0.1, float(np.sqrt(length / first))) * length
@@ -162,10 +173,10 @@ class PenalizedLoss:
         direction = scaled.copy()
         product = float(np.vdot(remainder, scaled))
         for _ in range(_CG_STEPS):
-            if float(np.linalg.norm(remainder)) <= accuracy:
+            if float(np.linalg.norm(remainder)) <= accuracy or product == 0:  # which may underflow
                 break
             inner = self.loss.hessian_product(Z, self._outputs(direction))
-            image = inner.T @ self.rows / self.n_rows + self.l2 * direction
+            image = inner.T @ self._weighted / self.n_rows + self.l2 * direction
             length = product / float(np.vdot(direction, image))
             solution += length * direction
             remainder -= length * image

@@ -24,6 +24,7 @@ from .._linear import (
     PenalizedLoss,
     WeightedLoss,
     add_products,
+    finite,
     largest_singular_value,
     orthonormal_columns,
     row_norms,
@@ -244,7 +245,7 @@ class PublicView:
         rows, in their order. This completion is deterministic; AdaMix leaves it arbitrary. P is at most the
         rank of both together.
         """
-        _, values, directions = np.linalg.svd(self.gradient, full_matrices=False)
+        _, values, directions = np.linalg.svd(finite(self.gradient), full_matrices=False)
         rounding = 16 * float(np.finfo(self.data.multiplied.dtype).eps)
         leading = directions[values > max(_RANK_TOLERANCE, rounding) * values[:1]]
         candidates = np.concatenate([leading, self.data.principal_directions])

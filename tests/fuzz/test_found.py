@@ -7,6 +7,7 @@ import sqlite3
 import warnings
 from contextlib import nullcontext
 from dataclasses import fields
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,7 @@ from skmixdp._cli.messages import InputError
 from skmixdp._cli.models import _read_options
 from skmixdp._cli.rows import read_labelled
 from skmixdp._files.text import TextForm
-from skmixdp.algorithms import PAZO, AdaMix, ModelMix, NoisyGD
+from skmixdp.algorithms import GEP, PAZO, AdaMix, ModelMix, NoisyGD
 from skmixdp.datasets import open_rows
 from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV
@@ -206,13 +207,26 @@ class TestNumbers:
         with pytest.raises(ValueError, match=r"^X_pub holds a row that is too large"):
             fit(public=(1e154 * X_PUB, Y_PUB), row_norm=None)
 
+    @pytest.mark.parametrize(
+        ("algorithm", "rate"),
+        [
+            ("auto", 1e300),
+            *[(AdaMix(n_components=2), rate) for rate in (1e100, 1e160, 4e307)],
+            *[(GEP(n), rate) for n, rate in product((None, 2), (1e300, 4e307, 1.7e308))],
+        ],
+    )
     @pytest.mark.parametrize("head", [MixedDPRidge, MixedDPLogisticRegression])
-    def test_a_head_that_diverges_is_an_error_and_its_charge_stays(self, head):
+    def test_a_head_that_diverges_is_an_error_and_its_charge_stays(self, head, algorithm, rate):
         data = PrivacyLedger(":memory:").add_dataset("d", epsilon=9.0, delta=1e-3)
-        model = head(learning_rate=1e300, n_steps=3, delta=1e-3, ledger=data)
+        model = head(algorithm, learning_rate=rate, n_steps=3, delta=1e-3, ledger=data)
         with pytest.raises(ValueError, match=r"diverged.*learning_rate"):
             model.fit(X, Y, X_PUB, Y_PUB)
         assert not hasattr(model, "coef_") and [c.outcome for c in data.charges()] == ["failed: ValueError"]
+
+    @pytest.mark.parametrize("rate", [1e200, 4e307, 1.7e308])
+    def test_a_mirror_step_that_diverges(self, rate):
+        with pytest.raises(ValueError, match=r"diverged.*learning_rate"):
+            fit(algorithm="pda-dpmd", learning_rate=rate, n_steps=3)
 
     def test_huge_sparse_rows_are_predicted_as_dense_ones(self):
         huge = np.array([[1.79e308, 9e15, 1.0], [-1.79e308, 1.79e308, -1.79e308], [1e300, 1.0, 0.0]])

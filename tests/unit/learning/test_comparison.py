@@ -94,6 +94,12 @@ def test_heads_that_diverged_are_compared_one_by_one(entry):
     assert np.all(np.isfinite(factors)) and np.abs(factors).sum(axis=1).max() <= 8
 
 
+def test_heads_whose_lengths_overflow_are_not_taken_for_others():
+    start, way = 1e300 * np.random.default_rng(0).normal(size=(2, 3, 4))
+    with np.errstate(over="ignore"):
+        assert len(spanning_heads([start, way])[0]) == 2
+
+
 def test_heads_that_nearly_agree_do_not_make_a_third_of_their_difference():
     start, way = np.random.default_rng(0).normal(size=(2, 3, 4))
     kept, _ = spanning_heads([start, start + 0.01 * way, start + way])

@@ -69,6 +69,19 @@ def test_without_a_gradient_there_is_no_direction(m):
     np.testing.assert_array_equal(embedding.held_out_coordinates, np.zeros(m))
 
 
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("n_components", [None, 2, 4, 50])
+def test_gradients_that_are_not_finite_give_no_direction(n_components, odd):
+    X, R = anchors(5)
+    odd_ones, zeros = R.copy(), R.copy()
+    odd_ones[3], zeros[3] = odd, 0.0
+    found, expected = GradientEmbedding(X, odd_ones, n_components), GradientEmbedding(X, zeros, n_components)
+    assert found.n_components == expected.n_components <= 4
+    z = np.arange(1.0, 1 + found.n_components)
+    np.testing.assert_array_equal(found.gradient(z), expected.gradient(z))
+    assert GradientEmbedding(X, np.full_like(R, odd), n_components).n_components == 0
+
+
 def left_out(G, n_components):
     """Lengths of each row within and outside the leading directions of the other rows."""
     inside, outside = [], []

@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from skmixdp._linear import LogisticLoss, MultilabelLoss, PenalizedLoss, SoftmaxLoss, SquaredLoss, objective
+from skmixdp._linear import (
+    LogisticLoss,
+    MultilabelLoss,
+    PenalizedLoss,
+    SoftmaxLoss,
+    SquaredLoss,
+    WeightedLoss,
+    objective,
+    with_weights,
+)
 from tests.rounding import assert_close
 
 D = 6
@@ -78,6 +87,44 @@ def test_any_gradient_is_reached_where_there_is_a_penalty(name):
     G = rng.normal(size=(LOSSES[name].n_outputs, D))  # far outside the range of the bare loss's gradient
     W = psi.with_gradient(G, 0 * G)
     np.testing.assert_allclose(psi.gradient(W), G, atol=1e-12 * np.linalg.norm(G))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_weighted_rows_count_as_often_as_their_weights(name, monkeypatch):
+    """The Hessians of Newton's method have the weights too, or 60 steps would not be enough."""
+    monkeypatch.setattr(objective, "_NEWTON_STEPS", 12)
+    _, X, y, rng = make(name, 30)
+    times = np.array([1, 2, 12])[np.arange(30) % 3]
+    repeated = PenalizedLoss(np.repeat(X, times, axis=0), np.repeat(y, times, axis=0), LOSSES[name], 0.03)
+    psi = PenalizedLoss(X, with_weights(y, times / times.mean()), WeightedLoss(LOSSES[name]), 0.03)
+    W = rng.normal(size=(LOSSES[name].n_outputs, D))
+    assert_close(psi.gradient(W), repeated.gradient(W))
+    np.testing.assert_allclose(psi.moments, repeated.moments, atol=1e-12)
+    np.testing.assert_allclose(psi.with_gradient(psi.gradient(W), 0 * W), W, atol=1e-9)
+
+
+@pytest.mark.parametrize("l2", [1e-20, 1e-300, 5e-324])
+@pytest.mark.parametrize("name", LOSSES)
+def test_terms_that_cancel_leave_their_rounding(name, l2):
+    """Nothing but rounding is left of a mean of long terms at its minimum, however small the penalty."""
+    psi, X, _, _ = make(name, 300, l2)
+    W = psi.with_gradient(np.zeros((LOSSES[name].n_outputs, D)), np.zeros((LOSSES[name].n_outputs, D)))
+    longest = 2 * np.linalg.norm(X, axis=1).max()
+    assert np.linalg.norm(psi.gradient(W)) <= 100 * np.finfo(float).eps * longest
+
+
+@pytest.mark.parametrize("far", [np.nan, np.inf, -np.inf, 1e200, 1.7e308])
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_gradient_of_no_finite_length_has_no_head(name, far):
+    psi, _, _, _ = make(name, 12, 1.0)
+    G = np.zeros((LOSSES[name].n_outputs, D))
+    G[0, 0] = far
+    with np.errstate(all="ignore"):
+        found = psi.with_gradient(G, np.zeros_like(G))
+    if name != "squared":
+        assert np.isnan(found).all()
+    elif not np.isfinite(far):
+        assert not np.isfinite(found).all()
 
 
 def test_a_solver_that_does_not_arrive_says_so(monkeypatch):
