@@ -15,6 +15,7 @@ from .arrays import (
     namespace_of,
     orthonormal_columns,
     parts_in_cache,
+    principal_axes,
     remove_mean_output,
     row_dots,
     row_norm_bounds,
@@ -23,7 +24,6 @@ from .arrays import (
     scale_rows,
     shorten_rows,
 )
-from .embedding import GradientEmbedding
 from .losses import (
     LogisticLoss,
     Loss,
@@ -35,7 +35,6 @@ from .losses import (
     predicted_classes,
     with_weights,
 )
-from .objective import PenalizedLoss
 from .products import (
     NARROW,
     MeanGradients,

@@ -232,6 +232,18 @@ def remove_mean_output(G: FloatArray) -> FloatArray:
     return np.asarray(G - G.mean(axis=0, keepdims=True))
 
 
+def principal_axes(X: FloatArray, weighted: FloatArray | None = None) -> tuple[FloatArray, ...]:
+    """Principal axes (d_in, r) of the span of rows, second moments (r,) along them, and the rows (n, r).
+
+    ``weighted`` rows (n, d_in) are multiplied by weights; None is weight 1. With d_in rows or more, the axes
+    span the whole space.
+    """
+    span = np.eye(X.shape[1]) if len(X) >= X.shape[1] else np.linalg.qr(X.T)[0]
+    rows = X @ span
+    moments, axes = np.linalg.eigh((rows if weighted is None else weighted @ span).T @ rows / max(len(X), 1))
+    return span @ axes, np.maximum(moments, 0.0), rows @ axes
+
+
 def orthonormal_columns(candidates: FloatArray, n_columns: int) -> FloatArray:
     """The first ``n_columns`` independent rows of ``candidates`` (m, d_in), orthonormalised: (d_in, P).
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, softmax
+from scipy.special import log_expit
 
 from .arrays import Array, FloatArray, astype, dtype_of, logistic, namespace_of
 
@@ -76,12 +76,6 @@ class Loss(Protocol):
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         """Loss of each row, shape (n,)."""
 
-    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
-        """Each row's Hessian in its outputs, applied to that row of ``V``, shape (n, k)."""
-
-    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
-        """Diagonal of each row's Hessian in its outputs, shape (n, k)."""
-
 
 @dataclass(unsafe_hash=True)
 class SoftmaxLoss:
@@ -136,15 +130,6 @@ class SoftmaxLoss:
         total = np.log(np.exp(Z - largest[:, np.newaxis]).sum(axis=1))
         return np.asarray(total + largest - Z[np.arange(len(Z)), y])
 
-    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
-        P = softmax(Z, axis=1)
-        product = P * V
-        return np.asarray(product - P * product.sum(axis=1, keepdims=True))
-
-    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
-        P = softmax(Z, axis=1)
-        return np.asarray(P * (1 - P))
-
 
 def _at_least(least: float, R: Array) -> None:
     """Raise smaller entries of an array to ``least``, in place.
@@ -176,12 +161,6 @@ class LogisticLoss:
 
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         return np.asarray(-log_expit(np.where(y == 1, Z[:, 0], -Z[:, 0])))
-
-    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
-        return self.hessian_diagonal(Z) * V
-
-    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
-        return np.asarray(expit(Z) * expit(-Z))
 
 
 @dataclass(unsafe_hash=True)
@@ -233,12 +212,6 @@ class SquaredLoss:
     def values(self, Z: FloatArray, y: Labels) -> FloatArray:
         return np.asarray(0.5 * np.sum((Z - y) ** 2, axis=1))
 
-    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
-        return V
-
-    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
-        return np.ones_like(Z)
-
 
 @dataclass(unsafe_hash=True)
 class WeightedLoss:
@@ -273,12 +246,6 @@ class WeightedLoss:
         labels, weights = self.split(y)
         values = self.inner.values(Z, labels)
         return values if weights is None else values * weights
-
-    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
-        return self.inner.hessian_product(Z, V)
-
-    def hessian_diagonal(self, Z: FloatArray) -> FloatArray:
-        return self.inner.hessian_diagonal(Z)
 
     def split(self, y: Labels) -> tuple[Labels, Labels | None]:
         """Labels and weights (n,) of rows; the weights are None if ``y`` has none."""

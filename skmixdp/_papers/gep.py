@@ -9,6 +9,7 @@ from .._utils.validation import CLIP_OF_DIFFERENCES, COUNT
 from ..algorithms._base import MOMENTUM, OPEN_FRACTION, Algorithm, clipper_of, descent, refuse_exact_sums
 from ..components import GepQuery
 from ..components.protocols import PublicInfo
+from .embedding import embedding_of
 
 #: Factor of the step size: best or nearly best of seven on images, texts and a table.
 _NOISE_FACTOR = 0.75
@@ -83,8 +84,8 @@ class GEP(Algorithm):
         q, rule = self.n_components, partial(clipper_of, quantile=self.quantile, floor=self.clip_floor)
         query = GepQuery(
             q,
-            rule(self.clip, measure=lambda view: view.embedding(q).held_out_coordinates),
-            rule(self.residual_clip, measure=lambda view: view.embedding(q).held_out_residuals),
+            rule(self.clip, measure=lambda view: embedding_of(view, q).held_out_coordinates),
+            rule(self.residual_clip, measure=lambda view: embedding_of(view, q).held_out_residuals),
             sum_to_zero=True,
             longest_gradient=info.view.data.loss.lipschitz * info.row_norm_bound,
         )

@@ -11,7 +11,6 @@ import numpy as np
 from .._linear import (
     SHORTEST_DIFFERENCE,
     FloatArray,
-    GradientEmbedding,
     Loss,
     panel_rows_for,
     remove_mean_output,
@@ -21,6 +20,7 @@ from .._linear import (
 from .._rows import Block, Contribution, OuterStatistics
 from ..components.protocols import Clip, Clipper, Lengths, PrivateQuery, ReleasedArray, Rounds, StepContext
 from ..components.public import PublicView
+from .embedding import GradientEmbedding, embedding_of
 
 #: Bound on the length of a gradient plus its part on the directions, in units of the longest gradient.
 _TOGETHER = 2.25
@@ -76,7 +76,7 @@ class GepQuery:
         return max(part.sensitivity / math.sqrt(part.share) for part in releases)
 
     def step(self, ctx: StepContext) -> Rounds:
-        embedding = ctx.view.embedding(self.n_components)
+        embedding = embedding_of(ctx.view, self.n_components)
         inside, outside = self.clipper.at(ctx.view), self.residual_clipper.at(ctx.view)
         # The query may be sent to Dask workers, so it must hold neither the noise source nor the view.
         q, loss = embedding.n_components, ctx.view.data.loss
@@ -104,7 +104,7 @@ class GepQuery:
         return ctx.direction(total / ctx.batch_size)
 
     def _parts(self, view: PublicView, dtype: np.dtype[Any]) -> tuple[ReleasedArray, ...]:
-        embedding = view.embedding(self.n_components)
+        embedding = embedding_of(view, self.n_components)
         sensitivity = self.residual_clipper.at(view).sensitivity(dtype)
         shortest = self._shortest(sensitivity)
         residual = ReleasedArray(

@@ -7,16 +7,9 @@ from typing import ClassVar
 from .._engine import Options, Recipe
 from .._utils.validation import CLIP, POSITIVE
 from ..algorithms._base import Algorithm, descent
-from ..components import (
-    BalancedSteps,
-    ConstantWeight,
-    CosineWeight,
-    GradientQuery,
-    L2Clip,
-    MirrorDescent,
-    UniformAverage,
-)
+from ..components import BalancedSteps, ConstantWeight, CosineWeight, GradientQuery, L2Clip, UniformAverage
 from ..components.protocols import PublicInfo
+from .mirror import MirrorDescent, PenalizedLoss
 
 
 @dataclass(eq=False, repr=False)
@@ -55,7 +48,7 @@ class PDADPMD(Algorithm):
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         query = GradientQuery(L2Clip(self.clip), None, sum_to_zero=True)
-        psi, start = info.view.data.mean_objective, info.view.W
+        psi, start = PenalizedLoss.of(info.view.data), info.view.W
         # The mean of the heads has a third of the variance of the last head, which would allow longer steps.
         # Three quarters of these were best or nearly best on images, texts and a table, as for Coupling and
         # GEP.

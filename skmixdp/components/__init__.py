@@ -28,7 +28,6 @@ from .updates import (
     SGD,
     BallProjection,
     Descent,
-    MirrorDescent,
     PolynomialAverage,
     Preconditioned,
     TailAverage,
@@ -40,6 +39,7 @@ from .updates import (
 if TYPE_CHECKING:
     from .._papers.dope_query import DopeQuery
     from .._papers.gep_query import GepQuery
+    from .._papers.mirror import MirrorDescent
     from .._papers.zeroth_order import CandidateQuery, PublicDirections, RandomDirections, TwoPointQuery
 else:
     __getattr__, __dir__ = late_names(
@@ -48,6 +48,7 @@ else:
             "CandidateQuery": "_papers.zeroth_order",
             "DopeQuery": "_papers.dope_query",
             "GepQuery": "_papers.gep_query",
+            "MirrorDescent": "_papers.mirror",
             "PublicDirections": "_papers.zeroth_order",
             "RandomDirections": "_papers.zeroth_order",
             "TwoPointQuery": "_papers.zeroth_order",

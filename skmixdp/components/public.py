@@ -19,14 +19,13 @@ from scipy.optimize import minimize
 from .._linear import (
     Cascade,
     FloatArray,
-    GradientEmbedding,
     Loss,
-    PenalizedLoss,
     WeightedLoss,
     add_products,
     finite,
     largest_singular_value,
     orthonormal_columns,
+    principal_axes,
     row_norms,
     row_products,
 )
@@ -133,15 +132,11 @@ class PublicData:
     @cached_property
     def solution(self) -> FloatArray:
         """Minimiser (k, d_in) of the public objective: the warm start."""
-        if self.loss.quadratic:
-            nowhere = np.zeros((self.loss.n_outputs, self.X.shape[1]))
-            return self.mean_objective.with_gradient(nowhere, nowhere)
-        return self.fit(self.l2)
-
-    @cached_property
-    def mean_objective(self) -> PenalizedLoss:
-        """The public objective divided by the number of rows: the mirror map of PDA-DPMD."""
-        return PenalizedLoss(self.X, self.y, self.loss, self.l2 / max(self.n_rows, 1))
+        if not self.loss.quadratic:
+            return self.fit(self.l2)
+        n_rows = max(self.n_rows, 1)
+        axes, moments, rows = principal_axes(self.X)
+        return np.asarray((self.labels.T @ rows / n_rows / (moments + self.l2 / n_rows)) @ axes.T)
 
     @cached_property
     def halves(self) -> tuple["PublicData", "PublicData"]:
@@ -201,7 +196,8 @@ class PublicView:
 
     data: PublicData
     W: FloatArray
-    _embeddings: dict[int | None, GradientEmbedding] = field(default_factory=dict, repr=False)
+    #: What queries compute from the view, by keys of their own.
+    kept: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def residuals(self) -> FloatArray:
@@ -229,14 +225,6 @@ class PublicView:
         aligned = np.einsum("ij,ij->i", self.residuals, self.data.X @ self.gradient.T)
         squares = self.gradient_norms**2 - 2 * aligned + np.sum(self.gradient**2)
         return np.asarray(np.sqrt(np.maximum(squares, 0)))
-
-    def embedding(self, n_components: int | None) -> GradientEmbedding:
-        """Orthonormal basis of the gradients of the rows, in descending order of strength."""
-        if n_components not in self._embeddings:
-            self._embeddings[n_components] = GradientEmbedding(
-                self.data.X, self.residuals, n_components, products=self.data.products
-            )
-        return self._embeddings[n_components]
 
     def basis(self, n_components: int) -> FloatArray:
         """Orthonormal (d_in, P) basis that starts with the directions of the gradient.

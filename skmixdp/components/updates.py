@@ -1,7 +1,7 @@
 """Updates: how the next head follows from a direction.
 
-:class:`SGD`, :class:`Descent` and :class:`MirrorDescent` move the head. The projection and the averages wrap
-another update, so that updates can be nested.
+:class:`SGD` and :class:`Descent` move the head. The projection and the averages wrap another update, so that
+updates can be nested.
 """
 
 from abc import abstractmethod
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._linear import FloatArray, PenalizedLoss
+from .._linear import FloatArray
 from .protocols import StepContext, Update
 
 
@@ -216,42 +216,3 @@ def project_on_ball(W: FloatArray, radius: float) -> FloatArray:
     """Nearest head of Frobenius norm at most ``radius``."""
     length = float(np.linalg.norm(W))
     return W if length <= radius else W * (radius / length)
-
-
-@dataclass(frozen=True)
-class MirrorDescent(Update):
-    """Mirror descent: ``grad Psi(W_{t+1}) = grad Psi(W_t) - step_size h D``.
-
-    ``h`` is the smallest curvature of Psi. It normalises Psi: the inverse of the Hessian has no eigenvalue
-    above 1. If the Hessian is a multiple of the identity, this is gradient descent. In directions that
-    public rows determine well, the noise in ``D`` moves the head little.
-
-    Parameters
-    ----------
-    psi : PenalizedLoss
-        The mirror map: the mean loss of the public rows plus a positive penalty. Solving for a head needs
-        public rows only, and no privacy budget.
-
-    Raises
-    ------
-    RuntimeError
-        From ``step``, if the solver does not converge.
-
-    Notes
-    -----
-    The state is the gradient of Psi at the exact head. Errors of the solver therefore do not accumulate
-    over the steps.
-
-    Source: PDA-DPMD, Algorithm 1; the normalisation is that of its Appendix E.
-    """
-
-    psi: PenalizedLoss
-
-    def init(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return W, self.psi.gradient(W)
-
-    def step(
-        self, ctx: StepContext, direction: FloatArray, state: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        dual = state - ctx.step_size * self.psi.smallest_curvature * direction
-        return self.psi.with_gradient(dual, ctx.view.W), dual

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import kstest
 
 from skmixdp._engine import Run
+from skmixdp._papers.embedding import embedding_of
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP
 from skmixdp.privacy import NoiseSource
@@ -38,7 +39,7 @@ def noise_in_heads(problem, algorithm, n_draws):
 def test_each_part_of_gep_carries_noise_of_its_own_clip(clip, residual_clip):
     problem = make_problem(n_classes=2, d=60, n_pub=20)
     noise = noise_in_heads(problem, GEP(clip=clip, residual_clip=residual_clip, momentum=0.0), 60)
-    embedding = problem.info.view.embedding(None)
+    embedding = embedding_of(problem.info.view, None)
     V = np.array([embedding.gradient(e).ravel() for e in np.eye(embedding.n_components)])
     inside = noise @ V.T
     outside = (noise - inside @ V) @ np.linalg.svd(V)[2][len(V) :].T  # independent coordinates

@@ -9,6 +9,7 @@ import pytest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import Run
 from skmixdp._linear import SoftmaxLoss
+from skmixdp._papers.embedding import embedding_of
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP
 from skmixdp.components.protocols import PublicInfo
@@ -125,7 +126,7 @@ def test_quantile_clips_come_from_rows_that_are_held_out():
     problem = make_problem(d=30)
     view = problem.info.view
     found = problem.recipe(GEP(quantile=0.75, clip_floor=1e-3)).query
-    embedding = view.embedding(None)
+    embedding = embedding_of(view, None)
     inside, outside = found.clipper.at(view).threshold, found.residual_clipper.at(view).threshold
     assert inside == np.quantile(embedding.held_out_coordinates, 0.75)
     assert outside == np.quantile(embedding.held_out_residuals, 0.75)

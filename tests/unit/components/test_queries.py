@@ -7,6 +7,7 @@ import pytest
 
 from skmixdp._linear import PANEL_ROWS, row_norms
 from skmixdp._papers.dope_query import difference_part
+from skmixdp._papers.embedding import embedding_of
 from skmixdp._rows import Block
 from skmixdp.algorithms.modelmix import mixed_query
 from skmixdp.components import DopeQuery, GepQuery, GradientQuery, L2Clip, L2LinfClip, PublicSubspace
@@ -155,7 +156,7 @@ class TestEmbeddedQuery:
         ctx = context(dtype=np.dtype("float32"))
         _, query = asked(self.query(), ctx)
         residual = self.OUTSIDE.sensitivity(np.dtype("float32"))
-        rounding = ctx.view.embedding(3).rounding(np.inf)
+        rounding = embedding_of(ctx.view, 3).rounding(np.inf)
         assert query.releases == (
             ReleasedArray(
                 self.INSIDE.sensitivity(FLOAT), 0.5
@@ -201,7 +202,7 @@ class TestEmbeddedQuery:
     @pytest.mark.parametrize("sum_to_zero", [False, True])
     def test_the_parts_are_put_together_again(self, n_classes, sum_to_zero):
         ctx = context(n_classes)
-        embedding = ctx.view.embedding(3)
+        embedding = embedding_of(ctx.view, 3)
         rounds, query = asked(self.query(3, sum_to_zero), ctx)
         np.testing.assert_array_equal(query.points, np.concatenate([ctx.view.W, embedding.X]))
         q = embedding.n_components

@@ -1,14 +1,20 @@
-"""A head's penalised mean loss on public rows, and the inverse of its gradient map.
+"""Mirror descent with the penalised mean loss of public rows, and the inverse of its gradient map.
 
 The rows are rotated once to the principal axes of their span, in which the penalty stays what it
 is, the Hessian of squared loss is diagonal, and that of the other losses nearly so. Outside the
 span of the rows only the penalty acts. Nothing of size (k d_in)^2 is formed.
 """
 
-import numpy as np
+from dataclasses import dataclass
+from typing import Any
 
-from .arrays import FloatArray, row_norms
-from .losses import Labels, Loss, WeightedLoss
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+
+from .._linear import FloatArray, Loss, WeightedLoss, principal_axes, row_norms
+from ..components.protocols import StepContext, Update
+from ..components.public import PublicData
 
 _NEWTON_STEPS = 60
 _CG_STEPS = 1000
@@ -26,7 +32,7 @@ class PenalizedLoss:
     ``l2`` is positive: without it, the gradient's range is bounded, and not every gradient is reached.
     """
 
-    def __init__(self, X: FloatArray, y: Labels, loss: Loss, l2: float) -> None:
+    def __init__(self, X: FloatArray, y: NDArray[Any], loss: Loss, l2: float) -> None:
         weights = None
         if isinstance(loss, WeightedLoss):
             (y, weights), loss = loss.split(y), loss.inner
@@ -35,19 +41,18 @@ class PenalizedLoss:
         self.l2 = l2
         self.n_rows = max(len(X), 1)
         self._full = len(X) >= X.shape[1]
-        span = np.eye(X.shape[1]) if self._full else np.linalg.qr(X.T)[0]
-        rows = X if self._full else X @ span
-        weighted = rows if weights is None else rows * weights[:, np.newaxis]
-        moments, axes = np.linalg.eigh(weighted.T @ rows / self.n_rows)
-        #: Principal axes of the span of the rows, (d_in, r), and the second moments of the rows along them.
-        self.axes = span @ axes
-        self.moments = np.maximum(moments, 0.0)
-        self.rows = rows @ axes
-        self._weighted = self.rows if weights is None else weighted @ axes
-        at_zero = self._residuals(np.zeros((loss.n_outputs, len(moments))))
+        weighted = X if weights is None else X * weights[:, np.newaxis]
+        self.axes, self.moments, self.rows = principal_axes(X, weighted)
+        self._weighted = self.rows if weights is None else weighted @ self.axes
+        at_zero = self._residuals(np.zeros((loss.n_outputs, len(self.moments))))
         self._moved = at_zero.T @ self._weighted
         #: Mean length of the terms of the gradient at zero, of which others are at most twice as long.
         self._term = float(np.sum(row_norms(at_zero) * row_norms(self._weighted))) / self.n_rows
+
+    @classmethod
+    def of(cls, data: PublicData) -> "PenalizedLoss":
+        """The public objective divided by the number of rows: the mirror map of PDA-DPMD."""
+        return cls(data.X, data.y, data.loss, data.l2 / max(data.n_rows, 1))
 
     @property
     def smallest_curvature(self) -> float:
@@ -110,7 +115,7 @@ class PenalizedLoss:
         """Leverages of the rows, and the eigenvalues of the inverse Hessian within their span."""
         if len(self.rows) == 0:
             return np.empty(0), np.empty(0)
-        curvature = float(self.loss.hessian_diagonal(self._outputs(W @ self.axes)).mean())
+        curvature = float(self._hessian_diagonal(self._outputs(W @ self.axes)).mean())
         inverse = 1 / (curvature * self.moments + self.l2)
         leverages = curvature / self.n_rows * ((self._weighted * self.rows) @ inverse)
         return np.minimum(leverages, 1 - 1e-6), inverse
@@ -125,6 +130,22 @@ class PenalizedLoss:
 
     def _loss_gradient(self, A: FloatArray) -> FloatArray:
         return np.asarray(self._residuals(A).T @ self._weighted / self.n_rows)
+
+    def hessian_product(self, Z: FloatArray, V: FloatArray) -> FloatArray:
+        """The Hessian of each row's loss in its outputs ``Z`` (n, k), applied to that row of ``V``."""
+        if not self.loss.sum_to_zero:
+            return self._hessian_diagonal(Z) * V
+        P = softmax(Z, axis=1)
+        product = P * V
+        return np.asarray(product - P * product.sum(axis=1, keepdims=True))
+
+    def _hessian_diagonal(self, Z: FloatArray) -> FloatArray:
+        if self.loss.quadratic:
+            return np.ones_like(Z)
+        if self.loss.sum_to_zero:
+            P = softmax(Z, axis=1)
+            return np.asarray(P * (1 - P))
+        return np.asarray(expit(Z) * expit(-Z))
 
     def _newton(self, G: FloatArray, A: FloatArray) -> FloatArray:
         def error_at(A: FloatArray) -> tuple[FloatArray, float]:
@@ -166,7 +187,7 @@ class PenalizedLoss:
         """Solve ``Hessian x = right`` at ``A`` by preconditioned conjugate gradients."""
         Z = self._outputs(A)
         # The diagonal of the Hessian, if all rows have the mean curvature of the outputs.
-        scale = np.outer(self.loss.hessian_diagonal(Z).mean(axis=0), self.moments) + self.l2
+        scale = np.outer(self._hessian_diagonal(Z).mean(axis=0), self.moments) + self.l2
         solution = np.zeros_like(right)
         remainder = right.copy()
         scaled = remainder / scale
@@ -175,7 +196,7 @@ class PenalizedLoss:
         for _ in range(_CG_STEPS):
             if float(np.linalg.norm(remainder)) <= accuracy or product == 0:  # which may underflow
                 break
-            inner = self.loss.hessian_product(Z, self._outputs(direction))
+            inner = self.hessian_product(Z, self._outputs(direction))
             image = inner.T @ self._weighted / self.n_rows + self.l2 * direction
             length = product / float(np.vdot(direction, image))
             solution += length * direction
@@ -184,3 +205,42 @@ class PenalizedLoss:
             last, product = product, float(np.vdot(remainder, scaled))
             direction = scaled + product / last * direction
         return solution
+
+
+@dataclass(frozen=True)
+class MirrorDescent(Update):
+    """Mirror descent: ``grad Psi(W_{t+1}) = grad Psi(W_t) - step_size h D``.
+
+    ``h`` is the smallest curvature of Psi. It normalises Psi: the inverse of the Hessian has no eigenvalue
+    above 1. If the Hessian is a multiple of the identity, this is gradient descent. In directions that
+    public rows determine well, the noise in ``D`` moves the head little.
+
+    Parameters
+    ----------
+    psi : PenalizedLoss
+        The mirror map: the mean loss of the public rows plus a positive penalty. Solving for a head needs
+        public rows only, and no privacy budget.
+
+    Raises
+    ------
+    RuntimeError
+        From ``step``, if the solver does not converge.
+
+    Notes
+    -----
+    The state is the gradient of Psi at the exact head. Errors of the solver therefore do not accumulate
+    over the steps.
+
+    Source: PDA-DPMD, Algorithm 1; the normalisation is that of its Appendix E.
+    """
+
+    psi: PenalizedLoss
+
+    def init(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return W, self.psi.gradient(W)
+
+    def step(
+        self, ctx: StepContext, direction: FloatArray, state: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        dual = state - ctx.step_size * self.psi.smallest_curvature * direction
+        return self.psi.with_gradient(dual, ctx.view.W), dual

@@ -3,16 +3,9 @@
 import numpy as np
 import pytest
 
-from skmixdp._linear import (
-    LogisticLoss,
-    MultilabelLoss,
-    PenalizedLoss,
-    SoftmaxLoss,
-    SquaredLoss,
-    WeightedLoss,
-    objective,
-    with_weights,
-)
+from skmixdp._linear import LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss, WeightedLoss, with_weights
+from skmixdp._papers import mirror
+from skmixdp._papers.mirror import PenalizedLoss
 from tests.rounding import assert_close
 
 D = 6
@@ -39,25 +32,25 @@ def labels_of(name, n, rng):
     return rng.integers(2, size=(n, k)) if name == "labels" else rng.integers(max(k, 2), size=n)
 
 
-def dense_hessian(loss, X, W, l2):
-    k = loss.n_outputs
+def dense_hessian(psi, X, W, l2):
+    k = len(W)
     H = l2 * np.eye(k * D)
     for x, z in zip(X, X @ W.T, strict=True):
-        inner = np.stack([loss.hessian_product(z[None], e[None])[0] for e in np.eye(k)])
+        inner = np.stack([psi.hessian_product(z[None], e[None])[0] for e in np.eye(k)])
         H += np.kron(inner, np.outer(x, x)) / len(X)
     return H
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_output_hessians_are_the_derivatives_of_the_residuals(name):
-    loss, rng = LOSSES[name], np.random.default_rng(1)
+    loss, (psi, _, _, rng) = LOSSES[name], make(name, 3, seed=1)
     Z, V = rng.normal(size=(2, 7, loss.n_outputs))
     y = labels_of(name, 7, rng)
     step = 1e-5
     numeric = (loss.residuals(Z + step * V, y) - loss.residuals(Z - step * V, y)) / (2 * step)
-    np.testing.assert_allclose(loss.hessian_product(Z, V), numeric, atol=1e-8)
-    units = [loss.hessian_product(Z, np.tile(e, (7, 1)))[:, i] for i, e in enumerate(np.eye(loss.n_outputs))]
-    np.testing.assert_allclose(loss.hessian_diagonal(Z), np.stack(units, axis=1), atol=1e-14)
+    np.testing.assert_allclose(psi.hessian_product(Z, V), numeric, atol=1e-8)
+    units = [psi.hessian_product(Z, np.tile(e, (7, 1)))[:, i] for i, e in enumerate(np.eye(loss.n_outputs))]
+    np.testing.assert_allclose(psi._hessian_diagonal(Z), np.stack(units, axis=1), atol=1e-14)
 
 
 @pytest.mark.covering
@@ -92,7 +85,7 @@ def test_any_gradient_is_reached_where_there_is_a_penalty(name):
 @pytest.mark.parametrize("name", LOSSES)
 def test_weighted_rows_count_as_often_as_their_weights(name, monkeypatch):
     """The Hessians of Newton's method have the weights too, or 60 steps would not be enough."""
-    monkeypatch.setattr(objective, "_NEWTON_STEPS", 12)
+    monkeypatch.setattr(mirror, "_NEWTON_STEPS", 12)
     _, X, y, rng = make(name, 30)
     times = np.array([1, 2, 12])[np.arange(30) % 3]
     repeated = PenalizedLoss(np.repeat(X, times, axis=0), np.repeat(y, times, axis=0), LOSSES[name], 0.03)
@@ -129,7 +122,7 @@ def test_a_gradient_of_no_finite_length_has_no_head(name, far):
 
 def test_a_solver_that_does_not_arrive_says_so(monkeypatch):
     psi, _, _, rng = make("softmax", 12)
-    monkeypatch.setattr(objective, "_NEWTON_STEPS", 1)
+    monkeypatch.setattr(mirror, "_NEWTON_STEPS", 1)
     with pytest.raises(
         RuntimeError, match=r"did not converge: after 1 Newton steps .* smaller learning_rate"
     ):
@@ -140,7 +133,7 @@ def test_a_solver_that_does_not_arrive_says_so(monkeypatch):
 def test_the_smallest_curvature_bounds_the_hessian(n):
     for name, loss in LOSSES.items():
         psi, X, _, rng = make(name, n)
-        values = np.linalg.eigvalsh(dense_hessian(loss, X, rng.normal(size=(loss.n_outputs, D)), 0.03))
+        values = np.linalg.eigvalsh(dense_hessian(psi, X, rng.normal(size=(loss.n_outputs, D)), 0.03))
         assert values[0] >= psi.smallest_curvature * (1 - 1e-9)
         if loss.quadratic:
             assert values[0] == pytest.approx(psi.smallest_curvature)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from skmixdp._linear import GradientEmbedding, dot_error
+from skmixdp._linear import dot_error
+from skmixdp._papers.embedding import GradientEmbedding
 from tests.rounding import assert_relative
 
 

@@ -10,8 +10,16 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from .arrays import FloatArray, finite, parts_in_cache, row_norms
-from .sums import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, dot_error
+from .._linear import (
+    SHORTEST_DIFFERENCE,
+    UNDERFLOW_PAD,
+    FloatArray,
+    dot_error,
+    finite,
+    parts_in_cache,
+    row_norms,
+)
+from ..components.public import PublicView
 
 #: Directions count as dependent if their eigenvalue is at most this fraction of the largest.
 _EIGENVALUE_CUT = 1e-8
@@ -172,6 +180,16 @@ class GradientEmbedding:
         bounds = np.sqrt(np.maximum(square, 0) + slack) + 2 * eps * lengths + wide * reached
         bounds = np.maximum(bounds, shortest * (lengths + coordinate_norms))
         return np.where(np.isfinite(square), bounds, np.inf)
+
+
+def embedding_of(view: PublicView, n_components: int | None) -> GradientEmbedding:
+    """The embedding of the public rows' gradients, which the view keeps."""
+    key = GradientEmbedding, n_components
+    if key not in view.kept:
+        data = view.data
+        view.kept[key] = GradientEmbedding(data.X, view.residuals, n_components, products=data.products)
+    found: GradientEmbedding = view.kept[key]
+    return found
 
 
 def _signed(vectors: FloatArray) -> FloatArray:
