@@ -1,12 +1,15 @@
 """Fitted estimators of every kind, each made once."""
 
+import pickle
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 
+import skmixdp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
 from skmixdp.algorithms import PAZO, AdaMix, ModelMix, NoisyGD
 from skmixdp.components import ConstantWeight
@@ -26,6 +29,16 @@ def rows_of(name):
     X, y = load(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))[:600]
     return X[order].astype(np.float64), y[order], len(order) // 5
+
+
+def methods_of(model):
+    return [name for name in ("predict", "predict_proba", "decision_function") if hasattr(model, name)]
+
+
+def there_and_back(model, folder):
+    """The model that is saved in a file of a folder and loaded from it."""
+    model.save(folder / "model.safetensors")
+    return skmixdp.load(folder / "model.safetensors")
 
 
 def fitted(estimator, data="digits", *, public=True, rows=None, labels=None, n_public=None):
@@ -131,3 +144,23 @@ def model(request):
 @pytest.fixture
 def digits():
     return model_and_rows("digits")
+
+
+@pytest.fixture(params=["digits", "clipped rows", "learned geometry", "rows as they are"])
+def model_and_odd_rows(request):
+    """A model of classes and rows that are zero, tiny, huge and mirrored."""
+    model, X = model_and_rows(request.param)
+    return model, np.concatenate([np.zeros((1, X.shape[1])), X[:1] * 1e-12, X[:1] * 1e12, -X[:1]])
+
+
+@pytest.fixture
+def named_columns():
+    """A model of a frame with the columns a, b, c and d, and the frame."""
+    X = pd.DataFrame(rows_of("iris")[0], columns=[*"abcd"])
+    return fitted(MixedDPLogisticRegression(epsilon=3.0), "iris", rows=lambda _: X), X
+
+
+@pytest.fixture
+def no_pickle(monkeypatch):
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, lambda *args, **kwargs: pytest.fail("pickle"))

@@ -5,7 +5,6 @@ import json
 import pickle
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from safetensors import safe_open
@@ -22,11 +21,7 @@ from skmixdp.features import ZeroShotHead
 from skmixdp.privacy import PrivacyLedger
 from tests.catalog import ALGORITHMS, WEIGHTINGS
 
-from .conftest import fitted, rows_of
-
-
-def methods_of(model):
-    return [name for name in ("predict", "predict_proba", "decision_function") if hasattr(model, name)]
+from .conftest import fitted, methods_of, rows_of, there_and_back
 
 
 def parts(path):
@@ -51,10 +46,9 @@ def path(digits, tmp_path):
     return tmp_path / "model.safetensors"
 
 
-def test_a_model_comes_back_bit_for_bit(model, tmp_path):
+def test_a_model_comes_back_bit_for_bit_with_everything_that_a_fit_sets(model, tmp_path):
     model, X = model
-    model.save(tmp_path / "model.safetensors")
-    loaded = skmixdp.load(tmp_path / "model.safetensors")
+    loaded = there_and_back(model, tmp_path)
     assert type(loaded) is type(model)
     for name in methods_of(model):
         for rows in (X, X[:1], X[::2].astype(np.float32), sp.csr_matrix(X)):
@@ -64,12 +58,6 @@ def test_a_model_comes_back_bit_for_bit(model, tmp_path):
     assert loaded.privacy_ == model.privacy_
     assert str(loaded.privacy_) == str(model.privacy_)
     assert str(loaded.get_params()) == str(model.get_params())
-
-
-def test_everything_that_a_fit_sets_is_saved(model, tmp_path):
-    model, _ = model
-    model.save(tmp_path / "model.safetensors")
-    loaded = skmixdp.load(tmp_path / "model.safetensors")
     assert vars(loaded).keys() == vars(model).keys()
     for name in model._saved:
         ours, theirs = getattr(model, name, None), getattr(loaded, name, None)
@@ -92,13 +80,9 @@ def test_a_loaded_model_can_be_cloned_fitted_and_saved_again(path, digits, tmp_p
     np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
-def test_column_names_are_saved(tmp_path):
-    X, y, n_public = rows_of("iris")
-    X = pd.DataFrame(X, columns=[*"abcd"])
-    model = MixedDPLogisticRegression(epsilon=3.0)
-    model.fit(X[n_public:], y[n_public:], X_pub=X[:n_public], y_pub=y[:n_public])
-    model.save(tmp_path / "model.safetensors")
-    loaded = skmixdp.load(tmp_path / "model.safetensors")
+def test_column_names_are_saved(named_columns, tmp_path):
+    model, X = named_columns
+    loaded = there_and_back(model, tmp_path)
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     assert loaded.feature_names_in_.tolist() == [*"abcd"]
     with pytest.raises(ValueError, match="feature names"):
@@ -109,9 +93,7 @@ def test_a_model_remembers_its_ledger(tmp_path):
     ledger = PrivacyLedger(tmp_path / "ledger.sqlite")
     patients = ledger.add_dataset("patients", epsilon=4.0, delta=1e-5)
     model = fitted(MixedDPLogisticRegression("noisy-gd", epsilon=1.0, ledger=patients), "iris")
-    model.save(tmp_path / "model.safetensors")
-    loaded = skmixdp.load(tmp_path / "model.safetensors")
-    fitted(loaded, "iris")
+    fitted(there_and_back(model, tmp_path), "iris")
     assert patients.account.n_charges == 2
     (tmp_path / "ledger.sqlite").rename(tmp_path / "moved.sqlite")
     served = skmixdp.load(tmp_path / "model.safetensors")
@@ -130,12 +112,8 @@ def test_a_file_is_replaced_as_a_whole(path, monkeypatch, digits):
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_loading_unpickles_nothing(path, digits, monkeypatch):
-    def refuse(*args, **kwargs):
-        raise AssertionError("pickle")
-
-    for name in ("load", "loads", "Unpickler"):
-        monkeypatch.setattr(pickle, name, refuse)
+@pytest.mark.usefixtures("no_pickle")
+def test_loading_unpickles_nothing(path, digits):
     model, X = digits
     np.testing.assert_array_equal(skmixdp.load(path).predict(X), model.predict(X))
 
@@ -181,11 +159,8 @@ def test_objects_of_other_classes_are_refused_and_the_remedy_works(parameters, w
     assert "\n" not in str(caught.value)
     plain = {"algorithm": "noisy-gd", "random_state": None, "init": "public"}
     model.set_params(**{name: plain[name] for name in parameters})
-    model.save(tmp_path / "model.safetensors")
     X = rows_of("iris")[0]
-    np.testing.assert_array_equal(
-        skmixdp.load(tmp_path / "model.safetensors").predict_proba(X), model.predict_proba(X)
-    )
+    np.testing.assert_array_equal(there_and_back(model, tmp_path).predict_proba(X), model.predict_proba(X))
 
 
 def test_a_ledger_in_memory_is_refused(tmp_path):
@@ -204,8 +179,7 @@ def test_attributes_of_a_user_stay_out_of_the_file(digits, tmp_path):
     model = clone(digits[0])
     fitted(model)
     model.private_notes_ = np.arange(3)
-    model.save(tmp_path / "model.safetensors")
-    assert not hasattr(skmixdp.load(tmp_path / "model.safetensors"), "private_notes_")
+    assert not hasattr(there_and_back(model, tmp_path), "private_notes_")
 
 
 # -- what is not loaded ---------------------------------------------------------------------
@@ -220,20 +194,13 @@ def refusal(path, **given):
     return message
 
 
-def test_a_missing_file_is_an_os_error(tmp_path):
-    with pytest.raises(OSError, match="nothing"):
-        skmixdp.load(tmp_path / "nothing.safetensors")
-
-
-@pytest.mark.parametrize("content", [b"", b"\x80\x04N.", b"\xff" * 64, b"{}" * 40])
-def test_files_of_another_kind_are_refused(content, tmp_path):
+def test_files_of_another_kind_are_refused(tmp_path):
     path = tmp_path / "model.safetensors"
-    path.write_bytes(content)
-    assert "not a saved model" in refusal(path)
-
-
-def test_safetensors_of_something_else_are_refused(tmp_path):
-    path = tmp_path / "model.safetensors"
+    with pytest.raises(OSError, match="model"):
+        skmixdp.load(path)
+    for content in (b"", b"\x80\x04N.", b"\xff" * 64, b"{}" * 40):
+        path.write_bytes(content)
+        assert "not a saved model" in refusal(path)
     save_file({"weight": np.zeros(3)}, path)
     assert "something else" in refusal(path)
 

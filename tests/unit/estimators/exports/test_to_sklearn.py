@@ -7,18 +7,13 @@ import sys
 
 import joblib
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from skmixdp import MixedDPLogisticRegression
 
-from .conftest import model_and_rows, rows_of
-
-
-def methods_of(model):
-    return [name for name in ("predict_proba", "decision_function", "predict") if hasattr(model, name)]
+from .conftest import methods_of, model_and_rows
 
 
 def test_predictions_agree_to_rounding(model):
@@ -36,10 +31,8 @@ def test_predictions_agree_to_rounding(model):
                 np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["digits", "clipped rows", "learned geometry", "rows as they are"])
-def test_odd_rows_agree_too(name):
-    model, X = model_and_rows(name)
-    odd = np.concatenate([np.zeros((1, X.shape[1])), X[:1] * 1e-12, X[:1] * 1e12, -X[:1]])
+def test_odd_rows_agree_too(model_and_odd_rows):
+    model, odd = model_and_odd_rows
     found = model.to_sklearn().predict_proba(odd)
     np.testing.assert_allclose(found, model.predict_proba(odd), rtol=1e-9, atol=1e-12)
 
@@ -73,19 +66,18 @@ assert not any(name.startswith("skmixdp.") for name in sys.modules)
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, cwd=tmp_path)
 
 
-def test_column_names_are_checked():
-    X, y, n_public = rows_of("iris")
-    X = pd.DataFrame(X, columns=[*"abcd"])
-    model = MixedDPLogisticRegression(epsilon=3.0)
-    model.fit(X[n_public:], y[n_public:], X_pub=X[:n_public], y_pub=y[:n_public])
+def test_column_names_are_checked(named_columns):
+    model, X = named_columns
     plain = model.to_sklearn()
     np.testing.assert_array_equal(plain.predict(X), model.predict(X))
     with pytest.raises(ValueError, match="feature names"):
         plain.predict(X[[*"dcba"]])
 
 
-def test_bad_rows_are_refused(digits):
+def test_bad_rows_and_estimators_that_are_not_fitted_are_refused(digits):
     plain = digits[0].to_sklearn()
+    with pytest.raises(NotFittedError):
+        MixedDPLogisticRegression().to_sklearn()
     with pytest.raises(ValueError, match="64 features"):
         plain.predict(np.zeros((1, 63)))
     with pytest.raises(ValueError, match="NaN"):
@@ -98,8 +90,3 @@ def test_the_pipeline_shares_no_arrays_with_the_estimator(digits):
     plain["head"].coef_[:] = 0
     plain["center"].mean_[:] = 0
     np.testing.assert_array_equal(model.predict_proba(X), before)
-
-
-def test_an_estimator_that_is_not_fitted_is_refused():
-    with pytest.raises(NotFittedError):
-        MixedDPLogisticRegression().to_sklearn()

@@ -18,14 +18,7 @@ from skmixdp.components import (
 from skmixdp.components.protocols import ReleaseFacts
 from tests.asking import request_of
 from tests.conftest import Silent, Watched, make_problem, train
-from tests.module_problems import (
-    Direction,
-    few_moves_are_stacked,
-    linear_module,
-    module_info,
-    module_rows,
-    torch,
-)
+from tests.module_problems import Direction, few_moves_are_stacked, module_info, module_rows, torch
 from tests.rounding import assert_close
 
 __all__ = ["few_moves_are_stacked"]  # a fixture for all tests here
@@ -183,10 +176,3 @@ def test_rows_refuse_a_question_of_first_order():
     points = view.probe([view.gradient], [(0, 0.1)]).points
     with pytest.raises(RuntimeError, match="statistics alone"):
         module_rows(problem).private_sums([request_of(points, lambda losses, block: (losses, None))])
-
-
-def test_a_head_and_its_module_have_the_same_losses():
-    problem = make_problem()
-    module = linear_module(problem.info.view.W)
-    outputs = module(torch.from_numpy(problem.X)).detach().numpy()
-    assert_close(outputs, problem.X @ problem.info.view.W.T, 1e-12)

@@ -95,11 +95,10 @@ def test_the_rounding_of_sums_is_stated():
 # -- fits ------------------------------------------------------------------------------------
 
 
-def test_without_public_rows():
-    clf = classifier("noisy-gd", classes=range(3), epsilon=3.0, n_steps=30).fit(X, Y)
-    assert clf.score(X_TEST, Y_TEST) > 0.6
-    clf = classifier("noisy-gd", classes=range(3), epsilon=3.0, n_steps=30, learning_rate="auto").fit(X, Y)
-    assert clf.score(X_TEST, Y_TEST) > 0.6
+@pytest.mark.parametrize("learning_rate", [0.3, "auto"])
+def test_without_public_rows(learning_rate):
+    given = {"classes": range(3), "epsilon": 3.0, "n_steps": 30, "learning_rate": learning_rate}
+    assert classifier("noisy-gd", **given).fit(X, Y).score(X_TEST, Y_TEST) > 0.6
 
 
 def test_a_loss_of_one_s_own():
@@ -155,16 +154,11 @@ def test_the_ledger_is_charged_before_any_noise(tmp_path, monkeypatch):
 # -- rows by themselves ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MIXING)
+@pytest.mark.parametrize("name", [*MIXING, "statistics of the batch"])
 def test_modules_that_mix_rows_are_refused(name):
+    make = MIXING.get(name, lambda: network(0, nn.BatchNorm1d(8, track_running_stats=False)).eval())
     with pytest.raises(ValueError, match=r"the loss of a row (depends|differs)|has no gradient for single"):
-        fitted(module=MIXING[name]())
-
-
-def test_batch_normalisation_without_running_statistics_is_refused():
-    module = network(0, nn.BatchNorm1d(8, track_running_stats=False)).eval()
-    with pytest.raises(ValueError, match="the loss of a row depends"):
-        fitted(module=module)
+        fitted(module=make())
 
 
 class MixedBackwards(torch.autograd.Function):

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 
 import skmixdp
-from skmixdp import FirstOrderDPModuleClassifier, MixedDPLogisticRegression, ZerothOrderDPModuleClassifier
+from skmixdp import FirstOrderDPModuleClassifier, ZerothOrderDPModuleClassifier
 from skmixdp.algorithms import PAZO, DPZero, NoisyGD
 from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skmixdp.privacy import NoiseSource, PrivacyLedger
@@ -504,11 +504,6 @@ def test_algorithm_objects_train_modules():
         assert fitted(algorithm, learning_rate=0.05, init="public").score(X_TEST, Y_TEST) > 0.8
 
 
-def test_a_module_of_the_wrong_estimator_is_no_parameter():
-    with pytest.raises(TypeError, match="module"):
-        MixedDPLogisticRegression(module=network())
-
-
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_modules_and_rows_on_a_device():
     clf = fitted(device="cuda", init="public")
@@ -548,27 +543,21 @@ COLUMNS = list("abcdef")
 
 
 class TestDataFrames:
-    def frames(self):
-        return pd.DataFrame(X, columns=COLUMNS), pd.DataFrame(X_PUB, columns=COLUMNS)
+    private, public = pd.DataFrame(X, columns=COLUMNS), pd.DataFrame(X_PUB, columns=COLUMNS)
 
     def test_public_columns_in_another_order_are_refused(self):
-        private, public = self.frames()
         with pytest.raises(ValueError, match="X_pub has the columns"):
-            classifier().fit(private, Y, X_pub=public[COLUMNS[::-1]], y_pub=Y_PUB)
+            classifier().fit(self.private, Y, X_pub=self.public[COLUMNS[::-1]], y_pub=Y_PUB)
 
-    def test_predictions_need_the_columns_of_the_fit_also_after_saving(self, tmp_path):
-        private, public = self.frames()
-        clf = classifier().fit(private, Y, X_pub=public, y_pub=Y_PUB)
+    def test_predictions_need_the_columns_of_the_last_fit_also_after_saving(self, tmp_path):
+        clf = classifier().fit(self.private, Y, X_pub=self.public, y_pub=Y_PUB)
         clf.save(tmp_path / "model.safetensors")
         for each in (clf, skmixdp.load(tmp_path / "model.safetensors", module=network())):
             assert list(each.feature_names_in_) == COLUMNS
-            assert np.array_equal(each.predict(private), each.predict(X))
+            assert np.array_equal(each.predict(self.private), each.predict(X))
             with pytest.raises(ValueError, match="feature names should match"):
-                each.predict(private[COLUMNS[::-1]])
-
-    def test_a_fit_to_an_array_forgets_earlier_names(self):
-        private, public = self.frames()
-        clf = classifier().fit(private, Y, X_pub=public, y_pub=Y_PUB).fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB)
+                each.predict(self.private[COLUMNS[::-1]])
+        clf.fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB)
         assert not hasattr(clf, "feature_names_in_") and not hasattr(clf, "n_features_in_")
 
 

@@ -111,9 +111,9 @@ def test_losses_that_mix_rows_are_refused(loss):
         tried(nn.Linear(6, 3), loss)
 
 
-def to_quantise():
+def to_quantise(first=nn.Linear):
     torch.manual_seed(0)
-    return nn.Sequential(nn.Sequential(nn.Linear(6, 32), nn.ReLU()), nn.Linear(32, 3))
+    return nn.Sequential(nn.Sequential(first(6, 32), nn.ReLU()), nn.Linear(32, 3))
 
 
 class HoldsQuantised(Wrapped):
@@ -126,31 +126,27 @@ class HoldsQuantised(Wrapped):
             self.values = values
 
 
-def dynamic():
+def with_part(part):
     module = to_quantise()
-    kind = torch.ao.nn.quantized.dynamic.Linear
-    module[0][0] = kind(6, 32)
-    return module
-
-
-def observed():
-    module = to_quantise()
-    module[0].append(torch.ao.quantization.MinMaxObserver())
-    return module
-
-
-def fake():
-    module = to_quantise()
-    module[0].append(torch.ao.quantization.FakeQuantize())
+    module[0].append(part())
     return module
 
 
 @pytest.mark.parametrize(
     ("make", "named"),
     [
-        (dynamic, r"'0\.0' \(torch\.ao\.nn\.quantized\.dynamic\..*Linear\)"),
-        (observed, r"'0\.2' \(torch\.ao\.quantization\.observer\.MinMaxObserver\)"),
-        (fake, r"'0\.2' \(torch\.ao\.quantization\.fake_quantize\.FakeQuantize\)"),
+        (
+            lambda: to_quantise(torch.ao.nn.quantized.dynamic.Linear),
+            r"'0\.0' \(torch\.ao\.nn\.quantized\.dynamic\..*Linear\)",
+        ),
+        (
+            lambda: with_part(torch.ao.quantization.MinMaxObserver),
+            r"'0\.2' \(torch\.ao\.quantization\.observer\.MinMaxObserver\)",
+        ),
+        (
+            lambda: with_part(torch.ao.quantization.FakeQuantize),
+            r"'0\.2' \(torch\.ao\.quantization\.fake_quantize\.FakeQuantize\)",
+        ),
         (lambda: HoldsQuantised(buffer=True), r"'' \(HoldsQuantised with a quantised tensor\)"),
         (lambda: HoldsQuantised(buffer=False), r"'' \(HoldsQuantised with a quantised tensor\)"),
     ],
@@ -168,32 +164,32 @@ def test_what_is_not_quantised_is_not_refused():
         refuse_quantised(make())
 
 
+class Watches(Wrapped):
+    """Keeps what passes; a wide one is too large for several copies at once."""
+
+    passes: list = []  # noqa: RUF012
+
+    def __init__(self, **size):
+        super().__init__(**size)
+        self.passes.clear()
+
+    def between(self, x, h):
+        self.passes.append(x)
+        return h
+
+
 def test_private_rows_take_no_part():
     """Only their shape and dtype do: rows of NaN are tried as any other."""
     seen = []
-
-    class Watches(Wrapped):
-        def between(self, x, h):
-            seen.append(x)
-            return h
-
-    tried(Watches(), public=0, private=np.full((200, 6), np.nan, dtype=np.float32))
-    first, seen[:] = list(seen), []
-    tried(Watches(), public=0, private=np.ones((200, 6), dtype=np.float32))
-    assert len(first) == len(seen)
-    assert all(torch.equal(a, b) for a, b in zip(first, seen, strict=True))
+    for value in (np.nan, 1):
+        tried(Watches(), public=0, private=np.full((200, 6), value, dtype=np.float32))
+        seen.append([*Watches.passes])
+    assert all(torch.equal(a, b) for a, b in zip(*seen, strict=True))
 
 
 def test_a_full_pass_is_tried_and_not_many_of_them():
-    passes = []
-
-    class Watches(Wrapped):
-        def between(self, x, h):
-            passes.append(len(x))
-            return h
-
-    module = Watches(hidden=8000)  # too large for several copies at once
-    tried(module, size=300)
+    tried(Watches(hidden=8000), size=300)
+    passes = [len(x) for x in Watches.passes]
     assert max(passes) == 300
     assert 15 * 300 < sum(passes) < 24 * 300
 
@@ -203,13 +199,6 @@ def test_a_full_pass_is_tried_and_not_many_of_them():
     [(1024, None, 300), (64, None, 64), (1024, 30, 300), (1, None, 3)],
 )
 def test_the_trial_is_as_large_as_the_passes_of_the_fit(chunk_size, batch_size, expected):
-    sizes = []
-
-    class Watches(Wrapped):
-        def between(self, x, h):
-            sizes.append(len(x))
-            return h
-
     X, y = rows(300)
     ZerothOrderDPModuleClassifier(
         Watches(hidden=8000),
@@ -223,7 +212,7 @@ def test_the_trial_is_as_large_as_the_passes_of_the_fit(chunk_size, batch_size, 
         delta=1e-4,
         random_state=0,
     ).fit(X, y)
-    assert max(sizes) == expected
+    assert max(map(len, Watches.passes)) == expected
 
 
 @pytest.mark.parametrize("n_rows", [200, 1000])

@@ -72,19 +72,6 @@ def test_without_noise_the_private_loss_falls(algorithm, stackable):
     assert private_loss() < before - 0.05
 
 
-def test_the_vectorised_pass_fits_what_passes_in_place_fit():
-    fitted = []
-    for stackable in (False, True):
-        problem = module_problem(two_layers())
-        problem.info.view.W.stackable = stackable
-        recipe = problem.recipe(PAZO("m", n_directions=3), learning_rate=0.5)
-        plan = problem.plan(recipe, n_steps=10)
-        train([Run(recipe, plan, problem.info, Silent(0), np.dtype("float64"))], module_rows(problem))
-        fitted.append([tensor.numpy() for tensor in problem.info.view.W.tensors])
-    for one, other in zip(*fitted, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9)
-
-
 def test_private_rows_pass_in_chunks_without_gradients():
     module = two_layers()
     seen = []
