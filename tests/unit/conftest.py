@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from skmixdp.privacy import DiscreteNoise, NoiseSource
+
 #: A configuration of open_clip, as small as it gets.
 CLIP = {
     "embed_dim": 8,
@@ -29,3 +31,13 @@ def tiny_clip(tmp_path_factory):
     (folder / "open_clip_config.json").write_text(json.dumps(config))
     save_file(module.state_dict(), folder / "open_clip_model.safetensors")
     return folder
+
+
+@pytest.fixture
+def no_noise(monkeypatch):
+    """Any draw fails the test."""
+    for source, draw in (
+        *((NoiseSource, "normal"), (NoiseSource, "uniform"), (NoiseSource, "add_noise")),
+        (DiscreteNoise, "add_noise"),
+    ):
+        monkeypatch.setattr(source, draw, lambda *args: pytest.fail("noise was drawn"))

@@ -7,7 +7,6 @@ import pytest
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp._cli.main import main
-from skmixdp.privacy.noise import DiscreteNoise, NoiseSource
 from tests.rounding import assert_close
 
 SEED = "7"
@@ -35,19 +34,6 @@ def folder(tmp_path, monkeypatch):
     """An empty folder, which is also the current one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def no_noise(monkeypatch):
-    """Any draw fails the test."""
-
-    def drawn(*args):
-        raise AssertionError("noise was drawn")
-
-    monkeypatch.setattr(NoiseSource, "normal", drawn)
-    monkeypatch.setattr(NoiseSource, "uniform", drawn)
-    monkeypatch.setattr(NoiseSource, "add_noise", drawn)
-    monkeypatch.setattr(DiscreteNoise, "add_noise", drawn)
 
 
 def run(*argv):

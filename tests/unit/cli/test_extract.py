@@ -23,6 +23,12 @@ from tests.unit.cli.conftest import refuse, run
 OPTIONS = json.dumps({"pretrained": False, "image_size": 32})
 MODEL = ("--model", "timm:test_resnet", "--options", OPTIONS, "--device", "cpu")
 CLASSES = ("cat", "dog")
+FIT = ("fit", "--private", "private.npz", "--public", "public.npz", "--out", "head.joblib")
+
+
+def extract_both(*model):
+    for part in ("private", "public"):
+        assert run("extract", part, *model, "--out", f"{part}.npz", "--quiet") == 0
 
 
 def save_classes(folder, n=6, seed=0):
@@ -60,13 +66,11 @@ def test_a_folder_becomes_rows_labels_and_their_origin(images, capsys):
 
 
 def test_from_images_to_a_head_in_the_commands_of_the_readme(images, capsys):
-    for part in ("private", "public"):
-        assert run("extract", part, *MODEL, "--out", f"feats_{part}.npz", "--quiet") == 0
-    rows = ("--private", "feats_private.npz", "--public", "feats_public.npz")
-    assert run("fit", *rows, "--epsilon", "1", "--out", "head.joblib", "--seed", "0", "--quiet") == 0
+    extract_both(*MODEL)
+    assert run(*FIT, "--epsilon", "1", "--seed", "0", "--quiet") == 0
     assert capsys.readouterr().out == ""
     assert joblib.load("head.joblib").classes_.tolist() == list(CLASSES)
-    assert run("predict", "head.joblib", "feats_private.npz", "--out", "predictions.csv") == 0
+    assert run("predict", "head.joblib", "private.npz", "--out", "predictions.csv") == 0
     labels = np.repeat(CLASSES, 6)
     assert (pd.read_csv("predictions.csv")["prediction"] == labels).mean() > 0.8
     assert run("report", "head.joblib") == 0
@@ -76,10 +80,8 @@ def test_from_images_to_a_head_in_the_commands_of_the_readme(images, capsys):
 @pytest.fixture
 def head(images, capsys):
     """A head trained on the rows of both folders, in head.joblib."""
-    for part in ("private", "public"):
-        assert run("extract", part, *MODEL, "--out", f"{part}.npz", "--quiet") == 0
-    rows = ("--private", "private.npz", "--public", "public.npz")
-    assert run("fit", *rows, "--epsilon", "1", "--out", "head.joblib", "--seed", "0", "--quiet") == 0
+    extract_both(*MODEL)
+    assert run(*FIT, "--epsilon", "1", "--seed", "0", "--quiet") == 0
     capsys.readouterr()
     return images
 
@@ -129,11 +131,8 @@ class TestPredictionsOfImages:
             with torch.random.fork_rng():
                 torch.manual_seed(seed)
                 save_file(timm.create_model("test_resnet").state_dict(), name)
-        model = (*MODEL[:2], "--weights", "w.safetensors", "--options", '{"image_size": 32}')
-        for part in ("private", "public"):
-            assert run("extract", part, *model, "--out", f"{part}.npz", "--quiet") == 0
-        rows = ("--private", "private.npz", "--public", "public.npz")
-        assert run("fit", *rows, "--out", "head.joblib", "--seed", "0", "--quiet") == 0
+        extract_both(*MODEL[:2], "--weights", "w.safetensors", "--options", '{"image_size": 32}')
+        assert run(*FIT, "--seed", "0", "--quiet") == 0
         Path("w.safetensors").rename("moved.safetensors")
         capsys.readouterr()
         error = refuse(capsys, images, "predict", "head.joblib", "public")
@@ -158,10 +157,8 @@ def test_a_private_folder_may_lack_a_class_of_the_public_one(images):
     for i in range(6):
         (images / "private" / "cat" / f"{i}.png").unlink()
     (images / "private" / "cat").rmdir()
-    for part in ("private", "public"):
-        assert run("extract", part, *MODEL, "--out", f"{part}.npz", "--quiet") == 0
-    rows = ("--private", "private.npz", "--public", "public.npz")
-    assert run("fit", *rows, "--out", "head.joblib", "--quiet") == 0
+    extract_both(*MODEL)
+    assert run(*FIT, "--quiet") == 0
     assert joblib.load("head.joblib").classes_.tolist() == list(CLASSES)
 
 
@@ -169,16 +166,14 @@ def test_rows_of_different_networks_are_refused_by_fit(images, no_noise, capsys)
     run("extract", "private", *MODEL, "--out", "private.npz", "--quiet")
     options = json.dumps({"pretrained": False, "image_size": 16})
     run("extract", "public", *MODEL[:2], "--options", options, "--out", "public.npz", "--quiet")
-    rows = ("--private", "private.npz", "--public", "public.npz")
-    error = refuse(capsys, images, "fit", *rows, "--out", "head.joblib")
+    error = refuse(capsys, images, *FIT)
     assert "public.npz and --private private.npz were extracted with different settings (preprocess" in error
 
 
 def test_rounding_and_device_may_differ(images):
     run("extract", "private", *MODEL, "--out", "private.npz", "--quiet")
     run("extract", "public", *MODEL, "--dtype", "float16", "--out", "public.npz", "--quiet")
-    rows = ("--private", "private.npz", "--public", "public.npz")
-    assert run("fit", *rows, "--out", "head.joblib", "--quiet") == 0
+    assert run(*FIT, "--quiet") == 0
 
 
 def test_a_folder_without_classes_with_and_without_a_table(images):

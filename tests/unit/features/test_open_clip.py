@@ -1,12 +1,17 @@
 """Networks of open_clip, small and with random weights."""
 
+import hashlib
+import json
+
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from skmixdp.features import OpenClipFeatures
+from skmixdp.features import OpenClipFeatures, _loading
+from skmixdp.features.backends.weights import weights_hash
 from tests.rounding import assert_relative
+from tests.unit.conftest import CLIP
 from tests.unit.features.conftest import library, make_pixels, save_images
 
 # The library takes seconds to import.
@@ -79,8 +84,6 @@ def test_one_network_serves_images_and_texts(clip):
 
 
 def test_the_report(clip, tiny_clip, reference):
-    from skmixdp.features.backends.weights import weights_hash
-
     report = clip().fit().report_
     assert report["weights"] == {"origin": f"local-dir:{tiny_clip}", "sha256": weights_hash(reference[0])}
     assert "Resize(size=32, interpolation=bilinear" in report["preprocessing"]
@@ -90,10 +93,6 @@ def test_the_report(clip, tiny_clip, reference):
 @pytest.fixture
 def named(tmp_path):
     """A small network that open_clip knows by name, with a checkpoint."""
-    import json
-
-    from tests.unit.conftest import CLIP
-
     (tmp_path / "tiny-clip-for-tests.json").write_text(json.dumps(CLIP))
     open_clip = library("open_clip")
     open_clip.add_model_config(tmp_path)
@@ -105,10 +104,6 @@ def named(tmp_path):
 
 
 def test_a_checkpoint_by_its_path(named):
-    import hashlib
-
-    from skmixdp.features.backends.weights import weights_hash
-
     name, path, module = named
     weights = OpenClipFeatures(name, pretrained=path, device="cpu").fit().report_["weights"]
     assert weights == {
@@ -119,7 +114,6 @@ def test_a_checkpoint_by_its_path(named):
 
 
 def test_random_weights_are_the_same_each_time(named):
-    from skmixdp.features import _loading
     from skmixdp.features.backends import open_clip_models
 
     name = named[0]

@@ -1,15 +1,21 @@
 """Networks of timm: a real checkpoint, and random weights."""
 
+import hashlib
 import os
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from huggingface_hub import constants
 from PIL import Image
+from safetensors.torch import load_file, save_file
 from sklearn.base import clone
 
-from skmixdp.features import TimmFeatures
+from skmixdp.features import TimmFeatures, _loading
+from skmixdp.features.backends import hub
+from skmixdp.features.backends.weights import weights_hash
 from tests.unit.features.conftest import library, make_pixels, save_images
 
 DATA = Path(os.environ.get("SKMIXDP_DATA", Path(__file__).parents[4] / "shared" / "data"))
@@ -50,8 +56,6 @@ class TestRealCheckpoint:
     FILE = "mobilenetv2_100_imagenet_fp16.safetensors"
 
     def test_cat_and_parrot_are_recognised_by_the_classifier_on_our_rows(self, real):
-        from safetensors.torch import load_file
-
         features = TimmFeatures("mobilenetv2_100", pretrained=real / self.FILE, **REAL)
         rows = features.transform([real / "cat.bmp", real / "parrot.jpg"])
         assert rows.shape == (2, 1280)
@@ -79,8 +83,6 @@ class TestRealCheckpoint:
         np.testing.assert_allclose(features.transform([real / "cat.bmp"]), expected, atol=1e-4)
 
     def test_the_report_names_the_file_and_its_sum(self, real):
-        import hashlib
-
         path = real / self.FILE
         report = TimmFeatures("mobilenetv2_100", pretrained=path, **REAL).fit().report_
         assert report["weights"]["origin"] == str(path)
@@ -121,8 +123,6 @@ def test_pixels_and_files_are_prepared_alike_up_to_one_grey_level(interpolation,
 
 
 def test_preparations_travel_to_workers():
-    import pickle
-
     preparation = resnet()._encoder().preparation
     image, copy = Image.fromarray(make_pixels(1)[0]), pickle.loads(pickle.dumps(preparation))
     torch.testing.assert_close(copy.one(image), preparation.one(image))
@@ -154,16 +154,12 @@ def test_a_network_for_grey_images():
 def test_random_weights_are_the_same_each_time():
     one = resnet().fit().report_["weights"]
     torch.manual_seed(5)
-    from skmixdp.features import _loading
-
     _loading._loaded.clear()
     assert resnet().fit().report_["weights"] == one
     assert one["origin"] == "random weights"
 
 
 def test_clones_share_a_network_and_changed_files_do_not(tmp_path):
-    from safetensors.torch import save_file
-
     path = tmp_path / "w.safetensors"
     module = library("timm").create_model("test_resnet", num_classes=3)
     save_file(module.state_dict(), path)
@@ -179,8 +175,6 @@ def test_clones_share_a_network_and_changed_files_do_not(tmp_path):
 
 @pytest.mark.parametrize("ending", [".safetensors", ".pth"])
 def test_checkpoints_of_either_format_hold_the_same_weights(ending, tmp_path):
-    from safetensors.torch import save_file
-
     module = library("timm").create_model("test_resnet", num_classes=7).eval()
     path = tmp_path / f"w{ending}"
     if ending == ".pth":
@@ -189,8 +183,6 @@ def test_checkpoints_of_either_format_hold_the_same_weights(ending, tmp_path):
         save_file(module.state_dict(), path)
     features = resnet(pretrained=path)
     module.reset_classifier(0)
-    from skmixdp.features.backends.weights import weights_hash
-
     assert features.fit().report_["weights"]["sha256"] == weights_hash(module)
 
 
@@ -296,8 +288,6 @@ def test_bad_parameters_are_told(parameters, error, message):
 
 @pytest.mark.parametrize("content", ["damaged", "other"])
 def test_a_file_without_these_weights_is_told(content, tmp_path):
-    from safetensors.torch import save_file
-
     path = tmp_path / "w.safetensors"
     if content == "damaged":
         path.write_bytes(b"damaged")
@@ -326,10 +316,6 @@ class TestWithoutNetwork:
     @pytest.fixture
     def asked(self, monkeypatch):
         """Whether the hub's client was told to be offline each time it was asked."""
-        from huggingface_hub import constants
-
-        from skmixdp.features.backends import hub
-
         found = []
 
         def create_model(*args, **kwargs):
@@ -343,10 +329,6 @@ class TestWithoutNetwork:
 
     @pytest.mark.parametrize("address", [True, False])
     def test_the_hub_is_asked_only_if_it_has_an_address(self, asked, monkeypatch, address):
-        from huggingface_hub import constants
-
-        from skmixdp.features.backends import hub
-
         def look_up(host, port):
             assert (host, port) == ("huggingface.co", 443)
             if not address:
@@ -359,8 +341,6 @@ class TestWithoutNetwork:
         assert asked == [not address] and constants.HF_HUB_OFFLINE is False
 
     def test_a_proxy_may_know_the_address(self, asked, monkeypatch):
-        from skmixdp.features.backends import hub
-
         monkeypatch.setattr(hub, "getproxies", lambda: {"https": "http://proxy"})
         monkeypatch.setattr(hub.socket, "getaddrinfo", pytest.fail)
         with pytest.raises(ValueError, match="cannot be made"):

@@ -6,8 +6,9 @@ import pytest
 from skmixdp.inspection import EvaluationDisplay
 from skmixdp.model_selection import private_evaluation
 from tests.given_models import GivenScores
+from tests.unit.model_selection import test_scores
 from tests.unit.model_selection.test_residuals import evaluation
-from tests.unit.model_selection.test_scores import LOGITS, TestOneVsRest, Y, expit, rows
+from tests.unit.model_selection.test_scores import LOGITS, Y, expit, rows
 
 pytest.importorskip("matplotlib", reason="needs skmixdp[plot]")
 pytestmark = pytest.mark.filterwarnings("ignore:random_state", "ignore:delta")
@@ -18,12 +19,16 @@ def binary():
     return private_evaluation(GivenScores(), rows(expit(LOGITS)), Y, epsilon=1.0)
 
 
+def names(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
 @pytest.mark.parametrize("kind", ["roc", "precision_recall", "calibration"])
 def test_curves(binary, kind):
     display = EvaluationDisplay.from_evaluation(binary, kind=kind)
     assert display.figure_ is display.ax_.figure
     assert display.ax_.get_xlim() == (-0.02, 1.02) and display.ax_.get_ylim() == (-0.02, 1.02)
-    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    texts = names(display)
     assert any("95% interval" in text for text in texts)
     if kind == "roc":
         assert f"area {binary.roc_auc()}" in texts
@@ -37,19 +42,12 @@ def test_the_first_kind_is_the_default_and_axes_may_be_given(binary):
     display = binary.plot()
     assert display.kind == "roc"
     assert EvaluationDisplay.from_evaluation(binary, ax=display.ax_).ax_ is display.ax_
-    assert "of the noise" in str(
-        [
-            text.get_text()
-            for text in binary.with_intervals(sampling=False).plot().ax_.get_legend().get_texts()
-        ]
-    )
+    assert "of the noise" in str(names(binary.with_intervals(sampling=False).plot()))
 
 
 def test_classes():
-    found = private_evaluation(
-        GivenScores(3), TestOneVsRest.P, TestOneVsRest.y, epsilon=1.0, layout="one_vs_rest"
-    )
-    display = found.plot()
+    of = test_scores.TestOneVsRest  # not imported by name, which would run its tests here
+    display = private_evaluation(GivenScores(3), of.P, of.y, epsilon=1.0, layout="one_vs_rest").plot()
     assert display.kind == "classes"
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["2", "1", "0"]
 

@@ -102,8 +102,8 @@ def test_the_report_states_the_weaker_of_the_two(epsilon):
     assert not seeded.privacy_.private and seeded.evaluation_.privacy.private
 
 
-def test_a_budget_that_does_not_last_is_an_error(monkeypatch):
-    monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
+@pytest.mark.usefixtures("no_noise")
+def test_a_budget_that_does_not_last_is_an_error():
     entry = PrivacyLedger(":memory:").add_dataset("people", epsilon=1.0, delta=1e-5)
     clf = PrivateThresholdClassifier(clone(HEAD).set_params(epsilon=0.5), epsilon=3.0, ledger=entry)
     with pytest.raises(BudgetExceededError):
@@ -194,10 +194,10 @@ def several_budgets():
     }
 
 
+@pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize("holdout", [0.2, "prefit"])
 @pytest.mark.parametrize("kind", several_budgets())
-def test_budgets_that_the_report_would_not_count_are_refused(kind, holdout, monkeypatch):
-    monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
+def test_budgets_that_the_report_would_not_count_are_refused(kind, holdout):
     with pytest.raises(TypeError, match=r"has a budget that no report|is frozen") as caught:
         PrivateThresholdClassifier(several_budgets()[kind], holdout=holdout).fit(X, Y)
     assert str(caught.value).endswith(".")
@@ -316,6 +316,7 @@ def test_the_histogram_has_the_noise_of_its_relation(monkeypatch, neighboring):
 
 
 BAD = {
+    "the estimator has 3 classes": {"estimator": MixedDPLogisticRegression(classes=[0, 1, 2])},
     "goal='best'": {"goal": "best"},
     "value=None": {"goal": "recall"},
     "holdout=1": {"holdout": 1},
@@ -326,14 +327,15 @@ BAD = {
 }
 
 
+@pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize("match", BAD)
-def test_bad_parameters_are_refused_before_the_fit(match, monkeypatch):
-    monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
+def test_bad_parameters_are_refused_before_the_fit(match):
     with pytest.raises(ValueError, match=match) as caught:
-        PrivateThresholdClassifier(HEAD, **BAD[match]).fit(X, Y)
+        PrivateThresholdClassifier(**{"estimator": HEAD, **BAD[match]}).fit(X, Y)
     assert str(caught.value).endswith(".")
 
 
+@pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize(
     ("y", "match"),
     [
@@ -345,16 +347,9 @@ def test_bad_parameters_are_refused_before_the_fit(match, monkeypatch):
         ([0] * 3999 + [(1, 2)], "labels of one type"),
     ],
 )
-def test_other_labels_are_refused_before_the_fit(y, match, monkeypatch):
-    monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
+def test_other_labels_are_refused_before_the_fit(y, match):
     with pytest.raises(ValueError, match=match):
         PrivateThresholdClassifier(HEAD).fit(X, y)
-
-
-def test_three_declared_classes_are_refused():
-    head = MixedDPLogisticRegression(epsilon=3.0, classes=[0, 1, 2])
-    with pytest.raises(ValueError, match="the estimator has 3 classes"):
-        PrivateThresholdClassifier(head).fit(X, Y)
 
 
 def test_an_unknown_argument_is_refused():

@@ -116,13 +116,6 @@ def test_what_cannot_be_rows_is_refused(bad, message):
     assert ". " not in str(raised.value)
 
 
-def test_rows_too_long_for_their_precision_are_refused_by_number():
-    long = torch.from_numpy(X).clone()
-    long[17] *= 1e32
-    with pytest.raises(ValueError, match=r"X holds a row that is too large .* row_norm='unit'"):
-        TorchRows(long, Y)
-
-
 def test_a_device_without_room_is_sent_rows_block_by_block(monkeypatch):
     """The first attempt to map fails as a full device fails."""
     calls = []
