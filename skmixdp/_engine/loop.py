@@ -8,7 +8,7 @@ Rows are the same if their keys name the same objects. Nothing compares or count
 algorithm: the recipe's query states what is computed of the rows, and its update keeps the state.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -170,8 +170,8 @@ class Run:
 
     ``members`` (n_rows,) is the mask of its ``info.n_private`` rows within the source; None is all rows.
     ``callback(ctx, W)`` is called with every released head; if it returns True, training stops there.
-    ``dtype`` is that of products with private rows, and ``shares`` those of the squared budget by purpose.
-    ``adjustment`` is the one of the logits, among the recipe's corrections.
+    ``dtype`` is that of products with private rows. ``adjustment`` is the one of the logits, among the
+    recipe's corrections.
     """
 
     recipe: Recipe
@@ -181,7 +181,6 @@ class Run:
     dtype: np.dtype[Any]
     members: NDArray[np.bool_] | None = None
     callback: Callback | None = None
-    shares: Mapping[str, float] = field(default_factory=dict)
     adjustment: Any = None
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -86,20 +86,17 @@ class Recipe:
 class Plan:
     """The numbers of a run, fixed before its first step.
 
-    ``epsilon_unamplified`` is the epsilon without amplification beyond sampling, or None if ``epsilon`` has
-    no such amplification. ``post_training`` are the releases after the last step, each with its noise
-    multiplier. ``training_share`` is the share of the squared budget that the steps spend.
+    ``post_training`` are the releases after the last step, each with its noise multiplier. ``shares`` are
+    those of the squared budget for the steps and for these releases, by purpose; empty if the steps get all.
     """
 
     noise_multiplier: float
     n_steps: int
     event: Event
-    epsilon: float
     step_size: Callable[[int], float]
     public_weight: Callable[[int, PublicView], float]
-    epsilon_unamplified: float | None = None
     post_training: tuple[tuple[PostTrainingRelease, float], ...] = ()
-    training_share: float = 1.0
+    shares: Mapping[str, float] = field(default_factory=dict)
 
 
 def sampling_of(batch_size: int | None, n_rows: int) -> Sampling:
@@ -156,20 +153,17 @@ def make_plan(
     private = [1 - public_weight(t, info.view) for t in range(1, n_steps + 1)]
     facts = replace(facts, private_weight=float(np.sqrt(np.mean(np.square(private)))))
     event = budget.whole if share < 1 else recipe.event(sigma, n_steps, rate, budget.noise)
-    epsilon = epsilon_of_event(event, budget.delta, budget.neighboring)
     if budget.epsilon is None:
-        warn_of_epsilon(epsilon, stacklevel=7)
-    unamplified: float | None = None
-    if event.unamplified is not event:
-        unamplified = epsilon_of_event(event.unamplified, budget.delta, budget.neighboring)
+        warn_of_epsilon(epsilon_of_event(event, budget.delta, budget.neighboring), stacklevel=7)
+    shares = {"training": share} if share < 1 else {}
+    for each in post_training:
+        shares.update(each.shares)
     return Plan(
         noise_multiplier=sigma,
         n_steps=n_steps,
         event=event,
-        epsilon=epsilon,
         step_size=recipe.steps.bind(info, facts),
         public_weight=public_weight,
-        epsilon_unamplified=unamplified,
         post_training=tuple(zip(post_training, map(budget.multiplier, costs), strict=True)),
-        training_share=share,
+        shares=shares,
     )

@@ -123,9 +123,11 @@ class Transaction:
     ) -> PrivacyReport:
         """The report of the releases: by the ``plan`` of a fit, or of one release of ``event``."""
         neighboring, delta = self.budget.neighboring, self.budget.delta
-        epsilon = epsilon_of_event(event, delta, neighboring) if plan is None else plan.epsilon
-        unamplified = None if plan is None else plan.epsilon_unamplified
+        epsilon, unamplified = epsilon_of_event(event, delta, neighboring), None
         caveats = noise_caveats(self.noise, epsilon, delta, n_units)
+        if event.unamplified is not event:
+            unamplified = epsilon_of_event(event.unamplified, delta, neighboring)
+            caveats = (*caveats, _AMPLIFICATION_WARNING)
         return PrivacyReport(
             epsilon=epsilon,
             delta=float(delta),
@@ -139,7 +141,7 @@ class Transaction:
             n_public=n_public,
             treated_as_public=treated_as_public,
             noise=self.noise.kind,
-            warnings=caveats if unamplified is None else (*caveats, _AMPLIFICATION_WARNING),
+            warnings=caveats,
             leaks=self.leaks,
             epsilon_unamplified=unamplified,
             computed_on=computed_on,

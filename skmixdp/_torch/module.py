@@ -40,7 +40,7 @@ def module_procedure(
     report: Callable[..., Any],
     n_threads: int,
 ) -> EstimatorProcedure:
-    """Yield the charge and the queries of a module's fit, and set the results on the copy ``head``."""
+    """Yield the charge and the queries of a module's fit, and return the fitted attributes."""
     rows, modules = OpenRows(source), load_modules()
     yield Start(transaction, run.plan.event, run.info.n_private, rows=rows, estimator=head)
     withheld = None
@@ -54,17 +54,19 @@ def module_procedure(
             f"training ended with {withheld}; its message is left out because it may quote private rows. Try "
             "the module on public rows, and on another device. What was charged stays charged."
         )
-    # Only the trained parameters are taken from the copy that saw rows, since a module may store its inputs.
-    head.module_ = modules.trained_module(head.module, head.device, source.at(W))
-    head.learning_rate_ = run.plan.step_size(1)
-    head.privacy_ = report(computed_on=str(next(worker.parameters()).device))
-    head.n_iter_ = tasks.n_done  # fewer than planned if a callback stopped the fit
     public: Any = run.info.view.data
     if left_out := public.n_left_out:
         warn_later(
             f"{left_out} of {tasks.n_done} steps were not taken, since parameters or outputs would not have "
             "been finite; pass a smaller learning_rate, or a module of bounded outputs."
         )
+    return {
+        # Only the trained parameters are taken from the copy that saw rows: a module may store its inputs.
+        "module_": modules.trained_module(head.module, head.device, source.at(W)),
+        "learning_rate_": run.plan.step_size(1),
+        "privacy_": report(computed_on=str(next(worker.parameters()).device)),
+        "n_iter_": tasks.n_done,  # fewer than planned if a callback stopped the fit
+    }
 
 
 @dataclass(eq=False, repr=False)

@@ -19,7 +19,6 @@ from ..estimators._base import EstimatorProcedure
 from ..estimators._callbacks import FitTasks
 from ..estimators._linear import LinearHead
 from ..estimators._outputs import head_outputs
-from ..estimators._procedure import FitProcedure
 from ._basis import Basis
 
 #: Lattice points that represent the private rows: their number, a prime, and a primitive root of it, whose
@@ -229,9 +228,11 @@ class SeenHead(LinearHead):
         noise = np.array([*(math.sqrt(variance) * factor * unit), total_step, factor or 1.0, clip])
         return super()._attributes_at(W, row_map, target_map) | {"_noise": noise}
 
-    def _fitting(self, procedure: FitProcedure) -> EstimatorProcedure:
-        yield from super()._fitting(procedure)
+    def _measured(self, procedure: EstimatorProcedure) -> EstimatorProcedure:
+        """The procedure of a fit whose tasks measure the noise of its steps."""
+        fitted = yield from procedure
         del self._steps
+        return fitted
 
     @property
     def _effects(self) -> Effects:

@@ -15,7 +15,7 @@ from .._utils.validation import POSITIVE, Allowed, Number, check, listed, shown
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge
 from ..estimators._base import EstimatorProcedure, FitData, current_pipeline
 from ..estimators._problem import FitInputs, MappedRows
-from ..estimators._procedure import FitProcedure, Problem, fit_procedure, prepare
+from ..estimators._procedure import Problem, fit_procedure, prepare
 from ..preprocessing import TableEncoder
 from ..privacy.accounting.budgets import Budget
 from ._basis import Basis, Column, Pairs
@@ -117,7 +117,7 @@ class AdditiveHead(SeenHead):
             columns = public_columns(inputs.X_known, n_knots, linear)
             known = "the knots of the columns (from public rows)"
             inputs = replace(inputs, treated_as_public=(*inputs.treated_as_public, known))
-            return self._fitting(fit_procedure(prepare(self._on_basis(inputs, columns))))
+            return self._measured(fit_procedure(prepare(self._on_basis(inputs, columns))))
         share = knots_share(mu, n_rows, len(asked))
         if not share:
             return self._linear(unpaired)
@@ -128,7 +128,7 @@ class AdditiveHead(SeenHead):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit repeats the warning
             planned = prepare(self._on_basis(inputs, [Column() if one else widest for one in linear]))
-        return self._fitting(self._with_knots(inputs, planned, asked, n_knots))
+        return self._measured(self._with_knots(inputs, planned, asked, n_knots))
 
     def _linear(self, inputs: FitInputs) -> EstimatorProcedure:
         """The procedure of the linear default, without curves."""
@@ -136,11 +136,11 @@ class AdditiveHead(SeenHead):
             inputs = replace(inputs, parameters=replace(inputs.parameters, row_norm="auto"))
         if not isinstance(inputs.private.table, SparseTable):  # which has no missing values
             inputs = self._on(inputs, Basis.of([Column()] * inputs.private.table.shape[1], cut=_UNCUT))
-        return self._fitting(fit_procedure(prepare(inputs)))
+        return self._measured(fit_procedure(prepare(inputs)))
 
     def _with_knots(
         self, inputs: FitInputs, planned: Problem, asked: NDArray[np.intp], n_knots: int
-    ) -> FitProcedure:
+    ) -> EstimatorProcedure:
         """The procedure of a fit whose basis is learned from private rows."""
         private = inputs.private
 

@@ -83,8 +83,8 @@ current_pipeline: ContextVar[Any] = ContextVar("current_pipeline", default=None)
 #: The checkpoint of the fits in this context, set by ``resumable``.
 current_checkpoint: ContextVar[Any] = ContextVar("current_checkpoint", default=None)
 
-#: The procedure of a fit, which sets the results on the estimator itself.
-EstimatorProcedure = ChargedProcedure[None]
+#: The procedure of a fit, which returns the fitted attributes.
+EstimatorProcedure = ChargedProcedure[dict[str, Any]]
 
 
 def fit_one(estimator: BaseEstimator, data: FitData, unsupported: Iterable[str]) -> None:
@@ -107,7 +107,8 @@ def fit_one(estimator: BaseEstimator, data: FitData, unsupported: Iterable[str])
         budget = fitted._check_parameters()
         if estimator.random_state is not None:
             warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=4)
-        transact([fitted._fit_procedure(budget, data)], current_checkpoint.get())
+        (attributes,) = transact([fitted._fit_procedure(budget, data)], current_checkpoint.get())
+    vars(fitted).update(attributes)
     adopt(estimator, fitted)
     for message in late:
         warnings.warn(message, UserWarning, stacklevel=3)
@@ -225,8 +226,9 @@ def fit_many(
             copied._fit_procedure(budget, replace(data, rows=selection))
             for copied, budget, selection in zip(fitted, budgets, selections, strict=True)
         ]
-        transact(procedures, current_checkpoint.get())
-    for estimator, copied in zip(estimators, fitted, strict=True):
+        found = transact(procedures, current_checkpoint.get())
+    for estimator, copied, attributes in zip(estimators, fitted, found, strict=True):
+        vars(copied).update(attributes)
         adopt(estimator, copied)
     for message in late:
         warnings.warn(message, UserWarning, stacklevel=2)
@@ -403,7 +405,7 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
 
     @abstractmethod
     def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
-        """Check the rows, and return the procedure of the fit, which will set the results on this object."""
+        """Check the rows, and return the procedure of the fit."""
 
     def _check_parameters(self) -> Budget:
         """Check every parameter that needs no data."""

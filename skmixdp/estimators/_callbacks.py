@@ -104,14 +104,13 @@ def _managed(estimator: BaseEstimator, others: Sequence[Any], work: Callable[[],
 class FitTasks:
     """The tasks of a fit that callbacks follow, and its progress bar.
 
-    As a context manager, it is the training: ``n_done`` counts its steps. ``attributes`` makes the attributes
-    of the estimator at a head from the head and the ``maps``; None gives callbacks no heads.
+    As a context manager, it is the training: ``n_done`` counts its steps. ``attributes_at`` makes the
+    attributes of the estimator at a head (k, d_in); without it, callbacks get no heads.
     """
 
     estimator: Any
-    attributes: Callable[..., dict[str, Any]] | None = None
+    attributes_at: Any = None
     n_steps: int = 0
-    maps: tuple[Any, ...] = ()
     n_done: int = 0
 
     def stage_ended(self) -> None:
@@ -147,11 +146,10 @@ class FitTasks:
         estimator = self.estimator
         task = self._training.subcontext("step")
         task.call_on_fit_task_begin(estimator=estimator)
-        attributes = self.attributes
         stop = task.call_on_fit_task_end(
             estimator=estimator,
             metadata=lambda: step_facts(ctx),
-            reconstruction_attributes=None if attributes is None else partial(attributes, W, *self.maps),
+            reconstruction_attributes=self.attributes_at and partial(self.attributes_at, W),
         )
         return bool(stop)
 

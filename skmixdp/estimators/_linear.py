@@ -56,7 +56,7 @@ from ._problem import (
     public_rows,
     refuse_record,
 )
-from ._procedure import FitProcedure, fit_procedure, prepare
+from ._procedure import fit_procedure, prepare
 from ._saving import EXPORTERS
 
 Array = NDArray[Any]
@@ -136,6 +136,8 @@ class LinearHead(PrivateEstimator):
         self, data: FitData, check_target: CheckTarget
     ) -> tuple[Table, Array, Array, Array | None, Array | None]:
         """Checked private and public rows, labels not yet encoded, and the mask of the rows to fit to."""
+        for name in ("class_shares_", "per_instance_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         labels = labels_of(data.X, data.y)
         self._leaks = warn_of_leaks(public_rows=data.X_pub is not None, persons=data.groups is not None)
         table = check_private_rows(self, data.X)
@@ -266,24 +268,7 @@ class LinearHead(PrivateEstimator):
         problem = prepare(inputs, data.earlier)
         if inputs.private.table.unit == "row":  # the persons of each selection have numbers of their own
             data.earlier.append(problem)
-        return self._fitting(fit_procedure(problem))
-
-    def _fitting(self, procedure: FitProcedure) -> EstimatorProcedure:
-        """Run the procedure of a fit, and set its results."""
-        fitted = yield from procedure
-        self.__dict__.update(self._attributes_at(fitted.W, fitted.row_map, fitted.target_map))
-        if not (np.all(np.isfinite(self.coef_)) and np.all(np.isfinite(self.intercept_))):
-            raise ValueError(
-                f"the head diverged: its coefficients are not finite; pass learning_rate='auto' (now "
-                f"{shown(self.learning_rate)}), a larger epsilon, or rows and targets of a usual scale."
-            )
-        self.learning_rate_, self.n_iter_ = fitted.learning_rate, fitted.n_iter
-        self.privacy_ = fitted.privacy
-        self.__dict__.pop("per_instance_", None)  # the record of an earlier fit
-        if fitted.record is not None:
-            self.per_instance_ = fitted.record
-        if fitted.class_shares is not None:
-            self.class_shares_ = fitted.class_shares
+        return fit_procedure(problem)
 
     def _attributes_at(self, W: Array, row_map: RowMap, target_map: TargetMap | None) -> dict[str, Any]:
         """The fitted attributes if the fit stops at a head (k, d_in) of mapped rows and targets."""

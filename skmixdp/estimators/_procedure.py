@@ -6,8 +6,9 @@
 
 import math
 import warnings
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from .._engine import (
     GaussianMechanism,
     Options,
     Procedure,
-    QueryRequest,
     Run,
     Start,
     bind_rows,
@@ -39,10 +39,11 @@ from .._learning.targets import (
 from .._linear import with_weights, work_of_pass
 from .._rows import RowMap, TargetMap
 from .._utils.process import warn_later
+from .._utils.validation import shown
 from ..components.protocols import PublicInfo
 from ..components.public import PublicData
 from ..components.updates import TowardsStart
-from ..privacy import PerInstanceRecord, PrivacyReport
+from ._base import EstimatorProcedure
 from ._maps import MapStage, first_stage, learned_map, learns_geometry
 from ._problem import FitInputs, MappedRows, refuse_record
 from ._weights import OF_WEIGHTS, counting, learned_weights, public_weights, weight_shares
@@ -77,24 +78,6 @@ class Problem:
     checks: dict[str, float]
     bounds: dict[str, float]
     start: Start
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Fitted:
-    """The releases of a fit: the head ``W`` (k, d_in) with its maps, and the report."""
-
-    W: Array
-    row_map: RowMap
-    target_map: TargetMap | None
-    learning_rate: float
-    n_iter: int
-    privacy: PrivacyReport
-    class_shares: Array | None
-    record: PerInstanceRecord | None
-
-
-#: The procedure of a head's fit.
-FitProcedure = Generator[Start | QueryRequest, Any, Fitted]
 
 
 def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
@@ -183,8 +166,8 @@ def _same_labels(one: FitInputs, other: FitInputs) -> bool:
     return not recorded and facts(one) == facts(other)
 
 
-def fit_procedure(problem: Problem) -> FitProcedure:
-    """Yield the charge and the queries of a fit, and return its releases.
+def fit_procedure(problem: Problem) -> EstimatorProcedure:
+    """Yield the charge and the queries of a fit, and return the fitted attributes, which are released.
 
     The first request is a :class:`Start`, whose answer is the charge. The others are queries of private rows,
     with noisy answers.
@@ -241,10 +224,17 @@ def fit_procedure(problem: Problem) -> FitProcedure:
         bound = yield from bind_rows(rows, bounded)
         tasks.stage_ended()
         planned = plan(balanced, replace(mapped, gradient_bound=bound), spent | checking)
-    steps, row_map, target_map = planned.plan, mapped.row_map, balanced.target_map
-    with replace(tasks, n_steps=steps.n_steps, maps=(row_map, target_map)) as done:
-        run = replace(planned, callback=done)
-        W = yield from bind_rows(MappedRows(balanced.private, row_map), training(run))
+    steps, rows = planned.plan, MappedRows(balanced.private, mapped.row_map)
+    attributes_at = partial(tasks.attributes_at, row_map=mapped.row_map, target_map=balanced.target_map)
+    with replace(tasks, n_steps=steps.n_steps, attributes_at=attributes_at) as done:
+        W = yield from bind_rows(rows, training(replace(planned, callback=done)))
+    fitted: dict[str, Any] = attributes_at(W)
+    if not (np.all(np.isfinite(fitted["coef_"])) and np.all(np.isfinite(fitted["intercept_"]))):
+        raise ValueError(
+            f"the head diverged: its coefficients are not finite; pass learning_rate='auto' (now "
+            f"{shown(inputs.parameters.learning_rate)}), a larger epsilon, or rows and targets of a usual "
+            "scale."
+        )
     report = inputs.transaction.report(
         steps.event,
         inputs.n_rows,
@@ -253,12 +243,15 @@ def fit_procedure(problem: Problem) -> FitProcedure:
         n_public=len(balanced.X_pub),
         plan=steps,
         computed_on="cpu" if inputs.private.exact else inputs.private.table.device,
-        shares=tuple(planned.shares.items()),
+        shares=tuple({**spent, **checking, **steps.shares}.items()),
     )
-    adjustment, record = planned.adjustment, inputs.private.record
-    class_shares = None if adjustment is None else adjustment.shares
     # Fewer steps than planned if a callback stopped the fit.
-    return Fitted(W, row_map, target_map, steps.step_size(1), done.n_done, report, class_shares, record)
+    fitted |= {"learning_rate_": steps.step_size(1), "n_iter_": done.n_done, "privacy_": report}
+    if inputs.private.record is not None:
+        fitted["per_instance_"] = inputs.private.record
+    if planned.adjustment is not None:
+        fitted["class_shares_"] = planned.adjustment.shares
+    return fitted
 
 
 def _unused(spent: dict[str, float], inputs: FitInputs) -> dict[str, float]:
@@ -386,11 +379,10 @@ def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Run:
     if parameters.row_map is not None and recipe.comparison is None:
         recipe = replace(recipe, update=TowardsStart(recipe.update))
     steps = make_plan(inputs.budget, recipe, info, private.dtype, share)
-    if private.record is not None and steps.epsilon_unamplified is not None:
+    if private.record is not None and steps.event.unamplified is not steps.event:
         refuse_record(
             parameters.record_per_instance, "ModelMix, whose guarantee rests on mixing", "another algorithm"
         )
-    shares = {} if steps.training_share == 1 else {**spent, "training": steps.training_share}
     if inputs.target_steps:
         # The first releases of the plan are not steps.
         total, left = steps.n_steps, steps.n_steps - inputs.target_steps
@@ -400,12 +392,10 @@ def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Run:
                 f"{inputs.target_steps} before the first step; pass target_scale from prior knowledge, "
                 "or a larger noise_multiplier."
             )
-        steps = replace(steps, n_steps=left)
         shares = {"scale of the targets": inputs.target_steps / total, "training": left / total}
-    for post_training, _ in steps.post_training:
-        shares.update(post_training.shares)
+        steps = replace(steps, n_steps=left, shares=shares)
     noise, members = inputs.transaction.noise, inputs.members
-    return Run(recipe, steps, info, noise, private.dtype, members, shares=shares, adjustment=adjustment)
+    return Run(recipe, steps, info, noise, private.dtype, members, adjustment=adjustment)
 
 
 def refuse_without_counts(name: str, value: object, inputs: FitInputs) -> None:

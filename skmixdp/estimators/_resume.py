@@ -136,7 +136,7 @@ class Checkpoint:
             )
         return [self.followed(procedures[0])]
 
-    def followed(self, procedure: Any) -> Generator[Any, Any, None]:
+    def followed(self, procedure: Any) -> Generator[Any, Any, Any]:
         """The procedure of a fit. The file answers its first queries, and keeps the answers of others."""
         with closing(procedure):
             start = next(procedure)
@@ -150,8 +150,8 @@ class Checkpoint:
             while True:
                 try:
                     ask: QueryRequest = go_on(answer)
-                except StopIteration:
-                    return
+                except StopIteration as end:
+                    return end.value
                 mechanism = ask.mechanism
                 if begun != (mechanism, mechanism.step):  # a step may have several queries
                     begun, step = (mechanism, mechanism.step), step + 1

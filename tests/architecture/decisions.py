@@ -204,7 +204,7 @@ ALLOWED = {
     "estimators/_problem.py::check_target_map": (2, "public"),
     "estimators/_classifier.py::Classifier.predict": (1, "predicted"),
     "_rows/table.py::check_classes": (2, "public"),
-    "estimators/_linear.py::LinearHead._fitting": (2, "released"),
+    "estimators/_procedure.py::fit_procedure": (2, "released"),
     "estimators/_maps.py::_stage_with": (1, "released"),
     "_rows/table.py::names_of_labels": (3, "public"),
     "estimators/_saving/checks.py::check_loaded": (2, "public"),

@@ -20,7 +20,7 @@ from skmixdp.algorithms.modelmix import (
 )
 from skmixdp.components import GradientQuery, L2Clip, PublicSubspace
 from skmixdp.components.protocols import ReleasedArray, ReleaseFacts, StepContext
-from skmixdp.privacy import NoiseSource
+from skmixdp.privacy import NoiseSource, epsilon_of_event
 from skmixdp.privacy.accounting.budgets import Budget
 from tests.conftest import Silent, make_problem, make_regression_problem, train
 from tests.rounding import assert_close
@@ -301,13 +301,19 @@ class TestPlan:
         budget = Budget(epsilon, 1e-5, n_steps, None, neighboring, "float")
         return make_plan(budget, algorithm.recipe(problem.info, options), problem.info, FLOAT)
 
+    @staticmethod
+    def epsilons(plan, neighboring="add_or_remove_one"):
+        return [epsilon_of_event(one, 1e-5, neighboring) for one in (plan.event, plan.event.unamplified)]
+
     def test_both_epsilons(self):
         plan = self.plan(ModelMix(width=80.0, linf_split=4))
         sigma = plan.noise_multiplier
         assert plan.event == ModelMixEvent(sigma, 30, width=80.0, linf_split=4)
-        assert plan.epsilon == modelmix_epsilon(sigma, 30, delta=1e-5, width=80.0, linf_split=4)
-        assert 0.999 < plan.epsilon <= 1 < plan.epsilon_unamplified
-        assert self.plan(AdaMix()).epsilon_unamplified is None
+        epsilon, unamplified = self.epsilons(plan)
+        assert epsilon == modelmix_epsilon(sigma, 30, delta=1e-5, width=80.0, linf_split=4)
+        assert 0.999 < epsilon <= 1 < unamplified
+        plain = self.plan(AdaMix()).event
+        assert plain.unamplified is plain
 
     def test_the_automatic_width_is_twice_the_noise_without_mixing(self):
         assert self.plan(ModelMix()).event.width == pytest.approx(2 * np.sqrt(30) / 0.27)
@@ -315,7 +321,8 @@ class TestPlan:
 
     def test_replace_one_at_the_full_batch_alone(self):
         plan = self.plan(ModelMix(width=300.0), neighboring="replace_one")
-        assert plan.epsilon <= 1 < plan.epsilon_unamplified
+        epsilon, unamplified = self.epsilons(plan, "replace_one")
+        assert epsilon <= 1 < unamplified
         with pytest.raises(
             ValueError, match=r"^neighboring='replace_one' cannot be accounted for with ModelMix"
         ):

@@ -50,7 +50,7 @@ def run_of(info, query, update, noise, n_steps=3, sampling=None, step=0.3):
     W = info.view.W
     recipe = Recipe(sampling or FullBatch(), query, SampleWeight(), None, update, 0.0, np.zeros_like(W))
     a = N_PUB / (N_PUB + N)
-    plan = Plan(2.0, n_steps, GaussianEvent(2.0, n_steps), 1.0, lambda t: step, lambda t, view: a)
+    plan = Plan(2.0, n_steps, GaussianEvent(2.0, n_steps), lambda t: step, lambda t, view: a)
     return Run(recipe, plan, info, noise, np.dtype("float64"))
 
 
