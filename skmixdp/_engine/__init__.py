@@ -1,7 +1,7 @@
 """Transactions, the plan of a run, the driver with the training loop, and the release, which adds noise."""
 
 from ..components.protocols import StepContext
-from .ahead import charging_steps, refuse_without_room, start_of
+from .ahead import charging_steps, refuse_without_room, transaction_ahead
 from .loop import (
     LostReleaseError,
     NoisyQuery,
@@ -18,4 +18,4 @@ from .loop import (
 )
 from .plan import Options, Plan, PostTrainingRelease, Recipe, make_plan, sampling_of
 from .release import GaussianMechanism, Released, release
-from .transaction import ChargedProcedure, Start, Transaction, charged, released, reserved, transact
+from .transaction import ChargedProcedure, Transaction, charged, released, reserved, transact

@@ -6,7 +6,7 @@ from typing import Any
 from ..privacy import BudgetExceededError, GaussianEvent, LedgerDataset, noise_multiplier_for, steps_for
 from ..privacy.accounting.budgets import Budget
 from .plan import sampling_of
-from .transaction import Start, Transaction
+from .transaction import Transaction
 
 
 def charging_steps(pipe: Any) -> list[Any]:
@@ -19,7 +19,7 @@ def _charges(part: object) -> bool:
     return isinstance(getattr(part, "ledger", None), LedgerDataset)
 
 
-def start_of(release: Any, n_rows: int | None) -> Start:
+def transaction_ahead(release: Any, n_rows: int | None) -> Transaction:
     """The charge that a step will make, as far as it is known before its fit."""
     given = release.get_params(deep=False)
     n_steps, multiplier, batch_size = map(given.get, ("n_steps", "noise_multiplier", "batch_size"))
@@ -37,8 +37,8 @@ def start_of(release: Any, n_rows: int | None) -> Start:
             facts = {"n_steps": n_steps, "sampling_rate": rate}
             multiplier = noise_multiplier_for(release.epsilon, release.delta, **facts, **terms)
         event = GaussianEvent(multiplier, n_steps, rate, release.noise)
-    transaction = Transaction(budget, type(release).__name__, release.ledger)
-    return Start(transaction, event, unit=release.ledger.account.unit)
+    ledger = release.ledger
+    return Transaction(budget, type(release).__name__, ledger, event=event, unit=ledger.account.unit)
 
 
 def refuse_without_room(step: Any, pipe: Any, n_rows: int | None) -> None:
@@ -50,18 +50,19 @@ def refuse_without_room(step: Any, pipe: Any, n_rows: int | None) -> None:
     steps = [part for _, part in pipe.steps if part is step or _charges_alone(part)]
     place = next((number for number, part in enumerate(steps) if part is step), None)
     others = [part for part in steps if type(part) is not type(step)]
-    starts = [start_of(part, n_rows) for part in (step, *(others if place is None else steps[place + 1 :]))]
+    later = others if place is None else steps[place + 1 :]
+    charges = [transaction_ahead(part, n_rows) for part in (step, *later)]
     accounts: dict[str, Any] = {}
-    for number, start in enumerate(starts):
-        dataset, relation = start.transaction.ledger, start.transaction.budget.neighboring
-        account = accounts.get(repr(dataset), dataset.account)
+    for number, each in enumerate(charges):
+        name, relation = repr(each.ledger), each.budget.neighboring
+        account = accounts.get(name, each.ledger.account)
         try:
-            accounts[repr(dataset)] = account.after(start.event, relation, unit=start.unit)
+            accounts[name] = account.after(each.event, relation, unit=each.unit)
         except BudgetExceededError as error:
             if number == 0:
                 raise
             raise BudgetExceededError(
-                f"the pipeline charges {len(starts)} steps, and only the first {number} fit: {error}"
+                f"the pipeline charges {len(charges)} steps, and only the first {number} fit: {error}"
             ) from None
 
 

@@ -1,7 +1,7 @@
 """Transactions: the only code that draws a source of noise, charges, runs what was charged, and reports it.
 
-A fit, a noisy sum or a search has one :class:`Transaction`. What it asks of private rows is a generator whose
-first request is a :class:`Start`, after every refusal. :func:`transact` opens the rows, charges all starts
+A fit, a noisy sum or a search has one :class:`Transaction`. What it asks of private rows is a generator that
+first yields the transaction, after every refusal. :func:`transact` opens the rows, charges all transactions
 together, runs the generators, and records in the ledger how they ended.
 """
 
@@ -18,13 +18,11 @@ from .._utils.validation import check
 from ..privacy import (
     LEDGER,
     Charge,
-    Event,
     Neighboring,
     Noise,
     NoiseSource,
     PrivacyReport,
     SearchReport,
-    SelectionEvent,
     accountant_name,
     epsilon_of_event,
     recorded_outcome,
@@ -44,7 +42,7 @@ _Result = TypeVar("_Result")
 _MANY = 70_000_000
 
 #: Releases of this context that were charged before they began, and have not begun.
-_RESERVED: ContextVar[list["Start"] | None] = ContextVar("reserved", default=None)
+_RESERVED: ContextVar[list["Transaction"] | None] = ContextVar("reserved", default=None)
 
 _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argument, not on a proof"
 
@@ -69,6 +67,19 @@ class Transaction:
         Whether a seed determines noise of the transaction that has another source.
     charge : Charge or None
         The charge, once it is made. It is set beforehand for a fit that was interrupted after its charge.
+    event : Event, SelectionEvent or None
+        What is charged; None until it is known.
+    n_units : int or None
+        Number of units of the guarantee; None leaves it out of the ledger.
+    unit : str
+        The unit of the guarantee: a row, or a name for persons.
+    rows : RowsKey or None
+        The rows to open before the charge.
+    work : int or None
+        Number of multiplications in a pass that threads may share; None for other rows.
+    public : tuple or None
+        An estimator and public facts which, with its parameters and with released numbers, determine what the
+        fit asks; None if nothing does.
     """
 
     budget: Budget
@@ -78,6 +89,12 @@ class Transaction:
     leaks: tuple[str, ...] = ()
     seeded: bool = False
     charge: Charge | None = None
+    event: Any = None
+    n_units: int | None = None
+    unit: str = "row"
+    rows: RowsKey | None = None
+    work: int | None = None
+    public: tuple[Any, ...] | None = None
 
     @classmethod
     def of_release(
@@ -111,9 +128,6 @@ class Transaction:
 
     def report(
         self,
-        event: Event,
-        n_units: int,
-        unit: str,
         treated_as_public: tuple[str, ...],
         *,
         n_public: int = 0,
@@ -121,8 +135,10 @@ class Transaction:
         computed_on: str = "cpu",
         shares: tuple[tuple[str, float], ...] = (),
     ) -> PrivacyReport:
-        """The report of the releases: by the ``plan`` of a fit, or of one release of ``event``."""
+        """The report of the releases: by the ``plan`` of a fit, or of one release of the event."""
         neighboring, delta = self.budget.neighboring, self.budget.delta
+        event, n_units = self.event, self.n_units
+        assert n_units is not None
         epsilon, unamplified = epsilon_of_event(event, delta, neighboring), None
         caveats = noise_caveats(self.noise, epsilon, delta, n_units)
         if event.unamplified is not event:
@@ -146,7 +162,7 @@ class Transaction:
             epsilon_unamplified=unamplified,
             computed_on=computed_on,
             shares=shares,
-            unit=unit,
+            unit=self.unit,
             **({} if self.charge is None else self.charge.as_reported()),
         )
 
@@ -160,28 +176,8 @@ class Transaction:
         )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Start:
-    """A charge, and the rows to open before it: the first request of a fit or a release.
-
-    ``n_units`` counts units of the guarantee (rows or persons, see ``unit``); None leaves the number out of
-    the ledger. ``work`` counts the multiplications in a pass that threads may share; None for other rows.
-    ``public`` are the facts that determine, with the parameters of the ``estimator`` and with released
-    numbers, what the fit asks; None if nothing does.
-    """
-
-    transaction: Transaction
-    event: Event | SelectionEvent
-    n_units: int | None = None
-    unit: str = "row"
-    rows: RowsKey | None = None
-    work: int | None = None
-    public: tuple[Any, ...] | None = None
-    estimator: Any = None
-
-
-#: The procedure of a fit or a release: it yields a Start, whose answer is the charge, and then queries.
-ChargedProcedure = Generator[Start | QueryRequest, Any, _Result]
+#: The procedure of a fit or a release: it yields its transaction, whose answer is the charge, then queries.
+ChargedProcedure = Generator[Transaction | QueryRequest, Any, _Result]
 
 
 class Checkpoint(Protocol):
@@ -201,58 +197,54 @@ def transact(
     """
     if checkpoint is not None:
         procedures = checkpoint.resumed(procedures)
-    starts: list[Any] = [next(procedure) for procedure in procedures]
+    opened: list[Any] = [next(procedure) for procedure in procedures]
     sources = Sources()
     with ExitStack() as context:
-        if all(start.work is not None and start.work >= _MANY for start in starts):
+        if all(each.work is not None and each.work >= _MANY for each in opened):
             context.enter_context(worker_session())
-        elif all(start.work is not None and start.work < _MANY for start in starts):
+        elif all(each.work is not None and each.work < _MANY for each in opened):
             context.enter_context(one_thread())
-        for start in starts:
-            sources.of(start.rows, [each.rows for each in starts])
-        context.enter_context(charged(starts))
-        charges = [start.transaction.charge for start in starts]
-        after_starts = cast("list[Procedure[_Result]]", procedures)
-        return drive(after_starts, sources, charges)
+        for each in opened:
+            sources.of(each.rows, [other.rows for other in opened])
+        context.enter_context(charged(opened))
+        charges = [each.charge for each in opened]
+        return drive(cast("list[Procedure[_Result]]", procedures), sources, charges)
 
 
 def released(
-    transaction: Transaction,
-    event: Event,
-    source: PrivateRows,
-    unit: str,
-    asked: Generator[NoisyQuery, Released, _Result],
+    transaction: Transaction, source: PrivateRows, unit: str, asked: Generator[NoisyQuery, Released, _Result]
 ) -> _Result:
-    """Charge an event, and return the result of a generator that queries the rows of a source."""
+    """Charge the whole budget, and return the result of a generator that queries the rows of a source."""
+    transaction.event, transaction.n_units, transaction.unit = transaction.budget.whole, source.n_rows, unit
+    transaction.rows = rows = OpenRows(source)
 
     def procedure() -> ChargedProcedure[_Result]:
-        rows = OpenRows(source)
-        yield Start(transaction, event, source.n_rows, unit, rows)
+        yield transaction
         return (yield from bind_rows(rows, asked))
 
     return transact([procedure()])[0]
 
 
 @contextmanager
-def charged(starts: Sequence[Start]) -> Iterator[None]:
-    """Context manager that charges the releases of several starts, and records how they end.
+def charged(transactions: Sequence[Transaction]) -> Iterator[None]:
+    """Context manager that charges several transactions, and records how they end.
 
     Charges to data sets of one ledger are made together: if its budgets do not allow all of them, none is
     made and a BudgetExceededError is raised. A transaction that has its charge already is not charged again.
     """
     with ExitStack() as outcomes:
-        for group in _by_ledger(starts):
-            new = [start for start in group if start.transaction.charge is None]
-            requests = [(start.transaction.ledger, _request(start) | _reserved_for(start)) for start in new]
-            for start, charge in zip(new, charge_together(requests), strict=True):
-                start.transaction.charge = charge
-            for start in group:
-                outcomes.enter_context(recorded_outcome(start.transaction.ledger, start.transaction.charge))
+        for group in _by_ledger(transactions):
+            new = [each for each in group if each.charge is None]
+            requests = [(each.ledger, _request(each) | _reserved_for(each)) for each in new]
+            for each, charge in zip(new, charge_together(requests), strict=True):
+                each.charge = charge
+            for each in group:
+                outcomes.enter_context(recorded_outcome(each.ledger, each.charge))
         yield
 
 
 @contextmanager
-def reserved(starts: Sequence[Start]) -> Iterator[None]:
+def reserved(transactions: Sequence[Transaction]) -> Iterator[None]:
     """Context manager that charges the releases of several fits before the first of them.
 
     Charges to data sets of one ledger are made together or not at all. A fit within the context replaces the
@@ -260,15 +252,15 @@ def reserved(starts: Sequence[Start]) -> Iterator[None]:
     fit replaced are taken back, since nothing was released for them.
     """
     made: list[tuple[Any, Charge]] = []
-    kept: list[Start] = []
+    kept: list[Transaction] = []
     token = _RESERVED.set(kept)
     try:
-        for group in _by_ledger(starts):
-            requests = [(start.transaction.ledger, _request(start)) for start in group]
-            for start, charge in zip(group, charge_together(requests, RESERVED), strict=True):
-                start.transaction.charge = charge
-                made.append((start.transaction.ledger, charge))
-                kept.append(start)
+        for group in _by_ledger(transactions):
+            requests = [(each.ledger, _request(each)) for each in group]
+            for each, charge in zip(group, charge_together(requests, RESERVED), strict=True):
+                each.charge = charge
+                made.append((each.ledger, charge))
+                kept.append(each)
         yield
     finally:
         _RESERVED.reset(token)
@@ -276,13 +268,12 @@ def reserved(starts: Sequence[Start]) -> Iterator[None]:
             take_back(dataset, charge)
 
 
-def _reserved_for(start: Start) -> dict[str, Any]:
+def _reserved_for(mine: Transaction) -> dict[str, Any]:
     """The charge that was reserved for a release, as a keyword argument; empty if there is none."""
-    mine, kept = start.transaction, _RESERVED.get() or []
-    for number, other in enumerate(kept):
-        theirs = other.transaction
+    kept = _RESERVED.get() or []
+    for number, theirs in enumerate(kept):
         if theirs.name == mine.name and same_dataset(theirs.ledger, mine.ledger):
-            return {"reserved": kept.pop(number).transaction.charge}
+            return {"reserved": kept.pop(number).charge}
     return {}
 
 
@@ -297,24 +288,23 @@ def _ledger_of(dataset: object) -> Any:
     return getattr(ledger, "path", None) or id(ledger)
 
 
-def _by_ledger(starts: Sequence[Start]) -> list[list[Start]]:
-    """The starts that charge a ledger, grouped by ledger."""
-    ledgers: dict[Any, list[Start]] = {}
-    for start in starts:
-        if start.transaction.ledger is not None:
-            ledgers.setdefault(_ledger_of(start.transaction.ledger), []).append(start)
+def _by_ledger(transactions: Sequence[Transaction]) -> list[list[Transaction]]:
+    """The transactions that charge a ledger, grouped by ledger."""
+    ledgers: dict[Any, list[Transaction]] = {}
+    for each in transactions:
+        if each.ledger is not None:
+            ledgers.setdefault(_ledger_of(each.ledger), []).append(each)
     return list(ledgers.values())
 
 
-def _request(start: Start) -> dict[str, Any]:
+def _request(transaction: Transaction) -> dict[str, Any]:
     """The arguments of a charge."""
-    transaction, n_units = start.transaction, start.n_units
-    name = transaction.name
+    name, n_units, unit = transaction.name, transaction.n_units, transaction.unit
     return {
-        "event": start.event,
+        "event": transaction.event,
         "neighboring": transaction.budget.neighboring,
-        "description": name if n_units is None else f"{name}, {counted(n_units, start.unit)}",
+        "description": name if n_units is None else f"{name}, {counted(n_units, unit)}",
         "private": transaction.is_private,
         "leaks": transaction.leaks,
-        "unit": start.unit,
+        "unit": unit,
     }

@@ -74,10 +74,10 @@ def noisy_sums(
 
     *Guarantee*: (epsilon, delta)-differentially private in the rows, by releases of ``_engine/release.py``.
     """
-    event, noise = transaction.budget.whole, transaction.noise
+    multiplier, noise = transaction.budget.whole.noise_multiplier, transaction.noise
     source = table.private_rows(labels, row_map, np.dtype(np.float64), exact=noise.needs_grid)
-    result = released(transaction, event, source, table.unit, asked(event.noise_multiplier, noise))
-    return result, transaction.report(event, source.n_rows, table.unit, treated_as_public)
+    result = released(transaction, source, table.unit, asked(multiplier, noise))
+    return result, transaction.report(treated_as_public)
 
 
 def noisy_histograms(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._engine import OpenRows, Options, Run, Start, Transaction, bind_rows, make_plan, sampling_of, training
+from .._engine import OpenRows, Options, Run, Transaction, bind_rows, make_plan, sampling_of, training
 from .._rows import PrivateRows, check_labels
 from .._utils.frames import is_frame
 from .._utils.process import warn_later
@@ -42,7 +42,8 @@ def module_procedure(
 ) -> EstimatorProcedure:
     """Yield the charge and the queries of a module's fit, and return the fitted attributes."""
     rows, modules = OpenRows(source), load_modules()
-    yield Start(transaction, run.plan.event, run.info.n_private, rows=rows, estimator=head)
+    transaction.event, transaction.n_units, transaction.rows = run.plan.event, run.info.n_private, rows
+    yield transaction
     withheld = None
     try:
         with modules.limited_threads(n_threads), FitTasks(head, n_steps=run.plan.n_steps) as tasks:
@@ -217,8 +218,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
             "that neither the module nor the loss failed on them before the first step",
             f"the classes ({origin})",
         )
-        stated = partial(transaction.report, plan.event, n_rows, "row", treated_as_public)
-        report = partial(stated, n_public=len(public), plan=plan)
+        report = partial(transaction.report, treated_as_public, n_public=len(public), plan=plan)
         run = Run(recipe, plan, info, noise, dtype)
         return module_procedure(self, transaction, run, source, worker, report, n_threads)
 

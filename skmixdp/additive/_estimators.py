@@ -8,14 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Start
 from .._learning.noisy_statistics import Learner
 from .._rows import UNCHANGED, RowFunction, RowMap, SparseTable, TargetMap
 from .._utils.validation import POSITIVE, Allowed, Number, check, listed, shown
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge
 from ..estimators._base import EstimatorProcedure, FitData, current_pipeline
 from ..estimators._problem import FitInputs, MappedRows
-from ..estimators._procedure import Problem, fit_procedure, prepare
+from ..estimators._procedure import fit_procedure, prepare
 from ..preprocessing import TableEncoder
 from ..privacy.accounting.budgets import Budget
 from ._basis import Basis, Column, Pairs
@@ -127,8 +126,8 @@ class AdditiveHead(SeenHead):
         widest = Column(knots=np.arange(float(most)), missing=True, mean=np.zeros(most))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the fit repeats the warning
-            planned = prepare(self._on_basis(inputs, [Column() if one else widest for one in linear]))
-        return self._measured(self._with_knots(inputs, planned, asked, n_knots))
+            prepare(self._on_basis(inputs, [Column() if one else widest for one in linear]))
+        return self._measured(self._with_knots(inputs, asked, n_knots))
 
     def _linear(self, inputs: FitInputs) -> EstimatorProcedure:
         """The procedure of the linear default, without curves."""
@@ -138,17 +137,15 @@ class AdditiveHead(SeenHead):
             inputs = self._on(inputs, Basis.of([Column()] * inputs.private.table.shape[1], cut=_UNCUT))
         return self._measured(fit_procedure(prepare(inputs)))
 
-    def _with_knots(
-        self, inputs: FitInputs, planned: Problem, asked: NDArray[np.intp], n_knots: int
-    ) -> EstimatorProcedure:
+    def _with_knots(self, inputs: FitInputs, asked: NDArray[np.intp], n_knots: int) -> EstimatorProcedure:
         """The procedure of a fit whose basis is learned from private rows."""
         private = inputs.private
 
         def rows_of(function: RowFunction) -> MappedRows:
             return MappedRows(replace(private, table=private.table.transformed(function)), UNCHANGED, True)
 
-        start: Start = planned.start
-        yield replace(start, rows=MappedRows(replace(private, table=private.table), None))
+        inputs.transaction.rows = MappedRows(replace(private, table=private.table), None)
+        yield inputs.transaction
         learner = Learner(inputs.n_rows, inputs.members, inputs.transaction.noise, private.dtype)
         multiplier = inputs.budget.multiplier(inputs.spent["knots"])
         found, n_released = yield from noisy_columns_of(learner, rows_of, asked, n_knots, multiplier)
@@ -158,7 +155,7 @@ class AdditiveHead(SeenHead):
         for j, column in zip(asked.tolist(), found, strict=True):
             columns[j] = column
         procedure = fit_procedure(prepare(self._on_basis(inputs, columns)))
-        next(procedure)  # its Start, which was charged already
+        next(procedure)  # the transaction, which was charged already
         return (yield from procedure)
 
     def _on_basis(self, inputs: FitInputs, columns: Sequence[Column]) -> FitInputs:

@@ -8,7 +8,7 @@ import sklearn
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._engine import Start, charging_steps, reserved, start_of
+from .._engine import Transaction, charging_steps, reserved, transaction_ahead
 from .._utils.frames import n_rows_of
 from .._utils.models import report_of
 from .._utils.process import own_state
@@ -143,7 +143,7 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         """
         with own_state():
             passed = {name: value for name, value in params.items() if value is not None}
-            with sklearn.config_context(enable_metadata_routing=True), reserved(self._starts(X, passed)):
+            with sklearn.config_context(enable_metadata_routing=True), reserved(self._ahead(X, passed)):
                 token = current_pipeline.set(self)
                 try:
                     super().fit(X, y, **passed)
@@ -155,13 +155,13 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
                 head.privacy_ = replace(head.privacy_, treated_as_public=public)
             return self
 
-    def _starts(self, X: Any, passed: dict[str, Any]) -> list[Start]:
+    def _ahead(self, X: Any, passed: dict[str, Any]) -> list[Transaction]:
         """The charges that the steps will make to ledgers, if several steps make charges."""
         releases = charging_steps(self)
         if len(releases) < 2 or current_checkpoint.get() is not None:
             return []
         n_rows = None if "groups" in passed else n_rows_of(X)
-        return [start_of(release, n_rows) for release in releases]
+        return [transaction_ahead(release, n_rows) for release in releases]
 
     @property
     def privacy_(self) -> Any:

@@ -53,19 +53,19 @@ class PrivateSumsMixin:
             seed = seed_of(self.random_state)
             random_state = None if seed is None else _SEEDS_OF_COUNTS + seed
             transaction = Transaction(budget, type(self).__name__, self.ledger, random_state)
-            event, noise = budget.whole, transaction.noise
+            noise = transaction.noise
             row_map = self._row_map
             if row_map.basis is not None:
                 table, row_map = table.transformed(row_map.basis), replace(row_map, basis=None)
             # Rows that are not in memory are read and checked here, before the charge.
             rows = table.private_rows(targets, row_map, self._products_dtype(), exact=noise.needs_grid)
             if budget.epsilon is None:
-                warn_of_epsilon(epsilon_of_event(event, budget.delta, self.neighboring), stacklevel=4)
+                warn_of_epsilon(epsilon_of_event(budget.whole, budget.delta, self.neighboring), stacklevel=4)
             warn_of_delta(budget.delta, n_rows, stacklevel=4)
             learner = Learner(n_rows, None, noise, self._products_dtype())
-            mechanism = GaussianMechanism(event.noise_multiplier, 1, noise)
+            mechanism = GaussianMechanism(budget.whole.noise_multiplier, 1, noise)
             asked = learner.ask(mechanism, counts_query(head, scores))
-            sums, _ = released(transaction, event, rows, table.unit, asked)
+            sums, _ = released(transaction, rows, table.unit, asked)
             return sums, n_rows
 
     def _scored_head(self: Any) -> Array:

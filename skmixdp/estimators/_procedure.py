@@ -14,17 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import (
-    GaussianMechanism,
-    Options,
-    Procedure,
-    Run,
-    Start,
-    bind_rows,
-    make_plan,
-    sampling_of,
-    training,
-)
+from .._engine import GaussianMechanism, Options, Procedure, Run, bind_rows, make_plan, sampling_of, training
 from .._learning.columns import columns_in_other_units, unit_share, unmapped
 from .._learning.corrections import LogitAdjustment, can_balance, start_is_useful, temperature
 from .._learning.noisy_statistics import Learner, count_share, noisy_logits, share_for
@@ -64,9 +54,9 @@ class Problem:
 
     ``balanced`` are the ``inputs`` with weights of private rows as far as they are known. ``first`` is the
     first stage of the map, and ``alone`` the one without public rows; None if the start is not checked.
-    ``planned`` is the plan; None if it depends on releases. ``spent``, ``checks`` and ``bounds`` are shares
-    of the squared budget, by what they are spent on: what is released before the map, a check of the start,
-    and a length that few gradients exceed.
+    ``planned`` is the plan; None if it depends on releases. ``spent`` and ``checking`` are shares of the
+    squared budget, by what they are spent on: what is released before the map, and after it a check of the
+    start and a length that few gradients exceed.
     """
 
     inputs: FitInputs
@@ -75,9 +65,7 @@ class Problem:
     alone: MapStage | None
     planned: Run | None
     spent: dict[str, float]
-    checks: dict[str, float]
-    bounds: dict[str, float]
-    start: Start
+    checking: dict[str, float]
 
 
 def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
@@ -115,38 +103,32 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
     if inputs.target_share:
         spent["scale of the targets"] = inputs.target_share
     bounded = inputs.loss.quadratic and inputs.is_default and inputs.divides
-    bounds = bound_shares(mu, n_rows, n_features) if bounded else {}
     check, first, alone, planned = _check_share(inputs), first_stage(balanced, maps), None, None
-    checks = {"check of the start": check} if check else {}
+    checking = {"check of the start": check} if check else {}
+    checking |= bound_shares(mu, n_rows, n_features) if bounded else {}
     if check and not inputs.private.exact and inputs.preconditions and inputs.parameters.scale is not False:
         n_columns = n_features + (inputs.loss.n_outputs if inputs.loss.quadratic else 0)
         if units := unit_share(mu, n_rows, len(inputs.X_pub), n_columns):  # 0 if none can be learned
             spent["check of units"] = units
-    checking = checks | bounds
     if first.shares:
         draws = refuse_ahead(balanced, first, spent | first.most | checking)
     else:
         planned = plan(balanced, first, spent | checking)
         draws = planned.recipe.draws
-    if checks:
+    if check:
         without = balanced.without_public_rows()
         alone = first_stage(without, maps)
         most = _unused(spent | first.most, inputs) | checking | alone.most
         refuse_ahead(without, alone, most | {"scale of the targets": inputs.relearned_share})
-    public = None
+    transaction = inputs.transaction
+    transaction.event = inputs.budget.whole if planned is None else planned.plan.event
+    transaction.n_units, transaction.unit, transaction.rows = n_rows, table.unit, first.rows
+    if table.is_shared:
+        transaction.work = work_of_pass(len(inputs.private.y), n_features, inputs.loss.n_outputs)
     if inputs.private.record is None and not draws:
-        public = (inputs.X_pub, inputs.y_pub, inputs.X_unlabeled, inputs.classes, inputs.target_map)
-    start = Start(
-        inputs.transaction,
-        inputs.budget.whole if planned is None else planned.plan.event,
-        n_rows,
-        table.unit,
-        first.rows,
-        work_of_pass(len(inputs.private.y), n_features, inputs.loss.n_outputs) if table.is_shared else None,
-        public,
-        inputs.tasks.estimator,
-    )
-    return Problem(inputs, balanced, first, alone, planned, spent, checks, bounds, start)
+        known = inputs.X_pub, inputs.y_pub, inputs.X_unlabeled, inputs.classes, inputs.target_map
+        transaction.public = inputs.tasks.estimator, *known
+    return Problem(inputs, balanced, first, alone, planned, spent, checking)
 
 
 def _same_labels(one: FitInputs, other: FitInputs) -> bool:
@@ -169,14 +151,14 @@ def _same_labels(one: FitInputs, other: FitInputs) -> bool:
 def fit_procedure(problem: Problem) -> EstimatorProcedure:
     """Yield the charge and the queries of a fit, and return the fitted attributes, which are released.
 
-    The first request is a :class:`Start`, whose answer is the charge. The others are queries of private rows,
-    with noisy answers.
+    It first yields the transaction, whose answer is the charge. The others are queries of private rows, with
+    noisy answers.
     """
     inputs, balanced, first, alone = problem.inputs, problem.balanced, problem.first, problem.alone
-    spent, checking, planned = problem.spent, problem.checks | problem.bounds, problem.planned
+    spent, checking, planned = problem.spent, problem.checking, problem.planned
     rows, mapped, tasks = first.rows, first, inputs.tasks
     learner = Learner(inputs.n_rows, inputs.members, inputs.transaction.noise, inputs.private.dtype)
-    yield problem.start
+    yield inputs.transaction
 
     if balanced is not inputs and spent:  # rows have weights
         balanced = yield from learned_weights(inputs, learner, spent)
@@ -195,7 +177,7 @@ def fit_procedure(problem: Problem) -> EstimatorProcedure:
         found = yield from _columns_in_other_units(balanced, learner, spent["check of units"])
         tasks.stage_ended()
         if found:
-            checking = problem.bounds
+            checking = {name: share for name, share in checking.items() if name != "check of the start"}
             if found[-1] >= inputs.private.table.shape[1]:
                 balanced, spent = yield from _with_relearned_targets(balanced, learner, spent)
             balanced = balanced.without_public_rows()
@@ -218,13 +200,14 @@ def fit_procedure(problem: Problem) -> EstimatorProcedure:
             mapped, shares = yield from learned_map(balanced, alone, learner)
             spent = _unused(spent, inputs) | shares
             planned = plan(balanced, mapped, spent | checking)
-    if problem.bounds:
+    if "lengths of gradients" in checking:
         rows = MappedRows(balanced.private, mapped.row_map)
         bounded = noisy_gradient_bound(planned, counting(learner, balanced), inputs.budget)
         bound = yield from bind_rows(rows, bounded)
         tasks.stage_ended()
         planned = plan(balanced, replace(mapped, gradient_bound=bound), spent | checking)
     steps, rows = planned.plan, MappedRows(balanced.private, mapped.row_map)
+    assert steps.event == inputs.transaction.event  # which was charged
     attributes_at = partial(tasks.attributes_at, row_map=mapped.row_map, target_map=balanced.target_map)
     with replace(tasks, n_steps=steps.n_steps, attributes_at=attributes_at) as done:
         W = yield from bind_rows(rows, training(replace(planned, callback=done)))
@@ -236,9 +219,6 @@ def fit_procedure(problem: Problem) -> EstimatorProcedure:
             "scale."
         )
     report = inputs.transaction.report(
-        steps.event,
-        inputs.n_rows,
-        inputs.private.table.unit,
         inputs.treated_as_public,
         n_public=len(balanced.X_pub),
         plan=steps,

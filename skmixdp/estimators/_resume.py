@@ -139,12 +139,12 @@ class Checkpoint:
     def followed(self, procedure: Any) -> Generator[Any, Any, Any]:
         """The procedure of a fit. The file answers its first queries, and keeps the answers of others."""
         with closing(procedure):
-            start = next(procedure)
-            kept, n_recorded = self._begin(start)
-            start.transaction.charge = self._charge
-            charge = yield start
+            transaction = next(procedure)
+            kept, n_recorded = self._begin(transaction)
+            transaction.charge = self._charge
+            charge = yield transaction
             self._keep_charge(charge)
-            record = partial(start.transaction.ledger.record_step, charge)
+            record = partial(transaction.ledger.record_step, charge)
             step, begun = 0, None
             go_on, answer = procedure.send, charge
             while True:
@@ -174,9 +174,9 @@ class Checkpoint:
                         values = (step, multiplier, _to_bytes(answer))
                         self._execute("INSERT INTO released VALUES (?, ?, ?)", values)
 
-    def _begin(self, start: Any) -> tuple[dict[int, list[tuple[float, Released]]], int]:
+    def _begin(self, transaction: Any) -> tuple[dict[int, list[tuple[float, Released]]], int]:
         """The numbers released so far, by step, and the number of steps in the ledger."""
-        ledger = start.transaction.ledger
+        ledger = transaction.ledger
         if self._connection is not None:
             raise ValueError("resumable() is for one fit, and this is the second; use a block for each fit.")
         if not hasattr(ledger, "record_step"):
@@ -184,13 +184,13 @@ class Checkpoint:
                 f"resumable() needs ledger= (now {shown(ledger)}), which records each step; pass a data set "
                 "of a PrivacyLedger."
             )
-        if start.public is None or not start.transaction.is_private:
+        if transaction.public is None or not transaction.is_private:
             raise ValueError(
                 "resumable() is for linear heads without zeroth-order algorithms, ModelMix, "
                 "record_per_instance and random_state, since released numbers alone do not tell how such a "
                 "fit went; leave them out, or resumable()."
             )
-        key = _key(start)
+        key = _key(transaction)
         self._open()
         begun = self._execute("SELECT key, charge FROM fit")
         if not begun:
@@ -211,14 +211,15 @@ class Checkpoint:
                 kept.setdefault(step, []).append((multiplier, _from_bytes(numbers)))
             except (ValueError, OSError, TypeError, BadZipFile):
                 raise self._foreign() from None
-        if self._charge is None or self._charge.event != start.event or n_recorded < max(kept, default=0):
+        last, event = max(kept, default=0), transaction.event
+        if self._charge is None or self._charge.event != event or n_recorded < last:
             raise ValueError(
                 f"the ledger {ledger!r} does not hold charge {number} of {self._path} with all its steps; "
                 "pass the ledger of the interrupted fit, or remove the file to begin a new fit."
             )
-        if n_recorded > max(kept, default=0) + 1:
+        if n_recorded > last + 1:
             raise ValueError(
-                f"{self._path} has {max(kept, default=0)} steps of charge {number}, whose fit went on to "
+                f"{self._path} has {last} steps of charge {number}, whose fit went on to "
                 f"step {n_recorded}; pass its latest checkpoint, or remove the file to begin a new fit."
             )
         return kept, n_recorded
@@ -304,18 +305,12 @@ class Checkpoint:
             self._connection.close()
 
 
-def _key(start: Any) -> str:
+def _key(transaction: Any) -> str:
     """A hash of all public facts that determine, with released numbers, the queries of a fit."""
-    estimator = start.estimator
+    estimator, *public = transaction.public
     parameters = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _FREE}
-    facts = (
-        type(estimator).__name__,
-        parameters,
-        start.public,
-        start.n_units,
-        start.unit,
-        version("skmixdp"),
-    )
+    counted = transaction.n_units, transaction.unit
+    facts = (type(estimator).__name__, parameters, tuple(public), *counted, version("skmixdp"))
     try:
         found: str = joblib.hash(facts)
     except Exception as error:

@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from ..._engine.transaction import Start, Transaction, charged
+from ..._engine.transaction import Transaction, charged
 from ..._utils.process import own_state, progress_bar
 from ..._utils.validation import copy_fitted, is_empty, refuse_arguments
 from ...preprocessing import check_pipeline
@@ -245,6 +245,8 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
                 self.ledger,
                 self.random_state,
                 seeded=is_seeded(self),
+                event=plan.terms.event(plan.trials, plan.fit_epsilon),
+                unit=plan.unit,
             )
             with progress_of(self.memory, key) as progress, ExitStack() as outcomes:
                 shown: set[Key] = set()
@@ -255,8 +257,7 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
                     if transaction.charge is None:  # charged before, to a ledger that returns no charges
                         transaction.ledger = None
                 token, tried, seeds, transaction.leaks = drawn
-                event = plan.terms.event(plan.trials, plan.fit_epsilon)
-                outcomes.enter_context(charged([Start(transaction, event, unit=plan.unit)]))
+                outcomes.enter_context(charged([transaction]))
                 if begun is None:
                     progress.save((*drawn, transaction.charge))
                 trials = [

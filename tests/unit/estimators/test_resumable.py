@@ -480,7 +480,7 @@ def test_parameters_that_have_no_pickle_are_refused(people, path):
             raise AssertionError
 
     head = MixedDPLogisticRegression("noisy-gd")
-    start = type("Start", (), {"public": (Local(),), "estimator": head, "n_units": 3, "unit": "row"})
+    start = type("Start", (), {"public": (head, Local()), "n_units": 3, "unit": "row"})
     with pytest.raises(ValueError, match=r"cannot be pickled \(no pickle\)"):
         _resume._key(start)
 
