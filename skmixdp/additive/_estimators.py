@@ -132,7 +132,7 @@ class AdditiveHead(SeenHead):
     def _linear(self, inputs: FitInputs) -> EstimatorProcedure:
         """The procedure of the linear default, without curves."""
         if not inputs.loss.quadratic:  # which may scale rows to unit length
-            inputs = replace(inputs, parameters=replace(inputs.parameters, row_norm="auto"))
+            inputs = replace(inputs, row_norm="auto")
         if not isinstance(inputs.private.table, SparseTable):  # which has no missing values
             inputs = self._on(inputs, Basis.of([Column()] * inputs.private.table.shape[1], cut=_UNCUT))
         return self._measured(fit_procedure(prepare(inputs)))
@@ -161,8 +161,8 @@ class AdditiveHead(SeenHead):
     def _on_basis(self, inputs: FitInputs, columns: Sequence[Column]) -> FitInputs:
         """The inputs of a fit to the basis of the columns."""
         factor = 1.0 if inputs.loss.quadratic else _LENGTH_FACTOR
-        parameters = replace(inputs.parameters, scale=False, length_factor=factor)
-        return self._on(replace(inputs, parameters=parameters), Basis.of(columns, pairs=self._pairs))
+        inputs = replace(inputs, scale=False, length_factor=factor)
+        return self._on(inputs, Basis.of(columns, pairs=self._pairs))
 
     def _on(self, inputs: FitInputs, basis: Basis) -> FitInputs:
         self._basis = basis  # the basis of the attributes at a head

@@ -33,8 +33,7 @@ from .._utils.validation import (
     warn_of_delta,
     warn_of_repeats,
 )
-from ..algorithms import BY_NAME, Algorithm, Auto
-from ..algorithms.auto import AutoRegression
+from ..algorithms import BY_NAME, Algorithm
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import LedgerDataset, Neighboring, Noise, PerInstanceRecord
 from ..privacy.accounting.budgets import Budget
@@ -48,7 +47,6 @@ from ._problem import (
     FitInputs,
     LabelledRows,
     NamedStart,
-    Parameters,
     check_device,
     check_sample_weight,
     collect_public,
@@ -220,22 +218,6 @@ class LinearHead(PrivateEstimator):
                 refuse_record(self.record_per_instance, obstacle, "X.compute()")
             picklable = self.record_per_instance == "picklable"
             record = PerInstanceRecord(table.shape[0], self.neighboring, self.noise, picklable=picklable)
-        algorithm, model = self._chosen_algorithm(), self._released_start
-        parameters = Parameters(
-            learning_rate=self.learning_rate,
-            l2=self.l2,
-            public_l2=self.public_l2,
-            fit_intercept=self.fit_intercept,
-            center=self.center,
-            whiten=self.whiten if self.whiten == "auto" else bool(self.whiten),
-            geometry=self.geometry if self.geometry == "auto" else bool(self.geometry),
-            row_norm=self.row_norm,
-            scale=self.scale if self.scale == "auto" else bool(self.scale),
-            batch_size=self.batch_size,
-            init=self.init if isinstance(self.init, str) else self._given_start(),
-            record_per_instance=self.record_per_instance,
-            row_map=None if model is None else model._row_map,
-        )
         device, leaks = check_device(self.device), self.__dict__.pop("_leaks")
         transaction = Transaction(budget, type(self).__name__, self.ledger, self.random_state, leaks)
         private = LabelledRows(
@@ -247,17 +229,26 @@ class LinearHead(PrivateEstimator):
         )
         return FitInputs(
             transaction=transaction,
-            parameters=parameters,
             tasks=FitTasks(self, self._attributes_at),
-            algorithm=algorithm,
+            algorithm=self._chosen_algorithm(),
             loss=loss,
             private=private,
             X_pub=X_pub,
             y_pub=y[:0] if y_pub is None else y_pub,
             members=members,
             treated_as_public=treated_as_public,
-            is_default=isinstance(algorithm, AutoRegression if loss.quadratic else Auto),
-            divides=self.batch_size is None and budget.is_divisible,
+            learning_rate=self.learning_rate,
+            l2=self.l2,
+            public_l2=self.public_l2,
+            fit_intercept=self.fit_intercept,
+            center=self.center,
+            whiten=self.whiten if self.whiten == "auto" else bool(self.whiten),
+            geometry=self.geometry if self.geometry == "auto" else bool(self.geometry),
+            row_norm=self.row_norm,
+            scale=self.scale if self.scale == "auto" else bool(self.scale),
+            batch_size=self.batch_size,
+            init=self.init if isinstance(self.init, str) else self._given_start(),
+            known_map=None if self._released_start is None else self._released_start._row_map,
             X_unlabeled=X_unlabeled,
             sample_weight=check_sample_weight(data.sample_weight, len(y)),
             largest_weight=None if self.max_sample_weight == "auto" else float(self.max_sample_weight),

@@ -281,8 +281,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             kind, loss = "classes", classification_loss(len(self.classes_))
         rows = (table, y, X_pub, y_pub, members)
         inputs = self._inputs(budget, loss, rows, data, f"the {kind} ({origin})")
-        parameters = replace(inputs.parameters, logit_adjustment=self.logit_adjustment)
-        inputs = replace(inputs, parameters=parameters, classes=self.classes_)
+        inputs = replace(inputs, logit_adjustment=self.logit_adjustment, classes=self.classes_)
         if self.multilabel_ and self._starts_from_shares(inputs):
             share = label_share(budget.mu, inputs.n_rows, len(self.classes_))
             inputs = replace(inputs, label_share=share)

@@ -70,12 +70,12 @@ def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStag
 
     A map that is one of the known ones is the same object, so that fits share passes.
     """
-    parameters, private = inputs.parameters, inputs.private
-    if parameters.row_map is not None:
-        return MapStage(MappedRows(private, parameters.row_map), parameters.row_map, {}, {})
+    private = inputs.private
+    if inputs.known_map is not None:
+        return MapStage(MappedRows(private, inputs.known_map), inputs.known_map, {}, {})
     known = inputs.X_known if inputs.X_scale is None else inputs.X_scale
     columns, n_features = None, private.table.shape[1]
-    scales = parameters.row_norm is not None if parameters.scale == "auto" else parameters.scale
+    scales = inputs.row_norm is not None if inputs.scale == "auto" else inputs.scale
     if scales:
         # Unlabelled rows have rare values, which would become long entries of a few rows if scaled to spread
         # 1.
@@ -105,7 +105,6 @@ def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStag
 def _stage_with(inputs: FitInputs, columns: Columns | None) -> MapStage:
     """The stage after the columns: learning the rest of the map, or training with a public map."""
     shares, n_features = map_shares(inputs, columns), inputs.private.table.shape[1]
-    parameters = inputs.parameters
     if "mean" in shares:
         row_map = RowMap(None, True, None, unit_first=True, columns=columns)
     elif inputs.whitens_alone:
@@ -117,18 +116,18 @@ def _stage_with(inputs: FitInputs, columns: Columns | None) -> MapStage:
         known = _with_intercept(inputs, row_map)
         return MapStage(MappedRows(inputs.private, row_map), known, shares, shares)
     else:
-        whiten = parameters.whiten
+        whiten = inputs.whiten
         if whiten == "auto":  # a regression needs more public rows
             enough = not inputs.loss.quadratic or len(inputs.X_known) > FEWEST_FREE
             whiten = inputs.is_default and enough
         groups, shrinkage = inputs.groups
         row_map = RowMap.of(
             inputs.X_known,
-            parameters.center and not (columns is not None and columns.center.any()),
-            parameters.row_norm is not None,
-            parameters.fit_intercept,
+            inputs.center and not (columns is not None and columns.center.any()),
+            inputs.row_norm is not None,
+            inputs.fit_intercept,
             groups if whiten and len(groups) else None,
-            clip=parameters.clips(columns),
+            clip=inputs.clips(columns),
             columns=columns,
             shrinkage=shrinkage,
         )
@@ -136,7 +135,7 @@ def _stage_with(inputs: FitInputs, columns: Columns | None) -> MapStage:
         if times > 1 and row_map.bound is not None and inputs.loss.quadratic and inputs.is_default:
             row_map = row_map.widened(min(times, _MOST_TIMES))
         centred_units = row_map.mean is not None and row_map.normalize and row_map.bound is None
-        if inputs.X_unlabeled is not None and centred_units and parameters.fit_intercept:
+        if inputs.X_unlabeled is not None and centred_units and inputs.fit_intercept:
             row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))
     return MapStage(
         MappedRows(inputs.private, row_map, single_pass="mean" in shares), row_map, shares, shares
@@ -153,10 +152,10 @@ def map_shares(inputs: FitInputs, columns: Columns | None) -> dict[str, float]:
         if few or not len(groups):  # public rows whiten worse than directions of private rows
             learned["directions"] = shares.directions
         return learned
-    if columns is not None and inputs.parameters.clips(columns) and inputs.preconditions:
+    if columns is not None and inputs.clips(columns) and inputs.preconditions:
         share = second_moment_share(inputs.budget.mu, inputs.n_rows, inputs.private.table.shape[1])
         return {"second moment": share} if share else {}
-    needed = inputs.parameters.row_norm == "clip" and len(inputs.X_known) == 0 and columns is None
+    needed = inputs.row_norm == "clip" and len(inputs.X_known) == 0 and columns is None
     possible = inputs.divides and not inputs.private.exact
     share = length_share(inputs.budget.mu, inputs.n_rows) if needed and possible else 0.0
     return {"length of the rows": share} if share else {}
@@ -173,7 +172,7 @@ def learned_map(
     """
     spent: dict[str, float] = {}
     rows, shares = stage.rows, stage.shares
-    parameters, tasks = inputs.parameters, inputs.tasks
+    tasks = inputs.tasks
     private, n_features = inputs.private, inputs.private.table.shape[1]
     if "columns" in shares:
         spent |= shares
@@ -198,7 +197,7 @@ def learned_map(
         bound = yield from bind_rows(rows, measured)
         tasks.stage_ended()
         assert rows.row_map is not None
-        bounded = replace(rows.row_map, bound=parameters.length_factor * bound)
+        bounded = replace(rows.row_map, bound=inputs.length_factor * bound)
         return replace(stage, row_map=_with_intercept(inputs, bounded)), spent
 
     if "second moment" in shares:
@@ -226,36 +225,35 @@ def learned_map(
         tasks.stage_ended()
         warn_of_few_columns(directions.energies)
         lasting, factors = directions.shortened()
-        whitening = Whitening(lasting, factors) if parameters.whiten is not False and len(factors) else None
+        whitening = Whitening(lasting, factors) if inputs.whiten is not False and len(factors) else None
         largest = directions.largest_second_moment(None if whitening is None else factors)
         row_map = replace(row_map, whitening=whitening)
-    elif parameters.whiten is not False:
+    elif inputs.whiten is not False:
         groups, shrinkage = inputs.groups
         known = row_map(inputs.X_known[: len(groups)], np.float64)
         whitening = Whitening.of(known, groups, shrinkage)
         row_map = replace(row_map, whitening=whitening)
-    if parameters.fit_intercept:
+    if inputs.fit_intercept:
         row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))
     return replace(stage, row_map=row_map, second_moment=largest), spent
 
 
 def _with_intercept(inputs: FitInputs, row_map: RowMap) -> RowMap:
     """A map with an intercept column, if the head has an intercept."""
-    return row_map.with_intercept_for(inputs.X_known) if inputs.parameters.fit_intercept else row_map
+    return row_map.with_intercept_for(inputs.X_known) if inputs.fit_intercept else row_map
 
 
 def learns_geometry(inputs: FitInputs, columns: Columns | None) -> bool:
     """Whether to learn the centre and the leading directions of the rows from private rows."""
-    parameters = inputs.parameters
     possible = {
-        "center": parameters.center,
-        "row_norm": parameters.row_norm in ("unit", "auto"),
-        "batch_size": parameters.batch_size is None,
+        "center": inputs.center,
+        "row_norm": inputs.row_norm in ("unit", "auto"),
+        "batch_size": inputs.batch_size is None,
         "n_steps and noise_multiplier": inputs.budget.is_divisible,
-        "init": not isinstance(parameters.init, np.ndarray),
+        "init": not isinstance(inputs.init, np.ndarray),
     }
-    if parameters.geometry == "auto":
-        keeps_lengths = parameters.clips(columns) and not inputs.whitens_alone
+    if inputs.geometry == "auto":
+        keeps_lengths = inputs.clips(columns) and not inputs.whitens_alone
         wanted = inputs.is_default and not (inputs.loss.quadratic or keeps_lengths)
         if not (wanted and all(possible.values())):
             return False
@@ -266,11 +264,11 @@ def learns_geometry(inputs: FitInputs, columns: Columns | None) -> bool:
         share = Shares.of(inputs.budget.mu, inputs.n_rows, n_features).mean
         noise = n_features / (inputs.n_rows * inputs.budget.mu) ** 2 / share
         return variance_of_mean(unit_pub) > _TIMES_AS_GOOD * noise
-    if parameters.geometry and not all(possible.values()):
+    if inputs.geometry and not all(possible.values()):
         obstacle = next(name for name, fits in possible.items() if not fits)
         raise ValueError(
             f"geometry=True cannot be combined with the given {obstacle}: it divides epsilon among "
             "full-batch releases of centred unit rows; leave that parameter at its default, or pass "
             "geometry=False."
         )
-    return parameters.geometry
+    return inputs.geometry

@@ -43,7 +43,8 @@ from .._utils.validation import (
     public_sources,
     shown,
 )
-from ..algorithms import Algorithm
+from ..algorithms import Algorithm, Auto
+from ..algorithms.auto import AutoRegression
 from ..components.public import PublicData
 from ..privacy import PerInstanceRecord, PrivacyLeakWarning
 from ..privacy.accounting.budgets import Budget
@@ -303,44 +304,6 @@ class NamedStart(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Parameters:
-    """Checked parameters of a linear head that determine how it is fitted, by the names in the estimators.
-
-    ``init`` is a name, coefficients in the units of the labels or targets, or a start by names of classes.
-    ``row_map`` is that of the released head from which the fit continues; None without one.
-    ``learns_center`` says whether the centre of targets may be learned. Where noisy counts of private rows
-    tell a length that most rows do not exceed, rows are cut at ``length_factor`` times it.
-    """
-
-    learning_rate: float | Literal["auto"]
-    l2: float | Literal["auto"]
-    public_l2: float | Literal["auto"]
-    fit_intercept: bool
-    center: bool
-    whiten: bool | Literal["auto"]
-    geometry: bool | Literal["auto"]
-    row_norm: str | None
-    scale: bool | Literal["auto"]
-    batch_size: int | None
-    init: str | Array | NamedStart
-    record_per_instance: bool | Literal["picklable"]
-    logit_adjustment: float | Literal["auto"] = 0
-    learns_center: bool = False
-    length_factor: float = 1.0
-    row_map: RowMap | None = None
-
-    def clips(self, columns: Columns | None) -> bool:
-        """Whether rows keep their length, up to a bound.
-
-        Columns of unknown centre are centred at unit length, unless it would leave too little of them.
-        """
-        if self.row_norm != "auto" or columns is None:
-            return self.row_norm == "clip"
-        few = len(columns.center) < _FEWEST_AT_UNIT_LENGTH
-        return bool(columns.center.any()) or not self.center or few
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class LabelledRows:
     """Private rows with class indices or scaled targets ``y``, and how their sums are computed.
 
@@ -387,28 +350,27 @@ class MappedRows(RowsKey):
 
 @dataclass(frozen=True, repr=False)
 class FitInputs:
-    """The checked inputs of a head's fit.
+    """The checked inputs of a head's fit, and its parameters, by their names in the estimators.
 
     ``y_pub`` holds class indices or scaled targets, and ``members`` (n_rows,) masks the private rows to fit
-    to; None is all. ``classes`` are labels in the order of their indices, or names of several labels;
-    ``target_map`` scales targets. ``is_default`` says whether ``"auto"`` turns on whitening and checks, for
-    the default algorithm of the loss, and ``divides`` whether releases over all rows can share the budget
-    with the steps. ``X_scale`` has public rows that only tell the scale of the columns; None
-    stands for ``X_known``. ``label_share`` is the share of the squared budget for the logits (k,)
-    at which labels start, ``label_logits`` once they are released; 0 releases none. ``X_unlabeled`` are
-    public rows without labels; None stands for none. ``target_share`` is the share of the squared budget for
-    centre and scale of the targets, or ``target_steps`` the number of releases of the plan for them.
-    ``relearned_share`` is that share if the units of public targets turn out to be others. ``spent`` are
-    shares that releases before the fit of the head have cost.
+    to; None is all. ``init`` is a name, coefficients in the units of the labels or targets, or a start by
+    names of classes. ``known_map`` is the map of the released head from which the fit continues; None without
+    one. ``classes`` are labels in the order of their indices, or names of several labels; ``target_map``
+    scales targets, whose centre may be learned if ``learns_center``. Where noisy counts of private rows tell
+    a length that most rows do not exceed, rows are cut at ``length_factor`` times it. ``X_scale`` has public
+    rows that only tell the scale of the columns; None stands for ``X_known``. ``label_share`` is the share of
+    the squared budget for the logits (k,) at which labels start, ``label_logits`` once they are released; 0
+    releases none. ``X_unlabeled`` are public rows without labels; None stands for none. ``target_share`` is
+    the share of the squared budget for centre and scale of the targets, or ``target_steps`` the number of
+    releases of the plan for them. ``relearned_share`` is that share if the units of public targets turn out
+    to be others. ``spent`` are shares that releases before the fit of the head have cost.
 
     ``sample_weight`` (n_rows,) are PRIVATE weights as passed, of which ``largest_weight`` counts as 1; None
     stands for a noisy one. ``class_weight`` (k,) are public. Noisy counts of ``n_counted`` classes tell them
-    instead; 0 counts none. ``mean_weight`` is a released mean, and ``public_weight`` (n_pub,) those of public
-    rows, of mean 1.
+    instead; 0 counts none. ``mean_weight`` is a released mean.
     """
 
     transaction: Transaction
-    parameters: Parameters
     tasks: FitTasks
     algorithm: Algorithm
     loss: Loss
@@ -417,8 +379,21 @@ class FitInputs:
     y_pub: Array
     members: NDArray[np.bool_] | None
     treated_as_public: tuple[str, ...]
-    is_default: bool
-    divides: bool
+    learning_rate: float | Literal["auto"]
+    l2: float | Literal["auto"]
+    public_l2: float | Literal["auto"]
+    fit_intercept: bool
+    center: bool
+    whiten: bool | Literal["auto"]
+    geometry: bool | Literal["auto"]
+    row_norm: str | None
+    scale: bool | Literal["auto"]
+    batch_size: int | None
+    init: str | Array | NamedStart
+    known_map: RowMap | None
+    logit_adjustment: float | Literal["auto"] = 0
+    learns_center: bool = False
+    length_factor: float = 1.0
     classes: Array | None = None
     target_map: TargetMap | None = None
     X_scale: Array | None = None
@@ -427,7 +402,6 @@ class FitInputs:
     largest_weight: float | None = None
     class_weight: Array | None = None
     mean_weight: float = 1.0
-    public_weight: Array | None = None
     label_share: float = 0.0
     label_logits: Array | None = None
     X_unlabeled: Array | None = None
@@ -460,21 +434,40 @@ class FitInputs:
         return self.transaction.budget
 
     @property
+    def is_default(self) -> bool:
+        """Whether "auto" turns on whitening and checks: for the default algorithm of the loss."""
+        return isinstance(self.algorithm, AutoRegression if self.loss.quadratic else Auto)
+
+    @property
+    def divides(self) -> bool:
+        """Whether releases over all rows can share the budget with the steps."""
+        return self.batch_size is None and self.budget.is_divisible
+
+    @property
     def preconditions(self) -> bool:
         """Whether the budget allows noisy columns or a second moment."""
-        return self.divides and self.is_default and self.parameters.row_norm is not None
+        return self.divides and self.is_default and self.row_norm is not None
 
     @property
     def whitens_alone(self) -> bool:
         """Whether rows of unit length are whitened by private directions, without public rows."""
-        return self.parameters.whiten is True and len(self.X_known) == 0
+        return self.whiten is True and len(self.X_known) == 0
 
     @property
     def centres_columns(self) -> bool:
         """Whether columns are centred before rows are scaled; rows of unit length are centred afterwards."""
-        parameters = self.parameters
-        unit = parameters.row_norm == "unit" or parameters.geometry is True or self.whitens_alone
-        return parameters.center and not unit
+        unit = self.row_norm == "unit" or self.geometry is True or self.whitens_alone
+        return self.center and not unit
+
+    def clips(self, columns: Columns | None) -> bool:
+        """Whether rows keep their length, up to a bound.
+
+        Columns of unknown centre are centred at unit length, unless it would leave too little of them.
+        """
+        if self.row_norm != "auto" or columns is None:
+            return self.row_norm == "clip"
+        few = len(columns.center) < _FEWEST_AT_UNIT_LENGTH
+        return bool(columns.center.any()) or not self.center or few
 
     @property
     def n_rows(self) -> int:
@@ -495,15 +488,7 @@ class FitInputs:
         private = replace(self.private, y=with_weights(y, weights))
         return replace(self, loss=WeightedLoss(self.loss), private=private)
 
-    def weighted_public(self, by_class: Array) -> "FitInputs":
-        """The inputs with weights of public rows by class, relative to the mean over public rows."""
-        weights = by_class[self.y_pub]
-        mean = float(weights.mean()) if weights.any() else 1.0
-        return replace(self, public_weight=weights / mean)
-
     def without_public_rows(self) -> "FitInputs":
         """The inputs without public rows, which still determine the scale of some columns."""
         X_pub, y_pub = self.X_pub[:0], self.y_pub[:0]
-        return replace(
-            self, X_pub=X_pub, y_pub=y_pub, X_scale=self.X_known, X_unlabeled=None, public_weight=None
-        )
+        return replace(self, X_pub=X_pub, y_pub=y_pub, X_scale=self.X_known, X_unlabeled=None)

@@ -93,7 +93,6 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
     balanced = inputs
     if inputs.sample_weight is not None or inputs.class_weight is not None or inputs.n_counted:
         spent |= weight_shares(inputs)
-        inputs = balanced = public_weights(inputs)
         # Used until the weights are released, if they are not known.
         balanced = inputs.weighted(inputs.largest_weight or 1.0, inputs.class_weight)
         if twins:
@@ -106,7 +105,7 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
     check, first, alone, planned = _check_share(inputs), first_stage(balanced, maps), None, None
     checking = {"check of the start": check} if check else {}
     checking |= bound_shares(mu, n_rows, n_features) if bounded else {}
-    if check and not inputs.private.exact and inputs.preconditions and inputs.parameters.scale is not False:
+    if check and not inputs.private.exact and inputs.preconditions and inputs.scale is not False:
         n_columns = n_features + (inputs.loss.n_outputs if inputs.loss.quadratic else 0)
         if units := unit_share(mu, n_rows, len(inputs.X_pub), n_columns):  # 0 if none can be learned
             spent["check of units"] = units
@@ -215,7 +214,7 @@ def fit_procedure(problem: Problem) -> EstimatorProcedure:
     if not (np.all(np.isfinite(fitted["coef_"])) and np.all(np.isfinite(fitted["intercept_"]))):
         raise ValueError(
             f"the head diverged: its coefficients are not finite; pass learning_rate='auto' (now "
-            f"{shown(inputs.parameters.learning_rate)}), a larger epsilon, or rows and targets of a usual "
+            f"{shown(inputs.learning_rate)}), a larger epsilon, or rows and targets of a usual "
             "scale."
         )
     report = inputs.transaction.report(
@@ -249,8 +248,8 @@ def refuse_ahead(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -
     The map and what it releases are not known yet. What may be refused depends on public facts and on the
     shape of the head, so a start by name is not computed.
     """
-    if isinstance(inputs.parameters.init, str):
-        inputs = replace(inputs, parameters=replace(inputs.parameters, init="zeros"))
+    if isinstance(inputs.init, str):
+        inputs = replace(inputs, init="zeros")
     return plan(inputs, replace(mapped, second_moment=1.0), spent).recipe.draws
 
 
@@ -259,7 +258,7 @@ def _start_of(inputs: FitInputs, row_map: RowMap) -> Callable[[PublicData], Arra
 
     Algorithms call it, so it holds no private rows.
     """
-    init, classes, targets = inputs.parameters.init, inputs.classes, inputs.target_map
+    init, classes, targets = inputs.init, inputs.classes, inputs.target_map
     logits, n_features = inputs.label_logits, inputs.private.table.shape[1]
 
     def widen(coef: Array) -> Array:
@@ -298,14 +297,14 @@ def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Run:
 
     A ValueError says why there is no plan.
     """
-    parameters, row_map, private = inputs.parameters, mapped.row_map, inputs.private
-    n_rows, loss, weights = inputs.n_rows, inputs.loss, inputs.public_weight
+    row_map, private = mapped.row_map, inputs.private
+    n_rows, loss, weights = inputs.n_rows, inputs.loss, public_weights(inputs)
     share = 1 - sum(spent.values()) if spent else 1.0
-    l2 = None if parameters.public_l2 == "auto" else parameters.public_l2 * len(inputs.X_pub)
+    l2 = None if inputs.public_l2 == "auto" else inputs.public_l2 * len(inputs.X_pub)
     y_pub = inputs.y_pub if weights is None else with_weights(inputs.y_pub, weights)
     data = PublicData(row_map(inputs.X_pub, np.float64), y_pub, loss, l2, private.dtype)
     start = _start_of(inputs, row_map)
-    sampling = sampling_of(parameters.batch_size, n_rows)
+    sampling = sampling_of(inputs.batch_size, n_rows)
     info = PublicInfo(
         view=data.view(start(data)),
         mu=inputs.budget.mu * math.sqrt(share),
@@ -320,12 +319,12 @@ def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Run:
         centered=row_map.mean is not None,
         mean_weight=inputs.mean_weight,
     )
-    if parameters.learning_rate == "auto" and not math.isfinite(info.largest_second_moment):
+    if inputs.learning_rate == "auto" and not math.isfinite(info.largest_second_moment):
         raise ValueError(
             "learning_rate='auto' needs rows of a known scale; pass row_norm='unit', public rows, or a "
             "learning_rate."
         )
-    strength, weighted = parameters.logit_adjustment, inputs.class_weight is not None or inputs.n_counted > 0
+    strength, weighted = inputs.logit_adjustment, inputs.class_weight is not None or inputs.n_counted > 0
     constant, adjustment, corrections = row_map.intercept_value, None, []
     if (
         inputs.is_default
@@ -349,20 +348,19 @@ def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Run:
         corrections.append(adjustment.release)
     balances = strength == "auto" and not weighted and can_balance(info)
     options = Options(
-        parameters.learning_rate,
-        None if parameters.l2 == "auto" else parameters.l2,
+        inputs.learning_rate,
+        None if inputs.l2 == "auto" else inputs.l2,
         sampling,
         private.exact,
         constant if balances else None,
     )
     recipe = replace(inputs.algorithm.recipe(info, options), corrections=tuple(corrections))
-    if parameters.row_map is not None and recipe.comparison is None:
+    if inputs.known_map is not None and recipe.comparison is None:
         recipe = replace(recipe, update=TowardsStart(recipe.update))
     steps = make_plan(inputs.budget, recipe, info, private.dtype, share)
     if private.record is not None and steps.event.unamplified is not steps.event:
-        refuse_record(
-            parameters.record_per_instance, "ModelMix, whose guarantee rests on mixing", "another algorithm"
-        )
+        given = inputs.tasks.estimator.record_per_instance
+        refuse_record(given, "ModelMix, whose guarantee rests on mixing", "another algorithm")
     if inputs.target_steps:
         # The first releases of the plan are not steps.
         total, left = steps.n_steps, steps.n_steps - inputs.target_steps
@@ -381,7 +379,7 @@ def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Run:
 def refuse_without_counts(name: str, value: object, inputs: FitInputs) -> None:
     """Refuse a parameter that needs noisy class counts if the budget has no share for them."""
     obstacle = obstacle_to_counts(inputs)
-    if name == "logit_adjustment" and not inputs.parameters.fit_intercept:
+    if name == "logit_adjustment" and not inputs.fit_intercept:
         obstacle = "fit_intercept=False leaves no intercepts to adjust"
     if obstacle is not None:
         raise ValueError(
@@ -395,8 +393,8 @@ def obstacle_to_counts(inputs: FitInputs) -> str | None:
     n_classes = max(inputs.loss.n_outputs, 2)
     if not inputs.budget.is_divisible:
         return "n_steps or noise_multiplier leaves no budget that could be divided"
-    if inputs.parameters.batch_size is not None:
-        return f"batch_size={inputs.parameters.batch_size} excludes releases over all rows"
+    if inputs.batch_size is not None:
+        return f"batch_size={inputs.batch_size} excludes releases over all rows"
     if not count_share(inputs.budget.mu, inputs.n_rows, n_classes):
         return f"{inputs.n_rows} rows of {n_classes} classes are too few for this budget"
     return None
@@ -407,12 +405,12 @@ def obstacle_to_counts(inputs: FitInputs) -> str | None:
 
 def _check_share(inputs: FitInputs) -> float:
     """Share of the squared budget for checking the start on private rows; 0 if the check is not useful."""
-    init = inputs.parameters.init
+    init = inputs.init
     enough = len(inputs.X_pub) >= (2 if inputs.loss.has_classes else FEWEST)
     public = isinstance(init, str) and init == "public" and enough
     # If public rows are left out, the centre changes, and a row of any length could be too long after the
     # charge.
-    if not (inputs.is_default and public and inputs.divides) or inputs.parameters.row_norm is None:
+    if not (inputs.is_default and public and inputs.divides) or inputs.row_norm is None:
         return 0.0
     without = inputs.without_public_rows()
     if without.whitens_alone and not learns_geometry(without, None):
@@ -473,7 +471,7 @@ def _with_scaled_targets(inputs: FitInputs, learner: Learner, planned: Run | Non
             "nearly all targets y are 0 and noise hides the others, so predictions are about 0; pass "
             "target_scale from prior knowledge, a larger epsilon or public rows."
         )
-    known = center if inputs.parameters.learns_center else target_map.center
+    known = center if inputs.learns_center else target_map.center
     spread = np.hypot(scale, center - known)
     target_map = TargetMap(known, np.where(scale > 0, spread, 1.0))
     y = target_map(private.y[:, :k], private.dtype)

@@ -255,10 +255,9 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
             y = self._target_map(y, self._products_dtype())
         rows, known = (table, y, X_pub, y_pub, members), f"centre and scale of the targets ({origin})"
         inputs = self._inputs(budget, SquaredLoss(y.shape[1]), rows, data, known)
-        learns_center = self.fit_intercept and self.target_center is None
         inputs = replace(
             inputs,
-            parameters=replace(inputs.parameters, learns_center=learns_center),
+            learns_center=self.fit_intercept and self.target_center is None,
             target_map=self._target_map,
             target_share=share,
             target_steps=steps,

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._engine import GaussianMechanism, Procedure, bind_rows
 from .._learning.noisy_statistics import Learner, class_shares, count_share, counts_query, in_class
@@ -33,14 +34,15 @@ def weight_shares(inputs: FitInputs) -> dict[str, float]:
     return shares
 
 
-def public_weights(inputs: FitInputs) -> FitInputs:
-    """The inputs with public rows weighted by class; balanced weights follow from public counts."""
-    if inputs.class_weight is not None:
-        return inputs.weighted_public(inputs.class_weight)
-    if inputs.n_counted and len(inputs.y_pub):
-        counts = np.bincount(inputs.y_pub, minlength=inputs.n_counted)
-        return inputs.weighted_public(1 / np.maximum(counts, 1))
-    return inputs
+def public_weights(inputs: FitInputs) -> NDArray[np.float64] | None:
+    """Weights (n_pub,) of public rows by class, of mean 1; balanced weights follow from public counts."""
+    by_class = inputs.class_weight
+    if inputs.n_counted:
+        by_class = 1 / np.maximum(np.bincount(inputs.y_pub, minlength=inputs.n_counted), 1)
+    if by_class is None or not len(inputs.y_pub):
+        return None
+    weights = by_class[inputs.y_pub]
+    return np.asarray(weights / (float(weights.mean()) if weights.any() else 1.0))
 
 
 def counting(learner: Learner, inputs: FitInputs) -> Learner:

@@ -231,7 +231,7 @@ ALLOWED = {
     "_engine/transaction.py::transact": (2, "public"),
     "estimators/_base.py::_mask_of_numbers": (1, "public"),
     "estimators/_ridge.py::_refuse_constant": (4, "public"),
-    "estimators/_problem.py::Parameters.clips": (1, "released"),
+    "estimators/_problem.py::FitInputs.clips": (1, "released"),
     "estimators/_maps.py::learns_geometry": (2, "public"),
     "_torch/module.py::ModuleClassifier._outputs": (1, "predicted"),
     "_torch/modules/checks.py::refuse_quantised": (1, "public"),
