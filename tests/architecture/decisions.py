@@ -69,7 +69,7 @@ ALLOWED = {
     "_rows/table.py::check_labels": (1, "refusal"),
     "_rows/table.py::check_targets": (1, "refusal"),
     "_rows/table.py::check_indicator": (1, "refusal"),
-    "estimators/_resume.py::Checkpoint._begin": (3, "released"),
+    "estimators/_resume.py::Checkpoint._begin": (1, "released"),
     "estimators/_resume.py::_key": (1, "public"),
     "estimators/_resume.py::module": (1, "public"),
     "estimators/_problem.py::check_sample_weight": (3, "refusal"),
