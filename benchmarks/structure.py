@@ -66,8 +66,8 @@ ROOMS = (
     Room("engine", 1_150, ("_engine",)),
     # Aim 1,500: weights, lengths of gradients, checks of the start and of units.
     Room("learning", 2_010, ("_learning",)),
-    # Aim 3,150: records of parameters, inputs and problems; resumed fits.
-    Room("estimators", 4_250, ("estimators",)),
+    # Aim 3,150: persons, weights, unlabelled rows, checks of the start and of units.
+    Room("estimators", 3_820, ("estimators",)),
     # Aim 640: additive models, the units of reports.
     Room("saving", 720, ("estimators._saving",)),
     # Aim 1,680: cells that mean the same in columns of any type.
@@ -92,6 +92,7 @@ ROOMS = (
     Room("torch", 2_870, ("_torch",), is_core=False),
     # Aim 270: lazy predictions.
     Room("dask", 310, ("_dask",), is_core=False),
+    Room("resuming", 337, ("_resuming",), is_core=False),
     # Aim 2,300: zero-shot heads.
     Room("features", 2_470, ("features",), is_core=False),
     # Aim 520: cells of tables in ONNX, curves and their products.
@@ -109,7 +110,7 @@ FLOORS = (
     ("__main__",),
     ("_cli",),
     ("_torch", "additive", "audit", "datasets", "features", "inference", "inspection", "model_selection"),
-    ("_dask", "_export", "_papers"),
+    ("_dask", "_export", "_papers", "_resuming"),
     ("estimators",),
     ("preprocessing",),
     ("algorithms",),

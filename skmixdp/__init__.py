@@ -16,7 +16,6 @@ from .estimators import (
     fit_many,
     load,
     private_pipeline,
-    resumable,
 )
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
         FirstOrderDPModuleClassifier,
         ZerothOrderDPClassifier,
         ZerothOrderDPModuleClassifier,
+        resumable,
     )
 else:
     __getattr__, __dir__ = late_names(
@@ -35,6 +35,7 @@ else:
             "FirstOrderDPModuleClassifier": "estimators",
             "ZerothOrderDPClassifier": "estimators",
             "ZerothOrderDPModuleClassifier": "estimators",
+            "resumable": "estimators",
         },
     )
 

@@ -6,12 +6,12 @@ from .._utils.registry import late_names
 from ._base import fit_many
 from ._logistic import MixedDPLogisticRegression
 from ._pipeline import PrivatePipeline, private_pipeline
-from ._resume import resumable
 from ._ridge import MixedDPRidge
 from ._saving import load
 
 if TYPE_CHECKING:
     from .._papers.zeroth_order_classifier import ZerothOrderDPClassifier
+    from .._resuming import resumable
     from .._torch.first_order import FirstOrderDPModuleClassifier
     from .._torch.zeroth_order import ZerothOrderDPModuleClassifier
 else:
@@ -21,6 +21,7 @@ else:
             "FirstOrderDPModuleClassifier": "_torch.first_order",
             "ZerothOrderDPClassifier": "_papers.zeroth_order_classifier",
             "ZerothOrderDPModuleClassifier": "_torch.zeroth_order",
+            "resumable": "_resuming",
         },
     )
 

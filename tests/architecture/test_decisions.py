@@ -16,7 +16,8 @@ from .test_architecture import PACKAGE
 #: Where private rows are seen: folders, and files.
 ROOMS = (
     *("_files", "_rows", "_linear", "_engine", "_learning", "additive", "estimators", "preprocessing"),
-    *("model_selection", "_dask.py", "_export", "_papers", "_torch", "_utils", "privacy/units.py"),
+    *("model_selection", "_dask.py", "_export", "_papers", "_resuming.py", "_torch", "_utils"),
+    "privacy/units.py",
 )
 #: What turns an array into an answer about all of it, as a method or as a function of NumPy or torch.
 _NAMES = """

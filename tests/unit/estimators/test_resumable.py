@@ -19,13 +19,14 @@ from skmixdp import (
     MixedDPRidge,
     ZerothOrderDPClassifier,
     ZerothOrderDPModuleClassifier,
+    _resuming,
     fit_many,
     resumable,
 )
 from skmixdp._engine.recording import recorded_releases
 from skmixdp._engine.release import GaussianMechanism
 from skmixdp.algorithms import ModelMix, NoisyGD
-from skmixdp.estimators import _base, _resume
+from skmixdp.estimators import _base
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.inspection import StepHistory
 from skmixdp.model_selection import PrivateSearchCV
@@ -204,7 +205,7 @@ def test_what_was_released_with_noise_is_used_again(noise, people, path, monkeyp
         with recorded_releases() as first, pytest.raises(Cut), resumable(path):
             fitted(*fit, people)
     with closing(sqlite3.connect(path)) as connection:
-        kept = [_resume._from_bytes(row[0]) for row in connection.execute("SELECT numbers FROM released")]
+        kept = [_resuming._from_bytes(row[0]) for row in connection.execute("SELECT numbers FROM released")]
     assert len(kept) == len(first) == 3
     for one, other in zip(kept, first, strict=True):
         assert one.stated == other.query.releases
@@ -326,7 +327,7 @@ def test_two_fits_from_copies_release_each_step_once(people, path, tmp_path, mon
 
 def test_a_checkpoint_is_used_by_one_process(people, path, monkeypatch):
     fit = begun(people, path, monkeypatch)
-    with closing(_resume.Checkpoint(path)) as other:
+    with closing(_resuming.Checkpoint(path)) as other:
         other._open()
         refuse_to_resume(path, fit, people, "another process is at the fit", RuntimeError)
     with resumable(path):
@@ -482,7 +483,7 @@ def test_parameters_that_have_no_pickle_are_refused(people, path):
     head = MixedDPLogisticRegression("noisy-gd")
     start = type("Start", (), {"public": (head, Local()), "n_units": 3, "unit": "row"})
     with pytest.raises(ValueError, match=r"cannot be pickled \(no pickle\)"):
-        _resume._key(start)
+        _resuming._key(start)
 
 
 # -- where it is used ------------------------------------------------------------------------

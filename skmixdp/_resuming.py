@@ -26,11 +26,11 @@ from zipfile import BadZipFile
 import joblib
 import numpy as np
 
-from .._engine import LostReleaseError, QueryRequest, Released
-from .._utils.validation import Kind, check, one_line, shown
-from ..components.protocols import ReleasedArray
-from ..privacy import Charge
-from ._base import current_checkpoint
+from ._engine import LostReleaseError, QueryRequest, Released
+from ._utils.validation import Kind, check, one_line, shown
+from .components.protocols import ReleasedArray
+from .estimators._base import current_checkpoint
+from .privacy import Charge
 
 #: Marks a file as a checkpoint.
 _APPLICATION = 0x736B6370
