@@ -59,6 +59,7 @@ def late_names(
 #: Functions that draw a result or write a page on it, by the kind of the result.
 DISPLAYS: Registry[Any] = Registry(
     {
+        "caption": "inspection._guarantee_box:caption",
         "estimator": "inspection._guarantee_box:estimator_page",
         "evaluation": "inspection:EvaluationDisplay",
         "ledger": "inspection._ledger_page:ledger_page",

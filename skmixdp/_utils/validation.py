@@ -46,8 +46,11 @@ class Number:
     whole: bool = False
 
     def admits(self, value: object) -> bool:
-        number = as_float(value)
-        if number is None or (self.whole and not isinstance(value, Integral)):
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral if self.whole else Real):
+            return False
+        try:
+            number: float = float(value)
+        except OverflowError:  # an integer beyond the range of floats
             return False
         if isinstance(value, Integral):
             number = int(value)  # exact, since a float would be rounded beyond 2**53

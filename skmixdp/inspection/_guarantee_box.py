@@ -1,4 +1,4 @@
-"""The HTML box that notebooks show for an estimator: its guarantee, and links to the documentation."""
+"""What notebooks show for an estimator: its guarantee, in a box and in diagrams, and links to pages."""
 
 from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
@@ -62,3 +62,14 @@ def _promise(estimator: BaseEstimator) -> str:
         known=known,
         reads_classes="classes" in params and params["classes"] is None,
     )
+
+
+def caption(estimator: BaseEstimator) -> str:
+    """The budget of an unfitted estimator, or the guarantee of a fitted one; what surrounds it may leak."""
+    report = report_of(estimator)
+    if report is None:
+        params = estimator.get_params(deep=False)
+        return f"budget: epsilon {params['epsilon']}, delta {params['delta']}"
+    if not report.private:
+        return "NO GUARANTEE"
+    return f"({report.epsilon:.6g}, {report.delta:.6g})-differentially private"

@@ -6,8 +6,6 @@ from itertools import takewhile
 from types import SimpleNamespace
 from typing import Any
 
-from sklearn.base import BaseEstimator
-
 from .._utils.models import report_of
 from .._utils.registry import DISPLAYS
 from .report import first_line
@@ -60,17 +58,6 @@ class CaptionMixin:
             estimators=self,
             names=type(self).__name__,
             name_details=str(self),
-            name_caption=_caption(self),
+            name_caption=DISPLAYS["caption"](self),
             doc_link_label=None,
         )
-
-
-def _caption(estimator: BaseEstimator) -> str:
-    """The budget of an unfitted estimator, or the guarantee of a fitted one; what surrounds it may leak."""
-    report = report_of(estimator)
-    if report is None:
-        params = estimator.get_params(deep=False)
-        return f"budget: epsilon {params['epsilon']}, delta {params['delta']}"
-    if not report.private:
-        return "NO GUARANTEE"
-    return f"({report.epsilon:.6g}, {report.delta:.6g})-differentially private"

@@ -438,6 +438,5 @@ def test_nothing_else_words_a_guarantee():
         "model_selection/_search/results.py",  # a warning in the report of the winner: it is not the whole
         "inspection/_guarantee_box.py",
         "inspection/_ledger_page.py",
-        "privacy/notebook.py",
         "privacy/report.py",
     }

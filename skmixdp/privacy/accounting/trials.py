@@ -92,7 +92,7 @@ class TrialLaw:
         if gamma == 1:
             return 1
         # Definition 1: P(K = k + 1) / P(K = k) = (1 - gamma) (k + shape) / (k + 1).
-        number, probability = 1, (1 - gamma) / _scale(gamma, self.shape)
+        number, probability = 1, (1 - gamma) / _power(-math.log(gamma), self.shape)
         below = probability
         while u >= below:
             probability *= (1 - gamma) * (number + self.shape) / (number + 1)
@@ -123,12 +123,9 @@ def shape_of(distribution: object) -> float:
 
 def _mean(log_gamma: float, shape: float) -> float:
     """Mean of the truncated negative binomial law."""
-    # (1 - gamma**shape) / shape of Definition 1, and its limit at shape 0.
-    scale = -math.expm1(shape * log_gamma) / shape if shape > 1e-200 else -log_gamma
-    return math.expm1(-log_gamma) / scale
+    return math.expm1(-log_gamma) / -_power(log_gamma, shape)
 
 
-def _scale(gamma: float, shape: float) -> float:
-    """``(gamma**-shape - 1) / shape``; its limit at 0 belongs to the logarithmic law."""
-    log_gamma = math.log(gamma)
-    return -log_gamma if shape < 1e-200 else math.expm1(-shape * log_gamma) / shape
+def _power(log: float, shape: float) -> float:
+    """``(exp(log)**shape - 1) / shape`` of Definition 1; its limit at 0 belongs to the logarithmic law."""
+    return math.expm1(shape * log) / shape if shape > 1e-200 else log

@@ -19,8 +19,12 @@ _SUM = number(0, closed="both")
 #: Relative tolerance for sums that reach a limit, since sums are rounded.
 _SLACK = 1e-10
 
-#: Fields for releases of other tools.
-_OTHERS = ("others_epsilon", "others_delta", "others_spent_epsilon", "others_spent_delta")
+#: Sums, and the budget for releases of other tools. Unknown divergences are infinite, and so is the epsilon
+#: that they convert to.
+_SUMS = (
+    *("total", "spent", "n_charges"),
+    *("others_epsilon", "others_delta", "others_spent_epsilon", "others_spent_delta"),
+)
 
 #: Relative tolerance for comparing sums, which processors and versions of libraries round differently.
 _AGREEMENT = 1e-6
@@ -89,14 +93,10 @@ class Account:
             raise ValueError(
                 f"divergences must hold {len(ORDERS)} numbers, and hold {len(self.divergences)}."
             )
-        # Unknown divergences are infinite, and so is the epsilon that they convert to.
-        sums = {name: vars(self)[name] for name in _OTHERS} | {
-            "total": self.total,
-            "spent": self.spent,
-            "n_charges": self.n_charges,
-        }
-        for name, value in [*sums.items(), *(("divergences", value) for value in self.divergences)]:
-            check(name, value, _SUM)
+        for name in _SUMS:
+            check(name, vars(self)[name], _SUM)
+        for value in self.divergences:
+            check("divergences", value, _SUM)
         if not (self.others_epsilon < self.epsilon and self.others_delta < self.delta):
             raise ValueError("the part of the budget for other tools must be smaller than the budget.")
         undecided = self.total > 0 and self.composition is None
