@@ -550,7 +550,7 @@ def n_distinct_rows(X: Array) -> int:
     rows = np.ascontiguousarray(X).reshape(len(X), -1)
     row_bytes = rows.shape[1] * rows.itemsize
     words = rows.view(f"u{next(size for size in (4, 2, 1) if row_bytes % size == 0)}")
-    # Without a pattern, and of 53 bits each, so that sums of different rows agree in no more than some 50.
+    # Without a pattern, so that sums of different rows hardly ever agree in all of their 50 bits or so.
     digest = hashlib.shake_256(b"distinct rows").digest(8 * words.shape[1])
     factors = 0.5 + np.frombuffer(digest, dtype="<u8") / 2.0**65
     step = max(1, _HASHED_WORDS // max(1, words.shape[1]))
