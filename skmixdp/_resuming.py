@@ -143,7 +143,9 @@ class Checkpoint:
             kept, n_recorded = self._begin(transaction)
             transaction.charge = self._charge
             charge = yield transaction
-            self._keep_charge(charge)
+            if self._new is not None:
+                self._execute("INSERT INTO fit VALUES (?, ?)", (self._new, charge.id))
+                self._new = None
             record = partial(transaction.ledger.record_step, charge)
             step, begun = 0, None
             go_on, answer = procedure.send, charge
@@ -223,12 +225,6 @@ class Checkpoint:
                 f"step {n_recorded}; pass its latest checkpoint, or remove the file to begin a new fit."
             )
         return kept, n_recorded
-
-    def _keep_charge(self, charge: Charge) -> None:
-        """Store the number of a new charge."""
-        if self._new is not None:
-            self._execute("INSERT INTO fit VALUES (?, ?)", (self._new, charge.id))
-            self._new = None
 
     def _check(self, asked: float, kept: float) -> None:
         """Refuse numbers that were released with another noise than the fit states."""

@@ -170,8 +170,7 @@ class Run:
 
     ``members`` (n_rows,) is the mask of its ``info.n_private`` rows within the source; None is all rows.
     ``callback(ctx, W)`` is called with every released head; if it returns True, training stops there.
-    ``dtype`` is that of products with private rows. ``adjustment`` is the one of the logits, among the
-    recipe's corrections.
+    ``dtype`` is that of products with private rows.
     """
 
     recipe: Recipe
@@ -181,7 +180,6 @@ class Run:
     dtype: np.dtype[Any]
     members: NDArray[np.bool_] | None = None
     callback: Callback | None = None
-    adjustment: Any = None
 
 
 def drawn(

@@ -48,11 +48,13 @@ class PostTrainingRelease:
 
     ``shares`` are their parts of the squared budget, by name. ``ask(W, state, multiplier)`` takes the last
     head, the state of the update and the noise multiplier of all these releases together. It yields queries
-    whose shares sum to at most 1, and returns the head.
+    whose shares sum to at most 1, and returns the head. ``attributes`` are other numbers that it releases, by
+    the names of fitted attributes, once it was asked.
     """
 
     shares: Mapping[str, float]
     ask: Callable[[FloatArray, Any, float], Rounds]
+    attributes: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,7 @@ class LogitAdjustment:
     are too few rows to compare.
 
     ``mu`` is the budget of the whole fit, and ``intercept`` the constant of the intercept column, the last
-    one. ``shares`` (k,) are the class shares once they are released.
+    one.
 
     *Guarantee*: one Gaussian release of the counts, of sensitivity 1, and one of three differences. A row
     moves each difference by at most 1, so their sensitivity is ``sqrt(3)``. All else is computed from
@@ -198,7 +198,6 @@ class LogitAdjustment:
         if compared:
             spent["strength of the adjustment"] = compared
         self.release = PostTrainingRelease(spent, self._adjust)
-        self.shares: FloatArray | None = None
 
     def _adjust(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
         """Yield two queries that share the budget of one step, and return the adjusted head."""
@@ -208,7 +207,7 @@ class LogitAdjustment:
         labels_alone = np.zeros((0, W.shape[1]))
         (counts,) = yield counts_query(labels_alone, partial(in_class, n_classes=self.n_classes), part)
         shares = class_shares(counts, multiplier / math.sqrt(part), self.info.n_effective)
-        self.shares = shares
+        self.release.attributes["class_shares_"] = shares
         if self.strength is not None:
             return self._adjusted(W, shares, self.strength, min(1.0, self.strength))
         if np.ptp(shares) == 0:

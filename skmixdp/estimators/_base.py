@@ -108,8 +108,7 @@ def fit_one(estimator: BaseEstimator, data: FitData, unsupported: Iterable[str])
         if estimator.random_state is not None:
             warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=4)
         (attributes,) = transact([fitted._fit_procedure(budget, data)], current_checkpoint.get())
-    vars(fitted).update(attributes)
-    adopt(estimator, fitted)
+    adopt(estimator, fitted, attributes)
     for message in late:
         warnings.warn(message, UserWarning, stacklevel=3)
 
@@ -228,16 +227,15 @@ def fit_many(
         ]
         found = transact(procedures, current_checkpoint.get())
     for estimator, copied, attributes in zip(estimators, fitted, found, strict=True):
-        vars(copied).update(attributes)
-        adopt(estimator, copied)
+        adopt(estimator, copied, attributes)
     for message in late:
         warnings.warn(message, UserWarning, stacklevel=2)
     return estimators
 
 
-def adopt(estimator: BaseEstimator, fitted: object) -> None:
+def adopt(estimator: BaseEstimator, fitted: object, attributes: dict[str, Any]) -> None:
     """Replace an estimator's attributes by those of its fitted copy, in one uninterruptible assignment."""
-    estimator.__dict__ = dict(vars(fitted))
+    estimator.__dict__ = vars(fitted) | attributes
 
 
 def members(name: str, rows: object, n_rows: int) -> NDArray[np.bool_]:
@@ -250,29 +248,24 @@ def members(name: str, rows: object, n_rows: int) -> NDArray[np.bool_]:
             )
         mask = chosen
     else:
-        mask = _mask_of_numbers(name, chosen, n_rows)
+        if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+            raise ValueError(
+                f"{name} of shape {chosen.shape} and type {chosen.dtype} must be row numbers, a boolean mask "
+                "or None."
+            )
+        if np.any((chosen < 0) | (chosen >= n_rows)):
+            raise ValueError(
+                f"{name} holds a number that is not a row of X, which has rows 0 to {n_rows - 1}; select "
+                "rows of X."
+            )
+        mask = np.bincount(chosen.astype(np.intp), minlength=n_rows) > 0
+        if int(mask.sum()) < len(chosen):
+            raise ValueError(
+                f"{name} selects a row twice, which would double its contribution to every sum; select it "
+                "once."
+            )
     if (n_members := int(mask.sum())) < 2:
         raise ValueError(f"{name} selects {n_members} row(s), but a fit needs at least 2; select more rows.")
-    return mask
-
-
-def _mask_of_numbers(name: str, numbers: Array, n_rows: int) -> NDArray[np.bool_]:
-    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-        raise ValueError(
-            f"{name} of shape {numbers.shape} and type {numbers.dtype} must be row numbers, a boolean mask "
-            "or None."
-        )
-    if np.any((numbers < 0) | (numbers >= n_rows)):
-        raise ValueError(
-            f"{name} holds a number that is not a row of X, which has rows 0 to {n_rows - 1}; select rows "
-            "of X."
-        )
-    mask = np.zeros(n_rows, dtype=bool)
-    mask[numbers.astype(np.intp)] = True
-    if int(mask.sum()) < len(numbers):
-        raise ValueError(
-            f"{name} selects a row twice, which would double its contribution to every sum; select it once."
-        )
     return mask
 
 

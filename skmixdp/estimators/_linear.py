@@ -183,23 +183,17 @@ class LinearHead(PrivateEstimator):
         """The inputs of a fit, from checked rows, encoded labels and scaled targets."""
         table, y, X_pub, y_pub, members = rows
         names, n_features = vars(self).get("feature_names_in_"), table.shape[1]
-        lengths, weights = self.row_norm is None, data.sample_weight is not None
-        treated_as_public = (
-            *public_facts(table, loss, finite=not self._takes_missing, lengths=lengths, weights=weights),
-            known,
-        )
+        finite, weights = not self._takes_missing, data.sample_weight is not None
+        lengths = self.row_norm is None
+        facts = [*public_facts(table, loss, finite=finite, lengths=lengths, weights=weights), known]
         if self._released_start is not None:
-            treated_as_public = (*treated_as_public, self._check_released_start(n_features))
+            facts.append(self._check_released_start(n_features))
         X_unlabeled = None
         if not is_empty(data.X_unlabeled):
             sources = sources_of(data.X_unlabeled)
-            finite = not self._takes_missing
-            parts = [
-                public_rows(source, "X_unlabeled", names, n_features, finite=finite) for source in sources
-            ]
+            parts = [public_rows(one, "X_unlabeled", names, n_features, finite=finite) for one in sources]
             X_unlabeled = np.concatenate(parts)
-            stated = f"{len(X_unlabeled)} rows known to be public without labels"
-            treated_as_public = (*treated_as_public, stated)
+            facts.append(f"{len(X_unlabeled)} rows known to be public without labels")
         if self.row_norm is None:
             for name, public in (("X_pub", X_pub), ("X_unlabeled", X_unlabeled)):
                 if public is not None:
@@ -236,7 +230,7 @@ class LinearHead(PrivateEstimator):
             X_pub=X_pub,
             y_pub=y[:0] if y_pub is None else y_pub,
             members=members,
-            treated_as_public=treated_as_public,
+            treated_as_public=tuple(facts),
             learning_rate=self.learning_rate,
             l2=self.l2,
             public_l2=self.public_l2,
@@ -268,10 +262,7 @@ class LinearHead(PrivateEstimator):
 
     def _products_dtype(self) -> np.dtype[Any]:
         """The dtype of the products: float64 for exact sums."""
-        if self.noise == "discrete":
-            return np.dtype("float64")
-        dtype: np.dtype[Any] = np.dtype(self.dtype)
-        return dtype
+        return np.dtype("float64" if self.noise == "discrete" else self.dtype)
 
     @property
     def _released_start(self) -> "LinearHead | None":

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import Procedure, bind_rows
+from .._engine import Procedure
 from .._learning.columns import columns_share, noisy_columns, unmapped
 from .._learning.noisy_statistics import (
     LENGTH_LIMIT,
@@ -171,14 +171,12 @@ def learned_map(
     composition for Gaussian differential privacy".
     """
     spent: dict[str, float] = {}
-    rows, shares = stage.rows, stage.shares
-    tasks = inputs.tasks
     private, n_features = inputs.private, inputs.private.table.shape[1]
+    rows, shares = replace(stage.rows, private=private), stage.shares
     if "columns" in shares:
         spent |= shares
         multiplier = inputs.budget.multiplier(shares["columns"])
-        noisy = yield from bind_rows(rows, noisy_columns(learner, n_features, multiplier))
-        tasks.stage_ended()
+        noisy = yield from inputs.stage(rows, noisy_columns(learner, n_features, multiplier))
         columns = noisy.standardised(centred=inputs.centres_columns)
         stage = _stage_with(inputs, columns)
         rows, shares = stage.rows, stage.shares
@@ -194,8 +192,7 @@ def learned_map(
         return stage, spent
     if "length of the rows" in shares:
         measured = noisy_length(learner, n_features, multipliers["length of the rows"])
-        bound = yield from bind_rows(rows, measured)
-        tasks.stage_ended()
+        bound = yield from inputs.stage(rows, measured)
         assert rows.row_map is not None
         bounded = replace(rows.row_map, bound=inputs.length_factor * bound)
         return replace(stage, row_map=_with_intercept(inputs, bounded)), spent
@@ -205,13 +202,11 @@ def learned_map(
         if bare.intercept_value is not None:
             bare = replace(bare, intercept_value=None)
         asked = noisy_second_moment(learner, n_features, multipliers["second moment"])
-        moment = yield from bind_rows(MappedRows(private, bare), asked)
-        tasks.stage_ended()
+        moment = yield from inputs.stage(MappedRows(private, bare), asked)
         matrix, second_moment = moment.preconditioner(stage.row_map.intercept_value)
         return replace(stage, second_moment=second_moment, preconditioner=matrix), spent
 
-    mean = yield from bind_rows(rows, noisy_mean(learner, n_features, multipliers["mean"]))
-    tasks.stage_ended()
+    mean = yield from inputs.stage(rows, noisy_mean(learner, n_features, multipliers["mean"]))
     warn_of_few_columns(mean.energies)
     unit_pub = RowMap(None, True, None, columns=stage.row_map.columns)(inputs.X_known, np.float64)
     center = mean.shrunk()
@@ -221,8 +216,7 @@ def learned_map(
     largest: float | None = None
     if "directions" in shares:
         directed = leading_directions(learner, n_features, multipliers["directions"])
-        directions = yield from bind_rows(MappedRows(private, row_map), directed)
-        tasks.stage_ended()
+        directions = yield from inputs.stage(MappedRows(private, row_map), directed)
         warn_of_few_columns(directions.energies)
         lasting, factors = directions.shortened()
         whitening = Whitening(lasting, factors) if inputs.whiten is not False and len(factors) else None

@@ -2,17 +2,17 @@
 
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NoReturn, Protocol, runtime_checkable
+from typing import Any, Literal, NoReturn, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from .._engine import RowsKey, Transaction
+from .._engine import NoisyQuery, Procedure, Released, RowsKey, Transaction, bind_rows
 from .._linear import Loss, WeightedLoss, with_weights
 from .._rows import (
     TABLE_TYPES,
@@ -51,6 +51,7 @@ from ..privacy.accounting.budgets import Budget
 from ._callbacks import FitTasks
 
 Array = NDArray[Any]
+T = TypeVar("T")
 
 #: A function of ``(y, name, n_rows, rows_name)`` that returns ``n_rows`` checked labels or targets.
 CheckTarget = Callable[[Any, str, int, str], Array]
@@ -473,6 +474,12 @@ class FitInputs:
     def n_rows(self) -> int:
         """Number of private rows to fit to."""
         return self.private.table.shape[0] if self.members is None else int(self.members.sum())
+
+    def stage(self, rows: MappedRows, asked: Generator[NoisyQuery, Released, T]) -> Procedure[T]:
+        """The result of a generator that queries some rows, as a stage of the fit before its training."""
+        result = yield from bind_rows(rows, asked)
+        self.tasks.stage_ended()
+        return result
 
     def weighted(self, largest_weight: float = 1.0, by_class: Array | None = None) -> "FitInputs":
         """The inputs with a weight in [0, 1] for each private row, relative to the largest weight.

@@ -153,9 +153,9 @@ def fit_procedure(problem: Problem) -> EstimatorProcedure:
     It first yields the transaction, whose answer is the charge. The others are queries of private rows, with
     noisy answers.
     """
-    inputs, balanced, first, alone = problem.inputs, problem.balanced, problem.first, problem.alone
+    inputs, balanced, mapped, alone = problem.inputs, problem.balanced, problem.first, problem.alone
     spent, checking, planned = problem.spent, problem.checking, problem.planned
-    rows, mapped, tasks = first.rows, first, inputs.tasks
+    tasks = inputs.tasks
     learner = Learner(inputs.n_rows, inputs.members, inputs.transaction.noise, inputs.private.dtype)
     yield inputs.transaction
 
@@ -164,46 +164,36 @@ def fit_procedure(problem: Problem) -> EstimatorProcedure:
     if inputs.label_share:
         multiplier = inputs.budget.multiplier(inputs.label_share)
         counted = noisy_logits(counting(learner, balanced), inputs.loss.n_outputs, multiplier)
-        logits = yield from bind_rows(MappedRows(balanced.private, None), counted)
+        logits = yield from balanced.stage(MappedRows(balanced.private, None), counted)
         balanced = replace(balanced, label_logits=logits)
-        tasks.stage_ended()
     if inputs.target_share or inputs.target_steps:
         balanced = yield from _with_scaled_targets(balanced, learner, planned)
-        tasks.stage_ended()
     if planned is not None and balanced is not problem.balanced:
         planned = plan(balanced, mapped, spent | checking)
     if alone is not None and "check of units" in spent:
         found = yield from _columns_in_other_units(balanced, learner, spent["check of units"])
-        tasks.stage_ended()
         if found:
             checking = {name: share for name, share in checking.items() if name != "check of the start"}
             if found[-1] >= inputs.private.table.shape[1]:
                 balanced, spent = yield from _with_relearned_targets(balanced, learner, spent)
             balanced = balanced.without_public_rows()
-            first, alone, planned = alone, None, None
-            rows, mapped = first.rows, first
+            mapped, alone, planned = alone, None, None
     if planned is None:
-        rows = replace(rows, private=balanced.private)
-        mapped, shares = yield from learned_map(balanced, replace(first, rows=rows), learner)
+        mapped, shares = yield from learned_map(balanced, mapped, learner)
         spent = spent | shares
         planned = plan(balanced, mapped, spent | checking)
     if alone is not None:
-        rows = MappedRows(balanced.private, mapped.row_map)
         multiplier = inputs.budget.multiplier(checking["check of the start"])
-        useful = yield from bind_rows(rows, start_is_useful(planned.info, learner, multiplier))
-        tasks.stage_ended()
-        if not useful:
+        checked = start_is_useful(planned.info, learner, multiplier)
+        if not (yield from balanced.stage(MappedRows(balanced.private, mapped.row_map), checked)):
             balanced, spent = yield from _with_relearned_targets(balanced, learner, spent)
             balanced = balanced.without_public_rows()
-            alone = replace(alone, rows=replace(alone.rows, private=balanced.private))
             mapped, shares = yield from learned_map(balanced, alone, learner)
             spent = _unused(spent, inputs) | shares
             planned = plan(balanced, mapped, spent | checking)
     if "lengths of gradients" in checking:
-        rows = MappedRows(balanced.private, mapped.row_map)
         bounded = noisy_gradient_bound(planned, counting(learner, balanced), inputs.budget)
-        bound = yield from bind_rows(rows, bounded)
-        tasks.stage_ended()
+        bound = yield from balanced.stage(MappedRows(balanced.private, mapped.row_map), bounded)
         planned = plan(balanced, replace(mapped, gradient_bound=bound), spent | checking)
     steps, rows = planned.plan, MappedRows(balanced.private, mapped.row_map)
     assert steps.event == inputs.transaction.event  # which was charged
@@ -228,8 +218,8 @@ def fit_procedure(problem: Problem) -> EstimatorProcedure:
     fitted |= {"learning_rate_": steps.step_size(1), "n_iter_": done.n_done, "privacy_": report}
     if inputs.private.record is not None:
         fitted["per_instance_"] = inputs.private.record
-    if planned.adjustment is not None:
-        fitted["class_shares_"] = planned.adjustment.shares
+    for post_training, _ in steps.post_training:
+        fitted |= post_training.attributes
     return fitted
 
 
@@ -325,7 +315,7 @@ def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Run:
             "learning_rate."
         )
     strength, weighted = inputs.logit_adjustment, inputs.class_weight is not None or inputs.n_counted > 0
-    constant, adjustment, corrections = row_map.intercept_value, None, []
+    constant, corrections = row_map.intercept_value, []
     if (
         inputs.is_default
         and not loss.quadratic
@@ -341,9 +331,8 @@ def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Run:
         if adjusts:
             refuse_without_counts("logit_adjustment", strength, inputs)
     if adjusts and constant is not None:  # None before the map is known
-        adjustment = LogitAdjustment(
-            None if strength == "auto" else float(strength), n_classes, constant, inputs.budget.mu, info
-        )
+        asked = None if strength == "auto" else float(strength)
+        adjustment = LogitAdjustment(asked, n_classes, constant, inputs.budget.mu, info)
         # After the temperature, since the adjustment is in units of calibrated logits.
         corrections.append(adjustment.release)
     balances = strength == "auto" and not weighted and can_balance(info)
@@ -372,8 +361,7 @@ def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Run:
             )
         shares = {"scale of the targets": inputs.target_steps / total, "training": left / total}
         steps = replace(steps, n_steps=left, shares=shares)
-    noise, members = inputs.transaction.noise, inputs.members
-    return Run(recipe, steps, info, noise, private.dtype, members, adjustment=adjustment)
+    return Run(recipe, steps, info, inputs.transaction.noise, private.dtype, inputs.members)
 
 
 def refuse_without_counts(name: str, value: object, inputs: FitInputs) -> None:
@@ -424,7 +412,7 @@ def _columns_in_other_units(inputs: FitInputs, learner: Learner, share: float) -
     y_pub = inputs.y_pub if inputs.loss.quadratic else np.zeros((len(inputs.X_pub), 0))
     asked = columns_in_other_units(learner, inputs.X_pub, y_pub, inputs.budget.multiplier(share))
     rows = MappedRows(inputs.private, unmapped(n_features), single_pass=True)
-    other = yield from bind_rows(rows, asked)
+    other = yield from inputs.stage(rows, asked)
     found: list[int] = np.flatnonzero(other).tolist()
     if found:
         columns = [column for column in found if column < n_features][:8]
@@ -447,7 +435,6 @@ def _with_relearned_targets(
     y = np.column_stack([private.y[:, :k] * target_map.scale + target_map.center, private.y[:, k:]])
     raw = replace(inputs, private=replace(private, y=y), target_share=inputs.relearned_share)
     inputs = yield from _with_scaled_targets(raw, learner, None)
-    inputs.tasks.stage_ended()
     return inputs, spent | {"scale of the targets": raw.target_share}
 
 
@@ -463,7 +450,7 @@ def _with_scaled_targets(inputs: FitInputs, learner: Learner, planned: Run | Non
         multiplier = planned.plan.noise_multiplier
     mechanism = GaussianMechanism(multiplier, TARGET_RELEASES, learner.noise)
     asked = noisy_targets(learner, k, mechanism)
-    center, scale = yield from bind_rows(MappedRows(private, None), asked)
+    center, scale = yield from inputs.stage(MappedRows(private, None), asked)
     if not np.all(scale > 0):
         warn_later(unknown_scale("is hidden by noise"))
     elif np.any(scale < ZEROS):

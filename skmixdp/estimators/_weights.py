@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import GaussianMechanism, Procedure, bind_rows
+from .._engine import GaussianMechanism, Procedure
 from .._learning.noisy_statistics import Learner, class_shares, count_share, counts_query, in_class
 from .._learning.weights import mean_share, noisy_mean_weight, noisy_scale, scale_share
 from ._problem import FitInputs, MappedRows
@@ -56,16 +56,16 @@ def learned_weights(inputs: FitInputs, learner: Learner, spent: dict[str, float]
     largest, by_class = inputs.largest_weight or 1.0, inputs.class_weight
     if inputs.sample_weight is not None and _SCALE_OF_WEIGHTS in multipliers:
         rows = MappedRows(replace(inputs.private, y=inputs.sample_weight), None)
-        largest = yield from bind_rows(rows, noisy_scale(learner, multipliers[_SCALE_OF_WEIGHTS]))
-        inputs.tasks.stage_ended()
+        largest = yield from inputs.stage(rows, noisy_scale(learner, multipliers[_SCALE_OF_WEIGHTS]))
     weighted = inputs.weighted(largest, by_class)
+    rows = MappedRows(weighted.private, None)
     if _COUNTS in multipliers:
         multiplier = multipliers[_COUNTS]
         # Counts of classes are sums of sample weights.
         query = counts_query(np.zeros((0, 0)), partial(in_class, n_classes=inputs.n_counted))
         mechanism = GaussianMechanism(multiplier, 1, learner.noise)
         asked = counting(learner, weighted).ask(mechanism, query)
-        counts, noise = yield from bind_rows(MappedRows(weighted.private, None), asked)
+        counts, noise = yield from weighted.stage(rows, asked)
         total = learner.n_rows if inputs.sample_weight is None else max(float(counts.sum()), noise, 1.0)
         shares = class_shares(counts, multiplier, total)
         by_class = 1 / shares
@@ -74,8 +74,7 @@ def learned_weights(inputs: FitInputs, learner: Learner, spent: dict[str, float]
         weighted = inputs.weighted(largest, by_class)
     elif _MEAN_WEIGHT in multipliers:
         told = noisy_mean_weight(counting(learner, weighted), multipliers[_MEAN_WEIGHT])
-        mean = yield from bind_rows(MappedRows(weighted.private, None), told)
+        mean = yield from weighted.stage(rows, told)
     else:
         return weighted
-    inputs.tasks.stage_ended()
     return replace(weighted, mean_weight=mean)

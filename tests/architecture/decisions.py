@@ -228,7 +228,7 @@ ALLOWED = {
     "_export/sklearn_steps.py::_encoder": (1, "public"),
     "estimators/_base.py::fit_many": (1, "public"),
     "_engine/transaction.py::transact": (2, "public"),
-    "estimators/_base.py::_mask_of_numbers": (1, "public"),
+    "estimators/_base.py::members": (2, "public"),
     "estimators/_ridge.py::_refuse_constant": (4, "public"),
     "estimators/_problem.py::FitInputs.clips": (1, "released"),
     "estimators/_maps.py::learns_geometry": (2, "public"),

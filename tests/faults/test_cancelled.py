@@ -88,7 +88,7 @@ def test_a_cancelled_adoption_leaves_the_estimator_as_it_was_or_fitted():
     def work():
         nonlocal estimator
         estimator = copy.copy(former)
-        adopt(estimator, fitted)
+        adopt(estimator, fitted, {})
 
     ends.extend((estimator.epsilon, estimator.coef_[0, 0]) for _ in cancellations(work))
     assert set(ends) == {(0.5, 0.0), (2.0, 1.0)} and len(ends) > 2
