@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp.model_selection import PrivateSearchCV, _private_search, public_params
+from skmixdp.model_selection import PrivateSearchCV, public_params
+from skmixdp.model_selection._search import private_search
 from skmixdp.model_selection._search.resume import Progress
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
 from tests.conftest import make_problem
@@ -49,8 +50,8 @@ class Interrupted:
     """Interrupts the second trial of the first search; keeps the tokens of the searches."""
 
     def __init__(self, monkeypatch, error=KeyboardInterrupt):
-        self.tokens, self.error, self.original = [], error, _private_search.run_trial
-        monkeypatch.setattr(_private_search, "run_trial", self.trial)
+        self.tokens, self.error, self.original = [], error, private_search.run_trial
+        monkeypatch.setattr(private_search, "run_trial", self.trial)
 
     def trial(self, token, number, estimator, rows, scored):
         self.tokens.append(token)

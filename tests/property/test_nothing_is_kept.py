@@ -25,12 +25,8 @@ from sklearn.ensemble import VotingClassifier
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
 from skmixdp.estimators import fit_many, resumable
 from skmixdp.inspection import ensemble_report, model_card
-from skmixdp.model_selection import (
-    PrivateSearchCV,
-    PrivateThresholdClassifier,
-    _private_search,
-    private_evaluation,
-)
+from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
+from skmixdp.model_selection._search import private_search
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 from tests.noise import watch
@@ -272,7 +268,7 @@ def test_an_interrupted_search_leaves_one_folder_that_only_its_owner_reads(monke
         memory=tmp_path / "memory",
     )
     log = watch(monkeypatch)
-    interrupt(monkeypatch, _private_search, "run_trial", 2)
+    interrupt(monkeypatch, private_search, "run_trial", 2)
     with pytest.raises(KeyboardInterrupt):
         search.fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB)
     assert not digests_in(on_disk(tmp_path)["names"])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from scipy.stats import uniform
+from joblib.externals.loky import get_reusable_executor
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
@@ -21,7 +22,8 @@ from skmixdp._engine import loop, make_plan
 from skmixdp._rows import RowMap
 from skmixdp.algorithms import AdaMix, ModelMix
 from skmixdp.exceptions import BudgetExceededError
-from skmixdp.model_selection import PrivateSearchCV, _private_search, public_cross_val_score, public_params
+from skmixdp.model_selection import PrivateSearchCV, public_cross_val_score, public_params
+from skmixdp.model_selection._search import private_search
 from skmixdp.model_selection._search.trials import Allowance
 from skmixdp.preprocessing import NoisyScaler, PublicOnly
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, TrialLaw, epsilon_of_event
@@ -62,8 +64,8 @@ def trials(monkeypatch):
         found.append({"fit": fit, "rows": rows, "score": done[0], "fitted": done[1], "number": number})
         return done
 
-    original = _private_search.run_trial
-    monkeypatch.setattr(_private_search, "run_trial", spy)
+    original = private_search.run_trial
+    monkeypatch.setattr(private_search, "run_trial", spy)
     return found
 
 
@@ -353,6 +355,7 @@ class TestComposition:
     @pytest.mark.slow
     def test_the_files_of_joblib_hold_no_rows(self, tmp_path, monkeypatch):
         monkeypatch.setenv("FILES_OF_JOBLIB", str(tmp_path))
+        get_reusable_executor().shutdown()  # workers of other tests do not know of the folder
         X, y = np.random.default_rng(0).normal(size=(40_000, 8)), np.arange(40_000) % 3
         head = clone(HEAD).set_params(classes=[0, 1, 2])
         with joblib.parallel_config("loky", temp_folder=str(tmp_path)):
@@ -497,7 +500,7 @@ class TestResumption:
     @pytest.fixture
     def interrupted(self, monkeypatch):
         """The third trial of the first search is interrupted."""
-        original, calls = _private_search.run_trial, []
+        original, calls = private_search.run_trial, []
 
         def trial(token, number, estimator, rows, scored):
             calls.append((token, number))
@@ -505,7 +508,7 @@ class TestResumption:
                 raise KeyboardInterrupt
             return original(token, number, estimator, rows, scored)
 
-        monkeypatch.setattr(_private_search, "run_trial", trial)
+        monkeypatch.setattr(private_search, "run_trial", trial)
         return calls
 
     @pytest.mark.parametrize("strategy", ["grid", "random"])
@@ -541,14 +544,14 @@ class TestResumption:
         assert len({token for token, _ in interrupted}) == 2
 
     def test_only_one_process_is_at_a_search(self, search, tmp_path, monkeypatch):
-        original = _private_search.run_trial
+        original = private_search.run_trial
 
         def again(token, number, estimator, rows, scored):
             with pytest.raises(RuntimeError, match="another process is at it"):
                 search(memory=tmp_path)
             return original(token, number, estimator, rows, scored)
 
-        monkeypatch.setattr(_private_search, "run_trial", again)
+        monkeypatch.setattr(private_search, "run_trial", again)
         search(memory=tmp_path)
 
     def test_a_joblib_memory_will_do(self, search, tmp_path):

@@ -16,7 +16,8 @@ from sklearn.pipeline import Pipeline
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms import AdaMix
 from skmixdp.exceptions import NotPrivateWarning
-from skmixdp.model_selection import PrivateSearchCV, _private_search, public_params
+from skmixdp.model_selection import PrivateSearchCV, public_params
+from skmixdp.model_selection._search import private_search
 from skmixdp.privacy import PrivacyLedger, TrialLaw
 from tests.secrets import Heard
 
@@ -297,14 +298,14 @@ def failing(monkeypatch):
     """Trials of some marks fail after the charge."""
 
     def of(*marks, error=None):
-        original = _private_search.run_trial
+        original = private_search.run_trial
 
         def trial(token, number, estimator, rows, scored):
             if estimator.get_params().get("n_steps") in marks:
                 raise error or FloatingPointError("a secret of mark-007")
             return original(token, number, estimator, rows, scored)
 
-        monkeypatch.setattr(_private_search, "run_trial", trial)
+        monkeypatch.setattr(private_search, "run_trial", trial)
 
     return of
 

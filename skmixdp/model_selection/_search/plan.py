@@ -12,8 +12,8 @@ from ..._utils.validation import FLAG, POSITIVE, PROBABILITY, SEED, Kind, check_
 from ...privacy import LEDGER, NoiseSource, SearchTerms, TrialLaw, shape_of
 from ...privacy.accounting.budgets import warn_of_epsilon
 
-#: Upper end of the random seeds for distributions.
-_SEEDS = 2**32
+#: Upper end of random seeds.
+SEEDS = 2**32
 
 #: Default number of trials for distributions, as in RandomizedSearchCV.
 _TRIALS = 10
@@ -57,7 +57,7 @@ class Candidates:
         if self._grid is not None:
             setting: dict[str, Any] = self._grid[int(u * len(self._grid))]
             return setting
-        (setting,) = ParameterSampler(self._space, 1, random_state=int(u * _SEEDS))
+        (setting,) = ParameterSampler(self._space, 1, random_state=int(u * SEEDS))
         return setting
 
 

@@ -267,26 +267,23 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
                 # A secret trial that failed has no score, and loses to any other.
                 succeeded = [i for i, outcome in enumerate(done) if outcome is not None]
                 scores = [done[i][0] for i in succeeded]
-                best = None
-                if succeeded:
-                    winner = succeeded[best_of(scores)]
-                    _, best, winner_warnings = done[winner]
-                    caught = winner_warnings if plan.strategy == "random" else caught
-                if best is not None and self.refit:
+                if not succeeded:
+                    progress.finish()
+                    raise RuntimeError(
+                        "every trial failed, so there is no result, and the budget is spent all the same; "
+                        "why stays secret, so fit the candidates to rows that are public to find out."
+                        if tried
+                        else "the random number of trials was 0, so there is no result; the budget is spent "
+                        "all the same, so choose another distribution than 'poisson', or a larger n_trials."
+                    )
+                winner = succeeded[best_of(scores)]
+                _, best, winner_warnings = done[winner]
+                caught = winner_warnings if plan.strategy == "random" else caught
+                if self.refit:
                     last = (prepared(self, plan, tried[winner], seeds[-1]), everything, False)
                     (((_, best, more),), _) = self._run(plan, token, [last], progress, first=len(tried))
                     caught = [*caught, *more]
                 progress.finish()
-                if not tried:
-                    raise RuntimeError(
-                        "the random number of trials was 0, so there is no result; the budget is spent all "
-                        "the same, so choose another distribution than 'poisson', or a larger n_trials."
-                    )
-                if best is None:
-                    raise RuntimeError(
-                        "every trial failed, so there is no result, and the budget is spent all the same; "
-                        "why stays secret, so fit the candidates to rows that are public to find out."
-                    )
             if plan.strategy == "random":  # the number of trials and the other ones stay secret
                 best.set_params(**verbosity_of(prepare(self.estimator, tried[winner], {})))
                 tried, scores, winner = [tried[winner]], [done[winner][0]], 0

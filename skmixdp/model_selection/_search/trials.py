@@ -16,15 +16,12 @@ from ..._utils.models import callbacks_of
 from ..._utils.process import no_bars
 from ..._utils.validation import shown
 from ...privacy import GaussianEvent, Neighboring, Noise
-from .plan import Candidates, SearchPlan
+from .plan import SEEDS, Candidates, SearchPlan
 from .rows import SearchData
 from .warnings import Key, common, quiet, recorded, show
 
 #: Parameters that a search needs to divide the budget of an estimator.
 _NEEDED = frozenset({"epsilon", "delta", "neighboring", "noise", "ledger"})
-
-#: Upper end of the random seeds of trials.
-_SEEDS = 2**32
 
 #: Relative rounding error of the cost of a fit.
 _ROUNDING = 1e-9
@@ -194,7 +191,7 @@ def begin(
     """Draw the trials and check them; return token, candidates, seeds and leaks."""
     noise, seeded = transaction.noise, search.random_state is not None
     tried = plan.draw(candidates, noise)
-    seeds = [int(u * _SEEDS) if seeded else None for u in noise.uniform((len(tried) + 1,))]
+    seeds = [int(u * SEEDS) if seeded else None for u in noise.uniform((len(tried) + 1,))]
     # All candidates of a grid are checked, drawn or not: neither errors nor time depend on what was drawn.
     # Otherwise a fixed candidate comes first, so that bad input raises the same error for every draw.
     checked = candidates.every() if candidates.size is not None else [candidates.at(0.0), *tried]
