@@ -9,9 +9,9 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+from joblib.externals.loky import get_reusable_executor
 from scipy.sparse import csr_array
 from scipy.stats import uniform
-from joblib.externals.loky import get_reusable_executor
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
