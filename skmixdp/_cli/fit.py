@@ -15,6 +15,7 @@ from sklearn.model_selection import train_test_split
 from .._files.formats import FORMATS
 from .._files.text import has_tabs
 from .._utils.frames import is_frame
+from .._utils.models import Model
 from .._utils.validation import listed
 from ..additive import AdditiveDPClassifier, AdditiveDPRegressor
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge, PrivatePipeline, private_pipeline, resumable
@@ -290,7 +291,7 @@ def run(args: argparse.Namespace) -> None:
             )
 
 
-def _written(model: Any, path: Path) -> str:
+def _written(model: Model | EncodedModel, path: Path) -> str:
     """The text of a model's report, as JSON or HTML by the ending of its file."""
     return f"{model.privacy_.to_json()}\n" if path.suffix.lower() == ".json" else page_of(model)
 
@@ -317,7 +318,7 @@ def read_both(args: argparse.Namespace) -> tuple[FileRows, FileRows | None, dict
     how: dict[str, Any] = {
         "id_column": args.id,
         "group_column": args.group_column,
-        "weight_column": vars(args).get("weight_column"),  # an argument of `infer`
+        "weight_column": args.weight_column,
         "raw": args.encode is not None,
         "targets": args.regression,
     }
@@ -331,7 +332,7 @@ def read_both(args: argparse.Namespace) -> tuple[FileRows, FileRows | None, dict
         form = guessed_form(args.unlabeled, form, f"--unlabeled {args.unlabeled}")
     if args.separator is None and has_tabs(args.private):
         form = replace(form, separator=None, decimal=args.decimal)
-    known = getattr(None if public is None else public.X, "columns", ())
+    known = public.X.columns if public is not None and is_frame(public.X) else ()
     labels = args.labels, "--labels"
     reference = public.where if public is not None and len(known) else ""
     how |= {"public": known, "reference": reference}

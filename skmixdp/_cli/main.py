@@ -27,6 +27,7 @@ def build_parser() -> Parser:
     prog = "skmixdp" if script else "python -m skmixdp"
     parser = Parser(prog=prog, description=_DESCRIPTION, epilog=EXIT_CODES)
     parser.add_argument("--version", action="version", version=f"skmixdp {__version__}")
+    parser.set_defaults(flags={}, quiet=False, weight_column=None)  # of commands without these
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in (extract, fit, predict, evaluate, infer, report, export):
         command.add_to(commands)
@@ -53,8 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # set by quiet_interrupts, which has ended
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        quiet = no_bars() if vars(args).get("quiet") else nullcontext()
-        with quiet, warnings_as_lines(args.command, vars(args).get("flags", {})):
+        quiet = no_bars() if args.quiet else nullcontext()
+        with quiet, warnings_as_lines(args.command, args.flags):
             args.run(args)
         sys.stdout.flush()
     except (InputError, FileError) as error:

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 import joblib
 
 from .._files.formats import reading
+from .._utils.models import Model
 from ..estimators._saving import load_with_note, model_bytes
 from .messages import InputError
 
@@ -37,7 +38,7 @@ class EncodedModel:
 PLAIN = ".safetensors"
 
 
-def save_model(model: Any, file: BinaryIO, ending: str) -> None:
+def save_model(model: "Model | EncodedModel", file: BinaryIO, ending: str) -> None:
     """Write a model to an open file, whose format follows from the ending."""
     if ending != PLAIN:
         joblib.dump(model, file)
@@ -71,7 +72,7 @@ def load_model(path: Path) -> Any:
             ) from None  # its text may quote the file, which may hold private rows
 
 
-def page_of(model: object) -> str:
+def page_of(model: "Model | EncodedModel") -> str:
     """The HTML page on a model: its card."""
     from ..inspection import model_card  # imported here, since few commands need it
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .._utils.frames import is_frame
-from .._utils.models import has_several_labels, names_of_features
+from .._utils.models import LinearModel, Model, has_several_labels, names_of_features
 from ..estimators import PrivatePipeline
 from .files import add_text_to, guessed_form, is_table, shape_of, text_form
 from .items import read_images
@@ -134,7 +134,7 @@ def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Un
     return Unlabelled(extraction.features, names)
 
 
-def _from_file(args: argparse.Namespace, model: Any, encoder: dict[str, Any] | None) -> Unlabelled:
+def _from_file(args: argparse.Namespace, model: Model, encoder: dict[str, Any] | None) -> Unlabelled:
     """Rows of a raw table or of numbers, with the columns of the training rows."""
     where, found = f"ROWS {args.rows}", names_of_features(model)
     names = [] if found is None else [*found]
@@ -159,7 +159,7 @@ def trained(args: argparse.Namespace) -> str:
     return f"the rows that {args.model} was trained on"
 
 
-def _table(model: Any, rows: Unlabelled, proba: bool) -> str:
+def _table(model: LinearModel, rows: Unlabelled, proba: bool) -> str:
     """Predictions as CSV, one line per row after the header; names of rows are the first column."""
     predicted = model.predict(rows.X)
     header, columns = ["prediction"], [predicted.tolist()]

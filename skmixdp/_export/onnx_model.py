@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from .._utils.models import classes_of, report_of
+from .._utils.models import LinearModel, Model, classes_of, report_of
 from .._utils.validation import check
 from .onnx_graph import Graph
 from .operations import of_row_map
@@ -21,7 +20,7 @@ _OPSET = 18
 _IR_VERSION = 8
 
 
-def to_onnx(estimator: BaseEstimator, dtype: str) -> Any:
+def to_onnx(estimator: LinearModel, dtype: str) -> Any:
     """The ONNX model of a fitted estimator; see :meth:`LinearHead.to_onnx`."""
     check("dtype", dtype, "float32", "float64")
     onnx = _load()
@@ -55,7 +54,7 @@ def to_onnx(estimator: BaseEstimator, dtype: str) -> Any:
     return model
 
 
-def _reports(estimator: BaseEstimator) -> dict[str, str]:
+def _reports(estimator: Model) -> dict[str, str]:
     """The privacy reports of an estimator, or of all steps of a pipeline that have one, as JSON."""
     steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
     reports = {name: step.privacy_.to_json(indent=None) for name, step in steps if report_of(step)}

@@ -68,7 +68,7 @@ _USUAL: dict[str, dict[str, Any]] = {
 def _odd(step: object) -> str:
     """The parameter of a step that cannot be exported to ONNX, as text; empty if there is none."""
     for name, usual in _USUAL.get(type(step).__name__, {}).items():
-        if (value := vars(step)[name]) != usual:
+        if (value := getattr(step, name)) != usual:
             return f" with {name}={shown(value)}"
     return ""
 
@@ -204,24 +204,17 @@ def _of_min_max(step: Any) -> Operations:
     return [*scaled, ("cut", Cut(*step.feature_range))] if step.clip else scaled
 
 
-def _of_scale(step: object) -> Operations:
-    center = vars(step).get("center_", vars(step).get("mean_"))
-    if not vars(step).get("with_mean", True):
-        center = None  # not used, though a StandardScaler computes it
-    return [("scale", Affine(center, vars(step).get("scale_")))]
-
-
-def _of_components(step: Any) -> Operations:
-    return [("center", Affine(vars(step).get("mean_"))), ("project", Project(step.components_))]
-
-
 #: Transformers that consist of operations.
 _OPERATIONS: dict[str, Callable[[Any], Operations]] = {
     **OWN,
     "Normalizer": OWN["RowNormalizer"],
     "MinMaxScaler": _of_min_max,
-    **dict.fromkeys(("MaxAbsScaler", "RobustScaler", "StandardScaler"), _of_scale),
-    **dict.fromkeys(("PCA", "TruncatedSVD"), _of_components),
+    "MaxAbsScaler": lambda step: [("scale", Affine(scale=step.scale_))],
+    "RobustScaler": lambda step: [("scale", Affine(step.center_, step.scale_))],
+    # Without with_mean, the mean is computed and not used.
+    "StandardScaler": lambda step: [("scale", Affine(step.mean_ if step.with_mean else None, step.scale_))],
+    "PCA": OWN["PublicWhitener"],
+    "TruncatedSVD": lambda step: [("project", Project(step.components_))],
 }
 
 

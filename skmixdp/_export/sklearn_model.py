@@ -4,20 +4,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, LabelBinarizer
 
-from .._utils.models import classes_of, names_of_features
+from .._utils.models import LinearModel, classes_of, names_of_features
 from .operations import of_row_map
 from .sklearn_makers import steps_of
 
 Array = NDArray[Any]
 
 
-def to_sklearn(estimator: BaseEstimator) -> Pipeline:
+def to_sklearn(estimator: LinearModel) -> Pipeline:
     """The pipeline of a fitted estimator; see :meth:`LinearHead.to_sklearn`."""
     if isinstance(estimator, Pipeline):
         from .sklearn_steps import plain_step  # imported here, since it imports much of scikit-learn

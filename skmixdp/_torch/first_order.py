@@ -33,8 +33,9 @@ def _asks_for_gradients(algorithm: object) -> bool:
     """Whether an algorithm needs clipped sums of gradients only, and nothing that only linear heads have."""
     if isinstance(algorithm, ModelMix):
         return algorithm.base is None or _asks_for_gradients(algorithm.base)
-    known = isinstance(algorithm, (NoisyGD, AdaMix, Coupling, CosinePDADPMD))
-    return known and vars(algorithm).get("n_components") is None
+    if isinstance(algorithm, AdaMix):
+        return algorithm.n_components is None
+    return isinstance(algorithm, (NoisyGD, Coupling, CosinePDADPMD))
 
 
 _OBJECT = Kind(

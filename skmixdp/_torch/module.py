@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .._engine import OpenRows, Options, Run, Transaction, bind_rows, make_plan, sampling_of, training
 from .._rows import PrivateRows, check_labels
 from .._utils.frames import is_frame
+from .._utils.models import names_of_features
 from .._utils.process import warn_later
 from .._utils.validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
 from ..components.protocols import PublicInfo, PublicView
@@ -241,14 +242,14 @@ class ModuleClassifier(Classifier, PrivateEstimator):
             self.__dict__.pop(name, None)  # the names of an earlier fit
         if is_frame(X):
             validate_data(self, X, skip_check_array=True)
-        return vars(self).get("feature_names_in_")
+        return names_of_features(self)
 
     @np.errstate(all="ignore")  # the user's settings could reveal tiny or huge rows
     def _outputs(self, X: object) -> Array:
         """Outputs of the fitted module: (n, k), or (n, 1) differences for two classes."""
         check_is_fitted(self)
         torch_side = load_modules()
-        if is_frame(X) and "feature_names_in_" in vars(self):
+        if is_frame(X) and names_of_features(self) is not None:
             validate_data(self, X, reset=False, skip_check_array=True)
         X = torch_side.check_rows(X, "X", 1)
         outputs = torch_side.outputs_of(self.module_, X, self.chunk_size)

@@ -1,8 +1,41 @@
-"""What tools ask of any estimator: its last step, its report, its classes and the names of its features."""
+"""What tools ask of models: protocols of fitted ones, and questions that any estimator answers."""
 
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from sklearn.pipeline import Pipeline
+
+
+class Model(Protocol):
+    """A fitted estimator of this library: its report, its parameters and its predictions."""
+
+    privacy_: Any
+
+    def get_params(self, deep: bool = ...) -> dict[str, Any]: ...
+
+    def predict(self, X: Any) -> Any: ...
+
+
+@runtime_checkable
+class FittedSearch(Protocol):
+    """A search over parameters, of this library or of scikit-learn, that has chosen a model."""
+
+    best_estimator_: Any
+    best_params_: dict[str, Any]
+
+
+class LinearModel(Model, Protocol):
+    """A fitted linear head: its numbers, and what it does to rows before them."""
+
+    coef_: Any
+    intercept_: Any
+    n_features_in_: int
+    n_iter_: int
+    _row_map: Any
+    # Those of classifiers.
+    classes_: Any
+    multilabel_: bool
+
+    def predict_proba(self, X: Any) -> Any: ...
 
 
 def last_step(estimator: Any) -> Any:
@@ -30,6 +63,16 @@ def classes_of(estimator: object) -> Any:
 def has_several_labels(estimator: object) -> bool:
     """Whether a fitted classifier has several labels per row."""
     return bool(getattr(estimator, "multilabel_", False))
+
+
+def row_map_of(estimator: object) -> Any:
+    """What a linear head does to rows before its coefficients; None of other estimators."""
+    return getattr(estimator, "_row_map", None)
+
+
+def record_of(estimator: object) -> Any:
+    """The recorded privacy loss of each private row, which is private; None without a record."""
+    return getattr(estimator, "per_instance_", None)
 
 
 def callbacks_of(part: object) -> list[Any]:

@@ -79,11 +79,10 @@ class Basis(ColumnFunction):
 
     def check_for(self, n_features: int) -> None:
         """Refuse values that no basis of this many features has, such as those of a forged file."""
-        for name in ("center", "factor"):
-            check_numbers(f"basis.{name}", vars(self)[name], (n_features,))
+        check_numbers("basis.center", self.center, (n_features,))
+        check_numbers("basis.factor", self.factor, (n_features,))
         check("cut", self.cut, POSITIVE)
-        for name in ("knots", "mean", "quantiles"):
-            arrays = vars(self)[name]
+        for name, arrays in (("knots", self.knots), ("mean", self.mean), ("quantiles", self.quantiles)):
             if not isinstance(arrays, tuple) or len(arrays) != n_features:
                 raise ValueError(f"basis.{name} is not a tuple of {n_features} arrays")
         for knots, mean in zip(self.knots, self.mean, strict=True):

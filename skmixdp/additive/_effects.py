@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._linear import FloatArray, row_norms
 from .._rows import RowMap, TargetMap
+from .._utils.models import classes_of
 from .._utils.process import own_state
 from ..components.protocols import StepContext
 from ..estimators._base import EstimatorProcedure
@@ -238,7 +239,7 @@ class SeenHead(LinearHead):
     def _effects(self) -> Effects:
         """The effects. Only those of given rows do not need the distribution of the columns."""
         check_is_fitted(self)
-        classes = vars(self).get("classes_")
+        classes = classes_of(self)
         one = classes is not None and len(classes) > 2 and not self.multilabel_
         return Effects(
             self._row_map,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .._learning.noisy_statistics import Learner
 from .._rows import UNCHANGED, RowFunction, RowMap, SparseTable, TargetMap
+from .._utils.models import names_of_features
 from .._utils.validation import POSITIVE, Allowed, Number, check, listed, shown
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge
 from ..estimators._base import EstimatorProcedure, FitData, current_pipeline
@@ -208,13 +209,14 @@ class AdditiveHead(SeenHead):
         return tuple(places)
 
     def _names(self, n_features: int) -> str:
-        return listed([*vars(self).get("feature_names_in_", range(n_features))])
+        names = names_of_features(self)
+        return listed([*(range(n_features) if names is None else names)])
 
     def _place(self, column: object, n_features: int) -> int | None:
         """The number of a column by its name or number; None if there is none."""
-        names = list(vars(self).get("feature_names_in_", ()))
         if isinstance(column, str):
-            return names.index(column) if column in names else None
+            names = names_of_features(self)
+            return [*names].index(column) if names is not None and column in names else None
         if isinstance(column, bool) or not isinstance(column, (int, np.integer)):
             return None
         return int(column) if 0 <= column < n_features else None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine.recording import RecordedRelease, recorded_releases
-from .._utils.models import report_of
+from .._utils.models import Model, report_of
 from ..privacy.units import Units
 from ._checks import AuditRows
 from ._result import steps_of
@@ -23,7 +23,7 @@ ROWS_OF_PERSON = 10
 class Fitted:
     """A fitted estimator, its recorded releases, and the persons of the known rows as numbers, if any."""
 
-    estimator: Any
+    estimator: Model
     releases: list[RecordedRelease]
     codes: NDArray[np.intp] | None = None
 

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.models import last_step, report_of
+from .._utils.models import last_step, record_of, report_of
 from .._utils.validation import PROBABILITY, check
 from ..privacy import PerInstanceRecord
 from ._result import claim_of, steps_of
@@ -72,7 +72,7 @@ def per_instance_epsilon(estimator: BaseEstimator, delta: float | None = None) -
     check("delta", delta, PROBABILITY, None)
     check_is_fitted(estimator)
     trained = last_step(estimator)
-    record = vars(trained).get("per_instance_")
+    record = record_of(trained)
     if not isinstance(record, PerInstanceRecord):
         raise ValueError(
             f"{type(trained).__name__} has no record of its rows; fit it with record_per_instance=True."

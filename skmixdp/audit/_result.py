@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from .._utils.models import report_of
+from .._utils.models import Model, report_of
 from ..privacy import epsilon_of, mu_of_budget
 from ..privacy.report import PrivacyReport
 
@@ -33,7 +33,7 @@ class Claim:
     delta: float
 
 
-def claim_of(estimator: BaseEstimator, delta: float | None, *, released: bool) -> Claim:
+def claim_of(estimator: Model, delta: float | None, *, released: bool) -> Claim:
     """The claim of a fitted estimator or pipeline, at its own or another delta.
 
     ``released``: against an attacker who sees every release. Without the secret mixing weights on which

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
 from .._engine.recording import KnownRows, RecordedRelease
 from .._utils.models import last_step, report_of
@@ -89,8 +90,9 @@ def check_visible(estimator: BaseEstimator) -> None:
 
 def _as_trained(fitted: Fitted, rows: AuditRows) -> tuple[FloatArray, NDArray[Any]]:
     """Rows and labels as the head saw them in training."""
-    head = last_step(fitted.estimator)
-    X = rows.X if head is fitted.estimator else fitted.estimator[:-1].transform(rows.X)
+    head, X = last_step(fitted.estimator), rows.X
+    if isinstance(fitted.estimator, Pipeline):
+        X = fitted.estimator[:-1].transform(X)
     X, y = head._as_trained(np.asarray(X), rows.y)
     return X, y
 

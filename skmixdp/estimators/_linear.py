@@ -21,6 +21,7 @@ from .._rows import (
     groups_of,
     labels_of,
 )
+from .._utils.models import names_of_features
 from .._utils.validation import (
     CONVERSION_ERRORS,
     FLAG,
@@ -160,7 +161,7 @@ class LinearHead(PrivateEstimator):
         check_public_rows(n_rows, data.X_pub)
         check_public_rows(n_rows, data.X_unlabeled, "X_unlabeled")
         y = check_target(labels, "y", n_rows, "X")
-        names = vars(self).get("feature_names_in_")
+        names = names_of_features(self)
         finite = not self._takes_missing
         public = collect_public(data.X_pub, data.y_pub, names, n_features, check_target, finite=finite)
         mask = None if data.rows is None else members(*data.rows, n_rows)
@@ -182,7 +183,7 @@ class LinearHead(PrivateEstimator):
     ) -> FitInputs:
         """The inputs of a fit, from checked rows, encoded labels and scaled targets."""
         table, y, X_pub, y_pub, members = rows
-        names, n_features = vars(self).get("feature_names_in_"), table.shape[1]
+        names, n_features = names_of_features(self), table.shape[1]
         finite, weights = not self._takes_missing, data.sample_weight is not None
         lengths = self.row_norm is None
         facts = [*public_facts(table, loss, finite=finite, lengths=lengths, weights=weights), known]
@@ -293,7 +294,7 @@ class LinearHead(PrivateEstimator):
         """Refuse a released head for other features; the text of the report on it."""
         model = self._released_start
         assert model is not None
-        names, known = (vars(head).get("feature_names_in_") for head in (self, model))
+        names, known = map(names_of_features, (self, model))
         differ = names is not None and known is not None and list(names) != list(known)
         if model.n_features_in_ != n_features or differ:
             raise ValueError(

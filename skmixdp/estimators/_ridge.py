@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._learning.targets import TARGET_RELEASES, target_share
 from .._linear import SquaredLoss
 from .._rows import RowMap, TargetMap, check_targets, is_dask, labels_of
+from .._utils.models import names_of_features
 from ..algorithms import BY_NAME, Algorithm
 from ..algorithms.auto import AutoRegression
 from ..privacy.accounting.budgets import Budget
@@ -205,7 +206,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         """Warn if the trained head, which is released, fits public rows worse than a constant does."""
         if self.privacy_.n_public == 0:
             return  # no public rows, or they were left out with a warning
-        names = vars(self).get("feature_names_in_")
+        names = names_of_features(self)
         finite = not self._takes_missing
         public = collect_public(X_pub, y_pub, names, self.n_features_in_, check_targets, finite=finite)
         assert public is not None

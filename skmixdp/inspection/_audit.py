@@ -75,7 +75,7 @@ class AuditDisplay:
         if not results:
             raise ValueError("results is empty; pass the result of audit_epsilon.")
         for name in ("delta", "confidence"):
-            values = sorted({vars(result)[name] for result in results.values()})
+            values = sorted({getattr(result, name) for result in results.values()})
             if len(values) > 1:
                 raise ValueError(f"the audits have {name} {values}; draw those of one {name} together.")
         return cls(results).plot(ax=ax)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from .._utils.models import classes_of, names_of_features
 from .._utils.templates import html
 from .._utils.validation import listed, shown
 from ..privacy.report import html_line
@@ -137,7 +138,8 @@ class EffectsDisplay:
             )
         effects, importances = estimator._effects.usual(), estimator.importances_
         if names is None:
-            names = vars(estimator).get("feature_names_in_", [f"x{j}" for j in range(len(importances))])
+            named = names_of_features(estimator)
+            names = [f"x{j}" for j in range(len(importances))] if named is None else named
         names = [str(name) for name in names]
         if len(names) != len(importances):
             raise ValueError(
@@ -159,7 +161,8 @@ class EffectsDisplay:
                 )
             curves[names[j]] = values, effects.curve(j, values), effects.errors(j, values)
         k = len(effects.coef)
-        outputs = [str(each) for each in vars(estimator).get("classes_", range(k))][-k:]
+        classes = classes_of(estimator)
+        outputs = [str(each) for each in (range(k) if classes is None else classes)][-k:]
         unit = "logits" if k > 1 else f"logits of {outputs[0]}"
         return cls(
             curves,

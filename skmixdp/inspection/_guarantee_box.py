@@ -3,7 +3,7 @@
 from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 
-from .._utils.models import last_step, report_of
+from .._utils.models import last_step, record_of, report_of
 from .._utils.templates import html
 from ..privacy import notebook
 from ..privacy.report import RELATION_WORDS, first_line, html_line
@@ -40,7 +40,7 @@ def _box(estimator: BaseEstimator) -> str:
     """HTML with the report of a fitted estimator, or with the budget of the next fit."""
     report = report_of(estimator)
     body = _promise(estimator) if report is None else report._repr_html_()
-    if vars(estimator).get("per_instance_") is not None:
+    if record_of(estimator) is not None:
         body += (
             "<p><b>It holds the privacy loss of each private row</b>, which is itself private: "
             "<code>del estimator.per_instance_</code> before sharing it.</p>"

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.models import classes_of, has_several_labels, report_of
+from .._utils.models import FittedSearch, Model, classes_of, has_several_labels, report_of, row_map_of
 from .._utils.validation import Kind, as_float, check, printable, shown
 from .._version import __version__
 from ..privacy import PrivacyReport
@@ -277,18 +277,19 @@ def model_card(
     )
 
 
-def _facts(estimator: BaseEstimator) -> dict[str, str]:
-    facts = {"class": type(estimator).__name__}
-    for name, words in (("algorithm", "algorithm"), ("best_params_", "chosen parameters")):
-        if name in vars(estimator):
-            facts[words] = str(vars(estimator)[name])
-    head = vars(estimator).get("best_estimator_", estimator)
+def _facts(estimator: Model) -> dict[str, str]:
+    facts, parameters = {"class": type(estimator).__name__}, estimator.get_params(deep=False)
+    if "algorithm" in parameters:
+        facts["algorithm"] = str(parameters["algorithm"])
+    head: Any = estimator
+    if isinstance(estimator, FittedSearch):
+        facts["chosen parameters"], head = str(estimator.best_params_), estimator.best_estimator_
     before = []
     while isinstance(head, Pipeline):
         before += [type(step).__name__ for _, step in head.steps[:-1]]
         head = head.steps[-1][1]
-    row_map = vars(head).get("_row_map")
-    done = [words for name, words in _PREPARED.items() if not _left_out(row_map, name)]
+    row_map = row_map_of(head)
+    done = [words for name, words in _PREPARED.items() if row_map is not None and _does(row_map, name)]
     facts["preprocessing"] = ", ".join([*before, *done]) or "none"
     if hasattr(estimator, "n_features_in_"):
         facts["features"] = str(estimator.n_features_in_)
@@ -299,10 +300,10 @@ def _facts(estimator: BaseEstimator) -> dict[str, str]:
     return facts
 
 
-def _left_out(row_map: object, name: str) -> bool:
-    """Whether a row map lacks a step. Arrays are compared with None, since they have no truth value."""
-    value = getattr(row_map, name, None)
-    return value is None or value is False
+def _does(row_map: object, name: str) -> bool:
+    """Whether a row map has a step. Arrays are compared with None, since they have no truth value."""
+    value = getattr(row_map, name)
+    return value is not None and value is not False
 
 
 def _metrics(

@@ -47,29 +47,14 @@ def _read(table: object, columns: dict[str, str]) -> tuple[list[str], Floats, Fl
                 f"{list(map(str, frame.columns))}; pass {parameter}= the name of one of them."
             )
     method, epsilon, score = (columns[key] for key in ("method", "epsilon", "score"))
-    missing = frame[method].isna().to_numpy()
-    if missing.any():
-        raise ValueError(
-            f"the method in column {method!r} is missing in row {int(missing.argmax())} "
-            "(the first is row 0); name it or drop the row."
-        )
+    _refuse("method", frame, method, frame[method].isna().to_numpy(), "name it or drop the row")
     methods = [str(name) for name in frame[method]]
     scores = _numbers(frame, score)
-    if not np.isfinite(scores).all():
-        bad = int((~np.isfinite(scores)).argmax())
-        raise ValueError(
-            f"the score in column {score!r} is {_cell(frame, score, bad)} in row {bad} "
-            "(the first is row 0); fix it to a finite number or drop the row."
-        )
+    _refuse("score", frame, score, ~np.isfinite(scores), "fix it to a finite number or drop the row")
     epsilons = _numbers(frame, epsilon)
     readable = np.isfinite(epsilons) | np.isposinf(epsilons) | frame[epsilon].isna().to_numpy()
-    if not (readable & ~(epsilons <= 0)).all():
-        bad = int((~readable | (epsilons <= 0)).argmax())
-        raise ValueError(
-            f"the epsilon in column {epsilon!r} is {_cell(frame, epsilon, bad)} in row {bad} "
-            "(the first is row 0); fix it to a positive number, or leave it empty for a method that "
-            "needs no budget."
-        )
+    remedy = "fix it to a positive number, or leave it empty for a method that needs no budget"
+    _refuse("epsilon", frame, epsilon, ~readable | (epsilons <= 0), remedy)
     epsilons[np.isinf(epsilons)] = np.nan
     _check_budgets(methods, epsilons)
     return methods, epsilons, scores
@@ -90,10 +75,17 @@ def _numbers(frame: pd.DataFrame, column: str) -> Floats:
     return np.array(pd.to_numeric(frame[column], errors="coerce").to_numpy(dtype=float, na_value=np.nan))
 
 
-def _cell(frame: pd.DataFrame, column: str, row: int) -> str:
-    """A cell as a user would write it."""
-    value = frame[column].iloc[row]
-    return repr(value.item() if isinstance(value, np.generic) else value)
+def _refuse(what: str, frame: pd.DataFrame, column: str, bad: NDArray[np.bool_], remedy: str) -> None:
+    """Refuse a column with cells that are ``bad`` (n,), and show the first of them."""
+    if bad.any():
+        row = int(bad.argmax())
+        value = frame[column].iloc[row]
+        shown = (
+            "missing" if what == "method" else repr(value.item() if isinstance(value, np.generic) else value)
+        )
+        raise ValueError(
+            f"the {what} in column {column!r} is {shown} in row {row} (the first is row 0); {remedy}."
+        )
 
 
 def _check_budgets(methods: list[str], epsilons: Floats) -> None:
