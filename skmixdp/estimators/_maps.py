@@ -25,7 +25,7 @@ from .._learning.noisy_statistics import (
     warn_of_few_columns,
 )
 from .._rows import ArrayTable, Columns, RowMap, Whitening, columns_of, n_groups
-from ._problem import FEWEST_FREE, FitInputs, MappedRows
+from ._problem import FEWEST_FREE, FitInputs, LabelledRows, MappedRows
 
 Array = NDArray[Any]
 
@@ -50,19 +50,23 @@ _TIMES_AS_GOOD = 2.0
 class MapStage:
     """The next release of a fit that learns a map, and what is known of the map; None was not released.
 
-    ``rows`` are those of the query, and ``row_map`` the map as far as it is known. ``shares`` of the squared
-    budget are for the releases of this stage, and ``most`` for these and all that may follow.
+    ``asked_map`` is that of the rows of the query, and ``row_map`` the map as far as it is known. ``shares``
+    of the squared budget are for the releases of this stage, and ``most`` for these and all that may follow.
     ``second_moment`` is the largest second moment of the mapped rows, and ``preconditioner`` (d_in, d_in) a
     matrix for directions of descent. Few gradients of private rows are longer than ``gradient_bound``.
     """
 
-    rows: MappedRows
+    asked_map: RowMap
     row_map: RowMap
     shares: dict[str, float]
     most: dict[str, float]
     second_moment: float | None = None
     preconditioner: Array | None = None
     gradient_bound: float | None = None
+
+    def rows(self, private: LabelledRows) -> MappedRows:
+        """The rows of the query, which are not kept if no other query has the same map."""
+        return MappedRows(private, self.asked_map, "columns" in self.shares or "mean" in self.shares)
 
 
 def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStage:
@@ -72,7 +76,7 @@ def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStag
     """
     private = inputs.private
     if inputs.known_map is not None:
-        return MapStage(MappedRows(private, inputs.known_map), inputs.known_map, {}, {})
+        return MapStage(inputs.known_map, inputs.known_map, {}, {})
     known = inputs.X_known if inputs.X_scale is None else inputs.X_scale
     columns, n_features = None, private.table.shape[1]
     scales = inputs.row_norm is not None if inputs.scale == "auto" else inputs.scale
@@ -89,17 +93,13 @@ def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStag
     if share:
         # If columns turn out to need no scale, the stage is that of unknown columns.
         shares = {"columns": share}
-        rows = MappedRows(private, unmapped(n_features), single_pass=True)
-        stage = MapStage(rows, stage.row_map, shares, shares | _stage_with(inputs, None).shares)
+        most = shares | _stage_with(inputs, None).shares
+        stage = MapStage(unmapped(n_features), stage.row_map, shares, most)
 
     def shared(row_map: RowMap) -> RowMap:
         return next((other for other in known_maps if other.same_as(row_map)), row_map)
 
-    if known_maps:
-        assert stage.rows.row_map is not None
-        rows = replace(stage.rows, row_map=shared(stage.rows.row_map))
-        stage = replace(stage, rows=rows, row_map=shared(stage.row_map))
-    return stage
+    return replace(stage, asked_map=shared(stage.asked_map), row_map=shared(stage.row_map))
 
 
 def _stage_with(inputs: FitInputs, columns: Columns | None) -> MapStage:
@@ -113,8 +113,7 @@ def _stage_with(inputs: FitInputs, columns: Columns | None) -> MapStage:
         # Rows of any length are measured, since a refusal would reveal that such a row exists. They have no
         # intercept, which would add to their length; the start may have one.
         row_map = RowMap(None, True, None, columns=columns, bound=LENGTH_LIMIT)
-        known = _with_intercept(inputs, row_map)
-        return MapStage(MappedRows(inputs.private, row_map), known, shares, shares)
+        return MapStage(row_map, _with_intercept(inputs, row_map), shares, shares)
     else:
         whiten = inputs.whiten
         if whiten == "auto":  # a regression needs more public rows
@@ -137,9 +136,7 @@ def _stage_with(inputs: FitInputs, columns: Columns | None) -> MapStage:
         centred_units = row_map.mean is not None and row_map.normalize and row_map.bound is None
         if inputs.X_unlabeled is not None and centred_units and inputs.fit_intercept:
             row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))
-    return MapStage(
-        MappedRows(inputs.private, row_map, single_pass="mean" in shares), row_map, shares, shares
-    )
+    return MapStage(row_map, row_map, shares, shares)
 
 
 def map_shares(inputs: FitInputs, columns: Columns | None) -> dict[str, float]:
@@ -161,41 +158,36 @@ def map_shares(inputs: FitInputs, columns: Columns | None) -> dict[str, float]:
     return {"length of the rows": share} if share else {}
 
 
-def learned_map(
-    inputs: FitInputs, stage: MapStage, learner: Learner
-) -> Procedure[tuple[MapStage, dict[str, float]]]:
-    """The map, learned from private rows if public rows do not determine it, and the shares that it cost.
+def learned_map(inputs: FitInputs, stage: MapStage, learner: Learner) -> Procedure[MapStage]:
+    """The map, learned from private rows if public rows do not determine it; its shares are all that it cost.
 
     What noisy columns tell decides what else is released. The squared budgets of adaptive Gaussian releases
     add up as those of fixed ones, if their sum is bounded: Smith and Thakurta 2022, "Fully adaptive
     composition for Gaussian differential privacy".
     """
-    spent: dict[str, float] = {}
+    cost: dict[str, float] = {}
     private, n_features = inputs.private, inputs.private.table.shape[1]
-    rows, shares = replace(stage.rows, private=private), stage.shares
-    if "columns" in shares:
-        spent |= shares
-        multiplier = inputs.budget.multiplier(shares["columns"])
-        noisy = yield from inputs.stage(rows, noisy_columns(learner, n_features, multiplier))
+    if "columns" in stage.shares:
+        cost = stage.shares
+        multiplier = inputs.budget.multiplier(cost["columns"])
+        noisy = yield from inputs.stage(stage.rows(private), noisy_columns(learner, n_features, multiplier))
         columns = noisy.standardised(centred=inputs.centres_columns)
         stage = _stage_with(inputs, columns)
-        rows, shares = stage.rows, stage.shares
         if columns is None and not isinstance(private.table, ArrayTable):
             # A refusal of a row whose length overflows would now reveal that it exists.
             limits = Columns.limits(n_features, _LARGEST_ENTRY)
-            assert rows.row_map is not None
-            rows = replace(rows, row_map=replace(rows.row_map, columns=limits))
-            stage = replace(stage, row_map=replace(stage.row_map, columns=limits))
-    spent |= shares
+            asked_map, row_map = (replace(one, columns=limits) for one in (stage.asked_map, stage.row_map))
+            stage = replace(stage, asked_map=asked_map, row_map=row_map)
+    rows, shares = stage.rows(private), stage.shares
+    stage = replace(stage, shares=cost | shares)
     multipliers = {name: inputs.budget.multiplier(share) for name, share in shares.items()}
     if not shares:
-        return stage, spent
+        return stage
     if "length of the rows" in shares:
         measured = noisy_length(learner, n_features, multipliers["length of the rows"])
         bound = yield from inputs.stage(rows, measured)
-        assert rows.row_map is not None
-        bounded = replace(rows.row_map, bound=inputs.length_factor * bound)
-        return replace(stage, row_map=_with_intercept(inputs, bounded)), spent
+        bounded = replace(stage.asked_map, bound=inputs.length_factor * bound)
+        return replace(stage, row_map=_with_intercept(inputs, bounded))
 
     if "second moment" in shares:
         bare = stage.row_map
@@ -204,7 +196,7 @@ def learned_map(
         asked = noisy_second_moment(learner, n_features, multipliers["second moment"])
         moment = yield from inputs.stage(MappedRows(private, bare), asked)
         matrix, second_moment = moment.preconditioner(stage.row_map.intercept_value)
-        return replace(stage, second_moment=second_moment, preconditioner=matrix), spent
+        return replace(stage, second_moment=second_moment, preconditioner=matrix)
 
     mean = yield from inputs.stage(rows, noisy_mean(learner, n_features, multipliers["mean"]))
     warn_of_few_columns(mean.energies)
@@ -229,7 +221,7 @@ def learned_map(
         row_map = replace(row_map, whitening=whitening)
     if inputs.fit_intercept:
         row_map = replace(row_map, intercept_value=intercept_constant(inputs.loss.n_outputs))
-    return replace(stage, row_map=row_map, second_moment=largest), spent
+    return replace(stage, row_map=row_map, second_moment=largest)
 
 
 def _with_intercept(inputs: FitInputs, row_map: RowMap) -> RowMap:

@@ -78,7 +78,7 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
     if twins:
         inputs = replace(inputs, private=twins[0].inputs.private)
     stages = [one for other in twins for one in (other.first, other.alone) if one is not None]
-    maps = [row_map for one in stages for row_map in (one.rows.row_map, one.row_map) if row_map]
+    maps = [row_map for one in stages for row_map in (one.asked_map, one.row_map)]
     table, n_features = inputs.private.table, inputs.private.table.shape[1]
     mu, n_rows = inputs.budget.mu, inputs.n_rows
     if not len(inputs.X_pub) and mu * n_rows < _CLEAR * math.sqrt(n_features + 1):
@@ -121,7 +121,7 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
         refuse_ahead(without, alone, most | {"scale of the targets": inputs.relearned_share})
     transaction = inputs.transaction
     transaction.event = inputs.budget.whole if planned is None else planned.plan.event
-    transaction.n_units, transaction.unit, transaction.rows = n_rows, table.unit, first.rows
+    transaction.n_units, transaction.unit, transaction.rows = n_rows, table.unit, first.rows(balanced.private)
     if table.is_shared:
         transaction.work = work_of_pass(len(inputs.private.y), n_features, inputs.loss.n_outputs)
     if inputs.private.record is None and not draws:
@@ -179,8 +179,8 @@ def fit_procedure(problem: Problem) -> EstimatorProcedure:
             balanced = balanced.without_public_rows()
             mapped, alone, planned = alone, None, None
     if planned is None:
-        mapped, shares = yield from learned_map(balanced, mapped, learner)
-        spent = spent | shares
+        mapped = yield from learned_map(balanced, mapped, learner)
+        spent = spent | mapped.shares
         planned = plan(balanced, mapped, spent | checking)
     if alone is not None:
         multiplier = inputs.budget.multiplier(checking["check of the start"])
@@ -188,8 +188,8 @@ def fit_procedure(problem: Problem) -> EstimatorProcedure:
         if not (yield from balanced.stage(MappedRows(balanced.private, mapped.row_map), checked)):
             balanced, spent = yield from _with_relearned_targets(balanced, learner, spent)
             balanced = balanced.without_public_rows()
-            mapped, shares = yield from learned_map(balanced, alone, learner)
-            spent = _unused(spent, inputs) | shares
+            mapped = yield from learned_map(balanced, alone, learner)
+            spent = _unused(spent, inputs) | mapped.shares
             planned = plan(balanced, mapped, spent | checking)
     if "lengths of gradients" in checking:
         bounded = noisy_gradient_bound(planned, counting(learner, balanced), inputs.budget)
