@@ -11,14 +11,7 @@ from .blockwise import (
     stated_error,
     sum_resolution,
 )
-from .centered_sparse import (
-    canonical,
-    centered_products,
-    centered_sparse_rows,
-    centered_weighted_sum,
-    scaled_first,
-    whitened_entries,
-)
+from .centered_sparse import centered_products, centered_sparse_rows, scaled_first
 from .persons import PersonTable, computed_by_blocks
 from .row_map import UNCHANGED, RowFunction, RowMap, TargetMap
 from .scaling import IQR, Columns, Whitening, columns_of, effective_columns, n_groups, worth_scaling

@@ -150,8 +150,9 @@ def in_parts(
 
     ``visited`` answers the requests for some of the blocks. Records of rows need all blocks in their order.
     """
-    watched = any(request.observe is not None for request in requests)
-    count = 1 if watched else max(1, min(n_parts.get(), len(blocks)))
+    count = min(n_parts.get(), len(blocks))
+    if count < 2 or any(request.observe is not None for request in requests):
+        return visited(blocks)
     ends = [index * len(blocks) // count for index in range(count + 1)]
     tasks = [partial(visited, blocks[i:j]) for i, j in pairwise(ends)]
     return added(in_parallel(tasks))

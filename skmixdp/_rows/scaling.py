@@ -107,8 +107,8 @@ def columns_of(X: FloatArray, *, centred: bool = True, balanced: bool = False) -
     spread = np.maximum((high - low) / IQR, np.sqrt(np.mean((unit - center) ** 2, axis=0)))
     # Rounding of their mean gives equal entries a small spread, which counts as 0.
     spread[spread <= 1e-14] = 0.0
-    center *= size
-    if not worth_scaling(center if centred else np.zeros_like(center), spread * size):
+    center = center * size if centred else np.zeros_like(center)
+    if not worth_scaling(center, spread * size):
         return None
     if balanced:
         low, high = unit.min(axis=0), unit.max(axis=0)
@@ -117,7 +117,7 @@ def columns_of(X: FloatArray, *, centred: bool = True, balanced: bool = False) -
     with np.errstate(divide="ignore", over="ignore"):
         factor = np.where(spread > 0, 1 / spread / size, 1.0)
     factor[~np.isfinite(factor)] = 1.0
-    return Columns(center if centred else np.zeros_like(center), factor)
+    return Columns(center, factor)
 
 
 def worth_scaling(center: FloatArray, spread: FloatArray) -> bool:

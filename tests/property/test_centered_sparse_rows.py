@@ -16,10 +16,8 @@ from hypothesis.extra import numpy as hnp
 
 from skmixdp._linear import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, SoftmaxLoss, dot_error
 from skmixdp._papers.dope_query import clipped_deviations
-from skmixdp._rows import (
-    RowMap,
-    SparseRows,
-    Whitening,
+from skmixdp._rows import RowMap, SparseRows, Whitening
+from skmixdp._rows.centered_sparse import (
     canonical,
     centered_products,
     centered_sparse_rows,
