@@ -4,7 +4,7 @@ import json
 import math
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -30,12 +30,13 @@ from .accounting.events import NEIGHBORING, Neighboring
 #: Fields of types that may be read from a file.
 FINITE = number(-np.inf)
 TEXT = Kind("a string", lambda value: isinstance(value, str))
-TEXTS = Kind("a tuple of strings", lambda value: _all(value, tuple, TEXT.admits))
+TEXTS = Kind("a tuple of strings", lambda value: isinstance(value, tuple) and all(map(TEXT.admits, value)))
 _SUM = number(0, closed="both")
-_SHARES = Kind("pairs of a string and a number", lambda value: _all(value, tuple, _is_entry))
+_SHARES = Kind(
+    "pairs of a string and a number", lambda value: isinstance(value, tuple) and all(map(_is_entry, value))
+)
 _COSTS = Kind(
-    "a dict of numbers",
-    lambda value: _all(value, dict, TEXT.admits) and _all([*value.values()], list, FINITE.admits),
+    "a dict of numbers", lambda value: isinstance(value, dict) and all(map(_is_entry, value.items()))
 )
 
 #: Those of a ledger's data set; without a ledger all are None.
@@ -46,10 +47,6 @@ _DATASET: dict[str, tuple[Allowed, ...]] = {
     "dataset_spent": (_SUM,),
     "dataset_purpose": (TEXT,),
 }
-
-
-def _all(values: object, kind: type, holds: Callable[[Any], bool]) -> bool:
-    return isinstance(values, kind) and all(map(holds, values))  # type: ignore[call-overload]
 
 
 def _is_entry(pair: Any) -> bool:
@@ -190,19 +187,17 @@ class Document(ABC):
         rows = self._rows()
         width = max(len(name) for name, _ in rows)
         # The first entry is a claim with its note, and is not wrapped.
-        lines = [f"  {name:<{width}}  {printable(value)}" for name, value in rows[:1]]
-        lines += [_hanging(f"  {name:<{width}}  ", printable(value)) for name, value in rows[1:]]
-        lines.insert(0, self.title)
+        lines = [self.title, *(f"  {name:<{width}}  {printable(value)}" for name, value in rows[:1])]
+        for name, value in rows[1:]:
+            start = f"  {name:<{width}}  "
+            wrapper = textwrap.TextWrapper(
+                97, start, " " * len(start), break_long_words=False, break_on_hyphens=False
+            )
+            lines.append(wrapper.fill(printable(value)) or start)
         return "\n".join(lines if self.private else [printable(self.no_guarantee), *lines])
 
     def _repr_html_(self) -> str:
         return html(_TABLE, first=html_line(self.no_guarantee), title=self.title, rows=self._rows())
-
-
-def _hanging(start: str, text: str) -> str:
-    """A text after ``start``, wrapped to lines that fit a window and are indented like the first."""
-    lines = textwrap.wrap(text, 97 - len(start), break_long_words=False, break_on_hyphens=False) or [""]
-    return start + f"\n{' ' * len(start)}".join(lines)
 
 
 def html_line(text: str) -> str:
