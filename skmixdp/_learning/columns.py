@@ -17,10 +17,10 @@ from scipy.special import betaincinv, ndtri
 from .._engine import GaussianMechanism, Transaction
 from .._rows import IQR, BinCounts, Block, Columns, Contribution, RowMap, worth_scaling
 from .._utils.process import warn_later
-from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
-from ..privacy import NoiseSource, PrivacyReport
+from ..components.protocols import FloatArray
+from ..privacy import PrivacyReport
 from ..privacy.units import Units
-from .noisy_statistics import Learner, Learning, sensitivity_of, share_for
+from .noisy_statistics import Learner, Learning, sensitivity_of, share_for, sums_query
 from .noisy_sums import noisy_sums, table_of
 
 #: Bins of magnitudes are powers of two, up to this exponent on both sides of 1.
@@ -119,11 +119,10 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
     mechanism = GaussianMechanism(multiplier * math.sqrt(n_stages), n_stages, learner.noise)
 
     def histograms(bins_of: Callable[[FloatArray], NDArray[Any]], n_bins: int) -> Learning[Any]:
-        query = PrivateQuery(
-            points=np.eye(n_features),  # so that the products are the entries
-            contribute=lambda Z, block: (None, BinCounts(bins_of(np.asarray(Z)), n_bins)),
-            releases=(ReleasedArray(sensitivity_of(n_features)),),
-        )
+        def contribute(Z: FloatArray, block: Block) -> Contribution:
+            return None, BinCounts(bins_of(np.asarray(Z)), n_bins)
+
+        query = sums_query(np.eye(n_features), contribute, sensitivity_of(n_features))
         counts, noise = yield from learner.ask(mechanism, query)
         return counts.reshape(n_features, n_bins), noise
 
@@ -182,12 +181,8 @@ def columns_in_other_units(
     # Private entries are clipped, and those at the limit stay in the first and the last range.
     limit = 0.99 * 2.0**_EXPONENT
     edges[: X_pub.shape[1]] = np.clip(edges[: X_pub.shape[1]], -limit, limit)
-    query = PrivateQuery(
-        points=np.eye(X_pub.shape[1]),  # whose products are the entries
-        contribute=partial(_ranges, edges=edges),
-        releases=(ReleasedArray(sensitivity_of(n_columns)),),
-    )
-    released, noise = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
+    query = sums_query(np.eye(X_pub.shape[1]), partial(_ranges, edges=edges), sensitivity_of(n_columns))
+    released, noise = yield from learner.ask(multiplier, query)
     places = [np.searchsorted(ends, values, "right") for ends, values in zip(edges, known, strict=True)]
     public, private = (
         counts + np.roll(counts, 1, axis=1)
@@ -259,12 +254,7 @@ def released_columns(
     arguments, the report and the guarantee are those of :func:`noisy_sums`.
     """
     n_features = X.shape[1]
-
-    def asked(multiplier: float, noise: NoiseSource) -> Learning[NoisyColumns]:
-        return noisy_columns(
-            Learner(units.n_units, None, noise, np.dtype(np.float64)), n_features, multiplier
-        )
-
+    asked = partial(noisy_columns, n_features=n_features)
     table, labels = table_of(X, units), np.zeros(len(X))
     return noisy_sums(table, unmapped(n_features), labels, asked, transaction, treated_as_public)
 

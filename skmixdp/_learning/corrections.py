@@ -10,19 +10,11 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.isotonic import isotonic_regression
 
-from .._engine import GaussianMechanism, PostTrainingRelease
+from .._engine import PostTrainingRelease
 from .._linear import predicted_classes
 from .._rows import Block, Contribution
 from .._utils.process import warn_later
-from ..components.protocols import (
-    FloatArray,
-    PrivateQuery,
-    PublicInfo,
-    ReleasedArray,
-    Rounds,
-    StepContext,
-    Update,
-)
+from ..components.protocols import FloatArray, PrivateQuery, PublicInfo, Rounds, StepContext, Update
 from .noisy_statistics import (
     COUNT_LIMITS,
     MOST_COUNT_ERROR,
@@ -35,6 +27,7 @@ from .noisy_statistics import (
     in_class,
     sensitivity_of,
     share_for,
+    sums_query,
     warn_of_sufficient_public_rows,
 )
 from .targets import start_predicts
@@ -56,7 +49,7 @@ def start_is_useful(info: PublicInfo, learner: Learner, multiplier: float) -> Le
     if not info.view.data.loss.has_classes:
         return (yield from start_predicts(info, learner, multiplier))
     query = counts_query(info.view.W, lambda Z, block: block.is_correct(Z))
-    (correct,), _ = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
+    (correct,), _ = yield from learner.ask(multiplier, query)
     parts = [predicted_classes(judge.X @ start.T) == judge.labels for start, judge in info.held_out]
     right = np.concatenate(parts)
     guess = 1 / max(info.view.data.loss.n_outputs, 2)
@@ -77,10 +70,6 @@ def start_is_useful(info: PublicInfo, learner: Learner, multiplier: float) -> Le
 
 # -- comparisons of heads --------------------------------------------------------------------
 
-#: Relative distance of a head from a span that counts as rounding, and largest sum of factors, which
-#: multiplies the rounding of products.
-_ON_SPAN, _LARGEST_FACTORS = 1e-12, 8.0
-
 
 def comparison_query(first: FloatArray, others: Sequence[FloatArray], share: float = 1.0) -> PrivateQuery:
     """The query for how many more private rows each other head classifies correctly than the first.
@@ -88,50 +77,14 @@ def comparison_query(first: FloatArray, others: Sequence[FloatArray], share: flo
     All heads are (k, d_in). *Guarantee*: one row changes each of the m differences by at most 1, so the
     sensitivity is ``sqrt(m)``.
     """
-    multiplied, factors = spanning_heads([first, *others])
-    return PrivateQuery(
-        points=np.concatenate(multiplied),
-        contribute=partial(_gains, factors=factors),
-        releases=(ReleasedArray(sensitivity_of(len(others)), share),),
-    )
+    gains = partial(_gains, n_heads=1 + len(others))
+    return sums_query(np.concatenate([first, *others]), gains, sensitivity_of(len(others)), share)
 
 
-def spanning_heads(heads: Sequence[FloatArray]) -> tuple[list[FloatArray], FloatArray]:
-    """Heads (k, d_in) that span all ``heads``, and the factors (m, r) that combine them to each.
-
-    Heads on a line need two products with each row, for any number of heads. A head is left out only if it
-    is a combination up to rounding, with factors too small to multiply the rounding of products.
-    """
-    columns = np.stack([head.ravel() for head in heads], axis=1)
-    factors = np.eye(len(heads))
-    if not np.isfinite(columns).all():
-        return list(heads), factors
-    kept: list[int] = []
-    for index, column in enumerate(columns.T):
-        if kept:
-            spanned = columns[:, kept]
-            weights = np.linalg.lstsq(spanned, column)[0]
-            distance = np.linalg.norm(spanned @ weights - column)
-            # False where lengths overflow.
-            on_span = distance < _ON_SPAN * np.linalg.norm(column)
-            if on_span and 0 < np.abs(weights).sum() <= _LARGEST_FACTORS:
-                factors[index, index], factors[index, kept] = 0.0, weights
-                continue
-        kept.append(index)
-    return [heads[index] for index in kept], factors[:, kept]
-
-
-def _gains(Z: FloatArray, block: Block, factors: FloatArray) -> Contribution:
-    """For each row and each other head: whether it is correct, minus whether the first head is.
-
-    ``Z`` holds outputs of the r spanning heads, which ``factors`` (m, r) combine to all heads.
-    """
-    products = np.split(np.asarray(Z), factors.shape[1], axis=1)
-    right = []
-    for weights in factors.tolist():
-        outputs = sum(weight * Z for weight, Z in zip(weights, products, strict=True) if weight)
-        right.append(block.is_correct(outputs).astype(np.float64))
-    first, *others = right
+def _gains(Z: FloatArray, block: Block, n_heads: int) -> Contribution:
+    """For each row and each other head: whether it is correct, minus whether the first head is."""
+    outputs = np.split(np.asarray(Z), n_heads, axis=1)
+    first, *others = (block.is_correct(each).astype(np.float64) for each in outputs)
     return None, np.concatenate([each - first for each in others], axis=1)
 
 
@@ -290,12 +243,7 @@ def _scaled(
     More noise pulls it to the usual scale, and ``own_rows`` pull it to 1.
     """
     scales = 2.0**_LOGARITHMS
-    query = PrivateQuery(
-        points=W,
-        contribute=partial(measure, scales=scales),
-        releases=(ReleasedArray(sensitivity_of(len(scales))),),
-    )
-    (sums,) = yield query
+    (sums,) = yield sums_query(W, partial(measure, scales=scales), sensitivity_of(len(scales)))
     # For accurate heads the sums change little with the scale, and noise alone would choose an extreme one.
     prior = multiplier * sensitivity_of(len(scales)) * (_LOGARITHMS - _USUAL) + own_rows * _LOGARITHMS
     rising = isotonic_regression(sums + prior)
@@ -399,10 +347,10 @@ class PublicShrinkage(Update):
     same weight. It is shrunk by how far the halves agree. The usual part is ``t = 0.4``. ``intercept``, the
     constant of the last column, is None if classes are not balanced.
 
-    ``comparison_share`` is the share of mu squared for the comparison of heads by private rows. It is 0 if
-    there are too few of them or of public rows, or no classes to count.
+    ``comparison`` is a comparison of heads by private rows. It is None if there are too few of them or of
+    public rows, or no classes to count.
 
-    *Guarantee*: it uses only released heads and public rows, and :meth:`compare` also its comparison.
+    *Guarantee*: it uses only released heads and public rows, and its comparison.
 
     Sources: James and Stein 1961, "Estimation with quadratic loss"; Menon et al. 2021, "Long-tail learning
     via logit adjustment", section 4.1, for adjusting the outputs to equally frequent classes.
@@ -416,8 +364,9 @@ class PublicShrinkage(Update):
         shares = share_for(mu, n_rows, 1.0, _ERROR, _LARGEST_ERROR)
         parts = 0.0 if intercept is None else share_for(mu, n_rows, math.sqrt(len(_PARTS)))
         data = info.view.data
-        can_compare = shares > 0 and data.loss.has_classes and data.n_rows >= _FEWEST
-        self.comparison_share = shares + parts if can_compare else 0.0
+        self.comparison: PostTrainingRelease | None = None
+        if shares > 0 and data.loss.has_classes and data.n_rows >= _FEWEST:
+            self.comparison = PostTrainingRelease({"comparison": shares + parts}, self.compare)
         self._compares_parts = parts > 0
 
     def init(self, W: FloatArray) -> tuple[FloatArray, Any]:

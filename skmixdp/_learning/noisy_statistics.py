@@ -72,11 +72,36 @@ class Learner:
     sampling: Sampling = _ALL_ROWS
     loss: Loss | None = None
 
-    def ask(self, mechanism: GaussianMechanism, query: PrivateQuery) -> Learning[tuple[FloatArray, float]]:
-        """The noisy answer to a query that takes a whole step, and the scale of its noise."""
+    def ask(
+        self, mechanism: GaussianMechanism | float, query: PrivateQuery
+    ) -> Learning[tuple[FloatArray, float]]:
+        """The noisy answer to a query that takes a whole step, and the scale of its noise.
+
+        A number is the noise multiplier of a mechanism for this query alone.
+        """
+        if not isinstance(mechanism, GaussianMechanism):
+            mechanism = GaussianMechanism(mechanism, 1, self.noise)
         mechanism.begin_step(self.members, drawn(self.sampling, self.n_rows, self.noise, self.members))
         released = yield mechanism, query if self.loss is None else weighted_query(query, self.loss)
         return released.arrays[0], mechanism.noise_scale(released.stated[0])
+
+
+def sums_query(
+    points: FloatArray,
+    contribute: Callable[[FloatArray, Block], Contribution],
+    sensitivity: float,
+    share: float = 1.0,
+    *,
+    takes_tensors: bool = False,
+) -> PrivateQuery:
+    """The query for one released array, which a row moves by at most the ``sensitivity``."""
+    return PrivateQuery(points, contribute, (ReleasedArray(sensitivity, share),), takes_tensors=takes_tensors)
+
+
+def kept_part(noise: float, values: FloatArray) -> float:
+    """The factor of James and Stein (1961): the part of the squared length that is not ``noise``."""
+    energy = float(np.vdot(values, values))
+    return max(0.0, 1 - noise / energy) if energy > 0 else 0.0
 
 
 def warn_of_sufficient_public_rows(n_public: int) -> None:
@@ -133,11 +158,7 @@ def counts_query(
 
     *Guarantee*: one row changes one count by at most 1.
     """
-    return PrivateQuery(
-        points=points,
-        contribute=lambda Z, block: (None, flags(Z, block).astype(np.float64)),
-        releases=(ReleasedArray(1.0, share),),
-    )
+    return sums_query(points, lambda Z, block: (None, flags(Z, block).astype(np.float64)), 1.0, share)
 
 
 def in_class(Z: FloatArray, block: Block, n_classes: int) -> NDArray[np.bool_]:
@@ -183,9 +204,7 @@ def class_shares(counts: FloatArray, scale: float, n_rows: float) -> FloatArray:
     """
     mean = n_rows / len(counts)
     away = counts - mean
-    energy = float(away @ away)
-    chance = _SURELY * (len(counts) - 1) * scale**2
-    kept = max(0.0, 1 - chance / energy) if energy > 0 else 0.0
+    kept = kept_part(_SURELY * (len(counts) - 1) * scale**2, away)
     # A class whose noisy count is not positive gets a small positive share.
     shrunk = np.maximum(mean + kept * away, min(max(scale, 1.0), mean))
     return np.asarray(shrunk / shrunk.sum())
@@ -217,16 +236,11 @@ def noisy_logits(learner: Learner, n_labels: int, multiplier: float) -> Learning
     def contribute(Z: FloatArray, block: Block) -> Contribution:
         return None, np.asarray(block.y)[:, :n_labels] - 0.5
 
-    query = PrivateQuery(
-        points=np.zeros((0, 0)),  # labels need no products
-        contribute=contribute,
-        releases=(ReleasedArray(sensitivity_of(n_labels) / 2),),
-    )
-    sums, scale = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
+    query = sums_query(np.zeros((0, 0)), contribute, sensitivity_of(n_labels) / 2)  # without products
+    sums, scale = yield from learner.ask(multiplier, query)
     shares, error = 0.5 + sums / learner.n_rows, scale / learner.n_rows
     away = shares - shares.mean()
-    energy = float(away @ away)
-    kept = max(0.0, 1 - (n_labels - 1) * error**2 / energy) if energy > 0 else 0.0
+    kept = kept_part((n_labels - 1) * error**2, away)
     least = max(error * math.sqrt(kept + (1 - kept) / n_labels), 1 / learner.n_rows)
     least = min(least, 0.5)
     return np.asarray(logit(np.clip(shares.mean() + kept * away, least, 1 - least)))
@@ -279,9 +293,7 @@ class NoisyMean:
 
     def shrunk(self) -> FloatArray:
         """The positive-part estimate of James and Stein (1961), which moves the mean towards zero."""
-        energy = float(np.vdot(self.value, self.value))
-        noise = max(len(self.value) - 2, 0) * self.variance
-        return self.value * (max(0.0, 1 - noise / energy) if energy > 0 else 0.0)
+        return self.value * kept_part(max(len(self.value) - 2, 0) * self.variance, self.value)
 
     @property
     def energies(self) -> FloatArray:
@@ -316,12 +328,8 @@ def noisy_mean(learner: Learner, n_features: int, multiplier: float) -> Learning
         # Weights in double precision would make the sum convert all rows.
         return weights.astype(Z.dtype)[:, None], None
 
-    query = PrivateQuery(
-        points=np.zeros((0, n_features)),
-        contribute=contribute,
-        releases=(ReleasedArray(_CLIP.sensitivity(learner.dtype)),),
-    )
-    total, scale = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
+    query = sums_query(np.zeros((0, n_features)), contribute, _CLIP.sensitivity(learner.dtype))
+    total, scale = yield from learner.ask(multiplier, query)
     return NoisyMean(total[0] / learner.n_rows, (scale / learner.n_rows) ** 2)
 
 
@@ -367,11 +375,8 @@ def noisy_length(learner: Learner, n_features: int, multiplier: float) -> Learni
     low, high = 0, _EXPONENTS - 1
     for _ in range(_SEARCH_ROUNDS):
         middle = (low + high) // 2
-        query = PrivateQuery(
-            points=np.zeros((0, n_features)),
-            contribute=partial(_not_longer, length=_length(middle) / LENGTH_LIMIT),
-            releases=(ReleasedArray(1.0),),
-        )
+        not_longer = partial(_not_longer, length=_length(middle) / LENGTH_LIMIT)
+        query = counts_query(np.zeros((0, n_features)), not_longer)
         count, _ = yield from learner.ask(mechanism, query)
         if float(count[0]) >= wanted:
             high = middle
@@ -384,9 +389,9 @@ def _length(index: int) -> float:
     return float(2 ** (_LOWEST_EXPONENT + index / 2))
 
 
-def _not_longer(Z: FloatArray, block: Block, length: float) -> Contribution:
+def _not_longer(Z: FloatArray, block: Block, length: float) -> NDArray[np.bool_]:
     """Flags (rows, 1) of the rows whose length is at most ``length``."""
-    return None, (block.norms <= length * _ROUNDED).astype(np.float64)[:, np.newaxis]
+    return np.asarray(block.norms <= length * _ROUNDED)[:, np.newaxis]
 
 
 @dataclass(frozen=True)
@@ -439,16 +444,15 @@ def leading_directions(learner: Learner, n_features: int, multiplier: float) -> 
     Q = np.linalg.qr(learner.noise.normal((n_features, count)))[0].T
     scale = 0.0
     for _ in range(_ROUNDS):
-        query = PrivateQuery(
-            points=Q,
-            contribute=_second_moments,
-            releases=(ReleasedArray(_CLIP.sensitivity(learner.dtype)),),
-            takes_tensors=_CLIP.takes_tensors,
-        )
-        total, scale = yield from learner.ask(mechanism, query)
+        total, scale = yield from learner.ask(mechanism, _moments_query(Q, learner.dtype))
         _, moments, Q = np.linalg.svd(total / n_rows, full_matrices=False)
     floor = scale / n_rows * (math.sqrt(n_features) + math.sqrt(count))
     return LeadingDirections(Q, np.sqrt(np.maximum(moments**2 - floor**2, 0)), floor)
+
+
+def _moments_query(points: FloatArray, dtype: np.dtype[Any]) -> PrivateQuery:
+    """The query for the sum of :func:`_second_moments`, with products in a dtype."""
+    return sums_query(points, _second_moments, _CLIP.sensitivity(dtype), takes_tensors=_CLIP.takes_tensors)
 
 
 def _second_moments(Z: FloatArray, block: Block) -> Contribution:
@@ -524,12 +528,7 @@ def noisy_second_moment(learner: Learner, n_features: int, multiplier: float) ->
     Source: Dwork, Talwar, Thakurta and Zhang 2014, "Analyze Gauss: optimal bounds for privacy-preserving
     principal component analysis".
     """
-    query = PrivateQuery(
-        points=np.eye(n_features),  # so that the products are the entries
-        contribute=_second_moments,
-        releases=(ReleasedArray(_CLIP.sensitivity(learner.dtype)),),
-        takes_tensors=_CLIP.takes_tensors,
-    )
-    total, scale = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
+    query = _moments_query(np.eye(n_features), learner.dtype)  # whose products are the entries
+    total, scale = yield from learner.ask(multiplier, query)
     values, vectors = np.linalg.eigh((total + total.T) / (2 * learner.n_rows))
     return SecondMoment(np.maximum(values, 0), vectors, scale / learner.n_rows * math.sqrt(2 * n_features))

@@ -6,13 +6,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import GaussianMechanism, Transaction, released
-from .._rows import UNCHANGED, ArrayTable, BinCounts, Labels, PersonTable, RowMap, Table
+from .._engine import Transaction, released
+from .._rows import UNCHANGED, ArrayTable, BinCounts, Block, Contribution, Labels, PersonTable, RowMap, Table
 from ..components import L2Clip
-from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
-from ..privacy import NoiseSource, PrivacyReport
+from ..components.protocols import FloatArray
+from ..privacy import PrivacyReport
 from ..privacy.units import Units
-from .noisy_statistics import Learner, Learning, sensitivity_of
+from .noisy_statistics import Learner, Learning, sensitivity_of, sums_query
 
 _Result = TypeVar("_Result")
 
@@ -36,15 +36,13 @@ def noisy_sum(
     """
     clip = L2Clip(bound)
     values = np.asarray(contributions, dtype=np.float64)
-    query = PrivateQuery(
-        points=np.zeros((0, values.shape[1])),
-        contribute=lambda Z, block: (clip.weights(block.norms, lambda: block.max_abs)[:, np.newaxis], None),
-        releases=(ReleasedArray(clip.sensitivity(np.dtype("float64"))),),
-    )
 
-    def asked(multiplier: float, noise: NoiseSource) -> Learning[FloatArray]:
-        learner = Learner(units.n_units, None, noise, values.dtype)
-        total, _ = yield from learner.ask(GaussianMechanism(multiplier, 1, noise), query)
+    def contribute(Z: FloatArray, block: Block) -> Contribution:
+        return clip.weights(block.norms, lambda: block.max_abs)[:, np.newaxis], None
+
+    def asked(learner: Learner, *, multiplier: float) -> Learning[FloatArray]:
+        query = sums_query(np.zeros((0, values.shape[1])), contribute, clip.sensitivity(learner.dtype))
+        total, _ = yield from learner.ask(multiplier, query)
         return np.asarray(total[0])
 
     table, labels = table_of(values, units), np.zeros(len(values))
@@ -62,21 +60,22 @@ def noisy_sums(
     table: Table,
     row_map: RowMap,
     labels: Labels,
-    asked: Callable[[float, NoiseSource], Learning[_Result]],
+    asked: Callable[..., Learning[_Result]],
     transaction: Transaction,
     treated_as_public: tuple[str, ...],
 ) -> tuple[_Result, PrivacyReport]:
     """The result of ``asked``, which queries PRIVATE rows for noisy sums, and the report.
 
-    Its queries see rows of the ``table`` after the map. ``asked(multiplier, noise)`` yields queries that are
-    together as private as one Gaussian release of this multiplier. ``treated_as_public`` is for the report.
+    Its queries see rows of the ``table`` after the map. ``asked(learner, multiplier=multiplier)`` yields
+    queries that are together as private as one Gaussian release. ``treated_as_public`` is for the report.
     If the ledger does not admit the releases, nothing is charged or released.
 
     *Guarantee*: (epsilon, delta)-differentially private in the rows, by releases of ``_engine/release.py``.
     """
     multiplier, noise = transaction.budget.whole.noise_multiplier, transaction.noise
     source = table.private_rows(labels, row_map, np.dtype(np.float64), exact=noise.needs_grid)
-    result = released(transaction, source, table.unit, asked(multiplier, noise))
+    learner = Learner(source.n_rows, None, noise, np.dtype(np.float64))
+    result = released(transaction, source, table.unit, asked(learner, multiplier=multiplier))
     return result, transaction.report(treated_as_public)
 
 
@@ -96,14 +95,12 @@ def noisy_histograms(
     """
     n_histograms = bins.shape[1]
 
-    def asked(multiplier: float, noise: NoiseSource) -> Learning[tuple[NDArray[np.float64], float]]:
-        query = PrivateQuery(
-            points=np.zeros((0, 0)),
-            contribute=lambda Z, block: (None, BinCounts(block.y, n_bins)),
-            releases=(ReleasedArray(sensitivity_of(n_histograms)),),
-        )
-        learner = Learner(units.n_units, None, noise, np.dtype(np.float64))
-        counts, scale = yield from learner.ask(GaussianMechanism(multiplier, 1, noise), query)
+    def contribute(Z: FloatArray, block: Block) -> Contribution:
+        return None, BinCounts(block.y, n_bins)
+
+    def asked(learner: Learner, *, multiplier: float) -> Learning[tuple[NDArray[np.float64], float]]:
+        query = sums_query(np.zeros((0, 0)), contribute, sensitivity_of(n_histograms))
+        counts, scale = yield from learner.ask(multiplier, query)
         return np.asarray(counts, dtype=np.float64).reshape(n_histograms, n_bins), scale
 
     table = table_of(np.empty((len(bins), 0)), units)  # histograms need no features

@@ -10,16 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from .._engine import GaussianMechanism, Run, make_plan, training
+from .._engine import GaussianMechanism, PostTrainingRelease, Run, make_plan, training
 from .._linear import row_norms
 from .._rows import BinCounts, Block, Contribution
 from .._utils.process import warn_later
 from ..components import BalancedSteps
-from ..components.protocols import FloatArray, Loss, PrivateQuery, PublicInfo, ReleasedArray, Rounds, Update
+from ..components.protocols import FloatArray, Loss, PrivateQuery, PublicInfo, Rounds, Update
 from ..components.scalars import clipped, scalars
 from ..privacy.accounting.budgets import Budget
 from .columns import certain_count, certain_of_magnitudes, thinned, windows_of
-from .noisy_statistics import Learner, Learning, sensitivity_of, share_for, warn_of_sufficient_public_rows
+from .noisy_statistics import (
+    Learner,
+    Learning,
+    sensitivity_of,
+    share_for,
+    sums_query,
+    warn_of_sufficient_public_rows,
+)
 
 #: Differences of losses are clipped at this quantile of the differences on public rows.
 _QUANTILE = 0.9
@@ -89,11 +96,8 @@ def noisy_targets(
     center, scale = np.zeros(n_targets), np.zeros(n_targets)
     for stage in range(TARGET_RELEASES):
         n_bins = len(edges[0]) + 1
-        query = PrivateQuery(
-            points=np.zeros((0, n_features)),  # targets need no products
-            contribute=partial(_places_of_targets, edges=tuple(edges)),
-            releases=(ReleasedArray(sensitivity_of(n_targets)),),
-        )
+        places = partial(_places_of_targets, edges=tuple(edges))
+        query = sums_query(np.zeros((0, n_features)), places, sensitivity_of(n_targets))  # without products
         released, noise = yield from learner.ask(mechanism, query)
         counts = released.reshape(n_targets, n_bins)
         certain = certain_count(counts, noise) if stage else certain_of_magnitudes(counts, noise, n_rows)
@@ -198,9 +202,8 @@ def noisy_gradient_bound(run: Run, learner: Learner, budget: Budget) -> Learning
     recipe = replace(run.recipe, comparison=None, steps=replace(run.recipe.steps, maximum=_FIRST_STEPS))
     plan = make_plan(budget, recipe, info, run.dtype, _FIRST_SHARE)
     W = yield from training(replace(run, recipe=recipe, plan=plan, info=info))
-    query = PrivateQuery(points=np.nan_to_num(W), contribute=_lengths, releases=(ReleasedArray(1.0),))
-    mechanism = GaussianMechanism(budget.multiplier(_LENGTHS_SHARE), 1, learner.noise)
-    counts, noise = yield from learner.ask(mechanism, query)
+    query = sums_query(np.nan_to_num(W), _lengths, 1.0)
+    counts, noise = yield from learner.ask(budget.multiplier(_LENGTHS_SHARE), query)
     # Rows at and beyond each bin, and the standard deviation of their noise.
     beyond = np.cumsum(counts[::-1])[::-1]
     deviation = noise * np.sqrt(np.arange(_BINS, 0, -1))
@@ -274,7 +277,7 @@ def start_predicts(info: PublicInfo, learner: Learner, multiplier: float) -> Lea
     held_out = _held_out_gains(info, nothing)
     limit = usual_gain(held_out) or 1.0
     query = gains_query(nothing, [info.view.W], limit, info.view.data.loss)
-    released, scale = yield from learner.ask(GaussianMechanism(multiplier, 1, learner.noise), query)
+    released, scale = yield from learner.ask(multiplier, query)
     seen = (float(released[0]) + _CLEARLY * scale) / learner.n_rows
     public = clipped(held_out / limit, 1.0)
     error = float(public.std(ddof=1)) / math.sqrt(len(public))
@@ -295,35 +298,34 @@ def _held_out_gains(info: PublicInfo, W: FloatArray) -> FloatArray:
     return np.concatenate(halves)
 
 
-class StartComparison:
-    """Returns the start instead of the trained head if it predicts private targets clearly better.
+def start_comparison(inner: Update, info: PublicInfo) -> PostTrainingRelease | None:
+    """The release that returns the start if it predicts private targets clearly better than the trained head.
 
-    After the last step, squared errors of the two heads on private rows are compared. ``comparison_share`` is
-    the share of mu squared for that; 0 if noise would hide it.
+    After the last step, squared errors of the two heads on private rows are compared. None if noise would
+    hide the difference.
 
     *Guarantee*: one release of a sum of clipped differences. One row changes it by at most 1. Its clip is a
     quantile of the differences on held-out public rows.
     """
+    share = share_for(info.mu, info.n_private, 1.0, _ERROR, _MOST_ERROR)
+    if not share or info.view.data.n_rows < FEWEST:
+        return None
+    return PostTrainingRelease({"comparison": share}, partial(_better_of_two, inner=inner, info=info))
 
-    def __init__(self, inner: Update, info: PublicInfo) -> None:
-        self.inner = inner
-        self.info = info
-        share = share_for(info.mu, info.n_private, 1.0, _ERROR, _MOST_ERROR)
-        self.comparison_share = share if info.view.data.n_rows >= FEWEST else 0.0
 
-    def compare(self, W: FloatArray, state: Any, multiplier: float) -> Rounds:
-        """Yield the query of the comparison, and return the better head."""
-        view = self.info.view
-        W = self.inner.result(W, state)
-        # Held-out rows, since the start fits its own rows too well for typical differences.
-        with np.errstate(all="ignore"):  # a head that diverged is refused later
-            limit = usual_gain(_held_out_gains(self.info, W)) or 1.0
-            if self.info.gradient_bound is not None:
-                # With skewed targets, rows with large errors matter most.
-                usual = usual_gain(view.gradient_norms)
-                limit *= max(1.0, self.info.gradient_bound / usual) if usual > 0 else 1.0
-        (released,) = yield gains_query(W, [view.W], limit, view.data.loss)
-        if not float(released[0]) > _CLEARLY * multiplier:
-            return W
-        warn_of_sufficient_public_rows(view.data.n_rows)
-        return view.W
+def _better_of_two(W: FloatArray, state: Any, multiplier: float, inner: Update, info: PublicInfo) -> Rounds:
+    """Yield the query of the comparison, and return the better head."""
+    view = info.view
+    W = inner.result(W, state)
+    # Held-out rows, since the start fits its own rows too well for typical differences.
+    with np.errstate(all="ignore"):  # a head that diverged is refused later
+        limit = usual_gain(_held_out_gains(info, W)) or 1.0
+        if info.gradient_bound is not None:
+            # With skewed targets, rows with large errors matter most.
+            usual = usual_gain(view.gradient_norms)
+            limit *= max(1.0, info.gradient_bound / usual) if usual > 0 else 1.0
+    (released,) = yield gains_query(W, [view.W], limit, view.data.loss)
+    if not float(released[0]) > _CLEARLY * multiplier:
+        return W
+    warn_of_sufficient_public_rows(view.data.n_rows)
+    return view.W

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._engine import Options, PostTrainingRelease, Recipe
+from .._engine import Options, Recipe
 from .._learning.corrections import PublicShrinkage
-from .._learning.targets import StartComparison
+from .._learning.targets import start_comparison
 from .._utils.validation import CLIP, FLAG
 from ..components import BalancedSteps, GradientQuery, L2Clip, Preconditioned, TailAverage
 from ..components.protocols import PublicInfo
@@ -153,15 +153,7 @@ class Auto(Algorithm):
         if not self.shrink:
             return replace(recipe, update=update)
         shrinkage = PublicShrinkage(update, info, options.balancing_intercept)
-        return _compared(replace(recipe, update=shrinkage), shrinkage)
-
-
-def _compared(recipe: Recipe, comparison: PublicShrinkage | StartComparison) -> Recipe:
-    """The recipe with a comparison of heads after the last step, if the budget has a share for it."""
-    if not comparison.comparison_share:
-        return recipe
-    release = PostTrainingRelease({"comparison": comparison.comparison_share}, comparison.compare)
-    return replace(recipe, comparison=release)
+        return replace(recipe, update=shrinkage, comparison=shrinkage.comparison)
 
 
 class AutoRegression(AdaMix):
@@ -183,4 +175,4 @@ class AutoRegression(AdaMix):
             recipe = replace(recipe, query=GradientQuery(clip, None, sum_to_zero=True), steps=steps)
         if info.preconditioner is not None:
             recipe = replace(recipe, update=Preconditioned(recipe.update, info.preconditioner))
-        return _compared(recipe, StartComparison(recipe.update, info))
+        return replace(recipe, comparison=start_comparison(recipe.update, info))

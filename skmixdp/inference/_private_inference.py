@@ -41,7 +41,6 @@ from .._utils.validation import (
 )
 from ..estimators._problem import check_sample_weight, collect_public
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
-from ..privacy import NoiseSource
 from ..privacy.noise import warn_of_seed
 from ..privacy.units import units_of
 from ._estimating import (
@@ -280,8 +279,7 @@ def private_inference(
         *(("centre and spread of columns that were declared or are those of public rows",) if known else ()),
     )
 
-    def asked(multiplier: float, noise: NoiseSource) -> Learning[tuple[Design, TargetMap, Estimate]]:
-        learner = Learner(n_units, None, noise, np.dtype(np.float64))
+    def asked(learner: Learner, *, multiplier: float) -> Learning[tuple[Design, TargetMap, Estimate]]:
         center: Array = np.zeros(n_features)
         spread: Array = np.zeros(n_features)
         if shares["columns"]:

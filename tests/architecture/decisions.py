@@ -189,7 +189,6 @@ ALLOWED = {
     "estimators/_procedure.py::_with_scaled_targets": (2, "released"),
     "estimators/_procedure.py::_columns_in_other_units": (1, "released"),
     "_torch/first_order.py::FirstOrderDPModuleClassifier._weights": (2, "public"),
-    "_learning/corrections.py::spanning_heads": (1, "released"),
     "_learning/noisy_statistics.py::LeadingDirections.largest_second_moment": (1, "released"),
     "_learning/noisy_statistics.py::SecondMoment.preconditioner": (1, "released"),
     "_learning/targets.py::usual_gain": (1, "public"),

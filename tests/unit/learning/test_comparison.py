@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._learning.corrections import comparison_query, expected_losses, spanning_heads
+from skmixdp._learning.corrections import comparison_query, expected_losses
 from skmixdp._learning.noisy_statistics import sensitivity_of, share_for
 from skmixdp._linear import with_weights
 from skmixdp._rows import Block, InMemoryRows
@@ -67,40 +67,3 @@ def test_gains_are_differences_of_correct_rows(k):
         return ((Z[:, 0] > 0 if k == 1 else Z.argmax(axis=1)) == y).sum()
 
     np.testing.assert_array_equal(gains, [right(second) - right(first), right(third) - right(first)])
-
-
-def test_heads_on_a_line_need_two_products():
-    rng = np.random.default_rng(0)
-    start, way = rng.normal(size=(2, 3, 4))
-    heads = [start, start + way, start + 0.5 * way, start - way, np.zeros((3, 4)), start + 1e-6 * way**2]
-    kept, factors = spanning_heads(heads)
-    assert len(kept) == 4  # the last two are on no line, or nowhere
-    np.testing.assert_allclose(np.tensordot(factors, kept, axes=1), heads, rtol=0, atol=1e-12)
-    query = comparison_query(heads[0], heads[1:4])
-    assert query.points.shape == (6, 4)
-    X, y = rng.normal(size=(60, 4)), rng.integers(0, 3, size=60)
-    gains = exact_sums(query, InMemoryRows(X, y))
-    right = [((X @ head.T).argmax(axis=1) == y).sum() for head in heads[:4]]
-    np.testing.assert_array_equal(gains, np.array(right[1:]) - right[0])
-
-
-@pytest.mark.parametrize("entry", [np.nan, np.inf, 1e300])
-def test_heads_that_diverged_are_compared_one_by_one(entry):
-    heads = [np.full((3, 4), 1.0), np.full((3, 4), entry), np.ones((3, 4))]
-    with np.errstate(over="ignore", invalid="ignore"):
-        kept, factors = spanning_heads(heads)
-    np.testing.assert_array_equal(kept, heads[: len(kept)])
-    assert len(kept) >= 2
-    assert np.all(np.isfinite(factors)) and np.abs(factors).sum(axis=1).max() <= 8
-
-
-def test_heads_whose_lengths_overflow_are_not_taken_for_others():
-    start, way = 1e300 * np.random.default_rng(0).normal(size=(2, 3, 4))
-    with np.errstate(over="ignore"):
-        assert len(spanning_heads([start, way])[0]) == 2
-
-
-def test_heads_that_nearly_agree_do_not_make_a_third_of_their_difference():
-    start, way = np.random.default_rng(0).normal(size=(2, 3, 4))
-    kept, _ = spanning_heads([start, start + 0.01 * way, start + way])
-    assert len(kept) == 3  # a sum of the first two would multiply the rounding of their products

@@ -15,12 +15,12 @@ from skmixdp._learning.noisy_statistics import Learner, share_for
 from skmixdp._learning.targets import (
     _SIGNED,
     TARGET_RELEASES,
-    StartComparison,
     _lengths,
     _place,
     gains,
     gains_query,
     noisy_targets,
+    start_comparison,
     start_predicts,
     usual_gain,
 )
@@ -234,7 +234,7 @@ def closed(W, info, X, y, multiplier=5.0):
         def result(self, W, state):
             return W
 
-    rounds = StartComparison(Inner(), info).compare(W, None, multiplier)
+    rounds = start_comparison(Inner(), info).ask(W, None, multiplier)
     query = next(rounds)
     sums = exact_sums(query, InMemoryRows(X, y))
     return answered(rounds, sums), float(sums[0])
@@ -258,9 +258,9 @@ def test_a_head_that_is_about_as_good_is_returned(change):
 
 def test_its_budget_follows_public_facts():
     _, _, info = problem()
-    share = StartComparison(None, info).comparison_share
-    assert share == share_for(1.0, N, 1.0, 0.03, 0.1) > 0
-    assert StartComparison(None, problem(n_pub=9)[2]).comparison_share == 0
+    share = share_for(1.0, N, 1.0, 0.03, 0.1)
+    assert start_comparison(None, info).shares == {"comparison": share} and share > 0
+    assert start_comparison(None, problem(n_pub=9)[2]) is None
 
 
 def test_training_ends_with_it():
