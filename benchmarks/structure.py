@@ -61,11 +61,11 @@ ROOMS = (
     # Aim 1,600: weights of rows that are clipped first.
     Room("components", 1_890, ("components",)),
     # Aim 640: names of annexes.
-    Room("algorithms", 690, ("algorithms",)),
+    Room("algorithms", 684, ("algorithms",)),
     # Aim 830: resumed fits and audits, charges of later steps.
     Room("engine", 1_150, ("_engine",)),
     # Aim 1,500: weights, lengths of gradients, checks of the start and of units.
-    Room("learning", 2_010, ("_learning",)),
+    Room("learning", 1_948, ("_learning",)),
     # Aim 3,150: persons, weights, unlabelled rows, checks of the start and of units.
     Room("estimators", 3_820, ("estimators",)),
     # Aim 640: additive models, the units of reports.
