@@ -57,7 +57,7 @@ ROOMS = (
     Room("utilities and top", 1_275, ("", "_utils", "_version", "exceptions")),
     # Aim 1,570: compiled loops of persons and curves.
     Room("linear", 1_585, ("_linear",)),
-    Room("rows", 3_045, ("_rows",)),
+    Room("rows", 3_005, ("_rows",)),
     # Aim 1,600: weights of rows that are clipped first.
     Room("components", 1_890, ("components",)),
     # Aim 640: names of annexes.

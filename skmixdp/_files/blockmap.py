@@ -145,10 +145,7 @@ class BlockMap:
         return rows
 
     def _lengths(self, X: FloatArray, out: FloatArray) -> FloatArray:
-        """Lengths (n,) of centred rows, float64; NaN for a row that is out of float32's range.
-
-        ``out`` (n or more, n_features) is float32 and overwritten.
-        """
+        """Lengths (n,) of centred rows, float64; NaN out of float32's range. Overwrites float32 ``out``."""
         with np.errstate(over="ignore", invalid="ignore"):
             lengths = row_norms(self._centred(X, out)) * self._unit
         known = (lengths == 0) | ((lengths >= self._shortest) & (lengths <= _LONGEST))

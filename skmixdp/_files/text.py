@@ -13,6 +13,7 @@ import lzma
 import math
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -258,16 +259,12 @@ def guessed(path: Path, form: TextForm, where: str) -> TextForm:
     have.
     """
     if form.encoding is None:
-        try:
-            for _ in lines(path, form, where):
-                pass
-        except FileError:
-            form = replace(form, encoding="cp1252")
-            try:
+        for encoding in (None, "cp1252", "latin-1"):  # any bytes are text in the last one
+            form = replace(form, encoding=encoding)
+            with suppress(FileError):
                 for _ in lines(path, form, where):
                     pass
-            except FileError:
-                form = replace(form, encoding="latin-1")
+                break
     found = [line for line in lines(path, form, where) if is_row(line, 0)]
     if form.separator is None and form.of(path).separator != "\t" and found:
         widths = {one: _widths(found, one, where) for one in SEPARATORS if one != form.decimal}

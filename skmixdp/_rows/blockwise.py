@@ -146,11 +146,8 @@ def answer(
 def in_parts(
     requests: Sequence[Request], blocks: Sequence[_Rows], visited: Callable[[Sequence[_Rows]], list[Sums]]
 ) -> list[Sums]:
-    """Sums of all requests over blocks of rows; several threads share the blocks, if there are several.
-
-    ``visited`` answers the requests for some of the blocks. Records of rows need all blocks in their order.
-    """
-    count = min(n_parts.get(), len(blocks))
+    """Sums of all requests over blocks, which threads share; ``visited`` answers them for some blocks."""
+    count = min(n_parts.get(), len(blocks))  # (Records of rows need all blocks in their order.)
     if count < 2 or any(request.observe is not None for request in requests):
         return visited(blocks)
     ends = [index * len(blocks) // count for index in range(count + 1)]
@@ -182,11 +179,8 @@ def _masked(part: Any, request: Request, mask: NDArray[np.bool_] | None, rows: S
 
 
 def block_size(wanted: int, n_rows: int = 0, n_parts: int = 1, *, most: int = BLOCK_ROWS) -> int:
-    """Rows of a block: close to the wanted number, in whole panels, and within the limits.
-
-    Several parts of a pass over ``n_rows`` rows get about the same size.
-    """
-    if n_parts > 1:
+    """Rows of a block: close to the wanted number, in whole panels, and within the limits."""
+    if n_parts > 1:  # all of about the same size
         share = -(-n_rows // n_parts)
         # Rounded up to whole panels, so that the last block is not a small one.
         wanted = -(-share // max(-(-share // wanted), 1)) + PANEL_ROWS - 1
@@ -472,10 +466,7 @@ class RemappedRows(PrivateRows):
 
 
 class FixedProducts:
-    """Cache of the products of points that are the same in all requests of a run.
-
-    The cache is private state, and stays with the rows.
-    """
+    """Cache of the products of a run's fixed points; it is private state, and stays with the rows."""
 
     def __init__(self, n_rows: int, dtype: np.dtype[Any]) -> None:
         self._n_rows = n_rows
@@ -483,10 +474,7 @@ class FixedProducts:
         self._points: FloatArray | None = None
 
     def begin(self, points: FloatArray, n_fixed: int) -> FloatArray:
-        """Start a pass for points (m, d_in), and return the points whose products the pass must compute.
-
-        The last ``n_fixed`` points are the same in all requests.
-        """
+        """Start a pass for points (m, d_in), the last ``n_fixed`` of them fixed; those to compute."""
         fixed = points[len(points) - n_fixed :]
         if self._points is not None and np.array_equal(self._points, fixed):
             return points[: len(points) - n_fixed]

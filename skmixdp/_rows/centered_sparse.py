@@ -138,10 +138,7 @@ def mapped_lengths(
 
 
 def whitened_entries(X: sp.csr_array[Any], factors: FloatArray, row_map: RowMap) -> FloatArray:
-    """Upper bounds (n,) on the largest absolute entries of mapped CSR rows under a map that whitens.
-
-    The rows are made dense, so ``X`` should have few.
-    """
+    """Upper bounds (n,) on absolute entries of a few mapped CSR rows, which are made dense and whitened."""
     assert row_map.whitening is not None
     rows = X.astype(np.float64).toarray()
     if row_map.mean is not None:
@@ -155,11 +152,9 @@ def whitened_entries(X: sp.csr_array[Any], factors: FloatArray, row_map: RowMap)
 
 
 def scaled_first(X: sp.csr_array[Any], row_map: RowMap) -> tuple[Any, RowMap]:
-    """CSR rows after the scaling that precedes centring, and the rest of the map.
-
-    Scaling columns and rows keeps rows sparse. A centre of columns makes zeros into a row of constants, which
-    joins the mean; rows that are first scaled to unit length must not have one.
-    """
+    """CSR rows after the scaling that precedes centring, and the rest of the map."""
+    # Scaling columns and rows keeps rows sparse. A centre of columns makes zeros into a row of constants,
+    # which joins the mean; rows that are first scaled to unit length must not have one.
     columns, mean = row_map.columns, row_map.mean
     if columns is None and not row_map.unit_first:
         return X, row_map
@@ -182,10 +177,7 @@ def scaled_first(X: sp.csr_array[Any], row_map: RowMap) -> tuple[Any, RowMap]:
 def centered_products(
     X: sp.csr_array[Any], factors: FloatArray, row_map: RowMap, points: FloatArray
 ) -> FloatArray:
-    """Products (n, m) of mapped CSR rows with ``points`` (m, d_in), in float64.
-
-    Points are to be whitened already, where the map whitens.
-    """
+    """Products (n, m) of mapped CSR rows with points (m, d_in), whitened ones if the map whitens, float64."""
     n_features = X.shape[1]
     bare = np.asarray(points[:, :n_features], dtype=np.float64)
     Z = np.asarray(X.astype(np.float64) @ bare.T)
@@ -200,10 +192,7 @@ def centered_products(
 def centered_weighted_sum(
     X: sp.csr_array[Any], factors: FloatArray, row_map: RowMap, C: FloatArray
 ) -> FloatArray:
-    """``sum_i c_i x'_i^T`` (k, d_in) of mapped CSR rows with weights ``C`` (n, k), in float64.
-
-    The sum is yet to be whitened, where the map whitens.
-    """
+    """``sum_i c_i x'_i^T`` (k, d_in) of mapped CSR rows, to be whitened if the map whitens, float64."""
     weights = C.astype(np.float64) * factors[:, np.newaxis]
     total = np.asarray(weights.T @ X.astype(np.float64))
     if row_map.mean is not None:

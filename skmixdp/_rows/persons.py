@@ -66,11 +66,9 @@ _UP = 1 + 2.0**-33
 def computed_by_blocks(
     codes: NDArray[np.intp], n_persons: int, compute: Callable[[NDArray[np.intp]], FloatArray]
 ) -> FloatArray:
-    """The results of a function for all rows of persons, which is called for some rows at a time.
-
-    Matrix products round a row by its place and by the number of rows. So the function gets blocks of one
-    size, in which a row has the same place whatever other persons hold. Empty places hold the first row.
-    """
+    """The results of a function for all rows of persons, which is called for some rows at a time."""
+    # Matrix products round a row by its place and by the number of rows. So the function gets blocks of one
+    # size, in which a row has the same place whatever other persons hold. Empty places hold the first row.
     places = Places(codes, n_persons, 0)
     blocks = places.row.reshape(-1, places.n_lanes)
     blocks = blocks[(blocks >= 0).any(axis=1)]
@@ -149,10 +147,8 @@ class Places:
         return row_slices(len(self.row), self.part_rows)
 
     def by_size(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Persons (p,) with two rows or more, grouped by size, and the places (p, m) of their rows.
-
-        The last ones are ``n_places`` if a person has less than m rows: up to a fifth of them.
-        """
+        """Persons (p,) with two rows or more, grouped by size, and the places (p, m) of their rows."""
+        # The last places are ``n_places`` if a person has less than m rows: up to a fifth of them.
         unit = 2 ** np.maximum(np.frexp(self.sizes)[1] - 3, 0)
         widths = np.where(self.sizes > 1, -(-self.sizes // unit) * unit, 0)
         for m in np.unique(widths[widths > 0]).tolist():
@@ -183,10 +179,7 @@ class Places:
     def mapped(
         self, parts: Iterable[Any], row_map: RowMap, dtype: np.dtype[Any]
     ) -> tuple[FloatArray, FloatArray]:
-        """Rows (n_places, d_in) of all parts of a table after a map, and their lengths.
-
-        Empty places hold what a row of zeros is mapped to.
-        """
+        """Mapped rows (n_places, d_in) of all parts of a table, zeros at empty places, and their lengths."""
         place_of = np.full(int(self.row.max()) + 1, -1)
         place_of[self.row[self.taken]] = np.flatnonzero(self.taken)
         features: Any = None

@@ -161,10 +161,8 @@ class RowMap:
         return replace(self, intercept_value=float(moment) or _INTERCEPT)
 
     def widened(self, times: float) -> "RowMap":
-        """The map with bounds on entries and rows times a factor; other rows become shorter in proportion.
-
-        Where rows have a bound, what is cut would be the bias that is left as a budget grows.
-        """
+        """The map with bounds on entries and rows times a factor; other rows become shorter in proportion."""
+        # What bounds cut would be the bias that is left as a budget grows.
         assert self.bound is not None
         columns = None if self.columns is None else replace(self.columns, cut=times * self.columns.cut)
         constant = None if self.intercept_value is None else self.intercept_value / times
@@ -265,11 +263,7 @@ class RowMap:
     def _write_chunk(
         self, X: FloatArray, out: FloatArray, norms: FloatArray, dtype: np.dtype[Any], step: int
     ) -> None:
-        """:meth:`write` for a chunk: one product whitens it, and all else takes ``step`` rows at a time.
-
-        Rows are measured in float64 before they are scaled; clips make room for the rounding of that. Scaling
-        then lengthens an entry by less than the precision of ``out``, or by less than its smallest number.
-        """
+        """:meth:`write` for a chunk: one product whitens it, and all else takes ``step`` rows at a time."""
         parts = list(row_slices(len(X), step))
         # New memory for each part would take as long as the computation.
         in_cache = np.empty_like(out[:step], dtype)
@@ -285,6 +279,8 @@ class RowMap:
                     target[:] = centred
             whitened = out if out.dtype == all_centred.dtype else np.empty_like(all_centred)
             self.whitening.of_rows(all_centred, whitened)
+        # Rows are measured in float64 before they are scaled; clips make room for the rounding of that.
+        # Scaling lengthens an entry by less than the precision of ``out``, or by its smallest number.
         precision = np.finfo(out.dtype)
         smallest = math.sqrt(out.shape[1]) * float(precision.smallest_subnormal)
         for rows in parts:
