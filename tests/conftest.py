@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from sklearn.datasets import load_digits
 
-from skmixdp._engine import OpenRows, Options, bind_rows, drive, loop, make_plan, training
+from skmixdp._engine import OpenRows, Options, Run, bind_rows, drive, loop, make_plan, training
 from skmixdp._learning.noisy_statistics import Learner
 from skmixdp._linear import MultilabelLoss, SquaredLoss, classification_loss
-from skmixdp._rows import RowMap
+from skmixdp._rows import InMemoryRows, RowMap
 from skmixdp.algorithms import PAZO
 from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
@@ -87,6 +87,12 @@ class Problem:
     def plan(self, recipe, *, n_steps: int = 4, epsilon: float = 1.0, dtype: str = "float64"):
         budget = Budget(epsilon, 1e-5, n_steps, None, "add_or_remove_one", "float")
         return make_plan(budget, recipe, self.info, np.dtype(dtype))
+
+    def trained(self, recipe, *, noise=None, rows=None, callback=None, dtype="float64", **terms):
+        """The head of a recipe and the plan; without noise unless some is given."""
+        plan = self.plan(recipe, dtype=dtype, **terms)
+        run = Run(recipe, plan, self.info, noise or Silent(0), np.dtype(dtype), callback=callback)
+        return train([run], InMemoryRows(self.X, self.y) if rows is None else rows)[0], plan
 
 
 def _problem(X, y, X_pub, y_pub, loss, row_map):

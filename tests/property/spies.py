@@ -20,7 +20,7 @@ def prepare(kind, monkeypatch):
     if kind.startswith("torch"):
         pytest.importorskip("torch", reason="tensors need skmixdp[features]")
     if kind == "torch, as on a device":
-        from skmixdp._rows import tensors as torch_table
+        from skmixdp._torch import tensors as torch_table
 
         monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
 

@@ -27,9 +27,9 @@ def classifier(y=LABELS, rows=slice(None), epsilon=8.0, classes=(0, 1), **data):
     return clf.fit(X[rows], y[rows], **data)
 
 
-def regressor(y=OUTPUT, epsilon=8.0, **parameters):
+def regressor(y=OUTPUT, rows=X, epsilon=8.0, **parameters):
     parameters = {"target_center": 0.0, "target_scale": 2.0, "random_state": 0} | parameters
-    return AdditiveDPRegressor(epsilon=epsilon, **parameters).fit(X, y)
+    return AdditiveDPRegressor(epsilon=epsilon, **parameters).fit(rows, y)
 
 
 MODELS = {
@@ -46,8 +46,7 @@ MODELS = {
 
 @pytest.fixture(scope="module", params=MODELS)
 def model(request):
-    with pytest.warns(UserWarning, match="NOT PRIVATE|random_state"):
-        return MODELS[request.param]()
+    return MODELS[request.param]()
 
 
 def outputs(model, rows):
@@ -109,9 +108,7 @@ def test_saved_models_show_the_same(model, tmp_path):
 
 def test_known_curves_are_found_in_the_units_of_the_columns():
     scaled = X * [1000, 1, 1, 1] + [5e4, 0, 0, 0]
-    reg = AdditiveDPRegressor(epsilon=30.0, target_center=0.0, target_scale=2.0, random_state=0)
-    with pytest.warns(UserWarning, match="random_state"):
-        reg.fit(scaled, OUTPUT)
+    reg = regressor(rows=scaled, epsilon=30.0)
     inner = slice(2, -2)
     values = reg.knots_[0][inner]
     wanted = 2 * np.sin(2 * (values - 5e4) / 1000)
@@ -134,17 +131,14 @@ def test_without_a_known_distribution_there_are_parts_and_no_effects():
 
 
 def test_a_linear_model_has_effects_without_bands():
-    reg = AdditiveDPRegressor(epsilon=1.0, target_center=0.0, target_scale=2.0, random_state=0)
-    with pytest.warns(UserWarning, match="random_state"):
-        reg.fit(X[:2000], OUTPUT[:2000])
+    reg = regressor(OUTPUT[:2000], X[:2000], epsilon=1.0)
     assert reg._row_map.columns is not None
     assert np.isfinite(np.concatenate(reg.effects_)).all()
     assert np.isnan(reg._effects.errors(0, reg.knots_[0])).all()
 
 
 def test_bands_widen_where_few_stand_in_rows_tell_the_curvature(monkeypatch):
-    with pytest.warns(UserWarning, match="random_state"):
-        clf = classifier()
+    clf = classifier()
     values = clf.knots_[0]
     many = clf._effects.errors(0, values)
     monkeypatch.setattr(_effects, "_N_ROWS", 31)
@@ -163,8 +157,7 @@ def test_unfitted_models_show_nothing():
 
 
 def test_columns_of_which_nothing_is_known_count_as_0_or_1():
-    with pytest.warns(UserWarning, match="random_state"):
-        reg = regressor(linear=[2, 3])
+    reg = regressor(linear=[2, 3])
     assert reg.knots_[2].tolist() == reg.knots_[3].tolist() == [0, 1]
     assert_allclose(reg.effects_[2].sum(), 0, atol=0.01)
     assert reg.importances_[2] == pytest.approx(0.5, rel=0.2)
@@ -222,8 +215,7 @@ def test_bands_hold_the_curve_without_noise_in_95_of_100_fits(make):
     ],
 )
 def test_forged_quantiles_are_refused(quantiles, message):
-    with pytest.warns(UserWarning, match="random_state"):
-        basis = regressor()._row_map.basis
+    basis = regressor()._row_map.basis
     basis.check_for(4)
     with pytest.raises(ValueError, match=message):
         replace(basis, quantiles=quantiles).check_for(4)

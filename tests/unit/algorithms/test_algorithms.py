@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skmixdp._engine import Run
-from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import (
     BY_NAME,
     DOPE,
@@ -22,7 +20,7 @@ from skmixdp.components import SampleWeight
 from skmixdp.components.protocols import ReleaseFacts, StepContext
 from skmixdp.privacy import NoiseSource
 from tests.catalog import ALGORITHMS, UPDATES, WEIGHTINGS
-from tests.conftest import Silent, make_problem, recipe_or_refusal, train
+from tests.conftest import make_problem, recipe_or_refusal
 from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")
@@ -37,11 +35,9 @@ def mean_gradient(problem, W, l2, anchor):
     return R.T @ X / len(X) + l2 * (W - anchor)
 
 
-def trained(problem, algorithm, *, n_steps=12, l2=0.01, rate=0.7, noise=None, epsilon=1.0):
+def trained(problem, algorithm, *, n_steps=12, l2=0.01, rate=0.7, **terms):
     recipe = problem.recipe(algorithm, l2=l2, learning_rate=rate)
-    plan = problem.plan(recipe, n_steps=n_steps, epsilon=epsilon)
-    run = Run(recipe, plan, problem.info, noise or Silent(0), FLOAT)
-    return train([run], InMemoryRows(problem.X, problem.y))[0]
+    return problem.trained(recipe, n_steps=n_steps, **terms)[0]
 
 
 @pytest.mark.covering
@@ -87,8 +83,7 @@ def test_the_theoretical_variant_without_noise_is_averaged_descent_in_a_ball(pro
 
 def test_projection_keeps_the_part_in_the_public_subspace(problem):
     recipe = problem.recipe(AdaMix(clip_floor=NO_CLIP, n_components=3, momentum=0.0), learning_rate=1.0)
-    plan = problem.plan(recipe, n_steps=1)
-    (W,) = train([Run(recipe, plan, problem.info, Silent(0), FLOAT)], InMemoryRows(problem.X, problem.y))
+    W, _ = problem.trained(recipe, n_steps=1)
     view, start = problem.info.view, problem.info.view.W
     U = view.basis(3)
     private = problem.info.view.data.loss.residuals(problem.X @ start.T, problem.y).T @ problem.X / 300

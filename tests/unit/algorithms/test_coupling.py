@@ -4,22 +4,17 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine import Run
-from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import AdaMix, Coupling, NoisyGD
 from skmixdp.components import AutomaticClip, ConstantWeight, CosineWeight
 from skmixdp.components.protocols import ReleaseFacts
 from skmixdp.privacy import epsilon_of_event
-from tests.conftest import Silent, Watched, make_problem, train
+from tests.conftest import Watched, make_problem
 
 FLOAT = np.dtype("float64")
 
 
-def trained(problem, algorithm, *, n_steps=10, l2=0.01, rate=0.7, noise=None):
-    recipe = problem.recipe(algorithm, l2=l2, learning_rate=rate)
-    plan = problem.plan(recipe, n_steps=n_steps)
-    run = Run(recipe, plan, problem.info, noise or Silent(0), FLOAT)
-    return train([run], InMemoryRows(problem.X, problem.y))[0], plan
+def trained(problem, algorithm, *, l2=0.01, rate=0.7, noise=None):
+    return problem.trained(problem.recipe(algorithm, l2=l2, learning_rate=rate), noise=noise, n_steps=10)
 
 
 @pytest.mark.covering

@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine import Run
 from skmixdp._linear import SoftmaxLoss
 from skmixdp._papers.embedding import embedding_of
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData
-from tests.conftest import Silent, Watched, make_problem, train
+from tests.conftest import Silent, Watched, make_problem
 from tests.rounding import assert_close, assert_relative
 
 FLOAT = np.dtype("float64")
@@ -47,13 +46,10 @@ def clipped(vectors, threshold):
 def one_step(problem, algorithm, noise, mask=None):
     """A step of size 1 without l2; half of the rows are expected where a mask is given."""
     recipe = problem.recipe(algorithm, learning_rate=1.0)
-    plan = problem.plan(recipe, n_steps=1)
-    info = problem.info
     if mask is not None:
         recipe = replace(recipe, sampling=SomeRows(mask))
-        info = replace(info, batch_size=info.n_private / 2)
-    (W,) = train([Run(recipe, plan, info, noise, FLOAT)], InMemoryRows(problem.X, problem.y))
-    return W, plan
+        problem = replace(problem, info=replace(problem.info, batch_size=problem.info.n_private / 2))
+    return problem.trained(recipe, noise=noise, n_steps=1)
 
 
 @pytest.fixture(params=["full batch", "sampled batch", "empty batch"])
@@ -187,12 +183,10 @@ def test_no_array_of_all_rows_and_parameters_is_formed():
     data = PublicData(rng.normal(size=(n_pub, d)) / np.sqrt(d), np.arange(n_pub) % k, SoftmaxLoss(k))
     problem = make_problem()
     problem.info = PublicInfo(data.view(np.zeros((k, d))), 0.27, n, float(n), 2.0)
-    recipe = problem.recipe(GEP(), learning_rate=1.0)
-    plan = problem.plan(recipe, n_steps=1, dtype="float32")
-    rows = InMemoryRows(X, y)
+    recipe, rows = problem.recipe(GEP(), learning_rate=1.0), InMemoryRows(X, y)
     tracemalloc.start()
     try:
-        (W,) = train([Run(recipe, plan, problem.info, Silent(0), np.dtype("float32"))], rows)
+        W, _ = problem.trained(recipe, rows=rows, n_steps=1, dtype="float32")
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skmixdp._engine import Run
 from skmixdp._linear import SquaredLoss
 from skmixdp._papers.mirror import PenalizedLoss
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import PDADPMD, CosinePDADPMD, NoisyGD
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData
-from tests.conftest import Problem, Silent, make_problem, train
+from skmixdp.privacy import NoiseSource
+from tests.conftest import Problem, make_problem
 
 FLOAT = np.dtype("float64")
 NO_CLIP = 1e6
@@ -27,11 +27,8 @@ def squared_problem(n_pub, d=5, k=2, X_pub=None):
     return Problem(X, y, PublicInfo(data.view(data.solution), 0.27, 200, 200.0, np.inf))
 
 
-def trained(problem, algorithm, *, n_steps=6, l2=0.0, rate=5.0, noise=None):
-    recipe = problem.recipe(algorithm, l2=l2, learning_rate=rate)
-    plan = problem.plan(recipe, n_steps=n_steps)
-    run = Run(recipe, plan, problem.info, noise or Silent(0), FLOAT)
-    return train([run], InMemoryRows(problem.X, problem.y))[0]
+def trained(problem, algorithm, *, l2=0.0, rate=5.0):
+    return problem.trained(problem.recipe(algorithm, l2=l2, learning_rate=rate), n_steps=6)[0]
 
 
 def private_gradient(problem, W):
@@ -89,9 +86,7 @@ def test_a_hessian_that_is_a_multiple_of_the_identity_gives_gradient_descent():
     problem = squared_problem(5, X_pub=3 * np.eye(5))
     heads = []
     recipe = problem.recipe(NoisyGD(clip=NO_CLIP, momentum=0.0, public_weight=0.0), l2=0.0, learning_rate=0.4)
-    plan = problem.plan(recipe, n_steps=6)
-    run = Run(recipe, plan, problem.info, Silent(0), FLOAT, callback=lambda t, W: heads.append(W))
-    train([run], InMemoryRows(problem.X, problem.y))
+    problem.trained(recipe, n_steps=6, callback=lambda t, W: heads.append(W))
     found = trained(problem, PDADPMD(clip=NO_CLIP), rate=0.4)
     np.testing.assert_allclose(found, np.mean(heads, axis=0), atol=1e-10)
 
@@ -126,17 +121,12 @@ def test_the_warm_start_is_the_minimiser_of_the_mirror_map(problem):
 
 def test_automatic_steps_balance_the_noise_in_the_mirrors_geometry(problem):
     """Noise alone moves held-out outputs of the returned head by about 0.75, as elsewhere."""
-    from skmixdp.privacy import NoiseSource
-
     rows = InMemoryRows(np.zeros_like(problem.X), problem.y)
     recipe = problem.recipe(PDADPMD())
     recipe = replace(recipe, steps=replace(recipe.steps, curvature=1e-9))  # leave the stability limit out
-    plan = problem.plan(recipe, n_steps=30)
-    base = problem.info.view.W
     moves = []
     for seed in range(3):
-        run = Run(recipe, plan, problem.info, NoiseSource(seed), FLOAT)
-        (W,) = train([run], rows)
-        moves.append((W - base) @ problem.X[:50].T)
+        W, _ = problem.trained(recipe, noise=NoiseSource(seed), rows=rows, n_steps=30)
+        moves.append((W - problem.info.view.W) @ problem.X[:50].T)
     spread = float(np.sqrt(np.mean(np.square(moves)))) / np.sqrt(np.mean(np.sum(problem.X**2, axis=1)))
     assert 0.75 / 3 < spread < 0.75 * 3

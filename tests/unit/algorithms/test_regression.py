@@ -5,14 +5,12 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from skmixdp import MixedDPRidge
-from skmixdp._engine import Run
 from skmixdp._linear import SquaredLoss
-from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.components import PoissonBatch
 from skmixdp.privacy import NoiseSource
 from tests.catalog import ALGORITHMS
-from tests.conftest import Silent, make_regression_problem, recipe_or_refusal, train
+from tests.conftest import Silent, make_regression_problem, recipe_or_refusal
 from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")
@@ -69,8 +67,7 @@ def test_every_algorithm_trains_squared_loss_or_refuses_it(name, n_pub, sampling
     recipe = recipe_or_refusal(problem, ALGORITHMS[name], sampling=sampling)
     if recipe is None:
         return
-    run = Run(recipe, problem.plan(recipe, n_steps=3), problem.info, NoiseSource(0), FLOAT)
-    (W,) = train([run], InMemoryRows(problem.X, problem.y))
+    W, _ = problem.trained(recipe, noise=NoiseSource(0), n_steps=3)
     assert W.shape == problem.info.view.W.shape
     assert np.isfinite(W).all()
 

@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 
 from skmixdp import ZerothOrderDPClassifier
-from skmixdp._engine import Run
 from skmixdp._papers.zeroth_order import public_gradients
-from skmixdp._rows import Block, InMemoryRows
+from skmixdp._rows import Block
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import PoissonBatch, PublicDirections, RandomDirections, TwoPointQuery
 from skmixdp.components.protocols import StepContext
 from skmixdp.components.scalars import clipped
 from skmixdp.privacy import NoiseSource
-from tests.conftest import make_problem, train
+from tests.conftest import make_problem
 from tests.rounding import assert_close, assert_relative
 
 FLOAT = np.dtype("float64")
@@ -205,8 +204,7 @@ def test_sampled_batches_and_exact_sums_are_possible(name):
     problem = make_problem()
     algorithm = DPZero() if name == "dpzero" else PAZO(name[-1])
     recipe = problem.recipe(algorithm, sampling=PoissonBatch(50))
-    run = Run(recipe, problem.plan(recipe, n_steps=5), problem.info, NoiseSource(0), FLOAT)
-    (W,) = train([run], InMemoryRows(problem.X, problem.y))
+    W, _ = problem.trained(recipe, noise=NoiseSource(0), n_steps=5)
     assert np.isfinite(W).all()
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 6))

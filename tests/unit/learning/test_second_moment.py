@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skmixdp._engine import Run
 from skmixdp._learning.noisy_statistics import SecondMoment, noisy_second_moment, second_moment_share
 from skmixdp._linear import WeightedLoss, with_weights
 from skmixdp._rows import Columns, InMemoryRows, RowMap, special_table
@@ -16,7 +15,7 @@ from skmixdp.algorithms import Auto
 from skmixdp.components import SGD, Preconditioned, TailAverage
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
-from tests.conftest import Silent, learned, make_problem, train
+from tests.conftest import learned, make_problem
 from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")
@@ -152,8 +151,7 @@ class TestUpdate:
             recipe = moved.recipe(Auto(shrink=False), learning_rate=0.3)
             assert isinstance(recipe.update, TailAverage)
             assert isinstance(recipe.update.inner, Preconditioned) == (matrix is not None)
-            run = Run(recipe, moved.plan(recipe, n_steps=5), info, Silent(0), FLOAT)
-            heads.append(train([run], InMemoryRows(problem.X, problem.y))[0])
+            heads.append(moved.trained(recipe, n_steps=5)[0])
         assert not np.allclose(heads[2], heads[1], atol=1e-3)
         assert heads[0].shape == heads[2].shape
 
@@ -167,8 +165,10 @@ class TestRaisedClip:
         info = replace(info, mu=mu, n_private=n_rows, **facts)
         return replace(make_problem(3), info=info).recipe(Auto(clip)).query.clipper.threshold
 
-    def test_a_small_budget_leaves_it(self):
-        assert self.clip(0.27, 1000) == 0.3 == self.clip(1e-9, 10**9)
+    def test_without_need_it_stays(self):
+        assert self.clip(0.27, 1000) == 0.3 == self.clip(1e-9, 10**9)  # the budget is small
+        assert self.clip(10.0, 10**6, clip=50.0) == 50.0
+        assert self.clip(1.0, 1000, second_moment=math.inf) == 0.3  # there is no longest gradient
 
     def test_it_grows_with_the_budget_up_to_what_cuts_nothing(self):
         curvature = self.info.view.data.loss.curvature * 0.2
@@ -176,12 +176,6 @@ class TestRaisedClip:
         assert self.clip(1.0, round(wanted * 10_000 / curvature)) == pytest.approx(wanted)
         longest = self.info.view.data.loss.lipschitz * self.info.row_norm_bound
         assert self.clip(10.0, 10**6) == self.clip(100.0, 10**8) == longest > 1
-
-    def test_one_that_is_larger_stays(self):
-        assert self.clip(10.0, 10**6, clip=50.0) == 50.0
-
-    def test_rows_of_any_length_have_no_longest_gradient(self):
-        assert self.clip(1.0, 1000, second_moment=math.inf) == 0.3
 
     def test_weights_leave_it_as_it_is(self):
         data = self.info.view.data

@@ -301,28 +301,27 @@ class TestMetaEstimators:
 
 
 class TestPublicRows:
-    def test_a_column_of_that_name_is_no_estimator(self):
-        table = pd.DataFrame({"fit": [0.0, 1.0], "transform": [1.0, 0.0]})
-        assert list(check_pipeline(WithPublicRows(HEAD, table, [0, 1]))) == []
+    def test_nothing_to_transform(self):
+        table = pd.DataFrame({"fit": [0.0, 1.0], "transform": [1.0, 0.0]})  # no estimator
+        for pipe in (
+            make_pipeline(HEAD),
+            make_pipeline("passthrough", HEAD),
+            WithPublicRows(HEAD, table, [0, 1]),
+        ):
+            assert list(check_pipeline(pipe)) == []
 
     def test_a_head_behind_a_step_needs_transform_input(self):
         for step in (PublicOnly(PCA()), RowNormalizer()):
             assert found(make_pipeline(step, HEAD), "public rows") == [("", "Pipeline")]
             assert found(make_pipeline(step, HEAD), "public rows", public_rows=False) == []
             assert found(routed(step), "public rows") == []
+        search = GridSearchCV(HEAD, {"epsilon": [1.0]})
+        assert found(make_pipeline(RowNormalizer(), search), "public rows") == [("", "Pipeline")]
 
     def test_so_does_a_public_step_behind_a_step(self):
         pipe = make_pipeline(RowNormalizer(), PublicOnly(PCA()), LogisticRegression())
         (finding,) = check_pipeline(pipe).of_kind("public rows")
         assert finding.learns.startswith("publiconly gets") and "transform_input=['X_pub']" in finding.fix
-
-    def test_a_head_in_a_search_behind_a_step(self):
-        pipe = make_pipeline(RowNormalizer(), GridSearchCV(HEAD, {"epsilon": [1.0]}))
-        assert found(pipe, "public rows") == [("", "Pipeline")]
-
-    def test_nothing_to_transform(self):
-        for pipe in (make_pipeline(HEAD), make_pipeline("passthrough", HEAD)):
-            assert list(check_pipeline(pipe)) == []
 
     def test_an_inner_pipeline_needs_its_own(self):
         pipe = routed(RowNormalizer()).set_params(

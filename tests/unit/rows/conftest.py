@@ -117,7 +117,7 @@ def holder(request, tmp_path, monkeypatch):
         monkeypatch.setattr(streamed, "NARROW", 0)
     if request.param == "torch, as on a device":
         pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-        from skmixdp._rows import tensors as torch_table
+        from skmixdp._torch import tensors as torch_table
 
         monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
     return Holder(request.param, tmp_path)

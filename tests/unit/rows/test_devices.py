@@ -20,7 +20,7 @@ from tests.conftest import Silent
 
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
-from skmixdp._rows import tensors as torch_table  # noqa: E402
+from skmixdp._torch import tensors as torch_table  # noqa: E402
 from skmixdp._torch.tensors import TorchRows, TorchTable, full_precision  # noqa: E402
 from tests.asking import request_of  # noqa: E402
 from tests.rounding import assert_close  # noqa: E402

@@ -8,7 +8,6 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp._engine import Run
 from skmixdp._linear import SoftmaxLoss, largest_entries, row_norms
 from skmixdp._rows import Batch, Columns, InMemoryRows, OuterStatistics, RowMap, Whitening, sum_resolution
 from skmixdp.components import L2Clip
@@ -16,7 +15,7 @@ from skmixdp.components.clipping import clipped_residuals
 from skmixdp.privacy import NoiseSource
 from tests.asking import request_of
 from tests.catalog import ALGORITHMS
-from tests.conftest import Silent, Watched, make_problem, train
+from tests.conftest import Silent, Watched, make_problem
 from tests.rounding import assert_close, assert_relative
 
 from .conftest import draw
@@ -230,12 +229,11 @@ def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(holder, name,
     row_map = RowMap(mean, True, 0.4, whitening if whitened else None)
     labels[0] = int(np.argmin(problem.info.view.W @ row_map(raw[:1], np.float64)[0]))
     recipe = problem.recipe(ALGORITHMS[name])
-    plan = problem.plan(recipe, n_steps=2, dtype=dtype)
     watched = []
     for kept in (slice(0, None), slice(1, None)):
         noise = Watched(5)
         rows = holder.source(raw[kept], labels[kept], row_map, dtype)
-        train([Run(recipe, plan, problem.info, noise, np.dtype(dtype))], rows)
+        _, plan = problem.trained(recipe, noise=noise, rows=rows, n_steps=2, dtype=dtype)
         watched.append(noise)
     one, other = watched
     assert one.scales == pytest.approx(other.scales, rel=1e-6)  # the rounding of sums grows with their terms

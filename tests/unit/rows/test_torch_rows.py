@@ -8,7 +8,7 @@ from skmixdp._rows import Batch, InMemoryRows, RowMap
 
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
-from skmixdp._rows import tensors as torch_table  # noqa: E402
+from skmixdp._torch import tensors as torch_table  # noqa: E402
 from skmixdp._torch.tensors import TorchRows, TorchTable, mapped  # noqa: E402
 from tests.asking import request_of  # noqa: E402
 

@@ -1,9 +1,11 @@
 """A linear module is a linear head: the same losses, two-point numbers, public facts and fits."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from skmixdp._engine import Options, Run
+from skmixdp._engine import Options
 from skmixdp._papers.dpzero import zeroth_order_descent
 from skmixdp._rows import Batch, InMemoryRows
 from skmixdp.algorithms import PAZO
@@ -17,7 +19,7 @@ from skmixdp.components import (
 )
 from skmixdp.components.protocols import ReleaseFacts
 from tests.asking import request_of
-from tests.conftest import Silent, Watched, make_problem, train
+from tests.conftest import Silent, Watched, make_problem
 from tests.module_problems import Direction, few_moves_are_stacked, module_info, module_rows, torch
 from tests.rounding import assert_close
 
@@ -41,9 +43,8 @@ class Given:
         return [Direction.dense([torch.from_numpy(u.copy())]) for u in arrays] if self.dense else arrays
 
 
-def trained(problem, info, rows, recipe, noise, n_steps=5):
-    plan = type(problem)(problem.X, problem.y, info).plan(recipe, n_steps=n_steps)
-    (W,) = train([Run(recipe, plan, info, noise, np.dtype("float64"))], rows)
+def trained(problem, info, rows, recipe, noise):
+    W, _ = replace(problem, info=info).trained(recipe, noise=noise, rows=rows, n_steps=5)
     return W if isinstance(W, np.ndarray) else W.tensors[0].numpy()
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skmixdp import FirstOrderDPModuleClassifier
-from skmixdp._engine import Options, Run
+from skmixdp._engine import Options
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, DPZero, ModelMix, NoisyGD
 from skmixdp.components import FullBatch, L2Clip, PoissonBatch
@@ -12,7 +12,7 @@ from skmixdp.components.clipping import clipped_residuals
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 from tests.asking import request_of
-from tests.conftest import Silent, make_problem, train
+from tests.conftest import Silent, make_problem
 from tests.module_problems import cross_entropy, gradient_problem, torch
 from tests.module_zoo import HONEST, MIXING
 from tests.rounding import assert_close
@@ -60,8 +60,7 @@ def test_a_linear_module_is_trained_as_the_head_that_it_is(algorithm, sampling):
     found = []
     for one, rows in ((problem, InMemoryRows(problem.X, problem.y)), (module, source(module.X, module.y))):
         recipe = algorithm.recipe(one.info, options(sampling))
-        plan = one.plan(recipe, n_steps=5)
-        (W,) = train([Run(recipe, plan, one.info, Silent(2), np.dtype("float64"))], rows)
+        W, _ = one.trained(recipe, noise=Silent(2), rows=rows, n_steps=5)
         found.append(W.ravel())
     assert_close(found[1], found[0], 1e-9)
     assert np.abs(found[0] - problem.info.view.W.ravel()).max() > 1e-3

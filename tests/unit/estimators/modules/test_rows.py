@@ -7,11 +7,10 @@ import textwrap
 import numpy as np
 import pytest
 
-from skmixdp._engine import Run
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.privacy import DiscreteNoise
 from tests.asking import request_of
-from tests.conftest import Silent, train
+from tests.conftest import Silent
 from tests.module_problems import few_moves_are_stacked, module_problem, module_rows, torch, two_layers
 
 __all__ = ["few_moves_are_stacked"]  # a fixture for all tests here
@@ -33,10 +32,8 @@ class WatchExact(DiscreteNoise):
 def test_discrete_noise_gets_whole_multiples_of_its_grid(algorithm):
     pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
     problem = module_problem(two_layers())
-    recipe = problem.recipe(algorithm, exact=True)
-    noise = WatchExact()
-    plan = problem.plan(recipe, n_steps=3)
-    train([Run(recipe, plan, problem.info, noise, np.dtype("float64"))], module_rows(problem, exact=True))
+    noise, rows = WatchExact(), module_rows(problem, exact=True)
+    problem.trained(problem.recipe(algorithm, exact=True), noise=noise, rows=rows, n_steps=3)
     assert noise.seen >= 3
 
 
@@ -67,8 +64,7 @@ def test_without_noise_the_private_loss_falls(algorithm, stackable):
 
     before = private_loss()
     recipe = problem.recipe(algorithm, learning_rate=0.1 if isinstance(algorithm, DPZero) else 0.5)
-    plan = problem.plan(recipe, n_steps=60)
-    train([Run(recipe, plan, problem.info, Silent(0), np.dtype("float64"))], module_rows(problem))
+    problem.trained(recipe, rows=module_rows(problem), n_steps=60)
     assert private_loss() < before - 0.05
 
 
