@@ -240,10 +240,7 @@ def _answered_step(
     *,
     of_gradients: bool = False,
 ) -> Generator[NoisyQuery, Any, Any]:
-    """Yield the queries of one step, record the releases, and return the result of the step.
-
-    If labels carry weights of their rows, sums are weighted by them.
-    """
+    """Yield the queries of one step, record the releases, and return the result of the step."""
     try:
         query = next(rounds)
         while True:

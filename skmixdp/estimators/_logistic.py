@@ -15,7 +15,7 @@ from ._base import EstimatorProcedure, FitData, fit_one
 from ._classifier import Classifier
 from ._linear import LinearHead
 from ._private_score import PrivateScoreMixin
-from ._problem import WEIGHTS_BY_CLASS, FitInputs, NamedStart, check_class_weight, encode_classes
+from ._problem import WEIGHTS_BY_CLASS, NamedStart, check_class_weight, encode_classes
 from ._procedure import refuse_without_counts
 
 Array = NDArray[Any]
@@ -282,7 +282,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         rows = (table, y, X_pub, y_pub, members)
         inputs = self._inputs(budget, loss, rows, data, f"the {kind} ({origin})")
         inputs = replace(inputs, logit_adjustment=self.logit_adjustment, classes=self.classes_)
-        if self.multilabel_ and self._starts_from_shares(inputs):
+        public = isinstance(self.init, str) and self.init == "public" and self.fit_intercept
+        alone = inputs.is_default and inputs.divides and not len(inputs.X_pub)
+        if self.multilabel_ and public and alone:  # the start is the noisy shares of the labels
             share = label_share(budget.mu, inputs.n_rows, len(self.classes_))
             inputs = replace(inputs, label_share=share)
         if isinstance(self.class_weight, str):
@@ -305,12 +307,6 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
                     f"{name}={shown(value)} needs one class per row, and y has several labels per row; pass "
                     f"{remedy}."
                 )
-
-    def _starts_from_shares(self, inputs: FitInputs) -> bool:
-        """Whether the start is the noisy label shares, as by default without public rows."""
-        public = isinstance(self.init, str) and self.init == "public" and self.fit_intercept
-        by_default = public and inputs.is_default
-        return by_default and not len(inputs.X_pub) and inputs.divides
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Mapped rows, and class indices or labels, as the fit used them; for audits."""

@@ -70,10 +70,7 @@ class MapStage:
 
 
 def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStage:
-    """The first release that learns the map, if there is any. Public facts decide. A given map needs none.
-
-    A map that is one of the known ones is the same object, so that fits share passes.
-    """
+    """The first release that learns the map, if public facts call for one. A given map needs none."""
     private = inputs.private
     if inputs.known_map is not None:
         return MapStage(inputs.known_map, inputs.known_map, {}, {})
@@ -97,6 +94,7 @@ def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStag
         stage = MapStage(unmapped(n_features), stage.row_map, shares, most)
 
     def shared(row_map: RowMap) -> RowMap:
+        # Fits share passes if their maps are the same object.
         return next((other for other in known_maps if other.same_as(row_map)), row_map)
 
     return replace(stage, asked_map=shared(stage.asked_map), row_map=shared(stage.row_map))

@@ -418,11 +418,8 @@ class FitInputs:
 
     @cached_property
     def groups(self) -> tuple[Array, float | None]:
-        """Group of each of the first known rows for whitening: its class or labels, or one for all.
-
-        Also the share of the sphere for whitening by these groups; None is the usual one. If few rows have
-        labels, all known rows are one group.
-        """
+        """Group of each of the first known rows for whitening, and a share of the sphere or None."""
+        # If few rows have labels, all known rows are one group.
         few = len(self.y_pub) - n_groups(self.y_pub) < FEWEST_FREE
         if not self.loss.quadratic and not (few and self.X_unlabeled is not None):
             return self.y_pub, None
@@ -461,10 +458,8 @@ class FitInputs:
         return self.center and not unit
 
     def clips(self, columns: Columns | None) -> bool:
-        """Whether rows keep their length, up to a bound.
-
-        Columns of unknown centre are centred at unit length, unless it would leave too little of them.
-        """
+        """Whether rows keep their length, up to a bound."""
+        # Columns of unknown centre are centred at unit length, unless it would leave too little of them.
         if self.row_norm != "auto" or columns is None:
             return self.row_norm == "clip"
         few = len(columns.center) < _FEWEST_AT_UNIT_LENGTH
@@ -482,10 +477,7 @@ class FitInputs:
         return result
 
     def weighted(self, largest_weight: float = 1.0, by_class: Array | None = None) -> "FitInputs":
-        """The inputs with a weight in [0, 1] for each private row, relative to the largest weight.
-
-        It is that of its class, (k,), times its sample weight.
-        """
+        """The inputs with a weight in [0, 1] for each private row: by its class, times its sample weight."""
         y = self.private.y
         weights = np.ones(len(y))
         if by_class is not None:

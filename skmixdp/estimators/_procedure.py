@@ -233,21 +233,14 @@ def _unused(spent: dict[str, float], inputs: FitInputs) -> dict[str, float]:
 
 
 def refuse_ahead(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> bool:
-    """Refuse what no map makes possible, with the smallest budget left; whether steps draw random numbers.
-
-    The map and what it releases are not known yet. What may be refused depends on public facts and on the
-    shape of the head, so a start by name is not computed.
-    """
-    if isinstance(inputs.init, str):
+    """Refuse what no map makes possible, with the smallest budget left; whether steps draw random numbers."""
+    if isinstance(inputs.init, str):  # whose computing tells nothing more: its shape is known
         inputs = replace(inputs, init="zeros")
     return plan(inputs, replace(mapped, second_moment=1.0), spent).recipe.draws
 
 
 def _start_of(inputs: FitInputs, row_map: RowMap) -> Callable[[PublicData], Array]:
-    """The function that makes the head before the first step, (k, d_in), from public rows.
-
-    Algorithms call it, so it holds no private rows.
-    """
+    """The function that makes the head before the first step, (k, d_in), from public rows alone."""
     init, classes, targets = inputs.init, inputs.classes, inputs.target_map
     logits, n_features = inputs.label_logits, inputs.private.table.shape[1]
 
@@ -283,13 +276,10 @@ def _start_of(inputs: FitInputs, row_map: RowMap) -> Callable[[PublicData], Arra
 
 
 def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Run:
-    """Plan the steps of a fit to mapped rows, with the part of the squared budget that is left.
-
-    A ValueError says why there is no plan.
-    """
+    """Plan the steps of a fit to mapped rows, with the part of the squared budget that is left."""
     row_map, private = mapped.row_map, inputs.private
     n_rows, loss, weights = inputs.n_rows, inputs.loss, public_weights(inputs)
-    share = 1 - sum(spent.values()) if spent else 1.0
+    share = 1 - sum(spent.values())
     l2 = None if inputs.public_l2 == "auto" else inputs.public_l2 * len(inputs.X_pub)
     y_pub = inputs.y_pub if weights is None else with_weights(inputs.y_pub, weights)
     data = PublicData(row_map(inputs.X_pub, np.float64), y_pub, loss, l2, private.dtype)
@@ -316,11 +306,7 @@ def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Run:
         )
     strength, weighted = inputs.logit_adjustment, inputs.class_weight is not None or inputs.n_counted > 0
     constant, corrections = row_map.intercept_value, []
-    if (
-        inputs.is_default
-        and not loss.quadratic
-        and (found := temperature(inputs.budget.mu, info)) is not None
-    ):
+    if inputs.is_default and not loss.quadratic and (found := temperature(inputs.budget.mu, info)):
         corrections.append(found)
     n_classes = max(loss.n_outputs, 2)
     if strength == "auto":
