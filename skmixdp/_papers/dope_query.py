@@ -79,6 +79,13 @@ class DopeQuery:
         return ctx.direction(centre + total / ctx.batch_size)
 
 
+def deviation_norms(view: PublicView) -> FloatArray:
+    """Lengths (n_pub,) of the public rows' gradients minus their mean."""
+    aligned = np.einsum("ij,ij->i", view.residuals, view.data.X @ view.gradient.T)
+    squares = view.gradient_norms**2 - 2 * aligned + np.sum(view.gradient**2)
+    return np.asarray(np.sqrt(np.maximum(squares, 0)))
+
+
 def difference_part(sensitivity: float) -> ReleasedArray:
     """The released sum of clipped differences ``c_i (g_i - M)``, from sums of ``c_i g_i`` and of ``c_i``.
 

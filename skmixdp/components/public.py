@@ -148,22 +148,6 @@ class PublicData:
         )
         return first, second
 
-    @cached_property
-    def held_out_losses(self) -> FloatArray:
-        """Loss of each row under the solution of the other half; needs two rows."""
-        first, second = self.halves
-        pairs = ((first, second.solution), (second, first.solution))
-        return np.concatenate([rows.loss.values(rows.X @ W.T, rows.y) for rows, W in pairs])
-
-    @cached_property
-    def solution_error(self) -> float:
-        """Estimated distance of ``solution`` to the solution for infinitely many rows; needs two rows.
-
-        The difference of the solutions of two halves has four times its variance.
-        """
-        first, second = self.halves
-        return float(np.linalg.norm(first.solution - second.solution)) / 2
-
     def fit(self, l2: float, center: FloatArray | None = None) -> FloatArray:
         """Minimiser (k, d_in) of ``sum_j loss_j(W) + l2 / 2 |W - center|^2``, for a positive ``l2``.
 
@@ -218,13 +202,6 @@ class PublicView:
     def gradient_norms(self) -> FloatArray:
         """L2 norm of each row's gradient, shape (n_pub,)."""
         return np.asarray(row_norms(self.residuals) * self.data.norms)
-
-    @cached_property
-    def deviation_norms(self) -> FloatArray:
-        """L2 norm of each row's gradient minus the mean gradient, shape (n_pub,)."""
-        aligned = np.einsum("ij,ij->i", self.residuals, self.data.X @ self.gradient.T)
-        squares = self.gradient_norms**2 - 2 * aligned + np.sum(self.gradient**2)
-        return np.asarray(np.sqrt(np.maximum(squares, 0)))
 
     def basis(self, n_components: int) -> FloatArray:
         """Orthonormal (d_in, P) basis that starts with the directions of the gradient.

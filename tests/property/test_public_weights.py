@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skmixdp._linear import SoftmaxLoss
+from skmixdp._papers.weights import held_out_losses, solution_error
 from skmixdp.components import ConvexWeight, CosineWeight, CouplingWeight
 from skmixdp.components.protocols import PublicInfo, ReleaseFacts
 from skmixdp.components.public import PublicData
@@ -89,12 +90,12 @@ def test_constants_come_from_held_out_public_rows():
     data, facts = info.view.data, ReleaseFacts(20.0, 30, 0.5)
     fitted = replace(info, view=data.view(data.solution))
     by_rule = ConvexWeight().bind(fitted, facts)(1, fitted.view)
-    by_hand = ConvexWeight(data.solution_error, float(np.var(data.held_out_losses)))
+    by_hand = ConvexWeight(solution_error(data), float(np.var(held_out_losses(data))))
     assert by_rule == by_hand.bind(fitted, facts)(1, fitted.view)
-    assert data.solution_error > 0
+    assert solution_error(data) > 0
     seen = data.loss.values(data.X @ data.solution.T, data.y)
-    assert data.held_out_losses.mean() > seen.mean()
-    assert len(data.held_out_losses) == 24
+    assert held_out_losses(data).mean() > seen.mean()
+    assert len(held_out_losses(data)) == 24
     for half in data.halves:
         assert np.bincount(half.y, minlength=4).tolist() == [3] * 4
 

@@ -8,10 +8,10 @@ from ..._engine import Options, Recipe
 from ..._utils.validation import COUNT, shown
 from ...algorithms._base import Algorithm, refuse_exact_sums
 from ...algorithms.adamix import AdaMix
-from ...components import L2LinfClip
 from ...components.protocols import Clipper, PublicInfo
 from ...privacy import Event, Noise
 from .accountant import WIDTH
+from .clipping import L2LinfClip
 from .event import ModelMixEvent
 from .wrapping import Width, mixed_query, mixed_steps, mixed_update
 

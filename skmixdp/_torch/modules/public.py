@@ -214,7 +214,7 @@ class ModuleData:
             "or 'coupling' for a module."
         )
 
-    held_out_losses = solution
+    halves = solution
 
 
 class View:

@@ -11,6 +11,7 @@ from skmixdp._linear import SoftmaxLoss
 from skmixdp._papers.embedding import embedding_of
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP
+from skmixdp.components import deviation_norms
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData
 from tests.conftest import Silent, Watched, make_problem
@@ -133,7 +134,7 @@ def test_quantile_clips_come_from_rows_that_are_held_out():
 
     g = dense_gradients(view.data.X, view.data.y, view.W, view.data.loss)
     lengths = np.linalg.norm(g - g.mean(axis=0), axis=(1, 2))
-    assert_close(view.deviation_norms, lengths)
+    assert_close(deviation_norms(view), lengths)
     dope = problem.recipe(DOPE(quantile=0.75, clip_floor=1e-3)).query
     assert dope.clipper.at(view).threshold == pytest.approx(np.quantile(lengths, 0.75))
 

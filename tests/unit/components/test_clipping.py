@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 
 from skmixdp._rows import Block
-from skmixdp.components import AutomaticClip, L2Clip, L2LinfClip, LipschitzClip, PublicQuantileClip
-from skmixdp.components.clipping import clip_rows, coordinate_lengths, deviation_norms, gradient_norms
+from skmixdp.components import (
+    AutomaticClip,
+    L2Clip,
+    L2LinfClip,
+    LipschitzClip,
+    PublicQuantileClip,
+    deviation_norms,
+)
+from skmixdp.components.clipping import clip_rows, coordinate_lengths, gradient_norms
 from skmixdp.components.protocols import Clip
 from tests.conftest import make_problem
 from tests.rounding import assert_relative

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from skmixdp._linear import SoftmaxLoss, SquaredLoss, products
 from skmixdp._rows import ArrayTable, Batch, BinCounts, MeanClip, OuterStatistics, PersonTable, RowMap
 from skmixdp._rows.persons import Places
-from skmixdp.components import AutomaticClip, L2Clip
-from skmixdp.components.clipping import L2LinfClip, clipped_residuals, unclipped_residuals
+from skmixdp.components import AutomaticClip, L2Clip, L2LinfClip
+from skmixdp.components.clipping import clipped_residuals, unclipped_residuals
 from tests.asking import request_of
 
 AS_THEY_ARE = RowMap(None, False, None)

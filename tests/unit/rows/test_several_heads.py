@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from skmixdp._linear import PANEL_ROWS, LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss
+from skmixdp._papers.modelmix.clipping import L2LinfClipAt
 from skmixdp._rows import Batch, InMemoryRows
-from skmixdp.components.clipping import AutomaticClip, L2Clip, L2LinfClipAt, clipped_residuals
+from skmixdp.components.clipping import AutomaticClip, L2Clip, clipped_residuals
 from tests.asking import request_of
 
 rng = np.random.default_rng(0)
