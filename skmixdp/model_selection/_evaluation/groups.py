@@ -18,6 +18,7 @@ from ...preprocessing._cells import listed, text_of
 from ...privacy import PrivacyReport
 from ...privacy.units import Units
 from .cells import Estimate, NoisyCells
+from .scores import ScoreEvaluation
 
 #: Name of the group of all rows without a declared group.
 OTHER = "other"
@@ -78,7 +79,7 @@ class GroupedEvaluation:
         rows = []
         for group, evaluation in self.groups.items():
             metrics = evaluation.summary()
-            if hasattr(evaluation, "question") and evaluation.question == "label":
+            if isinstance(evaluation, ScoreEvaluation) and evaluation.question == "label":
                 metrics["selection rate at 0.5"] = evaluation.at(0.5)["selection rate"]
             if group in self.unknown:
                 metrics = dict.fromkeys(metrics, Estimate(math.nan, math.nan, math.nan))

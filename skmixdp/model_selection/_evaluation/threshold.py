@@ -271,12 +271,13 @@ def _check_budgets(estimator: BaseEstimator) -> None:
 
 def _check_terms(owner: PrivateThresholdClassifier) -> None:
     """Refuse an estimator with another delta or other neighbours, since one guarantee cannot state both."""
+    terms = {"delta": owner.delta, "neighboring": owner.neighboring}
     for path, value in owner.estimator.get_params().items():
         name = path.split("__")[-1]
-        if name in ("delta", "neighboring") and value != vars(owner)[name]:
+        if name in terms and value != terms[name]:
             raise ValueError(
-                f"{name}={vars(owner)[name]!r} differs from {path}={value!r} of the estimator; pass the "
-                "same to both."
+                f"{name}={terms[name]!r} differs from {path}={value!r} of the estimator; pass the same to "
+                "both."
             )
 
 

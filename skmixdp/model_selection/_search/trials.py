@@ -60,11 +60,12 @@ class Allowance:
                 f"a search cannot divide its budget into fits like {event!r}, only into full batches of "
                 "Gaussian noise; pass batch_size=None and an algorithm other than ModelMix."
             )
-        for name, value in (("neighboring", neighboring), ("noise", event.noise)):
-            if value != vars(self)[name]:
+        pairs = {"neighboring": (neighboring, self.neighboring), "noise": (event.noise, self.noise)}
+        for name, (value, own) in pairs.items():
+            if value != own:
                 raise ValueError(
-                    f"{name}={value!r} of a candidate differs from {name}={vars(self)[name]!r} of the "
-                    "estimator; a search needs one for all its fits."
+                    f"{name}={value!r} of a candidate differs from {name}={own!r} of the estimator; a search "
+                    "needs one for all its fits."
                 )
         if unit != self.unit:
             raise ValueError(
