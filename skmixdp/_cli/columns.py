@@ -1,11 +1,11 @@
 """What ``--encode FILE.json`` declares of columns, for :class:`~skmixdp.preprocessing.TableEncoder`."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-from .._utils.validation import COUNT, as_float, reason_of
+from .._utils.validation import COUNT, as_float
 from ..preprocessing._cells import KINDS, text_of
+from .files import read_json
 from .messages import InputError
 
 _FORM = (
@@ -17,11 +17,7 @@ _PARTS = ("numbers", "categories", "kinds")
 def declared_columns(path: Path) -> dict[str, Any]:
     """Bounds, categories and kinds by column, for the parameter ``columns`` of the encoder."""
     where = f"--encode {path}"
-    try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        reason = reason_of(error, "no JSON")
-        raise InputError(f"{where} cannot be read ({reason}); write it {_FORM}.") from None
+    given = read_json(path, where, f"write it {_FORM}")
     if not isinstance(given, dict) or not given or set(given) - set(_PARTS):
         raise InputError(
             f"{where} must have the keys {', '.join(_PARTS)}, or some of them; write it {_FORM}."

@@ -3,8 +3,8 @@
 import argparse
 from typing import Any
 
-from .messages import EXIT_CODES, TRUST, InputError, path_named
-from .model_files import EncodedModel, load_model
+from .messages import EXIT_CODES, TRUST, InputError, library_errors, path_named
+from .model_files import load_model, unpacked
 from .outputs import check_outputs, write_together
 
 _DESCRIPTION = f"""\
@@ -38,16 +38,12 @@ def run(args: argparse.Namespace) -> None:
     if args.onnx.suffix.lower() != ".onnx":
         raise InputError(f"--onnx {args.onnx} must end in .onnx, which is its form.")
     check_outputs({"--onnx": args.onnx}, [args.model], force=args.force)
-    loaded = load_model(args.model)
-    model = loaded.head if isinstance(loaded, EncodedModel) else loaded
+    model, _ = unpacked(load_model(args.model))
     if not hasattr(model, "to_onnx"):
         raise InputError(
             f"MODEL {args.model} holds a {type(model).__name__}, which has no ONNX form; give a linear head "
             "or a pipeline that `fit --out` wrote."
         )
-    try:
+    with library_errors({}):
         graph = model.to_onnx(dtype=args.dtype).SerializeToString()
-    # ImportError: onnx is not installed.
-    except (ValueError, TypeError, ImportError) as error:
-        raise InputError(str(error)) from error
     write_together({args.onnx: lambda file: file.write(graph)})

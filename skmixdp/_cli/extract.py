@@ -10,7 +10,7 @@ import numpy as np
 from .._utils.files import write_arrays
 from .items import LabelledItems, read_images
 from .messages import EXIT_CODES, InputError, count, count_or_zero, path_named
-from .models import FAMILIES, extracted, located, make_transformer
+from .models import FAMILIES, add_reading_to, extracted, located, make_transformer
 from .outputs import check_outputs, write_together
 
 _DESCRIPTION = f"""\
@@ -59,7 +59,6 @@ def add_to(commands: Any) -> None:
         help="labels: a table with the columns file and label for a folder; for arrays, .npy or .csv",
     )
     how = parser.add_argument_group("computation")
-    how.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, ... (default: %(default)s)")
     how.add_argument("--batch-size", type=count, metavar="N", help="images in a forward pass (default: auto)")
     how.add_argument("--workers", type=count_or_zero, metavar="N", help="loader processes (default: auto)")
     how.add_argument(
@@ -68,12 +67,7 @@ def add_to(commands: Any) -> None:
     how.add_argument(
         "--cache", type=path_named, metavar="FOLDER", help="keep rows here, and go on after a stop"
     )
-    how.add_argument(
-        "--on-error",
-        choices=("raise", "skip"),
-        default="raise",
-        help="what to do with an image that cannot be read (default: %(default)s)",
-    )
+    add_reading_to(how)
     output = parser.add_argument_group("output")
     output.add_argument("--out", type=path_named, required=True, metavar="FILE.npz", help="the rows")
     output.add_argument("--force", action="store_true", help="replace an output that exists")
@@ -84,8 +78,7 @@ def run(args: argparse.Namespace) -> None:
     """Check the arguments, extract the rows and write them."""
     if args.out.suffix.lower() != ".npz":
         raise InputError(f"--out {args.out} must end in .npz, since rows are saved with their labels.")
-    inputs = [path for path in (args.images, args.labels) if path is not None]
-    check_outputs({"--out": args.out}, inputs, force=args.force)
+    check_outputs({"--out": args.out}, [args.images, args.labels], force=args.force)
     transformer = make_transformer(
         args.model,
         args.weights,

@@ -4,6 +4,7 @@
 """
 
 import argparse
+import json
 import warnings
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -15,14 +16,15 @@ from numpy.typing import NDArray
 
 from .._files.formats import ArrayFile, TableFile, TextFile, format_of, opened, reading
 from .._files.text import TextForm, guessed
-from .messages import InputError, in_flags
+from .._utils.validation import reason_of
+from .messages import InputError, Parser, flags_of, in_flags
 
 Array = NDArray[Any]
 
-_FLAGS = {name: f"--{name}" for name in ("separator", "decimal", "encoding")}
+_FLAGS = flags_of("separator", "decimal", "encoding")
 
 
-def add_text_to(parser: Any, otherwise: str) -> None:
+def add_text_to(parser: Parser, otherwise: str) -> None:
     """Declare the arguments for the form of tables that are text."""
     text = parser.add_argument_group("tables as text (.csv, .tsv)", otherwise)
     text.add_argument("--separator", metavar="C", help="character between cells, or the word tab")
@@ -81,6 +83,14 @@ def read_arrays(path: Path, where: str, names: Sequence[str] = ("X",)) -> dict[s
     file = format_of(path, where)(path, where)
     assert isinstance(file, ArrayFile)
     return {name: file.read(name) for name in names if name in file.headers}
+
+
+def read_json(path: Path, where: str, form: str) -> Any:
+    """What a JSON file holds; ``form`` says in messages how it is written."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"{where} cannot be read ({reason_of(error, 'no JSON')}); {form}.") from None
 
 
 def shape_of(path: Path, where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-import warnings
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -20,12 +19,11 @@ from .._utils.validation import listed
 from ..additive import AdditiveDPClassifier, AdditiveDPRegressor
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge, PrivatePipeline, private_pipeline, resumable
 from ..preprocessing import TableEncoder
-from ..privacy import BudgetExceededError, NotPrivateWarning
 from ..privacy.noise import warn_of_seed
 from .columns import declared_columns
 from .files import add_text_to, guessed_form, is_table, text_form
 from .labels import as_classes, read_classes, read_weights, typed
-from .messages import EXIT_CODES, InputError, bounds, count, in_flags, path_named
+from .messages import EXIT_CODES, InputError, Parser, bounds, count, flags_of, library_errors, path_named
 from .model_files import EncodedModel, page_of, save_model
 from .outputs import Writer, check_outputs, write_together
 from .rows import (
@@ -37,7 +35,7 @@ from .rows import (
     read_labelled,
     read_unlabelled,
 )
-from .terms import add_terms_to, charged_data_set, check_terms, fraction, positive
+from .terms import add_budget_to, add_terms_to, charged_data_set, check_terms, positive
 
 Array = NDArray[Any]
 
@@ -66,20 +64,14 @@ examples:
 {EXIT_CODES}"""
 
 #: Flags of the parameters that messages name; epsilon may be that of a ledger.
-_FLAGS = {
-    "n_steps": "--n-steps",
-    "noise_multiplier": "--noise-multiplier",
-    "classes": "--classes",
-    "row_norm": "--row-norm",
-    "noise": "--noise",
-    "neighboring": "--neighboring",
-    "random_state": "--seed",
-    "X_pub": "--public",
-    "columns": "--encode",
-    "X_unlabeled": "--unlabeled",
-    "class_weight": "--class-weight",
-    "target_scale and target_center": "--target-bounds",
-}
+_FLAGS = flags_of(
+    *("n_steps", "noise_multiplier", "classes", "row_norm", "noise", "neighboring", "class_weight"),
+    random_state="--seed",
+    X_pub="--public",
+    columns="--encode",
+    X_unlabeled="--unlabeled",
+    **{"target_scale and target_center": "--target-bounds"},
+)
 
 
 def add_to(commands: Any) -> None:
@@ -106,14 +98,8 @@ def add_to(commands: Any) -> None:
         help="leave N public rows, drawn at random, out of the fit, and print the model's score on them, "
         "which costs no budget",
     )
-    budget = parser.add_argument_group("budget")
-    budget.add_argument(
-        "--epsilon",
-        type=positive,
-        help="privacy budget (default: 1, or what --n-steps and --noise-multiplier cost together)",
-    )
-    budget.add_argument(
-        "--delta", type=fraction, default=1e-5, help="well below 1 / private rows (default: %(default)s)"
+    budget = add_budget_to(
+        parser, help="privacy budget (default: 1, or what --n-steps and --noise-multiplier cost together)"
     )
     budget.add_argument("--n-steps", type=count, help="number of steps (default: the algorithm's rule)")
     budget.add_argument(
@@ -129,7 +115,7 @@ def add_to(commands: Any) -> None:
     _add_output_to(parser)
 
 
-def add_rows_to(parser: Any, classes_help: str) -> Any:
+def add_rows_to(parser: Parser, classes_help: str) -> Any:
     """Declare the arguments of rows that commands share, and return their group."""
     rows = parser.add_argument_group("rows")
     rows.add_argument("--private", type=path_named, required=True, metavar="FILE", help="private rows")
@@ -162,7 +148,7 @@ def add_rows_to(parser: Any, classes_help: str) -> Any:
     return rows
 
 
-def _add_model_to(parser: Any) -> None:
+def _add_model_to(parser: Parser) -> None:
     """Declare the arguments of the model."""
     model = parser.add_argument_group("model")
     model.add_argument(
@@ -195,7 +181,7 @@ def _add_model_to(parser: Any) -> None:
     model.add_argument("--no-intercept", action="store_true", help="train no intercept")
 
 
-def _add_output_to(parser: Any) -> None:
+def _add_output_to(parser: Parser) -> None:
     """Declare the arguments of the output."""
     output = parser.add_argument_group("output")
     output.add_argument(
@@ -266,9 +252,8 @@ def run(args: argparse.Namespace) -> None:
             f"--out {args.out} ends in {other}, and a model is written as .safetensors, or else as a pickle; "
             "choose another ending, and write ONNX graphs by `skmixdp export`."
         )
-    outputs = {"--out": args.out} | ({} if args.report is None else {"--report": args.report})
     inputs = [args.private, args.public, args.labels, args.public_labels, args.unlabeled]
-    check_outputs(outputs, [path for path in inputs if path is not None], force=args.force)
+    check_outputs({"--out": args.out, "--report": args.report}, inputs, force=args.force)
     private, public, columns = read_both(args)
     unlabeled = _read_unlabeled(args, private)
     check_together(private, public)
@@ -448,13 +433,9 @@ def _train(
         **own,
     )
     warn_of_seed(args.seed, name="--seed")
-    try:
+    # RuntimeError: a checkpoint that another process uses, or that lacks a number.
+    with library_errors(_FLAGS, RuntimeError):
         model.set_params(ledger=charged_data_set(args))
         model = model if args.encode is None else private_pipeline(TableEncoder(columns), model)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotPrivateWarning)  # the flag was warned of above
-            return model.fit(private.X, private.y, **public_rows, groups=private.groups)
-    # ImportError: discrete noise needs another package. OSError: the file of the ledger. RuntimeError: a
-    # checkpoint that another process uses, or that lacks a number.
-    except (ValueError, TypeError, ImportError, OSError, RuntimeError, BudgetExceededError) as error:
-        raise InputError(in_flags(error, _FLAGS)) from error
+        model.fit(private.X, private.y, **public_rows, groups=private.groups)
+    return model

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from .._utils.validation import COUNT, Number, printable, whole_from
+from ..privacy import BudgetExceededError, NotPrivateWarning
 
 TRUST = (
     "A model file that does not end in .safetensors is a Python pickle. Opening a pickle can run\n"
@@ -62,6 +63,27 @@ def warnings_as_lines(command: str, flags: Mapping[str, str]) -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show
         yield
+
+
+@contextmanager
+def library_errors(flags: Mapping[str, str], *more: type[Exception]) -> Iterator[None]:
+    """Turn errors of the library, and ``more`` of them, into input errors that name flags.
+
+    The warning that a seed is not private is left out, since the flag is warned of.
+    """
+    # ImportError: a package is not installed. OSError: the file of a ledger.
+    known: tuple[type[Exception], ...] = (ValueError, TypeError, ImportError, OSError, BudgetExceededError)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotPrivateWarning)
+            yield
+    except (*known, *more) as error:
+        raise InputError(in_flags(error, flags)) from error
+
+
+def flags_of(*names: str, **others: str) -> dict[str, str]:
+    """Flags of the parameters that messages name: ``--n-steps`` for ``n_steps``, and others as given."""
+    return {name: f"--{name.replace('_', '-')}" for name in names} | others
 
 
 def one_line(message: object) -> str:

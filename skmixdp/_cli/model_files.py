@@ -34,6 +34,11 @@ class EncodedModel:
         return getattr(self.head, name)
 
 
+def unpacked(model: Any) -> tuple[Any, dict[str, Any] | None]:
+    """The estimator in a model, and how ``extract`` made its rows, if it did."""
+    return (model.head, model.encoder["images"]) if isinstance(model, EncodedModel) else (model, None)
+
+
 #: Ending of files without pickles.
 PLAIN = ".safetensors"
 

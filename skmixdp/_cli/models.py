@@ -9,7 +9,7 @@ from typing import Any
 
 from .._utils.validation import listed, shown
 from ..features import OpenClipFeatures, ScatteringFeatures, TimmFeatures
-from .messages import InputError, in_flags
+from .messages import InputError, flags_of, in_flags
 
 #: The transformer of each family, and an example of ``--model``. Without a name there are no weights.
 FAMILIES: Mapping[str, tuple[Callable[..., Any], str]] = {
@@ -20,12 +20,18 @@ FAMILIES: Mapping[str, tuple[Callable[..., Any], str]] = {
 
 
 #: Flags of the parameters of transformers that messages name.
-_FLAGS = {
-    **{
-        name: f"--{name.replace('_', '-')}" for name in ("batch_size", "cache", "device", "dtype", "on_error")
-    },
-    "n_workers": "--workers",
-}
+_FLAGS = flags_of("batch_size", "cache", "device", "dtype", "on_error", n_workers="--workers")
+
+
+def add_reading_to(group: Any) -> None:
+    """Declare where networks run, and what becomes of images that cannot be read."""
+    group.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, ... (default: %(default)s)")
+    group.add_argument(
+        "--on-error",
+        choices=("raise", "skip"),
+        default="raise",
+        help="what to do with an image that cannot be read (default: %(default)s)",
+    )
 
 
 def make_transformer(

@@ -1,22 +1,28 @@
 """Write all files of a result, or none."""
 
+import argparse
+import json
 import os
 import secrets
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from .._utils.files import sync_folder
-from .messages import InputError
+from ..inspection._page import attack, page, section
+from ..privacy import PrivacyReport
+from .messages import InputError, Parser, path_named
 
 #: Writes the content of one file.
 Writer = Callable[[BinaryIO], object]
 
 
-def check_outputs(outputs: Mapping[str, Path], inputs: Sequence[Path], *, force: bool) -> None:
+def check_outputs(given: Mapping[str, Path | None], inputs: Sequence[Path | None], *, force: bool) -> None:
     """Refuse outputs, by flag, that cannot or should not be written, before any budget is spent."""
+    outputs = {flag: path for flag, path in given.items() if path is not None}
     for flag, path in outputs.items():
         folder = path.parent
         if not folder.is_dir():
@@ -33,7 +39,7 @@ def check_outputs(outputs: Mapping[str, Path], inputs: Sequence[Path], *, force:
             raise InputError(f"{flag} {path}: the folder {folder} is not writable; choose another one.")
         if path.exists() and not path.is_file():
             raise InputError(f"{flag} {path} is a folder or a device; give the name of a file in a folder.")
-        if any(_same(path, other) for other in inputs):
+        if any(_same(path, other) for other in inputs if other is not None):
             raise InputError(f"{flag} {path} is also an input file; choose another name.")
         if path.exists() and not force:
             raise InputError(f"{flag} {path} exists; choose another name, or pass --force to replace it.")
@@ -45,6 +51,43 @@ def check_outputs(outputs: Mapping[str, Path], inputs: Sequence[Path], *, force:
     report = outputs.get("--report")
     if report is not None and report.suffix.lower() not in (".json", ".html"):
         raise InputError(f"--report {report} must end in .json or .html, which is its form.")
+
+
+def add_report_to(parser: Parser, what: str) -> None:
+    """Declare the output of a command that prints ``what`` it released."""
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--report", type=path_named, metavar="FILE", help=f"{what} and privacy report (.json or .html)"
+    )
+    output.add_argument("--force", action="store_true", help="replace a report that exists")
+    output.add_argument("--quiet", action="store_true", help="print nothing; needs --report")
+
+
+def check_report(args: argparse.Namespace, what: str, inputs: Sequence[Path | None]) -> None:
+    """Refuse to throw ``what`` was released away, and a report that cannot be written."""
+    if args.quiet and args.report is None:
+        raise InputError(f"--quiet without --report would throw the {what} away; give one --report.")
+    check_outputs({"--report": args.report}, inputs, force=args.force)
+
+
+def hand_out(
+    args: argparse.Namespace,
+    found: object,
+    report: PrivacyReport,
+    facts: dict[str, Any],
+    title: str,
+    *sections: str,
+) -> None:
+    """Print what was ``found`` and its guarantee, and write ``facts`` as JSON, or ``sections`` as HTML."""
+    if args.report is not None:
+        if args.report.suffix.lower() == ".json":
+            text = f"{json.dumps(facts, indent=2)}\n"
+        else:
+            first, guarantee = report.no_guarantee, section("Guarantee", report._repr_html_())
+            text = page(title, first, attack(report.attack_success, report._attack), *sections, guarantee)
+        write_together({args.report: lambda file: file.write(text.encode())})
+    if not args.quiet:
+        sys.stdout.write(f"{found}\n{report}\n")
 
 
 def write_together(outputs: Mapping[Path, Writer]) -> None:

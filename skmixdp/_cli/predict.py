@@ -12,9 +12,9 @@ from .._utils.models import LinearModel, Model, has_several_labels, names_of_fea
 from ..estimators import PrivatePipeline
 from .files import add_text_to, guessed_form, is_table, shape_of, text_form
 from .items import read_images
-from .messages import EXIT_CODES, TRUST, InputError, path_named
-from .model_files import EncodedModel, load_model
-from .models import extracted, make_transformer
+from .messages import EXIT_CODES, TRUST, InputError, library_errors, path_named
+from .model_files import load_model, unpacked
+from .models import add_reading_to, extracted, make_transformer
 from .outputs import check_outputs, write_together
 from .rows import FIX, Unlabelled, align, check_same_network, only_for_tables, read_unlabelled
 
@@ -59,13 +59,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--quiet", action="store_true", help="show no progress bar")
     images = parser.add_argument_group("images")
     images.add_argument("--weights", metavar="PATH", help="the network's checkpoint, if it was moved")
-    images.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, ... (default: %(default)s)")
-    images.add_argument(
-        "--on-error",
-        choices=("raise", "skip"),
-        default="raise",
-        help="what to do with an image that cannot be read (default: %(default)s)",
-    )
+    add_reading_to(images)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -74,9 +68,7 @@ def run(args: argparse.Namespace) -> None:
         if args.out.suffix.lower() != ".csv":
             raise InputError(f"--out {args.out} must end in .csv, since predictions are written as CSV.")
         check_outputs({"--out": args.out}, [args.model, args.rows], force=args.force)
-    loaded = load_model(args.model)
-    model = loaded.head if isinstance(loaded, EncodedModel) else loaded
-    encoder = loaded.encoder if isinstance(loaded, EncodedModel) else {}
+    model, encoder = unpacked(load_model(args.model))
     needed = ("predict", "predict_proba", "classes_") if args.proba else ("predict",)
     absent = [name for name in needed if not hasattr(model, name)]
     if absent:
@@ -84,20 +76,15 @@ def run(args: argparse.Namespace) -> None:
             f"MODEL {args.model} holds a {type(model).__name__} without {absent[0]}; give a fitted "
             "classifier, as `fit --out` writes it."
         )
-    if _are_images(args.rows):
-        rows = _from_images(args, encoder.get("images"))
-    else:
-        rows = _from_file(args, model, encoder.get("images"))
+    rows = _from_images(args, encoder) if _are_images(args.rows) else _from_file(args, model, encoder)
     width = getattr(model, "n_features_in_", rows.X.shape[1])
     if rows.X.shape[1] != width:
         raise InputError(
             f"ROWS {args.rows} has {rows.X.shape[1]} features and MODEL {args.model} was trained on {width}; "
             "make them by the same feature extraction."
         )
-    try:
+    with library_errors({}):
         table = _table(model, rows, args.proba)
-    except (ValueError, TypeError) as error:
-        raise InputError(str(error)) from error
     if args.out is None:
         sys.stdout.write(table)
     else:

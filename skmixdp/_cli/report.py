@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from .._utils.models import report_of
 from ..privacy import PrivacyLedger
-from .messages import EXIT_CODES, TRUST, InputError, path_named
+from .messages import EXIT_CODES, TRUST, InputError, library_errors, path_named
 from .model_files import load_model, page_of
 
 
@@ -57,7 +57,5 @@ def _ledger_report(path: Path, listed: Literal["all", "failed"]) -> Any:
     """The report of a ledger. The printed table needs only its ``failed`` charges."""
     if not path.exists():  # opening a ledger would create it
         raise InputError(f"the ledger {path} is not there; check the path.")
-    try:
+    with library_errors({}):
         return PrivacyLedger(path).report(charges=listed)
-    except (ValueError, OSError) as error:
-        raise InputError(str(error)) from error

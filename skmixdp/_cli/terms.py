@@ -6,7 +6,7 @@ from typing import Any
 from .._utils.validation import POSITIVE, PROBABILITY
 from ..privacy import NEIGHBORING, NOISE, LedgerDataset, PrivacyLedger
 from ..privacy.ledger._account import PURPOSE
-from .messages import InputError, count_or_zero, number_type, path_named
+from .messages import InputError, Parser, count_or_zero, number_type, path_named
 
 positive, fraction = number_type(POSITIVE), number_type(PROBABILITY)
 
@@ -18,7 +18,17 @@ def _purpose(text: str) -> str:
     return text
 
 
-def add_terms_to(parser: Any, budget: Any, noise_help: str | None = None) -> None:
+def add_budget_to(parser: Parser, **epsilon: Any) -> Any:
+    """Declare ``--epsilon`` and ``--delta``, and return their group."""
+    budget = parser.add_argument_group("budget")
+    budget.add_argument("--epsilon", type=positive, **epsilon)
+    budget.add_argument(
+        "--delta", type=fraction, default=1e-5, help="well below 1 / private rows (default: %(default)s)"
+    )
+    return budget
+
+
+def add_terms_to(parser: Parser, budget: Any, noise_help: str | None = None) -> None:
     """Declare the arguments of the noise, in the group ``budget``, and those of a ledger.
 
     Without a ``noise_help``, the command has one kind of noise.
