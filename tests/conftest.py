@@ -21,6 +21,7 @@ from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
 from skmixdp.privacy.accounting.budgets import Budget
+from tests.audit_problems import fix_noise
 from tests.covering import leave_out_the_rest, mark_the_rest_slow
 
 # The numbers of examples stand here and nowhere else. `make test` tries the same few on every machine;
@@ -56,6 +57,16 @@ class Watched(NoiseSource):
         self.sums.append(np.array(array))
         self.scales.append(scale)
         return super().add_noise(np.zeros_like(array), scale, grid)
+
+    def moves(self, other: "Watched", noise_multiplier: float, rounding: float = 0.0) -> list[float]:
+        """How far each sum is from that of another run, in units of what its noise is for.
+
+        The sums themselves are rounded, by ``rounding`` of their length.
+        """
+        return [
+            max(np.linalg.norm(a - b) - rounding * np.linalg.norm(a), 0) * noise_multiplier / scale
+            for a, b, scale in zip(self.sums, other.sums, self.scales, strict=True)
+        ]
 
 
 class Silent(NoiseSource):
@@ -176,6 +187,16 @@ def recipe_or_refusal(problem, algorithm, **options):
         assert f"cannot train {problem.info.view.data.loss.name}: " in message
     assert ". " not in message and message.endswith(".")
     return None
+
+
+@pytest.fixture(autouse=True)
+def _same_noise(request, monkeypatch):
+    """`make test` draws the same noise in every run, as hypothesis its examples; `make test-all` new noise.
+
+    Tests of the noise itself draw it anew each time, and state how rarely they fail by chance.
+    """
+    if settings().derandomize and {"statistical", "faults"}.isdisjoint(request.path.parts):
+        fix_noise(monkeypatch, request.node.nodeid)
 
 
 @pytest.fixture(params=[2, 4], ids=["two classes", "four classes"])

@@ -17,7 +17,9 @@ from itertools import count, zip_longest
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
+from skmixdp._engine.recording import recorded_releases
 from skmixdp._rows import Request, from_device
 from skmixdp.privacy import noise
 from tests.noise import Release, watch
@@ -77,6 +79,13 @@ class Seen:
 
 #: What runs a fit: it gets the callback, and returns everything that comes out.
 Path = Callable[[Calls], Any]
+
+#: Forms in which rows are held.
+FORMS = {
+    "dense": np.asarray,
+    "sparse": sp.csr_array,
+    "float32": lambda rows: np.float32(np.clip(rows, -1e38, 1e38)),
+}
 
 
 def seen(
@@ -176,6 +185,50 @@ def compare(one: Seen, other: Seen, row: int, most: float = 2.0) -> None:
         assert distance <= most * mine.sensitivity, distance / mine.sensitivity
         moved += (distance / mine.scale) ** 2
     assert math.sqrt(moved) <= most * one.stated * (1 + 1e-12)
+
+
+def check_neighbours(
+    monkeypatch: Any, one: Path, other: Path, row: int, most: float = 2.0, *, each_row: bool = True
+) -> Seen:
+    """Replay a path in that of its neighbour, which shows nothing else. Returns what was seen first."""
+    first = seen(monkeypatch, one, each_row=each_row)
+    assert not first.failed, first.facts["outcome"]
+    assert first.releases
+    compare(first, seen(monkeypatch, other, first, each_row=each_row), row, most)
+    return first
+
+
+def shown(model: Any, entry: Any = None) -> tuple[Any, str, Any]:
+    """A fitted model, its report, and its charges to a data set of a ledger."""
+    vars(model).pop("per_instance_", None)  # private, as it says
+    model.ledger = None  # has times and the path of a file
+    charges = None if entry is None else [(charge.event, charge.description) for charge in entry.charges()]
+    return model, str(model.privacy_), charges
+
+
+def released(
+    monkeypatch: Any, fit: Callable[[], Any], absent: np.ndarray, replayed: list[Release] | None = None
+) -> tuple[list[Release], Any]:
+    """The releases of a fit without the absent rows; ``replayed`` ones are handed out instead of its own."""
+    replay = None if replayed is None else lambda release, log: replayed[len(log)].noisy
+    with monkeypatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        log = watch(patch, replay)
+        with recorded_releases(absent):
+            return log, fit()
+
+
+def check_sensitivities(monkeypatch: Any, fit: Callable[[], Any], n_rows: int, *, more_than: int) -> None:
+    """Zeroing out the first row moves each of many releases of a fit by at most its sensitivity.
+
+    The second fit is handed what the first one released, so that both ask the same queries.
+    """
+    full, _ = released(monkeypatch, fit, np.zeros(n_rows, bool))
+    without, _ = released(monkeypatch, fit, np.arange(n_rows) == 0, full)
+    assert len(full) == len(without) > more_than
+    for one, other in zip(full, without, strict=True):
+        assert one.sensitivity == other.sensitivity
+        assert np.linalg.norm(one.exact - other.exact) <= one.sensitivity
 
 
 def _difference(one: Any, other: Any) -> str:

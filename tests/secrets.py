@@ -81,11 +81,25 @@ class Heard:
         return [sign for sign in (*SIGNS, "7731") if sign in self.everything] + rows
 
 
+def refused(action: Callable[[], Any], about: Any = "", kinds: Any = (ValueError, TypeError)) -> Heard:
+    """What was said of an action that must end with such an error, and quote no secret."""
+    heard = Heard(action)
+    assert isinstance(heard.error, kinds) and not heard.secrets(), (about, heard.everything)
+    return heard
+
+
 def _chain(error: BaseException | None) -> Iterator[str]:
     """Texts of an error and of those that Python shows with it."""
     while error is not None:
         yield str(error)
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def marks_of(key: int) -> list[bytes]:
+    """A key and its halves as they could be written: as numbers and as bytes, in both orders."""
+    halves = [key & (2**64 - 1), key >> 64]
+    texts = [form(number).encode() for number in (key, *halves) for form in (str, "{:x}".format)]
+    return [*texts, *(half.to_bytes(8, order) for half in halves for order in ("little", "big"))]
 
 
 def on_disk(folder: Path) -> dict[str, bytes]:

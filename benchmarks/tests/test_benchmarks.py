@@ -24,7 +24,6 @@ def out(tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
 def test_every_method_of_the_quick_profile_has_finite_results(out):
     results = pd.read_csv(out / "results.csv")
     assert set(results["method"]) == {
@@ -69,7 +68,6 @@ def test_peak_memory_counts_what_one_call_allocates():
     assert 2**23 <= found.peak_bytes < 1.1 * 2**23
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_passes_and_fits_of_all_shapes_are_measured(tmp_path, capsys):
     shapes.main(["--shrink", "500", "--turns", "1", "--out", str(tmp_path)])
@@ -81,7 +79,6 @@ def test_passes_and_fits_of_all_shapes_are_measured(tmp_path, capsys):
     assert capsys.readouterr().out.count("load") == 3
 
 
-@pytest.mark.slow
 def test_growth_is_measured_over_two_decades_and_drawn(tmp_path, capsys):
     growth.main(["--shrink", "100", "--repetitions", "1", "--out", str(tmp_path)])
     found = pd.read_csv(tmp_path / "growth.csv")
@@ -95,7 +92,6 @@ def test_growth_is_measured_over_two_decades_and_drawn(tmp_path, capsys):
         assert values[-1] == 100 * values[0]
 
 
-@pytest.mark.slow
 def test_workers_share_a_pass(monkeypatch):
     pytest.importorskip("distributed", reason="needs the extra `dask`")
     monkeypatch.setattr(growth, "WORKERS", (1, 2))
@@ -144,7 +140,6 @@ def test_what_is_not_installed_is_said_and_left_out(monkeypatch, capsys):
     assert capsys.readouterr().out.count("is not installed") == 2
 
 
-@pytest.mark.slow
 def test_peers_take_a_step():
     pytest.importorskip("torch", reason="needs the extra `bench`")
     found = per_sample.cases(make_problem(Size(2500, 4, 3, 6)))
@@ -170,7 +165,6 @@ def environment(tmp_path, monkeypatch):
     monkeypatch.setattr(elsewhere, "PYTHON", interpreter(tmp_path, "diffprivlib.models", models))
 
 
-@pytest.mark.slow
 def test_diffprivlib_is_fitted_elsewhere_and_its_own_seconds_count(environment):
     problem = make_problem(Size(20_000, 64, 5, 60))
     (case,) = diffprivlib_fit.cases(problem)
@@ -225,7 +219,6 @@ def ratios(found):
     return {m.case.variant: m.seconds / limit for m in found}
 
 
-@pytest.mark.slow
 def test_no_step_is_many_times_its_two_products():
     """What every run of the tests would see: bounds that a busy machine does not reach."""
     problem = make_problem(Size(10_000, 512, 10, 100))
@@ -235,7 +228,6 @@ def test_no_step_is_many_times_its_two_products():
     assert max(m.peak_bytes for m in found if m.case.role == "step") < 150 * 2**20
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("d_in", "k"), [(512, 10), (512, 100), (2048, 10)])
 def test_a_step_costs_little_more_than_its_two_products(d_in, k):
     """Regressions only: a busy machine moves ratios, the README has what an idle one shows."""
@@ -246,7 +238,6 @@ def test_a_step_costs_little_more_than_its_two_products(d_in, k):
     assert max(m.peak_bytes for m in found if m.case.role == "step") < 150 * 2**20
 
 
-@pytest.mark.slow
 def test_several_heads_in_one_pass_are_cheaper_than_one_by_one():
     problem = make_problem(Size(20_000, 512, 10, 200))
     with threadpool_limits(1):
@@ -255,14 +246,12 @@ def test_several_heads_in_one_pass_are_cheaper_than_one_by_one():
     assert found["16 heads in one pass"] < 0.8 * found["16 heads one by one"]
 
 
-@pytest.mark.slow
 def test_time_grows_linearly():
     with threadpool_limits(1):
         powers = growth.slopes(growth.measure_growth(shrink=4))
     assert all(0.5 < power < 1.2 for power in powers.values()), powers
 
 
-@pytest.mark.slow
 def test_the_audit_resumes_and_states_what_it_measured(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(audit, "ONE", (40, 8, 4, 24))
     arguments = ["--out", str(tmp_path), "--fits", "10", "--black-fits", "10", "--only"]

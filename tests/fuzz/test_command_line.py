@@ -62,8 +62,7 @@ GOOD = {
         "--private priv.csv --label-column kind --encode columns.json --out out.safetensors",
     ),
     "predict": (
-        "m.safetensors pub.csv --label-column kind",
-        "m.safetensors features.csv",
+        *("m.safetensors pub.csv --label-column kind", "m.safetensors features.csv"),
         "m.safetensors rows.npz",
     ),
     "report": ("m.safetensors", "l.sqlite", "missing.sqlite"),

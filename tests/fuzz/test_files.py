@@ -123,14 +123,9 @@ def row_files() -> dict[str, tuple[bytes, ...]]:
     return {
         ".npy": (
             *map(_npy, hostile_arrays),
-            *(_npy_claiming("(10**30, 2)"), _npy_claiming("(1000000000000, 1000)"), _npy_claiming("(-1, 2)")),
-            *(
-                _npy_claiming("(2,)", "|O"),
-                _npy_claiming("(8, 2)", "<U100000000"),
-                _npy_claiming("(True, 2)"),
-                PICKLE,
-            ),
-            *(_npy_claiming("(2, __import__('os').getpid())"), _npy_claiming("((((((((" * 10)),
+            *map(_npy_claiming, ("(10**30, 2)", "(1000000000000, 1000)", "(-1, 2)", "(True, 2)", "(" * 80)),
+            *(_npy_claiming("(2,)", "|O"), _npy_claiming("(8, 2)", "<U100000000"), PICKLE),
+            _npy_claiming("(2, __import__('os').getpid())"),
         ),
         ".npz": (
             *(_npz(X=X, y=y), _npz(X=X, y=y.astype(str)), _npz(X=X), _npz(y=y), _npz(X=X, y=y[:3])),
@@ -139,23 +134,14 @@ def row_files() -> dict[str, tuple[bytes, ...]]:
             _zip(**{"X.npy": _npy_claiming("(100000000000, 1000)"), "y.npy": _npy(y)}),
             _zip(**{"X.npy": PICKLE, "y.npy": PICKLE}),
             _zip(**{"../../X.npy": _npy(X), "/X.npy": _npy(X), "X.npy": _npy(X), "y.npy": _npy(y)}),
-            _zip(),
-            _npy(X),
+            *(_zip(), _npy(X)),
         ),
         ".parquet": (*map(_parquet, tables), text, PICKLE),
         ".feather": (*map(_feather, tables), text, PICKLE),
         ".csv": (
-            *map(_csv, tables),
-            text,
-            *(
-                *(b"", b"\n\n", b"a,b,kind\n", b"a,a,kind\n1,2,0\n3,4,1\n", b"a,b,kind\n1,2\n"),
-                b"\xff\xfea\x00,\x00",
-            ),
-            *(
-                *(b'a,b,kind\n"1,2,0\n', b"a,b,kind\n1,2,0,5\n", b"a,b,kind\n1e999,0,1\n2,3,0\n"),
-                *(b"\x00" * 50, PICKLE),
-            ),
-            _csv(_frame(), sep=";"),
+            *(*map(_csv, tables), text, _csv(_frame(), sep=";"), b"", b"\n\n", b"\x00" * 50, PICKLE),
+            *(b"a,b,kind\n", b"a,a,kind\n1,2,0\n3,4,1\n", b"a,b,kind\n1,2\n", b"\xff\xfea\x00,\x00"),
+            *(b'a,b,kind\n"1,2,0\n', b"a,b,kind\n1,2,0,5\n", b"a,b,kind\n1e999,0,1\n2,3,0\n"),
         ),
         ".csv.gz": (gzip.compress(text), gzip.compress(_csv(_frame())), text),
         ".csv.xz": (lzma.compress(text), lzma.compress(_csv(_frame()))),
@@ -228,16 +214,13 @@ def models() -> tuple[tuple[str, bytes], ...]:
     frames = [pd.DataFrame(rows, columns=["a", "b", "c"]) for rows in (X, X_pub)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        few = {"random_state": 0, "n_steps": 2}
         fits = (
-            MixedDPLogisticRegression(random_state=0, n_steps=2).fit(
-                frames[0], names[y], frames[1], names[y_pub]
-            ),
-            MixedDPLogisticRegression(random_state=0, n_steps=2, classes=[0, 1]).fit(X, y % 2),
-            MixedDPLogisticRegression("adamix", random_state=0, n_steps=2, whiten=True).fit(
-                X, y, X_pub, y_pub
-            ),
-            MixedDPRidge(random_state=0, n_steps=2).fit(X, X[:, :2], X_pub, X_pub[:, :2]),
-            ZerothOrderDPClassifier(random_state=0, n_steps=2).fit(X, y, X_pub, y_pub),
+            MixedDPLogisticRegression(**few).fit(frames[0], names[y], frames[1], names[y_pub]),
+            MixedDPLogisticRegression(**few, classes=[0, 1]).fit(X, y % 2),
+            MixedDPLogisticRegression("adamix", **few, whiten=True).fit(X, y, X_pub, y_pub),
+            MixedDPRidge(**few).fit(X, X[:, :2], X_pub, X_pub[:, :2]),
+            ZerothOrderDPClassifier(**few).fit(X, y, X_pub, y_pub),
         )
     return tuple((type(fit).__name__, saving.model_bytes(fit)) for fit in fits)
 
@@ -256,20 +239,14 @@ def with_checksum(arrays: dict[str, np.ndarray], texts: dict[str, str]) -> bytes
 
 #: What an entry of JSON may be replaced by.
 JSON = (
-    *(
-        *(None, True, False, 0, -1, 1, 2**70, 1e308, -0.5, "", "auto", "a\nb", "ant", [], {}, [1], [[1, 2]]),
-        {"a": 1},
-    ),
-    *({"array": "coef_", "transposed": False}, {"array": "nope", "transposed": True}),
+    *(None, True, False, 0, -1, 1, 2**70, 1e308, -0.5, "", "auto", "a\nb", "ant", [], {}, [1], [[1, 2]]),
+    *({"a": 1}, {"array": "coef_", "transposed": False}, {"array": "nope", "transposed": True}),
     *({"float": "inf"}, {"tuple": []}, {"dict": [[1, 2], [[1], 2]]}, {"range": [0, 10**9, 1]}),
     *({"range": [0, 1, 0]}, {"path": "/etc/passwd"}, {"labels": ["a", "b", "c"], "dtype": "<U1"}),
     *({"labels": [1, None], "dtype": "object"}, {"labels": ["a"], "dtype": "O"}),
-    *(
-        {"labels": [], "dtype": "<U99999999"},
-        {"scalar": 1, "dtype": "float32"},
-        {"scalar": "x", "dtype": "int8"},
-    ),
-    *({"scalar": 300, "dtype": "uint8"}, {"ledger": "/nope/l.sqlite", "dataset": "d", "purpose": "\n"}),
+    *({"labels": [], "dtype": "<U99999999"}, {"scalar": 1, "dtype": "float32"}),
+    *({"scalar": "x", "dtype": "int8"}, {"scalar": 300, "dtype": "uint8"}),
+    {"ledger": "/nope/l.sqlite", "dataset": "d", "purpose": "\n"},
     *({"class": "RowMap", "values": {}}, {"class": "AdaMix", "values": {"quantile": 7}}),
     *({"class": "os", "values": {}}, {"class": "NoisyGD", "values": {}}),
     {"class": "ZeroShotHead", "values": {"encoder": None, "class_names": []}},
@@ -402,12 +379,9 @@ def ledger_bytes() -> bytes:
 
 #: What a cell of a damaged ledger may hold.
 CELLS = (
-    *(
-        *(None, 0, 1, -1, 2**62, 1e308, -1.5, "", "x", "nan", "inf", "[]", "[1]", "{}", b"\x00\xff", "d"),
-        "renyi",
-    ),
-    *("gaussian", "replace_one", "2020-01-01", "9999-99-99", '{"kind": "gaussian", "values": {}}'),
-    *('{"kind": "os", "values": {}}', "[" * 3000, "\ud7ff" * 3),
+    *(None, 0, 1, -1, 2**62, 1e308, -1.5, "", "x", "nan", "inf", "[]", "[1]", "{}", b"\x00\xff", "d"),
+    *("renyi", "gaussian", "replace_one", "2020-01-01", "9999-99-99", "[" * 3000, "\ud7ff" * 3),
+    *('{"kind": "gaussian", "values": {}}', '{"kind": "os", "values": {}}'),
     '{"kind": "gaussian", "values": {"noise_multiplier": 1e-320, "n_steps": 1}}',
 )
 
@@ -416,18 +390,15 @@ CELLS = (
 def changes_of_cells(draw: Any) -> tuple[str, tuple[Any, ...]]:
     """A statement that changes a ledger, and its values; ``{column}`` stands for one of the columns."""
     table, value = draw(pick(("accounts", "charges"))), draw(pick(CELLS))
-    return draw(
-        pick(
-            [
-                *[(f'UPDATE {table} SET "{{column}}" = ?', (value,))] * 3,
-                *[(f'UPDATE {table} SET "{{column}}" = ? WHERE rowid = 1', (value,))] * 3,
-                (f'ALTER TABLE {table} RENAME COLUMN "{{column}}" TO other', ()),
-                (f"CREATE TRIGGER t AFTER INSERT ON charges BEGIN DELETE FROM {table}; END", ()),
-                *((f"DELETE FROM {table}", ()), (f"DROP TABLE {table}", ())),
-                *(("PRAGMA user_version = 7", ()), ("PRAGMA application_id = 1", ())),
-            ]
-        )
+    update = f'UPDATE {table} SET "{{column}}" = ?'
+    others = (
+        f'ALTER TABLE {table} RENAME COLUMN "{{column}}" TO other',
+        f"CREATE TRIGGER t AFTER INSERT ON charges BEGIN DELETE FROM {table}; END",
+        *(f"DELETE FROM {table}", f"DROP TABLE {table}"),
+        *("PRAGMA user_version = 7", "PRAGMA application_id = 1"),
     )
+    statement = draw(pick((*[update] * 3, *[f"{update} WHERE rowid = 1"] * 3, *others)))
+    return statement, (value,) if "?" in statement else ()
 
 
 def _change(path: Path, statement: str, values: tuple[Any, ...], number: int) -> None:
@@ -476,10 +447,8 @@ def _read_ledger(path: Path) -> None:
 # -- JSON -----------------------------------------------------------------------------------
 
 EVENTS = (
-    GaussianEvent(3.0, 10, 0.5),
-    GaussianEvent(20.0, 1, noise="discrete"),
-    SelectionEvent(3.0, 5.0, "geometric"),
-    SelectionEvent(3.0, 5.0, 0.5, refit_multiplier=2.0),
+    *(GaussianEvent(3.0, 10, 0.5), GaussianEvent(20.0, 1, noise="discrete")),
+    *(SelectionEvent(3.0, 5.0, "geometric"), SelectionEvent(3.0, 5.0, 0.5, refit_multiplier=2.0)),
 )
 COLUMNS = {
     "numbers": {"age": [0, 120], "x": [-1.5, 1.5]},

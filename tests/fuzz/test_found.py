@@ -50,6 +50,11 @@ def ridge(**parameters):
     return fit(y=X[:, 0], public=(X_PUB, X_PUB[:, 0]), head=MixedDPRidge, **parameters)
 
 
+@pytest.fixture
+def data():
+    return PrivacyLedger(":memory:").add_dataset("d", epsilon=9.0, delta=1e-3)
+
+
 class TestMessages:
     @pytest.mark.parametrize(
         "value", [BadRepr(), "x" * 5000, [0] * 5000, np.zeros((2, 2)), 10**5000], ids=type
@@ -92,10 +97,10 @@ class TestMessages:
         with pytest.raises(ValueError, match=r"^X has 0 sample"):
             fit().predict(sp.csr_array((0, 3)))
 
-    @pytest.mark.parametrize("parameter", [{"norm": "l3"}, {"copy": 1}])
-    def test_parameters_of_a_row_normalizer(self, parameter):
-        with pytest.raises(ValueError, match=next(iter(parameter))):
-            RowNormalizer(**parameter).fit(X)
+    @pytest.mark.parametrize(("name", "value"), [("norm", "l3"), ("copy", 1)])
+    def test_parameters_of_a_row_normalizer(self, name, value):
+        with pytest.raises(ValueError, match=name):
+            RowNormalizer(**{name: value}).fit(X)
 
 
 class TestBudgets:
@@ -163,14 +168,9 @@ class TestNumbers:
         rows, X_pub = rng.normal(size=(16, n_features)), np.full((9, n_features), 1e297)
         rows[3, 0] = -np.finfo(np.float64).max
         np.save(tmp_path / "rows.npy", rows)
-        heads = [
-            fit(source, public=(X_pub, Y_PUB), head=head, random_state=0).coef_
-            for source in (
-                rows,
-                np.load(tmp_path / "rows.npy", mmap_mode="r"),
-                open_rows(tmp_path / "rows.npy"),
-            )
-        ]
+        path = tmp_path / "rows.npy"
+        sources = (rows, np.load(path, mmap_mode="r"), open_rows(path))
+        heads = [fit(one, public=(X_pub, Y_PUB), head=head, random_state=0).coef_ for one in sources]
         assert np.isfinite(heads[0]).all()
         for other in heads[1:]:
             np.testing.assert_allclose(other, heads[0], rtol=1e-4, atol=1e-4)
@@ -181,11 +181,9 @@ class TestNumbers:
         fit(public=(0 * X_PUB, Y_PUB), head=head, algorithm=algorithm, fit_intercept=False)
 
     @pytest.mark.parametrize("scoring", [{"a": 1}, {"a": "accuracy"}, ["accuracy", "f1_macro"], 3])
-    def test_a_metric_that_is_none_is_refused_before_the_charge(self, scoring):
-        data = PrivacyLedger(":memory:").add_dataset("d", epsilon=9.0, delta=1e-3)
-        search = PrivateSearchCV(
-            MixedDPLogisticRegression(), {"algorithm": ["noisy-gd"]}, scoring=scoring, delta=1e-3, ledger=data
-        )
+    def test_a_metric_that_is_none_is_refused_before_the_charge(self, scoring, data):
+        options = {"scoring": scoring, "delta": 1e-3, "ledger": data}
+        search = PrivateSearchCV(MixedDPLogisticRegression(), {"algorithm": ["noisy-gd"]}, **options)
         with pytest.raises(ValueError, match=r"^scoring="):
             search.fit(X, Y, X_PUB, Y_PUB)
         assert not data.charges()
@@ -197,8 +195,7 @@ class TestNumbers:
             fit(noise_multiplier=multiplier, n_steps=None)
 
     @pytest.mark.parametrize("multiplier", [5e-324, 1e-160, 1e121, 1e300])
-    def test_noise_beyond_arithmetic(self, multiplier):
-        data = PrivacyLedger(":memory:").add_dataset("d", epsilon=9.0, delta=1e-3)
+    def test_noise_beyond_arithmetic(self, multiplier, data):
         with pytest.raises(ValueError, match=r"^noise_multiplier=.* must be a number from 1e-120 to 1e120"):
             fit(epsilon=None, noise_multiplier=multiplier, n_steps=3, ledger=data)
         assert not data.charges()
@@ -216,8 +213,7 @@ class TestNumbers:
         ],
     )
     @pytest.mark.parametrize("head", [MixedDPRidge, MixedDPLogisticRegression])
-    def test_a_head_that_diverges_is_an_error_and_its_charge_stays(self, head, algorithm, rate):
-        data = PrivacyLedger(":memory:").add_dataset("d", epsilon=9.0, delta=1e-3)
+    def test_a_head_that_diverges_is_an_error_and_its_charge_stays(self, head, algorithm, rate, data):
         model = head(algorithm, learning_rate=rate, n_steps=3, delta=1e-3, ledger=data)
         with pytest.raises(ValueError, match=r"diverged.*learning_rate"):
             model.fit(X, Y, X_PUB, Y_PUB)
@@ -237,9 +233,8 @@ class TestNumbers:
         model = fit(fit_intercept=False)
         model.coef_ = 0.25 * np.array([[1.0, 1.0, 1.0], [1.0, -1.0, 1.0], [-1.0, 1.0, 1.0]])
         huge = 1.79e308 * np.array([[1.0, 1.0, 1.0], [-1.0, 1.0, -1.0], [0.0, 1.0, 1.0]])
-        np.testing.assert_allclose(
-            model.decision_function(sp.csr_array(huge)), model.decision_function(huge), atol=1e-12
-        )
+        sparse = model.decision_function(sp.csr_array(huge))
+        np.testing.assert_allclose(sparse, model.decision_function(huge), atol=1e-12)
 
     def test_outputs_that_overflow_are_an_error(self):
         model = fit(row_norm=None, learning_rate=0.1)
@@ -273,30 +268,32 @@ class TestNumbers:
 
 
 class TestModels:
-    def forged(self, path, change):
-        arrays, texts = parts_of(models()[0][1])
-        model = json.loads(texts["model"])
-        change(model)
-        path.write_bytes(with_checksum(arrays, texts | {"model": json.dumps(model)}))
-        return path
+    @pytest.fixture
+    def forged(self, tmp_path):
+        """Loads a model of which an attribute is changed."""
+
+        def load(change):
+            arrays, texts = parts_of(models()[0][1])
+            model = json.loads(texts["model"])
+            change(model["attributes"])
+            path = tmp_path / "m.safetensors"
+            path.write_bytes(with_checksum(arrays, texts | {"model": json.dumps(model)}))
+            return skmixdp.load(path)
+
+        return load
 
     @pytest.mark.parametrize(
         ("field", "value"),
         [
-            *(
-                *(("noise", True), ("accountant", None), ("treated_as_public", "abc"), ("leaks", "abc")),
-                *(("mu", {"tuple": [1]}),),
-            ),
+            *(("noise", True), ("accountant", None), ("treated_as_public", "abc"), ("leaks", "abc")),
             *(("shares", {"tuple": [1]}), ("n_private", "7"), ("neighboring", [1]), ("dataset_epsilon", "x")),
             *(("dataset", 3), ("epsilon_unamplified", {"tuple": []}), ("computed_on", 1), ("unit", None)),
+            ("mu", {"tuple": [1]}),
         ],
     )
-    def test_every_field_of_a_report_is_checked(self, tmp_path, field, value):
-        def change(model):
-            model["attributes"]["privacy_"]["values"][field] = value
-
+    def test_every_field_of_a_report_is_checked(self, forged, field, value):
         with pytest.raises(ValueError, match=r"cannot be read as a model"):
-            skmixdp.load(self.forged(tmp_path / "m.safetensors", change))
+            forged(lambda attributes: attributes["privacy_"]["values"].update({field: value}))
 
     @pytest.mark.parametrize("kind", [report.PrivacyReport, report.SearchReport])
     def test_the_tables_of_reports_have_every_field(self, kind):
@@ -305,40 +302,29 @@ class TestModels:
 
     @pytest.mark.parametrize("name", ["coef_", "classes_", "_row_map"])
     @pytest.mark.parametrize("huge", [{"range": [0, 10**12, 1]}, {"labels": ["a"], "dtype": "<U99999999"}])
-    def test_a_small_file_cannot_fill_the_memory(self, tmp_path, name, huge):
-        def change(model):
-            model["attributes"][name] = huge
-
+    def test_a_small_file_cannot_fill_the_memory(self, forged, name, huge):
         with pytest.raises(ValueError, match=r"cannot be read as a model"):
-            skmixdp.load(self.forged(tmp_path / "m.safetensors", change))
+            forged(lambda attributes: attributes.update({name: huge}))
 
-    def test_a_narrow_number_in_a_report(self, tmp_path):
-        def change(model):
-            model["attributes"]["privacy_"]["values"]["epsilon"] = {"scalar": 1.5, "dtype": "float32"}
-
-        loaded = skmixdp.load(self.forged(tmp_path / "m.safetensors", change))
+    def test_a_narrow_number_in_a_report(self, forged):
+        narrow = {"epsilon": {"scalar": 1.5, "dtype": "float32"}}
+        loaded = forged(lambda attributes: attributes["privacy_"]["values"].update(narrow))
         assert json.loads(loaded.privacy_.to_json())["epsilon"] == 1.5
 
-    def test_a_message_of_a_file_has_no_line_breaks(self, tmp_path):
-        def change(model):
-            values = model["attributes"]["_row_map"]["values"]
+    def test_a_message_of_a_file_has_no_line_breaks(self, forged):
+        def change(attributes):
+            values = attributes["_row_map"]["values"]
             values["a\r\n\x1b[2J"] = values.pop("mean")
 
         with pytest.raises(ValueError, match=r"m.safetensors") as caught:
-            skmixdp.load(self.forged(tmp_path / "m.safetensors", change))
+            forged(change)
         assert str(caught.value).isprintable()
 
 
-def test_public_rows_whose_mean_overflows():
-    rng = np.random.default_rng(0)
-    ledger = PrivacyLedger(":memory:")
-    data = ledger.add_dataset("a", epsilon=5, delta=1e-5)
-    clf = MixedDPLogisticRegression(classes=[0, 1], ledger=data)
-    with pytest.raises(
-        ValueError, match="public rows have entries so large that their mean overflows; scale"
-    ):
-        clf.fit(rng.normal(size=(12, 3)), [0, 1] * 6, X_pub=np.full((6, 3), 1.7e308), y_pub=[0, 1] * 3)
-    assert ledger.report().charges == ()
+def test_public_rows_whose_mean_overflows(data):
+    with pytest.raises(ValueError, match="public rows have entries so large that their mean overflows"):
+        fit(public=(np.full((9, 3), 1.7e308), Y_PUB), n_steps=None, ledger=data)
+    assert not data.charges()
 
 
 def test_a_carriage_return_in_a_name_stays_in_its_cell():
@@ -391,22 +377,18 @@ class TestLedgers:
         assert len(lines) == 3 and all(line.isprintable() for line in lines)
         assert name in ledger and ledger[name].name == name
 
-    def test_formulas_after_a_space(self):
-        ledger = PrivacyLedger(":memory:")
-        data = ledger.add_dataset("d", epsilon=1.0, delta=1e-5)
+    def test_formulas_after_a_space(self, data):
         data.charge(GaussianEvent(50, 1), neighboring="zero_out", description=" \t=1+1")
-        assert "' \t=1+1" in ledger.report().to_csv()
+        assert "' \t=1+1" in data.ledger.report().to_csv()
 
     @pytest.mark.parametrize("use", ["add", "find", "describe"])
     def test_names_that_no_file_can_hold(self, use):
-        ledger = PrivacyLedger(":memory:")
+        ledger, event = PrivacyLedger(":memory:"), GaussianEvent(50, 1)
         data = ledger.add_dataset("d", epsilon=1.0, delta=1e-5)
         uses = {
             "add": lambda: ledger.add_dataset("\ud800", epsilon=1.0, delta=1e-5),
             "find": lambda: ledger["\ud800"],
-            "describe": lambda: data.charge(
-                GaussianEvent(50, 1), neighboring="zero_out", description="\ud800"
-            ),
+            "describe": lambda: data.charge(event, neighboring="zero_out", description="\ud800"),
         }
         with pytest.raises(ValueError, match=r"^(name|dataset|description)="):
             uses[use]()
@@ -437,10 +419,8 @@ class TestText:
         with pytest.raises(InputError, match=r"not JSON"):
             _read_options(self.NESTED)
         np.savez(tmp_path / "rows.npz", X=X, y=Y, report=self.NESTED)
-        assert (
-            read_labelled(tmp_path / "rows.npz", "--private", None, None, "--labels", TextForm()).report
-            is None
-        )
+        rows = read_labelled(tmp_path / "rows.npz", "--private", None, None, "--labels", TextForm())
+        assert rows.report is None
 
     @pytest.mark.parametrize("arguments", [["\0"], [".", "--cache", "a\0b"], [".", "--out", "\0.npz"]])
     def test_a_null_character_in_a_path(self, capsys, arguments):
@@ -466,11 +446,8 @@ def test_no_warning_escapes_from_extreme_rows():
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
         for scale in (1e-320, 1e-300, 1e300):
-            rows = np.clip(X, -1, 1) * scale
-            fit(sp.csr_array(rows), public=(np.clip(X_PUB, -1, 1) * scale, Y_PUB))
-            with (
-                pytest.raises(ValueError, match=r"X holds a row|X_pub holds a row")
-                if scale > 1
-                else nullcontext()
-            ):
-                fit(rows, public=(np.clip(X_PUB, -1, 1) * scale, Y_PUB), row_norm=None)
+            rows, public = np.clip(X, -1, 1) * scale, (np.clip(X_PUB, -1, 1) * scale, Y_PUB)
+            fit(sp.csr_array(rows), public=public)
+            refused = pytest.raises(ValueError, match=r"X holds a row|X_pub holds a row")
+            with refused if scale > 1 else nullcontext():
+                fit(rows, public=public, row_norm=None)

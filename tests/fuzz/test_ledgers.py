@@ -126,9 +126,10 @@ class Ledger(RuleBasedStateMachine):
     @precondition(lambda self: self.folder is not None)
     @rule(by_pickle=st.booleans())
     def reopen(self, by_pickle):
-        self.ledger = (
-            pickle.loads(pickle.dumps(self.ledger)) if by_pickle else PrivacyLedger(self.ledger.path)
-        )
+        if by_pickle:
+            self.ledger = pickle.loads(pickle.dumps(self.ledger))
+        else:
+            self.ledger = PrivacyLedger(self.ledger.path)
 
     @invariant()
     def agrees(self):

@@ -15,16 +15,13 @@ from .limits import one_in, pick, seeds
 
 #: Names of classes, columns, data sets and files that mean something elsewhere.
 NAMES = (
-    *(
-        *("a", "", " ", "a\nb", "\r\n", "a\tb", "\x00", "\x1b[2J\x1b[31m", "\x07", "\x7f", "\u202eabc"),
-        "\ufeffx",
-    ),
+    *("a", "", " ", "a\nb", "\r\n", "a\tb", "\x00", "\x1b[2J\x1b[31m", "\x07", "\x7f", "\u202eabc"),
     *("../../outside", "/etc/passwd", "..", ".", "~", "C:\\con", "a/b", "-rf", "--force", "*", "a\\b"),
     *("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "&lt;b&gt;", "</table><h1>x", "{{7*7}}"),
     *('=HYPERLINK("http://x")', "+1+1", "-1+1", "@SUM(A1)", "\t=1", "a,b", 'a"b', "a'b", "a;b", "|", "`x`"),
     *("$\\frac{", "$x$", "_", "__class__", "%s%n", "{0}", "{x.__class__}", "'; DROP TABLE charges; --"),
     *("nan", "None", "True", "1", "1.0", "01", "0x1", "inf", "NA", "X_pub", "y", "ünï", "🦆", "Σ", "ﬀ", "İ"),
-    *("x" * 300, "e\u0301", "\u00e9", "\ud800"),
+    *("x" * 300, "e\u0301", "\u00e9", "\ud800", "\ufeffx"),
 )
 
 #: A name from the list, two of them together, or any text.
@@ -59,10 +56,8 @@ def matrices(draw: Any, n: int, d: int) -> np.ndarray:
     """Finite rows (n, d) whose norms, means or entries are extreme, or that are plain."""
     if draw(one_in(8)):
         return draw(arrays(np.float64, (n, d), elements=_FINITE))
-    rng, scale = (
-        np.random.default_rng(draw(seeds)),
-        10.0 ** draw(pick((-320, -300, -160, -20, 20, 150, 300, 307))),
-    )
+    rng = np.random.default_rng(draw(seeds))
+    scale = 10.0 ** draw(pick((-320, -300, -160, -20, 20, 150, 300, 307)))
     with np.errstate(all="ignore"):
         X = draw(pick(_SHAPES))(rng.normal(size=(n, d)), scale, rng)
     if X.size:
@@ -128,13 +123,9 @@ FAITHFUL: dict[str, Callable[[np.ndarray], Any]] = {
     "list": lambda X: X.tolist(),
     "tuples": lambda X: [tuple(row) for row in X.tolist()],
     "objects": lambda X: X.astype(object),
-    "frame": lambda X: pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])]),
-    "frame of objects": lambda X: pd.DataFrame(
-        X.astype(object), columns=[f"c{j}" for j in range(X.shape[1])]
-    ),
-    "nullable frame": lambda X: pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])]).astype(
-        "Float64"
-    ),
+    "frame": lambda X: pd.DataFrame(X).add_prefix("c"),
+    "frame of objects": lambda X: pd.DataFrame(X.astype(object)).add_prefix("c"),
+    "nullable frame": lambda X: pd.DataFrame(X).add_prefix("c").astype("Float64"),
     "numbered frame": pd.DataFrame,
     "csr": sp.csr_array,
     "csc": sp.csc_matrix,
@@ -149,9 +140,8 @@ FAITHFUL: dict[str, Callable[[np.ndarray], Any]] = {
 def _csr_out_of_order(X: np.ndarray) -> Any:
     """Column indices in falling order, with zeros that are stored."""
     n, d = X.shape
-    return sp.csr_array(
-        (X[:, ::-1].ravel(), np.tile(np.arange(d)[::-1], n), np.arange(n + 1) * d), shape=(n, d)
-    )
+    columns = np.tile(np.arange(d)[::-1], n)
+    return sp.csr_array((X[:, ::-1].ravel(), columns, np.arange(n + 1) * d), shape=(n, d))
 
 
 def _csr_twice(X: np.ndarray) -> Any:

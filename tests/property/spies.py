@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from skmixdp._files import streamed
+from skmixdp._linear import UNDERFLOW_PAD, SoftmaxLoss, dot_error
+from skmixdp._papers.dope_query import clipped_deviations
 from skmixdp._rows import ArrayTable, OuterStatistics, special_table
+from skmixdp.components.clipping import clipped_residuals
+from skmixdp.components.public import PublicData
+from tests.asking import request_of
+from tests.catalog import CLIPPERS
 from tests.unit.rows.conftest import HELD
 
 
@@ -103,3 +109,59 @@ class Without(SpiedRows):
             return C, S
 
         return listen
+
+
+def asked(rows, points, contribute):
+    """What a query saw of rows in one block: their products, the block, and what they contribute."""
+    seen = []
+
+    def look(Z, block):
+        products = Z.copy()
+        C, S = contribute(Z, block)
+        seen.append((products, block, None if C is None else C.copy(), S))
+        return C, S
+
+    with np.errstate(all="ignore"):
+        rows.private_sums([request_of(points, look)])
+    (one,) = seen
+    return one
+
+
+def assert_as_exact_as_told(rows, exact_rows, points, dtype):
+    """Products are off by at most ``dot_error`` of the block's reach, which DOPE and GEP take for granted."""
+    Z, block, *_ = asked(rows, points, lambda Z, block: (None, Z))
+    bound = dot_error(points.shape[1] + 1, np.dtype(dtype)) * np.outer(
+        block.rounding_scale + UNDERFLOW_PAD, np.linalg.norm(points, axis=1) + UNDERFLOW_PAD
+    )
+    exact = exact_rows() @ points.T.astype(np.longdouble)
+    assert np.all(np.abs(Z - exact) <= bound)
+    return block
+
+
+def assert_clipped(rows, exact_rows, name, W, dtype, *, centred):
+    """No row contributes more than a clip of the catalog states, of its gradient or its deviation."""
+    (k, d_in), loss = W.shape, SoftmaxLoss(len(W))
+    public = PublicData(np.random.default_rng(0).normal(size=(9, d_in)), np.arange(9) % k, loss).view(W)
+    clip, centre = CLIPPERS[name].at(public), public.gradient
+
+    def contribute(Z, block):
+        if centred:
+            return clipped_deviations(Z, block, loss, clip, centre)
+        return clipped_residuals(Z, block, loss, clip)
+
+    _, _, C, weights = asked(rows, np.concatenate([W, centre]) if centred else W, contribute)
+    g = C.astype(np.longdouble)[:, :, None] * exact_rows()[:, None, :]
+    if centred:
+        g -= weights.astype(np.longdouble)[:, :, None] * centre
+    assert np.sqrt((g**2).sum(axis=(1, 2))).max() <= clip.sensitivity(np.dtype(dtype))
+
+
+def with_intercept(rows, row_map):
+    """Rows in extended precision with the constant that their map appends, if it does."""
+    if row_map.intercept_value is None:
+        return rows
+    return np.column_stack([rows, np.full(len(rows), row_map.intercept_value, np.longdouble)])
+
+
+def length(rows):
+    return np.sqrt((rows**2).sum(axis=-1))

@@ -58,9 +58,8 @@ def test_a_row_that_contributes_nothing_moves_no_bit_of_the_sums(
         folder = tmp_path / name
         folder.mkdir()
         held = source(kind, folder, rows, labels, MAPS[row_map], dtype)
-        ((matrix, vector),) = held.private_sums(
-            [request_of(points, contribute, Batch(members=MEMBERS[members]))]
-        )
+        request = request_of(points, contribute, Batch(members=MEMBERS[members]))
+        ((matrix, vector),) = held.private_sums([request])
         found[name] = np.asarray(matrix).tobytes(), np.asarray(vector).tobytes()
     first = found["zeros"]
     assert [name for name in found if found[name] != first] == []

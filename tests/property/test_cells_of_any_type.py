@@ -27,12 +27,7 @@ USUAL = {
     "texts of codes": (["1.0", "01", "1e2", "7"], ["number", ["1", "100"], "text", "amount", "%d%m%Y"]),
     "texts": (["Ulm", "x y", "1_12", "Rome"], [["Ulm", "1_12"], "text", "number", "category"]),
     "moments": (
-        [
-            datetime(2020, 1, 1),
-            datetime(1969, 7, 20, 20, 17, 40, 5),
-            datetime(2262, 4, 1),
-            datetime(1700, 1, 1),
-        ],
+        [*(datetime(year, 1, 1) for year in (2020, 2262, 1700)), datetime(1969, 7, 20, 20, 17, 40, 5)],
         ["date", "datetime", ("2000-01-01", "2030-01-01"), ["2020-01-01"], "text", "%d/%m/%Y"],
     ),
     "moments in a zone": (
@@ -102,17 +97,14 @@ def joined(cells, odd):
             return pd.Series([*cells, odd], dtype=object)
 
 
+TYPES = """
+float64 Float64 Int64 boolean object category string str int64[pyarrow] double[pyarrow] bool[pyarrow]
+string[pyarrow] int64 bool int16 uint8 datetime64[s] datetime64[us] datetime64[ns] timestamp[us][pyarrow]
+complex128 timedelta64[ns]
+"""
 TYPES = [
-    *("float64", "Float64", "Int64", "boolean", "object", "category", "string", "str"),
-    *(
-        *("int64[pyarrow]", "double[pyarrow]", "bool[pyarrow]", "string[pyarrow]", "int64", "bool", "int16"),
-        "uint8",
-    ),
-    *(
-        *("datetime64[s]", "datetime64[us]", "datetime64[ns]", "datetime64[us, UTC]"),
-        *("datetime64[ns, Asia/Tokyo]",),
-    ),
-    *("timestamp[us][pyarrow]", "timestamp[ns, Asia/Tokyo][pyarrow]", "complex128", "timedelta64[ns]"),
+    *TYPES.split(),
+    *("datetime64[us, UTC]", "datetime64[ns, Asia/Tokyo]", "timestamp[ns, Asia/Tokyo][pyarrow]"),
 ]
 
 

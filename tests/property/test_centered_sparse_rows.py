@@ -14,8 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._linear import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, SoftmaxLoss, dot_error
-from skmixdp._papers.dope_query import clipped_deviations
+from skmixdp._linear import SHORTEST_DIFFERENCE
 from skmixdp._rows import RowMap, SparseRows, Whitening
 from skmixdp._rows.centered_sparse import (
     canonical,
@@ -24,11 +23,9 @@ from skmixdp._rows.centered_sparse import (
     centered_weighted_sum,
     whitened_entries,
 )
-from skmixdp.components.clipping import clipped_residuals
-from skmixdp.components.public import PublicData
-from tests.asking import request_of
 from tests.catalog import CLIPPERS
 from tests.conftest import exactly_whitened
+from tests.property.spies import assert_as_exact_as_told, assert_clipped, length, with_intercept
 from tests.rounding import assert_close
 
 K, D = 4, 5
@@ -75,13 +72,7 @@ def true_rows(X, row_map, factors):
     rows = (X.astype(np.longdouble) - row_map.mean.astype(np.longdouble)) * factors[:, None]
     if row_map.whitening is not None:
         rows = exactly_whitened(rows, row_map.whitening)
-    if row_map.intercept_value is None:
-        return rows
-    return np.column_stack([rows, np.full(len(rows), row_map.intercept_value, np.longdouble)])
-
-
-def length(rows):
-    return np.sqrt((rows**2).sum(axis=1))
+    return with_intercept(rows, row_map)
 
 
 AT_THE_MEAN = (np.ones((1, D), np.float32), RowMap(np.ones(D), True, None))
@@ -122,59 +113,26 @@ def test_norms_and_entries_are_never_below_the_true_ones(given_rows):
         np.testing.assert_allclose(bare[far].astype(float), np.asarray(expected, float), atol=1e-5)
 
 
-@given(given_rows=sparse_rows(), dtype=DTYPES, seed=st.integers(0, 2**20))
-def test_products_are_as_exact_as_the_clips_are_told(given_rows, dtype, seed):
-    """What DOPE and GEP take for granted: off by at most ``dot_error`` of the block's reach."""
-    X, row_map = given_rows
-    d_in = D + (row_map.intercept_value is not None)
-    points = np.random.default_rng(seed).normal(size=(2, d_in))
+def source_of(X, row_map, dtype):
+    """Rows as a source holds them, and in extended precision."""
     if not row_map.normalize and np.abs(X).max() > 1e15:
         X = X / X.dtype.type(1e6)
-    source = SparseRows(canonical(sp.csr_array(X)), np.zeros(len(X)), row_map, np.dtype(dtype))
-    seen = []
-    source.private_sums([request_of(points, lambda Z, block: (seen.append((Z.copy(), block)), (None, Z))[1])])
-    ((Z, block),) = seen
-    rows = true_rows(X, row_map, source._factors)
-    error = np.abs(Z - rows @ points.T.astype(np.longdouble))
-    bound = dot_error(d_in + 1, np.dtype(dtype)) * np.outer(
-        block.rounding_scale + UNDERFLOW_PAD, np.linalg.norm(points, axis=1) + UNDERFLOW_PAD
-    )
-    assert np.all(error <= bound)
+    rows = SparseRows(canonical(sp.csr_array(X)), np.arange(len(X)) % K, row_map, np.dtype(dtype))
+    return rows, lambda: true_rows(X, row_map, rows._factors)
+
+
+@given(given_rows=sparse_rows(), dtype=DTYPES, seed=st.integers(0, 2**20))
+def test_products_are_as_exact_as_the_clips_are_told(given_rows, dtype, seed):
+    d_in = given_rows[1].width(D)
+    points = np.random.default_rng(seed).normal(size=(2, d_in))
+    assert_as_exact_as_told(*source_of(*given_rows, dtype), points, dtype)
 
 
 @pytest.mark.parametrize("name", CLIPPERS)
 @given(given_rows=sparse_rows(), dtype=DTYPES, centred=st.booleans(), data=st.data())
 def test_no_row_contributes_more_than_the_clip_states(name, given_rows, dtype, centred, data):
-    X, row_map = given_rows
-    d_in = D + (row_map.intercept_value is not None)
-    if not row_map.normalize and np.abs(X).max() > 1e15:
-        X = X / X.dtype.type(1e6)
-    W = data.draw(hnp.arrays(np.float64, (K, d_in), elements=st.floats(-50, 50)))
-    rng = np.random.default_rng(0)
-    loss = SoftmaxLoss(K)
-    view = PublicData(rng.normal(size=(9, d_in)), np.arange(9) % K, loss).view(W)
-    clip, centre = CLIPPERS[name].at(view), view.gradient
-    source = SparseRows(canonical(sp.csr_array(X)), np.arange(len(X)) % K, row_map, np.dtype(dtype))
-    seen = []
-
-    def contribute(Z, block):
-        if centred:
-            C, S = clipped_deviations(Z, block, loss, clip, centre)
-        else:
-            C, S = clipped_residuals(Z, block, loss, clip)
-        seen.append((C.copy(), S))
-        return C, S
-
-    points = np.concatenate([W, centre]) if centred else W
-    with np.errstate(all="ignore"):
-        source.private_sums([request_of(points, contribute)])
-    ((C, weights),) = seen
-    rows = true_rows(X, row_map, source._factors)
-    g = C.astype(np.longdouble)[:, :, None] * rows[:, None, :]
-    if centred:
-        g -= weights.astype(np.longdouble)[:, :, None] * centre
-    lengths = np.sqrt((g**2).sum(axis=(1, 2)))
-    assert lengths.max() <= clip.sensitivity(np.dtype(dtype))
+    W = data.draw(hnp.arrays(np.float64, (K, given_rows[1].width(D)), elements=st.floats(-50, 50)))
+    assert_clipped(*source_of(*given_rows, dtype), name, W, dtype, centred=centred)
 
 
 @given(sparse_rows(), st.integers(0, 2**20))

@@ -156,10 +156,8 @@ def test_the_sums_are_those_of_numpy(used, monkeypatch, problem):
     assert used
     expected = sums_of(rows, request_of(request.query.points, request.query.contribute))
     # Outputs are rounded in proportion to their size.
-    sizes = (
-        np.abs(request.query.points[:, : X.shape[1]]) @ np.abs(X.astype(float)).T
-        + np.abs(request.query.points).max()
-    )
+    points = np.abs(request.query.points)
+    sizes = points[:, : X.shape[1]] @ np.abs(X.astype(float)).T + points.max()
     tolerance = np.minimum(1e-6 * (1 + sizes.max()), 1) + 1e-5
     assert np.abs(found - expected).max() <= tolerance * sensitivity * len(X)
 

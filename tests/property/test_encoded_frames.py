@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from skmixdp import MixedDPLogisticRegression, private_pipeline
 from skmixdp.preprocessing import TableEncoder
 from skmixdp.privacy import PrivacyLedger
-from tests.replay import compare, seen
+from tests.property.test_cells_of_any_type import inferred
+from tests.replay import check_neighbours, shown
 
 CELLS = {
     "integers": st.integers(-(2**60), 2**60),
@@ -34,16 +35,6 @@ CELLS = {
 }
 MISSING = st.sampled_from([None, float("nan"), pd.NA, pd.NaT, ""])
 ANY = st.one_of(*CELLS.values(), MISSING, st.just(np.inf), st.binary(max_size=3), st.just(date(1, 1, 1)))
-
-
-def typed(cells):
-    """A column with the type that pandas finds for it, as a reader of files would."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return pd.Series(cells)
-        except Exception:
-            return pd.Series(cells, dtype=object)
 
 
 @st.composite
@@ -77,8 +68,8 @@ def test_a_row_becomes_the_same_with_any_others(drawn, indicators):
     encoder = fitted(public, indicators=indicators)
     if encoder is None:
         return
-    frame = pd.DataFrame({name: typed(cells) for name, cells in private.items()})
-    changed = pd.DataFrame({name: typed([*cells[:-1], odd[name]]) for name, cells in private.items()})
+    frame = pd.DataFrame({name: inferred(cells) for name, cells in private.items()})
+    changed = pd.DataFrame({name: inferred([*cells[:-1], odd[name]]) for name, cells in private.items()})
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
         rows, others = encoder.transform(frame), encoder.transform(changed)
@@ -105,9 +96,9 @@ RETYPED = {
 @pytest.mark.parametrize("cells", RETYPED.values(), ids=RETYPED)
 def test_a_cell_becomes_the_same_in_a_column_of_any_type(cells, kind):
     encoder = TableEncoder({"c": kind}).fit(pd.DataFrame({"c": []}))
-    alike = encoder.transform(pd.DataFrame({"c": typed([*cells, cells[0]])}))[:-1]
+    alike = encoder.transform(pd.DataFrame({"c": inferred([*cells, cells[0]])}))[:-1]
     for odd in (None, "SECRET", 1j, [1], np.timedelta64(5, "ns")):
-        changed = encoder.transform(pd.DataFrame({"c": typed([*cells, odd])}))[:-1]
+        changed = encoder.transform(pd.DataFrame({"c": inferred([*cells, odd])}))[:-1]
         assert changed.tobytes() == alike.tobytes(), odd
 
 
@@ -141,7 +132,7 @@ def test_nothing_is_learned_from_private_rows(drawn):
     if encoder is None:
         return
     for cells in (private, {name: [odd[name]] for name in private}):
-        frame = pd.DataFrame({name: typed(column) for name, column in cells.items()})
+        frame = pd.DataFrame({name: inferred(column) for name, column in cells.items()})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             learned = TableEncoder().fit(frame, X_pub=public)
@@ -155,8 +146,8 @@ def test_kinds_do_not_depend_on_the_types_of_public_columns(drawn):
     encoder = fitted(public)
     if encoder is None:
         return
-    inferred = pd.DataFrame({name: typed(public[name].tolist()) for name in public})
-    assert fitted(inferred).columns_ == encoder.columns_
+    typed = pd.DataFrame({name: inferred(public[name].tolist()) for name in public})
+    assert fitted(typed).columns_ == encoder.columns_
 
 
 # -- whole fits ------------------------------------------------------------------------------
@@ -209,13 +200,8 @@ def test_a_fit_to_a_neighbouring_frame_shows_nothing_else(monkeypatch, odd, publ
             known = {"X_pub": PUBLIC, "y_pub": LABELS[len(PUBLIC)]} if public == "some" else {}
             model = private_pipeline(TableEncoder(None if known else TOLD), head.set_callbacks(calls))
             model.fit(frame, LABELS[N], **known)
-            charges = [(charge.event, charge.description) for charge in ledger.charges()]
-            head.ledger = None
-            return model[0].columns_, head, str(model.privacy_), charges
+            return model[0].columns_, str(model.privacy_), shown(head, ledger)
 
         return path
 
-    one = seen(monkeypatch, path_of(PRIVATE))
-    other = seen(monkeypatch, path_of(with_row(PRIVATE, ODD[odd])), one)
-    assert not one.failed, one.facts
-    compare(one, other, ROW)
+    check_neighbours(monkeypatch, path_of(PRIVATE), path_of(with_row(PRIVATE, ODD[odd])), ROW)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skmixdp.inference import private_inference
-from tests.replay import compare, seen
+from tests.replay import check_neighbours
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -49,12 +49,11 @@ def test_rows(monkeypatch, kind, neighbour):
     row, label, target = ODD[neighbour]
     other, others = X.copy(), labels.copy()
     other[0], others[0] = row, label if family == "logistic" else target
-    one = seen(monkeypatch, path(X, labels, family, options))
+    theirs = dict(options)
     if "sample_weight" in options:
-        options = {**options, "sample_weight": np.r_[ODD_WEIGHTS[neighbour], W[1:]]}
-    two = seen(monkeypatch, path(other, others, family, options), one)
-    assert not one.failed
-    compare(one, two, 0)
+        theirs["sample_weight"] = np.r_[ODD_WEIGHTS[neighbour], W[1:]]
+    paths = path(X, labels, family, options), path(other, others, family, theirs)
+    one = check_neighbours(monkeypatch, *paths, 0)
     assert one.stated == pytest.approx(float(one.facts["outcome.privacy_.mu"]), rel=1e-3)
     assert one.stated <= float(one.facts["outcome.privacy_.mu"]) * (1 + 1e-9)
 
@@ -68,8 +67,6 @@ def test_persons(monkeypatch, family, neighbour):
     groups = np.r_[0, np.arange(N - 1) // 3 + 1]
     more = np.r_[np.tile(row, (41, 1)), X[1:]]
     others = np.r_[np.full(41, label if family == "logistic" else target), labels[1:]]
-    of_more = np.r_[np.zeros(41, int), groups[1:]]
-    one = seen(monkeypatch, path(X, labels, family, {**options, "groups": groups}), each_row=False)
-    two = seen(monkeypatch, path(more, others, family, {**options, "groups": of_more}), one, each_row=False)
-    assert not one.failed
-    compare(one, two, 0)
+    one = path(X, labels, family, {**options, "groups": groups})
+    other = path(more, others, family, {**options, "groups": np.r_[np.zeros(41, int), groups[1:]]})
+    check_neighbours(monkeypatch, one, other, 0, each_row=False)

@@ -1,7 +1,7 @@
 """Gradients of a module: no row moves a step by more than is stated, nor the bits of the others."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -65,10 +65,8 @@ class Experiment:
     def __init__(self, name, module, sampling, weights=None):
         make = MODULES[module]
         network = torch.nn.Sequential(torch.nn.Linear(9, 7), torch.nn.Tanh(), torch.nn.Linear(7, 4))
-        network = network if make is None else make()
-        self.problem, self.source = gradient_problem(
-            network, loss_of_those_present, n_rows=60, weights=weights
-        )
+        network, terms = network if make is None else make(), {"n_rows": 60, "weights": weights}
+        self.problem, self.source = gradient_problem(network, loss_of_those_present, **terms)
         self.recipe = self.problem.recipe(ALGORITHMS[name], sampling=sampling, learning_rate=0.05)
         self.plan = self.problem.plan(self.recipe, n_steps=N_STEPS)
         self.without = self.watched(np.zeros(9), -1)
@@ -84,10 +82,7 @@ class Experiment:
     def moves(self, one, other):
         """How far two rows are apart in each step, in units of the step's noise over its multiplier."""
         assert one.scales == pytest.approx(other.scales, rel=1e-9)
-        return [
-            max(np.linalg.norm(a - b) - 1e-11 * np.linalg.norm(a), 0) * self.plan.noise_multiplier / scale
-            for a, b, scale in zip(one.sums, other.sums, one.scales, strict=True)
-        ]
+        return one.moves(other, self.plan.noise_multiplier, 1e-11)
 
 
 @cache
@@ -151,12 +146,8 @@ class Contributions:
     def __init__(self, kind, expected, chunk_size):
         make, shape, self.tokens = HONEST[kind]
         rng = np.random.default_rng(0)
-        X = (
-            rng.integers(0, self.tokens, (N_ROWS, *shape))
-            if self.tokens
-            else rng.normal(size=(N_ROWS, *shape))
-        )
-        self.X = X if self.tokens else X.astype(np.float32)
+        size = (N_ROWS, *shape)
+        self.X = rng.integers(0, self.tokens, size) if self.tokens else np.float32(rng.normal(size=size))
         self.y = np.arange(N_ROWS) % 3
         self.W, self.chunk_size, self.batch = all_of(make()), chunk_size, Batch()
         if expected is not None:
@@ -174,12 +165,8 @@ class Contributions:
         batch = self.batch if batch is None else batch
         source = GradientRows(LabelledRows(X, y, self.chunk_size), cross_entropy, self.W)
         clip, loss = L2Clip(0.5), ModuleLoss(cross_entropy, 3)
-        request = request_of(
-            flat(self.W.tensors),
-            lambda Z, block: clipped_residuals(Z, block, loss, clip),
-            batch=batch,
-            observe=observe,
-        )
+        clipped = partial(clipped_residuals, loss=loss, clip=clip)
+        request = request_of(flat(self.W.tensors), clipped, batch=batch, observe=observe)
         ((total, _),) = source.private_sums([request])
         assert 0 < np.abs(total).max() < np.inf
         return found
@@ -209,6 +196,5 @@ def test_other_rows_contribute_the_same_bits(kind, data):
         taken[i] = not taken[i]
         after = tried.of(X, y, replace(tried.batch, taken=taken))
         after.pop(i, None)
-        assert {number: after[number] for number in before if tried.batch.taken[number]} == {
-            number: bits for number, bits in before.items() if tried.batch.taken[number]
-        }
+        in_both = [number for number in before if tried.batch.taken[number]]
+        assert {number: after[number] for number in in_both} == {number: before[number] for number in in_both}

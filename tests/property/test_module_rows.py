@@ -63,8 +63,8 @@ class Experiment:
         make, shape, tokens = MODULES[kind]
         rng = np.random.default_rng(0)
         self.tokens = tokens
-        self.X = rng.integers(0, tokens, (N_ROWS, *shape)) if tokens else rng.normal(size=(N_ROWS, *shape))
-        self.X = self.X if tokens else self.X.astype(np.float32)
+        size = (N_ROWS, *shape)
+        self.X = rng.integers(0, tokens, size) if tokens else np.float32(rng.normal(size=size))
         self.y = np.arange(N_ROWS) % 3
         problem = make_problem(3, N_ROWS, n_pub=12)
         public = LabelledRows(self.X[:12], self.y[:12], chunk_size)

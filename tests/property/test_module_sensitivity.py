@@ -68,11 +68,7 @@ class Experiment:
         """How far the row moves each step, in units of the step's noise over its multiplier."""
         with_row, without = self.watched(row, label), self.without
         assert with_row.scales == pytest.approx(without.scales, rel=1e-8)  # rounding grows with n
-        # The sums themselves are rounded: a part in 1e11 of their length.
-        moved = [
-            max(np.linalg.norm(a - b) - 1e-11 * np.linalg.norm(a), 0) * self.plan.noise_multiplier / scale
-            for a, b, scale in zip(with_row.sums, without.sums, with_row.scales, strict=True)
-        ]
+        moved = with_row.moves(without, self.plan.noise_multiplier, 1e-11)
         return np.linalg.norm(np.reshape(moved, (N_STEPS, -1)), axis=1)
 
 

@@ -1,6 +1,7 @@
 """No odd cell decides how other cells are read; see :mod:`tests.odd_cells`."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -20,6 +21,8 @@ TERMS = {"epsilon": 30.0, "delta": 1e-4}
 #: Public rows, in a frame of the same columns: they say which types columns have.
 PUBLIC = columns_of("floats")
 Y_PUB = np.arange(N_ROWS) % 2
+KNOWN, PERSONS = pd.DataFrame(PUBLIC).to_numpy(), np.arange(N_ROWS) // 2
+LEAST_SQUARES = {"family": "gaussian", "epsilon": 1e4, "groups": PERSONS}
 
 
 def fitted(head, fit):
@@ -43,6 +46,14 @@ def public_head():
     return MixedDPLogisticRegression(classes=[0, 1], **TERMS)
 
 
+def ridge():
+    return MixedDPRidge("noisy-gd", n_steps=2, target_scale=1.0, **TERMS)
+
+
+def threshold():
+    return PrivateThresholdClassifier(head()(), goal="recall", value=0.5, random_state=0, **TERMS)
+
+
 def scored(released):
     """A path that releases something of rows under a head that was fitted to others."""
     clf = head()().fit(pd.DataFrame(PUBLIC), LABELS)
@@ -56,31 +67,17 @@ def scored(released):
 PATHS = {
     "unit rows": fitted(head(row_norm="unit"), lambda model, X: model.fit(X, LABELS)),
     "clipped rows": fitted(head(row_norm="clip", scale=False), lambda model, X: model.fit(X, LABELS)),
-    "default": fitted(
-        public_head, lambda model, X: model.fit(X, LABELS, pd.DataFrame(PUBLIC).to_numpy(), Y_PUB)
-    ),
-    "regression": fitted(
-        lambda: MixedDPRidge("noisy-gd", n_steps=2, target_scale=1.0, **TERMS),
-        lambda model, X: model.fit(X, LABELS * 1.0),
-    ),
-    "persons": fitted(head(), lambda model, X: model.fit(X, LABELS, groups=np.arange(N_ROWS) // 2)),
-    "scaler": fitted(lambda: NoisyScaler(**TERMS), lambda model, X: model.fit(X)),
-    "scaler within bounds": fitted(
-        lambda: NoisyScaler(bounds=(-3, 3), **TERMS), lambda model, X: model.fit(X)
-    ),
+    "default": fitted(public_head, lambda model, X: model.fit(X, LABELS, KNOWN, Y_PUB)),
+    "regression": fitted(ridge, lambda model, X: model.fit(X, LABELS * 1.0)),
+    "persons": fitted(head(), lambda model, X: model.fit(X, LABELS, groups=PERSONS)),
+    "scaler": fitted(partial(NoisyScaler, **TERMS), NoisyScaler.fit),
+    "scaler within bounds": fitted(partial(NoisyScaler, bounds=(-3, 3), **TERMS), NoisyScaler.fit),
     "score": scored(lambda clf, X: clf.private_score(X, LABELS, epsilon=1.0)),
     "confusion": scored(lambda clf, X: clf.private_confusion(X, LABELS, epsilon=1.0)),
     "evaluation": scored(lambda clf, X: private_evaluation(clf, X, LABELS, epsilon=1.0).summary()),
     "inference": lambda X: lambda calls: private_inference(X, LABELS, classes=[0, 1], epsilon=1e4),
-    "least squares": lambda X: (
-        lambda calls: private_inference(
-            X, LABELS * 1.0, family="gaussian", epsilon=1e4, groups=np.arange(N_ROWS) // 2
-        )
-    ),
-    "threshold": fitted(
-        lambda: PrivateThresholdClassifier(head()(), goal="recall", value=0.5, random_state=0, **TERMS),
-        lambda model, X: model.fit(X, LABELS),
-    ),
+    "least squares": lambda X: lambda calls: private_inference(X, LABELS * 1.0, **LEAST_SQUARES),
+    "threshold": fitted(threshold, lambda model, X: model.fit(X, LABELS)),
 }
 #: Holders that a path does not take.
 NOT_TAKEN = {

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.base import clone
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
@@ -13,10 +12,10 @@ from skmixdp._rows import Batch, InMemoryRows
 from skmixdp.algorithms import DOPE, GEP, PAZO, PDADPMD, AdaMix, Coupling, NoisyGD
 from skmixdp.components import L2Clip
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
-from skmixdp.datasets import open_rows
 from skmixdp.estimators._problem import MappedRows
 from skmixdp.privacy import NoiseSource, PerInstanceRecord
 from tests.rounding import assert_relative
+from tests.unit.rows.conftest import HELD
 
 #: The module; the package has a function of this name.
 releases = importlib.import_module("skmixdp._engine.release")
@@ -125,27 +124,14 @@ def test_losses_are_those_of_neighbouring_data_sets(name, problem, passes):
     assert mu.min() < 0.97 * mu.max()
 
 
-def in_files(tmp_path, X):
-    for part, rows in enumerate(np.array_split(X, 3)):
-        np.save(tmp_path / f"{part}.npy", rows)
-    return open_rows(sorted(tmp_path.glob("*.npy")))
-
-
-HELD = {
-    "sparse": lambda tmp_path, X: sparse.csr_array(X),
-    "files": in_files,
-    "tensor": lambda tmp_path, X: pytest.importorskip("torch").from_numpy(X),
-}
-
-
 @pytest.mark.covering
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("held", ["sparse", "npy files", "torch"])
 @pytest.mark.parametrize("name", ["adamix", "dope", "gep"])
 def test_every_source_records_the_same(held, name, problem, tmp_path):
     X, y, X_pub, y_pub = problem
     plain = recorded(ESTIMATORS[name], problem)
-    other = recorded(ESTIMATORS[name], (HELD[held](tmp_path, X), y, X_pub, y_pub))
+    other = recorded(ESTIMATORS[name], (HELD[held](tmp_path, X, y)[0], y, X_pub, y_pub))
     # Sources differ in how much the rounding of sums may add.
     claim = plain.privacy_.mu
     np.testing.assert_allclose(other.per_instance_.mu, plain.per_instance_.mu, atol=0.01 * claim)
@@ -175,13 +161,21 @@ def test_a_replaced_row_is_replaced_by_the_worst(problem):
 def test_heads_that_are_fitted_together_have_records_of_their_own(problem):
     X, y, X_pub, y_pub = problem
     folds = [np.arange(N) < N / 2, np.arange(N) >= N / 2]
-    heads = [
-        clone(ESTIMATORS["noisy-gd"]).set_params(record_per_instance=True, random_state=0) for _ in folds
-    ]
+    head = clone(ESTIMATORS["noisy-gd"]).set_params(record_per_instance=True, random_state=0)
+    heads = [clone(head) for _ in folds]
     fit_many(heads, X, y, X_pub=X_pub, y_pub=y_pub, rows=folds)
     for head, fold in zip(heads, folds, strict=True):
         # A row outside of the fold moves nothing, not even the rounding of sums.
         assert np.array_equal(head.per_instance_.mu > 0, fold)
+
+
+def losses(source, query, noise_multiplier):
+    """What one release of a query costs each row."""
+    source.record = PerInstanceRecord(source.n_rows, "add_or_remove_one", "float", picklable=False)
+    mechanism = releases.GaussianMechanism(noise_multiplier, 1, NoiseSource())
+    mechanism.begin_step(None)
+    releases.release(source, [(mechanism, query)])
+    return source.record.mu
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -200,13 +194,8 @@ def test_rows_on_a_device_are_observed(device):
         releases=(ReleasedArray(3.0),),
         takes_tensors=True,
     )
-    records = []
-    for source in (InMemoryRows(X, y), TorchRows(torch.from_numpy(X).to(device), y, block_bytes=1)):
-        source.record = PerInstanceRecord(700, "add_or_remove_one", "float", picklable=False)
-        mechanism = releases.GaussianMechanism(2.0, 1, NoiseSource())
-        mechanism.begin_step(None)
-        releases.release(source, [(mechanism, query)])
-        records.append(source.record.mu)
+    sources = (InMemoryRows(X, y), TorchRows(torch.from_numpy(X).to(device), y, block_bytes=1))
+    records = [losses(source, query, 2.0) for source in sources]
     assert_relative(records[1], records[0], 1e-9)
     assert np.ptp(records[0]) > 0.1
 
@@ -219,9 +208,4 @@ def test_a_query_of_unknown_lengths_counts_in_full(problem):
         releases=(ReleasedArray(1.0),),
         assemble=lambda sums: (2 * sums[0],),
     )
-    rows = InMemoryRows(X, y)
-    rows.record = PerInstanceRecord(N, "add_or_remove_one", "float", picklable=False)
-    mechanism = releases.GaussianMechanism(4.0, 1, NoiseSource())
-    mechanism.begin_step(None)
-    releases.release(rows, [(mechanism, query)])
-    assert_relative(rows.record.mu, 1 / 4, 1e-12)
+    assert_relative(losses(InMemoryRows(X, y), query, 4.0), 1 / 4, 1e-12)

@@ -13,7 +13,7 @@ from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassi
 from skmixdp._engine.recording import recorded_releases
 from skmixdp.algorithms import NoisyGD
 from skmixdp.privacy import PrivacyLedger
-from tests.replay import Seen, compare, seen
+from tests.replay import compare, seen, shown
 
 P, D, K, PERSON = 24, 4, 3, 5
 rng = np.random.default_rng(0)
@@ -69,9 +69,7 @@ NEIGHBOURS = {
     "huge": lambda one: one.with_rows(LARGEST * np.array([[1, -1, 1, 1], [1, 1, -1, 1]])),
     "tiny": lambda one: one.with_rows(np.full((70, D), np.finfo("f4").smallest_subnormal)),
     "absent": lambda one: replace(one, absent=np.arange(P) == PERSON),
-    "others that are absent": lambda one: replace(
-        one.with_rows(rng.normal(size=(300, D))), absent=np.arange(P) == PERSON
-    ),
+    "others that are absent": lambda one: NEIGHBOURS["absent"](one.with_rows(rng.normal(size=(300, D)))),
 }
 MOST = {"absent": 1.0, "others that are absent": 0.0}
 
@@ -88,10 +86,7 @@ def head(kind, algorithm="auto", public=True, **parameters):
         ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=500, delta=1e-3, unit="person")
         fitted = kind(algorithm, ledger=ledger, **{"epsilon": 30.0, "delta": 1e-4, **parameters})
         fitted.set_callbacks(calls).fit(one.X, one.y, groups=one.groups, **known)
-        vars(fitted).pop("per_instance_", None)
-        charges = [(charge.event, charge.description) for charge in ledger.charges()]
-        fitted.ledger = None
-        return fitted, str(fitted.privacy_), charges
+        return shown(fitted, ledger)
 
     return path
 
@@ -135,37 +130,43 @@ CASES = [
 ]
 
 
-@pytest.mark.covering("path", "neighbour")
-@pytest.mark.parametrize(("path", "neighbour"), CASES)
-def test_a_fit_shows_what_its_noise_pays_for(monkeypatch, path, neighbour):
-    one = Persons.drawn(targets=path.startswith("regression"))
-    other = NEIGHBOURS[neighbour](one)
-    most = MOST.get(neighbour, 2.0)
+def check(monkeypatch, path, one, neighbour, *, in_parts=False, state="raise"):
+    """Replay a path of some persons in that of their neighbours.
+
+    Returns how far each sum is moved, where persons are numbered within folds or parts (``in_parts``).
+    """
+    other, most = NEIGHBOURS[neighbour](one), MOST.get(neighbour, 2.0)
     if other.absent is not None:
         one = replace(one, absent=other.absent if most == 0 else np.zeros_like(other.absent))
 
-    def run(persons: Persons, earlier: Seen | None) -> Seen:
+    def run(persons, earlier):
         def within(calls):
-            with np.errstate(all="raise"), recorded_releases(persons.absent):
-                return PATHS[path](persons, calls)
+            with np.errstate(all=state), recorded_releases(persons.absent):
+                return path(persons, calls)
 
         return seen(monkeypatch, within, earlier)
 
     first = run(one, None)
     assert not first.failed, first.facts["outcome"]
     assert first.releases
-    # Persons of folds are numbered within the fold: the person is in the second one, or in all.
-    row = PERSON if path != "folds" else None
-    if row is None:
-        second = run(other, first)
-        assert not second.failed, second.facts["outcome"]
-        facts = {name for name in first.facts if first.facts[name] != second.facts.get(name)}
-        assert not facts
-        for mine, theirs in zip(first.releases, second.releases, strict=True):
-            distance = float(np.linalg.norm(mine.exact - theirs.exact))
-            assert distance <= most * mine.sensitivity
-        return
-    compare(first, run(other, first), row, most)
+    second = run(other, first)
+    if not in_parts:
+        return compare(first, second, PERSON, most)
+    assert not second.failed, second.facts["outcome"]
+    assert not {name for name in first.facts if first.facts[name] != second.facts.get(name)}
+    moved = [
+        float(np.linalg.norm(mine.exact - theirs.exact)) / mine.sensitivity
+        for mine, theirs in zip(first.releases, second.releases, strict=True)
+    ]
+    assert max(moved) <= most
+    return moved
+
+
+@pytest.mark.covering("path", "neighbour")
+@pytest.mark.parametrize(("path", "neighbour"), CASES)
+def test_a_fit_shows_what_its_noise_pays_for(monkeypatch, path, neighbour):
+    one = Persons.drawn(targets=path.startswith("regression"))
+    check(monkeypatch, PATHS[path], one, neighbour, in_parts=path == "folds")
 
 
 def test_a_row_of_another_person_that_depends_on_the_person_would_be_found(monkeypatch):

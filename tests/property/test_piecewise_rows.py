@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skmixdp._linear import SHORTEST_DIFFERENCE, UNDERFLOW_PAD, classification_loss, dot_error, sum_error
+from skmixdp._linear import SHORTEST_DIFFERENCE, classification_loss, sum_error
 from skmixdp._rows import Batch, RowMap, Whitening
 from skmixdp.additive._basis import Basis, Column
 from skmixdp.additive._loops import compiled_pieces
@@ -21,6 +21,7 @@ from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 from tests.asking import request_of
 from tests.conftest import exactly_whitened
+from tests.property.spies import assert_as_exact_as_told, length, with_intercept
 
 LOOPS = [False, pytest.param(True, marks=pytest.mark.skipif(not find_spec("numba"), reason="needs numba"))]
 ODD = [-np.inf, -1e308, -7.0, 0.0, 1e-320, 0.3, 1e-7, 5.0, 1e30, np.inf, np.nan]
@@ -66,13 +67,7 @@ def mapped_exactly(rows, row_map, factors):
     exact = exact * factors.astype(np.longdouble)[:, None]
     if row_map.whitening is not None:
         exact = exactly_whitened(exact, row_map.whitening)
-    if row_map.intercept_value is None:
-        return exact
-    return np.column_stack([exact, np.full(len(exact), row_map.intercept_value, np.longdouble)])
-
-
-def length(rows):
-    return np.sqrt((rows**2).sum(axis=-1))
+    return with_intercept(exact, row_map)
 
 
 def a_map(rng, rows):
@@ -143,14 +138,7 @@ def test_products_are_as_exact_as_the_clips_are_told(loops, seed, dtype, m):
     row_map = a_map(rng, rows)
     source = MappedPiecewiseRows(rows, np.zeros(12), row_map, np.dtype(dtype))
     points = rng.normal(size=(m, row_map.width(rows.shape[1])))
-    seen = []
-    source.private_sums([request_of(points, lambda Z, block: (seen.append((Z.copy(), block)), (None, Z))[1])])
-    ((Z, block),) = seen
-    exact = mapped_exactly(rows, row_map, source._factors)
-    bound = dot_error(points.shape[1] + 1, np.dtype(dtype)) * np.outer(
-        block.rounding_scale + UNDERFLOW_PAD, np.linalg.norm(points, axis=1) + UNDERFLOW_PAD
-    )
-    assert np.all(np.abs(Z - exact @ points.T.astype(np.longdouble)) <= bound)
+    assert_as_exact_as_told(source, lambda: mapped_exactly(rows, row_map, source._factors), points, dtype)
 
 
 def roundings(seed, n, *, loops, m):

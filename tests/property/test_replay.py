@@ -25,7 +25,7 @@ from skmixdp._engine.recording import recorded_releases
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger
-from tests.replay import Calls, Seen, compare, seen
+from tests.replay import Calls, Seen, compare, seen, shown
 from tests.unit.rows.conftest import HELD, NEEDS_CUDA, has_cuda
 
 from .spies import prepare
@@ -274,10 +274,7 @@ def fit_path(what, option, hold=as_it_is):
             head = ESTIMATORS[kind](algorithm, **own)
         weights = {"sample_weight": private.weights} if option.weights else {}
         head.set_callbacks(calls).fit(*hold(private), **public, **weights)
-        vars(head).pop("per_instance_", None)  # private, as it says
-        charges = None if entry is None else [(c.event, c.description) for c in entry.charges()]
-        head.ledger = None  # has times and the path of a file
-        return head, str(head.privacy_), charges
+        return shown(head, entry)
 
     return path
 

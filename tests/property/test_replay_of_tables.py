@@ -26,6 +26,7 @@ from tests.property.test_replay import (
     check,
     with_states,
 )
+from tests.replay import Calls, shown
 
 #: Enough for all stages with so few rows.
 BUDGET = {"epsilon": 300.0, "delta": 1e-4}
@@ -76,10 +77,7 @@ def path_of(kind, table, public, option):
         head = {"logistic": MixedDPLogisticRegression, "ridge": MixedDPRidge}[kind](**own)
         X = table_of(private.X, table)
         head.set_callbacks(calls).fit(sp.csr_array(X) if option == "sparse" else X, private.y, *known)
-        vars(head).pop("per_instance_", None)  # private, as it says
-        charges = None if entry is None else [(c.event, c.description) for c in entry.charges()]
-        head.ledger = None
-        return head, str(head.privacy_), charges
+        return shown(head, entry)
 
     return path
 
@@ -106,21 +104,9 @@ def test_a_fit_shows_what_its_noise_pays_for(monkeypatch, kind, table, public, o
 def test_the_paths_have_the_stages_that_are_replayed():
     seen = set()
     for table, public in product(TABLES, N_PUBLIC):
-        (head, *_) = path_of("logistic", table, public, "default")(Private.drawn(SMALL), Silent())
+        (head, *_) = path_of("logistic", table, public, "default")(Private.drawn(SMALL), Calls())
         seen |= {name for name, _ in head.privacy_.shares}
     assert seen >= {"columns", "second moment", "temperature", "mean", "directions", "comparison"}
-
-
-class Silent:
-    """A callback that does nothing."""
-
-    def setup(self, estimator, context):
-        pass
-
-    teardown = on_fit_task_begin = setup
-
-    def on_fit_task_end(self, estimator, context, *, metadata, fitted_estimator):
-        return False
 
 
 def folds_of(rows, **parameters):
@@ -129,9 +115,7 @@ def folds_of(rows, **parameters):
         for head in heads:
             head.set_callbacks(calls)
         fit_many(heads, table_of(private.X, "unlike"), private.y, rows=rows)
-        for head in heads:
-            vars(head).pop("per_instance_", None)
-        return heads
+        return [shown(head) for head in heads]
 
     return path
 

@@ -97,11 +97,8 @@ def test_no_other_row_contributes_anything_else(kind, tmp_path_factory, monkeypa
     change = data.draw(st.sampled_from(sorted(CHANGES)), label="change")
     place = data.draw(st.integers(0, N - 1), label="place")
     outside = data.draw(st.booleans(), label="outside of the second fold")
-    X = (
-        np.random.default_rng(data.draw(st.integers(0, 3), label="seed"))
-        .normal(size=(N, D))
-        .astype(np.float32)
-    )
+    seed = data.draw(st.integers(0, 3), label="seed")
+    X = np.random.default_rng(seed).normal(size=(N, D)).astype(np.float32)
     y = problem.y
     if row_map.mean is None and name == "targets" and change == "huge":
         change = "large"  # products of a huge row with a huge residual have no finite length at all
@@ -154,8 +151,7 @@ def test_discrete_sums_move_by_one_contribution_exactly(data):
             InMemoryRows(mapped, y_changed, exact=True),
         )
         moved.append(noise)
-    for one, other, scale in zip(moved[0].sums, moved[1].sums, moved[0].scales, strict=True):
-        assert np.linalg.norm(one - other) * plan.noise_multiplier <= scale
+    assert max(moved[0].moves(moved[1], plan.noise_multiplier)) <= 1
 
 
 ROWS = st.integers(1, 40)

@@ -47,14 +47,9 @@ def rows_and_heads(draw, loss, d=5):
     W = draw(hnp.arrays(np.float64, (k, d), elements=st.floats(-50, 50)))
     if isinstance(loss, SquaredLoss):
         return X, draw(hnp.arrays(np.float64, (len(X), k), elements=TARGETS)).astype(dtype), W
-    shape, classes = (len(X), max(k, 2)) if loss.has_classes else ((len(X), k), 2)
-    return (
-        X,
-        draw(
-            hnp.arrays(np.int64 if loss.has_classes else np.int8, shape, elements=st.integers(0, classes - 1))
-        ),
-        W,
-    )
+    shape, kind = (len(X), np.int64) if loss.has_classes else ((len(X), k), np.int8)
+    last = max(k, 2) - 1 if loss.has_classes else 1
+    return X, draw(hnp.arrays(kind, shape, elements=st.integers(0, last))), W
 
 
 def clip_of(name, loss, W):
@@ -229,11 +224,7 @@ def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(of, name):
         assert differing < (1e-6 if targets else 1e-8)
         # One array a step, or one for each part that a step releases.
         assert len(with_row.sums) % 4 == 0
-        moves = []
-        for one, other, scale in zip(with_row.sums, without.sums, with_row.scales, strict=True):
-            # The sums themselves are rounded: a part in 1e12 of their length.
-            moved = max(np.linalg.norm(one - other) - 1e-12 * np.linalg.norm(one), 0)
-            moves.append(moved * plan.noise_multiplier / scale)
+        moves = with_row.moves(without, plan.noise_multiplier, 1e-12)
         # In units of each part's noise, a step as a whole is a release of the plan's multiplier.
         moves = np.linalg.norm(np.reshape(moves, (4, -1)), axis=1)
         assert max(moves) <= 1 + 1e-9 + differing, kind

@@ -13,14 +13,12 @@ from hypothesis.extra import numpy as hnp
 
 from skmixdp._files import StreamedRows
 from skmixdp._files.shards import array_shard
-from skmixdp._linear import UNDERFLOW_PAD, SoftmaxLoss, dot_error
-from skmixdp._papers.dope_query import clipped_deviations
+from skmixdp._linear import UNDERFLOW_PAD
 from skmixdp._rows import Batch, RowMap, Whitening
-from skmixdp.components.clipping import clipped_residuals
-from skmixdp.components.public import PublicData
 from tests.asking import request_of
 from tests.catalog import CLIPPERS
 from tests.conftest import exactly_whitened
+from tests.property.spies import assert_as_exact_as_told, assert_clipped, length, with_intercept
 
 K, D = 4, 5
 VALUES = st.one_of(st.just(0.0), st.floats(-3, 3, width=16), st.sampled_from([2**-24, 1e-3, 1.0, 6e4, -6e4]))
@@ -34,18 +32,15 @@ DTYPES = st.sampled_from(["float32", "float64"])
 def streamed_rows(draw):
     """Rows of which some lie nearly along what is shortened, and the map."""
     n_directions = draw(st.integers(1, D))
-    directions = np.linalg.qr(np.random.default_rng(draw(st.integers(0, 99))).normal(size=(D, n_directions)))[
-        0
-    ].T
+    drawn = np.random.default_rng(draw(st.integers(0, 99))).normal(size=(D, n_directions))
+    directions = np.linalg.qr(drawn)[0].T
     factors = draw(hnp.arrays(np.float64, n_directions, elements=st.sampled_from([0.01, 0.011, 0.3, 1.0])))
     mean = draw(hnp.arrays(np.float64, D, elements=st.floats(-3, 3, width=16)))
     source = draw(st.sampled_from([np.float16, np.float32, np.float64]))
     X = draw(hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(D)), elements=VALUES))
     for row in range(draw(st.integers(0, len(X)))):
-        X[row] = (
-            mean
-            + draw(st.sampled_from([1e-4, 1.0, 1e3])) * directions[draw(st.integers(0, n_directions - 1))]
-        )
+        far, along = draw(st.sampled_from([1e-4, 1.0, 1e3])), draw(st.integers(0, n_directions - 1))
+        X[row] = mean + far * directions[along]
     normalize, value = draw(st.booleans()), draw(st.sampled_from([None, 0.4]))
     row_map = RowMap(mean, normalize, value, Whitening(directions, factors))
     return X.astype(source), replace(row_map, unit_first=draw(st.booleans()), bound=draw(BOUNDS))
@@ -62,30 +57,7 @@ def true_rows(X, source, row_map):
     multiplied = source._map(X, source._factors, source._out)
     if source._map.whitening is None:
         return multiplied.astype(np.longdouble)
-    rows = exactly_whitened(multiplied, row_map.whitening)
-    if row_map.intercept_value is None:
-        return rows
-    return np.column_stack([rows, np.full(len(rows), row_map.intercept_value, np.longdouble)])
-
-
-def length(rows):
-    return np.sqrt((rows**2).sum(axis=-1))
-
-
-def asked(source, points, contribute):
-    """What a query saw of the one block."""
-    seen = []
-
-    def look(Z, block):
-        products = Z.copy()
-        C, S = contribute(Z, block)
-        seen.append((products, block, C, S))
-        return C, S
-
-    with np.errstate(all="ignore"):
-        source.private_sums([request_of(points, look)])
-    (one,) = seen
-    return one
+    return with_intercept(exactly_whitened(multiplied, row_map.whitening), row_map)
 
 
 ALONG = (
@@ -100,9 +72,8 @@ ALONG = (
 def test_norms_entries_and_products_are_as_the_clips_are_told(given_rows, dtype, seed):
     X, row_map = given_rows
     source = streamed(X, row_map, dtype)
-    d_in = D + (row_map.intercept_value is not None)
-    points = np.random.default_rng(seed).normal(size=(2, d_in))
-    Z, block, _, _ = asked(source, points, lambda Z, block: (None, Z))
+    points = np.random.default_rng(seed).normal(size=(2, row_map.width(D)))
+    block = assert_as_exact_as_told(source, lambda: true_rows(X, source, row_map), points, dtype)
     rows = true_rows(X, source, row_map)
     # Norms of rows that are whitened already are only exact to the rounding that clips allow for.
     slack = 2.0**-33 if source._map.whitening is None else 0.0
@@ -112,35 +83,15 @@ def test_norms_entries_and_products_are_as_the_clips_are_told(given_rows, dtype,
     # Not more than rounding above it, either: at most a hundredfold, where rows are shortened so much.
     eps = float(np.finfo(dtype).eps)
     assert np.all(block.norms <= length(rows) * (1 + 1000 * eps + 1e-7) + UNDERFLOW_PAD)
-    error = np.abs(Z - rows @ points.T.astype(np.longdouble))
-    lengths = np.linalg.norm(points, axis=1)
-    bound = dot_error(d_in + 1, np.dtype(dtype)) * np.outer(
-        block.rounding_scale + UNDERFLOW_PAD, lengths + UNDERFLOW_PAD
-    )
-    assert np.all(error <= bound)
 
 
 @pytest.mark.parametrize("name", CLIPPERS)
 @given(given_rows=streamed_rows(), dtype=DTYPES, centred=st.booleans(), data=st.data())
 def test_no_row_contributes_more_than_the_clip_states(name, given_rows, dtype, centred, data):
     X, row_map = given_rows
-    d_in = D + (row_map.intercept_value is not None)
-    W = data.draw(hnp.arrays(np.float64, (K, d_in), elements=st.floats(-50, 50)))
-    loss = SoftmaxLoss(K)
-    view = PublicData(np.random.default_rng(0).normal(size=(9, d_in)), np.arange(9) % K, loss).view(W)
-    clip, centre = CLIPPERS[name].at(view), view.gradient
-
-    def contribute(Z, block):
-        if centred:
-            return clipped_deviations(Z, block, loss, clip, centre)
-        return clipped_residuals(Z, block, loss, clip)
-
+    W = data.draw(hnp.arrays(np.float64, (K, row_map.width(D)), elements=st.floats(-50, 50)))
     source = streamed(X, row_map, dtype)
-    _, _, C, weights = asked(source, np.concatenate([W, centre]) if centred else W, contribute)
-    g = C.astype(np.longdouble)[:, :, None] * true_rows(X, source, row_map)[:, None, :]
-    if centred:
-        g -= weights.astype(np.longdouble)[:, :, None] * centre
-    assert np.sqrt((g**2).sum(axis=(1, 2))).max() <= clip.sensitivity(np.dtype(dtype))
+    assert_clipped(source, lambda: true_rows(X, source, row_map), name, W, dtype, centred=centred)
 
 
 def test_the_property_above_would_catch_lengths_in_the_rows_own_precision():

@@ -133,14 +133,12 @@ def as_arrow(name, change=lambda frame: frame, **how):
     return write
 
 
+SEMICOLONS = {"separator": ";", "decimal": ","}
 SAME = {
     "commas": (as_text("r.csv"), {}),
     "packed": (as_text("r.csv.gz"), {}),
     "tabs": (as_text("r.tsv", sep="\t"), {}),
-    "semicolons and decimal commas": (
-        as_text("r.csv", sep=";", decimal=","),
-        {"separator": ";", "decimal": ","},
-    ),
+    "semicolons and decimal commas": (as_text("r.csv", sep=";", decimal=","), SEMICOLONS),
     "bars": (as_text("r.csv", sep="|"), {"separator": "|"}),
     "tabs in .csv": (as_text("r.csv", sep="\t"), {"separator": "tab"}),
     "latin-1": (as_text("r.csv", "latin-1"), {"encoding": "latin-1"}),
@@ -191,10 +189,9 @@ def test_the_same_table_gives_the_same_rows_in_python_open_rows_and_on_the_comma
 )
 def test_decimal_commas(cell, value, folder):
     path = written(["a;y", f'"{cell}";1', " 2,25 ;0"])
-    form = TextForm(";", ",")
     for read in (
-        lambda: of_command_line(path, form, "y"),
-        lambda: of_open_rows(path, "y", separator=";", decimal=","),
+        lambda: of_command_line(path, TextForm(**SEMICOLONS), "y"),
+        lambda: of_open_rows(path, "y", **SEMICOLONS),
     ):
         if value is None:
             with pytest.raises(ValueError, match=r"are not numbers, .*decimal"):
@@ -218,16 +215,13 @@ def test_a_private_table_with_tabs_has_its_own_decimal_mark(folder):
 @pytest.mark.parametrize("kind", ["commas", "tabs", "semicolons and decimal commas", "bars", "tabs in .csv"])
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
 def test_what_is_not_declared_is_guessed_from_public_tables(kind, encoding, folder, recwarn):
-    name, how = ("p.tsv" if kind == "tabs" else "p.csv"), SAME[kind][1]
-    form = TextForm(**how)
-    as_text(name, encoding, sep=form.of(Path(name)).separator, decimal=form.of(Path(name)).decimal)(FRAME)
-    found = guessed_form(Path(name), TextForm(), "--public p")
-    assert (found.of(Path(name)).separator, found.of(Path(name)).decimal) == (
-        form.of(Path(name)).separator,
-        form.of(Path(name)).decimal,
-    )
+    path = Path("p.tsv" if kind == "tabs" else "p.csv")
+    form = TextForm(**SAME[kind][1]).of(path)
+    as_text(path.name, encoding, sep=form.separator, decimal=form.decimal)(FRAME)
+    guessed = guessed_form(path, TextForm(), "--public p")
+    assert (guessed.of(path).separator, guessed.of(path).decimal) == (form.separator, form.decimal)
     assert len(recwarn) == (encoding == "latin-1")
-    frame = read_table(Path(name), "--public p", found)
+    frame = read_table(path, "--public p", guessed)
     assert [*frame.columns] == [*FRAME.columns] and frame["label"].tolist() == FRAME["label"].tolist()
 
 
@@ -269,14 +263,10 @@ def test_lists_of_several_lengths_are_refused_wherever_they_are(odd, place, fold
 
     lists = [[1.0] * 5 if i != place else odd for i in range(30)]
     parquet.write_table(pa.table({"emb": lists, "y": [0, 1] * 15}), "r.parquet", row_group_size=8)
-    for read in (
-        lambda: of_command_line(Path("r.parquet"), label="y"),
-        lambda: of_open_rows("r.parquet", "y"),
-    ):
-        with pytest.raises(
-            ValueError, match=r"the column 'emb' of .*r\.parquet must hold lists of .*np\.stack|has empty"
-        ):
-            read()
+    told = r"the column 'emb' of .*r\.parquet must hold lists of .*np\.stack|has empty"
+    for read in (of_command_line, of_open_rows):
+        with pytest.raises(ValueError, match=told):
+            read(Path("r.parquet"), label="y")
 
 
 class TestSomeColumns:
@@ -324,9 +314,10 @@ class TestSomeColumns:
             place = folder / "r" / f"year={year}" / f"country={country.replace(' ', '%20')}"
             place.mkdir(parents=True)
             part = FRAME[["whole", "real"]][: year - 2015]
-            part.to_csv(place / "p.csv", index=False) if ending == ".csv" else part.to_parquet(
-                place / "p.parquet"
-            )
+            if ending == ".csv":
+                part.to_csv(place / "p.csv", index=False)
+            else:
+                part.to_parquet(place / "p.parquet")
         (folder / "r" / "backup").mkdir()
         FRAME.to_csv(folder / "r" / "backup" / f"old{ending}", index=False)
         X, y = of_open_rows("r", "country")
@@ -400,42 +391,24 @@ class TestLabels:
         want = sorted(classes.split(",")) if found is None else found
         assert model.classes_.tolist() == want
         assert [type(label) for label in model.classes_.tolist()] == [type(label) for label in want]
-        evaluated = [
-            "--private",
-            "p.csv",
-            "--label-column",
-            "y",
-            "--epsilon",
-            1,
-            "--report",
-            "r.json",
-            "--quiet",
-        ]
-        assert run("evaluate", "m.safetensors", *evaluated) == 0
+        told = "--private p.csv --label-column y --epsilon 1 --report r.json --quiet"
+        assert run("evaluate", "m.safetensors", *told.split()) == 0
 
     @pytest.mark.parametrize(
-        ("extra", "message"),
+        ("classes", "weights", "message"),
         [
-            (
-                ["--classes", '" >50K"," <=50K'],
-                "cannot be read; write it as name,name,name, with double quotes",
-            ),
-            (["--classes", "0,2"], "holds a label, which is not one of the classes [0, 2]"),
-            (["--classes", "0,1.5"], "holds numbers that are not whole"),
-            (
-                ["--classes", "0,1", "--class-weight", "2=1"],
-                "names '2', which is not one of the classes [0, 1]",
-            ),
-            (
-                ["--classes", "0,1", "--class-weight", "0:1"],
-                "must be balanced, or weights of classes like A=1",
-            ),
+            ('" >50K"," <=50K', None, "cannot be read; write it as name,name,name, with double quotes"),
+            ("0,2", None, "holds a label, which is not one of the classes [0, 2]"),
+            ("0,1.5", None, "holds numbers that are not whole"),
+            ("0,1", "2=1", "names '2', which is not one of the classes [0, 1]"),
+            ("0,1", "0:1", "must be balanced, or weights of classes like A=1"),
         ],
     )
-    def test_what_is_refused(self, extra, message, folder, capsys):
+    def test_what_is_refused(self, classes, weights, message, folder, capsys):
         pd.DataFrame({"a": np.arange(50.0), "y": np.arange(50) % 2}).to_csv("p.csv", index=False)
-        told = ("fit", "--private", "p.csv", "--label-column", "y", "--out", "m")
-        assert message in refuse(capsys, folder, *told, *extra)
+        told = ["fit", "--private", "p.csv", "--label-column", "y", "--out", "m", "--classes", classes]
+        told += [] if weights is None else ["--class-weight", weights]
+        assert message in refuse(capsys, folder, *told)
 
     def test_weights_of_quoted_names(self, folder):
         frame = pd.DataFrame({"a": np.arange(90.0), "y": np.resize([" a=b", "c,d", "e"], 90)})
@@ -446,11 +419,13 @@ class TestLabels:
         assert load("m.safetensors").class_weight == {" a=b": 2.0, "c,d": 1.0, "e": 3.0}
 
 
+OF_CLASSES = ["--private", "p.csv", "--label-column", "y", "--classes", "0,1"]
+
+
 def test_a_file_with_its_label_column_is_predicted(folder, capsys):
     frame = pd.DataFrame({"a": np.arange(60.0), "y": np.arange(60) // 30, "note": "x"})
     frame[["a", "y"]].to_csv("p.csv", index=False)
-    told = ("--private", "p.csv", "--label-column", "y", "--classes", "0,1")
-    assert run("fit", *told, "--out", "m.safetensors", "--quiet") == 0
+    assert run("fit", *OF_CLASSES, "--out", "m.safetensors", "--quiet") == 0
     frame.to_csv("new.csv", index=False)
     capsys.readouterr()
     assert run("predict", "m.safetensors", "new.csv") == 0
@@ -463,18 +438,8 @@ def test_warnings_name_what_the_command_line_has(folder, capsys):
     frame = pd.DataFrame({"PassengerId": np.arange(n), "age": np.arange(n) % 70, "y": np.arange(n) % 2})
     frame[:60].to_csv("q.csv", index=False)
     frame[60:].to_csv("p.csv", index=False)
-    told = (
-        "fit",
-        "--private",
-        "p.csv",
-        "--public",
-        "q.csv",
-        "--label-column",
-        "y",
-        "--n-steps",
-        2,
-        "--quiet",
-    )
+    told = "--private p.csv --public q.csv --label-column y --n-steps 2 --quiet"
+    told = ["fit", *told.split()]
     assert run(*told, "--encode", "public", "--out", "m.safetensors") == 0
     said = capsys.readouterr().err
     assert '{"kinds": {"PassengerId": "drop"}} in a file for --encode' in said and "columns=" not in said
@@ -487,8 +452,7 @@ class TestExport:
     def test_a_graph(self, folder, capsys):
         onnx = pytest.importorskip("onnx")
         pd.DataFrame({"a": np.arange(60.0), "y": np.arange(60) // 30}).to_csv("p.csv", index=False)
-        told = ("--private", "p.csv", "--label-column", "y", "--classes", "0,1")
-        assert run("fit", *told, "--out", "m.safetensors", "--quiet") == 0
+        assert run("fit", *OF_CLASSES, "--out", "m.safetensors", "--quiet") == 0
         assert run("export", "m.safetensors", "--onnx", "m.onnx") == 0
         assert onnx.load("m.onnx").SerializeToString() == load("m.safetensors").to_onnx().SerializeToString()
         assert "m.onnx exists" in refuse(capsys, folder, "export", "m.safetensors", "--onnx", "m.onnx")
@@ -497,8 +461,8 @@ class TestExport:
     @pytest.mark.parametrize("name", ["m.onnx", "m.csv", "m.json", "m.parquet", "M.ONNX"])
     def test_a_model_is_not_written_under_the_ending_of_another_format(self, name, folder, capsys):
         pd.DataFrame({"a": np.arange(60.0), "y": np.arange(60) // 30}).to_csv("p.csv", index=False)
-        told = ("fit", "--private", "p.csv", "--label-column", "y", "--classes", "0,1", "--out", name)
-        assert "and write ONNX graphs by `skmixdp export`" in refuse(capsys, folder, *told)
+        said = refuse(capsys, folder, "fit", *OF_CLASSES, "--out", name)
+        assert "and write ONNX graphs by `skmixdp export`" in said
 
 
 def test_whole_numbers_stay_whole_though_one_is_missing(folder):

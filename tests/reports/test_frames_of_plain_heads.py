@@ -70,7 +70,7 @@ def test_lists_of_one_length_become_columns(kind):
     age = np.arange(80.0)
     names = ["age", "emb[0]", "emb[1]", "emb[2]"]
     expected = fitted(pd.DataFrame(np.column_stack([age, values]), columns=names))
-    table = arrow.table({"age": age, "emb": column})
+    table, fixed = arrow.table({"age": age, "emb": column}), polars.Array(polars.Float64, 3)
     tables = {
         "pyarrow": table,
         "pandas": table.to_pandas(),
@@ -79,9 +79,7 @@ def test_lists_of_one_length_become_columns(kind):
         "lists": pd.DataFrame({"age": age, "emb": values}),
         "tuples": pd.DataFrame({"age": age, "emb": [(*row,) for row in values]}),
         "arrays": pd.DataFrame({"age": age, "emb": [np.array(row) for row in values]}),
-        "arrays of polars": polars.DataFrame({"age": age, "emb": polars.Series(values)}).with_columns(
-            polars.col("emb").cast(polars.Array(polars.Float64, 3))
-        ),
+        "arrays of polars": polars.DataFrame({"age": age, "emb": polars.Series(values).cast(fixed)}),
     }
     for which, X in tables.items():
         head = fitted(X)
@@ -92,13 +90,8 @@ def test_lists_of_one_length_become_columns(kind):
     assert fitted(table, head=targets).coef_.shape == (4,)
 
 
-ODD_LISTS = {
-    "shorter": [1.0, 2.0],
-    "longer": [1.0, 2.0, 3.0, 4.0],
-    "empty": [],
-    "missing": None,
-    "with a gap": [1.0, None, 3.0],
-}
+ODD_LISTS = {"shorter": [1.0, 2.0], "longer": [1.0, 2.0, 3.0, 4.0], "empty": [], "missing": None}
+ODD_LISTS["with a gap"] = [1.0, None, 3.0]
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
@@ -108,9 +101,8 @@ def test_lists_of_different_lengths_are_refused(library, odd, place):
     cells = [[*row] for row in ROWS]
     cells[place] = ODD_LISTS[odd]
     X = frames(library, {"emb": cells})
-    with pytest.raises(
-        ValueError, match=r"^the column 'emb' of X(_pub)? must hold lists of numbers.*np.stack"
-    ):
+    told = r"^the column 'emb' of X(_pub)? must hold lists of numbers.*np.stack"
+    with pytest.raises(ValueError, match=told):
         fitted(X)
     head = fitted(frames(library, {"emb": [[*row] for row in ROWS]}))
     with pytest.raises(ValueError, match=r"^the column 'emb' of X must hold lists"):
@@ -125,15 +117,12 @@ def test_lists_of_texts_are_refused():
 
 GAPS = {
     "categories": pd.Categorical([1, 2, None, 1]),
-    "integers and gaps": pd.array([1, 2, None, 1], dtype="Int64"),
-    "short integers": pd.array([1, 2, None, 1], dtype="UInt8"),
-    "numbers": pd.array([1.5, 2, None, 1], dtype="Float64"),
+    **{kind: pd.array([1, 2, None, 1], dtype=kind) for kind in ("Int64", "UInt8", "Float64")},
     "truth values": pd.array([True, False, None, True], dtype="boolean"),
     "objects": np.array([1, 2, None, 1], dtype=object),
     "pandas.NA": np.array([1, 2, pd.NA, 1], dtype=object),
     "plain": np.array([1, 2, np.nan, 1]),
-    "integers of Arrow": pd.Series([1, 2, None, 1]).astype("int64[pyarrow]"),
-    "numbers of Arrow": pd.Series([1, 2, None, 1]).astype("double[pyarrow]"),
+    **{kind: pd.Series([1, 2, None, 1]).astype(kind) for kind in ("int64[pyarrow]", "double[pyarrow]")},
     "truth values of Arrow": pd.Series([True, False, None, True]).astype("bool[pyarrow]"),
 }
 

@@ -28,9 +28,8 @@ def splits(load, shots):
     """Private, public and test rows of each seed."""
     X, y = load(return_X_y=True)
     for seed in SEEDS:
-        X_train, X_test, y_train, y_test = train_test_split(
-            X, y, test_size=0.3, random_state=seed, stratify=y
-        )
+        options = {"test_size": 0.3, "random_state": seed, "stratify": y}
+        X_train, X_test, y_train, y_test = train_test_split(X, y, **options)
         known = np.zeros(len(y_train), dtype=bool)
         for c in np.unique(y):
             known[np.flatnonzero(y_train == c)[:shots]] = True
@@ -38,32 +37,28 @@ def splits(load, shots):
         yield X_train[~known], y_train[~known], public, X_test, y_test
 
 
+def head(epsilon, **parameters):
+    return MixedDPLogisticRegression(**{"epsilon": epsilon, "delta": 1e-5, "random_state": 0} | parameters)
+
+
 def measured(model, X_test, y_test):
     """Accuracy, and log-loss with the sign that makes more better."""
     return model.score(X_test, y_test), -log_loss(y_test, model.predict_proba(X_test))
 
 
+QUICK = [(load_iris, 0), (load_iris, 5), (load_breast_cancer, 0)]
+SLOW = [(load_breast_cancer, 5), *((load, shots) for load in (load_wine, load_digits) for shots in (0, 5))]
+
+
 @pytest.mark.parametrize(
-    ("load", "shots"),
-    [
-        (load_iris, 0),
-        (load_iris, 5),
-        (load_breast_cancer, 0),
-        pytest.param(load_breast_cancer, 5, marks=pytest.mark.slow),
-        pytest.param(load_wine, 0, marks=pytest.mark.slow),
-        pytest.param(load_wine, 5, marks=pytest.mark.slow),
-        pytest.param(load_digits, 0, marks=pytest.mark.slow),
-        pytest.param(load_digits, 5, marks=pytest.mark.slow),
-    ],
+    ("load", "shots"), [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)]
 )
 def test_classes_are_found_as_well_with_more_budget_and_at_last_as_without_privacy(load, shots):
     tolerated, found = np.array([0.003, 0.02]), {epsilon: [] for epsilon in (*EPSILONS, math.inf)}
     for seed, (X, y, public, X_test, y_test) in enumerate(splits(load, shots)):
         for epsilon in EPSILONS:
-            head = MixedDPLogisticRegression(
-                epsilon=epsilon, delta=1e-5, classes=np.unique(y_test), random_state=seed
-            )
-            found[epsilon].append(measured(head.fit(X, y, **public), X_test, y_test))
+            fitted = head(epsilon, classes=np.unique(y_test), random_state=seed).fit(X, y, **public)
+            found[epsilon].append(measured(fitted, X_test, y_test))
         plain = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         found[math.inf].append(measured(plain.fit(X, y), X_test, y_test))
     for smaller, larger in pairwise(EPSILONS):
@@ -89,27 +84,14 @@ def test_classes_are_found_as_well_with_more_budget_and_at_last_as_without_priva
 )
 def test_other_ways_to_fit_are_no_worse_with_more_budget(parameters, fit):
     X, y = load_digits(return_X_y=True)
-    scores = [
-        MixedDPLogisticRegression(
-            **{"epsilon": e, "delta": 1e-5, "classes": range(10), "random_state": 0, **parameters}
-        )
-        .fit(X[:1500], y[:1500], **fit)
-        .score(X[1500:], y[1500:])
-        for e in EPSILONS
-    ]
+    heads = [head(epsilon, classes=range(10), **parameters) for epsilon in EPSILONS]
+    scores = [one.fit(X[:1500], y[:1500], **fit).score(X[1500:], y[1500:]) for one in heads]
     assert np.all(np.diff(scores) > -0.03), scores
 
 
 @pytest.mark.slow
 def test_several_labels_are_found_as_well_with_more_budget():
     X, Y = make_multilabel_classification(2000, 20, n_classes=4, random_state=0)
-    scores = [
-        np.mean(
-            MixedDPLogisticRegression(epsilon=e, delta=1e-5, classes=range(4), random_state=0)
-            .fit(X[:1500], Y[:1500])
-            .predict(X[1500:])
-            == Y[1500:]
-        )
-        for e in EPSILONS
-    ]
+    heads = [head(epsilon, classes=range(4)).fit(X[:1500], Y[:1500]) for epsilon in EPSILONS]
+    scores = [np.mean(one.predict(X[1500:]) == Y[1500:]) for one in heads]
     assert np.all(np.diff(scores) > -0.01), scores

@@ -35,10 +35,7 @@ COLUMNS = {
     "city": (lambda rng: rng.choice(["Bonn", "Ulm", "Rome", "São Paulo"], N), "category"),
     "answer": (lambda rng: rng.choice(["yes", "no"], N), "category"),
     "code": (lambda rng: rng.choice(["1_12", "11_2", "A1"], N), "category"),
-    **{
-        f"day {style}": (lambda rng, style=style: days(rng).strftime(style).to_numpy(), style)
-        for style in STYLES
-    },
+    **{f"day {one}": (lambda rng, one=one: days(rng).strftime(one).to_numpy(), one) for one in STYLES},
 }
 
 
@@ -95,7 +92,5 @@ def test_no_column_has_a_wrong_kind_that_is_not_warned_of(first):
                 if kind in usual:
                     remedy = usual[kind]
                 forced = learned(frames[0], {name: remedy})[0].columns_[name]
-                assert forced.kind == ("date" if "%" in remedy else remedy) and forced.scale != 1, (
-                    seed,
-                    name,
-                )
+                wanted = "date" if "%" in remedy else remedy
+                assert forced.kind == wanted and forced.scale != 1, (seed, name)

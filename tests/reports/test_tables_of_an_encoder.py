@@ -27,17 +27,10 @@ def learned(cells, told=None, name="v"):
 NUMBERS = [f"{number:.2f}" for number in RNG.normal(100, 20, 60)]
 ODD_NUMBERS = {
     "question marks": ["?", "?"],
-    "dashes": ["-"],
     "words": ["unknown", "n.a.", "missing"],
-    "a thousands separator": ["1,234.50"],
-    "a currency": ["$84,835.00 "],
-    "a range": ["10-20"],
     "a bound": ["<5", ">100"],
-    "a unit": ["12 kg"],
-    "a tab between": ["1\t2"],
-    "an underscore": ["1_000"],
-    "a decimal comma": ["12,5"],
-    "two numbers": ["12 13"],
+    "an underscore": ["1_000", "1_12", "1_000.5"],
+    **{odd: [odd] for odd in ("-", "1,234.50", "$84,835.00 ", "10-20", "12 kg", "1\t2", "12,5", "12 13")},
     "half of them": ["?"] * 59,
 }
 
@@ -51,10 +44,8 @@ def test_numbers_with_odd_cells_are_warned_of_and_can_be_forced(odd):
     assert "columns={'v': 'number'}" in told[0]
     forced, told = learned(cells, {"v": "number"})
     n = len(ODD_NUMBERS[odd])
-    assert told == [
-        f"{n} of {60 + n} public cells of the column 'v' are no number and count as missing; correct "
-        "them, or declare another kind."
-    ]
+    said = "are no number and count as missing; correct them, or declare another kind."
+    assert told == [f"{n} of {60 + n} public cells of the column 'v' {said}"]
     assert forced.columns_["v"].kind == "number" and forced.columns_["v"].indicator
     assert forced.columns_["v"].center == np.mean([float(number) for number in NUMBERS])
     rows = forced.transform(pd.DataFrame({"v": cells}))
@@ -70,17 +61,14 @@ def test_categories_are_not_warned_of(cells):
     assert learned(cells)[1] == []
 
 
-def test_a_kind_that_no_public_cell_has_is_refused():
-    for kind, what in (
-        ("number", "number"),
-        ("date", "date"),
-        ("amount", "number"),
-        (3, "list of that length"),
-    ):
-        with pytest.raises(
-            ValueError, match=f"^20 of 20 public cells of the column 'v' are no {what}; declare ano"
-        ):
-            learned(["x"] * 20, {"v": kind})
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [("number", "number"), ("date", "date"), ("amount", "number"), (3, "list of that length")],
+)
+def test_a_kind_that_no_public_cell_has_is_refused(kind, what):
+    told = f"^20 of 20 public cells of the column 'v' are no {what}; declare ano"
+    with pytest.raises(ValueError, match=told):
+        learned(["x"] * 20, {"v": kind})
 
 
 AMOUNTS = {
@@ -108,23 +96,8 @@ AMOUNTS = {
     "1\u00a0234": 1234.0,
     ".5": 0.5,
 }
-NO_AMOUNTS = [
-    "",
-    "-",
-    "?",
-    "x",
-    "$",
-    "%",
-    "1,2",
-    "12,5",
-    "1.234,5",
-    "1-2",
-    "10 kg",
-    "1_000",
-    ",123",
-    "1,,000",
-    "()",
-]
+NO_AMOUNTS = ["", "-", "?", "x", "$", "%", "1,2", "12,5", "1.234,5", "1-2", "10 kg", "1_000", ",123"]
+NO_AMOUNTS += ["1,,000", "()"]
 
 
 def test_amounts():
@@ -146,17 +119,12 @@ def test_amounts_are_warned_of(sign):
 
 
 DAYS = pd.Timestamp("2001-03-14 15:09:26") + pd.to_timedelta(RNG.integers(0, 9000, 60), "D")
-FORMATS = [
-    *(
-        *("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y", "%m/%d/%y", "%Y/%m/%d"),
-        "%Y.%m.%d",
-    ),
-    *(
-        *("%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%a, %d %b %Y", "%b %Y"),
-        "%m/%Y",
-    ),
-    *("%d/%m/%Y %H:%M", "%m/%d/%Y %I:%M %p", "%d.%m.%Y %H:%M:%S", "%a %b %d %H:%M:%S %Y"),
-]
+FORMATS = """
+%d/%m/%Y|%m/%d/%Y|%d.%m.%Y|%d-%m-%Y|%m-%d-%Y|%d.%m.%y|%m/%d/%y|%Y/%m/%d|%Y.%m.%d|%d-%b-%Y|%d-%b-%y|%d %b %Y
+%d %B %Y|%b %d, %Y|%B %d, %Y|%a, %d %b %Y|%b %Y|%m/%Y|%d/%m/%Y %H:%M|%m/%d/%Y %I:%M %p|%d.%m.%Y %H:%M:%S
+%a %b %d %H:%M:%S %Y
+"""
+FORMATS = FORMATS.strip().replace("\n", "|").split("|")
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -166,20 +134,14 @@ def test_dates_in_other_formats_are_warned_of_and_told(form):
     assert encoder.columns_["v"].kind in ("category", "text")
     assert len(told) == 1 and f"columns={{'v': {form!r}}}" in told[0], told
     encoder, told = learned(cells, {"v": form})
-    assert len(told) == 1 and told[0].startswith(
-        "1 of 61 public cells of the column 'v' are no date and count"
-    )
+    (said,) = told
+    assert said.startswith("1 of 61 public cells of the column 'v' are no date and count")
     column = encoder.columns_["v"]
     assert column.kind == ("datetime" if "%M" in form else "date") and column.format == form
-    days = pd.to_datetime(cells[:60], format=form)
-    expected = TableEncoder({"v": column.kind}).fit(
-        pd.DataFrame({"v": days[:0]}), X_pub=pd.DataFrame({"v": days})
-    )
-    rows, plain = (
-        encoder.transform(pd.DataFrame({"v": cells[:60]})),
-        expected.transform(pd.DataFrame({"v": days})),
-    )
-    np.testing.assert_allclose(rows[:, :-1], plain, atol=1e-9)
+    days = pd.DataFrame({"v": pd.to_datetime(cells[:60], format=form)})
+    expected = TableEncoder({"v": column.kind}).fit(days[:0], X_pub=days).transform(days)
+    rows = encoder.transform(pd.DataFrame({"v": cells[:60]}))
+    np.testing.assert_allclose(rows[:, :-1], expected, atol=1e-9)
 
 
 def test_iso_dates_with_odd_cells_are_warned_of():
@@ -266,15 +228,6 @@ def test_codes_that_are_one_category_are_warned_of(codes):
         assert any("spell the same numbers as others" in message for message in messages) == warned
 
 
-def test_an_underscore_makes_no_number():
-    encoder = TableEncoder({"v": "number"}, indicators=True).fit(pd.DataFrame({"v": []}))
-    assert encoder.transform(pd.DataFrame({"v": ["1_12", "1_000.5", "112"]})).tolist() == [
-        [0, 1],
-        [0, 1],
-        [112, 0],
-    ]
-
-
 # -- lists -----------------------------------------------------------------------------------
 
 
@@ -283,16 +236,11 @@ def table_of_lists(n=60, library="pandas", kind=None):
     arrow = pytest.importorskip("pyarrow")
     rng = np.random.default_rng(0)
     cells = rng.integers(-100, 100, (n, 4)).astype(float).tolist()
-    table = arrow.table(
-        {"age": rng.integers(18, 80, n), "emb": arrow.array(cells, kind or arrow.list_(arrow.float32()))}
-    )
-    return (
-        table
-        if library == "pyarrow"
-        else module.from_arrow(table)
-        if library == "polars"
-        else table.to_pandas()
-    )
+    lists = arrow.array(cells, kind or arrow.list_(arrow.float32()))
+    table = arrow.table({"age": rng.integers(18, 80, n), "emb": lists})
+    if library == "polars":
+        return module.from_arrow(table)
+    return table if library == "pyarrow" else table.to_pandas()
 
 
 @pytest.mark.parametrize("kind", ["list<float>", "large_list", "list<int8>", "fixed size"])
@@ -353,9 +301,8 @@ def test_lists_of_words_are_words():
 
 def test_without_public_rows_the_message_has_a_dict_to_fill_in():
     X = pd.DataFrame({"age": [1], "city": ["Ulm"], "born": ["x"]})
-    with pytest.raises(
-        ValueError, match=r"pass X_pub or X_unlabeled, or columns=\{'age': ..., 'city': ..., 'born'"
-    ):
+    told = r"pass X_pub or X_unlabeled, or columns=\{'age': ..., 'city': ..., 'born'"
+    with pytest.raises(ValueError, match=told):
         TableEncoder().fit(X)
     with pytest.raises(ValueError, match=r"columns=\{'city': ..., 'born': ..., ...\} for all columns"):
         TableEncoder({"age": "number"}).fit(X)
@@ -402,9 +349,8 @@ def fitted(X, told=None, **options):
     head = MixedDPLogisticRegression(epsilon=5, delta=1e-3, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return private_pipeline(TableEncoder(told, **options), head).fit(
-            X[60:], y[60:], X_pub=X[:60], y_pub=y[:60]
-        )
+        model = private_pipeline(TableEncoder(told, **options), head)
+        return model.fit(X[60:], y[60:], X_pub=X[:60], y_pub=y[:60])
 
 
 SPELT = [
@@ -426,14 +372,12 @@ def test_exports_of_lists_amounts_and_formats():
     X = table_of_lists(120).assign(a=np.random.default_rng(0).random(120), d="$1", e="31/12/2020")
     model = fitted(X[["a", "emb"]])
     for name, told in (("emb", 4), ("d", "amount"), ("e", "%d/%m/%Y")):
-        with pytest.raises(
-            TypeError, match=f"no form of lists, amounts and formats of dates, as of .*{name!r}"
-        ):
+        refusal = f"no form of lists, amounts and formats of dates, as of .*{name!r}"
+        with pytest.raises(TypeError, match=refusal):
             fitted(X[["a", name]], {name: told}).to_sklearn()
     runtime = pytest.importorskip("onnxruntime")
-    session = runtime.InferenceSession(
-        model.to_onnx().SerializeToString(), providers=["CPUExecutionProvider"]
-    )
+    graph = model.to_onnx().SerializeToString()
+    session = runtime.InferenceSession(graph, providers=["CPUExecutionProvider"])
     rows = {"a": X[["a"]].to_numpy(), "emb": np.array(X["emb"].tolist(), dtype=np.float64)}
     names = {one.name.split("/")[-1]: one.name for one in session.get_inputs()}
     outputs = session.run(None, {name: rows[plain] for plain, name in names.items()})

@@ -46,10 +46,8 @@ def tables():
         frame = frame.rename(columns=str).head(LARGEST).reset_index(drop=True)
         if not any(not name.strip() for name in frame.columns):
             found += 1
-            yield (
-                f"{package}/{item}",
-                frame.map(lambda cell: " ".join(cell.split()) if isinstance(cell, str) else cell),
-            )
+            cells = frame.map(lambda cell: " ".join(cell.split()) if isinstance(cell, str) else cell)
+            yield f"{package}/{item}", cells
         if found == N_TABLES:
             return
 
@@ -101,6 +99,5 @@ def spelt(cell, decimal):
     if cell is None or cell is pd.NA or cell != cell:
         return ""
     text = str(cell)
-    return (
-        text.replace(".", decimal) if isinstance(cell, float) and re.fullmatch(r"-?\d+\.\d+", text) else text
-    )
+    is_real = isinstance(cell, float) and re.fullmatch(r"-?\d+\.\d+", text)
+    return text.replace(".", decimal) if is_real else text

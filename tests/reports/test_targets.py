@@ -43,21 +43,15 @@ def test_targets_in_any_units(unit):
     assert unknown > known - 0.03 and unknown > 0.5
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"noise": "discrete", "random_state": None},
-        {"batch_size": 500},
-        {"n_steps": 40},
-        {"epsilon": None, "noise_multiplier": 20.0, "n_steps": 40},
-        {"algorithm": "adamix"},
-        {"algorithm": "noisy-gd"},
-        {"algorithm": "pda-dpmd"},
-        {"algorithm": "modelmix"},
-        {"fit_intercept": False, "row_norm": "clip"},
-    ],
-    ids=str,
-)
+OTHERS = [
+    *({"noise": "discrete", "random_state": None}, {"batch_size": 500}, {"n_steps": 40}),
+    {"epsilon": None, "noise_multiplier": 20.0, "n_steps": 40},
+    *({"algorithm": name} for name in ("adamix", "noisy-gd", "pda-dpmd", "modelmix")),
+    {"fit_intercept": False, "row_norm": "clip"},
+]
+
+
+@pytest.mark.parametrize("parameters", OTHERS, ids=str)
 def test_dollars_with_other_parameters(parameters):
     if parameters.get("noise") == "discrete":
         pytest.importorskip("opendp", reason="discrete noise needs skmixdp[opendp]")

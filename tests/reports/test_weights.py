@@ -44,16 +44,8 @@ def test_class_weights_find_as_many_of_the_rare_class_as_scikit_learn(class_weig
 
 
 def test_balanced_weights_of_four_classes():
-    rows, y = make_classification(
-        12_000,
-        20,
-        n_informative=10,
-        n_classes=4,
-        n_clusters_per_class=1,
-        weights=[0.7, 0.2, 0.07, 0.03],
-        flip_y=0,
-        random_state=0,
-    )
+    terms = {"n_informative": 10, "n_classes": 4, "n_clusters_per_class": 1, "flip_y": 0, "random_state": 0}
+    rows, y = make_classification(12_000, 20, weights=[0.7, 0.2, 0.07, 0.03], **terms)
     balanced = []
     for seed in range(3):
         model = head(classes=range(4), class_weight="balanced", random_state=seed)

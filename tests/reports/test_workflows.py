@@ -32,59 +32,57 @@ def scaling(epsilon, patients):
     return NoisyScaler(epsilon=epsilon, bounds=(-4, 4), ledger=patients)
 
 
-def spender(epsilon, patients):
-    return MixedDPLogisticRegression(epsilon=epsilon, classes=[0, 1], ledger=patients)
+def spender(epsilon, patients, **more):
+    return MixedDPLogisticRegression(epsilon=epsilon, classes=[0, 1], ledger=patients, **more)
 
 
+def as_planned(first, patients, *terms, **more):
+    """A scaler and a head in a pipeline that reserves both charges."""
+    return private_pipeline(scaling(first, patients), spender(*terms, patients, **more)).fit(X, Y)
+
+
+def step_by_step(*steps):
+    return make_pipeline(*steps).fit(X, Y)
+
+
+@pytest.fixture
+def patients():
+    return PrivacyLedger(":memory:").add_dataset("patients", epsilon=1.0, delta=1e-5)
+
+
+BATCHES = {"batch_size": 50, "n_steps": 20}
 WORKFLOWS = {
-    "a scaler and a head": lambda patients: private_pipeline(
-        scaling(0.9, patients), spender(0.9, patients)
-    ).fit(X, Y),
-    "a scaler that fits, and a head": lambda patients: private_pipeline(
-        scaling(0.3, patients), spender(0.99, patients)
-    ).fit(X, Y),
-    "a head of noise and steps": lambda patients: private_pipeline(
-        scaling(0.9, patients), spender(None, patients).set_params(noise_multiplier=4.0, n_steps=3)
-    ).fit(X, Y),
-    "a scaler and a head of batches": lambda patients: private_pipeline(
-        scaling(0.5, patients), spender(0.9, patients).set_params(batch_size=50, n_steps=20)
-    ).fit(X, Y),
-    "a scaler and batches of noise": lambda patients: private_pipeline(
-        scaling(0.5, patients), spender(0.9, patients).set_params(batch_size=50, noise_multiplier=2.0)
-    ).fit(X, Y),
-    "a plain pipeline": lambda patients: make_pipeline(scaling(0.9, patients), spender(0.9, patients)).fit(
-        X, Y
+    "a scaler and a head": lambda to: as_planned(0.9, to, 0.9),
+    "a scaler that fits, and a head": lambda to: as_planned(0.3, to, 0.99),
+    "a head of noise and steps": lambda to: as_planned(0.9, to, None, noise_multiplier=4.0, n_steps=3),
+    "a scaler and a head of batches": lambda to: as_planned(0.5, to, 0.9, **BATCHES),
+    "a scaler and batches of noise": lambda to: as_planned(0.5, to, 0.9, batch_size=50, noise_multiplier=2.0),
+    "a plain pipeline": lambda to: step_by_step(scaling(0.9, to), spender(0.9, to)),
+    "a plain pipeline of three": lambda to: step_by_step(
+        scaling(0.5, to), scaling(0.5, to), spender(0.8, to)
     ),
-    "a plain pipeline of three": lambda patients: make_pipeline(
-        scaling(0.5, patients), scaling(0.5, patients), spender(0.8, patients)
-    ).fit(X, Y),
-    "a plain pipeline of columns": lambda patients: make_pipeline(
-        make_column_transformer((scaling(0.9, patients), [0, 1])), spender(0.9, patients)
-    ).fit(X, Y),
-    "a plain pipeline of batches": lambda patients: make_pipeline(
-        scaling(0.5, patients), spender(0.9, patients).set_params(batch_size=50, n_steps=20)
-    ).fit(X, Y),
-    "a cross-validated pipeline": lambda patients: cross_val_score(
-        make_pipeline(scaling(0.9, patients), spender(0.9, patients)), *(X, Y), cv=2, error_score="raise"
+    "a plain pipeline of columns": lambda to: step_by_step(
+        make_column_transformer((scaling(0.9, to), [0, 1])), spender(0.9, to)
     ),
-    "three heads": lambda patients: fit_many([spender(0.9, patients) for _ in range(3)], X, Y),
+    "a plain pipeline of batches": lambda to: step_by_step(scaling(0.5, to), spender(0.9, to, **BATCHES)),
+    "a cross-validated pipeline": lambda to: cross_val_score(
+        make_pipeline(scaling(0.9, to), spender(0.9, to)), *(X, Y), cv=2, error_score="raise"
+    ),
+    "three heads": lambda to: fit_many([spender(0.9, to) for _ in range(3)], X, Y),
 }
 
 
 @pytest.mark.parametrize("name", WORKFLOWS)
 @pytest.mark.filterwarnings("ignore")
-def test_a_workflow_that_must_fail_spends_nothing(name):
-    patients = PrivacyLedger(":memory:").add_dataset("patients", epsilon=1.0, delta=1e-5)
+def test_a_workflow_that_must_fail_spends_nothing(name, patients):
     with pytest.raises(BudgetExceededError):
         WORKFLOWS[name](patients)
     assert patients.spent == 0 and not patients.charges()
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_workflow_that_fits_is_fitted():
-    patients = PrivacyLedger(":memory:").add_dataset("patients", epsilon=1.0, delta=1e-5)
-    scaler = scaling(0.5, patients)
-    private_pipeline(scaler, spender(0.5, patients)).fit(X, Y)
+def test_a_workflow_that_fits_is_fitted(patients):
+    as_planned(0.5, patients, 0.5)
     assert len(patients.charges()) == 2
     assert [charge.outcome for charge in patients.charges()] == ["finished"] * 2
     assert patients.spent == pytest.approx(0.731, abs=0.01)  # that of both together
@@ -92,9 +90,8 @@ def test_a_workflow_that_fits_is_fitted():
 
 @pytest.mark.parametrize("epsilon", [0.5, 0.0999])
 @pytest.mark.filterwarnings("ignore")
-def test_a_plain_pipeline_that_fits_is_fitted_and_charged_step_by_step(epsilon):
-    patients = PrivacyLedger(":memory:").add_dataset("patients", epsilon=1.0, delta=1e-5)
-    scaler = NoisyScaler(epsilon=epsilon, bounds=(-4, 4), ledger=patients)
+def test_a_plain_pipeline_that_fits_is_fitted_and_charged_step_by_step(epsilon, patients):
+    scaler = scaling(epsilon, patients)
     search = GridSearchCV(spender(0.5, patients).set_params(ledger=None), {"l2": [0.0]}, cv=KFold(2))
     for number, last in enumerate((spender(epsilon, patients), clone(scaler), search, LogisticRegression())):
         make_pipeline(scaler, last).fit(X, Y)
@@ -107,8 +104,7 @@ def test_a_plain_pipeline_that_fits_is_fitted_and_charged_step_by_step(epsilon):
 def test_steps_of_batches_replace_what_was_reserved_for_them():
     patients = PrivacyLedger(":memory:").add_dataset("patients", epsilon=8.0, delta=1e-5)
     for options in ({"n_steps": 20}, {"noise_multiplier": 2.0}, {}):
-        head = spender(0.9, patients).set_params(batch_size=50, **options)
-        private_pipeline(scaling(0.5, patients), head).fit(X, Y)
+        as_planned(0.5, patients, 0.9, batch_size=50, **options)
         assert patients.charges()[-1].event.sampling_rate == 50 / len(X)
     fresh = PrivacyLedger(":memory:").add_dataset("patients", epsilon=8.0, delta=1e-5)
     for charge in patients.charges():
@@ -126,10 +122,8 @@ def test_a_step_that_fails_before_its_release_gets_its_charge_back(composition):
     scaler = scaling(0.5, patients)
     with pytest.raises(ValueError, match="classes"):
         private_pipeline(scaler, spender(0.5, patients).set_params(classes=[7, 8])).fit(X, Y)
-    assert [charge.outcome for charge in patients.charges()] == [
-        "taken back, since nothing was released",
-        "finished",
-    ]
+    outcomes = [charge.outcome for charge in patients.charges()]
+    assert outcomes == ["taken back, since nothing was released", "finished"]
     assert "taken back" in ledger.report().to_html()
     clone(scaler).set_params(ledger=alone).fit(X)
     if composition == "gaussian":  # Renyi divergences of a single charge have a tighter accountant
@@ -139,8 +133,7 @@ def test_a_step_that_fails_before_its_release_gets_its_charge_back(composition):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_first_step_that_fails_spends_nothing():
-    patients = PrivacyLedger(":memory:").add_dataset("patients", epsilon=1.0, delta=1e-5)
+def test_a_first_step_that_fails_spends_nothing(patients):
     scaler = NoisyScaler(epsilon=0.5, bounds=(4, -4), ledger=patients)
     with pytest.raises(ValueError, match="bounds"):
         private_pipeline(scaler, spender(0.5, patients)).fit(X, Y)
@@ -211,11 +204,8 @@ def test_sums_without_a_charge_are_never_below_those_of_the_others(events, compo
             out = event
         elif others.total == 0 and composition == "renyi":
             # The order that the first charge of all decided.
-            others = replace(
-                others.after(event, "add_or_remove_one"),
-                order=order,
-                total=float(divergences_of(event, "add_or_remove_one")[order == ORDERS][0]),
-            )
+            total = float(divergences_of(event, "add_or_remove_one")[order == ORDERS][0])
+            others = replace(others.after(event, "add_or_remove_one"), order=order, total=total)
         else:
             others = others.after(event, "add_or_remove_one")
     less = account.without(out)

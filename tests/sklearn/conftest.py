@@ -1,7 +1,7 @@
 """Small rows for the tests of scikit-learn's conventions."""
 
 import re
-from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -9,6 +9,7 @@ import pytest
 import sklearn
 
 from skmixdp import MixedDPLogisticRegression
+from skmixdp.model_selection import public_params
 from skmixdp.privacy import NoiseSource
 
 
@@ -21,6 +22,25 @@ def draw_rows(n, *, n_classes=3, seed=0):
     return X, y
 
 
+class Rows(NamedTuple):
+    """Private and public rows with their labels, in the order of ``fit``."""
+
+    X: Any
+    y: Any
+    X_pub: Any
+    y_pub: Any
+
+    @property
+    def public(self):
+        """Public rows as no tool of scikit-learn cuts them."""
+        return public_params(self.X_pub, self.y_pub)
+
+    @property
+    def bare(self):
+        """Public rows as they are."""
+        return {"X_pub": self.X_pub, "y_pub": self.y_pub}
+
+
 @pytest.fixture
 def draw():
     return draw_rows
@@ -29,17 +49,14 @@ def draw():
 @pytest.fixture
 def rows():
     """Private and public rows: as many of one as of the other."""
-    X, y = draw_rows(60, seed=1)
-    X_pub, y_pub = draw_rows(60, seed=2)
-    return SimpleNamespace(X=X, y=y, X_pub=X_pub, y_pub=y_pub)
+    return Rows(*draw_rows(60, seed=1), *draw_rows(60, seed=2))
 
 
 @pytest.fixture
 def frames(rows):
     """The same rows as data frames."""
-    names = ["a", "b", "c", "d", "e"]
-    X, X_pub = pd.DataFrame(rows.X, columns=names), pd.DataFrame(rows.X_pub, columns=names)
-    return SimpleNamespace(X=X, y=rows.y, X_pub=X_pub, y_pub=rows.y_pub)
+    tables = (pd.DataFrame(part, columns=list("abcde")) for part in (rows.X, rows.X_pub))
+    return rows._replace(**dict(zip(("X", "X_pub"), tables, strict=True)))
 
 
 @pytest.fixture
@@ -48,7 +65,7 @@ def fit(rows):
 
     def run(parameters=None, **given):
         clf = MixedDPLogisticRegression(**({"delta": 1e-3} | (parameters or {})))
-        return clf.fit(**({"X": rows.X, "y": rows.y, "X_pub": rows.X_pub, "y_pub": rows.y_pub} | given))
+        return clf.fit(**(rows._asdict() | given))
 
     return run
 
@@ -77,7 +94,7 @@ def no_noise(monkeypatch):
 @pytest.fixture
 def good(rows):
     """An estimator, its parameters, and the arguments of a good fit. A module may have its own."""
-    return MixedDPLogisticRegression, {"delta": 1e-3}, vars(rows)
+    return MixedDPLogisticRegression, {"delta": 1e-3}, rows._asdict()
 
 
 @pytest.fixture

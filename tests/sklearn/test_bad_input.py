@@ -90,7 +90,7 @@ def test_whatever_the_table_of_an_estimator_excludes_is_refused(rows, no_noise, 
         for value in wrong(rules):
             model = head(**{"delta": 1e-3, "ledger": ledger, name: value})
             with pytest.raises(ValueError, match=rf"^{name}=.* must be ") as caught:
-                model.fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+                model.fit(*rows)
             check_message(str(caught.value), [name])
             assert not any(hasattr(model, fitted) for fitted in ("coef_", "privacy_", "n_iter_"))
     assert ledger.charges() == []
@@ -128,9 +128,9 @@ class TestBudget:
     def test_the_named_noise_multiplier_pays_for_one_step(self, rows):
         clf = MixedDPLogisticRegression(epsilon=0.1, delta=1e-5, noise_multiplier=20)
         with pytest.raises(ValueError, match="is too small") as caught:
-            clf.fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+            clf.fit(*rows)
         enough = float(re.search(r"noise_multiplier >= ([\d.]+\d)", str(caught.value)).group(1))
-        clf.set_params(noise_multiplier=enough).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+        clf.set_params(noise_multiplier=enough).fit(*rows)
         assert clf.n_iter_ == 1 and clf.privacy_.epsilon <= 0.1
 
     @pytest.mark.parametrize(
@@ -173,9 +173,8 @@ class TestRows:
 
     def test_widths_that_differ(self, refuse, rows):
         refuse("X_pub has 4 features and X has 5; pass public rows", X_pub=rows.X_pub[:, :4])
-        refuse(
-            "X_pub has 4 features and X has 5", X_pub=(rows.X_pub, rows.X_pub[:, :4]), y_pub=(rows.y_pub,) * 2
-        )
+        tables = (rows.X_pub, rows.X_pub[:, :4])
+        refuse("X_pub has 4 features and X has 5", X_pub=tables, y_pub=(rows.y_pub,) * 2)
 
     @pytest.mark.parametrize("n", [0, 1])
     def test_fewer_than_two_private_rows(self, refuse, rows, n):
@@ -227,9 +226,8 @@ class TestRows:
 
     def test_rows_that_repeat_as_in_a_bootstrap(self, fit, rows):
         drawn = np.random.default_rng(0).integers(60, size=60)
-        with pytest.warns(
-            UserWarning, match=r"private rows occur several times; the guarantee is per row"
-        ) as caught:
+        said = "private rows occur several times; the guarantee is per row"
+        with pytest.warns(UserWarning, match=said) as caught:
             fit(X=rows.X[drawn], y=rows.y[drawn])
         assert ". " not in str(caught[0].message)
 
@@ -249,9 +247,8 @@ class TestRows:
 
 class TestLabels:
     def test_unknown_private_label(self, refuse, rows):
-        refuse(
-            r"^y holds a label that is not one of the classes \[0, 1, 2\]", y=np.where(rows.y == 2, 9, rows.y)
-        )
+        y = np.where(rows.y == 2, 9, rows.y)
+        refuse(r"^y holds a label that is not one of the classes \[0, 1, 2\]", y=y)
 
     def test_unknown_public_label(self, refuse, rows):
         refuse(r"^y_pub\[\d+\] = 2 is not one of the classes \[0, 1\]", {"classes": [0, 1]}, y=rows.y % 2)
@@ -299,33 +296,28 @@ class TestLabels:
 
 class TestCombinations:
     def test_unknown_scale_leaves_no_automatic_step(self, refuse):
-        refuse(
-            "learning_rate='auto' needs rows of a known scale; pass row_norm='unit', public rows, or",
-            {"row_norm": None, "classes": [0, 1, 2]},
-            X_pub=None,
-            y_pub=None,
-        )
+        hint = "needs rows of a known scale; pass row_norm='unit', public rows, or"
+        none = {"X_pub": None, "y_pub": None}
+        refuse(f"learning_rate='auto' {hint}", {"row_norm": None, "classes": [0, 1, 2]}, **none)
 
     @pytest.mark.parametrize(
         ("parameters", "sentence"),
         [
             ({"row_norm": None}, "learning_rate='auto' needs rows of a known scale"),
             ({"geometry": False, "whiten": True}, "whiten=True needs public rows"),
+            ({"whiten": True, "row_norm": "clip"}, "whiten=True needs public rows"),
             ({"geometry": True, "center": False}, "geometry=True cannot be combined with the given center"),
         ],
     )
-    def test_class_counts_come_after_every_other_check(self, refuse, parameters, sentence):
-        counting = {"class_weight": "balanced", "epsilon": 100.0, "classes": [0, 1, 2]}
-        refuse(sentence, counting | parameters, X_pub=None, y_pub=None)
+    @pytest.mark.parametrize("counting", [{"class_weight": "balanced"}, {}])
+    def test_class_counts_come_after_every_other_check(self, refuse, parameters, sentence, counting):
+        known = {"epsilon": 100.0, "classes": [0, 1, 2]}
+        refuse(sentence, known | counting | parameters, X_pub=None, y_pub=None)
 
     def test_class_counts_come_after_the_lengths_of_rows(self, refuse, rows):
         rows.X[3] = 1e31
         parameters = {"class_weight": "balanced", "epsilon": 100.0, "row_norm": None, "learning_rate": 1.0}
         refuse("X holds a row that is too large for float32 products", parameters)
-
-    def test_whitening_of_clipped_rows_needs_public_rows(self, refuse):
-        parameters = {"whiten": True, "row_norm": "clip", "epsilon": 100.0, "classes": [0, 1, 2]}
-        refuse("whiten=True needs public rows", parameters, X_pub=None, y_pub=None)
 
     def test_lipschitz_clip_needs_a_known_length(self, refuse):
         algorithm = NoisyGD(clip="lipschitz")

@@ -62,19 +62,13 @@ class WantsRows(Spy):
 
 
 def head(**parameters):
-    return MixedDPLogisticRegression(
-        **({"algorithm": "noisy-gd", "n_steps": 4, "random_state": 0} | parameters)
-    )
-
-
-def fit(estimator, digits):
-    X, y, X_pub, y_pub = digits
-    return estimator.fit(X, y, X_pub=X_pub, y_pub=y_pub)
+    terms = {"algorithm": "noisy-gd", "n_steps": 4, "random_state": 0}
+    return MixedDPLogisticRegression(**(terms | parameters))
 
 
 def test_tasks_come_in_order(digits):
     spy = Spy()
-    fit(head().set_callbacks(spy), digits)
+    head().set_callbacks(spy).fit(*digits)
     steps = ["begin step", "end step"] * 4
     training = ["begin training", *steps, "end training"]
     assert spy.calls == ["setup", "begin fit", *training, "end fit", "teardown"]
@@ -89,7 +83,7 @@ def test_earlier_stages_are_tasks_too(digits):
 
 def test_callbacks_get_released_heads_and_public_facts_alone(digits):
     spy = Spy()
-    clf = fit(head().set_callbacks(spy), digits)
+    clf = head().set_callbacks(spy).fit(*digits)
     X, y, X_pub, y_pub = digits
     # The last head of NoisyGD is what the fit returns.
     np.testing.assert_array_equal(spy.heads[-1].coef_, clf.coef_)
@@ -101,7 +95,7 @@ def test_callbacks_get_released_heads_and_public_facts_alone(digits):
     }
     # Other private rows change nothing before the first release.
     first = Spy()
-    fit(head().set_callbacks(first), (X[::-1] * 2, y[::-1], X_pub, y_pub))
+    head().set_callbacks(first).fit(X[::-1] * 2, y[::-1], X_pub, y_pub)
     assert first.steps[0] == spy.steps[0]
 
 
@@ -116,11 +110,8 @@ def test_callbacks_reach_no_private_row(geometry):
             if context.task_name not in searched:  # once for each kind
                 searched.append(context.task_name)
                 own = {name: value for name, value in vars(estimator).items() if "callback" not in name}
-                found.extend(
-                    needles.in_object(
-                        {"own": own, "facts": metadata, "head": getattr(fitted_estimator, "coef_", None)}
-                    )
-                )
+                coef = getattr(fitted_estimator, "coef_", None)
+                found.extend(needles.in_object([own, metadata, coef]))
 
     terms = {"epsilon": 9.0, "n_steps": None, "random_state": None, "classes": range(3), "geometry": geometry}
     head(**terms).set_callbacks(Scanner()).fit(X, y)
@@ -128,15 +119,15 @@ def test_callbacks_reach_no_private_row(geometry):
 
 
 def test_callbacks_do_not_change_the_fit(digits):
-    watched = fit(head().set_callbacks(Spy(), StepHistory()), digits)
-    np.testing.assert_array_equal(watched.coef_, fit(head(), digits).coef_)
+    watched = head().set_callbacks(Spy(), StepHistory()).fit(*digits)
+    np.testing.assert_array_equal(watched.coef_, head().fit(*digits).coef_)
 
 
 def test_targets_of_regressions_come_in_their_units(digits):
     spy = Spy()
     X, y, X_pub, y_pub = digits
     model = MixedDPRidge("noisy-gd", n_steps=3, epsilon=100.0).set_callbacks(spy)
-    fit(model, (X, 1000.0 + y, X_pub, 1000.0 + y_pub))
+    model.fit(X, 1000.0 + y, X_pub, 1000.0 + y_pub)
     assert 950 < spy.heads[-1].predict(X_pub).mean() < 1050
 
 
@@ -148,13 +139,13 @@ def test_a_callback_that_would_score_private_rows_raises(make, digits):
     clf = head()
     clf._skl_callbacks = [callback]  # as a search hands them on
     with pytest.raises(ValueError, match="private rows"):
-        fit(clf, digits)
+        clf.fit(*digits)
     assert not hasattr(clf, "coef_")
 
 
 def test_a_callback_can_stop_training_but_saves_no_budget(digits):
-    clf = fit(head().set_callbacks(Spy(stop=2)), digits)
-    whole = fit(head(), digits)
+    clf = head().set_callbacks(Spy(stop=2)).fit(*digits)
+    whole = head().fit(*digits)
     assert clf.n_iter_ == 2 and whole.n_iter_ == 4
     assert clf.privacy_.epsilon == whole.privacy_.epsilon
     assert not np.array_equal(clf.coef_, whole.coef_)
@@ -164,7 +155,7 @@ def test_callbacks_are_torn_down_if_a_fit_fails(digits):
     spy = Spy(fail=2)
     clf = head().set_callbacks(spy)
     with pytest.raises(OSError, match="disk full"):
-        fit(clf, digits)
+        clf.fit(*digits)
     assert spy.calls[-1] == "teardown" and not hasattr(clf, "coef_")
     assert not hasattr(clf, "_callback_fit_ctx")
 
@@ -195,28 +186,23 @@ def test_modules_have_steps_without_heads(digits, kind):
     spy = Spy()
     X, y, X_pub, y_pub = (np.asarray(part, np.float32 if part.ndim == 2 else None) for part in digits)
     module = torch.nn.Linear(64, 10)
-    fit(kind(module, n_steps=2).set_callbacks(spy), (X, y, X_pub, y_pub))
+    kind(module, n_steps=2).set_callbacks(spy).fit(X, y, X_pub, y_pub)
     assert [step["step"] for step in spy.steps] == [1, 2] and spy.heads == [None, None]
 
 
 def test_a_random_search_calls_nothing_that_would_count_its_trials(digits):
     X, y, X_pub, y_pub = digits
     spy = Spy()
-    search = PrivateSearchCV(
-        MixedDPLogisticRegression("noisy-gd").set_callbacks(spy),
-        {"learning_rate": [1.0, 2.0]},
-        epsilon=3.0,
-        delta=1e-3,
-        strategy="random",
-        random_state=0,
-    )
+    clf = MixedDPLogisticRegression("noisy-gd").set_callbacks(spy)
+    options = {"epsilon": 3.0, "delta": 1e-3, "strategy": "random", "random_state": 0}
+    search = PrivateSearchCV(clf, {"learning_rate": [1.0, 2.0]}, **options)
     search.fit(X, y, **public_params(X_pub, y_pub))
     assert spy.calls == []
 
 
 def shown(estimator, digits, monkeypatch, stream):
     monkeypatch.setattr(sys, "stderr", stream)
-    fit(estimator, digits)
+    estimator.fit(*digits)
     return stream.getvalue()
 
 

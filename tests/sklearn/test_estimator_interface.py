@@ -17,7 +17,7 @@ from tests.rounding import assert_close
 
 
 def fitted(rows, **parameters):
-    return MixedDPLogisticRegression(**parameters).fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub)
+    return MixedDPLogisticRegression(**parameters).fit(*rows)
 
 
 class TestParameters:
@@ -61,7 +61,7 @@ class TestParameters:
         algorithm = AdaMix(n_components=3)
         clf = MixedDPLogisticRegression(algorithm, init=np.zeros((3, 5)), classes=np.arange(3))
         before = clone(clf).get_params()
-        clf.fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub)
+        clf.fit(*rows)
         assert clf.algorithm is algorithm
         assert str(clf.get_params()) == str(before)
 
@@ -97,8 +97,8 @@ class TestLabels:
         [np.array(["cat", "dog", "eel"]), np.array([7, -3, 40]), np.array(["b", "a", "c"], dtype=object)],
     )
     def test_labels_come_back(self, rows, names):
-        clf = MixedDPLogisticRegression(epsilon=10.0, random_state=0)
-        clf.fit(rows.X, names[rows.y], X_pub=rows.X_pub, y_pub=names[rows.y_pub])
+        named = rows._replace(y=names[rows.y], y_pub=names[rows.y_pub])
+        clf = fitted(named, epsilon=10.0, random_state=0)
         np.testing.assert_array_equal(clf.classes_, np.sort(names))
         assert clf.classes_.dtype == names.dtype
         plain = fitted(rows, epsilon=10.0, random_state=0)
@@ -107,13 +107,13 @@ class TestLabels:
 
     def test_bool_labels(self, rows):
         y, y_pub = rows.y == 0, rows.y_pub == 0
-        clf = MixedDPLogisticRegression(epsilon=10.0).fit(rows.X, y, X_pub=rows.X_pub, y_pub=y_pub)
+        clf = fitted(rows._replace(y=y, y_pub=y_pub), epsilon=10.0, random_state=0)
         assert clf.classes_.tolist() == [False, True]
         assert clf.predict(rows.X).dtype == bool
         assert clf.score(rows.X, y) > 0.7
 
     def test_declared_classes_may_go_beyond_the_labels(self, rows):
-        clf = fitted(rows.__class__(X=rows.X, y=rows.y, X_pub=None, y_pub=None), classes=[3, 2, 1, 0])
+        clf = fitted(rows._replace(X_pub=None, y_pub=None), classes=[3, 2, 1, 0])
         assert clf.classes_.tolist() == [0, 1, 2, 3]
         assert clf.coef_.shape == (4, 5)
         assert any("declared" in fact for fact in clf.privacy_.treated_as_public)
@@ -178,10 +178,9 @@ class TestFrames:
         assert_close(clf.coef_, fitted(rows, random_state=0).coef_, 1e-6)
 
     def test_other_public_columns_are_refused(self, frames):
-        frames.X_pub = frames.X_pub[["b", "a", "c", "d", "e"]]
-        with pytest.raises(
-            ValueError, match=r"X_pub has the columns \['b', 'a'.*X has \['a', 'b'.*same order"
-        ):
+        frames = frames._replace(X_pub=frames.X_pub[["b", "a", "c", "d", "e"]])
+        told = r"X_pub has the columns \['b', 'a'.*X has \['a', 'b'.*same order"
+        with pytest.raises(ValueError, match=told):
             fitted(frames)
 
     def test_other_columns_at_prediction_are_refused(self, frames):
@@ -190,21 +189,23 @@ class TestFrames:
             clf.predict(frames.X[["b", "a", "c", "d", "e"]])
 
     def test_labels_as_series(self, frames):
-        frames.y, frames.y_pub = pd.Series(frames.y), pd.Series(frames.y_pub, index=range(100, 160))
+        series = {"y": pd.Series(frames.y), "y_pub": pd.Series(frames.y_pub, index=range(100, 160))}
+        frames = frames._replace(**series)
         assert fitted(frames).classes_.tolist() == [0, 1, 2]
 
 
 class TestSourcesAndSeeds:
     def test_several_sources_are_their_concatenation(self, rows):
         whole = fitted(rows, random_state=0)
-        rows.X_pub, rows.y_pub = (rows.X_pub[:20], rows.X_pub[20:]), (rows.y_pub[:20], rows.y_pub[20:])
+        halves = [(part[:20], part[20:]) for part in (rows.X_pub, rows.y_pub)]
+        rows = rows._replace(X_pub=halves[0], y_pub=halves[1])
         parts = fitted(rows, random_state=0)
         np.testing.assert_array_equal(parts.coef_, whole.coef_)
         assert parts.privacy_.n_public == 60
 
     def test_a_tuple_of_one_is_its_element(self, rows):
         whole = fitted(rows, random_state=0)
-        rows.X_pub, rows.y_pub = (rows.X_pub,), (rows.y_pub,)
+        rows = rows._replace(X_pub=(rows.X_pub,), y_pub=(rows.y_pub,))
         np.testing.assert_array_equal(fitted(rows, random_state=0).coef_, whole.coef_)
 
     def test_a_seed_reproduces_and_is_reported(self, rows):

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
@@ -17,11 +16,11 @@ from skmixdp import (
     fit_many,
 )
 from skmixdp._engine import loop
-from skmixdp.datasets import open_rows
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import PrivacyLedger
 from tests.conftest import Watched, heads_of_passes
 from tests.rounding import assert_close
+from tests.unit.rows.conftest import HELD
 
 rng = np.random.default_rng(0)
 y = rng.integers(3, size=900)
@@ -121,15 +120,16 @@ def test_what_is_no_head_of_ours_and_what_comes_twice_is_refused():
     assert fit_many([], X, y) == []
 
 
+WAYS = ["memory", "data frame", "sparse", "memory map", "npz files", "torch", "dask"]
 FOLDS = [train for train, _ in KFold(3, shuffle=True, random_state=0).split(X)]
 
 
 @pytest.mark.covering
-@pytest.mark.parametrize("held", ["memory", "data frame", "sparse", "memory map", "files", "tensor", "dask"])
+@pytest.mark.parametrize("held", WAYS)
 @pytest.mark.parametrize("as_masks", [False, True], ids=["indices", "masks"])
 def test_folds_are_fitted_in_one_pass_as_by_themselves(tmp_path, monkeypatch, held, as_masks):
     passes = heads_of_passes(monkeypatch)
-    rows, labels = hold(held, tmp_path)
+    rows, labels = (pd.DataFrame(X), y) if held == "data frame" else HELD[held](tmp_path, X, y)
     own = [np.isin(np.arange(len(X)), fold) for fold in FOLDS] if as_masks else FOLDS
     # In float64, since the sums of dense float32 rows have a little more noise, for their rounding.
     estimators = [MixedDPLogisticRegression(dtype="float64", epsilon=0.3, random_state=i) for i in range(4)]
@@ -144,26 +144,6 @@ def test_folds_are_fitted_in_one_pass_as_by_themselves(tmp_path, monkeypatch, he
         assert found.privacy_.to_dict() | {"treated_as_public": 0} == alone.privacy_.to_dict() | {
             "treated_as_public": 0
         }
-
-
-def hold(held, tmp_path):
-    """``X, y`` as ``fit`` takes them."""
-    if held == "data frame":
-        return pd.DataFrame(X), y
-    if held == "sparse":
-        return sp.csr_array(X), y
-    if held == "memory map":
-        np.save(tmp_path / "rows.npy", X)
-        return np.load(tmp_path / "rows.npy", mmap_mode="r"), y
-    if held == "files":
-        for part, here in enumerate(np.array_split(np.arange(len(X)), 3)):
-            np.savez(tmp_path / f"rows{part}.npz", X=X[here], y=y[here])
-        return open_rows(tmp_path), None
-    if held == "tensor":
-        return pytest.importorskip("torch").from_numpy(X), y
-    if held == "dask":
-        return pytest.importorskip("dask.array").from_array(X, chunks=(200, -1)), y
-    return X, y
 
 
 @pytest.mark.parametrize("algorithm", ["noisy-gd", "dope-sgd", "gep", "modelmix"])
@@ -184,10 +164,7 @@ def test_a_row_of_another_fold_moves_no_sum_and_an_own_one_no_more_than_its_sens
         moved[row] = noise
     for other, (low, high) in {0: (0.05, 2 + 1e-3), 1: (0.0, 0.0)}.items():
         # Replacing a row takes away one contribution and adds another.
-        moves = [
-            np.linalg.norm(a - b) / scale * head.privacy_.noise_multiplier
-            for a, b, scale in zip(moved[None].sums, moved[other].sums, moved[None].scales, strict=True)
-        ]
+        moves = moved[None].moves(moved[other], head.privacy_.noise_multiplier)
         assert low <= max(moves[: len(moves) // 3]) <= high
 
 

@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
 from skmixdp.exceptions import PrivacyLeakWarning
-from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, public_params, public_score
+from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, public_score
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, RowNormalizer
 from skmixdp.preprocessing._leaks import _enclosing
 
@@ -126,20 +126,15 @@ class TestSilence:
         X = StandardScaler().fit(rows.X_pub).transform(rows.X)
         MixedDPLogisticRegression(classes=[0, 1, 2], **NEAR).fit(X, rows.y)
 
-    @pytest.mark.parametrize(
-        "step",
-        [RowNormalizer(), NoisyScaler(bounds=(-100, 100), delta=1e-3), "passthrough"],
-        ids=["row-wise", "paid", "nothing"],
-    )
+    @pytest.mark.parametrize("step", [RowNormalizer(), NoisyScaler(bounds=(-99, 99), **NEAR), "passthrough"])
     def test_safe_steps(self, rows, step):
-        head = MixedDPLogisticRegression(classes=[0, 1, 2], **NEAR)
-        make_pipeline(step, head).fit(rows.X, rows.y)
+        make_pipeline(step, HEAD).fit(rows.X, rows.y)
 
     @pytest.mark.parametrize("n_jobs", [1, 2])
     def test_public_steps_and_public_scores(self, routing, rows, n_jobs):
         head = MixedDPLogisticRegression(**NEAR)
         pipe = make_pipeline(PublicOnly(StandardScaler()), head, transform_input=["X_pub"])
-        params = public_params(rows.X_pub, rows.y_pub)
+        params = rows.public
         pipe.fit(rows.X, rows.y, **params)
         shared = {"scoring": public_score(rows.X_pub, rows.y_pub), "n_jobs": n_jobs, "cv": KFold(2)}
         with parallel_config("threading"):
@@ -157,6 +152,10 @@ class TestSilence:
         with pytest.warns(PrivacyLeakWarning):
             pipe = leaking().fit(rows.X, rows.y)
         pipe.predict(rows.X)
+
+
+def search(strategy="auto"):
+    return PrivateSearchCV(HEAD, GRID, delta=1e-3, strategy=strategy)
 
 
 HALVING = {"min_resources": "smallest", "factor": 2}
@@ -178,14 +177,8 @@ CALLS = {
         lambda X, y: TunedThresholdClassifierCV(BINARY, cv=3).fit(X, y == 0),
         "a threshold tuned on private rows",
     ),
-    "private searches in folds": (
-        lambda X, y: cross_val_score(PrivateSearchCV(HEAD, GRID, delta=1e-3), X, y, cv=2),
-        SCORES,
-    ),
-    "random private searches in folds": (
-        lambda X, y: cross_val_score(PrivateSearchCV(HEAD, GRID, delta=1e-3, strategy="random"), X, y, cv=2),
-        SCORES,
-    ),
+    "private searches in folds": (lambda X, y: cross_val_score(search(), X, y, cv=2), SCORES),
+    "random private searches in folds": (lambda X, y: cross_val_score(search("random"), X, y, cv=2), SCORES),
     "a pipeline in a search": (lambda X, y: GridSearchCV(leaking(), {}, cv=2).fit(X, y), LEAK),
     "two heads": (
         lambda X, y: make_pipeline(StandardScaler(), VotingClassifier([("a", HEAD), ("b", HEAD)])).fit(X, y),
@@ -220,12 +213,12 @@ def test_an_error_of_it_fails_every_fit(rows, name):
 @pytest.mark.parametrize("kind", [GridSearchCV, cross_validate])
 def test_workers_warn_as_often_as_they_fit_since_they_do_not_see_the_call(rows, kind):
     """The limit that the documentation states: threads and processes know only their own fold."""
-    search = GridSearchCV(HEAD, GRID, cv=2, n_jobs=2)
+    options, n_fits = {"cv": 2, "n_jobs": 2}, 2
+    if kind is GridSearchCV:
+        kind, n_fits = lambda head, X, y, **options: GridSearchCV(head, GRID, **options).fit(X, y), 2 * 2 + 1
     with parallel_config("threading"), pytest.warns(PrivacyLeakWarning, match="without a budget") as caught:
-        search.fit(rows.X, rows.y) if kind is GridSearchCV else cross_validate(
-            HEAD, rows.X, rows.y, cv=2, n_jobs=2
-        )
-    assert len(caught) == (4 + 1 if kind is GridSearchCV else 2)
+        kind(HEAD, rows.X, rows.y, **options)
+    assert len(caught) == n_fits
 
 
 def test_reports_of_all_fits_remember_what_one_warned_of(rows):
@@ -237,22 +230,24 @@ def test_reports_of_all_fits_remember_what_one_warned_of(rows):
     }
 
 
+class Unfitted(BaseEstimator):
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X
+
+
 class TestAnAid:
     """Looking for a pipeline never stands in the way of a fit."""
 
     def test_objects_that_break_are_leaks_and_stop_nothing(self, rows):
-        class Broken(BaseEstimator):
+        class Broken(Unfitted):
             def get_params(self, deep=True):
                 raise RuntimeError
 
             def __repr__(self):
                 raise RuntimeError
-
-            def fit(self, X, y=None):
-                return self
-
-            def transform(self, X):
-                return X
 
         head = MixedDPLogisticRegression(classes=[0, 1, 2], random_state=0, **NEAR)
         pipe = Pipeline([("broken", Broken()), ("clf", head)])
@@ -261,15 +256,9 @@ class TestAnAid:
         np.testing.assert_array_equal(pipe["clf"].coef_, head.fit(rows.X, rows.y).coef_)
 
     def test_objects_that_contain_themselves_are_leaks_and_stop_nothing(self, rows):
-        class Loop(BaseEstimator):
+        class Loop(Unfitted):
             def __init__(self, one=None, other=None):
                 self.one, self.other = one, other
-
-            def fit(self, X, y=None):
-                return self
-
-            def transform(self, X):
-                return X
 
         loop = Loop()
         loop.one = loop.other = loop

@@ -66,81 +66,75 @@ def check_charges(ledger, expected, *, private=True, outcome="finished"):
     assert ledger.spent == pytest.approx(spent)
 
 
-# Each workflow: from a head's factory, rows, public rows and n_jobs to the fits it makes. Of the 60
-# private rows, three folds train on 40.
+# Each workflow: from a head's factory, rows and ``n_jobs`` to the fits it makes. Of the 60 private rows,
+# three folds train on 40.
 
 
-def cross_validation(head, rows, public, n_jobs):
-    cross_val_score(head(), rows.X, rows.y, cv=3, params=public, n_jobs=n_jobs, error_score="raise")
+def cross_validation(head, rows, **options):
+    cross_val_score(head(), rows.X, rows.y, cv=3, params=rows.public, error_score="raise", **options)
     return {40: 3}
 
 
-def grid_search(head, rows, public, n_jobs):
-    grid = {"algorithm__quantile": [0.5, 0.9]}
-    search = GridSearchCV(head(), grid, cv=3, n_jobs=n_jobs, error_score="raise").fit(
-        rows.X, rows.y, **public
-    )
-    assert search.best_estimator_.privacy_.dataset == "people"
+def grid_search(head, rows, **options):
+    search = GridSearchCV(head(), {"algorithm__quantile": [0.5, 0.9]}, cv=3, error_score="raise", **options)
+    assert search.fit(rows.X, rows.y, **rows.public).best_estimator_.privacy_.dataset == "people"
     return {40: 6, 60: 1}
 
 
-def curve(head, rows, public, n_jobs):
-    learning_curve(
-        head(), rows.X, rows.y, train_sizes=[20, 40], cv=3, params=public, n_jobs=n_jobs, error_score="raise"
-    )
+def curve(head, rows, **options):
+    options |= {"train_sizes": [20, 40], "cv": 3, "error_score": "raise"}
+    learning_curve(head(), rows.X, rows.y, params=rows.public, **options)
     return {20: 3, 40: 3}
 
 
-def calibration(head, rows, public, n_jobs):
-    CalibratedClassifierCV(head(), cv=3, n_jobs=n_jobs).fit(rows.X, rows.y, **public)
+def calibration(head, rows, **options):
+    CalibratedClassifierCV(head(), cv=3, **options).fit(rows.X, rows.y, **rows.public)
     return {40: 3}
 
 
-def calibration_of_one(head, rows, public, n_jobs):
-    CalibratedClassifierCV(head(), cv=3, ensemble=False, n_jobs=n_jobs).fit(rows.X, rows.y, **public)
-    return {40: 3, 60: 1}
+def calibration_of_one(head, rows, **options):
+    return {60: 1, **calibration(head, rows, ensemble=False, **options)}
 
 
-def one_versus_rest(head, rows, public, n_jobs):
+def one_versus_rest(head, rows, **options):
     # Public labels of three classes make no sense to a binary member, so there are none.
-    OneVsRestClassifier(head(classes=[0, 1]), n_jobs=n_jobs).fit(rows.X, rows.y)
+    OneVsRestClassifier(head(classes=[0, 1]), **options).fit(rows.X, rows.y)
     return {60: 3}
 
 
-def voting(head, rows, public, n_jobs):
-    VotingClassifier([("a", head()), ("b", head())], n_jobs=n_jobs).fit(rows.X, rows.y, **public)
+def voting(head, rows, **options):
+    VotingClassifier([("a", head()), ("b", head())], **options).fit(rows.X, rows.y, **rows.public)
     return {60: 2}
 
 
-def stacking(head, rows, public, n_jobs):
+def stacking(head, rows, **options):
     members = [("a", head(classes=[0, 1, 2])), ("b", head(classes=[0, 1, 2]))]
     final = LogisticRegression()  # it reads predictions for the private rows, unpaid
-    StackingClassifier(members, final_estimator=final, cv=3, n_jobs=n_jobs).fit(rows.X, rows.y)
+    StackingClassifier(members, final_estimator=final, cv=3, **options).fit(rows.X, rows.y)
     return {60: 2, 40: 6}
 
 
-def stacking_on_a_private_head(head, rows, public, n_jobs):
+def stacking_on_a_private_head(head, rows, **options):
     member = head(classes=[0, 1, 2])
-    stack = StackingClassifier([("a", member)], final_estimator=clone(member), cv=3, n_jobs=n_jobs)
-    stack.fit(rows.X, rows.y)
+    StackingClassifier([("a", member)], clone(member), cv=3, **options).fit(rows.X, rows.y)
     return {60: 2, 40: 3}
 
 
-def pipeline(head, rows, public, n_jobs):
+def pipeline(head, rows, **options):
     steps = [("scale", PublicOnly(StandardScaler())), ("head", head())]
-    Pipeline(steps, transform_input=["X_pub"]).fit(rows.X, rows.y, **public)
+    Pipeline(steps, transform_input=["X_pub"]).fit(rows.X, rows.y, **rows.public)
     return {60: 1}
 
 
-def loop(head, rows, public, n_jobs):
-    fits = (joblib.delayed(clone(head()).fit)(rows.X, rows.y, **public) for _ in range(4))
-    joblib.Parallel(n_jobs=n_jobs)(fits)
+def loop(head, rows, **options):
+    fits = (joblib.delayed(clone(head()).fit)(rows.X, rows.y, **rows.public) for _ in range(4))
+    joblib.Parallel(**options)(fits)
     return {60: 4}
 
 
-def loop_of_threads(head, rows, public, n_jobs):
+def loop_of_threads(head, rows, **options):
     with joblib.parallel_config("threading"):
-        return loop(head, rows, public, n_jobs)
+        return loop(head, rows, **options)
 
 
 WORKFLOWS = [
@@ -157,8 +151,7 @@ LEAKING += [stacking, stacking_on_a_private_head]
 @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda workflow: workflow.__name__)
 def test_every_fit_is_charged_as_it_is(workflow, n_jobs, head, rows, ledger):
-    public = public_params(rows.X_pub, rows.y_pub)
-    expected = workflow(head, rows, public, n_jobs)
+    expected = workflow(head, rows, n_jobs=n_jobs)
     # In a worker, some workflows cannot be told from a plain fit.
     private = None if n_jobs == 2 and workflow in LEAKING else workflow not in LEAKING
     check_charges(ledger, expected, private=private)
@@ -167,59 +160,52 @@ def test_every_fit_is_charged_as_it_is(workflow, n_jobs, head, rows, ledger):
 @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_bagging_seeds_its_members_so_nothing_is_guaranteed(n_jobs, head, rows, ledger):
     bag = BaggingClassifier(head(), 3, bootstrap=False, max_samples=0.5, n_jobs=n_jobs)
-    bag.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    bag.fit(rows.X, rows.y, **rows.public)
     assert not any(member.privacy_.private for member in bag.estimators_)
     check_charges(ledger, {30: 3}, private=False)
-    first = str(ledger.ledger.report()).splitlines()[0]
-    assert first == (
-        "NO GUARANTEE: MixedDPLogisticRegression, 30 rows; the noise comes from a seed (charged to 'people')"
-    )
+    first, *_ = str(ledger.ledger.report()).splitlines()
+    said = "MixedDPLogisticRegression, 30 rows; the noise comes from a seed (charged to 'people')"
+    assert first == f"NO GUARANTEE: {said}"
 
 
 @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_a_bootstrap_repeats_rows_and_is_warned_of(head, rows, ledger):
     bag = BaggingClassifier(head(), 2)
     with pytest.warns(UserWarning, match="do not bootstrap private rows"):
-        bag.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+        bag.fit(rows.X, rows.y, **rows.public)
     check_charges(ledger, {60: 2}, private=False)
 
 
 @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 @pytest.mark.parametrize("ensemble", ["bagging", "voting", "stacking"])
 def test_ensembles_number_labels_anew_and_are_refused_public_ones(ensemble, head, rows, ledger):
-    made = {
-        "bagging": lambda: BaggingClassifier(head(), 2, bootstrap=False),
-        "voting": lambda: VotingClassifier([("a", head())]),
-        "stacking": lambda: None,
-    }[ensemble]()
     words = np.array(["x", "y", "z"])
     for y, y_pub in ((words[rows.y], words[rows.y_pub]), (rows.y + 2, rows.y_pub + 2)):
+        public = public_params(rows.X_pub, y_pub)
         if ensemble == "stacking":  # which takes no public rows otherwise
-            members = [("a", WithPublicRows(head(), rows.X_pub, y_pub))]
-            with pytest.raises(ValueError, match="renumber y and do not change y_pub"):
-                StackingClassifier(members, head()).fit(rows.X, y)
-            continue
-        with pytest.raises(
-            ValueError, match=r"renumber y and do not change y_pub, so number both from 0 beforehand"
-        ):
-            made.fit(rows.X, y, **public_params(rows.X_pub, y_pub))
+            made, public = StackingClassifier([("a", WithPublicRows(head(), rows.X_pub, y_pub))], head()), {}
+        elif ensemble == "bagging":
+            made = BaggingClassifier(head(), 2, bootstrap=False)
+        else:
+            made = VotingClassifier([("a", head())])
+        with pytest.raises(ValueError, match="renumber y and do not change y_pub, so number both from 0 bef"):
+            made.fit(rows.X, y, **public)
     assert ledger.charges() == []
 
 
 @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_stacking_would_hand_public_rows_to_its_final_estimator_and_is_refused(head, rows, ledger):
-    public = public_params(rows.X_pub, rows.y_pub)
     for final in (LogisticRegression(), head()):
         stack = StackingClassifier([("a", head())], final_estimator=final, cv=3)
         with pytest.raises(ValueError, match=r"StackingClassifier passes X_pub .* put each member into"):
-            stack.fit(rows.X, rows.y, **public)
+            stack.fit(rows.X, rows.y, **rows.public)
     assert ledger.charges() == []
 
 
 def test_one_versus_rest_is_refused_public_labels_before_any_charge(head, rows, ledger):
     many = OneVsRestClassifier(head())
     with pytest.raises(ValueError, match="turn y into 0 and 1 and leave y_pub as it is"):
-        many.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+        many.fit(rows.X, rows.y, **rows.public)
     assert ledger.charges() == []
 
 
@@ -227,9 +213,8 @@ def test_one_versus_rest_is_refused_public_labels_before_any_charge(head, rows, 
 def test_over_budget_ends_a_workflow(rows, head, ledger):
     few = ledger.ledger.add_dataset("small", epsilon=1.7, delta=DELTA)
     small = head().set_params(ledger=few)
-    public = public_params(rows.X_pub, rows.y_pub)
     with pytest.raises(BudgetExceededError, match="dataset='small' has"):
-        cross_val_score(small, rows.X, rows.y, cv=5, params=public, error_score="raise")
+        cross_val_score(small, rows.X, rows.y, cv=5, params=rows.public, error_score="raise")
     assert len(few.charges()) == 2
 
 
@@ -238,12 +223,12 @@ def test_over_budget_ends_a_workflow(rows, head, ledger):
 
 def test_the_report_states_what_the_ledger_holds(rows, head, ledger):
     for _ in range(2):
-        report = head().fit(rows.X, rows.y, rows.X_pub, rows.y_pub).privacy_
+        report = head().fit(*rows).privacy_
     assert (report.dataset, report.dataset_epsilon, report.dataset_delta) == ("people", 100.0, DELTA)
     assert report.dataset_spent == ledger.spent > report.epsilon
     assert f"people: epsilon {report.dataset_spent:.6g} of (100, 0.001) is spent" in str(report)
     assert report.to_dict()["dataset"] == "people"
-    alone = MixedDPLogisticRegression(delta=DELTA).fit(rows.X, rows.y, rows.X_pub, rows.y_pub).privacy_
+    alone = MixedDPLogisticRegression(delta=DELTA).fit(*rows).privacy_
     assert alone.dataset is None and "ledger" not in str(alone)
 
 
@@ -255,24 +240,24 @@ def test_a_regression_is_charged(rows, ledger):
 
 def test_a_zeroth_order_fit_is_charged(rows, ledger):
     clf = ZerothOrderDPClassifier(delta=DELTA, n_steps=STEPS, ledger=ledger)
-    report = clf.fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub).privacy_
+    report = clf.fit(*rows).privacy_
     (charge,) = ledger.charges()
     assert (charge.event.noise_multiplier, charge.event.n_steps) == (report.noise_multiplier, report.n_steps)
     assert report.dataset_spent == charge.spent == pytest.approx(report.epsilon)
 
 
 def test_a_seeded_fit_is_charged_and_voids_the_guarantee(rows, head, ledger):
-    head(random_state=0).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+    head(random_state=0).fit(*rows)
     check_charges(ledger, {60: 1}, private=False)
 
 
 def test_over_budget_releases_nothing_and_keeps_the_earlier_fit(rows, head, ledger, monkeypatch):
     few = ledger.ledger.add_dataset("small", epsilon=1.0, delta=DELTA)
     clf = head().set_params(ledger=few)
-    coef = clf.fit(rows.X, rows.y, rows.X_pub, rows.y_pub).coef_
+    coef = clf.fit(*rows).coef_
     monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("something was released"))
     with pytest.raises(BudgetExceededError):
-        clf.fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+        clf.fit(*rows)
     assert clf.coef_ is coef and len(few.charges()) == 1
 
 
@@ -287,7 +272,7 @@ def test_a_fit_that_fails_after_its_charge_keeps_it(rows, head, ledger, monkeypa
 
     monkeypatch.setattr(NoiseSource, "add_noise", crash)
     with pytest.raises(MemoryError):
-        head().fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+        head().fit(*rows)
     assert order == ["charge", "release"]
     check_charges(ledger, {60: 1}, outcome="failed: MemoryError")
 
@@ -299,9 +284,9 @@ def test_fits_of_one_call_are_charged_together_or_not_at_all(rows, head, ledger,
     with monkeypatch.context() as patch:
         patch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("something was released"))
         with pytest.raises(BudgetExceededError, match=r"^4 charges .* only the first 3 fit: dataset='small'"):
-            fit_many(heads, rows.X, rows.y, rows.X_pub, rows.y_pub)
+            fit_many(heads, *rows)
     assert small.charges() == ledger.charges() == []
-    fit_many(heads[:-1], rows.X, rows.y, rows.X_pub, rows.y_pub)
+    fit_many(heads[:-1], *rows)
     assert len(small.charges()) == 2 and len(ledger.charges()) == 1
     assert {charge.outcome for charge in (*small.charges(), *ledger.charges())} == {"finished"}
 
@@ -310,36 +295,30 @@ def test_charges_to_another_ledger_stay_and_say_how_they_ended(rows, head, ledge
     other = PrivacyLedger(":memory:").add_dataset("small", epsilon=1.6, delta=DELTA)
     heads = [head().set_params(ledger=data) for data in (ledger, other, other, other)]
     with pytest.raises(BudgetExceededError):
-        fit_many(heads, rows.X, rows.y, rows.X_pub, rows.y_pub)
+        fit_many(heads, *rows)
     assert other.charges() == []
     assert [charge.outcome for charge in ledger.report().failed] == ["failed: BudgetExceededError"]
 
 
 def test_counts_scalers_and_searches_say_how_they_ended(rows, head, ledger, monkeypatch):
-    clf = head().fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
-    clf.private_score(rows.X, rows.y, noise_multiplier=30.0)
-    NoisyScaler(1.0, bounds=(-5, 5), delta=DELTA, ledger=ledger).fit(rows.X)
-    grid = {"algorithm__quantile": [0.5, 0.9]}
-    search = PrivateSearchCV(
-        head(n_steps=None).set_params(ledger=None),
-        grid,
-        epsilon=1.0,
-        delta=DELTA,
-        scoring="public",
-        ledger=ledger,
+    clf = head().fit(*rows)
+    of_search = {"epsilon": 1.0, "delta": DELTA, "scoring": "public", "ledger": ledger}
+    member = head(n_steps=None).set_params(ledger=None)
+    search = PrivateSearchCV(member, {"algorithm__quantile": [0.5, 0.9]}, **of_search)
+    releases = (
+        lambda: clf.private_score(rows.X, rows.y, noise_multiplier=30.0),
+        lambda: NoisyScaler(1.0, bounds=(-5, 5), delta=DELTA, ledger=ledger).fit(rows.X),
+        lambda: search.fit(*rows),
     )
-    search.fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+    for release in releases:
+        release()
     assert [charge.outcome for charge in ledger.charges()] == ["finished"] * 4
 
     def crash(*args):
         raise MemoryError
 
     monkeypatch.setattr(NoiseSource, "add_noise", crash)
-    for release in (
-        lambda: clf.private_score(rows.X, rows.y, noise_multiplier=30.0),
-        lambda: NoisyScaler(1.0, bounds=(-5, 5), delta=DELTA, ledger=ledger).fit(rows.X),
-        lambda: search.fit(rows.X, rows.y, rows.X_pub, rows.y_pub),
-    ):
+    for release in releases:
         with pytest.raises(MemoryError):
             release()
     assert [charge.outcome for charge in ledger.charges()[4:]] == ["failed: MemoryError"] * 3
@@ -362,7 +341,7 @@ def test_counts_scalers_and_searches_say_how_they_ended(rows, head, ledger, monk
 def test_what_fails_before_the_first_release_is_not_charged(rows, head, ledger, bad, given, match):
     adding = ledger.ledger.add_dataset("adding", epsilon=100.0, delta=DELTA, neighboring="add_or_remove_one")
     clf = head(classes=[0, 1, 2]).set_params(**({"ledger": adding} | bad))
-    arguments = {"X": rows.X, "y": rows.y, "X_pub": rows.X_pub, "y_pub": rows.y_pub} | given
+    arguments = rows._asdict() | given
     with pytest.raises(ValueError, match=match):
         clf.fit(**arguments)
     assert adding.charges() == []
@@ -371,8 +350,8 @@ def test_what_fails_before_the_first_release_is_not_charged(rows, head, ledger, 
 def test_clones_and_pickles_charge_the_same_ledger(rows, head, ledger):
     clf = head()
     assert clone(clf).ledger is ledger
-    fitted = pickle.loads(pickle.dumps(clf)).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
-    clone(fitted).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+    fitted = pickle.loads(pickle.dumps(clf)).fit(*rows)
+    clone(fitted).fit(*rows)
     check_charges(ledger, {60: 2})
 
 
@@ -381,7 +360,7 @@ def fits_in_memory(rows):
     """Four fits that charge a ledger in memory."""
     ledger = PrivacyLedger(":memory:").add_dataset("people", epsilon=100.0, delta=DELTA)
     clf = MixedDPLogisticRegression(AdaMix(), delta=DELTA, n_steps=STEPS, ledger=ledger)
-    fits = [joblib.delayed(clone(clf).fit)(rows.X, rows.y, rows.X_pub, rows.y_pub) for _ in range(4)]
+    fits = [joblib.delayed(clone(clf).fit)(*rows) for _ in range(4)]
     return ledger, fits
 
 
@@ -425,11 +404,8 @@ def test_dask_workers_charge_the_ledger(ledger, tmp_path):
     pytest.importorskip("distributed", reason="needs dask.distributed: install skmixdp[dask]")
     script = tmp_path / "on_dask.py"
     script.write_text(DASK)
-    root = Path(__file__).parents[2]
-    command, environment = (
-        [sys.executable, script, ledger.ledger.path],
-        os.environ | {"PYTHONPATH": str(root)},
-    )
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=environment)
+    command = [sys.executable, script, ledger.ledger.path]
+    options = {"env": os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}, "timeout": 300}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
     assert done.returncode == 0, done.stderr
     check_charges(ledger, {60: 4})

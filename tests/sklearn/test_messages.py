@@ -3,6 +3,7 @@
 import re
 import warnings
 from inspect import signature
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -62,16 +63,16 @@ class TestNamesOfArguments:
         said = refused(lambda: estimator.fit(rows.X, rows.y, **{given: 0}), f"^fit of {name} does", TypeError)
         assert said.endswith(f"does not accept {given}; did you mean {meant}?")
 
-    def test_a_weight(self, rows, head):
-        refused(
-            lambda: head.fit(rows.X, rows.y, sample_weights=rows.y), "did you mean sample_weight", TypeError
-        )
-
-    def test_anything_else(self, rows, head):
-        refused(lambda: head.fit(rows.X, rows.y, epochs=3), "does not accept epochs; leave it out", TypeError)
-        refused(
-            lambda: head.fit(rows.X, rows.y, public_X=rows.X), "pass it as one of X, y, X_pub, ", TypeError
-        )
+    @pytest.mark.parametrize(
+        ("name", "hint"),
+        [
+            ("sample_weights", "did you mean sample_weight"),
+            ("epochs", "does not accept epochs; leave it out"),
+            ("public_X", "pass it as one of X, y, X_pub, "),
+        ],
+    )
+    def test_anything_else(self, rows, head, name, hint):
+        refused(lambda: head.fit(rows.X, rows.y, **{name: rows.y}), hint, TypeError)
 
     def test_suggestions(self):
         known = ["resnet50", "resnet51", "vit_base"]
@@ -82,19 +83,16 @@ class TestNamesOfArguments:
 
 
 class TestNamesOfParameters:
-    @pytest.mark.parametrize(
-        ("name", "hint"),
-        [
-            ("C", "l2 is what comes closest."),
-            ("max_iter", "n_steps is what comes closest."),
-            ("eps", "epsilon is what comes closest."),
-            ("warm_start", "init is what comes closest."),
-            ("nsteps", "did you mean n_steps?"),
-            ("Epsilon", "did you mean epsilon?"),
-            ("n_jobs", "leave it out."),
-            ("solver", "leave it out."),
-        ],
-    )
+    CLOSEST: ClassVar = {"C": "l2", "max_iter": "n_steps", "eps": "epsilon", "warm_start": "init"}
+    HINTS: ClassVar = {
+        **{name: f"{ours} is what comes closest." for name, ours in CLOSEST.items()},
+        "nsteps": "did you mean n_steps?",
+        "Epsilon": "did you mean epsilon?",
+        "n_jobs": "leave it out.",
+        "solver": "leave it out.",
+    }
+
+    @pytest.mark.parametrize(("name", "hint"), HINTS.items())
     def test_of_other_libraries(self, name, hint):
         said = refused(lambda: MixedDPLogisticRegression(**{name: 1}), "has no parameter", TypeError)
         assert said == f"MixedDPLogisticRegression has no parameter {name!r}; {hint}"
@@ -126,18 +124,16 @@ class TestNamesOfParameters:
     )
     def test_of_the_algorithm(self, algorithm, name, kind):
         head = MixedDPLogisticRegression(algorithm)
-        said = refused(
-            lambda: head.set_params(**{f"algorithm__{name}": 0.5}), f"'{algorithm}' is a name; pass"
-        )
+        given = {f"algorithm__{name}": 0.5}
+        said = refused(lambda: head.set_params(**given), f"'{algorithm}' is a name; pass")
         assert said.endswith(f"pass algorithm=skmixdp.algorithms.{kind}().")
 
 
 class TestShapes:
     def test_one_row(self, rows, head):
-        head.fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
-        refused(
-            lambda: head.predict(rows.X[0]), r"Reshape your data to a table, a single row by reshape\(1, -1\)"
-        )
+        head.fit(*rows)
+        hint = r"Reshape your data to a table, a single row by reshape\(1, -1\)"
+        refused(lambda: head.predict(rows.X[0]), hint)
 
     def test_images(self, rows, head):
         X = rows.X.reshape(-1, 5, 1)
@@ -184,10 +180,8 @@ class TestRowsOfText:
     @pytest.mark.parametrize("dtype", [object, "category", "string"])
     def test_columns_are_named(self, frames, head, dtype):
         X = frames.X.assign(city=pd.Series(["ulm", "bonn"] * 30).astype(dtype), age="x")
-        said = refused(
-            lambda: head.fit(X, frames.y),
-            r"^X holds text in the columns \['city', 'age'\]; encode it as numbers",
-        )
+        hint = r"^X holds text in the columns \['city', 'age'\]; encode it as numbers"
+        said = refused(lambda: head.fit(X, frames.y), hint)
         assert "PublicOnly(OneHotEncoder())" in said and "ulm" not in said and "omplex" not in said
 
     @pytest.mark.parametrize("change", [lambda X: X.astype(str), lambda X: X.astype(str).astype(object)])
@@ -196,13 +190,12 @@ class TestRowsOfText:
     )
     def test_numbers_that_are_stored_as_text(self, rows, head, change, form):
         X = form(change(rows.X))
-        refused(
-            lambda: head.fit(X, rows.y), r"^X holds text.*convert numbers that are stored as text by astype"
-        )
+        hint = "convert numbers that are stored as text by astype"
+        refused(lambda: head.fit(X, rows.y), f"^X holds text.*{hint}")
 
     def test_everywhere(self, rows, head):
         text = rows.X.astype(str)
-        head.fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+        head.fit(*rows)
         for action in (
             lambda: head.predict(text),
             lambda: head.fit(rows.X, rows.y, rows.X_pub.astype(str), rows.y_pub),
@@ -260,9 +253,8 @@ class TestNoPublicRows:
 
     @pytest.mark.parametrize("transformer", [PublicOnly(StandardScaler()), PublicCenterer()], ids=repr)
     def test_a_transformer_has_nothing_to_learn_from(self, rows, transformer):
-        refused(
-            lambda: transformer.fit(rows.X, X_pub=rows.X_pub[:0]), "^an empty X_pub leaves nothing to fit"
-        )
+        none = rows.X_pub[:0]
+        refused(lambda: transformer.fit(rows.X, X_pub=none), "^an empty X_pub leaves nothing to fit")
 
     @pytest.mark.parametrize("value", [3, "", {}, np.float64(3.0)])
     def test_other_things_are_not_empty(self, value):
@@ -278,34 +270,27 @@ class TestColumnTransformer:
         return ColumnTransformer([("scale", PublicOnly(StandardScaler()), names)], remainder="passthrough")
 
     def test_without_routing(self, rows):
-        refused(
-            lambda: self.columns([0, 1]).fit(rows.X), f"^X_pub=None leaves nothing to fit on.*{self.WHOLE}"
-        )
+        columns = self.columns([0, 1])
+        refused(lambda: columns.fit(rows.X), f"^X_pub=None leaves nothing to fit on.*{self.WHOLE}")
 
     def test_in_a_pipeline(self, routing, rows, head):
         pipe = make_pipeline(self.columns([0, 1]), head, transform_input=["X_pub"])
-        refused(
-            lambda: pipe.fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub),
-            f"^X_pub has 5 features and X has 2.*{self.WHOLE}",
-        )
+        hint = f"^X_pub has 5 features and X has 2.*{self.WHOLE}"
+        refused(lambda: pipe.fit(rows.X, rows.y, **rows.bare), hint)
 
     def test_with_names(self, routing, frames):
         columns = self.columns(["a", "b"])
         refused(lambda: columns.fit(frames.X, X_pub=frames.X_pub), f"^X_pub has 5 features.*{self.WHOLE}")
-        other = frames.X_pub[["c", "d"]]
-        refused(
-            lambda: columns.fit(frames.X, X_pub=other), rf"^X_pub has the columns \['c', 'd'\].*{self.WHOLE}"
-        )
+        other, hint = frames.X_pub[["c", "d"]], rf"^X_pub has the columns \['c', 'd'\].*{self.WHOLE}"
+        refused(lambda: columns.fit(frames.X, X_pub=other), hint)
 
 
 def test_a_search_over_a_pipeline_without_routing(rows, head, monkeypatch):
     monkeypatch.setattr("skmixdp.model_selection._search.private_search.begin", pytest.fail)  # which charges
     pipe = Pipeline([("scale", PublicOnly(StandardScaler())), ("clf", head)])
     search = PrivateSearchCV(pipe, {"clf__algorithm": ["noisy-gd", "adamix"]}, delta=1e-3)
-    refused(
-        lambda: search.fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub),
-        r"make it by skmixdp\.private_pipeline\(\.\.\.\), or call sklearn\.set_config\(enable_metadata_routi",
-    )
+    hint = r"make it by skmixdp\.private_pipeline\(\.\.\.\), or call sklearn\.set_config\(enable_metadata_rou"
+    refused(lambda: search.fit(*rows), hint)
 
 
 @pytest.mark.parametrize("kind", [MixedDPLogisticRegression, MixedDPRidge])

@@ -141,8 +141,7 @@ class TestLedger:
     def test_each_fit_is_charged(self, bounds, ledger):
         scaler = fitted(bounds=bounds, ledger=ledger)
         clone(scaler).fit(X)
-        charges = ledger.charges()
-        said = "NoisyScaler, 4000 rows; the noise comes from a seed"
+        charges, said = ledger.charges(), "NoisyScaler, 4000 rows; the noise comes from a seed"
         assert [charge.description for charge in charges] == [said] * 2
         assert charges[0].event.noise_multiplier == scaler.privacy_.noise_multiplier
         assert charges[0].event.n_steps == 1 and scaler.privacy_.dataset == "rows"

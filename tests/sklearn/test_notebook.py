@@ -68,9 +68,8 @@ def test_after_the_fit_it_is_the_report():
 
 
 def test_a_record_of_rows_is_said():
-    assert "del estimator.per_instance_ before sharing it" in " ".join(
-        text_of(fitted(record_per_instance=True)).split()
-    )
+    said = " ".join(text_of(fitted(record_per_instance=True)).split())
+    assert "del estimator.per_instance_ before sharing it" in said
 
 
 def captions(estimator):
@@ -82,10 +81,8 @@ def test_diagrams_of_scikit_learn_state_the_guarantee():
     X, y = load_digits(return_X_y=True)
     pipe = make_pipeline(NoisyScaler(0.5, bounds=(0, 16)), MixedDPLogisticRegression(classes=range(10)))
     assert captions(pipe) == ["budget: epsilon 0.5, delta 1e-05", "budget: epsilon 1.0, delta 1e-05"]
-    assert captions(pipe.fit(X[:400], y[:400])) == [
-        "(0.5, 1e-05)-differentially private",
-        "(1, 1e-05)-differentially private",
-    ]
+    private = [f"({epsilon}, 1e-05)-differentially private" for epsilon in ("0.5", "1")]
+    assert captions(pipe.fit(X[:400], y[:400])) == private
     leaking = make_pipeline(StandardScaler(), MixedDPLogisticRegression(classes=range(10)))
     assert captions(leaking.fit(X[:400], y[:400])) == ["NO GUARANTEE"]
     assert captions(fitted(random_state=0)) == ["NO GUARANTEE"]

@@ -67,5 +67,5 @@ def test_a_failed_second_fit_keeps_no_half_state(fit, rows):
     clf = fit()
     before = clf.coef_.copy()
     with pytest.raises(ValueError, match="epsilon"):
-        clf.set_params(epsilon=0).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+        clf.set_params(epsilon=0).fit(*rows)
     np.testing.assert_array_equal(clf.coef_, before)

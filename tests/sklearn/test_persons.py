@@ -16,12 +16,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp.model_selection import (
-    PrivateSearchCV,
-    PrivateThresholdClassifier,
-    _threshold,
-    private_evaluation,
-)
+from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
+from skmixdp.model_selection._evaluation import threshold as evaluation_threshold
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger
 from tests.secrets import reachable
@@ -99,19 +95,15 @@ def test_the_cells_follow_from_the_number_of_persons(fitted):
 
 @pytest.mark.parametrize("with_std", [True, False])
 def test_a_scaler_has_the_mean_and_deviation_over_persons(with_std):
-    scaler = NoisyScaler(**EXACT, bounds=(-2.0, 2.0), with_std=with_std).fit(X, groups=GROUPS)
+    scaler, of_rows = (NoisyScaler(**EXACT, bounds=(-2.0, 2.0), with_std=with_std) for _ in range(2))
+    scaler.fit(X, groups=GROUPS)
     cut = np.clip(X.astype("f8"), -2, 2)
     mean = of_persons(cut)
     np.testing.assert_allclose(scaler.mean_, mean, atol=1e-5)
     if with_std:
         np.testing.assert_allclose(scaler.scale_, np.sqrt(of_persons(cut**2) - mean**2), atol=1e-4)
-    np.testing.assert_allclose(
-        scaler.mean_noise_ * N / scaler.privacy_.noise_multiplier,
-        NoisyScaler(**EXACT, bounds=(-2.0, 2.0), with_std=with_std).fit(X[:N]).mean_noise_
-        * N
-        / scaler.privacy_.noise_multiplier,
-        atol=1e-12,
-    )
+    units = [one.mean_noise_ * N / scaler.privacy_.noise_multiplier for one in (scaler, of_rows.fit(X[:N]))]
+    np.testing.assert_allclose(*units, atol=1e-12)
 
 
 def test_persons_who_count_once_decide_what_a_scaler_finds_without_bounds():
@@ -177,13 +169,13 @@ def test_a_delta_is_compared_with_the_number_of_persons(release):
 
 def test_no_object_holds_how_many_rows_persons_have(monkeypatch):
     """Nor how many were held out: after a threshold, an evaluation, a search, a score and a scaler."""
-    held_out, evaluate = [], _threshold.private_evaluation
+    held_out, evaluate = [], evaluation_threshold.private_evaluation
 
     def spy(model, X, *args, **options):
         held_out.append(len(X))
         return evaluate(model, X, *args, **options)
 
-    monkeypatch.setattr(_threshold, "private_evaluation", spy)
+    monkeypatch.setattr(evaluation_threshold, "private_evaluation", spy)
     many = np.tile(np.arange(len(Y)), 7)  # so that no count is like another number
     rows, y, groups = X[many], Y[many], GROUPS.iloc[many]
     threshold = PrivateThresholdClassifier(BINARY).fit(rows, y > 0, groups=groups)
@@ -194,9 +186,8 @@ def test_no_object_holds_how_many_rows_persons_have(monkeypatch):
         NoisyScaler(bounds=(-4, 4)).fit(rows, groups=groups),
         NoisyScaler(50.0).fit(rows, groups=groups),
     ]
-    released[2].private_score = released[2].best_estimator_.private_score(
-        rows, y, groups=groups, noise_multiplier=9.0
-    )
+    best = released[2].best_estimator_
+    released[2].private_score = best.private_score(rows, y, groups=groups, noise_multiplier=9.0)
     counts = {len(y), len(y) - held_out[0], *held_out, *np.bincount(y).tolist(), int((y > 0).sum())}
     assert min(counts) > 1000
     for part in reachable([*released, *map(pickle.dumps, released), *map(str, released)]):
@@ -247,9 +238,8 @@ def test_a_threshold_of_persons_states_the_weaker_of_both_guarantees(patients):
 @pytest.mark.parametrize(("fit_groups", "groups"), [(None, GROUPS), (GROUPS, None)])
 def test_a_threshold_and_a_fit_of_other_units_are_refused(fit_groups, groups):
     model = clone(BINARY).fit(X, Y > 0, groups=fit_groups)
-    entry = PrivacyLedger(":memory:").add_dataset(
-        "rows", epsilon=9, delta=1e-4, unit="row" if groups is None else "patient"
-    )
+    unit = "row" if groups is None else "patient"
+    entry = PrivacyLedger(":memory:").add_dataset("rows", epsilon=9, delta=1e-4, unit=unit)
     with pytest.raises(ValueError, match="pass the same groups to both"):
         PrivateThresholdClassifier(model, holdout="prefit", ledger=entry).fit(X, Y > 0, groups=groups)
     assert not entry.charges()
@@ -287,9 +277,8 @@ def test_a_pipeline_passes_persons_to_its_scaler_and_its_head(patients):
     pipe = make_pipeline(NoisyScaler(0.5, bounds=(-4, 4), ledger=patients), clone(HEAD))
     with sklearn.config_context(enable_metadata_routing=True):
         pipe.set_params(mixeddplogisticregression__ledger=patients).fit(X, Y, groups=GROUPS)
-    assert [charge.description.split(", ")[1] for charge in patients.charges()] == [
-        "400 persons (column 'patient')"
-    ] * 2
+    said = [charge.description.split(", ")[1] for charge in patients.charges()]
+    assert said == ["400 persons (column 'patient')"] * 2
     assert pipe[0].privacy_.unit == pipe[-1].privacy_.unit == "patient"
 
 

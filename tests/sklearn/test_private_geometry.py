@@ -36,9 +36,8 @@ def test_no_public_rows_are_needed_for_a_centre_and_whitening():
 def test_other_rows_give_the_same_head(kind):
     heads = [default(dtype="float64").fit(rows, Y[TRAIN]) for rows in (X[TRAIN], kind(X[TRAIN]))]
     np.testing.assert_allclose(heads[1].coef_, heads[0].coef_, atol=1e-5)
-    np.testing.assert_allclose(
-        heads[1].predict_proba(kind(X[TEST])), heads[0].predict_proba(X[TEST]), atol=1e-5
-    )
+    dense, other = heads[0].predict_proba(X[TEST]), heads[1].predict_proba(kind(X[TEST]))
+    np.testing.assert_allclose(other, dense, atol=1e-5)
 
 
 def test_heads_fitted_together_are_those_fitted_alone():
@@ -85,14 +84,13 @@ class TestColumns:
     X, Y = load_breast_cancer(return_X_y=True)
 
     def test_public_rows_scale_them(self):
-        clf = MixedDPLogisticRegression(random_state=0)
-        clf.fit(self.X[60:450], self.Y[60:450], X_pub=self.X[:60], y_pub=self.Y[:60])
+        def fitted(X, y=self.Y):
+            return MixedDPLogisticRegression(random_state=0).fit(X[60:450], y[60:450], X[:60], y[:60])
+
+        clf = fitted(self.X)
         assert clf.score(self.X[450:], self.Y[450:]) > 0.9
         assert clf._row_map.columns is not None
-        factors = 2.0 ** np.arange(30)
-        other = clone(clf).fit(
-            self.X[60:450] * factors, self.Y[60:450], X_pub=self.X[:60] * factors, y_pub=self.Y[:60]
-        )
+        other = fitted(self.X * 2.0 ** np.arange(30))
         np.testing.assert_allclose(other.coef_, clf.coef_, rtol=1e-4, atol=1e-4)
 
     def test_private_rows_scale_them(self):
@@ -105,9 +103,8 @@ class TestColumns:
             MixedDPLogisticRegression(epsilon=0.7, classes=[0, 1], random_state=0).fit(self.X, self.Y)
 
     def test_columns_of_one_scale_stay(self):
-        clf = MixedDPLogisticRegression(random_state=0).fit(
-            X[100 : TRAIN.stop], Y[100 : TRAIN.stop], X[:100], Y[:100]
-        )
+        train = slice(100, TRAIN.stop)
+        clf = MixedDPLogisticRegression(random_state=0).fit(X[train], Y[train], X[:100], Y[:100])
         assert clf._row_map.columns is None
 
 
@@ -119,18 +116,14 @@ class TestClippedRows:
 
     @pytest.mark.parametrize("public", [True, False])
     def test_a_large_budget_reaches_no_privacy(self, public):
-        train, pub = slice(30, 5000), {"X_pub": self.X[:30], "y_pub": self.Y[:30]}
+        train, test = ((self.X[part], self.Y[part]) for part in (slice(30, 5000), slice(5000, None)))
+        known = (self.X[:30], self.Y[:30]) if public else ()
         scale = {} if public else {"target_scale": 5.0, "target_center": 14.0}
-        reg = MixedDPRidge(epsilon=100.0, random_state=0, **scale)
-        reg.fit(self.X[train], self.Y[train], **(pub if public else {}))
-        exact = Ridge(1e-3).fit(self.X[train], self.Y[train]).score(self.X[5000:], self.Y[5000:])
-        assert reg.score(self.X[5000:], self.Y[5000:]) > exact - 0.01
-        unit = (
-            clone(reg)
-            .set_params(row_norm="unit")
-            .fit(self.X[train], self.Y[train], **(pub if public else {}))
-        )
-        assert unit.score(self.X[5000:], self.Y[5000:]) < reg.score(self.X[5000:], self.Y[5000:])
+        reg = MixedDPRidge(epsilon=100.0, random_state=0, **scale).fit(*train, *known)
+        exact = Ridge(1e-3).fit(*train).score(*test)
+        assert reg.score(*test) > exact - 0.01
+        unit = clone(reg).set_params(row_norm="unit").fit(*train, *known)
+        assert unit.score(*test) < reg.score(*test)
 
     def test_the_length_is_public_where_public_rows_tell_it(self):
         reg = MixedDPRidge(random_state=0).fit(self.X[30:], self.Y[30:], self.X[:30], self.Y[:30])
@@ -154,7 +147,6 @@ class TestClippedRows:
 
 def test_a_longer_budget_never_overfits():
     """As epsilon grows, accuracy does not fall: the total step ends."""
-    scores = [
-        default(epsilon=epsilon).fit(X[TRAIN], Y[TRAIN]).score(X[TEST], Y[TEST]) for epsilon in (10, 1000)
-    ]
+    heads = [default(epsilon=epsilon).fit(X[TRAIN], Y[TRAIN]) for epsilon in (10, 1000)]
+    scores = [head.score(X[TEST], Y[TEST]) for head in heads]
     assert scores[1] > max(scores[0] - 0.015, 0.9)

@@ -47,9 +47,8 @@ def test_several_targets_are_averaged():
 def test_no_row_counts_for_more_than_one_or_less_than_nothing():
     model = MixedDPRidge(epsilon=3.0).fit(X, Y, **PUBLIC)
     for far in (1e300, -1e300):
-        assert model.private_score(X, np.full(len(X), far), noise_multiplier=1e-6) == pytest.approx(
-            0, abs=1e-6
-        )
+        score = model.private_score(X, np.full(len(X), far), noise_multiplier=1e-6)
+        assert score == pytest.approx(0, abs=1e-6)
     assert model.private_score(X, model.predict(X), noise_multiplier=1e-6) == pytest.approx(1, abs=1e-5)
 
 
@@ -71,9 +70,8 @@ def test_a_budget_is_charged_as_stated(kind, neighboring):
     measure, labels, entry = measure_of(kind, neighboring=neighboring)
     measure(X, labels, epsilon=0.5)
     measure(X, labels, epsilon=0.5, delta=1e-4)
-    expected = [
-        noise_multiplier_for(0.5, delta, n_steps=1, neighboring=neighboring) for delta in (1e-5, 1e-4)
-    ]
+    terms = {"n_steps": 1, "neighboring": neighboring}
+    expected = [noise_multiplier_for(0.5, delta, **terms) for delta in (1e-5, 1e-4)]
     assert [charge.event.noise_multiplier for charge in entry.charges()] == expected
 
 
@@ -132,9 +130,8 @@ class TestClasses:
     @pytest.mark.parametrize("fit_intercept", [True, False])
     def test_with_next_to_no_noise_it_is_the_accuracy(self, draw, noise, n_classes, fit_intercept):
         X, y = draw(61, n_classes=n_classes)
-        clf = MixedDPLogisticRegression(
-            delta=1e-3, classes=range(n_classes), noise=noise, n_steps=3, fit_intercept=fit_intercept
-        ).fit(X, y)
+        terms = {"delta": 1e-3, "classes": range(n_classes), "noise": noise, "n_steps": 3}
+        clf = MixedDPLogisticRegression(fit_intercept=fit_intercept, **terms).fit(X, y)
         assert clf.private_score(X, y, noise_multiplier=1e-6) == pytest.approx(clf.score(X, y), abs=1e-6)
 
     def test_labels_in_words_and_frames(self, frames):

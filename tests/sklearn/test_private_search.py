@@ -22,7 +22,7 @@ from skmixdp._engine import loop, make_plan
 from skmixdp._rows import RowMap
 from skmixdp.algorithms import AdaMix, ModelMix
 from skmixdp.exceptions import BudgetExceededError
-from skmixdp.model_selection import PrivateSearchCV, public_cross_val_score, public_params
+from skmixdp.model_selection import PrivateSearchCV, public_cross_val_score
 from skmixdp.model_selection._search import private_search
 from skmixdp.model_selection._search.trials import Allowance
 from skmixdp.preprocessing import NoisyScaler, PublicOnly
@@ -32,18 +32,19 @@ from tests.rounding import assert_close
 
 DELTA = 1e-3
 GRID = {"n_steps": [2, 5], "algorithm__quantile": [0.5, 0.9]}
+HEAD = MixedDPLogisticRegression(AdaMix())
 
 
 def make(grid=None, head=None, **options):
     defaults = {"epsilon": 2.0, "delta": DELTA, "strategy": "grid"}
-    return PrivateSearchCV(head or MixedDPLogisticRegression(AdaMix()), grid or GRID, **(defaults | options))
+    return PrivateSearchCV(head or clone(HEAD), grid or GRID, **(defaults | options))
 
 
 @pytest.fixture
 def search(rows):
     def run(*args, **options):
         fitted = make(*args, **options)
-        return fitted.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+        return fitted.fit(rows.X, rows.y, **rows.public)
 
     return run
 
@@ -107,9 +108,8 @@ class TestBudget:
 
     def test_the_trials_of_a_random_search_are_as_noisy_as_its_event_says(self, search, trials):
         fitted = search(strategy="random", random_state=3, n_trials=5, distribution="logarithmic")
-        (event,) = {
-            1 / math.sqrt(1 / t["rows"].score_multiplier ** 2 + 1 / _multiplier(t) ** 2) for t in trials
-        } or {None}
+        multipliers = {(trial["rows"].score_multiplier, _multiplier(trial)) for trial in trials}
+        (event,) = {1 / math.hypot(1 / of_score, 1 / of_fit) for of_score, of_fit in multipliers}
         assert event == pytest.approx(fitted.privacy_.noise_multiplier, rel=1e-6)
         assert 2.0 * (1 - 1e-5) < fitted.privacy_.epsilon <= 2.0
 
@@ -169,8 +169,7 @@ class TestWhatIsShown:
         assert fitted.best_estimator_ is best["fitted"] and fitted.best_score_ == best["score"]
         assert len(fitted.cv_results_["params"]) == 1 and fitted.best_index_ == 0
         shown = repr(vars(fitted)) + str(fitted.privacy_)
-        for trial in trials:
-            assert trial is best or repr(trial["score"]) not in shown
+        assert not [trial for trial in trials if trial is not best and repr(trial["score"]) in shown]
 
     def test_nothing_is_left_of_the_allowance(self, search):
         best = search().best_estimator_
@@ -185,10 +184,9 @@ class TestWhatIsShown:
     def test_attributes_and_methods_are_those_of_grid_search(self, search, rows):
         fitted = search(scoring="public")
         ordinary = GridSearchCV(MixedDPLogisticRegression(AdaMix(), delta=DELTA), GRID, cv=2)
-        ordinary.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
-        times = ("refit_time_",)
+        ordinary.fit(rows.X, rows.y, **rows.public)
         own = {name for name in vars(ordinary) if name.endswith("_") and not name.startswith("_")}
-        assert own - set(times) <= set(dir(fitted))
+        assert own - {"refit_time_"} <= set(dir(fitted))
         missing = {name for name in ordinary.cv_results_ if name not in fitted.cv_results_}
         assert all("time" in name or name.startswith("split1") for name in missing)
         assert fitted.predict(rows.X).shape == (60,)
@@ -200,7 +198,7 @@ class TestWhatIsShown:
         assert "HTML" not in repr(fitted) and fitted._repr_html_()
 
     def test_names_of_columns(self, frames):
-        fitted = make(scoring="public").fit(frames.X, frames.y, X_pub=frames.X_pub, y_pub=frames.y_pub)
+        fitted = make(scoring="public").fit(*frames)
         assert fitted.feature_names_in_.tolist() == ["a", "b", "c", "d", "e"]
 
 
@@ -216,11 +214,10 @@ class TestScores:
         fitted = search(scoring=scoring, holdout=0.25)
         for trial in trials:
             kept, held_out = trial["rows"].public[0], trial["rows"].scorer.X
-            assert len(kept) == 45 and len(held_out) == 15
+            assert len(kept) == 45 == trial["fitted"].privacy_.n_public and len(held_out) == 15
             together = np.unique(np.concatenate([kept, held_out]), axis=0)
             np.testing.assert_array_equal(together, np.unique(rows.X_pub, axis=0))
             assert trial["score"] == trial["rows"].scorer(trial["fitted"]) and low <= trial["score"] <= high
-            assert trial["fitted"].privacy_.n_public == 45
         assert fitted.privacy_.n_held_out == 15 and fitted.privacy_.n_public == 60
         assert low <= fitted.score(rows.X, rows.y) <= high
 
@@ -292,15 +289,10 @@ class TestRandomTrials:
 
 class TestComposition:
     def test_a_pipeline_with_transformed_public_rows(self, routing, rows, trials):
-        pipe = Pipeline(
-            [("scale", PublicOnly(StandardScaler())), ("clf", MixedDPLogisticRegression(AdaMix()))],
-            transform_input=["X_pub"],
-        )
+        pipe = Pipeline([("scale", PublicOnly(StandardScaler())), ("clf", HEAD)], transform_input=["X_pub"])
         grid = {"clf__algorithm__quantile": [0.5, 0.9], "scale__transformer__with_std": [True, False]}
         for scoring in ("private", "public"):
-            fitted = make(grid, pipe, scoring=scoring).fit(
-                rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub)
-            )
+            fitted = make(grid, pipe, scoring=scoring).fit(rows.X, rows.y, **rows.public)
             assert fitted.best_estimator_["clf"].ledger is None
             assert fitted.privacy_.epsilon <= 2.0 and fitted.predict(rows.X).shape == (60,)
         kept = trials[0]["rows"].public[0]
@@ -308,29 +300,25 @@ class TestComposition:
 
     def test_the_search_as_the_last_step_of_a_pipeline(self, routing, rows):
         pipe = Pipeline([("scale", PublicOnly(StandardScaler())), ("s", make())], transform_input=["X_pub"])
-        pipe.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+        pipe.fit(rows.X, rows.y, **rows.public)
         assert pipe.predict(rows.X).shape == (60,) and pipe["s"].privacy_.n_public == 60
 
     @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
     def test_inside_cross_validation(self, routing, rows):
-        params = public_params(rows.X_pub, rows.y_pub)
+        params = rows.public
         assert cross_val_score(make(), rows.X, rows.y, cv=2, params=params).shape == (2,)
 
     def test_heads_as_candidates(self, search):
-        head = MixedDPLogisticRegression(AdaMix())
-        pipe = Pipeline([("clf", head)])
-        grid = {"clf": [head, MixedDPLogisticRegression("noisy-gd")]}
+        grid = {"clf": [HEAD, MixedDPLogisticRegression("noisy-gd")]}
         with pytest.raises(ValueError, match="only with metadata routing"):
-            search(grid, pipe)  # routing is off
+            search(grid, Pipeline([("clf", HEAD)]))  # routing is off
 
     @pytest.mark.parametrize("scoring", ["private", "public"])
     @pytest.mark.parametrize("strategy", ["grid", "random"])
     @pytest.mark.slow
     def test_two_jobs(self, search, scoring, strategy):
-        fitted = [
-            search(scoring=scoring, strategy=strategy, n_jobs=n, random_state=0, refit=scoring == "public")
-            for n in (1, 2)
-        ]
+        options = {"scoring": scoring, "strategy": strategy, "refit": scoring == "public"}
+        fitted = [search(n_jobs=n, random_state=0, **options) for n in (1, 2)]
         # Heads that share a pass are summed in larger blocks; those of a secret number are not.
         rounding = 1e-6 if strategy == "grid" else 0
         assert_close(*[one.best_estimator_.coef_ for one in fitted], rounding)
@@ -349,7 +337,7 @@ class TestComposition:
         if call == "search":
             search(strategy="random")
         else:
-            public_cross_val_score(HEAD, rows.X, rows.y, rows.X_pub, rows.y_pub, cv=2)
+            public_cross_val_score(HEAD, *rows, cv=2)
         assert limits and set(limits) == {None}
 
     @pytest.mark.slow
@@ -415,9 +403,7 @@ class TestLedger:
         with pytest.raises(ValueError, match="NaN"):
             make(ledger=ledger).fit(bad, rows.y, rows.X_pub, rows.y_pub)
         with pytest.raises(ValueError, match="quantile"):
-            make({"algorithm__quantile": [0.5, 7.0]}, ledger=ledger).fit(
-                rows.X, rows.y, rows.X_pub, rows.y_pub
-            )
+            make({"algorithm__quantile": [0.5, 7.0]}, ledger=ledger).fit(*rows)
         assert ledger.charges() == [] and trials == []
 
     def test_a_private_score_is_charged(self, fit, rows, ledger):
@@ -464,9 +450,7 @@ class TestSharedPasses:
         assert together.privacy_.epsilon == apart.privacy_.epsilon
 
     def test_every_fit_asks_its_allowance_before_any_of_them_releases(self, search, monkeypatch):
-        asked = []
-        charge = Allowance.charge
-        release = loop.release
+        asked, charge, release = [], Allowance.charge, loop.release
 
         def ask(allowance, *args, **kwargs):
             if not allowance.rehearsal:
@@ -488,9 +472,9 @@ class TestSharedPasses:
 
     def test_a_pipeline_and_a_last_fit_are_run_by_themselves(self, rows, trained, routing):
         search = make({"clf__n_steps": [2, 3]}, Pipeline([("clf", HEAD)]))
-        search.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+        search.fit(rows.X, rows.y, **rows.public)
         assert set(trained) == {1}
-        make(scoring="public", refit=True).fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+        make(scoring="public", refit=True).fit(rows.X, rows.y, **rows.public)
         assert max(trained) == 4 and trained[-1] == 1
 
 
@@ -537,7 +521,7 @@ class TestResumption:
         assert not [path for path in left if path.suffix in (".joblib", ".pkl", ".tmp")]
 
     def test_other_rows_are_another_search(self, rows, tmp_path, interrupted):
-        public = public_params(rows.X_pub, rows.y_pub)
+        public = rows.public
         with pytest.raises(KeyboardInterrupt):
             make(memory=tmp_path).fit(rows.X, rows.y, **public)
         make(memory=tmp_path).fit(rows.X + 1, rows.y, **public)
@@ -555,16 +539,17 @@ class TestResumption:
         search(memory=tmp_path)
 
     def test_a_joblib_memory_will_do(self, search, tmp_path):
-        from joblib import Memory, parallel_config
-
-        with parallel_config("threading"):
-            search(memory=Memory(tmp_path, verbose=0), n_jobs=2)
+        with joblib.parallel_config("threading"):
+            search(memory=joblib.Memory(tmp_path, verbose=0), n_jobs=2)
         assert (tmp_path / "private_search").is_dir()
-        search(memory=Memory(None))
+        search(memory=joblib.Memory(None))
 
 
-HEAD = MixedDPLogisticRegression(AdaMix())
 LEDGER = PrivacyLedger(":memory:").add_dataset("p", epsilon=1, delta=DELTA)
+STEPS, SCALES = {"grid": {"n_steps": [2]}}, {"target_scale": [1.0, 2.0]}
+OF_MODELMIX, OF_MODULE = (
+    {"head": head} for head in (MixedDPLogisticRegression(ModelMix()), ZerothOrderDPModuleClassifier(None))
+)
 BAD = {
     "epsilon=0 ": {"epsilon": 0},
     "epsilon=None": {"epsilon": None},
@@ -595,18 +580,9 @@ BAD = {
         "grid": {"clf__n_steps": [2]},
     },
     "only into full batches .* pass batch_size=None": {"head": clone(HEAD).set_params(batch_size=20)},
-    "only into full batches .* other than ModelMix": {
-        "head": MixedDPLogisticRegression(ModelMix()),
-        "grid": {"n_steps": [2]},
-    },
-    "scoring='private' needs noisy scores, which ZerothOrderDPModuleClassifier does not": {
-        "head": ZerothOrderDPModuleClassifier(None),
-        "grid": {"n_steps": [2]},
-    },
-    "param_grid varies target_scale, the unit of private scores": {
-        "head": MixedDPRidge(),
-        "grid": {"target_scale": [1.0, 2.0]},
-    },
+    "only into full batches .* other than ModelMix": OF_MODELMIX | STEPS,
+    "scoring='private' needs noisy scores, which ZerothOrderDPModuleClassifier does not": OF_MODULE | STEPS,
+    "varies target_scale, the unit of private scores": {"head": MixedDPRidge(), "grid": SCALES},
     "scoring=3": {"scoring": 3},
 }
 
@@ -623,45 +599,39 @@ def test_bad_input_is_refused_in_one_sentence(search, trials, match):
 
 
 def test_bad_rows_are_refused_in_one_sentence(rows):
+    public = {"scoring": "public"}
     cases = [
-        ("needs public rows to score on", {"scoring": "public"}, {"X_pub": None, "y_pub": None}),
+        ("needs public rows to score on", public, {"X_pub": None, "y_pub": None}),
         ("y_pub=None must be given too", {}, {"y_pub": None}),
         ("y_pub has 59 labels and X_pub 60 rows", {}, {"y_pub": rows.y_pub[1:]}),
-        (
-            "no class has two of them",
-            {"scoring": "public"},
-            {"X_pub": rows.X_pub[:3], "y_pub": rows.y_pub[:3]},
-        ),
+        ("no class has two of them", public, {"X_pub": rows.X_pub[:3], "y_pub": rows.y_pub[:3]}),
         ("features", {}, {"X_pub": rows.X_pub[:, :4]}),
         ("does not accept sample_weight", {}, {"sample_weight": np.ones(60)}),
     ]
     for match, options, given in cases:
         with pytest.raises((ValueError, TypeError), match=match):
-            make(**options).fit(rows.X, rows.y, **({"X_pub": rows.X_pub, "y_pub": rows.y_pub} | given))
+            make(**options).fit(**(rows._asdict() | given))
 
 
 @pytest.mark.parametrize("factor", [2.0, 1 + 1e-6])
 def test_a_fit_that_costs_more_than_was_set_aside_is_stopped(search, monkeypatch, factor):
     """Should an estimator ask for more than its share, nothing is released."""
-    monkeypatch.setattr("skmixdp.estimators._procedure.make_plan", _generous(make_plan, factor))
+
+    def generous(*args):
+        plan = make_plan(*args)
+        event = replace(plan.event, noise_multiplier=plan.event.noise_multiplier / factor)
+        return replace(plan, event=event)
+
+    monkeypatch.setattr("skmixdp.estimators._procedure.make_plan", generous)
     with pytest.raises(RuntimeError, match="more than was set aside"):
         search()
-
-
-def _generous(make_plan, factor):
-    def plan(*args):
-        made = make_plan(*args)
-        event = replace(made.event, noise_multiplier=made.event.noise_multiplier / factor)
-        return replace(made, event=event)
-
-    return plan
 
 
 def test_candidates_of_another_relation_are_refused(rows, routing):
     heads = [HEAD, clone(HEAD).set_params(neighboring="replace_one")]
     search = make({"clf": heads}, Pipeline([("clf", HEAD)]))
     with pytest.raises(ValueError, match="neighboring='replace_one' of a candidate differs"):
-        search.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+        search.fit(rows.X, rows.y, **rows.public)
 
 
 def test_a_fit_that_asks_no_ledger_is_refused(search, trials, monkeypatch):

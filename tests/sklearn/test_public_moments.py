@@ -15,7 +15,6 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp.model_selection import public_params
 from skmixdp.preprocessing import PublicCenterer, PublicOnly, PublicWhitener, RowNormalizer
 from tests.rounding import assert_close, assert_relative
 
@@ -97,7 +96,7 @@ def test_public_rows_are_routed_to_it_and_on(transformer, routing, rows):
     assert get_routing_for_object(transformer).fit.requests == {"X_pub": True, "y_pub": True}
     head = MixedDPLogisticRegression(delta=1e-3, center=False)
     pipe = Pipeline([("t", clone(transformer)), ("clf", head)], transform_input=["X_pub"])
-    pipe.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    pipe.fit(rows.X, rows.y, **rows.public)
     assert_close(mean_of(pipe["t"]), rows.X_pub.mean(axis=0))
     assert pipe.score(rows.X, rows.y) > 0.5
 

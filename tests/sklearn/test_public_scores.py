@@ -49,12 +49,8 @@ class TestPublicScore:
         if enabled:
             request.getfixturevalue("routing")
         X_pub, y_pub, X_held, y_held = rows.X_pub[:45], rows.y_pub[:45], rows.X_pub[45:], rows.y_pub[45:]
-        search = GridSearchCV(
-            counting(delta=DELTA),
-            {"n_steps": [2, 4]},
-            scoring=public_score(X_held, y_held),
-            cv=[(range(len(rows.X)), [0])],
-        )
+        options = {"scoring": public_score(X_held, y_held), "cv": [(range(len(rows.X)), [0])]}
+        search = GridSearchCV(counting(delta=DELTA), {"n_steps": [2, 4]}, **options)
         search.fit(rows.X, rows.y, **public_params(X_pub, y_pub))
         assert len(counting.scores) == 2
         assert all(scored is X_held for scored in counting.scores)
@@ -63,7 +59,7 @@ class TestPublicScore:
         assert 0 <= search.best_score_ <= 1 and 0 <= found <= 1
 
     def test_the_score_does_not_depend_on_what_it_is_called_with(self, rows):
-        clf = MixedDPLogisticRegression(delta=DELTA).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+        clf = MixedDPLogisticRegression(delta=DELTA).fit(*rows)
         scorer = public_score(rows.X_pub, rows.y_pub)
         assert scorer(clf) == scorer(clf, rows.X, rows.y) == clf.score(rows.X_pub, rows.y_pub)
         loss = public_score(rows.X_pub, rows.y_pub, scoring="neg_log_loss")
@@ -88,7 +84,7 @@ class TestPublicScore:
 
 class TestPublicCrossValidation:
     def test_every_fold_is_scored_by_a_fit_on_all_private_rows_and_the_other_folds(self, rows, counting):
-        scores = public_cross_val_score(counting(delta=DELTA), rows.X, rows.y, rows.X_pub, rows.y_pub, cv=3)
+        scores = public_cross_val_score(counting(delta=DELTA), *rows, cv=3)
         assert scores.shape == (3,) and np.all(scores > 0.3)
         assert all(X is rows.X for X, _ in counting.fits)
         for (_, (X_pub,)), held_out in zip(counting.fits, counting.scores, strict=True):
@@ -100,20 +96,13 @@ class TestPublicCrossValidation:
         ledger = PrivacyLedger(tmp_path / "l.sqlite").add_dataset("p", epsilon=9, delta=DELTA)
         clf = MixedDPLogisticRegression(delta=DELTA, ledger=ledger)
         with parallel_config("threading"):
-            public_cross_val_score(clf, rows.X, rows.y, rows.X_pub, rows.y_pub, cv=4, n_jobs=2)
+            public_cross_val_score(clf, *rows, cv=4, n_jobs=2)
         assert len(ledger.charges()) == 4
 
     def test_a_pipeline_and_another_metric(self, routing, rows):
-        pipe = Pipeline(
-            [
-                ("scale", PublicOnly(StandardScaler())),
-                ("clf", MixedDPLogisticRegression(AdaMix(), delta=DELTA)),
-            ],
-            transform_input=["X_pub"],
-        )
-        scores = public_cross_val_score(
-            pipe, rows.X, rows.y, rows.X_pub, rows.y_pub, scoring="neg_log_loss", cv=2
-        )
+        head = MixedDPLogisticRegression(AdaMix(), delta=DELTA)
+        pipe = Pipeline([("s", PublicOnly(StandardScaler())), ("clf", head)], transform_input=["X_pub"])
+        scores = public_cross_val_score(pipe, *rows, scoring="neg_log_loss", cv=2)
         assert np.all(scores < 0)
 
 

@@ -52,32 +52,30 @@ def head(ledger=None, classes=(0, 1, 2), **terms):
 
 
 def searched(ledger):
-    search = PrivateSearchCV(
-        head(), {"l2": [0.0, 0.1]}, epsilon=1.0, scoring="private", ledger=ledger, **NEAR
-    )
-    return search.fit(X, Y)
+    terms = {"epsilon": 1.0, "scoring": "private", "ledger": ledger, **NEAR}
+    return PrivateSearchCV(head(), {"l2": [0.0, 0.1]}, **terms).fit(X, Y)
 
 
+def shown(ledger):
+    fitted = head().fit(X, Y).set_params(ledger=ledger)
+    return ConfusionDisplay.from_estimator(fitted, X, Y, noise_multiplier=10.0)
+
+
+UNITS = {"target_center": 5.0, "target_scale": 1.0, **NEAR}
+FEW = {"n_steps": 5, "classes": [0, 1, 2], **NEAR}
+BINARY = head(classes=(0, 1))
+TERMS = {"epsilon": 1.0, **NEAR}
+GOAL = {"goal": "precision", "value": 0.5, **TERMS}
 USES = {
     "fit": lambda ledger: head(ledger).fit(X, Y),
-    "regression": lambda ledger: MixedDPRidge(
-        "noisy-gd", target_center=5.0, target_scale=1.0, ledger=ledger, **NEAR
-    ).fit(X, X[:, 0]),
-    "losses": lambda ledger: ZerothOrderDPClassifier(
-        "dpzero", n_steps=5, classes=[0, 1, 2], ledger=ledger, **NEAR
-    ).fit(X, Y),
+    "regression": lambda ledger: MixedDPRidge("noisy-gd", ledger=ledger, **UNITS).fit(X, X[:, 0]),
+    "losses": lambda ledger: ZerothOrderDPClassifier("dpzero", ledger=ledger, **FEW).fit(X, Y),
     "scaler": lambda ledger: NoisyScaler(1.0, 1e-3, bounds=(0.0, 9.0), ledger=ledger).fit(X),
     "many": lambda ledger: fit_many([head(ledger)], X, Y)[0],
     "score": lambda ledger: head().fit(X, Y).set_params(ledger=ledger).private_score(X, Y, epsilon=1.0),
-    "confusion": lambda ledger: ConfusionDisplay.from_estimator(
-        head().fit(X, Y).set_params(ledger=ledger), X, Y, noise_multiplier=10.0
-    ),
-    "evaluation": lambda ledger: private_evaluation(
-        head(classes=(0, 1)).fit(X, TWO), X, TWO, epsilon=1.0, ledger=ledger, **NEAR
-    ),
-    "threshold": lambda ledger: PrivateThresholdClassifier(
-        head(classes=(0, 1)), epsilon=1.0, goal="precision", value=0.5, ledger=ledger, **NEAR
-    ).fit(X, TWO),
+    "confusion": shown,
+    "evaluation": lambda ledger: private_evaluation(BINARY.fit(X, TWO), X, TWO, ledger=ledger, **TERMS),
+    "threshold": lambda ledger: PrivateThresholdClassifier(BINARY, ledger=ledger, **GOAL).fit(X, TWO),
     "search": searched,
     "clone": lambda ledger: clone(clone(head(ledger))).fit(X, Y),
     "copy": lambda ledger: copy.deepcopy(head(ledger)).fit(X, Y),
@@ -140,9 +138,8 @@ def test_a_purpose_is_the_same_data_set_in_other_words(people):
 
 @pytest.mark.parametrize("bad", ["", "  ", "two\nlines", "a" * 121, "\x1b[31m", "\ud800", None, 3, b"bytes"])
 def test_what_is_no_short_text_is_refused(bad, people):
-    with pytest.raises(
-        ValueError, match=r"purpose=.* must be a text of 1 to 120 printable characters"
-    ) as error:
+    told = "purpose=.* must be a text of 1 to 120 printable characters"
+    with pytest.raises(ValueError, match=told) as error:
         people.for_purpose(bad)
     assert "\n" not in str(error.value)
 

@@ -29,6 +29,10 @@ def fitted(target=slice(None), **parameters):
     return reg.fit(X_PRIV, Y_PRIV[:, target], X_pub=X_PUB, y_pub=Y_PUB[:, target])
 
 
+def told(reg):
+    return " ".join(str(reg.privacy_).split())
+
+
 class TestShapes:
     def test_one_target(self):
         reg = fitted(0, epsilon=3.0)
@@ -79,15 +83,13 @@ class TestUnits:
         reg = fitted()
         assert_close(reg._target_map.center, Y_PUB.mean(axis=0))
         assert_close(reg._target_map.scale, Y_PUB.std(axis=0))
-        assert "centre and scale of the targets (those of the public targets)" in " ".join(
-            str(reg.privacy_).split()
-        )
+        assert "centre and scale of the targets (those of the public targets)" in told(reg)
 
     def test_declared_ones_come_first(self):
         reg = fitted(target_center=[900.0, 0.0], target_scale=100)
         np.testing.assert_array_equal(reg._target_map.center, [900, 0])
         np.testing.assert_array_equal(reg._target_map.scale, [100, 100])
-        assert "(centre declared, scale declared)" in " ".join(str(reg.privacy_).split())
+        assert "(centre declared, scale declared)" in told(reg)
         for parameters, words in (
             ({"target_scale": 100.0}, "(centre of the public targets, scale declared)"),
             ({"target_center": 1.0}, "(centre declared, scale of the public targets)"),
@@ -100,7 +102,7 @@ class TestUnits:
         assert reg.fit(X_PRIV, Y_PRIV[:, 0]).score(X_TEST, Y_TEST[:, 0]) > 0.7
         reg.set_params(target_scale=None, target_center=None).fit(X_PRIV, Y_PRIV[:, 0])
         assert reg.score(X_TEST, Y_TEST[:, 0]) > 0.7
-        assert "centre and scale of the targets (noisy)" in " ".join(str(reg.privacy_).split())
+        assert "centre and scale of the targets (noisy)" in told(reg)
         assert dict(reg.privacy_.shares)["scale of the targets"] > 0
 
     def test_noise_may_hide_them(self):
@@ -108,9 +110,7 @@ class TestUnits:
         reg = MixedDPRidge(epsilon=0.01, random_state=0)
         with pytest.warns(UserWarning, match=r"the scale of the targets y is unknown.*pass target_scale"):
             reg.fit(X_PRIV, Y_PRIV[:, 0])
-        assert reg._target_map.scale == 1 and "0 and 1, since nothing else is known" in " ".join(
-            str(reg.privacy_).split()
-        )
+        assert reg._target_map.scale == 1 and "0 and 1, since nothing else is known" in told(reg)
 
     @pytest.mark.parametrize("value", [0.0, 5.0, 0.1, 1e200])
     def test_constant_public_targets_need_a_declared_scale(self, value):
@@ -176,10 +176,8 @@ def test_poisson_batches():
 
 @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_public_rows_are_routed_through_pipelines_and_searches(routing):
-    pipe = Pipeline(
-        [("scale", PublicOnly(StandardScaler())), ("reg", MixedDPRidge(AdaMix(), epsilon=3.0))],
-        transform_input=["X_pub"],
-    )
+    steps = [("scale", PublicOnly(StandardScaler())), ("reg", MixedDPRidge(AdaMix(), epsilon=3.0))]
+    pipe = Pipeline(steps, transform_input=["X_pub"])
     params = public_params(X_PUB, Y_PUB)
     assert np.all(cross_val_score(pipe, X_PRIV, Y_PRIV, cv=2, params=params) > 0.5)
     search = GridSearchCV(pipe, {"reg__algorithm__quantile": [0.5, 0.9]}, cv=2)
@@ -212,10 +210,8 @@ class TestRefusals:
         refuse(r"^target_center=.* must be None, a finite number, or", {"target_center": value})
 
     def test_a_centre_without_an_intercept(self, refuse):
-        refuse(
-            r"^target_center=1\.0 cannot be combined with fit_intercept",
-            {"target_center": 1.0, "fit_intercept": False},
-        )
+        given = {"target_center": 1.0, "fit_intercept": False}
+        refuse(r"^target_center=1\.0 cannot be combined with fit_intercept", given)
 
     @pytest.mark.parametrize("name", ["y", "y_pub"])
     @pytest.mark.parametrize("value", [NAN, INF, -INF])
@@ -259,9 +255,5 @@ class TestRefusals:
         refuse("^NoisyGD cannot train squared loss: .*pass a number", {"algorithm": algorithm})
 
     def test_unknown_scale_of_rows(self, refuse):
-        refuse(
-            "learning_rate='auto' needs rows of a known scale",
-            {"row_norm": None, "target_scale": 1.0},
-            X_pub=None,
-            y_pub=None,
-        )
+        given, none = {"row_norm": None, "target_scale": 1.0}, {"X_pub": None, "y_pub": None}
+        refuse("learning_rate='auto' needs rows of a known scale", given, **none)

@@ -35,15 +35,13 @@ def scaled(head, **options):
 
 
 def n_rows_seen(spy):
-    return [
-        sum(len(part) for part in call["X_pub"]) if isinstance(call["X_pub"], tuple) else len(call["X_pub"])
-        for call in spy.calls
-    ]
+    sources = (call["X_pub"] for call in spy.calls)
+    return [sum(map(len, found)) if isinstance(found, tuple) else len(found) for found in sources]
 
 
 def test_pipeline_transforms_public_rows_by_what_public_rows_taught_it(routing, rows, spy):
     pipe = scaled(spy(), transform_input=["X_pub"])
-    pipe.fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub)
+    pipe.fit(rows.X, rows.y, **rows.bare)
     scaler = StandardScaler().fit(rows.X_pub)
     (call,) = spy.calls
     np.testing.assert_array_equal(call["X"], scaler.transform(rows.X))
@@ -54,7 +52,7 @@ def test_pipeline_transforms_public_rows_by_what_public_rows_taught_it(routing, 
 
 def test_pipeline_transforms_each_element_of_a_tuple(routing, rows, spy):
     pipe = scaled(spy(), transform_input=["X_pub"])
-    pipe.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    pipe.fit(rows.X, rows.y, **rows.public)
     (call,) = spy.calls
     (X_pub,) = call["X_pub"]
     np.testing.assert_array_equal(X_pub, StandardScaler().fit_transform(rows.X_pub))
@@ -62,14 +60,9 @@ def test_pipeline_transforms_each_element_of_a_tuple(routing, rows, spy):
 
 
 def test_every_step_sees_public_rows_as_the_steps_before_it_left_them(routing, rows, spy):
-    pipe = make_pipeline(
-        PublicOnly(StandardScaler()),
-        FunctionTransformer(np.tanh),
-        PublicOnly(PCA(n_components=2)),
-        spy(),
-        transform_input=["X_pub"],
-    )
-    pipe.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    steps = [PublicOnly(StandardScaler()), FunctionTransformer(np.tanh), PublicOnly(PCA(n_components=2))]
+    pipe = make_pipeline(*steps, spy(), transform_input=["X_pub"])
+    pipe.fit(rows.X, rows.y, **rows.public)
     public = np.tanh(StandardScaler().fit_transform(rows.X_pub))
     assert_close(pipe[2].transformer_.mean_, public.mean(axis=0))
     assert_close(spy.calls[0]["X_pub"][0], pipe[2].transformer_.transform(public))
@@ -79,7 +72,7 @@ def test_without_transform_input_the_head_gets_untransformed_public_rows(routing
     """The trap that the documentation warns of: nothing fails, so fit warns of it, as no leak."""
     words = r"clf gets .* untransformed public rows; fix: transform_input=\['X_pub'\]"
     with pytest.warns(UserWarning, match=words) as caught:
-        scaled(spy()).fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub)
+        scaled(spy()).fit(rows.X, rows.y, **rows.bare)
     assert not any(issubclass(warning.category, PrivacyLeakWarning) for warning in caught)
     np.testing.assert_array_equal(spy.calls[0]["X_pub"], rows.X_pub)
 
@@ -87,7 +80,7 @@ def test_without_transform_input_the_head_gets_untransformed_public_rows(routing
 @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_cross_validation_passes_all_public_rows(routing, rows, spy):
     pipe = scaled(spy(), transform_input=["X_pub"])
-    scores = cross_val_score(pipe, rows.X, rows.y, cv=3, params=public_params(rows.X_pub, rows.y_pub))
+    scores = cross_val_score(pipe, rows.X, rows.y, cv=3, params=rows.public)
     assert scores.shape == (3,) and np.all(scores > 0.3)
     assert n_rows_seen(spy) == [60, 60, 60]
     assert [len(call["X"]) for call in spy.calls] == [40, 40, 40]
@@ -104,13 +97,9 @@ def test_as_many_sources_as_private_rows_fail_rather_than_lose_rows(routing, row
 @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_grid_search_reaches_the_budget_and_the_algorithm(routing, rows, spy):
     pipe = scaled(spy(AdaMix()), transform_input=["X_pub"])
-    grid = {
-        "clf__epsilon": [0.5, 2.0],
-        "clf__algorithm__quantile": [0.5, 0.9],
-        "scale__transformer__with_std": [True],
-    }
-    search = GridSearchCV(pipe, grid, cv=2)
-    search.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    of_head = {"clf__epsilon": [0.5, 2.0], "clf__algorithm__quantile": [0.5, 0.9]}
+    search = GridSearchCV(pipe, {**of_head, "scale__transformer__with_std": [True]}, cv=2)
+    search.fit(rows.X, rows.y, **rows.public)
     assert n_rows_seen(spy) == [60] * 9
     tried = {(call["params"]["epsilon"], call["params"]["algorithm__quantile"]) for call in spy.calls}
     assert tried == {(0.5, 0.5), (0.5, 0.9), (2.0, 0.5), (2.0, 0.9)}
@@ -125,7 +114,7 @@ def test_grid_search_reaches_the_budget_and_the_algorithm(routing, rows, spy):
 def test_grid_search_over_algorithm_objects(routing, rows):
     algorithms = [AdaMix(quantile=0.5), AdaMix(n_components=2), NoisyGD(clip=0.25)]
     search = GridSearchCV(MixedDPLogisticRegression(), {"algorithm": algorithms}, cv=2)
-    search.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    search.fit(rows.X, rows.y, **rows.public)
     assert type(search.best_estimator_.algorithm) in (AdaMix, NoisyGD)
     assert len(search.cv_results_["params"]) == 3
 
@@ -134,7 +123,7 @@ def test_grid_search_as_the_last_step_of_a_pipeline(routing, rows, spy):
     search = GridSearchCV(spy(), {"epsilon": [1.0, 2.0]}, cv=2)
     pipe = Pipeline([("scale", PublicOnly(StandardScaler())), ("search", search)], transform_input=["X_pub"])
     with pytest.warns(PrivacyLeakWarning, match=r"search \(GridSearchCV\): the scores"):
-        pipe.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+        pipe.fit(rows.X, rows.y, **rows.public)
     assert n_rows_seen(spy) == [60] * 5
     np.testing.assert_array_equal(spy.calls[0]["X_pub"][0], StandardScaler().fit_transform(rows.X_pub))
     assert pipe.predict(rows.X).shape == (60,)
@@ -143,7 +132,7 @@ def test_grid_search_as_the_last_step_of_a_pipeline(routing, rows, spy):
 def test_a_name_has_no_parameters_to_search(routing, rows):
     search = GridSearchCV(MixedDPLogisticRegression("adamix"), {"algorithm__quantile": [0.5]}, cv=2)
     with pytest.raises(ValueError, match=r"algorithm__quantile needs an algorithm object, .*AdaMix\(\)"):
-        search.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+        search.fit(rows.X, rows.y, **rows.public)
 
 
 @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
@@ -160,23 +149,22 @@ class TestRoutingOff:
     def test_transform_input_is_refused(self, rows):
         pipe = scaled(MixedDPLogisticRegression(), transform_input=["X_pub"])
         with pytest.raises(ValueError, match="enable_metadata_routing"):
-            pipe.fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub)
+            pipe.fit(rows.X, rows.y, **rows.bare)
 
     def test_a_pipeline_does_not_know_public_rows(self, rows):
         with pytest.raises(ValueError, match=r"Pipeline\.fit does not accept the X_pub parameter"):
-            scaled(MixedDPLogisticRegression()).fit(rows.X, rows.y, X_pub=rows.X_pub, y_pub=rows.y_pub)
+            scaled(MixedDPLogisticRegression()).fit(rows.X, rows.y, **rows.bare)
 
     @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
     def test_a_bare_head_in_a_search_still_gets_them(self, rows, spy):
-        params = public_params(rows.X_pub, rows.y_pub)
-        GridSearchCV(spy(), {"epsilon": [1.0]}, cv=2).fit(rows.X, rows.y, **params)
-        cross_val_score(spy(), rows.X, rows.y, cv=2, params=params)
+        GridSearchCV(spy(), {"epsilon": [1.0]}, cv=2).fit(rows.X, rows.y, **rows.public)
+        cross_val_score(spy(), rows.X, rows.y, cv=2, params=rows.public)
         assert n_rows_seen(spy) == [60] * 5
 
 
 class TestPublicParams:
     def test_arrays_become_tuples_of_one(self, rows):
-        params = public_params(rows.X_pub, rows.y_pub)
+        params = rows.public
         assert params["X_pub"][0] is rows.X_pub and params["y_pub"][0] is rows.y_pub
         assert len(params["X_pub"]) == len(params["y_pub"]) == 1
 
@@ -187,7 +175,7 @@ class TestPublicParams:
 
     @pytest.mark.parametrize("name", ["X_pub", "y_pub"])
     def test_both_are_needed(self, rows, name):
-        given = {"X_pub": rows.X_pub, "y_pub": rows.y_pub, name: None}
+        given = rows.bare | {name: None}
         with pytest.raises(ValueError, match=f"{name}=None must be given too"):
             public_params(**given)
 

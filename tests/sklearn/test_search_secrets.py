@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms import AdaMix
 from skmixdp.exceptions import NotPrivateWarning
-from skmixdp.model_selection import PrivateSearchCV, public_params
+from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.model_selection._search import private_search
 from skmixdp.privacy import PrivacyLedger, TrialLaw
 from tests.secrets import Heard
@@ -32,7 +32,7 @@ def seeded(seed=7):
 def run(rows, grid, head=HEAD, **options):
     options = {"epsilon": 2.0, "delta": DELTA, "strategy": "random"} | options
     search = PrivateSearchCV(head, grid, **options)
-    return search.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+    return search.fit(rows.X, rows.y, **rows.public)
 
 
 @pytest.fixture
@@ -66,9 +66,7 @@ SEEDED_CANDIDATES = {
 @pytest.mark.covering
 @pytest.mark.parametrize("strategy", ["grid", "random"])
 @pytest.mark.parametrize("case", SEEDED_CANDIDATES)
-def test_a_candidate_with_a_seed_is_refused_whatever_is_drawn(
-    routing, rows, n_trials, case, strategy, ledger
-):
+def test_a_seeded_candidate_is_refused_whatever_is_drawn(routing, rows, n_trials, case, strategy, ledger):
     head, grid = SEEDED_CANDIDATES[case]
     n_trials(1)
     with pytest.raises(ValueError, match=r"^random_state of a candidate is set, .* NOT private\.$"):
@@ -109,12 +107,9 @@ def test_a_seed_of_all_trials_is_reported_and_recorded(routing, rows, where, str
 
 
 def test_a_search_without_seeds_is_private(routing, rows, ledger):
-    fitted = run(
-        rows, {"clf": [HEAD, clone(HEAD)]}, Pipeline([("clf", HEAD)]), strategy="grid", ledger=ledger
-    )
-    assert (
-        fitted.privacy_.private and fitted.privacy_.noise == "cryptographic" and ledger.charges()[0].private
-    )
+    grid = {"clf": [HEAD, clone(HEAD)]}
+    report = run(rows, grid, Pipeline([("clf", HEAD)]), strategy="grid", ledger=ledger).privacy_
+    assert report.private and report.noise == "cryptographic" and ledger.charges()[0].private
 
 
 # -- warnings ------------------------------------------------------------------------------
@@ -177,9 +172,8 @@ def test_a_secret_number_of_trials_leaves_the_same_traces(routing, rows, n_trial
         own = Counter(text for text in warned if "said by" in text)
         assert own == {"said by all": 1, f"said by {mine}": 1}
         assert heard.printed == heard.complained == ""
-        shown = (
-            repr(vars(fitted)) + repr(fitted.cv_results_) + str(fitted.privacy_) + fitted.privacy_.to_json()
-        )
+        shown = repr(vars(fitted)) + repr(fitted.cv_results_)
+        shown += str(fitted.privacy_) + fitted.privacy_.to_json()
         for text in (shown, *warned, *records):
             # Some attributes are what the user passed: the grid, with all its marks.
             text = text.replace(repr(MARKS), "").replace(repr(np.array(MARKS)), "")
@@ -188,9 +182,8 @@ def test_a_secret_number_of_trials_leaves_the_same_traces(routing, rows, n_trial
         assert fitted.best_estimator_.verbose is True and fitted.best_estimator_["clf"].verbose == 1
         assert fitted.best_estimator_["chatty"].verbose == 1
         folder = sorted(path.relative_to(tmp_path).name for path in tmp_path.rglob("*") if path.is_file())
-        own_state = {
-            name: value for name, value in vars(fitted).items() if name not in fitted.get_params(deep=False)
-        }
+        given = fitted.get_params(deep=False)
+        own_state = {name: value for name, value in vars(fitted).items() if name not in given}
         traces.append(
             {
                 "warnings": sorted(text.replace(mine, "") for text in warned),
@@ -216,10 +209,8 @@ def test_threads_keep_their_warnings_apart(routing, rows, n_trials):
         for _ in range(3):
             heard = everything(rows, n_jobs=4)
             mine = heard.result.best_params_["chatty__mark"]
-            assert Counter(text for text in heard.warned if "said by" in text) == {
-                "said by all": 1,
-                f"said by {mine}": 1,
-            }
+            said = Counter(text for text in heard.warned if "said by" in text)
+            assert said == {"said by all": 1, f"said by {mine}": 1}
 
 
 def test_warnings_after_the_fit_are_shown_as_before(routing, rows):
@@ -262,7 +253,7 @@ def test_a_filter_that_makes_errors_does_not_lose_a_search_that_was_charged(rout
         for aid in ("steps of the pipeline", "the pipeline does not"):  # Chatty is fitted on private rows
             warnings.filterwarnings("ignore", aid)
         with pytest.raises(UserWarning, match="said by mark-"):
-            search.fit(rows.X, rows.y, **public_params(rows.X_pub, rows.y_pub))
+            search.fit(rows.X, rows.y, **rows.public)
     assert search.predict(rows.X).shape == (60,)
     assert search.privacy_.leaks == ("Chatty: whatever its fit stores",)
 
@@ -274,15 +265,10 @@ def test_the_attack_by_warnings_that_depend_on_what_was_released():
     y, y_pub = np.arange(300) % 3, np.arange(90) % 3
     X, X_pub = centres[y] + rng.normal(size=(300, 6)), centres[y_pub] + rng.normal(size=(90, 6))
     numbers = []
-    for seed in range(2):
-        search = PrivateSearchCV(
-            MixedDPLogisticRegression("auto"),
-            {"learning_rate": [1e-3, "auto", 30.0]},
-            epsilon=0.1,
-            strategy="random",
-            n_trials=8,
-            random_state=seed,  # the test must not fail by chance
-        )
+    grid = {"learning_rate": [1e-3, "auto", 30.0]}
+    for seed in range(2):  # the test must not fail by chance
+        options = {"epsilon": 0.1, "strategy": "random", "n_trials": 8, "random_state": seed}
+        search = PrivateSearchCV(MixedDPLogisticRegression("auto"), grid, **options)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             search.fit(X, y, X_pub=X_pub, y_pub=y_pub)
@@ -310,21 +296,17 @@ def failing(monkeypatch):
     return of
 
 
-def test_a_trial_that_fails_loses_and_nothing_tells(rows, n_trials, failing):
+@pytest.mark.parametrize("options", [{}, {"scoring": lambda *args: float("nan")}], ids=["", "no number"])
+def test_a_trial_that_fails_loses_and_nothing_tells(rows, n_trials, failing, options):
+    """Also to a score that is no number."""
     n_trials(12)
     failing(2)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted = run(rows, {"n_steps": [2, 3]}, random_state=5)
+        fitted = run(rows, {"n_steps": [2, 3]}, random_state=5, **options)
     assert fitted.best_params_ == {"n_steps": 3} and len(fitted.cv_results_["params"]) == 1
-    assert [w.category for w in caught] == [NotPrivateWarning]
-
-
-def test_a_failure_loses_to_a_score_that_is_no_number(rows, n_trials, failing):
-    n_trials(12)
-    failing(2)
-    fitted = run(rows, {"n_steps": [2, 3]}, random_state=5, scoring=lambda *args: float("nan"))
-    assert fitted.best_params_ == {"n_steps": 3} and np.isnan(fitted.best_score_)
+    assert np.isnan(fitted.best_score_) == bool(options)
+    assert options or [w.category for w in caught] == [NotPrivateWarning]
 
 
 def test_all_failures_are_one_error_that_names_none(rows, n_trials, failing, ledger):

@@ -1,6 +1,7 @@
 """A seed instead of secret noise is warned of once, before anything is drawn or charged."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,45 +24,35 @@ from skmixdp.privacy.noise import NoiseSource
 DELTA = 1e-3
 
 
-def make_module(rows):
-    torch = pytest.importorskip("torch")
-    return torch.nn.Linear(rows.X.shape[1], 3)
-
-
 def fit_head(estimator):
     def run(rows, **given):
-        return clone(estimator).set_params(**given).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+        return clone(estimator).set_params(**given).fit(*rows)
 
     return run
 
 
-def fit_trained_module(rows, **given):
-    module = make_module(rows)
-    clf = ZerothOrderDPModuleClassifier(module, "dpzero", n_steps=2, delta=DELTA, **given)
-    return clf.fit(rows.X.astype(np.float32), rows.y, rows.X_pub.astype(np.float32), rows.y_pub)
+def fit_module(kind):
+    def run(rows, **given):
+        torch = pytest.importorskip("torch")
+        X, X_pub = rows.X.astype(np.float32), rows.X_pub.astype(np.float32)
+        clf = kind(torch.nn.Linear(X.shape[1], 3), n_steps=2, learning_rate=0.1, delta=DELTA, **given)
+        return clf.fit(X, rows.y, X_pub, rows.y_pub)
 
-
-def fit_module_on_gradients(rows, **given):
-    clf = FirstOrderDPModuleClassifier(make_module(rows), n_steps=2, learning_rate=0.1, delta=DELTA, **given)
-    return clf.fit(rows.X.astype(np.float32), rows.y, rows.X_pub.astype(np.float32), rows.y_pub)
+    return run
 
 
 def fit_side_by_side(rows, **given):
     heads = [MixedDPLogisticRegression(delta=DELTA, **given) for _ in range(3)]
-    return fit_many(heads, rows.X, rows.y, rows.X_pub, rows.y_pub)[0]
+    return fit_many(heads, *rows)[0]
 
 
-def search(rows, **given):
-    search = PrivateSearchCV(
-        MixedDPLogisticRegression(delta=DELTA), {"n_steps": [2, 3]}, delta=DELTA, strategy="grid", **given
-    )
-    return search.fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+def search(rows, strategy="grid", seed=None, **given):
+    head = MixedDPLogisticRegression(delta=DELTA, random_state=seed)
+    return PrivateSearchCV(head, {"n_steps": [2, 3]}, delta=DELTA, strategy=strategy, **given).fit(*rows)
 
 
 def search_of_seeded_heads(rows, *, random_state=None, **given):
-    head = MixedDPLogisticRegression(delta=DELTA, random_state=random_state)
-    search = PrivateSearchCV(head, {"n_steps": [2, 3]}, delta=DELTA, strategy="random", **given)
-    return search.fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+    return search(rows, strategy="random", seed=random_state, **given)
 
 
 def scale(rows, **given):
@@ -72,8 +63,8 @@ FITS = {
     "classifier": fit_head(MixedDPLogisticRegression(delta=DELTA)),
     "regressor": fit_head(MixedDPRidge(delta=DELTA)),
     "zeroth order": fit_head(ZerothOrderDPClassifier(delta=DELTA)),
-    "module": fit_trained_module,
-    "gradients of a module": fit_module_on_gradients,
+    "module": fit_module(partial(ZerothOrderDPModuleClassifier, algorithm="dpzero")),
+    "gradients of a module": fit_module(FirstOrderDPModuleClassifier),
     "fit_many": fit_side_by_side,
     "search": search,
     "search of seeded heads": search_of_seeded_heads,
@@ -136,9 +127,9 @@ def test_a_bad_seed_is_an_error_and_no_warning(rows):
 
 def test_one_seeded_head_of_many_is_warned_of(rows):
     heads = [MixedDPLogisticRegression(delta=DELTA, random_state=seed) for seed in (None, 0, None)]
-    _, warned = warned_by(fit_many, heads, rows.X, rows.y, rows.X_pub, rows.y_pub)
+    _, warned = warned_by(fit_many, heads, *rows)
     assert len(warned) == 1 and [head.privacy_.private for head in heads] == [True, False, True]
-    _, warned = warned_by(heads[1].fit, rows.X, rows.y, rows.X_pub, rows.y_pub)
+    _, warned = warned_by(heads[1].fit, *rows)
     assert len(warned) == 1  # what fit_many said it said for its own fits alone
 
 

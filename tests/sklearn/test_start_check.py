@@ -17,9 +17,8 @@ CHECK, UNITS = "check of the start", "check of units"
 
 
 def head(**parameters):
-    return MixedDPLogisticRegression(
-        **{"epsilon": 2.0, "classes": range(10), "random_state": 0, **parameters}
-    )
+    terms = {"epsilon": 2.0, "classes": range(10), "random_state": 0}
+    return MixedDPLogisticRegression(**(terms | parameters))
 
 
 def without_warnings():
@@ -65,20 +64,14 @@ def test_columns_keep_the_scale_that_left_out_rows_tell():
     assert alone.score(X_TEST * scales, Y_TEST) < 0.5
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"algorithm": "adamix"},
-        {"init": "zeros"},
-        {"init": np.zeros((10, 64)), "geometry": False},
-        {"n_steps": 5},
-        {"batch_size": 300},
-        {"epsilon": 0.02},
-        {"row_norm": None},
-        {"row_norm": None, "learning_rate": 1e-3},
-        {"whiten": True, "geometry": False},
-    ],
-)
+#: Parameters with which no start is checked.
+UNCHECKED = [{"algorithm": "adamix"}, {"init": "zeros"}, {"n_steps": 5}, {"batch_size": 300}]
+UNCHECKED += [{"epsilon": 0.02}, {"row_norm": None}]
+OF_CLASSES = [{"init": np.zeros((10, 64)), "geometry": False}, {"row_norm": None, "learning_rate": 1e-3}]
+OF_CLASSES += [{"whiten": True, "geometry": False}]
+
+
+@pytest.mark.parametrize("parameters", [*UNCHECKED, *OF_CLASSES])
 def test_no_budget_is_spent_where_a_check_is_not_possible(parameters):
     fitted = head(**parameters).fit(X, Y, X_PUB, Y_PUB)
     assert CHECK not in names(fitted) and fitted.privacy_.n_public == 100
@@ -103,9 +96,8 @@ def test_heads_that_are_checked_still_share_their_passes():
     seeds = (1, 2)
     together = fit_many([head(random_state=seed) for seed in seeds], X, Y, X_PUB, Y_PUB)
     for seed, fitted in zip(seeds, together, strict=True):
-        np.testing.assert_allclose(
-            fitted.coef_, head(random_state=seed).fit(X, Y, X_PUB, Y_PUB).coef_, rtol=1e-3, atol=1e-4
-        )
+        alone = head(random_state=seed).fit(X, Y, X_PUB, Y_PUB)
+        np.testing.assert_allclose(fitted.coef_, alone.coef_, rtol=1e-3, atol=1e-4)
 
 
 def test_the_check_counts_the_rows_of_the_fit_alone():
@@ -156,11 +148,7 @@ def test_columns_of_numbers_have_a_scale_of_their_own_if_public_rows_are_left_ou
     assert fitted.score(TEST[0] * scales, TEST[1]) > 0.7
 
 
-@pytest.mark.parametrize(
-    "unit",
-    [lambda y: 100 * y, lambda y: y / 100, lambda y: y + 5000],
-    ids=["cm for m", "m for cm", "shifted"],
-)
+@pytest.mark.parametrize("unit", [lambda y: 100 * y, lambda y: y / 100, lambda y: y + 5000])
 @pytest.mark.parametrize("declared", [{}, {"target_center": 500.0}], ids=str)
 def test_targets_have_a_scale_of_their_own_if_those_of_public_rows_are_others(unit, declared):
     with pytest.warns(UserWarning, match="the targets y_pub have another unit or centre than private ones"):
@@ -176,13 +164,7 @@ def test_a_declared_scale_of_targets_stays():
     assert "scale of the targets" not in names(fitted) and fitted.score(*TEST) > 0.7
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        *({"algorithm": "adamix"}, {"init": "zeros"}, {"n_steps": 5}, {"batch_size": 300}, {"epsilon": 0.02}),
-        *({"row_norm": None}, {"whiten": True}),
-    ],
-)
+@pytest.mark.parametrize("parameters", [*UNCHECKED, {"whiten": True}])
 def test_no_budget_is_spent_where_targets_cannot_be_checked(parameters):
     fitted = ridge(**parameters).fit(*NUMBERS, KNOWN, GIVEN)
     assert CHECK not in names(fitted) and fitted.privacy_.n_public == 100

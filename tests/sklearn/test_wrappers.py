@@ -87,9 +87,7 @@ class TestTargetsOfDifferentUnits:
 
 class TestTransformedTargets:
     @pytest.mark.parametrize(
-        "how",
-        [{"transformer": StandardScaler()}, {"func": np.log, "inverse_func": np.exp}],
-        ids=["transformer", "function"],
+        "how", [{"transformer": StandardScaler()}, {"func": np.log, "inverse_func": np.exp}]
     )
     @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
     def test_the_wrapper_of_scikit_learn_is_refused_public_targets(self, how):
@@ -180,7 +178,7 @@ class TestWithPublicRows:
     def test_a_fit_is_the_fit_with_these_rows(self, rows):
         head = MixedDPLogisticRegression(random_state=0, **NEAR)
         held = WithPublicRows(head, rows.X_pub, rows.y_pub).fit(rows.X, rows.y)
-        plain = clone(head).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+        plain = clone(head).fit(*rows)
         np.testing.assert_array_equal(held.coef_, plain.coef_)
         for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
             np.testing.assert_array_equal(getattr(held, method)(rows.X), getattr(plain, method)(rows.X))
@@ -236,7 +234,7 @@ class TestWithPublicRows:
         head = MixedDPLogisticRegression(random_state=0, algorithm="noisy-gd", **NEAR)
         weights = np.where(rows.y == 0, 0.0, 1.0)
         held = WithPublicRows(head, rows.X_pub, rows.y_pub).fit(rows.X, rows.y, sample_weight=weights)
-        plain = clone(head).fit(rows.X, rows.y, rows.X_pub, rows.y_pub, sample_weight=weights)
+        plain = clone(head).fit(*rows, sample_weight=weights)
         np.testing.assert_array_equal(held.coef_, plain.coef_)
 
 
@@ -251,9 +249,8 @@ class TestEnsembles:
 
     def test_a_stack_with_a_private_end(self, rows):
         final = MixedDPLogisticRegression(classes=[0, 1, 2], **NEAR)
-        stack = StackingClassifier(
-            [("a", self.held(rows)), ("b", self.held(rows, algorithm="noisy-gd"))], final, cv=KFold(3)
-        )
+        members = [("a", self.held(rows)), ("b", self.held(rows, algorithm="noisy-gd"))]
+        stack = StackingClassifier(members, final, cv=KFold(3))
         assert stack.fit(rows.X, rows.y).final_estimator_.privacy_.private
 
     @pytest.mark.parametrize(
@@ -276,19 +273,13 @@ class TestEnsembles:
     @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")  # of OneVsOneClassifier
     @pytest.mark.parametrize("n_jobs", [1, 2])
     @pytest.mark.parametrize(
-        ("wrapper", "message"),
-        [
-            (
-                OneVsRestClassifier,
-                "turn y into 0 and 1 and leave y_pub as it is; fit the estimator by itself",
-            ),
-            (OneVsOneClassifier, "turn y into 0 and 1 and leave y_pub as it is; fit the estimator by itself"),
-            (OutputCodeClassifier, "turn y into 0 and 1 and leave y_pub as it is; fit the estimator by itse"),
-            (MultiOutputClassifier, "fit each column of y with the same y_pub; fit an estimator for each"),
-        ],
+        "wrapper", [OneVsRestClassifier, OneVsOneClassifier, OutputCodeClassifier, MultiOutputClassifier]
     )
-    def test_parts_of_the_targets_do_not_go_with_public_ones(self, rows, wrapper, message, n_jobs):
-        y = np.column_stack([rows.y, rows.y]) if wrapper is MultiOutputClassifier else rows.y
+    def test_parts_of_the_targets_do_not_go_with_public_ones(self, rows, wrapper, n_jobs):
+        y, message = rows.y, "turn y into 0 and 1 and leave y_pub as it is; fit the estimator by itself"
+        if wrapper is MultiOutputClassifier:
+            y = np.column_stack([rows.y, rows.y])
+            message = "fit each column of y with the same y_pub; fit an estimator for each"
         with pytest.raises(ValueError, match=message) as caught, parallel_config("threading"):
             wrapper(self.held(rows), n_jobs=n_jobs).fit(rows.X, y)
         assert ". " not in str(caught.value)
@@ -316,32 +307,32 @@ class TestPublicRowsThatAreCut:
     @pytest.mark.parametrize("tool", [cross_val_score, cross_val_predict, permutation_test_score])
     def test_tools_that_split(self, rows, tool, n_jobs):
         head = MixedDPLogisticRegression(**NEAR)
-        public = {"X_pub": rows.X_pub, "y_pub": rows.y_pub}
+        public = rows.bare
         few = {"n_permutations": 2} if tool is permutation_test_score else {}
         with parallel_config("threading"), pytest.warns(UserWarning, match=CUT) as caught:
             tool(head, rows.X, rows.y, cv=2, params=public, n_jobs=n_jobs, **few)
         assert n_jobs == 2 or {str(w.filename) for w in caught if "cut X_pub" in str(w.message)} == {__file__}
-        tool(head, rows.X, rows.y, cv=2, params=public_params(rows.X_pub, rows.y_pub), **few)
+        tool(head, rows.X, rows.y, cv=2, params=rows.public, **few)
 
     def test_a_search_a_curve_and_a_pipeline(self, routing, rows):
-        head = MixedDPLogisticRegression(**NEAR)
-        public = {"X_pub": rows.X_pub, "y_pub": rows.y_pub}
-        with pytest.warns(UserWarning, match=CUT):
-            GridSearchCV(head, {"epsilon": [1.0]}, cv=2).fit(rows.X, rows.y, **public)
-        with pytest.warns(UserWarning, match=CUT):
-            learning_curve(head, rows.X, rows.y, cv=2, params=public, train_sizes=[30])
+        head, X, y = MixedDPLogisticRegression(**NEAR), rows.X, rows.y
+        public = rows.bare
         pipe = make_pipeline(PublicOnly(StandardScaler()), head, transform_input=["X_pub"])
-        with pytest.warns(UserWarning, match=CUT):
-            cross_val_score(pipe, rows.X, rows.y, cv=2, params=public)
-        with pytest.warns(UserWarning, match=CUT):
-            cross_val_score(ZerothOrderDPClassifier(**NEAR), rows.X, rows.y, cv=2, params=public)
+        for call in (
+            lambda: GridSearchCV(head, {"epsilon": [1.0]}, cv=2).fit(X, y, **public),
+            lambda: learning_curve(head, X, y, cv=2, params=public, train_sizes=[30]),
+            lambda: cross_val_score(pipe, X, y, cv=2, params=public),
+            lambda: cross_val_score(ZerothOrderDPClassifier(**NEAR), X, y, cv=2, params=public),
+        ):
+            with pytest.warns(UserWarning, match=CUT):
+                call()
 
     def test_rows_of_another_number_pass_whole_and_in_silence(self, rows):
         public = {"X_pub": rows.X_pub[:59], "y_pub": rows.y_pub[:59]}
         cross_val_score(MixedDPLogisticRegression(**NEAR), rows.X, rows.y, cv=2, params=public)
 
     def test_a_fit_of_as_many_rows_is_silent(self, rows):
-        MixedDPLogisticRegression(**NEAR).fit(rows.X, rows.y, rows.X_pub, rows.y_pub)
+        MixedDPLogisticRegression(**NEAR).fit(*rows)
 
 
 ENSEMBLES = {

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.stats import kstest
 
 from skmixdp._engine import Run
 from skmixdp._papers.embedding import embedding_of
@@ -10,15 +9,7 @@ from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP
 from skmixdp.privacy import NoiseSource
 from tests.conftest import Silent, make_problem, train
-
-THRESHOLD = 1e-7
-
-
-def assert_standard_normal(sample):
-    """Accept the sample, and reject its power twins."""
-    assert kstest(sample, "norm").pvalue > THRESHOLD
-    for factor in (2 / 3, 3 / 2):
-        assert kstest(factor * sample, "norm").pvalue < THRESHOLD
+from tests.statistical.test_noise_scale import assert_standard_normal
 
 
 def noise_in_heads(problem, algorithm, n_draws):

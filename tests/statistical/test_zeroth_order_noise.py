@@ -70,14 +70,12 @@ def test_adding_a_row_moves_every_number_by_at_most_its_bound(name, row, label):
     bound = LOSS_CLIP * (p**-0.25 if name.startswith("pazo-m") else 1.0)
     X, y = np.vstack([problem.X, row]), np.append(problem.y, label)
     with np.errstate(all="ignore"):
-        (more, _), (less, _) = released(name, X, y, problem, 1), released(name, *rows_of(problem), problem, 1)
+        (more, _), (less, _) = (
+            released(name, *rows, problem, 1) for rows in ((X, y), (problem.X, problem.y))
+        )
     # Later rounds ask what released numbers decided, so the first is the one to compare.
     moved = np.abs(more[0].exact - less[0].exact)
     assert moved.max() <= bound * (1 + 1e-12) + 1e-12 * np.abs(less[0].exact).max()
-
-
-def rows_of(problem):
-    return problem.X, problem.y
 
 
 def test_the_bound_is_met_by_a_row_that_is_long_and_mislabelled():
@@ -88,5 +86,5 @@ def test_the_bound_is_met_by_a_row_that_is_long_and_mislabelled():
         row = 1e3 * problem.X[0]
         wrong = int(np.argmin(problem.info.view.W @ row))
         X, y = np.vstack([problem.X, row]), np.append(problem.y, wrong)
-        more, less = released(name, X, y, problem, 1)[0], released(name, *rows_of(problem), problem, 1)[0]
+        more, less = released(name, X, y, problem, 1)[0], released(name, problem.X, problem.y, problem, 1)[0]
         assert np.abs(more[0].exact - less[0].exact).max() > 0.9 * bound

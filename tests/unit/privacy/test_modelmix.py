@@ -8,9 +8,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from skmixdp._papers.modelmix import accountant as mixing
 from skmixdp._papers.modelmix.accountant import epsilon_for, log_moments, log_ratio_moments, renyi
 from skmixdp.algorithms.modelmix import ModelMixEvent, modelmix_epsilon
-from skmixdp.algorithms.modelmix import accountant as mixing
 from skmixdp.privacy import (
     GaussianEvent,
     accountant_name,

@@ -1,37 +1,27 @@
-"""Figure 3 of ModelMix, to the digits that can be read off it."""
+"""ModelMix: Figure 3, to the digits that can be read off it, and the quick path of a linear head."""
 
 import math
 
-import pandas as pd
 import pytest
 
 from benchmarks.reproduce import modelmix_fig3 as fig3
+from benchmarks.reproduce import modelmix_head
 from skmixdp.algorithms.modelmix import ModelMixEvent
 from skmixdp.privacy import amplified_epsilon, epsilon_of
 
-TIGHT = {
-    (1, 0.075): 54.8,
-    (1, 0.15): 39.4,
-    (1, 0.3): 29.7,
-    (25, 0.075): 16.6,
-    (25, 0.15): 8.3,
-    (25, 0.3): 4.9,
-    (100, 0.075): 14.6,
-    (100, 0.15): 7.2,
-    (100, 0.3): 4.3,
-}
+#: Epsilons of the tight analysis, by split; one for each threshold.
+TIGHT = {1: (54.8, 39.4, 29.7), 25: (16.6, 8.3, 4.9), 100: (14.6, 7.2, 4.3)}
 
 
-@pytest.mark.slow
-def test_the_nine_values(tmp_path, capsys):
-    fig3.main(["--out", str(tmp_path), "--quick"])
-    found = pd.read_csv(tmp_path / "modelmix_fig3.csv")
+def test_the_nine_values(quick, picture):
+    found, printed = quick(fig3)
     assert len(found) == 9
     assert (found["off_by"].abs() < 0.05).all()
     for row in found.itertuples():
-        assert row.tight == pytest.approx(TIGHT[row.split, row.threshold], rel=0.01)
-    assert (tmp_path / "modelmix_fig3.png").stat().st_size > 10_000
-    assert capsys.readouterr().out.count("\n") == 11
+        tight = dict(zip((0.075, 0.15, 0.3), TIGHT[row.split], strict=True))
+        assert row.tight == pytest.approx(tight[row.threshold], rel=0.01)
+    assert picture("modelmix_fig3", 10_000)
+    assert printed.count("\n") == 11
 
 
 def test_the_printed_values_are_within_three_percent():
@@ -56,7 +46,6 @@ def test_without_the_batch_on_the_scale_there_is_no_amplification():
         assert (amplified_epsilon(event, fig3.DELTA, fig3.RELATION) < math.inf) == amplified
 
 
-@pytest.mark.slow
 def test_gaussian_noise_of_the_same_variance_costs_less():
     for threshold in fig3.THRESHOLDS:
         same = epsilon_of(
@@ -67,3 +56,17 @@ def test_gaussian_noise_of_the_same_variance_costs_less():
 
 def test_without_mixing_fractional_orders_give_198():
     assert fig3.renyi_epsilon_without_mixing() == pytest.approx(198, rel=0.01)
+
+
+def test_all_methods_for_a_linear_head_are_compared(quick, tmp_path):
+    cache = str(tmp_path / "features")
+    found, printed = quick(modelmix_head, "--cache", cache, data="fashion_mnist", needs="kymatio")
+    names = [method.name for method in modelmix_head.methods()]
+    assert found["method"].tolist() == names
+    assert all(f"| {name} |" in printed for name in names)
+
+
+def test_the_noise_and_the_width_are_those_of_the_paper():
+    base, less, mixed, *_ = modelmix_head.methods()
+    assert mixed.epsilon == 0.6436 < less.epsilon < base.epsilon == 2
+    assert mixed.algorithm.width == pytest.approx(27.8, abs=0.1)

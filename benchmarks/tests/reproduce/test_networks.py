@@ -1,30 +1,23 @@
-"""The quick path of PAZO's comparison on a network, and its reference methods of first order."""
+"""Quick paths of networks: PAZO's comparison with methods of first order, and the small networks."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.reproduce.adamix_ablation import data_folder
-
 torch = pytest.importorskip("torch", reason="needs torch; install skmixdp[features]")
 
-from benchmarks.reproduce import pazo_fashion  # noqa: E402
+from benchmarks.reproduce import pazo_fashion, small_networks  # noqa: E402
 
 
-def test_the_quick_path_compares_every_method_and_checks_the_claims(tmp_path, capsys, recwarn):
-    if not (data_folder() / "fashion_mnist").is_dir():
-        pytest.skip("needs fashion_mnist; set SKMIXDP_DATA to the folder that holds it.")
-    pazo_fashion.main(["--quick", "--out", str(tmp_path)])
-    found = pd.read_csv(tmp_path / "pazo_fashion_5_5_1000.csv")
+def test_every_method_is_compared_and_the_claims_are_checked(quick, recwarn):
+    found, printed = quick(pazo_fashion, data="fashion_mnist", table="pazo_fashion_5_5_1000")
     assert set(found["method"]) == {*pazo_fashion.GRIDS, "only public"}
     fits = found[found["method"] != "only public"]
     assert fits[["accuracy", "control"]].stack().between(0.03, 0.9).all()
-    printed = capsys.readouterr().out
     assert "| PAZO-S |" in printed and "all PAZO variants above DPZero" in printed
     assert "Private labels permuted:" in printed
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("clip", [0.3, np.inf])
 @pytest.mark.parametrize("centred", [False, True])
 def test_closed_form_clipping_is_that_of_gradients_row_by_row(clip, centred):
@@ -72,3 +65,20 @@ def test_a_run_that_is_scored_on_its_way_is_the_same_run(method):
     line = {"epsilon": 1.0, "method": method, "accuracy": 0.5, "control": 0.25}
     found = pazo_fashion.curves(pd.DataFrame([{**line, "steps": count} for count in steps]))
     assert f"| 1 | {method} | 50.0 / 25.0 | 50.0 / 25.0 | 50.0 / 25.0 |" in found
+
+
+def test_the_net_has_the_parameters_of_the_paper():
+    module = small_networks.network(0)
+    assert sum(parameter.numel() for parameter in module.parameters()) == 26_010
+    assert module(torch.zeros(2, 1, 28, 28)).shape == (2, 10)
+
+
+@pytest.mark.parametrize("part", small_networks.PARTS)
+def test_every_fit_runs_once(part, quick, recwarn):
+    fits = small_networks.PARTS[part]
+    for _ in range(2):  # the second time, the runs are there
+        options = {"data": "fashion_mnist", "table": f"small_networks_{part}"}
+        found, printed = quick(small_networks, "--part", part, **options)
+        assert printed.count(f"| {fits[0].name} |") == sum(fit.name == fits[0].name for fit in fits)
+    assert set(found["name"]) - {"only public"} == {fit.name for fit in fits}
+    assert len(found) == len(fits) + (part != "modelmix") and found["accuracy"].between(0, 90).all()
