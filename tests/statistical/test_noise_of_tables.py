@@ -40,11 +40,11 @@ STAGES = {
 }
 
 
-def sensitivities(n_features):
+def sensitivities(n_features, n_targets):
     return {
         "scale of the targets": math.sqrt(2),  # of two targets
         "columns": math.sqrt(n_features),
-        "check of units": math.sqrt(n_features),
+        "check of units": math.sqrt(n_features + n_targets),
         "lengths of gradients": 1.0,
         "second moment": 1.0,
         "temperature": math.sqrt(8),
@@ -64,7 +64,8 @@ def terms(estimator):
     assert sum(shares.values()) == pytest.approx(1, abs=1e-12)
     assert epsilon * (1 - 1e-6) <= estimator.privacy_.epsilon <= epsilon
     n_releases = {**STAGES, "training": estimator.n_iter_}
-    known = sensitivities(estimator.n_features_in_)
+    n_targets = len(estimator.coef_) if isinstance(estimator, MixedDPRidge) else 0
+    known = sensitivities(estimator.n_features_in_, n_targets)
     return [
         (name, math.sqrt(n_releases[name] / share) / mu, n_releases[name], known.get(name))
         for name, share in shares.items()
