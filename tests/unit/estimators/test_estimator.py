@@ -30,6 +30,13 @@ def test_zeroing_out_is_reported_by_its_name_with_the_numbers_of_adding_or_remov
     assert "one private row zeroed out (n is public)" in str(zeroed)
 
 
+def test_a_fit_leaves_no_counts_and_no_record_of_an_earlier_one():
+    clf = fit("auto", n_steps=None, epsilon=3.0, record_per_instance=True)
+    assert {"class_shares_", "per_instance_"} <= vars(clf).keys()
+    clf.set_params(logit_adjustment=0, record_per_instance=False).fit(X_PRIV, Y_PRIV, X_PUB, Y_PUB)
+    assert not {"class_shares_", "per_instance_"} & vars(clf).keys()
+
+
 class TestDiscrete:
     def test_it_is_accounted_for_as_what_it_is(self):
         clf = fit(noise="discrete", random_state=None, n_steps=3)
