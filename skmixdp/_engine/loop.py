@@ -117,14 +117,7 @@ def drive(
 ) -> list[_Result]:
     """Run procedures to their end, and return their results.
 
-    Parameters
-    ----------
-    procedures : sequence of generators
-        The procedures.
-    sources : Sources or None, default=None
-        Sources that are open already.
-    first : sequence, default=()
-        What to send to each procedure first, if it has yielded something before. Empty for new generators.
+    ``sources`` are open already. ``first`` is what to send to each procedure, if it has yielded something.
     """
     sources = Sources() if sources is None else sources
     results: dict[int, _Result] = {}

@@ -51,35 +51,16 @@ _AMPLIFICATION_WARNING = "the amplification rests on numerical tests of its argu
 class Transaction:
     """The privacy budget of one fit, sum or search: its noise, its charge and its report.
 
-    Attributes
-    ----------
-    budget : Budget
-        What it may spend.
-    name : str
-        What was fitted or called, for ledgers.
-    ledger : data set of a ledger, or None
-        Where it is charged.
-    random_state : None, int or RandomState
-        None draws secret noise.
-    leaks : tuple of str
-        What is known to have been read from private rows without a budget.
-    seeded : bool
-        Whether a seed determines noise of the transaction that has another source.
-    charge : Charge or None
-        The charge, once it is made. It is set beforehand for a fit that was interrupted after its charge.
-    event : Event, SelectionEvent or None
-        What is charged; None until it is known.
-    n_units : int or None
-        Number of units of the guarantee; None leaves it out of the ledger.
-    unit : str
-        The unit of the guarantee: a row, or a name for persons.
-    rows : RowsKey or None
-        The rows to open before the charge.
-    work : int or None
-        Number of multiplications in a pass that threads may share; None for other rows.
-    public : tuple or None
-        An estimator and public facts which, with its parameters and with released numbers, determine what the
-        fit asks; None if nothing does.
+    ``name`` says what was fitted or called, for ledgers. Without ``random_state``, the noise is secret.
+    ``leaks`` are known to have been read from private rows without a budget. ``seeded`` says whether a seed
+    determines noise of the transaction that has another source. ``charge`` is set once it is made; beforehand
+    for a fit that was interrupted after its charge.
+
+    ``event`` is what is charged, once it is known. ``n_units`` counts the units of the guarantee (rows or
+    persons, see ``unit``); None leaves it out of the ledger. ``rows`` are opened before the charge. ``work``
+    is the number of multiplications in a pass that threads may share; None for other rows. ``public`` are an
+    estimator and public facts which, with its parameters and with released numbers, determine what the fit
+    asks; None if nothing does.
     """
 
     budget: Budget
