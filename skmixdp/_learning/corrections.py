@@ -376,11 +376,7 @@ class PublicShrinkage(Update):
     def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
         inner, variance = state
         W, inner = self.inner.step(ctx, direction, inner)
-        # Noise variance of each entry of the direction. Products overflow to inf, where a power would raise
-        # an error.
-        scale = (1 - ctx.public_weight) * ctx.noise_multiplier / ctx.batch_size
-        noise = scale * scale * sum(part.sensitivity**2 / part.share for part in ctx.released)
-        return W, (inner, variance + ctx.step_size * ctx.step_size * noise)
+        return W, (inner, variance + ctx.noise_variance)
 
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         inner, variance = state

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from .._engine import GaussianMechanism, PostTrainingRelease, Run, make_plan, training
@@ -115,24 +114,8 @@ def noisy_targets(
 def _places_of_targets(Z: FloatArray, block: Block, edges: tuple[FloatArray, ...]) -> Contribution:
     """Bins (rows, k) of targets between the edges of each; the end bins have all values outside."""
     targets = np.asarray(block.y, np.float64).T  # with a weight, where labels carry weights
-    places = [_place(values, ends) for ends, values in zip(edges, targets, strict=False)]
+    places = [np.searchsorted(ends, each, "right") for ends, each in zip(edges, targets, strict=False)]
     return None, BinCounts(np.stack(places, axis=1), len(edges[0]) + 1)
-
-
-def _place(values: FloatArray, ends: FloatArray) -> NDArray[np.intp]:
-    """``np.searchsorted(ends, values, "right")``, faster for bins of signed magnitudes or of equal width."""
-    width = (ends[-1] - ends[0]) / (len(ends) - 1)
-    if ends is _SIGNED:
-        magnitudes = np.log2(np.fmax(np.abs(values) / ZEROS, 1))
-        guess = len(_MAGNITUDES) + np.sign(values) * (2 * magnitudes + 1)
-    elif width > 1e-9 * max(abs(ends[0]), abs(ends[-1])):
-        guess = (values - ends[0]) / width + 1
-    else:  # rounding could move a guess by more than one bin
-        return np.searchsorted(ends, values, "right")
-    places = np.fmin(np.fmax(guess, 0), len(ends)).astype(np.intp)
-    padded = np.concatenate([[-np.inf], ends, [np.nan]])  # no value reaches NaN
-    places -= values < padded[places]
-    return np.asarray(places + (values >= padded[places + 1]))
 
 
 def _summary(shares: FloatArray, edges: FloatArray) -> tuple[float, float, float, float]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._linear import FloatArray
-from ..components.protocols import PrivateQuery, Rounds, StepContext
+from ..components.protocols import PrivateQuery, Rounds, StepContext, Update
 from ..components.public import Probe, PublicView, RandomSource
 from ..components.scalars import clipped, scalars
 
@@ -257,6 +257,17 @@ class CandidateQuery:
             releases=(scalars(self.loss_clip, count, count / n_losses),),
         )
         return sums
+
+
+@dataclass(frozen=True)
+class Descent(Update):
+    """Plain descent ``W <- W - step_size D`` for the parameters of any view, modules included."""
+
+    def init(self, W: Any) -> tuple[Any, None]:
+        return W, None
+
+    def step(self, ctx: StepContext, direction: Any, state: None) -> tuple[Any, None]:
+        return ctx.view.moved(direction, -ctx.step_size), None
 
 
 def public_gradients(ctx: StepContext, n_batches: int, batch_size: int | None) -> Vectors:

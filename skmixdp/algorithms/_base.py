@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from .._engine import Options, Recipe
 from .._utils.registry import Registry
 from .._utils.validation import FRACTION, Allowed, Kind, check_params, number
-from ..components import SGD, BalancedSteps, ConstantWeight, L2Clip, PublicQuantileClip, SampleWeight
-from ..components.protocols import Clipper, FloatArray, Loss, PublicInfo, PublicView, Query, Steps, Weighting
+from ..components import SGD, BalancedSteps, ConstantWeight, SampleWeight
+from ..components.protocols import Loss, PublicInfo, Query, Steps, Weighting
 
 #: Rules for the public weight, by name.
 _WEIGHTINGS: Registry[Callable[[], Weighting]] = Registry(
@@ -123,22 +123,6 @@ def descent(
 def refuse_loss(owner: object, loss: Loss, fix: str) -> NoReturn:
     """Refuse a loss that an algorithm cannot train; ``fix`` says why, and what to do instead."""
     raise ValueError(f"{type(owner).__name__} cannot train {loss.name}: {fix}.")
-
-
-def refuse_exact_sums(owner: object, options: Options) -> None:
-    """Refuse discrete noise for an algorithm that changes sums before noise is added."""
-    if options.exact_sums:
-        raise ValueError(
-            f"noise='discrete' needs sums on a grid, and {type(owner).__name__} computes sums off the grid; "
-            "pass noise='float' or another algorithm."
-        )
-
-
-def clipper_of(
-    clip: float | str, quantile: float, floor: float, measure: Callable[[PublicView], FloatArray]
-) -> Clipper:
-    """The rule for ``clip``: a threshold, or "quantile" for a quantile of public lengths (n_pub,)."""
-    return PublicQuantileClip(quantile, floor, measure) if isinstance(clip, str) else L2Clip(clip)
 
 
 def weighting_of(value: Any) -> Weighting:

@@ -9,7 +9,6 @@ from .subspaces import PublicSubspace
 from .updates import (
     SGD,
     BallProjection,
-    Descent,
     PolynomialAverage,
     Preconditioned,
     TailAverage,
@@ -24,7 +23,13 @@ if TYPE_CHECKING:
     from .._papers.mirror import MirrorDescent
     from .._papers.modelmix.clipping import L2LinfClip
     from .._papers.weights import ConvexWeight, CosineWeight, CouplingWeight
-    from .._papers.zeroth_order import CandidateQuery, PublicDirections, RandomDirections, TwoPointQuery
+    from .._papers.zeroth_order import (
+        CandidateQuery,
+        Descent,
+        PublicDirections,
+        RandomDirections,
+        TwoPointQuery,
+    )
 else:
     __getattr__, __dir__ = late_names(
         __name__,
@@ -33,6 +38,7 @@ else:
             "ConvexWeight": "_papers.weights",
             "CosineWeight": "_papers.weights",
             "CouplingWeight": "_papers.weights",
+            "Descent": "_papers.zeroth_order",
             "DopeQuery": "_papers.dope_query",
             "GepQuery": "_papers.gep_query",
             "L2LinfClip": "_papers.modelmix.clipping",

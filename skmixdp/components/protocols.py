@@ -163,6 +163,13 @@ class StepContext:
     noise_multiplier: float
     released: list[ReleasedArray] = field(default_factory=list)
 
+    @property
+    def noise_variance(self) -> float:
+        """Variance of the noise in each entry of a step, without momentum."""
+        scale = self.step_size * (1 - self.public_weight) * self.noise_multiplier / self.batch_size
+        # Products overflow to inf, where a power would raise an error.
+        return scale * scale * sum(part.sensitivity**2 / part.share for part in self.released)
+
     def direction(self, private_mean: FloatArray, public_mean: FloatArray | None = None) -> FloatArray:
         """The public and the private mean gradient, mixed, plus the gradient of the regulariser.
 

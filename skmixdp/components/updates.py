@@ -1,7 +1,6 @@
 """Updates: how the next head follows from a direction.
 
-:class:`SGD` and :class:`Descent` move the head. The projection and the averages wrap another update, so that
-updates can be nested.
+:class:`SGD` moves the head. The projection and the averages wrap another update, so updates can be nested.
 """
 
 from abc import abstractmethod
@@ -61,17 +60,6 @@ class Preconditioned(Update):
 
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         return self.inner.result(W, state)
-
-
-@dataclass(frozen=True)
-class Descent(Update):
-    """Plain descent ``W <- W - step_size D`` for the parameters of any view, modules included."""
-
-    def init(self, W: Any) -> tuple[Any, None]:
-        return W, None
-
-    def step(self, ctx: StepContext, direction: Any, state: None) -> tuple[Any, None]:
-        return ctx.view.moved(direction, -ctx.step_size), None
 
 
 @dataclass(frozen=True)
@@ -200,9 +188,7 @@ class TowardsStart(Update):
     def step(self, ctx: StepContext, direction: FloatArray, state: Any) -> tuple[FloatArray, Any]:
         start, noise, inner = state
         W, inner = self.inner.step(ctx, direction, inner)
-        factor = ctx.step_size * (1 - ctx.public_weight) * ctx.noise_multiplier / ctx.batch_size
-        added = sum((part.sensitivity * factor) ** 2 / part.share for part in ctx.released)
-        return W, (start, noise + W.size * added, inner)
+        return W, (start, noise + W.size * ctx.noise_variance, inner)
 
     def result(self, W: FloatArray, state: Any) -> FloatArray:
         start, noise, inner = state

@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 
 from ..._engine import Options, Recipe
 from ..._utils.validation import COUNT, shown
-from ...algorithms._base import Algorithm, refuse_exact_sums
+from ...algorithms._base import Algorithm
 from ...algorithms.adamix import AdaMix
 from ...components.protocols import Clipper, PublicInfo
 from ...privacy import Event, Noise
+from ..differences import refuse_exact_sums
 from .accountant import WIDTH
 from .clipping import L2LinfClip
 from .event import ModelMixEvent

@@ -10,6 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, load
 from skmixdp.components import SGD, TowardsStart
 from skmixdp.privacy import PrivacyLedger
+from tests.rounding import assert_close
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -115,6 +116,13 @@ def test_other_names_and_other_targets_are_refused():
     one = ridge().fit(X[:4000], T[:4000])
     with pytest.raises(ValueError, match="2 targets per row and init 1"):
         ridge(init=one).fit(X[:4000], np.c_[T, T][:4000])
+
+
+@pytest.mark.parametrize("rate", [1e160, 1e300])
+def test_noise_that_overflows_leaves_the_earlier_head(rate):
+    first = classifier().fit(X[:4000], Y[:4000])
+    again = classifier(init=first, algorithm="noisy-gd", learning_rate=rate, n_steps=3)
+    assert_close(again.fit(X[:4000], Y[:4000]).coef_, first.coef_)
 
 
 def test_the_shrinkage_is_that_of_james_and_stein():

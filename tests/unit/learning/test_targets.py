@@ -13,10 +13,8 @@ from hypothesis.extra import numpy as hnp
 from skmixdp._engine import GaussianMechanism, Options
 from skmixdp._learning.noisy_statistics import Learner, share_for
 from skmixdp._learning.targets import (
-    _SIGNED,
     TARGET_RELEASES,
     _lengths,
-    _place,
     gains,
     gains_query,
     noisy_targets,
@@ -95,21 +93,6 @@ def test_a_row_of_several_labels_changes_the_sums_by_no_more_than_stated(Z, y, l
         for labels in (y, with_weights(y, np.full(6, 1e300))):
             _, terms = query.contribute(Z, Block(np.ones((6, 3)), labels, np.ones(6)))
             assert np.linalg.norm(terms, axis=1).max() <= query.releases[0].sensitivity
-
-
-@pytest.mark.parametrize(
-    "ends",
-    [_SIGNED]
-    + [np.linspace(low, high, 63) for low, high in [(-7, 8), (0, 1), (-1e6, 3e6), (1e-9, 2e-9), (1e15, 2e15)]]
-    + [np.linspace(low, high, 63) for low, high in [(1e9, 1e9 + 1e-6), (5, 5), (-(2.0**60), 2.0**60)]],
-)
-def test_bins_of_targets_are_those_of_a_search(ends):
-    inside = np.random.default_rng(0).uniform(ends[0], ends[-1], 1000)
-    values = np.concatenate([ends, np.nextafter(ends, np.inf), np.nextafter(ends, -np.inf), inside])
-    values = np.append(values, [0.0, -0.0, 5e-324, -5e-324, 1e-30, 1.0, -1e300, 1e300, -np.inf, np.inf])
-    with np.errstate(over="ignore"):  # as in a release
-        places = _place(values, ends)
-    np.testing.assert_array_equal(places, np.searchsorted(ends, values, "right"))
 
 
 def test_gains_of_several_labels_are_differences_of_their_losses():
