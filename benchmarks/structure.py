@@ -127,7 +127,7 @@ FLOORS = (
 
 #: Most imports from the core to annexes, parameters of type ``Any``, and attributes that are asked for by
 #: name (see :func:`looks`). These limits are only ever lowered.
-MOST_TO_ANNEXES, MOST_ANYTHING, MOST_ASKED = 0, 334, 188
+MOST_TO_ANNEXES, MOST_ANYTHING, MOST_ASKED = 0, 334, 183
 
 #: Calls of which only the transaction makes one.
 CHARGING = frozenset(

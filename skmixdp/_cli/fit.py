@@ -292,11 +292,7 @@ def read_both(args: argparse.Namespace) -> tuple[FileRows, FileRows | None, dict
         raise InputError(f"--encode {args.encode} must be public, or the name of a .json file.")
     if args.public is None and args.public_labels is not None:
         raise InputError(f"--public-labels {args.public_labels} was given without --public; add the rows.")
-    if args.public is not None and args.public.resolve() == args.private.resolve():
-        raise InputError(
-            f"--public {args.public} is the file of --private, and public rows are not protected; "
-            "give public rows of their own, or leave --public out."
-        )
+    _refuse_private(args, "--public", args.public)
     files = [(flag, path) for flag, path in (("--private", args.private), ("--public", args.public)) if path]
     if not any(is_table(path, f"{flag} {path}") for flag, path in files):
         only_for_tables(args, "no file here has columns")
@@ -335,16 +331,21 @@ def read_both(args: argparse.Namespace) -> tuple[FileRows, FileRows | None, dict
     return private, public, columns
 
 
+def _refuse_private(args: argparse.Namespace, flag: str, path: Path | None) -> None:
+    """Refuse private rows as public ones."""
+    if path is not None and path.resolve() == args.private.resolve():
+        raise InputError(
+            f"{flag} {path} is the file of --private, and public rows are not protected; give public rows of "
+            f"their own, or leave {flag} out."
+        )
+
+
 def _read_unlabeled(args: argparse.Namespace, private: FileRows) -> Any:
     """Public rows without labels, with columns in the order of the private rows; None without such rows."""
     if args.unlabeled is None:
         return None
     where = f"--unlabeled {args.unlabeled}"
-    if args.unlabeled.resolve() == args.private.resolve():
-        raise InputError(
-            f"{where} is the file of --private, and public rows are not protected; give public rows of their "
-            "own, or leave --unlabeled out."
-        )
+    _refuse_private(args, "--unlabeled", args.unlabeled)
     left_aside = [args.label_column, args.id, args.group_column]
     form = guessed_form(args.unlabeled, text_form(args), where)
     rows = read_unlabelled(args.unlabeled, where, left_aside, form, raw=args.encode is not None)

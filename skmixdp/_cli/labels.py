@@ -58,9 +58,7 @@ def labels_of_array(y: Array, where: str, targets: bool = False) -> Array:
             "numbers or text."
         )
     if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.floor(y))).all():
-        raise InputError(
-            f"{where} holds numbers that are not whole; write class labels as whole numbers or text."
-        )
+        raise _not_whole(where)
     return y
 
 
@@ -72,10 +70,14 @@ def typed(y: Array, where: str) -> Array:
     if all(text.lower() in _TRUTH for text in texts):
         return np.array([_TRUTH[text.lower()] for text in texts])
     if all(NUMBER.fullmatch(text) for text in texts) and not all(float(text).is_integer() for text in texts):
-        raise InputError(
-            f"{where} holds numbers that are not whole; write class labels as whole numbers or text."
-        )
+        raise _not_whole(where)
     return y
+
+
+def _not_whole(where: str) -> InputError:
+    return InputError(
+        f"{where} holds numbers that are not whole; write class labels as whole numbers or text."
+    )
 
 
 def as_classes(

@@ -113,8 +113,7 @@ def read_labelled(
             frame = frame.drop(columns=label_column)
         frame = frame if raw or spelt else _split_lists(frame, where)
         names = frame.columns if public is None else public
-        frame = _with_missing_cells(frame, form.decimal) if spelt and raw else frame
-        X = frame if raw else _table_features(frame, where, names, reference, form if spelt else None)
+        X = _features(frame, where, names, reference, form if spelt else None, raw)
     else:
         if raw:
             raise InputError(f"--encode is for tables and {where} has no columns; leave it out.")
@@ -183,9 +182,7 @@ def read_unlabelled(
                 stacklevel=2,
             )
             frame = frame.drop(columns=others)
-        if raw:
-            return Unlabelled(_with_missing_cells(frame, form.decimal) if spelt else frame, names)
-        X = _table_features(frame, where, known, reference, form if spelt else None)
+        X = _features(frame, where, known, reference, form if spelt else None, raw)
         return Unlabelled(X, names)
     if raw:
         raise InputError(f"{where} has no columns, and the model encodes raw tables; give a table.")
@@ -298,19 +295,18 @@ def _split_lists(frame: pd.DataFrame, where: str) -> pd.DataFrame:
     return pd.concat(parts, axis=1) if parts else frame
 
 
-def _with_missing_cells(frame: pd.DataFrame, decimal: str | None) -> pd.DataFrame:
-    """A table of texts with missing cells instead of words for them, and with decimal points."""
-    pointed = frame.map(with_point) if decimal == "," else frame
-    return pointed.mask(pointed.map(lambda cell: cell.strip() in MISSING))
-
-
-def _table_features(
-    frame: pd.DataFrame, where: str, public: Collection[str], reference: str, form: TextForm | None
+def _features(
+    frame: pd.DataFrame, where: str, public: Collection[str], reference: str, form: TextForm | None, raw: bool
 ) -> Any:
-    """A data frame of finite floats; messages name columns that are ``public``, which ``reference`` has.
+    """Finite floats; a ``raw`` table keeps its cells, with gaps and decimal points in texts of a ``form``.
 
-    ``form`` is that of a table of texts, and None for a table with types.
+    Messages name columns that are ``public``, which ``reference`` has.
     """
+    if raw:
+        if form is None:
+            return frame
+        pointed = frame.map(with_point) if form.decimal == "," else frame
+        return pointed.mask(pointed.map(lambda cell: cell.strip() in MISSING))
     read = {}
     for name in frame.columns:
         if form is None:

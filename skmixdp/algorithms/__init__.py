@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .._papers.dope import DOPE
     from .._papers.dpzero import DPZero
     from .._papers.gep import GEP
-    from .._papers.modelmix import ModelMix
+    from .._papers.modelmix.algorithm import ModelMix
     from .._papers.pazo import PAZO
     from .._papers.pda_dpmd import PDADPMD, CosinePDADPMD
 else:
@@ -28,7 +28,7 @@ else:
             "DOPE": "_papers.dope",
             "DPZero": "_papers.dpzero",
             "GEP": "_papers.gep",
-            "ModelMix": "_papers.modelmix",
+            "ModelMix": "_papers.modelmix.algorithm",
             "PAZO": "_papers.pazo",
             "PDADPMD": "_papers.pda_dpmd",
         },
@@ -44,7 +44,7 @@ BY_NAME: Registry[type[Algorithm]] = Registry(
         "pda-dpmd": "_papers.pda_dpmd:PDADPMD",
         "dope-sgd": "_papers.dope:DOPE",
         "gep": "_papers.gep:GEP",
-        "modelmix": "_papers.modelmix:ModelMix",
+        "modelmix": "_papers.modelmix.algorithm:ModelMix",
     }
 )
 

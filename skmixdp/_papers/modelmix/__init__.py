@@ -5,17 +5,3 @@ amplified epsilon rests on numerical tests, not on a proof, so any version may c
 
 Source: Xiao, Wan and Devadas 2022, "Differentially Private Deep Learning with ModelMix".
 """
-
-from .algorithm import ModelMix
-from .event import ModelMixEvent, modelmix_epsilon
-from .wrapping import MixingDescent, mixed_query, mixed_steps, mixed_update
-
-__all__ = [
-    "MixingDescent",
-    "ModelMix",
-    "ModelMixEvent",
-    "mixed_query",
-    "mixed_steps",
-    "mixed_update",
-    "modelmix_epsilon",
-]
