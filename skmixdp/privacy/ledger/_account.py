@@ -99,7 +99,7 @@ class Account:
             check("divergences", value, _SUM)
         if not (self.others_epsilon < self.epsilon and self.others_delta < self.delta):
             raise ValueError("the part of the budget for other tools must be smaller than the budget.")
-        undecided = self.total > 0 and self.composition is None
+        undecided = self.total > 0 and None in (self.neighboring, self.composition)
         if undecided or (self.n_charges > 0 and self.neighboring is None):
             raise ValueError("an account with charges must say its neighboring and its composition.")
         if (self.order is not None) != (self.total > 0 and self.composition == "renyi"):
@@ -177,15 +177,14 @@ class Account:
         What the first charge decided stays: relation, composition and order. Only then are earlier and later
         decisions of the filter those of one sum.
         """
-        assert self.neighboring is not None and self.composition is not None
-        rule = self._filter(self.neighboring)
+        rule = self._filter
         if rule is None or not self.total < math.inf:  # no room for any charge, with or without this one
             return self
         total = math.nextafter(max(self.total - rule.cost(event), 0.0), math.inf)
         divergences = self.divergences
         if divergences:
             with np.errstate(invalid="ignore"):  # unknown divergences stay infinite
-                less = np.array(divergences) - divergences_of(event, self.neighboring)
+                less = np.array(divergences) - divergences_of(event, rule.neighboring)
             less = np.where(np.isnan(less), math.inf, np.maximum(less, 0.0))
             divergences = tuple(np.nextafter(less, math.inf).tolist())
             spent = epsilon_of_rdp(np.array(divergences), self._delta, ORDERS)
@@ -261,14 +260,14 @@ class Account:
         """
         if not self.private:
             return 1.0
-        rule = None if self.neighboring is None or self.others_epsilon else self._filter(self.neighboring)
+        rule = None if self.others_epsilon else self._filter
         summed = rule is not None and rule.order is None and self.total <= rule.most
         return attack_success(self.epsilon, self.delta, math.sqrt(rule.most) if rule and summed else None)
 
     @property
     def remaining(self) -> float:
         """Epsilon of the largest full-batch Gaussian charge that still fits."""
-        rule = None if self.neighboring is None else self._filter(self.neighboring)
+        rule = self._filter
         if rule is None:
             return self._epsilon
         mu_squared = rule.limit - self.total
@@ -278,7 +277,7 @@ class Account:
 
     def _rule(self, event: object, neighboring: Neighboring) -> PrivacyFilter:
         """The privacy filter for ``event``, which may be the first charge."""
-        return self._filter(neighboring) or PrivacyFilter.for_first(
+        return self._filter or PrivacyFilter.for_first(
             event,
             epsilon=self._epsilon,
             delta=self._delta,
@@ -286,11 +285,12 @@ class Account:
             composition=self.composition,
         )
 
-    def _filter(self, neighboring: Neighboring) -> PrivacyFilter | None:
+    @property
+    def _filter(self) -> PrivacyFilter | None:
         """The privacy filter of the data set; None before its first charge."""
-        if self.total == 0 or self.composition is None:
+        if self.total == 0 or self.neighboring is None or self.composition is None:
             return None
-        return PrivacyFilter(self._epsilon, self._delta, neighboring, self.composition, self.order)
+        return PrivacyFilter(self._epsilon, self._delta, self.neighboring, self.composition, self.order)
 
     def _refusal(self, event: object, rule: PrivacyFilter) -> str:
         asked = single_epsilon(event, self.delta, rule.neighboring)

@@ -45,8 +45,7 @@ def test_divergences_add_up_at_every_order():
         if n > 1:
             assert account.spent == epsilon_of_rdp(np.array(account.divergences), DELTA, ORDERS)
     # What is left at the order goes to one full batch: mu**2 / 2 times the order.
-    (limit,) = [account._filter(ADD).limit]
-    mu = math.sqrt((limit - account.total) * 2 / account.order)
+    mu = math.sqrt((account._filter.limit - account.total) * 2 / account.order)
     assert account.remaining == pytest.approx(epsilon_for(mu, DELTA), rel=1e-12)
     assert account.private is True
 
