@@ -115,7 +115,7 @@ class Account:
             agrees = math.isclose(self.total, at_order, rel_tol=_AGREEMENT)
         elif 0 < self.total < math.inf:
             # The first charge may have spent less.
-            most = gaussian.epsilon_for(math.sqrt(self.total), self._delta) + self.others_spent_epsilon
+            most = self._epsilon_of(self.total, ()) + self.others_spent_epsilon
             agrees = self.spent <= most * (1 + _AGREEMENT)
         else:
             agrees = True
@@ -151,12 +151,10 @@ class Account:
             raise BudgetExceededError(self._refusal(event, rule))
         total = rule.after(self.total, event)
         divergences: tuple[float, ...] = ()
-        if rule.composition == "gaussian":
-            spent = gaussian.epsilon_for(math.sqrt(total), self._delta)
-        else:
+        if rule.composition == "renyi":
             more = divergences_of(event, neighboring)
             divergences = tuple(np.nextafter(np.array(self.divergences or 0.0) + more, math.inf).tolist())
-            spent = epsilon_of_rdp(np.array(divergences), self._delta, ORDERS)
+        spent = self._epsilon_of(total, divergences)
         if self.total == 0:
             spent = min(spent, single_epsilon(event, self._delta, neighboring))
         return replace(
@@ -187,21 +185,20 @@ class Account:
                 less = np.array(divergences) - divergences_of(event, rule.neighboring)
             less = np.where(np.isnan(less), math.inf, np.maximum(less, 0.0))
             divergences = tuple(np.nextafter(less, math.inf).tolist())
-            spent = epsilon_of_rdp(np.array(divergences), self._delta, ORDERS)
-        else:
-            spent = gaussian.epsilon_for(math.sqrt(total), self._delta)
-        spent = min(spent + self.others_spent_epsilon, self.spent)
+        spent = min(self._epsilon_of(total, divergences) + self.others_spent_epsilon, self.spent)
         return replace(self, total=total, divergences=divergences, spent=spent)
+
+    def _epsilon_of(self, total: float, divergences: tuple[float, ...]) -> float:
+        """Epsilon of charges with these sums that were fixed in advance."""
+        if divergences:
+            return epsilon_of_rdp(np.array(divergences), self._delta, ORDERS)
+        return gaussian.epsilon_for(math.sqrt(total), self._delta)
 
     def _after_other(self, event: OtherRelease, neighboring: Neighboring, private: bool) -> "Account":
         """The account after a release of another tool; an error if its part of the budget is too small."""
-        epsilon, delta = (
-            math.nextafter(spent + more, math.inf) if more else spent
-            for spent, more in (
-                (self.others_spent_epsilon, event.epsilon),
-                (self.others_spent_delta, event.delta),
-            )
-        )
+        epsilon = math.nextafter(self.others_spent_epsilon + event.epsilon, math.inf)
+        delta = self.others_spent_delta + event.delta
+        delta = math.nextafter(delta, math.inf) if event.delta else delta
         if self.repetitions(event) < 1:
             raise BudgetExceededError(
                 f"dataset={self.dataset!r} reserves (epsilon={self.others_epsilon:g}, "
