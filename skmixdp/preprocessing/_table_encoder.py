@@ -200,7 +200,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         columns = {}
         for name in names:
             cells = [cell for table in public for cell in cells_of(table[name])]
-            categorical = _is_categorical(sources, name)
+            categorical = any(
+                isinstance(source, pd.DataFrame) and isinstance(table[name].dtype, pd.CategoricalDtype)
+                for source, table in zip(sources, public, strict=True)
+            )
             column = self._learned(name, cells, categorical, declared.get(name), parameters)
             marked = bool(self.indicators) if where is None else name in where
             if column.kind != "drop":
@@ -427,16 +430,6 @@ def _to_fill_in(names: Sequence[str], declared: Mapping[str, Any]) -> str:
 
 def _warn(text: str) -> None:
     warnings.warn(text, UserWarning, stacklevel=4)
-
-
-def _is_categorical(sources: Sequence[Any], name: str) -> bool:
-    """Whether public rows have the column as a categorical one."""
-    return any(
-        str(own) == name and isinstance(dtype, pd.CategoricalDtype)
-        for source in sources
-        if isinstance(source, pd.DataFrame)
-        for own, dtype in source.dtypes.items()
-    )
 
 
 def _table(X: Any, what: str) -> tuple[Any, list[str]]:

@@ -189,10 +189,8 @@ class ScoreEvaluation(Evaluation):
     def precision_recall_curve(self) -> Curve:
         """Recalls, precisions and their intervals, at each edge from high to low."""
         hits = self._tails[1]
-        ends = []
-        for j in range(len(hits)):
-            hit, alarm = self._of(0, self._from(j)), self._of(self._from(j), 0)
-            ends.append(self.cells.ratio(hit, hit + alarm))
+        answers = (self._from(j) for j in range(len(hits)))
+        ends = [self.cells.ratio(self._of(0, yes), self._of(yes, yes)) for yes in answers]
         return self._curve(hits / max(hits[0], 1e-9), self._precisions, ends)
 
     def calibration_curve(self) -> Curve:
