@@ -42,6 +42,7 @@ NEAR = {"epsilon": 1.0, "delta": 1e-3}
 CLASSES = "the classes were read from the private labels"
 SCALER = "StandardScaler: the mean and standard deviation of each column"
 CHOICE = "GridSearchCV: the scores of candidates on private rows, and the choice made by them"
+SMALLEST = "MinMaxScaler: the smallest and largest"
 DROPPED = ": drops fits, each of which spends its budget, so that only a ledger counts them"
 
 
@@ -164,17 +165,13 @@ LEAKS = {
         itself,
         SCALER,
     ),
-    "a candidate that loses": (with_a_candidate_that_loses, itself, "MinMaxScaler: the smallest and largest"),
+    "a candidate that loses": (with_a_candidate_that_loses, itself, SMALLEST),
     "the winner beside a candidate that loses": (
         with_a_candidate_that_loses,
         lambda whole: whole.best_estimator_[-1],
-        "MinMaxScaler: the smallest and largest",
+        SMALLEST,
     ),
-    "a candidate that may be drawn": (
-        with_candidates_by_chance,
-        itself,
-        "MinMaxScaler: the smallest and largest",
-    ),
+    "a candidate that may be drawn": (with_candidates_by_chance, itself, SMALLEST),
     "a wrapper that nobody knows": (
         lambda people: Wrapper(head(people)).fit(X, Y),
         None,

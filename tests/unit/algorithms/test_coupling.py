@@ -36,13 +36,6 @@ def test_without_noise_it_is_descent_on_rescaled_gradients(problem, gamma, momen
     np.testing.assert_allclose(trained(problem, algorithm)[0], W, atol=1e-10)
 
 
-def test_a_large_gamma_only_scales_the_private_gradient(problem):
-    """With gamma far above every norm nothing is clipped: gradient descent, gamma times slower."""
-    found, _ = trained(problem, Coupling(1e9, public_weight=0.0), l2=0.0, rate=0.7e9)
-    expected, _ = trained(problem, NoisyGD(clip=1e6, momentum=0.9, public_weight=0.0), l2=0.0)
-    np.testing.assert_allclose(found, expected, atol=1e-7)
-
-
 def test_a_public_weight_of_one_releases_nothing_and_is_charged_all_the_same(problem):
     noise = Watched(0)
     W, plan = trained(problem, NoisyGD(public_weight=1.0, momentum=0.0), l2=0.0, noise=noise)

@@ -8,7 +8,7 @@ import pytest
 from skmixdp._linear import SquaredLoss
 from skmixdp._papers.mirror import PenalizedLoss
 from skmixdp._rows import InMemoryRows
-from skmixdp.algorithms import PDADPMD, CosinePDADPMD, NoisyGD
+from skmixdp.algorithms import PDADPMD, CosinePDADPMD
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
@@ -18,10 +18,10 @@ FLOAT = np.dtype("float64")
 NO_CLIP = 1e6
 
 
-def squared_problem(n_pub, d=5, k=2, X_pub=None):
+def squared_problem(n_pub, d=5, k=2):
     rng = np.random.default_rng(2)
     truth = rng.normal(size=(k, d))
-    X, X_pub = rng.normal(size=(200, d)), rng.normal(size=(n_pub, d)) if X_pub is None else X_pub
+    X, X_pub = rng.normal(size=(200, d)), rng.normal(size=(n_pub, d))
     y, y_pub = X @ truth.T + rng.normal(size=(200, k)), X_pub @ truth.T + rng.normal(size=(n_pub, k))
     data = PublicData(X_pub, y_pub, SquaredLoss(k), l2=0.3)
     return Problem(X, y, PublicInfo(data.view(data.solution), 0.27, 200, 200.0, np.inf))
@@ -80,15 +80,6 @@ def test_logistic_losses_without_noise_are_mirror_descent(problem, l2):
         W = dense_mirror_step(data, W, dual, strength)
         average = average + W / 6
     np.testing.assert_allclose(trained(problem, PDADPMD(clip=NO_CLIP), l2=l2), average, atol=1e-10)
-
-
-def test_a_hessian_that_is_a_multiple_of_the_identity_gives_gradient_descent():
-    problem = squared_problem(5, X_pub=3 * np.eye(5))
-    heads = []
-    recipe = problem.recipe(NoisyGD(clip=NO_CLIP, momentum=0.0, public_weight=0.0), l2=0.0, learning_rate=0.4)
-    problem.trained(recipe, n_steps=6, callback=lambda t, W: heads.append(W))
-    found = trained(problem, PDADPMD(clip=NO_CLIP), rate=0.4)
-    np.testing.assert_allclose(found, np.mean(heads, axis=0), atol=1e-10)
 
 
 def test_without_public_rows_it_is_averaged_gradient_descent():

@@ -137,14 +137,8 @@ def sources(tmp_path):
     yield "sparse", sp.csr_array(X)
     yield "memory map", np.load(tmp_path / "rows.npy", mmap_mode="r")
     yield "files", open_rows(tmp_path / "rows.npy")
-    if pytest.importorskip("torch"):
-        import torch
-
-        yield "tensor", torch.from_numpy(X)
-    if pytest.importorskip("dask"):
-        import dask.array
-
-        yield "Dask", dask.array.from_array(X, chunks=(50, 6))
+    yield "tensor", pytest.importorskip("torch").from_numpy(X)
+    yield "Dask", pytest.importorskip("dask.array").from_array(X, chunks=(50, 6))
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")

@@ -23,6 +23,7 @@ ALIKE = rng.normal(size=(K, D))[np.arange(N) % K] * 2 + rng.normal(size=(N, D)) 
 Y = np.arange(N) % K
 #: Columns in their own units.
 TABLE = ALIKE * np.where(np.arange(D) < 2, 1e3, 1.0) + np.where(np.arange(D) < 1, 5e3, 0.0)
+WIDE = np.random.default_rng(1).normal(size=(N, 40))
 OTHERS = slice(1000, 1300)
 STATED = "300 rows known to be public without labels"
 
@@ -42,28 +43,27 @@ def same(one, other):
 
 
 class TestReleases:
-    def test_a_centre_and_directions_cost_no_budget(self):
-        spent, saved = (dict(fitted(**told).privacy_.shares) for told in ({}, {"X_unlabeled": ALIKE[OTHERS]}))
-        assert {"mean", "directions"} <= set(spent)
-        assert set(saved) == set(spent) - {"mean", "directions", "columns"}
-        assert saved["training"] > spent["training"]
-
-    @pytest.mark.parametrize("n_pub", [0, 6])
-    def test_the_scale_of_columns_costs_no_budget(self, n_pub):
-        spent, saved = (
-            dict(fitted(TABLE, n_pub, **told).privacy_.shares)
-            for told in ({}, {"X_unlabeled": TABLE[OTHERS]})
+    @pytest.mark.parametrize(
+        ("X", "n_pub", "estimator", "y", "saved"),
+        [
+            (ALIKE, 0, head(), Y, {"mean", "directions"}),
+            (TABLE, 0, head(), Y, {"columns"}),
+            (TABLE, 6, head(), Y, {"columns"}),
+            (WIDE, 0, MixedDPRidge(target_scale=1.0, random_state=0), WIDE[:, 0], {"length of the rows"}),
+        ],
+        ids=["centre", "columns", "columns, public rows", "length"],
+    )
+    def test_what_they_tell_costs_no_budget(self, X, n_pub, estimator, y, saved):
+        spent, left = (
+            dict(
+                fitted(X, n_pub, sklearn.clone(estimator).set_params(epsilon=3.0), y, **told).privacy_.shares
+            )
+            for told in ({}, {"X_unlabeled": X[OTHERS]})
         )
-        assert "columns" in spent and "columns" not in saved
-
-    def test_the_length_of_rows_costs_no_budget(self):
-        wide = np.random.default_rng(1).normal(size=(N, 40))
-        ridge = MixedDPRidge(epsilon=3.0, target_scale=1.0, random_state=0)
-        spent, saved = (
-            [name for name, _ in fitted(wide, estimator=ridge, y=wide[:, 0], **told).privacy_.shares]
-            for told in ({}, {"X_unlabeled": wide[OTHERS]})
-        )
-        assert "length of the rows" in spent and "length of the rows" not in saved
+        assert saved <= set(spent) and not saved & set(left)
+        if X is ALIKE:
+            assert set(left) == set(spent) - {"mean", "directions", "columns"}
+            assert left["training"] > spent["training"]
 
     def test_few_rows_replace_nothing(self):
         few = fitted(TABLE, X_unlabeled=TABLE[1000:1005])

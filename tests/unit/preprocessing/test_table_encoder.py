@@ -68,6 +68,11 @@ def people(n=60):
     )
 
 
+def of_polars(X):
+    cells = {name: [None if pd.isna(cell) else cell for cell in X[name].tolist()] for name in X}
+    return pytest.importorskip("polars").DataFrame(cells)
+
+
 def encoded(X, columns=None, **options):
     return TableEncoder(columns, **options).fit(X).transform(X)
 
@@ -254,7 +259,7 @@ def test_frames_of_polars_reach_the_head():
     """Its frames, labels and ids of persons give the model of pandas, with the name of the ids."""
     polars = pytest.importorskip("polars")
     X = people().drop(columns=["level", "note"])
-    frame = polars.DataFrame({name: [None if pd.isna(c) else c for c in X[name].tolist()] for name in X})
+    frame = of_polars(X)
     y, ids = np.arange(len(X)) % 2, np.arange(len(X)) // 2
     model = private_pipeline(TableEncoder(), MixedDPLogisticRegression(delta=1e-4, random_state=0))
     fits = [
@@ -270,10 +275,7 @@ def test_frames_of_polars_reach_the_head():
 def test_frames_of_other_libraries(library):
     module = pytest.importorskip(library)
     X = people().drop(columns=["level", "note"])
-    if library == "pyarrow":
-        frame = module.Table.from_pandas(X)
-    else:
-        frame = module.DataFrame({name: [None if pd.isna(c) else c for c in X[name].tolist()] for name in X})
+    frame = module.Table.from_pandas(X) if library == "pyarrow" else of_polars(X)
     encoder = TableEncoder().fit(X, X_pub=X)
     assert TableEncoder().fit(frame, X_pub=frame).columns_ == encoder.columns_
     np.testing.assert_array_equal(encoder.transform(frame), encoder.transform(X))
@@ -318,53 +320,45 @@ def test_columns_in_any_order_and_clones_and_pickles():
     assert frame.columns.tolist() == encoder.get_feature_names_out().tolist()
 
 
+BOTH = {"age": "number", "city": "text"}
+
+
 @pytest.mark.parametrize(
-    ("columns", "options", "message"),
+    ("columns", "message"),
     [
-        (
-            {},
-            {},
-            r"columns=\{\} does not declare what is in 2 of the 2 columns of X, and there are no public",
-        ),
-        ({"age": "number"}, {}, "does not declare what is in 1 of the 2 columns of X"),
-        ({0: "number", "0": "text"}, {}, "names a column twice; declare each column once"),
-        (
-            {"age": "number", "cit": ["Ulm"]},
-            {},
-            "columns names 'cit', which X does not have; did you mean city",
-        ),
-        (
-            {"age": "float", "city": "text"},
-            {},
-            r"columns\['age'\]='float' must be one of 'number', 'boolean'",
-        ),
-        ({"age": (2, 1), "city": "text"}, {}, r"columns\['age'\]=\(2, 1\) must be one of"),
-        ({"age": ("x", "y"), "city": "text"}, {}, r"columns\['age'\]=\('x', 'y'\) must be one of"),
-        ({"age": (0, 5e-324), "city": "text"}, {}, r"columns\['age'\]=\(0, 5e-324\) must be one of"),
-        ({"age": (0, np.inf), "city": "text"}, {}, r"columns\['age'\]=\(0, inf\) must be one of"),
-        ({"age": "number", "city": []}, {}, r"columns\['city'\]=\[\] must be one of"),
-        ({"age": "number", "city": ["a", "a"]}, {}, r"columns\['city'\]=.* distinct and not missing"),
-        ({"age": "number", "city": ["a", None]}, {}, r"columns\['city'\]=.* distinct and not missing"),
-        ({"age": "drop", "city": "drop"}, {}, "no column of X is left to encode"),
-        ({"age": "number", "city": "text"}, {"n_hashed": 0}, "n_hashed=0 must be a whole number from 1 to"),
-        ({"age": "number", "city": "text"}, {"max_categories": 0}, "max_categories=0 must be a whole number"),
-        (
-            {"age": "number", "city": "text"},
-            {"indicators": "all"},
-            "indicators='all' must be 'auto', True, F",
-        ),
-        (
-            {"age": "number", "city": "text"},
-            {"indicators": ["a"]},
-            r"indicators names \['a'\], which X does not",
-        ),
+        ({}, r"columns=\{\} does not declare what is in 2 of the 2 columns of X, and there are no public"),
+        ({"age": "number"}, "does not declare what is in 1 of the 2 columns of X"),
+        ({0: "number", "0": "text"}, "names a column twice; declare each column once"),
+        (BOTH | {"cit": ["Ulm"]}, "columns names 'cit', which X does not have; did you mean city"),
+        (BOTH | {"age": "float"}, r"columns\['age'\]='float' must be one of 'number', 'boolean'"),
+        (BOTH | {"age": (2, 1)}, r"columns\['age'\]=\(2, 1\) must be one of"),
+        (BOTH | {"age": ("x", "y")}, r"columns\['age'\]=\('x', 'y'\) must be one of"),
+        (BOTH | {"age": (0, 5e-324)}, r"columns\['age'\]=\(0, 5e-324\) must be one of"),
+        (BOTH | {"age": (0, np.inf)}, r"columns\['age'\]=\(0, inf\) must be one of"),
+        (BOTH | {"city": []}, r"columns\['city'\]=\[\] must be one of"),
+        (BOTH | {"city": ["a", "a"]}, r"columns\['city'\]=.* distinct and not missing"),
+        (BOTH | {"city": ["a", None]}, r"columns\['city'\]=.* distinct and not missing"),
+        ({"age": "drop", "city": "drop"}, "no column of X is left to encode"),
     ],
 )
-def test_wrong_declarations(columns, options, message):
+def test_wrong_declarations(columns, message, **options):
     X = people()[["age", "city"]]
     with pytest.raises(ValueError, match=message) as caught:
         TableEncoder(columns, **options).fit(X)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_hashed": 0}, "n_hashed=0 must be a whole number from 1 to"),
+        ({"max_categories": 0}, "max_categories=0 must be a whole number"),
+        ({"indicators": "all"}, "indicators='all' must be 'auto', True, F"),
+        ({"indicators": ["a"]}, r"indicators names \['a'\], which X does not"),
+    ],
+)
+def test_wrong_options(options, message):
+    test_wrong_declarations(BOTH, message, **options)
 
 
 def test_columns_is_a_dict():

@@ -63,10 +63,6 @@ class TestColumns:
         np.testing.assert_array_equal(columns.at(X[0][::-1], places[::-1]), columns(X)[0][::-1])
         np.testing.assert_array_equal(columns.of_zeros(), columns(np.zeros_like(X))[0])
 
-    def test_a_row_is_cut_at_8_spreads(self):
-        X = CENTER + np.array([[-8.5], [-7.0], [0.0], [7.0], [8.5]]) / FACTOR
-        assert_close(COLUMNS(X), np.repeat([[-8.0], [-7.0], [0.0], [7.0], [8.0]], 4, axis=1))
-
     @pytest.mark.parametrize("entry", [LARGEST, -LARGEST])
     def test_what_overflows_is_cut_on_its_side_without_a_warning(self, entry):
         far = Columns(np.array([-entry]), np.array([LARGEST]))

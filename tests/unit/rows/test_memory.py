@@ -5,7 +5,7 @@ import pytest
 
 from skmixdp._engine import GaussianMechanism, release
 from skmixdp._linear import SoftmaxLoss
-from skmixdp._rows import Batch, InMemoryRows, sum_resolution
+from skmixdp._rows import InMemoryRows, sum_resolution
 from skmixdp.components import GradientQuery, L2Clip, PublicSubspace
 from skmixdp.components.protocols import PublicInfo, StepContext
 from skmixdp.components.public import PublicData
@@ -110,18 +110,3 @@ def test_a_step_needs_no_memory_of_the_size_of_all_gradients(subspace):
     finally:
         tracemalloc.stop()
     assert peak < 32 * 2**20
-
-
-def test_runs_with_batches_of_their_own_are_answered_in_one_pass():
-    masks = [rng.random(1000) < rate for rate in (0.1, 0.5, 0.0)]
-    requests = [request_of(A, squares, Batch(members=mask)) for mask in masks]
-    for mask, (matrix, vector) in zip(
-        masks, InMemoryRows(X, y, block_bytes=1).private_sums(requests), strict=True
-    ):
-        ((expected, statistics),) = (
-            InMemoryRows(X[mask], y[mask]).private_sums([request_of(A, squares)])
-            if mask.any()
-            else ((np.zeros((2, 7)), np.zeros(2)),)
-        )
-        np.testing.assert_allclose(matrix, expected, atol=1e-9)
-        assert_close(vector, statistics)

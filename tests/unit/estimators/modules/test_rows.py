@@ -49,25 +49,6 @@ def test_truncated_contributions_are_no_longer_than_the_rows_own():
     assert (sums[2.0**-4] % 2.0**-4 == 0).all()
 
 
-@pytest.mark.parametrize("algorithm", [DPZero(1), DPZero(4), PAZO("m"), PAZO("p"), PAZO("s", loss_clip=3.0)])
-@pytest.mark.parametrize("stackable", [False, True])
-@pytest.mark.slow
-def test_without_noise_the_private_loss_falls(algorithm, stackable):
-    problem = module_problem(two_layers())
-    W = problem.info.view.W
-    W.stackable = stackable
-
-    def private_loss():
-        with torch.no_grad():
-            outputs = W.module(torch.from_numpy(problem.X))
-            return float(torch.nn.functional.cross_entropy(outputs, torch.from_numpy(problem.y)))
-
-    before = private_loss()
-    recipe = problem.recipe(algorithm, learning_rate=0.1 if isinstance(algorithm, DPZero) else 0.5)
-    problem.trained(recipe, rows=module_rows(problem), n_steps=60)
-    assert private_loss() < before - 0.05
-
-
 def test_private_rows_pass_in_chunks_without_gradients():
     module = two_layers()
     seen = []
