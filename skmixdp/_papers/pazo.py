@@ -98,20 +98,20 @@ class PAZO(Algorithm):
         return zeroth_order_descent(info, options, query, weighting, spread)
 
     def _mixing(self, info: PublicInfo) -> tuple[Query, Weighting, float]:
-        batch_size = self._batch_size(info, 1, "public_batch_size")
+        batch_size = self._batch_size(info, 1, f"public_batch_size={self.public_batch_size}")
         directions = RandomDirections(0.25, self._on_sphere())
         # The estimate has the length of the gradient, in any dimension.
         return self._two_point(directions, batch_size), weighting_of(self.public_weight), 1.0
 
     def _public_subspace(self, info: PublicInfo) -> tuple[Query, Weighting, float]:
         n_batches = self.n_public_batches
-        batch_size = self._batch_size(info, n_batches, "n_public_batches")
+        batch_size = self._batch_size(info, n_batches, f"n_public_batches={n_batches}")
         directions = PublicDirections(n_batches, batch_size, self.orthonormal, self._on_sphere())
         query = self._two_point(directions, None)
         return query, NO_PUBLIC_WEIGHT, 1 + n_batches / query.n_directions
 
     def _selection(self, info: PublicInfo) -> tuple[Query, Weighting, float]:
-        batch_size = self._batch_size(info, self.n_candidates, "n_candidates")
+        batch_size = self._batch_size(info, self.n_candidates, f"n_candidates={self.n_candidates}")
         return (
             CandidateQuery(self.n_candidates, batch_size, self.loss_clip, self.candidate_noise),
             NO_PUBLIC_WEIGHT,
@@ -124,12 +124,12 @@ class PAZO(Algorithm):
     def _on_sphere(self) -> bool:
         return self.directions == "sphere"
 
-    def _batch_size(self, info: PublicInfo, n_batches: int, name: str) -> int | None:
+    def _batch_size(self, info: PublicInfo, n_batches: int, asking: str) -> int | None:
         """The size of public batches, refused if batches need more public rows than there are."""
         size = 1 if self.public_batch_size is None else self.public_batch_size
         if n_batches * size > (n_pub := info.view.data.n_rows):
             raise ValueError(
-                f"{name}={vars(self)[name]} of PAZO asks for {n_batches} disjoint public batches of "
+                f"{asking} of PAZO asks for {n_batches} disjoint public batches of "
                 f"{size} row(s) and X_pub has {n_pub}; pass more public rows, or as algorithm a "
                 f"PAZO({self.variant!r}) with fewer or smaller batches."
             )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from .._engine.recording import RecordedRelease, recorded_releases
 from .._utils.models import Model, report_of
@@ -85,7 +86,7 @@ def check_factory(factory: object) -> Any:
             raise TypeError(f"factory returns {estimator!r}, which has no fit; return an estimator.")
         if any(map(report_of, steps_of(estimator))):
             raise ValueError("factory returns a fitted estimator; return a fresh one, by clone(estimator).")
-        if any(getattr(step, "ledger", None) is not None for step in steps_of(estimator)):
+        if any(_parameters(step).get("ledger") is not None for step in steps_of(estimator)):
             raise ValueError(
                 "factory returns an estimator with a ledger, which every fit of the audit would charge; "
                 "leave ledger out."
@@ -106,5 +107,11 @@ def check_factory(factory: object) -> Any:
 
 def _noise_seed(step: object) -> int | None:
     """The seed of a step's noise, if it is a number."""
-    seed = getattr(step, "random_state", None) if hasattr(step, "epsilon") else None
+    parameters = _parameters(step)
+    seed = parameters.get("random_state") if "epsilon" in parameters else None
     return int(seed) if isinstance(seed, (int, np.integer)) else None
+
+
+def _parameters(step: object) -> dict[str, Any]:
+    """The parameters of a step of a pipeline, which may be a text."""
+    return dict(step.get_params(deep=False)) if isinstance(step, BaseEstimator) else {}

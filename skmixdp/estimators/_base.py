@@ -23,7 +23,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import has_fit_parameter
 
 from .._engine import ChargedProcedure, transact
-from .._utils.models import callbacks_of
 from .._utils.process import late_warnings, own_state
 from .._utils.validation import (
     COUNT,
@@ -100,7 +99,7 @@ def fit_one(estimator: BaseEstimator, data: FitData, unsupported: Iterable[str])
                 f"MixedDPLogisticRegression or MixedDPRidge, which accept {_SOME_ACCEPT[name]}."
             )
     refuse_arguments(estimator, unsupported, known, f"leave it out, or pass it as one of {', '.join(known)}")
-    if callbacks_of(estimator) and "_callback_fit_ctx" not in vars(estimator):
+    if vars(estimator).get("_skl_callbacks") and "_callback_fit_ctx" not in vars(estimator):
         managed([estimator], partial(fit_one, estimator, data, ()))
         return
     fitted = copy.copy(estimator)
@@ -202,7 +201,7 @@ def fit_many(
                 f"fit_many accepts only estimators of this library, and {shown(estimator)} is not one of "
                 "them; fit it separately."
             )
-    watched = [estimator for estimator in estimators if callbacks_of(estimator)]
+    watched = [estimator for estimator in estimators if vars(estimator).get("_skl_callbacks")]
     if watched and "_callback_fit_ctx" not in vars(watched[0]):
         again = partial(
             fit_many, rows=rows, sample_weight=sample_weight, groups=groups, X_unlabeled=X_unlabeled

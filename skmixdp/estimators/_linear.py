@@ -161,7 +161,7 @@ class LinearHead(PrivateEstimator):
         check_public_rows(n_rows, data.X_pub)
         check_public_rows(n_rows, data.X_unlabeled, "X_unlabeled")
         y = check_target(labels, "y", n_rows, "X")
-        names = names_of_features(self)
+        names = vars(self).get("feature_names_in_")
         finite = not self._takes_missing
         public = collect_public(data.X_pub, data.y_pub, names, n_features, check_target, finite=finite)
         mask = None if data.rows is None else members(*data.rows, n_rows)
@@ -183,7 +183,7 @@ class LinearHead(PrivateEstimator):
     ) -> FitInputs:
         """The inputs of a fit, from checked rows, encoded labels and scaled targets."""
         table, y, X_pub, y_pub, members = rows
-        names, n_features = names_of_features(self), table.shape[1]
+        names, n_features = vars(self).get("feature_names_in_"), table.shape[1]
         finite, weights = not self._takes_missing, data.sample_weight is not None
         lengths = self.row_norm is None
         facts = [*public_facts(table, loss, finite=finite, lengths=lengths, weights=weights), known]
