@@ -92,13 +92,9 @@ class DaskRows(PrivateRows):
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         import dask
 
-        # The run, and the function that assembles sums, stay here. Each chunk gets its part of the batch.
+        # The function that assembles sums stays here. Each chunk gets its part of the batch.
         bare = [
-            replace(
-                request.with_query(n_fixed=0, releases=(), assemble=tuple, lengths=None),
-                batch=Batch(),
-                run=None,
-            )
+            replace(request.with_query(n_fixed=0, releases=(), assemble=tuple, lengths=None), batch=Batch())
             for request in requests
         ]
         shared = dask.delayed(bare, name=f"requests-{uuid4().hex}", traverse=False)

@@ -63,7 +63,7 @@ class GaussianMechanism:
                 raise RuntimeError("discrete noise needs rows on a grid.")
             bound = max(part.sensitivity for part in query.releases)
             resolution = sum_resolution(rows.n_rows, rows.grid, bound)
-        return Request(query, self._batch, resolution, run=self)  # whose products a source may keep
+        return Request(query, self._batch, resolution)
 
     def add_noise(
         self, query: PrivateQuery, arrays: Sequence[FloatArray], grid: float | None

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import pairwise
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -327,8 +326,8 @@ class InMemoryRows(PrivateRows):
         self._all = Block(self._X, y, row_norms(X) if norms is None else norms)
         check_lengths(self._all.norms, X.dtype)
         self.n_rows = len(X)
-        # The products of a run are freed together with the run.
-        self._kept: WeakKeyDictionary[object, FixedProducts] = WeakKeyDictionary()
+        #: By the place of a request in a pass, which is mostly that of the same fit in the last pass.
+        self._kept: dict[int, FixedProducts] = {}
         self._block_rows = block_size(block_bytes // max(X.shape[1] * X.itemsize, 1))
 
     @classmethod
@@ -355,14 +354,14 @@ class InMemoryRows(PrivateRows):
         if (sums := self._compiled_sums(requests)) is not None:
             return sums
         products: list[Products] = []
-        for request in requests:
-            kept_bytes = len(request.query.points) * self.n_rows * self._X.itemsize
-            repeats = request.query.n_fixed > 0 and request.run is not None
-            if not repeats or request.batch.mask is not None or kept_bytes > _KEPT_BYTES:
-                products.append((request.query.points, None))
+        for place, request in enumerate(requests):
+            points, n_fixed = request.query.points, request.query.n_fixed
+            kept_bytes = len(points) * self.n_rows * self._X.itemsize
+            if n_fixed == 0 or request.batch.mask is not None or kept_bytes > _KEPT_BYTES:
+                products.append((points, None))
                 continue
-            kept = self._kept.setdefault(request.run, FixedProducts(self.n_rows, self._X.dtype))
-            products.append((kept.begin(request.query.points, request.query.n_fixed), kept.complete))
+            kept = self._kept.setdefault(place, FixedProducts(self.n_rows, self._X.dtype))
+            products.append((kept.begin(points, n_fixed), kept.complete))
         m = sum(len(computed) for computed, _ in products)
         block_rows = min(_NARROW_OUTPUTS // max(m, 1), _NARROW_ROWS)
         if not self._narrow:
@@ -466,20 +465,19 @@ class RemappedRows(PrivateRows):
 
 
 class FixedProducts:
-    """Cache of the products of a run's fixed points; it is private state, and stays with the rows."""
+    """Cache of the products of fixed points; it is private state, and stays with the rows."""
 
     def __init__(self, n_rows: int, dtype: np.dtype[Any]) -> None:
-        self._n_rows = n_rows
-        self._dtype = dtype
-        self._points: FloatArray | None = None
+        self._points: FloatArray = np.empty((0, 0))
+        self._Z = np.empty((n_rows, 0), dtype)
 
     def begin(self, points: FloatArray, n_fixed: int) -> FloatArray:
         """Start a pass for points (m, d_in), the last ``n_fixed`` of them fixed; those to compute."""
         fixed = points[len(points) - n_fixed :]
-        if self._points is not None and np.array_equal(self._points, fixed):
+        if self._Z.shape[1] == len(points) and np.array_equal(self._points, fixed):
             return points[: len(points) - n_fixed]
         self._points = fixed.copy()
-        self._Z = np.empty((self._n_rows, len(points)), self._dtype)
+        self._Z = np.empty((len(self._Z), len(points)), self._Z.dtype)
         return points
 
     def complete(self, rows: Selection, computed: FloatArray) -> FloatArray:

@@ -323,16 +323,14 @@ class Request:
     """A query with everything that a row source needs for its answer.
 
     A source does not assemble what it sums. Contributions are rounded towards zero to multiples of the
-    ``resolution``, a power of two, so that their sums are exact. The last ``n_fixed`` points of all queries
-    of a ``run`` are the same, so their products may be kept; None asks once. ``observe(rows, block, Z, (C,
-    S))`` is called with the numbers of each block's rows and with what they contribute, for records of
-    per-instance privacy. A block may be visited twice.
+    ``resolution``, a power of two, so that their sums are exact. ``observe(rows, block, Z, (C, S))`` is
+    called with the numbers of each block's rows and with what they contribute, for records of per-instance
+    privacy. A block may be visited twice.
     """
 
     query: PrivateQuery
     batch: Batch = Batch()
     resolution: float | None = None
-    run: object = None
     observe: "Callable[[Any, Block, Array, Contribution], None] | None" = None
 
     def with_query(self, **changes: Any) -> "Request":

@@ -162,7 +162,6 @@ def test_the_rows_are_asked_what_the_question_says():
     assert request.query is asked
     assert request.batch.members is mask and request.batch.taken is batch.taken and request.batch.rate == 0.2
     assert request.resolution is None
-    assert request.run is mechanism
 
 
 def test_every_array_must_be_stated():

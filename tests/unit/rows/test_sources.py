@@ -57,13 +57,9 @@ def expected(rows, y, points):
     return ((rows @ points.T) ** 2 + y[:, None]).T @ rows, np.array([norms.sum(), (norms**2).sum()])
 
 
-class SomeRun:
-    """What asks, to which kept products belong."""
-
-
 def test_points_that_stay_are_answered_whether_their_products_are_kept_or_not(holder):
-    """A source may keep the products of a run's fixed points; the answers are those of now."""
-    run, kept = SomeRun(), rng.normal(size=(3, D + 1))
+    """A source may keep the products of fixed points; the answers are those of now."""
+    kept = rng.normal(size=(3, D + 1))
     source = holder.source(X, y, MAPS["all"])
     rows = MAPS["all"](X, np.float64)
 
@@ -76,31 +72,28 @@ def test_points_that_stay_are_answered_whether_their_products_are_kept_or_not(ho
             kept = kept + 1
         points = np.concatenate([rng.normal(size=(2, D + 1)), kept])
         mask = np.arange(N) % 3 == 0 if step == 2 else None
-        ((_, sums),) = source.private_sums(
-            [request_of(points, values, Batch(members=mask), n_fixed=3, run=run)]
-        )
+        ((_, sums),) = source.private_sums([request_of(points, values, Batch(members=mask), n_fixed=3)])
         Z, here = rows @ points.T, slice(None) if mask is None else mask
         Z[:, :2] *= 2
         want = np.stack([row_norms(rows), y], axis=1)[here].T @ Z[here]
         assert_close(sums, want.ravel())
 
 
-def test_runs_with_other_fixed_points_share_a_pass_and_no_products(holder):
-    runs = [(SomeRun(), rng.normal(size=(3, D + 1))) for _ in range(2)]
+def test_fits_with_fixed_points_of_their_own_share_a_pass_and_no_products(holder):
+    """Also where a fit comes to the place of another one, with other points or more of them."""
+    kept = rng.normal(size=(3, D + 1))
+    fits = [(2, kept), (2, rng.normal(size=(3, D + 1))), (4, kept)]  # moving and fixed points
     source = holder.source(X, y, MAPS["all"])
     rows = MAPS["all"](X, np.float64)
 
     def values(Z, block):
         return None, OuterStatistics(np.stack([block.norms, block.y], axis=1), Z.astype(np.float64))
 
-    for _ in range(2):
-        points = [np.concatenate([rng.normal(size=(2, D + 1)), fixed]) for _, fixed in runs]
-        asked = [
-            request_of(of_run, values, n_fixed=3, run=run)
-            for of_run, (run, _) in zip(points, runs, strict=True)
-        ]
-        for (_, sums), of_run in zip(source.private_sums(asked), points, strict=True):
-            assert_close(sums, (np.stack([row_norms(rows), y], axis=1).T @ (rows @ of_run.T)).ravel())
+    for here in (fits, fits, fits[::-1], fits[1:], fits[2:], fits[:1]):
+        points = [np.concatenate([rng.normal(size=(m, D + 1)), fixed]) for m, fixed in here]
+        asked = [request_of(of_fit, values, n_fixed=3) for of_fit in points]
+        for (_, sums), of_fit in zip(source.private_sums(asked), points, strict=True):
+            assert_close(sums, (np.stack([row_norms(rows), y], axis=1).T @ (rows @ of_fit.T)).ravel())
 
 
 @pytest.mark.covering("holder name")
