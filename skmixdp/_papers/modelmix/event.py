@@ -169,7 +169,7 @@ def modelmix_epsilon(
     >>> round(modelmix_epsilon(0.364, 500, delta=1e-5, width=15, sampling_rate=0.02, linf_split=25), 2)
     2.52
     """
-    check_terms(delta, sampling_rate, neighboring)
+    check_terms(delta, neighboring)
     event = ModelMixEvent(
         noise_multiplier, n_steps, sampling_rate, width=width, linf_split=linf_split, conversion=conversion
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..._utils.validation import COUNT, POSITIVE, check
 from . import gaussian
-from .events import MULTIPLIER, EventFamily, GaussianEvent, Neighboring, Noise, check_terms, shift_of
+from .events import EventFamily, GaussianEvent, Neighboring, Noise, check_terms, shift_of
 
 #: Epsilon above which a fit warns: an attacker may guess with 84% at delta 1e-5 whether a row took part.
 LARGE_EPSILON = 10.0
@@ -109,10 +109,9 @@ def epsilon_of(
     >>> round(epsilon_of(20, 240, delta=1e-5), 6)
     3.26455
     """
-    check_terms(delta, sampling_rate, neighboring, noise)
-    return epsilon_of_event(
-        GaussianEvent(noise_multiplier, n_steps, sampling_rate, noise), delta, neighboring
-    )
+    check_terms(delta, neighboring)
+    event = GaussianEvent(noise_multiplier, n_steps, sampling_rate, noise)
+    return epsilon_of_event(event, delta, neighboring)
 
 
 def warn_of_epsilon(epsilon: float, stacklevel: int = 3) -> None:
@@ -145,8 +144,7 @@ def noise_multiplier_for(
     so its epsilon never exceeds ``epsilon``. ``family`` makes the event of the releases from noise
     multiplier, steps, sampling rate and kind of noise. Pass it if the releases are more than Gaussian noise.
     """
-    check("n_steps", n_steps, COUNT)
-    check_terms(delta, sampling_rate, neighboring, noise)
+    GaussianEvent(1.0, n_steps, sampling_rate, noise)  # refuses what is out of range
 
     def amplified_within(multiplier: float) -> bool:
         event = family(multiplier, n_steps, sampling_rate, noise)
@@ -203,8 +201,8 @@ def steps_for(
         names a sufficient noise multiplier.
     """
     check("epsilon", epsilon, POSITIVE)
-    check("noise_multiplier", noise_multiplier, MULTIPLIER)
-    check_terms(delta, sampling_rate, neighboring, noise)
+    check_terms(delta, neighboring)
+    GaussianEvent(noise_multiplier, 1, sampling_rate, noise)  # refuses what is out of range
 
     def affordable(n_steps: int) -> bool:
         # The amplified bound comes first, since it is faster.
@@ -243,7 +241,7 @@ def mu_of_budget(
     Parameters and errors are those of :func:`epsilon_of`; ``epsilon`` is positive.
     """
     check("epsilon", epsilon, POSITIVE)
-    check_terms(delta, 1.0, neighboring, noise)
+    check_terms(delta, neighboring, noise)
     if noise == "discrete":
         mu = math.sqrt(2 * gaussian.rho_for(epsilon, delta))
     else:
@@ -271,7 +269,7 @@ class Budget:
         check("epsilon", self.epsilon, POSITIVE, None)
         check("noise_multiplier", self.noise_multiplier, POSITIVE, None)
         check("n_steps", self.n_steps, COUNT, None)
-        check_terms(self.delta, 1.0, self.neighboring, self.noise)
+        check_terms(self.delta, self.neighboring, self.noise)
         open_terms = [name for name in ("noise_multiplier", "n_steps") if vars(self)[name] is None]
         if self.epsilon is not None and not open_terms:
             raise ValueError(

@@ -40,34 +40,29 @@ def shift_of(neighboring: Neighboring) -> float:
     return 2.0 if neighboring == "replace_one" else 1.0
 
 
-def check_terms(delta: float, sampling_rate: float, neighboring: Neighboring, noise: Noise = "float") -> None:
-    """Refuse terms of releases that are outside their range or cannot be combined."""
+def check_terms(delta: float, neighboring: Neighboring, noise: Noise = "float") -> None:
+    """Refuse terms of a guarantee that are outside their range."""
     check("delta", delta, PROBABILITY, remedy="choose it well below 1/n, such as 1e-5")
     check("neighboring", neighboring, *NEIGHBORING)
-    _check_noise_of_batches(sampling_rate, noise)
+    check("noise", noise, *NOISE)
 
 
 def check_releases(event: Any) -> None:
     """Check the fields that events share with :class:`GaussianEvent`, and convert them to Python numbers."""
     check("noise_multiplier", event.noise_multiplier, MULTIPLIER)
     check("n_steps", event.n_steps, COUNT)
-    _check_noise_of_batches(event.sampling_rate, event.noise)
+    check("sampling_rate", event.sampling_rate, _RATE)
+    check("noise", event.noise, *NOISE)
+    if event.noise == "discrete" and event.sampling_rate < 1:
+        raise ValueError(
+            f"sampling_rate={event.sampling_rate!r} cannot be accounted for with noise={event.noise!r}; use "
+            "the full batch (1) or noise='float'."
+        )
     vars(event).update(
         noise_multiplier=float(event.noise_multiplier),
         n_steps=int(event.n_steps),
         sampling_rate=float(event.sampling_rate),
     )
-
-
-def _check_noise_of_batches(sampling_rate: float, noise: Noise) -> None:
-    """Check the noise and the sampling rate; discrete noise on sampled batches has no accountant."""
-    check("sampling_rate", sampling_rate, _RATE)
-    check("noise", noise, *NOISE)
-    if noise == "discrete" and sampling_rate < 1:
-        raise ValueError(
-            f"sampling_rate={sampling_rate!r} cannot be accounted for with noise={noise!r}; use the full "
-            "batch (1) or noise='float'."
-        )
 
 
 class Event(Protocol):

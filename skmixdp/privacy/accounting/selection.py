@@ -155,7 +155,7 @@ class SearchTerms:
     refit: bool = False
 
     def __post_init__(self) -> None:
-        check_terms(self.delta, 1.0, self.neighboring, self.noise)
+        check_terms(self.delta, self.neighboring, self.noise)
         check("score_share", self.score_share, number(0, 1, closed="left"))
 
     def fit_mu(self, fit_epsilon: float) -> float:
