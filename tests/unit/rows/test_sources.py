@@ -257,6 +257,7 @@ class TestFits:
             # It mixes by the sensitivity, which includes the rounding of a source.
             {"algorithm": "modelmix", "whiten": True, "dtype": "float64"},
             {"algorithm": "dope-sgd", "whiten": True, "dtype": "float64"},
+            {"algorithm": "gep", "dtype": "float64"},
         ],
         ids=str,
     )
