@@ -85,7 +85,7 @@ ROOMS = (
     # Aim 700: logistic regression, persons and notes on each result.
     Room("inference", 1_355, ("inference",), is_core=False),
     # Memory maps, text, Arrow, and rows that are mapped in every pass.
-    Room("files", 1_825, ("_files", "datasets"), is_core=False),
+    Room("files", 1_810, ("_files", "datasets"), is_core=False),
     # Directions of gradients, mirror maps, and rules for the public weight, which the core does not need.
     Room("papers", 2_716, ("_papers",), is_core=False),
     # Aim 2,250: automatic rates, trust regions and weights of modules.
