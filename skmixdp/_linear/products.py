@@ -12,7 +12,8 @@ from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
-from typing import NamedTuple
+from types import ModuleType
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -59,6 +60,8 @@ _MOST_FEATURES, _MOST_OUTPUTS = 128, 16
 
 #: Tolerance for the check of the compiled sums, in units of the longest term.
 TOLERANCE = 1e-4
+
+_Loops = TypeVar("_Loops")
 
 #: ``(X, y, lengths, points, threshold, rows)``: ``sum_i c_i x_i^T`` (m, d_in) in float64 over some of the
 #: rows ``X`` (n_rows, d_in), held column by column. The residuals ``c_i`` of cross-entropy are clipped such
@@ -227,51 +230,51 @@ def mean_gradients(n_persons: int, d_in: int, m: int, dtype: DTypeLike) -> MeanG
 
 @cache
 def compiled() -> ClippedSums | None:
-    """The compiled loops; None without numba, or if compiling or a check of their sums fails."""
-    try:
-        from . import loops
-
-        def sums(
-            X: FloatArray,
-            y: NDArray[np.int8],
-            lengths: FloatArray,
-            points: FloatArray,
-            threshold: float,
-            rows: slice,
-        ) -> FloatArray:
-            (n_rows, d_in), m = X.shape, len(points)
-            W = np.zeros((m, -(-d_in // 4) * 4), np.float32)
-            W[:, :d_in] = points
-            stride = X.strides[1] // X.itemsize
-            memory = as_strided(X, ((d_in - 1) * stride + n_rows,), (X.itemsize,))
-            within = np.float32(threshold / (1 + dot_error(m + 5, np.dtype(np.float32))))
-            start, stop, _ = rows.indices(n_rows)
-            totals = loops.clipped_sums(memory, stride, d_in, y, lengths, W, within, start, stop, PANEL_ROWS)
-            return np.asarray(totals[:, :d_in])
-
-        # There are no signatures if numba is set not to compile.
-        if not getattr(loops.clipped_sums, "signatures", ()):
-            return None
-        return sums if is_right(sums) else None
-    # Any error is caught: NumPy can replace the loops, and a fit may have been charged already.
-    except Exception:
-        return None
+    """The compiled loops for rows, if they can be used."""
+    return checked_loops(_clipped_sums_of, is_right)
 
 
 @cache
 def compiled_gradients() -> MeanGradients | None:
-    """The compiled loops for persons; None without numba, or if compiling or a check fails."""
+    """The compiled loops for persons, if they can be used."""
+    return checked_loops(lambda of: MeanGradients(of.shortening, of.mean_gradients), gradients_are_right)
+
+
+def checked_loops(
+    chosen: Callable[[ModuleType], _Loops], are_right: Callable[[_Loops], bool]
+) -> _Loops | None:
+    """What is ``chosen`` of the compiled loops; None without numba, or if compiling or a check fails."""
     try:
         from . import loops
 
         # There are no signatures if numba is set not to compile.
-        if not getattr(loops.mean_gradients, "signatures", ()):
-            return None
-        found = MeanGradients(loops.shortening, loops.mean_gradients)
-        return found if gradients_are_right(found) else None
+        found = chosen(loops) if getattr(loops.clipped_sums, "signatures", ()) else None
+        return found if found is not None and are_right(found) else None
     # Any error is caught: NumPy can replace the loops, and a fit may have been charged already.
     except Exception:
         return None
+
+
+def _clipped_sums_of(loops: ModuleType) -> ClippedSums:
+    def sums(
+        X: FloatArray,
+        y: NDArray[np.int8],
+        lengths: FloatArray,
+        points: FloatArray,
+        threshold: float,
+        rows: slice,
+    ) -> FloatArray:
+        (n_rows, d_in), m = X.shape, len(points)
+        W = np.zeros((m, -(-d_in // 4) * 4), np.float32)
+        W[:, :d_in] = points
+        stride = X.strides[1] // X.itemsize
+        memory = as_strided(X, ((d_in - 1) * stride + n_rows,), (X.itemsize,))
+        within = np.float32(threshold / (1 + dot_error(m + 5, np.dtype(np.float32))))
+        start, stop, _ = rows.indices(n_rows)
+        totals = loops.clipped_sums(memory, stride, d_in, y, lengths, W, within, start, stop, PANEL_ROWS)
+        return np.asarray(totals[:, :d_in])
+
+    return sums
 
 
 def gradients_are_right(loops: MeanGradients) -> bool:

@@ -95,7 +95,8 @@ class PenalizedLoss:
             return 1.0
         # Scaled before squares are taken: with a strong penalty, squares of the inverse would underflow.
         lengths = row_norms(self.rows * (self.smallest_curvature * inverse)) / (1 - leverages)
-        return float(np.sqrt(np.mean(lengths**2) / np.mean(row_norms(self.rows) ** 2)))
+        gain = float(np.sqrt(np.mean(lengths**2) / np.mean(row_norms(self.rows) ** 2)))
+        return max(gain, float(np.finfo(np.float64).tiny))  # it may underflow
 
     def relative_curvature(self, W: FloatArray) -> float:
         """Estimate of the largest curvature of the mean loss on other rows, in the scaled geometry.
@@ -194,11 +195,14 @@ class PenalizedLoss:
         direction = scaled.copy()
         product = float(np.vdot(remainder, scaled))
         for _ in range(_CG_STEPS):
-            if float(np.linalg.norm(remainder)) <= accuracy or product == 0:  # which may underflow
+            if float(np.linalg.norm(remainder)) <= accuracy:
                 break
             inner = self.hessian_product(Z, self._outputs(direction))
             image = inner.T @ self._weighted / self.n_rows + self.l2 * direction
-            length = product / float(np.vdot(direction, image))
+            energy = float(np.vdot(direction, image))
+            if product == 0 or energy == 0:  # which may underflow
+                break
+            length = product / energy
             solution += length * direction
             remainder -= length * image
             scaled = remainder / scale

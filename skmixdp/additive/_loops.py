@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from functools import cache
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._linear import FloatArray, dot_error
-from .._linear.products import TOLERANCE, exact_residuals
+from .._linear.products import TOLERANCE, checked_loops, exact_residuals
 
 #: Values in piecewise linear rows from which it is worth importing numba.
 _FEWEST_VALUES = 2_000_000
@@ -33,22 +34,16 @@ def piece_loops(n_rows: int, d: int) -> PieceLoops | None:
 
 @cache
 def compiled_pieces() -> PieceLoops | None:
-    """The compiled loops for piecewise linear rows; None without numba, or if compiling or a check fails."""
-    try:
-        from .._linear import loops
+    """The compiled loops for piecewise linear rows, if they can be used."""
+    return checked_loops(_piece_loops_of, pieces_are_right)
 
-        def clipped(*arguments: NDArray[Any], threshold: float) -> FloatArray:
-            within = np.float32(threshold / (1 + dot_error(len(arguments[3]) + 5, np.dtype(np.float32))))
-            return np.asarray(loops.clipped_piece_sums(*arguments, within))
 
-        # There are no signatures, and an error, if numba is told not to compile.
-        if not loops.piece_products.signatures:
-            return None
-        found = PieceLoops(loops.piece_products, loops.add_piece_sums, clipped)
-        return found if pieces_are_right(found) else None
-    # NumPy can always replace the loops, and a fit may have been charged already.
-    except Exception:
-        return None
+def _piece_loops_of(loops: ModuleType) -> PieceLoops:
+    def clipped(*arguments: NDArray[Any], threshold: float) -> FloatArray:
+        within = np.float32(threshold / (1 + dot_error(len(arguments[3]) + 5, np.dtype(np.float32))))
+        return np.asarray(loops.clipped_piece_sums(*arguments, within))
+
+    return PieceLoops(loops.piece_products, loops.add_piece_sums, clipped)
 
 
 def pieces_are_right(loops: PieceLoops) -> bool:

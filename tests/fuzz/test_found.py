@@ -219,6 +219,10 @@ class TestNumbers:
             model.fit(X, Y, X_PUB, Y_PUB)
         assert not hasattr(model, "coef_") and [c.outcome for c in data.charges()] == ["failed: ValueError"]
 
+    @pytest.mark.parametrize("l2", [5e-324, 1e-310, 1e-200])
+    def test_a_mirror_map_with_a_tiny_penalty(self, l2):
+        assert np.isfinite(fit(algorithm="pda-dpmd", public_l2=l2).coef_).all()
+
     @pytest.mark.parametrize("rate", [1e200, 4e307, 1.7e308])
     def test_a_mirror_step_that_diverges(self, rate):
         with pytest.raises(ValueError, match=r"diverged.*learning_rate"):
