@@ -18,6 +18,7 @@ from skmixdp.algorithms import (
 )
 from skmixdp.components import SampleWeight
 from skmixdp.components.protocols import ReleaseFacts, StepContext
+from skmixdp.components.subspaces import Complement, Coordinates
 from skmixdp.privacy import NoiseSource
 from tests.catalog import ALGORITHMS, UPDATES, WEIGHTINGS
 from tests.conftest import make_problem, recipe_or_refusal
@@ -191,8 +192,6 @@ def test_lipschitz_clip_needs_rows_of_known_length():
 
 
 def test_a_basis_that_is_not_orthonormal_is_refused():
-    from skmixdp.components.subspaces import Complement, Coordinates
-
     for kind in (Complement, Coordinates):
         with pytest.raises(ArithmeticError, match="not orthonormal"):
             kind(np.eye(5)[:, :2] * 1.001)

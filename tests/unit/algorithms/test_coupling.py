@@ -1,5 +1,7 @@
 """Automatic clipping and public weights in algorithms."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -82,8 +84,6 @@ def test_the_weight_that_steps_are_told_is_a_root_mean_square(problem):
         def bind(self, info, facts):
             seen.append(facts)
             return lambda t: 1.0
-
-    from dataclasses import replace
 
     recipe = replace(problem.recipe(NoisyGD(public_weight=CosineWeight(2))), steps=Remember())
     problem.plan(recipe, n_steps=4)

@@ -12,7 +12,7 @@ from skmixdp._engine import Options, Run, make_plan
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from skmixdp.algorithms.modelmix import MixingDescent, ModelMixEvent, mixed_steps, modelmix_epsilon
-from skmixdp.components import GradientQuery
+from skmixdp.components import GradientQuery, PoissonBatch
 from skmixdp.components.protocols import ReleasedArray, ReleaseFacts, StepContext
 from skmixdp.privacy import NoiseSource, epsilon_of_event
 from skmixdp.privacy.accounting.budgets import Budget
@@ -262,8 +262,6 @@ class TestPlan:
 
     @staticmethod
     def plan(algorithm, n_steps=30, rate=None, epsilon=1.0, neighboring="add_or_remove_one"):
-        from skmixdp.components import PoissonBatch
-
         problem = make_problem()
         options = Options(
             "auto", None, PoissonBatch(60) if rate else make_problem().recipe(AdaMix()).sampling, False

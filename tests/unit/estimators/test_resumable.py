@@ -118,6 +118,11 @@ def fitted(head, rows, labels, arguments, ledger):
     )
 
 
+def execute(path, statement, *values):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        return connection.execute(statement, values).fetchall()
+
+
 def count(fit, ledger):
     with recorded_releases() as released:
         head = fitted(*fit, ledger)
@@ -204,8 +209,7 @@ def test_what_was_released_with_noise_is_used_again(noise, people, path, monkeyp
         in_passes(patched, 4)
         with recorded_releases() as first, pytest.raises(Cut), resumable(path):
             fitted(*fit, people)
-    with closing(sqlite3.connect(path)) as connection:
-        kept = [_resuming._from_bytes(row[0]) for row in connection.execute("SELECT numbers FROM released")]
+    kept = [_resuming._from_bytes(row[0]) for row in execute(path, "SELECT numbers FROM released")]
     assert len(kept) == len(first) == 3
     for one, other in zip(kept, first, strict=True):
         assert one.stated == other.query.releases
@@ -339,8 +343,7 @@ def test_a_ledger_of_an_earlier_copy_is_refused(people, path, tmp_path, monkeypa
     empty = PrivacyLedger(tmp_path / "other.sqlite").add_dataset("people", epsilon=30.0, delta=DELTA)
     fit = begun(people, path, monkeypatch)
     refuse_to_resume(path, fit, empty, "does not hold charge 1")
-    with closing(sqlite3.connect(people.ledger.path)) as connection, connection:
-        connection.execute("UPDATE charges SET steps = 1")
+    execute(people.ledger.path, "UPDATE charges SET steps = 1")
     refuse_to_resume(path, fit, people, r"does not hold charge 1 .* with all its steps")
     assert empty.charges() == []
 
@@ -350,12 +353,10 @@ def test_numbers_of_another_charge_are_refused(what, people, path, monkeypatch):
     """A file or a ledger that was changed, or is an earlier copy in which another fit has this number."""
     fit = begun(people, path, monkeypatch)
     if what == "noise":
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute("UPDATE released SET noise_multiplier = 1.01 * noise_multiplier")
+        execute(path, "UPDATE released SET noise_multiplier = 1.01 * noise_multiplier")
     else:
         event = event_to_json(replace(people.charges()[0].event, noise_multiplier=90.0))
-        with closing(sqlite3.connect(people.ledger.path)) as connection, connection:
-            connection.execute("UPDATE charges SET event = ?", (event,))
+        execute(people.ledger.path, "UPDATE charges SET event = ?", event)
     match = {"noise": "holds numbers with other noise", "event": "does not hold charge 1"}[what]
     refuse_to_resume(path, fit, people, match)
 
@@ -461,8 +462,7 @@ def test_other_files_are_refused_and_stay(content, people, path, tmp_path):
 
 def test_damaged_numbers_are_refused(people, path, monkeypatch):
     fit = begun(people, path, monkeypatch)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE released SET numbers = x'00'")
+    execute(path, "UPDATE released SET numbers = x'00'")
     refuse_to_resume(path, fit, people, "is damaged")
 
 

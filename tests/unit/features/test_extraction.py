@@ -1,5 +1,7 @@
 """The loop: rows that keep to themselves, items that fail, memory that runs out."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -186,8 +188,6 @@ class TestDamagedImages:
     @pytest.fixture
     def damaged(self, tmp_path):
         """Ten files, of which the third is cut off, the fifth is text and the last is missing."""
-        from pathlib import Path
-
         paths = save_images(tmp_path / "some", make_pixels(10, size=40), ".jpg")
         whole = Path(paths[2]).read_bytes()
         Path(paths[2]).write_bytes(whole[: len(whole) // 2])

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks
 
+from skmixdp import MixedDPLogisticRegression
 from skmixdp.features import ScatteringFeatures
 from tests.unit.features.test_transformer import CHECKS
 
@@ -78,10 +80,6 @@ def test_batch_normalisation_needs_public_images(images):
 
 
 def test_a_pipeline_routes_public_images_to_both_steps(images):
-    import sklearn
-
-    from skmixdp import MixedDPLogisticRegression
-
     y = np.arange(12) % 2
     with sklearn.config_context(enable_metadata_routing=True):
         pipe = make_pipeline(

@@ -14,6 +14,7 @@ from skmixdp._engine.recording import recorded_releases
 from skmixdp._learning.noisy_statistics import label_share, noisy_logits
 from skmixdp._linear import with_weights
 from skmixdp._rows import InMemoryRows
+from skmixdp.privacy import NoiseSource
 from tests.conftest import Watched, learned
 
 N = 5000
@@ -60,8 +61,6 @@ def test_labels_of_all_rows_and_of_none_have_finite_logits():
 
 
 def test_shares_that_noise_hides_become_their_mean():
-    from skmixdp.privacy import NoiseSource
-
     for seed in range(20):
         shares = expit(learned(rows_of(Y), noisy_logits, 4, 2000.0, noise=NoiseSource(seed)))
         assert np.all((shares > 0) & (shares < 1))

@@ -1,5 +1,6 @@
 """Every format of files: read whole, read in parts, damaged, and documented."""
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -78,8 +79,6 @@ def test_a_damaged_file_is_told_in_one_sentence_without_its_content(path):
 
 
 def test_endings_are_read_in_any_case_and_members_that_are_no_arrays_are_passed_over(tmp_path):
-    import zipfile
-
     path = tmp_path / "ROWS.NPZ"
     with path.open("wb") as file:
         np.savez(file, X=X, y=Y)
