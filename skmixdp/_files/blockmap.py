@@ -23,8 +23,9 @@ _SHORTEST, _LONGEST = 1e-20, 1e18
 #: applied to the rows.
 _MILD = 1e-2
 
-#: The bits of a float16 are moved to their places in a float32, which then has 2**-112 of the value. All is
-#: computed in this unit until rows are scaled, for lengths with a finite inverse.
+#: The bits of a float16 are moved to their places in a float32, whose value is then 2**-112 of the original.
+#: Rows stay in this unit until they are scaled. RowMap maps rows shorter than the last number, for which the
+#: factor could overflow.
 _HALF_BITS = np.int32(-(2**31) + 0x0FFFE000)
 _HALF_UNIT = 2.0**112
 _HALF_SHORTEST = 1e-4
@@ -178,7 +179,7 @@ class BlockMap:
 
 
 def _mild(whitening: Whitening | None) -> bool:
-    """Whether all factors of a whitening are large enough for precise sums of unwhitened rows."""
+    """Whether points and sums may be whitened instead of rows: small factors make sums imprecise."""
     return whitening is not None and float(whitening.factors.min(initial=1.0)) >= _MILD
 
 

@@ -262,8 +262,8 @@ def _overconfidence(Z: FloatArray, block: Block, scales: FloatArray) -> Contribu
     powers = np.exp(logits * logits.dtype.type(scales[0]))
     over = np.empty((len(scales), len(own)))
     for confidence in over:
-        # Classes are added one by one, so that the order is the same for any number of rows. Sums are at most
-        # 1, since the largest power is 1.
+        # Classes are added one by one, so that the order is the same for any number of rows. A confidence is
+        # at most 1, since the largest power is 1.
         np.divide(1, reduce(np.add, powers), out=confidence)
         np.square(powers, out=powers)  # the powers at twice the scale
     over -= correct

@@ -57,7 +57,7 @@ def noisy_scale(learner: Learner, multiplier: float, n_features: int = 0) -> Lea
     certain = certain_of_magnitudes(counts, noise, learner.n_rows)
     for start, width, count in windows_of(counts, certain, taken):
         seen[start : start + width] = count / width
-    if not seen.any():  # the octaves with most rows; the last one is the scale
+    if not seen.any():  # the end of the two octaves with most rows is taken as the scale
         of_octaves = np.convolve(counts[1:], np.ones(_OCTAVES * _PER_OCTAVE), "valid")
         seen[int(of_octaves.argmax()) + _OCTAVES * _PER_OCTAVE] = 1.0
     middles = 2.0 ** ((np.arange(n_bins) - 0.5) / _PER_OCTAVE - _EXPONENT)

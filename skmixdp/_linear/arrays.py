@@ -135,8 +135,8 @@ def row_norm_bounds(C: Array) -> Array:
     bounds = astype(squares, np.float64)
     if len(bounds) and not bounds.max() < np.inf:
         finite = xp.isfinite(bounds)
-        # Squares of these rows overflowed. In float64 only those of infinite entries do. All rows are
-        # measured again, so that the result of a row does not depend on how many others overflowed.
+        # In the other rows, squares overflowed, or an entry is not finite. All rows are measured again, so
+        # that the result of a row does not depend on how many others overflowed.
         measured = row_norms(C) * (1 + 2 * dot_error(k + 2, np.dtype(np.float64)))
         bounds[~finite] = measured[~finite]
     return bounds

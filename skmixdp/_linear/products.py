@@ -43,7 +43,7 @@ NARROW = 64
 #: rows.
 _ALIGNMENT, _PADDED = 64, 128
 
-#: Bytes of an integer when rows are read ahead.
+#: Bytes of the integers as which :func:`read_ahead` reads rows.
 _WORD = 8
 
 #: Number of rows, or work of a pass, from which importing numba is worth its time.

@@ -205,10 +205,10 @@ def _signed(vectors: FloatArray) -> FloatArray:
 
 
 def _inverse_triangle(gram: FloatArray) -> FloatArray | None:
-    """``L^-1`` of the Cholesky factor ``G = L L^T``, lower triangular; None unless all directions count.
+    """``L^-1`` of the Cholesky factor ``G = L L^T``, lower triangular; None if eigenvalues may be cut.
 
-    All count for certain if ``1 / |L^-1|^2``, which no eigenvalue is below, exceeds the cut on ``|G|``,
-    which none is above (Frobenius norms).
+    With Frobenius norms, all eigenvalues are at least ``1 / |L^-1|^2`` and at most ``|G|``. So all are above
+    the cut if the first exceeds the cut times the second.
     """
     if len(gram) == 0:
         return None

@@ -124,8 +124,8 @@ def answer(
                 xp = namespace_of(S)
                 vectors[index].add(xp.sum(S, axis=0, dtype=xp.float64))
         for panel_rows, parts in weighted.items():
-            # Another row may move rows of a batch to other blocks, which changes the rounding of their sums.
-            # In double precision, the stated error covers this.
+            # One more row in a batch moves later rows to other blocks, which changes the rounding of sums.
+            # So these are added in double precision (0), where the stated error covers the change.
             largest = 0 if gathered and not isinstance(visit.rows, slice) else panel_rows
             # Transposed before they are joined, which keeps the order of entries in memory.
             joined = parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat([C.T for C in parts]).T

@@ -458,7 +458,7 @@ def _whole(n_rows: int) -> int:
 
 
 def _shorten(C: FloatArray, terms: FloatArray, longest: float, unit: float) -> None:
-    """Shorten residuals (rows, k), whose ``terms`` are this long, to ``longest``; convert both, in place."""
+    """Shorten rows of ``C`` with lengths ``terms`` to ``longest``, in place, and convert both to ``unit``."""
     finite = terms < np.inf  # others become 0
     with np.errstate(invalid="ignore"):
         C *= (np.where(finite, longest / np.maximum(terms, longest), 0.0) / unit)[:, np.newaxis]

@@ -294,7 +294,7 @@ def with_float_columns(X: Any) -> Any:
 
 
 def _as_floats(X: object, name: str) -> Array:
-    """An array of what may be a data frame, lists, or anything else: float64, unless it :func:`is_single`."""
+    """An array of a data frame, lists or any other object: float32 if it :func:`is_single`, else float64."""
     _refuse_text(X, name)
     if letter_of(dtype_of(X)) in ("m", "M"):
         raise ValueError(f"{name} holds dates or durations; {ENCODE}")

@@ -251,9 +251,9 @@ class Basis(ColumnFunction):
 
 @np.errstate(over="ignore")  # what overflows is beyond the outermost points
 def _pieces(values: FloatArray, points: FloatArray) -> tuple[NDArray[np.uint8], FloatArray]:
-    """The number of the piece between points that each value is in, and how far along, from 0 to 1.
+    """The piece of each value, counted from 0 between points, and its place in the piece, from 0 to 1.
 
-    A missing value is at the start of a piece after all.
+    A missing value is at the start of one more piece, after the last.
     """
     missing = np.isnan(values)
     piece = np.zeros(len(values), np.uint8)

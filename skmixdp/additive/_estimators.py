@@ -45,7 +45,7 @@ _FEWEST_NUMBERS = 1_000
 #: fraction of the rows.
 _HARDLY_NOISY, _FEW_KNOWN = 0.0025, 200
 
-#: Numbers of columns without curves are cut at this, which is finite in single precision.
+#: Columns without curves are in effect not clipped: only beyond this, which is finite in single precision.
 _UNCUT = 1e30
 
 

@@ -262,7 +262,7 @@ class MappedPiecewiseRows(SparseRows):
 
     @cached_property
     def _single(self) -> FloatArray:
-        """Upper bounds on the lengths in single precision."""
+        """Upper bounds (n,) on the lengths of rows, in single precision."""
         return Block(None, self._y, self._norms).single_norms
 
     def sum_error(self, request: Request) -> SumError:

@@ -297,7 +297,7 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
     #: Names that ``algorithm`` accepts, and their algorithms.
     _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]]
 
-    #: Other objects that it accepts, and the remedy for all others.
+    #: Objects that ``algorithm`` accepts as well, and what the error for any other value advises.
     _objects: ClassVar[Kind] = Kind(
         "an object from skmixdp.algorithms", lambda value: isinstance(value, Algorithm)
     )

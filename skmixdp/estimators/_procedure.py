@@ -431,7 +431,7 @@ def _with_scaled_targets(inputs: FitInputs, learner: Learner, planned: Run | Non
     if inputs.target_share:
         multiplier = inputs.budget.multiplier(inputs.target_share, TARGET_RELEASES)
     else:
-        assert planned is not None  # steps come first only in a plan
+        assert planned is not None  # without a share, the first steps of the plan release the scale
         learner = replace(learner, sampling=planned.recipe.sampling)
         multiplier = planned.plan.noise_multiplier
     mechanism = GaussianMechanism(multiplier, TARGET_RELEASES, learner.noise)

@@ -60,7 +60,7 @@ class ImageList(Items):
 
     def __init__(self, held: Sequence[Any]) -> None:
         super().__init__(held)
-        # Each access to a path opens the file again; images load their pixels on first access.
+        # Each access to a path opens the file again. Threads cannot share images, which load pixels later.
         self.concurrent = all(isinstance(element, (str, os.PathLike)) for element in held)
 
     def __getitem__(self, index: int) -> Any:

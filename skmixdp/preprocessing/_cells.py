@@ -64,7 +64,7 @@ _MISSING = frozenset(("", "nan", "+nan", "-nan", "nat"))
 _AMOUNT = re.compile(r"[+-]?(\d{1,3}(,\d{2,3})+|\d+)?(\.\d*)?([eE][+-]?\d+)?")
 _CURRENCY = re.compile(r"^[A-Z]{3}|[A-Z]{3}$")
 _START = datetime(1970, 1, 1)
-#: Units of moments that are parts of a day.
+#: Units of ``datetime64`` up to a day. Months and years have no fixed length.
 _UNITS = tuple((unit, 1) for unit in ("D", "h", "m", "s", "ms", "us", "ns"))
 #: First and last moment in UTC, chosen so that local years stay within Python's range.
 _FIRST, _LAST = datetime(1, 1, 3), datetime(9999, 12, 30)

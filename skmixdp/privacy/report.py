@@ -27,7 +27,7 @@ from .._utils.validation import (
 )
 from .accounting.events import NEIGHBORING, Neighboring
 
-#: Fields of types that may be read from a file.
+#: Allowed values of fields, which may have been read from a file.
 FINITE = number(-np.inf)
 TEXT = Kind("a string", lambda value: isinstance(value, str))
 TEXTS = Kind("a tuple of strings", lambda value: isinstance(value, tuple) and all(map(TEXT.admits, value)))

@@ -228,7 +228,7 @@ def ordinary_rows(
         try:
             _losses(parameters, loss, x[:_FIRST], y[:_FIRST], n_classes)
             return x, y
-        except ValueError:  # some modules take real numbers as codes
+        except ValueError:  # the module may take codes, held as real numbers
             pass
     x = torch.randint(0, 2, shape, generator=generator).to(like)
     _losses(parameters, loss, x[:_FIRST], y[:_FIRST], n_classes)

@@ -353,7 +353,7 @@ def _check_number(classes: Any) -> None:
 
 
 def _check_known_labels(estimator: BaseEstimator, y: Any, y_pub: Any) -> None:
-    """Refuse PRIVATE labels that are none of the declared or public classes, in both parts alike."""
+    """Refuse PRIVATE labels that are none of the declared or public classes, before rows are held out."""
     given = [*estimator.get_params().items(), ("y_pub", y_pub)]
     known = {name.split("__")[-1]: value for name, value in given if not is_empty(value)}
     if "classes" in known:
@@ -368,7 +368,7 @@ def _check_known_labels(estimator: BaseEstimator, y: Any, y_pub: Any) -> None:
 
 
 def _check_rows(estimator: BaseEstimator, X: object) -> None:
-    """Refuse PRIVATE rows that the fitted estimator cannot predict for, in both parts alike."""
+    """Refuse PRIVATE rows that the fitted estimator cannot predict for, before some are held out."""
     # What a Pipeline takes depends on its steps: finite numbers, if none of them encodes or imputes.
     names = [type(part).__name__ for part in (estimator, *estimator.get_params().values())]
     if not any(name.endswith("Pipeline") for name in names):

@@ -71,7 +71,8 @@ def warn_of_leaks(*, public_rows: bool, persons: bool = False) -> tuple[str, ...
                 category,
                 stacklevel=depth,
             )
-            variables[mark] = token  # not if a filter turned it into an error: then each fit fails
+            # After the warning: if a filter turns it into an error, each later fit must fail as well.
+            variables[mark] = token
     return report.in_words("leak")
 
 
