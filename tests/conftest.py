@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from sklearn.datasets import load_digits
 
-from skmixdp._engine import OpenRows, Options, Run, bind_rows, drive, loop, make_plan, training
+from skmixdp._engine import OpenRows, Options, bind_rows, drive, loop, make_plan, training
 from skmixdp._learning.noisy_statistics import Learner
 from skmixdp._linear import MultilabelLoss, SquaredLoss, classification_loss
 from skmixdp._rows import InMemoryRows, RowMap
@@ -35,10 +35,10 @@ settings.register_profile("fuzz", _PATIENT, max_examples=-(-_N_CASES // 15), dat
 settings.load_profile("fast")
 
 
-def train(runs, rows):
-    """The trained heads of runs on the rows of one source, which share its passes."""
+def train(trainings, rows):
+    """The heads of several trainings on the rows of one source, which share its passes."""
     source = OpenRows(rows)
-    return drive([bind_rows(source, training(run)) for run in runs])
+    return drive([bind_rows(source, each) for each in trainings])
 
 
 class Watched(NoiseSource):
@@ -102,7 +102,7 @@ class Problem:
     def trained(self, recipe, *, noise=None, rows=None, callback=None, dtype="float64", **terms):
         """The head of a recipe and the plan; without noise unless some is given."""
         plan = self.plan(recipe, dtype=dtype, **terms)
-        run = Run(recipe, plan, self.info, noise or Silent(0), np.dtype(dtype), callback=callback)
+        run = training(plan, noise or Silent(0), callback=callback)
         return train([run], InMemoryRows(self.X, self.y) if rows is None else rows)[0], plan
 
 

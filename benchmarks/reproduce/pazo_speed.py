@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from skmixdp._engine import OpenRows, Options, Run, bind_rows, drive, make_plan, training
+from skmixdp._engine import OpenRows, Options, bind_rows, drive, make_plan, training
 from skmixdp._linear import classification_loss
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP, PAZO, Algorithm, CosinePDADPMD, DPZero, NoisyGD
@@ -125,8 +125,8 @@ def steps_of(algorithm: Algorithm, problem: Problem, n_steps: int, *, counting: 
     rows = make(problem.X, problem.y)
 
     def run() -> Any:
-        run = Run(recipe, plan, info, NoiseSource(0), problem.X.dtype)
-        drive([bind_rows(OpenRows(rows), training(run))])
+        run = training(plan, NoiseSource(0))
+        drive([bind_rows(OpenRows(rows), run)])
         return rows
 
     return run

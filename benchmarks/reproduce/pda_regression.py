@@ -31,7 +31,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, eigsh
 from tqdm.auto import tqdm
 
-from skmixdp._engine import OpenRows, Options, Run, bind_rows, drive, make_plan, training
+from skmixdp._engine import OpenRows, Options, bind_rows, drive, make_plan, training
 from skmixdp._linear import SquaredLoss
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import PDADPMD, Algorithm, NoisyGD
@@ -163,9 +163,9 @@ class Draw:
             budget = Budget(EPSILON, DELTA, choice.n_steps, None, "add_or_remove_one", "float")
             plan = make_plan(budget, recipe, info, FLOAT)
             noise = NoiseSource(1_000_003 * seed + number)
-            runs.append(Run(recipe, plan, info, noise, FLOAT))
+            runs.append(training(plan, noise))
         rows = OpenRows(InMemoryRows(self.X.astype(FLOAT), self.y.astype(FLOAT)))
-        heads = drive([bind_rows(rows, training(run)) for run in runs])
+        heads = drive([bind_rows(rows, run) for run in runs])
         return [self.loss(W) for W in heads]
 
 

@@ -9,7 +9,6 @@ from .loop import (
     Procedure,
     QueryRequest,
     RowsKey,
-    Run,
     Sources,
     bind_rows,
     drawn,

@@ -4,7 +4,7 @@ A fit is a *procedure*: a generator that yields one :class:`QueryRequest` after 
 is done. :func:`drive` answers the requests of several procedures. Requests to the same rows share a pass.
 Rows are the same if their keys name the same objects. Nothing compares or counts private rows.
 
-:func:`training` is the part of a procedure that trains a head, by a recipe and its plan. It contains no
+:func:`training` is the part of a procedure that trains a head, by a plan. It contains no
 algorithm: the recipe's query states what is computed of the rows, and its update keeps the state.
 """
 
@@ -28,7 +28,7 @@ from ..components.protocols import (
     StepContext,
 )
 from ..privacy import NoiseSource
-from .plan import Plan, Recipe
+from .plan import Plan
 from .release import GaussianMechanism, Released, release
 
 Callback = Callable[[StepContext, FloatArray], object]
@@ -157,24 +157,6 @@ def drive(
 # -- training --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Run:
-    """The training run of one head, from ``info.view.W`` on.
-
-    ``members`` (n_rows,) is the mask of its ``info.n_private`` rows within the source; None is all rows.
-    ``callback(ctx, W)`` is called with every released head; if it returns True, training stops there.
-    ``dtype`` is that of products with private rows.
-    """
-
-    recipe: Recipe
-    plan: Plan
-    info: PublicInfo
-    noise: NoiseSource
-    dtype: np.dtype[Any]
-    members: NDArray[np.bool_] | None = None
-    callback: Callback | None = None
-
-
 def drawn(
     sampling: Sampling, n_rows: int, noise: NoiseSource, members: NDArray[np.bool_] | None
 ) -> Batch | None:
@@ -186,13 +168,19 @@ def drawn(
     return None if taken is None else Batch(taken, sampling.rate(n_rows))
 
 
-def training(run: Run) -> Generator[NoisyQuery, Any, FloatArray]:
-    """Yield the queries of a run, step by step, and return the trained head (k, d_in), finite or not."""
-    recipe, plan, info = run.recipe, run.plan, run.info
-    mechanism = GaussianMechanism(plan.noise_multiplier, plan.n_steps, run.noise)
+def training(
+    plan: Plan, noise: NoiseSource, members: NDArray[np.bool_] | None = None, callback: Callback | None = None
+) -> Generator[NoisyQuery, Any, FloatArray]:
+    """Yield the queries of a run, step by step, and return the trained head (k, d_in), finite or not.
+
+    ``members`` (n_rows,) is the mask of the run's rows within the source; None is all rows.
+    ``callback(ctx, W)`` is called with every released head; if it returns True, training stops there.
+    """
+    recipe, info = plan.recipe, plan.info
+    mechanism = GaussianMechanism(plan.noise_multiplier, plan.n_steps, noise)
     W, state = recipe.update.init(info.view.W)
     for t in range(1, plan.n_steps + 1):
-        mechanism.begin_step(run.members, drawn(recipe.sampling, info.n_private, run.noise, run.members))
+        mechanism.begin_step(members, drawn(recipe.sampling, info.n_private, noise, members))
         view = info.view.data.view(W)
         ctx = StepContext(
             t=t,
@@ -204,8 +192,8 @@ def training(run: Run) -> Generator[NoisyQuery, Any, FloatArray]:
             noise_multiplier=plan.noise_multiplier,
             l2=recipe.l2,
             anchor=recipe.anchor,
-            dtype=run.dtype,
-            noise=run.noise,
+            dtype=plan.dtype,
+            noise=noise,
         )
         try:
             rounds = recipe.query.step(ctx)
@@ -213,13 +201,13 @@ def training(run: Run) -> Generator[NoisyQuery, Any, FloatArray]:
         except LostReleaseError:
             continue
         W, state = recipe.update.step(ctx, direction, state)
-        if run.callback is not None and run.callback(ctx, W) is True:
+        if callback is not None and callback(ctx, W) is True:
             break
     if recipe.comparison is None or not plan.post_training:
         W = recipe.update.result(W, state)
     for post_training, multiplier in plan.post_training:
-        mechanism = GaussianMechanism(multiplier, 1, run.noise)
-        mechanism.begin_step(run.members)
+        mechanism = GaussianMechanism(multiplier, 1, noise)
+        mechanism.begin_step(members)
         rounds = post_training.ask(W, state, multiplier)
         W = yield from _answered_step(mechanism, rounds, [], info)
     return W

@@ -86,12 +86,16 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Plan:
-    """The numbers of a run, fixed before its first step.
+    """A run of one algorithm from ``info.view.W`` on, and its numbers, which are fixed before its first step.
 
-    ``post_training`` are the releases after the last step, each with its noise multiplier. ``shares`` are
-    those of the squared budget for the steps and for these releases, by purpose; empty if the steps get all.
+    ``dtype`` is that of products with private rows. ``post_training`` are the releases after the last step,
+    each with its noise multiplier. ``shares`` are those of the squared budget for the steps and for these
+    releases, by purpose; empty if the steps get all.
     """
 
+    recipe: Recipe
+    info: PublicInfo
+    dtype: np.dtype[Any]
     noise_multiplier: float
     n_steps: int
     event: Event
@@ -130,11 +134,12 @@ def make_plan(
         first = () if recipe.comparison is None else (recipe.comparison,)
         post_training = (*first, *recipe.corrections)
     costs = [sum(each.shares.values()) for each in post_training]
+    left = info
     if post_training:
         share -= sum(costs)
-        info = replace(info, mu=budget.mu * math.sqrt(share))
+        left = replace(info, mu=budget.mu * math.sqrt(share))
     if share < 1:
-        n_steps = recipe.steps.count(info, sensitivity)
+        n_steps = recipe.steps.count(left, sensitivity)
         sigma = budget.multiplier(share, n_steps)
     elif budget.epsilon is not None:
         terms: dict[str, Any] = {
@@ -146,13 +151,13 @@ def make_plan(
         if sigma is not None:
             n_steps = steps_for(budget.epsilon, budget.delta, noise_multiplier=sigma, **terms)
         elif n_steps is None:
-            n_steps = recipe.steps.count(info, sensitivity)
+            n_steps = recipe.steps.count(left, sensitivity)
         # Also for a given multiplier: the last whole step leaves some budget, which lowers the noise.
         sigma = noise_multiplier_for(budget.epsilon, budget.delta, n_steps=n_steps, **terms)
     assert n_steps is not None and sigma is not None
     facts = ReleaseFacts(sigma, n_steps, sensitivity)
-    public_weight = recipe.weighting.bind(info, facts)
-    private = [1 - public_weight(t, info.view) for t in range(1, n_steps + 1)]
+    public_weight = recipe.weighting.bind(left, facts)
+    private = [1 - public_weight(t, left.view) for t in range(1, n_steps + 1)]
     facts = replace(facts, private_weight=float(np.sqrt(np.mean(np.square(private)))))
     event = budget.whole if share < 1 else recipe.event(sigma, n_steps, rate, budget.noise)
     if budget.epsilon is None:
@@ -161,10 +166,13 @@ def make_plan(
     for each in post_training:
         shares.update(each.shares)
     return Plan(
+        recipe,
+        info,
+        dtype,
         noise_multiplier=sigma,
         n_steps=n_steps,
         event=event,
-        step_size=recipe.steps.bind(info, facts),
+        step_size=recipe.steps.bind(left, facts),
         public_weight=public_weight,
         post_training=tuple(zip(post_training, map(budget.multiplier, costs), strict=True)),
         shares=shares,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from .._engine import GaussianMechanism, PostTrainingRelease, Run, make_plan, training
+from .._engine import GaussianMechanism, Plan, PostTrainingRelease, make_plan, training
 from .._linear import row_norms
 from .._rows import BinCounts, Block, Contribution
 from .._utils.process import warn_later
@@ -169,10 +169,10 @@ def bound_shares(mu: float, n_rows: int, width: int) -> dict[str, float]:
     return {"first head": _FIRST_SHARE, "lengths of gradients": _LENGTHS_SHARE}
 
 
-def noisy_gradient_bound(run: Run, learner: Learner, budget: Budget) -> Learning[float]:
+def noisy_gradient_bound(plan: Plan, learner: Learner, budget: Budget) -> Learning[float]:
     """A length that few gradients of private rows exceed at a first head, for squared loss.
 
-    The first head is trained like that of ``run``, on a small part of the budget. The best threshold for a
+    The first head is trained like that of ``plan``, on a small part of the budget. The best threshold for a
     noisy sum is exceeded by about as many rows as the noise outweighs.
 
     *Guarantee*: the releases of the first head, and one of a histogram, to which a row adds 1.
@@ -180,11 +180,11 @@ def noisy_gradient_bound(run: Run, learner: Learner, budget: Budget) -> Learning
     Source: Amin, Kulesza, Munoz Medina and Vassilvitskii 2019, "Bounding user contributions: a bias-variance
     trade-off in differential privacy".
     """
-    info = replace(run.info, mu=budget.mu * math.sqrt(_FIRST_SHARE))
-    assert isinstance(run.recipe.steps, BalancedSteps)
-    recipe = replace(run.recipe, comparison=None, steps=replace(run.recipe.steps, maximum=_FIRST_STEPS))
-    plan = make_plan(budget, recipe, info, run.dtype, _FIRST_SHARE)
-    W = yield from training(replace(run, recipe=recipe, plan=plan, info=info))
+    info = replace(plan.info, mu=budget.mu * math.sqrt(_FIRST_SHARE))
+    assert isinstance(plan.recipe.steps, BalancedSteps)
+    recipe = replace(plan.recipe, comparison=None, steps=replace(plan.recipe.steps, maximum=_FIRST_STEPS))
+    first = make_plan(budget, recipe, info, plan.dtype, _FIRST_SHARE)
+    W = yield from training(first, learner.noise, learner.members)
     query = sums_query(np.nan_to_num(W), _lengths, 1.0)
     counts, noise = yield from learner.ask(budget.multiplier(_LENGTHS_SHARE), query)
     # Rows at and beyond each bin, and the standard deviation of their noise.

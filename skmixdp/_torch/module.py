@@ -4,7 +4,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._engine import OpenRows, Options, Run, Transaction, bind_rows, make_plan, sampling_of, training
+from .._engine import OpenRows, Options, Plan, Transaction, bind_rows, make_plan, sampling_of, training
 from .._rows import PrivateRows, check_labels
 from .._utils.frames import is_frame
 from .._utils.models import names_of_features
@@ -35,7 +35,7 @@ Array = NDArray[Any]
 def module_procedure(
     head: BaseEstimator,
     transaction: Transaction,
-    run: Run,
+    plan: Plan,
     source: Any,
     worker: Any,
     report: Callable[..., Any],
@@ -43,12 +43,12 @@ def module_procedure(
 ) -> EstimatorProcedure:
     """Yield the charge and the queries of a module's fit, and return the fitted attributes."""
     rows, modules = OpenRows(source), load_modules()
-    transaction.event, transaction.n_units, transaction.rows = run.plan.event, run.info.n_private, rows
+    transaction.event, transaction.n_units, transaction.rows = plan.event, plan.info.n_private, rows
     yield transaction
     withheld = None
     try:
-        with modules.limited_threads(n_threads), FitTasks(head, n_steps=run.plan.n_steps) as tasks:
-            W = yield from bind_rows(rows, training(replace(run, callback=tasks)))
+        with modules.limited_threads(n_threads), FitTasks(head, n_steps=plan.n_steps) as tasks:
+            W = yield from bind_rows(rows, training(plan, transaction.noise, callback=tasks))
     except Exception as error:  # its message may quote private rows
         withheld = type(error).__name__
     if withheld:
@@ -56,7 +56,7 @@ def module_procedure(
             f"training ended with {withheld}; its message is left out because it may quote private rows. Try "
             "the module on public rows, and on another device. What was charged stays charged."
         )
-    public: Any = run.info.view.data
+    public: Any = plan.info.view.data
     if left_out := public.n_left_out:
         warn_later(
             f"{left_out} of {tasks.n_done} steps were not taken, since parameters or outputs would not have "
@@ -65,7 +65,7 @@ def module_procedure(
     return {
         # Only the trained parameters are taken from the copy that saw rows: a module may store its inputs.
         "module_": modules.trained_module(head.module, head.device, source.at(W)),
-        "learning_rate_": run.plan.step_size(1),
+        "learning_rate_": plan.step_size(1),
         "privacy_": report(computed_on=str(next(worker.parameters()).device)),
         "n_iter_": tasks.n_done,  # fewer than planned if a callback stopped the fit
     }
@@ -220,8 +220,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
             f"the classes ({origin})",
         )
         report = partial(transaction.report, treated_as_public, n_public=len(public), plan=plan)
-        run = Run(recipe, plan, info, noise, dtype)
-        return module_procedure(self, transaction, run, source, worker, report, n_threads)
+        return module_procedure(self, transaction, plan, source, worker, report, n_threads)
 
     def _check_rows(self, torch_side: Any, data: FitData) -> tuple[Any, Array, Any, Array, str]:
         """Checked rows with encoded labels, and the origin of the classes."""

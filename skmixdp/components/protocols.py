@@ -166,9 +166,10 @@ class StepContext:
     @property
     def noise_variance(self) -> float:
         """Variance of the noise in each entry of a step, without momentum."""
-        scale = self.step_size * (1 - self.public_weight) * self.noise_multiplier / self.batch_size
+        scale = (1 - self.public_weight) * self.noise_multiplier / self.batch_size
         # Products overflow to inf, where a power would raise an error.
-        return scale * scale * sum(part.sensitivity**2 / part.share for part in self.released)
+        noise = scale * scale * sum(part.sensitivity**2 / part.share for part in self.released)
+        return self.step_size * self.step_size * noise
 
     def direction(self, private_mean: FloatArray, public_mean: FloatArray | None = None) -> FloatArray:
         """The public and the private mean gradient, mixed, plus the gradient of the regulariser.

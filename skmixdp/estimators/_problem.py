@@ -351,24 +351,27 @@ class MappedRows(RowsKey):
 
 @dataclass(frozen=True, repr=False)
 class FitInputs:
-    """The checked inputs of a head's fit, and its parameters, by their names in the estimators.
+    """The checked inputs of a head's fit, and its parameters by their names in the estimators.
 
-    ``y_pub`` holds class indices or scaled targets, and ``members`` (n_rows,) masks the private rows to fit
-    to; None is all. ``init`` is a name, coefficients in the units of the labels or targets, or a start by
-    names of classes. ``known_map`` is the map of the released head from which the fit continues; None without
-    one. ``classes`` are labels in the order of their indices, or names of several labels; ``target_map``
-    scales targets, whose centre may be learned if ``learns_center``. Where noisy counts of private rows tell
-    a length that most rows do not exceed, rows are cut at ``length_factor`` times it. ``X_scale`` has public
-    rows that only tell the scale of the columns; None stands for ``X_known``. ``label_share`` is the share of
-    the squared budget for the logits (k,) at which labels start, ``label_logits`` once they are released; 0
-    releases none. ``X_unlabeled`` are public rows without labels; None stands for none. ``target_share`` is
-    the share of the squared budget for centre and scale of the targets, or ``target_steps`` the number of
-    releases of the plan for them. ``relearned_share`` is that share if the units of public targets turn out
-    to be others. ``spent`` are shares that releases before the fit of the head have cost.
+    Rows: ``y_pub`` holds class indices or scaled targets, and ``members`` (n_rows,) masks the private rows to
+    fit to; None is all. ``X_unlabeled`` are public rows without labels. ``X_scale`` are public rows that only
+    tell the scale of the columns; None stands for ``X_known``.
 
-    ``sample_weight`` (n_rows,) are PRIVATE weights as passed, of which ``largest_weight`` counts as 1; None
-    stands for a noisy one. ``class_weight`` (k,) are public. Noisy counts of ``n_counted`` classes tell them
-    instead; 0 counts none. ``mean_weight`` is a released mean.
+    Parameters: ``init`` is a name, coefficients in the units of the labels or targets, or a start by names of
+    classes. ``known_map`` is the map of the released head from which the fit continues. Where noisy counts
+    tell a length that most private rows do not exceed, rows are cut at ``length_factor`` times it.
+
+    Labels and targets: ``classes`` are labels in the order of their indices, or names of several labels.
+    ``target_map`` scales targets, whose centre may be learned if ``learns_center``.
+
+    Shares of the squared budget: ``label_share`` is for the logits (k,) at which several labels start, which
+    are ``label_logits`` once they are released. ``target_share`` is for centre and scale of the targets, and
+    ``relearned_share`` if the units of public targets turn out to be others. ``target_steps`` is a number of
+    releases of the plan for them instead. ``spent`` is the cost of releases before the fit of the head.
+
+    Weights: ``sample_weight`` (n_rows,) are PRIVATE, as passed, and ``largest_weight`` counts as 1; None is a
+    noisy one. ``class_weight`` (k,) are public. Noisy counts of ``n_counted`` classes tell them instead; 0
+    counts none. ``mean_weight`` is a released mean.
     """
 
     transaction: Transaction

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine import GaussianMechanism, Options, Procedure, Run, bind_rows, make_plan, sampling_of, training
+from .._engine import GaussianMechanism, Options, Plan, Procedure, bind_rows, make_plan, sampling_of, training
 from .._learning.columns import columns_in_other_units, unit_share, unmapped
 from .._learning.corrections import LogitAdjustment, can_balance, start_is_useful, temperature
 from .._learning.noisy_statistics import Learner, count_share, noisy_logits, share_for
@@ -63,7 +63,7 @@ class Problem:
     balanced: FitInputs
     first: MapStage
     alone: MapStage | None
-    planned: Run | None
+    planned: Plan | None
     spent: dict[str, float]
     checking: dict[str, float]
 
@@ -120,7 +120,7 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
         most = _unused(spent | first.most, inputs) | checking | alone.most
         refuse_ahead(without, alone, most | {"scale of the targets": inputs.relearned_share})
     transaction = inputs.transaction
-    transaction.event = inputs.budget.whole if planned is None else planned.plan.event
+    transaction.event = inputs.budget.whole if planned is None else planned.event
     transaction.n_units, transaction.unit, transaction.rows = n_rows, table.unit, first.rows(balanced.private)
     if table.is_shared:
         transaction.work = work_of_pass(len(inputs.private.y), n_features, inputs.loss.n_outputs)
@@ -195,11 +195,11 @@ def fit_procedure(problem: Problem) -> EstimatorProcedure:
         bounded = noisy_gradient_bound(planned, counting(learner, balanced), inputs.budget)
         bound = yield from balanced.stage(MappedRows(balanced.private, mapped.row_map), bounded)
         planned = plan(balanced, replace(mapped, gradient_bound=bound), spent | checking)
-    steps, rows = planned.plan, MappedRows(balanced.private, mapped.row_map)
-    assert steps.event == inputs.transaction.event  # which was charged
+    rows = MappedRows(balanced.private, mapped.row_map)
+    assert planned.event == inputs.transaction.event  # which was charged
     attributes_at = partial(tasks.attributes_at, row_map=mapped.row_map, target_map=balanced.target_map)
-    with replace(tasks, n_steps=steps.n_steps, attributes_at=attributes_at) as done:
-        W = yield from bind_rows(rows, training(replace(planned, callback=done)))
+    with replace(tasks, n_steps=planned.n_steps, attributes_at=attributes_at) as done:
+        W = yield from bind_rows(rows, training(planned, learner.noise, learner.members, done))
     fitted: dict[str, Any] = attributes_at(W)
     if not (np.all(np.isfinite(fitted["coef_"])) and np.all(np.isfinite(fitted["intercept_"]))):
         raise ValueError(
@@ -210,15 +210,15 @@ def fit_procedure(problem: Problem) -> EstimatorProcedure:
     report = inputs.transaction.report(
         inputs.treated_as_public,
         n_public=len(balanced.X_pub),
-        plan=steps,
+        plan=planned,
         computed_on="cpu" if inputs.private.exact else inputs.private.table.device,
-        shares=tuple({**spent, **checking, **steps.shares}.items()),
+        shares=tuple({**spent, **checking, **planned.shares}.items()),
     )
     # Fewer steps than planned if a callback stopped the fit.
-    fitted |= {"learning_rate_": steps.step_size(1), "n_iter_": done.n_done, "privacy_": report}
+    fitted |= {"learning_rate_": planned.step_size(1), "n_iter_": done.n_done, "privacy_": report}
     if inputs.private.record is not None:
         fitted["per_instance_"] = inputs.private.record
-    for post_training, _ in steps.post_training:
+    for post_training, _ in planned.post_training:
         fitted |= post_training.attributes
     return fitted
 
@@ -275,7 +275,7 @@ def _start_of(inputs: FitInputs, row_map: RowMap) -> Callable[[PublicData], Arra
     return start
 
 
-def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Run:
+def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Plan:
     """Plan the steps of a fit to mapped rows, with the part of the squared budget that is left."""
     row_map, private = mapped.row_map, inputs.private
     n_rows, loss, weights = inputs.n_rows, inputs.loss, public_weights(inputs)
@@ -347,7 +347,7 @@ def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Run:
             )
         shares = {"scale of the targets": inputs.target_steps / total, "training": left / total}
         steps = replace(steps, n_steps=left, shares=shares)
-    return Run(recipe, steps, info, inputs.transaction.noise, private.dtype, inputs.members)
+    return steps
 
 
 def refuse_without_counts(name: str, value: object, inputs: FitInputs) -> None:
@@ -424,7 +424,7 @@ def _with_relearned_targets(
     return inputs, spent | {"scale of the targets": raw.target_share}
 
 
-def _with_scaled_targets(inputs: FitInputs, learner: Learner, planned: Run | None) -> Procedure[FitInputs]:
+def _with_scaled_targets(inputs: FitInputs, learner: Learner, planned: Plan | None) -> Procedure[FitInputs]:
     """The inputs with targets of unit scale, by a noisy centre and scale."""
     k, private, target_map = inputs.loss.n_outputs, inputs.private, inputs.target_map
     assert target_map is not None
@@ -433,7 +433,7 @@ def _with_scaled_targets(inputs: FitInputs, learner: Learner, planned: Run | Non
     else:
         assert planned is not None  # without a share, the first steps of the plan release the scale
         learner = replace(learner, sampling=planned.recipe.sampling)
-        multiplier = planned.plan.noise_multiplier
+        multiplier = planned.noise_multiplier
     mechanism = GaussianMechanism(multiplier, TARGET_RELEASES, learner.noise)
     asked = noisy_targets(learner, k, mechanism)
     center, scale = yield from inputs.stage(MappedRows(private, None), asked)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import Run
+from skmixdp._engine import training
 from skmixdp._rows import Batch
 from skmixdp.algorithms import AdaMix, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from skmixdp.components import FullBatch, L2Clip, PoissonBatch
@@ -75,7 +75,7 @@ class Experiment:
         X, y = self.problem.X.copy(), self.problem.y.copy()
         X[0], y[0] = row, label
         noise = Watched(5)
-        run = Run(self.recipe, self.plan, self.problem.info, noise, np.dtype("float64"))
+        run = training(self.plan, noise)
         train([run], self.source(X, y))
         return noise
 

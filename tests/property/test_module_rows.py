@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import Run
+from skmixdp._engine import training
 from skmixdp._rows import n_lanes, rounds
 from skmixdp._torch.modules.rows import _LANES, _rounded_sums
 from skmixdp.algorithms import PAZO, DPZero
@@ -81,7 +81,7 @@ class Experiment:
     def contributions(self, X, y):
         self.info.view.W.assign(self.start)
         rows = WatchedRows(LabelledRows(X, y, self.chunk_size), cross_entropy)
-        train([Run(self.recipe, self.plan, self.info, Watched(3), np.dtype("float64"))], rows)
+        train([training(self.plan, Watched(3))], rows)
         return rows.contributions
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import Run
+from skmixdp._engine import training
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import FullBatch, PoissonBatch
 from tests.conftest import Watched, train
@@ -56,7 +56,7 @@ class Experiment:
         self.W.assign(self.start)
         noise = Watched(5)
         rows = ModuleRows(LabelledRows(X, y, 64), loss_of_those_present)
-        train([Run(self.recipe, self.plan, self.problem.info, noise, np.dtype("float64"))], rows)
+        train([training(self.plan, noise)], rows)
         return noise
 
     @cached_property

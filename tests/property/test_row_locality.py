@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skmixdp._engine import Run
+from skmixdp._engine import training
 from skmixdp._linear import MultilabelLoss, SoftmaxLoss, row_norm_bounds
 from skmixdp._rows import InMemoryRows, RowMap, Whitening
 from tests.catalog import ALGORITHMS
@@ -78,9 +78,8 @@ RECIPES = {name: recipes(problem) for name, (_, problem) in PROBLEMS.items()}
 
 @cache
 def planned(name, algorithm, dtype):
-    """A recipe and two steps of it; to plan takes longer than to train."""
-    recipe = RECIPES[name][algorithm]
-    return recipe, PROBLEMS[name][1].plan(recipe, n_steps=2, dtype=dtype)
+    """Two steps of a recipe; to plan takes longer than to train."""
+    return PROBLEMS[name][1].plan(RECIPES[name][algorithm], n_steps=2, dtype=dtype)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -93,7 +92,7 @@ def test_no_other_row_contributes_anything_else(kind, tmp_path_factory, monkeypa
     algorithm = data.draw(st.sampled_from(sorted(RECIPES[name])), label="algorithm")
     row_map = MAPS[data.draw(st.sampled_from(sorted(MAPS)), label="map")]
     dtype = data.draw(st.sampled_from(["float32", "float64"]), label="dtype")
-    recipe, plan = planned(name, algorithm, dtype)
+    plan = planned(name, algorithm, dtype)
     change = data.draw(st.sampled_from(sorted(CHANGES)), label="change")
     place = data.draw(st.integers(0, N - 1), label="place")
     outside = data.draw(st.booleans(), label="outside of the second fold")
@@ -110,13 +109,7 @@ def test_no_other_row_contributes_anything_else(kind, tmp_path_factory, monkeypa
     for held_X, held_y in ((X, y), changed(X, y, place, change, n_classes)):
         rows = Recorded(source(kind, tmp_path_factory.mktemp("rows"), held_X, held_y, row_map, dtype))
         whole, fold = Watched(1), Watched(2)
-        train(
-            [
-                Run(recipe, plan, problem.info, whole, np.dtype(dtype)),
-                Run(recipe, plan, problem_of_fold, fold, np.dtype(dtype), members=members),
-            ],
-            rows,
-        )
+        train([training(plan, whole), training(replace(plan, info=problem_of_fold), fold, members)], rows)
         seen.append(rows.seen)
         sums.append(fold)
     gone, come = seen[0] - seen[1], seen[1] - seen[0]
@@ -146,10 +139,7 @@ def test_discrete_sums_move_by_one_contribution_exactly(data):
         noise = Watched(3)
         noise.needs_grid = True
         plan = problem.plan(recipe, n_steps=2)
-        train(
-            [Run(recipe, plan, problem.info, noise, np.dtype("float64"))],
-            InMemoryRows(mapped, y_changed, exact=True),
-        )
+        train([training(plan, noise)], InMemoryRows(mapped, y_changed, exact=True))
         moved.append(noise)
     assert max(moved[0].moves(moved[1], plan.noise_multiplier)) <= 1
 

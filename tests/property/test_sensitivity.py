@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import Run
+from skmixdp._engine import training
 from skmixdp._linear import LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss, row_norms
 from skmixdp._rows import Block, InMemoryRows
 from skmixdp.components import GradientQuery
@@ -213,7 +213,7 @@ def test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity(of, name):
 
     def watched(X, y):
         noise = Watched(5)
-        train([Run(recipe, plan, problem.info, noise, np.dtype("float64"))], InMemoryRows(X, y))
+        train([training(plan, noise)], InMemoryRows(X, y))
         return noise
 
     without = watched(problem.X[1:], problem.y[1:])

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skmixdp._engine import Run
+from skmixdp._engine import training
 from skmixdp._linear import PANEL_ROWS, Cascade, SquaredLoss, add_products, panel_rows_for, sum_error
 from skmixdp._linear.sums import any_order
 from skmixdp._rows import InMemoryRows, RowMap, Whitening
@@ -59,7 +59,7 @@ def losses_of_privacy(problem, recipe, dtype, rows, n_rows, rng):
 
     def released(row):
         noise = Watched(1)
-        train([Run(recipe, plan, problem.info, noise, np.dtype(dtype))], Without(rows, row))
+        train([training(plan, noise)], Without(rows, row))
         return noise
 
     whole = released(None)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine import Run
+from skmixdp._engine import training
 from skmixdp._linear import (
     LogisticLoss,
     MultilabelLoss,
@@ -102,7 +102,7 @@ def planned(name, algorithm, dtype):
         recipe = problem.recipe(ALGORITHMS[algorithm])
     except ValueError:
         return None
-    return recipe, problem.plan(recipe, n_steps=2, dtype=dtype)
+    return problem.plan(recipe, n_steps=2, dtype=dtype)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -112,10 +112,9 @@ def test_the_weight_of_a_row_moves_no_other_row(kind, tmp_path_factory, monkeypa
     prepare(kind, monkeypatch)
     name = data.draw(st.sampled_from(sorted(PROBLEMS)))
     dtype = data.draw(st.sampled_from(["float32", "float64"]))
-    found = planned(name, data.draw(st.sampled_from([each for each in NAMES if each in ALGORITHMS])), dtype)
-    if found is None:
+    plan = planned(name, data.draw(st.sampled_from([each for each in NAMES if each in ALGORITHMS])), dtype)
+    if plan is None:
         return
-    recipe, plan = found
     problem, place = PROBLEMS[name], data.draw(st.integers(0, N - 1))
     row_map = RowMap(None, True, 0.4)
     X = np.random.default_rng(0).normal(size=(N, D)).astype(np.float32)
@@ -130,8 +129,8 @@ def test_the_weight_of_a_row_moves_no_other_row(kind, tmp_path_factory, monkeypa
         )
         rows, watched = Recorded(held), Watched(2)
         runs = [
-            Run(recipe, plan, info, Watched(1), np.dtype(dtype)),
-            Run(recipe, plan, fold, watched, np.dtype(dtype), members=members),
+            training(replace(plan, info=info), Watched(1)),
+            training(replace(plan, info=fold), watched, members),
         ]
         train(runs, rows)
         seen.append(rows.seen)

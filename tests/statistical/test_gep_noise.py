@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skmixdp._engine import Run
+from skmixdp._engine import training
 from skmixdp._papers.embedding import embedding_of
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP
@@ -17,11 +17,11 @@ def noise_in_heads(problem, algorithm, n_draws):
     recipe = problem.recipe(algorithm, learning_rate=1.0)
     plan = problem.plan(recipe, n_steps=1)
     rows = InMemoryRows(problem.X, problem.y)
-    (quiet,) = train([Run(recipe, plan, problem.info, Silent(0), np.dtype("float64"))], rows)
+    (quiet,) = train([training(plan, Silent(0))], rows)
     a = problem.info.view.data.n_rows / (problem.info.view.data.n_rows + problem.info.n_private)
     differences = []
     for seed in range(n_draws):
-        (W,) = train([Run(recipe, plan, problem.info, NoiseSource(seed), np.dtype("float64"))], rows)
+        (W,) = train([training(plan, NoiseSource(seed))], rows)
         differences.append((quiet - W).ravel())
     return np.array(differences) * problem.info.batch_size / ((1 - a) * plan.noise_multiplier)
 

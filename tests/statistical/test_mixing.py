@@ -6,7 +6,7 @@ With power twins: samples at 2/3 and 3/2 of either scale are rejected.
 import numpy as np
 from scipy.stats import kstest, norm
 
-from skmixdp._engine import Run
+from skmixdp._engine import training
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import ModelMix, NoisyGD
 from skmixdp.privacy import NoiseSource
@@ -29,7 +29,7 @@ def first_heads(noise_kind, width, n_fits=120):
             return np.full(shape, 0.5)
 
     def head(noise):
-        return train([Run(recipe, plan, problem.info, noise, FLOAT)], rows)[0]
+        return train([training(plan, noise)], rows)[0]
 
     centre = head(Centred())
     sample = [(head(noise_kind(seed)) - centre).ravel() / scale for seed in range(n_fits)]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skmixdp._engine import Run
+from skmixdp._engine import training
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.privacy import NoiseSource
 from tests.conftest import train
@@ -31,7 +31,7 @@ def test_every_number_has_the_stated_noise(monkeypatch, name):
     recipe = problem.recipe(algorithm, learning_rate=1e-6)
     plan = problem.plan(recipe, n_steps=405 // numbers)
     log = watch(monkeypatch)
-    train([Run(recipe, plan, problem.info, NoiseSource(11), np.dtype("float64"))], module_rows(problem))
+    train([training(plan, NoiseSource(11))], module_rows(problem))
     stated = scale * plan.noise_multiplier
     assert [release.scale for release in log] == pytest.approx([stated] * len(log), rel=1e-6)
     assert_standard_normal(np.concatenate([release.noisy - release.exact for release in log]) / stated)

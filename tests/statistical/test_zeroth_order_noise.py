@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import Run
+from skmixdp._engine import training
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.privacy import NoiseSource
@@ -43,7 +43,7 @@ def released(name, X, y, problem, n_steps, seed=0):
     plan = problem.plan(recipe, n_steps=n_steps)
     with pytest.MonkeyPatch.context() as patch:
         log = watch(patch)
-        train([Run(recipe, plan, problem.info, NoiseSource(seed), FLOAT)], InMemoryRows(X, y))
+        train([training(plan, NoiseSource(seed))], InMemoryRows(X, y))
     return log, plan.noise_multiplier
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine import Options, Run, make_plan
+from skmixdp._engine import Options, make_plan, training
 from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from skmixdp.algorithms.modelmix import MixingDescent, ModelMixEvent, mixed_steps, modelmix_epsilon
@@ -52,7 +52,7 @@ def trained(problem, algorithm, noise, n_steps, *, l2=0.01, rate=0.7, weight=Non
     if weight is not None:
         plan = type(plan)(**{**plan.__dict__, "public_weight": lambda t, view: weight})
     heads = [problem.info.view.W]
-    run = Run(recipe, plan, problem.info, noise, FLOAT, callback=lambda t, W: heads.append(W))
+    run = training(plan, noise, callback=lambda t, W: heads.append(W))
     train([run], InMemoryRows(problem.X, problem.y))
     return heads
 

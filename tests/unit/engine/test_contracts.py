@@ -9,7 +9,7 @@ import inspect
 import numpy as np
 import pytest
 
-from skmixdp._engine import Plan, Recipe, Run, training
+from skmixdp._engine import Plan, Recipe, training
 from skmixdp._linear import SoftmaxLoss
 from skmixdp._rows import InMemoryRows
 from skmixdp.components import SGD, FullBatch, GradientQuery, L2Clip, SampleWeight
@@ -35,12 +35,14 @@ def problem():
     return X, y, info
 
 
-def run_of(info, query, update, noise, n_steps=3, sampling=None, step=0.3):
+def run_of(info, query, update, noise, n_steps=3, sampling=None, step=0.3, callback=None):
     W = info.view.W
     recipe = Recipe(sampling or FullBatch(), query, SampleWeight(), None, update, 0.0, np.zeros_like(W))
     a = N_PUB / (N_PUB + N)
-    plan = Plan(2.0, n_steps, GaussianEvent(2.0, n_steps), lambda t: step, lambda t, view: a)
-    return Run(recipe, plan, info, noise, np.dtype("float64"))
+    event = GaussianEvent(2.0, n_steps)
+    steps = lambda t: step, lambda t, view: a
+    plan = Plan(recipe, info, np.dtype("float64"), 2.0, n_steps, event, *steps)
+    return training(plan, noise, callback=callback)
 
 
 class TwoRoundQuery:
@@ -95,8 +97,8 @@ def test_two_rounds_in_a_step_see_one_batch(problem):
     X, y, info = problem
     query, sampling = TwoRoundQuery(3.0), HalfOfTheRows()
     heads = []
-    run = run_of(info, query, SGD(), Silent(0), n_steps=4, sampling=sampling)
-    run = Run(run.recipe, run.plan, run.info, run.noise, run.dtype, callback=lambda t, W: heads.append(W))
+    noted = {"callback": lambda t, W: heads.append(W)}
+    run = run_of(info, query, SGD(), Silent(0), n_steps=4, sampling=sampling, **noted)
     train([run], InMemoryRows(X, y))
     assert len(sampling.drawn) == len(query.asked) == len(heads) == 4
     W = info.view.W

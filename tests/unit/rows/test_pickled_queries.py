@@ -3,10 +3,9 @@
 import pickle
 
 import cloudpickle
-import numpy as np
 import pytest
 
-from skmixdp._engine import Run
+from skmixdp._engine import training
 from skmixdp._rows import InMemoryRows
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
@@ -39,11 +38,10 @@ def test_questions_are_the_same_after_a_journey_and_leave_noise_and_public_rows_
         if kind is Travelled:
             for stays in (NoiseSource, PublicData):
                 monkeypatch.setattr(stays, "__reduce_ex__", _must_stay)
-        run = Run(recipe, plan, problem.info, NoiseSource(3), np.dtype("float64"))
-        heads.append(train([run], kind(problem.X, problem.y))[0])
+        heads.append(train([training(plan, NoiseSource(3))], kind(problem.X, problem.y))[0])
     assert_close(heads[1], heads[0])
     with pytest.raises(AssertionError, match="must stay"):
-        cloudpickle.dumps(lambda: run)
+        cloudpickle.dumps(lambda: plan)
 
 
 def _must_stay(self, protocol):

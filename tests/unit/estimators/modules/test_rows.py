@@ -105,7 +105,7 @@ MEMORY = """
     from skmixdp.algorithms import DPZero
     from skmixdp.components import FullBatch
     from skmixdp.components.protocols import PublicInfo
-    from skmixdp._engine import Options, Run, make_plan
+    from skmixdp._engine import Options, make_plan, training
     from skmixdp.privacy.accounting.budgets import Budget
     from tests.conftest import train
     from skmixdp._torch.modules import (
@@ -126,7 +126,7 @@ MEMORY = """
     with torch.no_grad():
         module(torch.ones(4, 1024))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    train([Run(recipe, plan, info, NoiseSource(0), np.dtype("float64"))], rows)
+    train([training(plan, NoiseSource(0))], rows)
     print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 4096)
 """
 
