@@ -65,6 +65,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "skmixdp/privacy/*.py": _PRIVACY,
     "skmixdp/privacy/*/*.py": _PRIVACY,
+    "skmixdp/_papers/modelmix/clipping.py": _GRADIENTS,
     "skmixdp/_papers/modelmix/*.py": (f"{_UNIT}/privacy", f"{_UNIT}/algorithms/test_modelmix.py"),
     "skmixdp/_engine/release.py": _RELEASE,
     "skmixdp/components/clipping.py": _GRADIENTS,
@@ -72,7 +73,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "skmixdp/_papers/gep_query.py": _GRADIENTS,
     "skmixdp/_linear/sums.py": (
         f"{_UNIT}/linear/test_sums.py",
-        f"{_UNIT}/linear/test_embedding.py",
+        f"{_UNIT}/algorithms/test_embedding.py",
         *_RELEASE,
     ),
 }
