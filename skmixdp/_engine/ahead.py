@@ -33,7 +33,7 @@ def transaction_ahead(release: Any, n_rows: int | None) -> Transaction:
         if n_steps is None:
             facts: dict[str, Any] = {"noise_multiplier": multiplier, "sampling_rate": rate}
             n_steps = steps_for(release.epsilon, release.delta, **facts, **terms)
-        if release.epsilon is not None:  # whole steps leave a part of the budget, which lowers the noise
+        if release.epsilon is not None:  # the number of steps is whole: what is left lowers the noise
             facts = {"n_steps": n_steps, "sampling_rate": rate}
             multiplier = noise_multiplier_for(release.epsilon, release.delta, **facts, **terms)
         event = GaussianEvent(multiplier, n_steps, rate, release.noise)

@@ -33,7 +33,7 @@ _BINS = (64, 32)
 _REACH = 4.0
 
 #: Probability that noise makes an empty bin look occupied: in any histogram, and in one of magnitudes, where
-#: it does more harm. The second applies if it misses only bins with few rows.
+#: it does more harm. The threshold for magnitudes is at most ``_MISSED`` of the rows, if noise allows that.
 _FALSE, _FALSE_MAGNITUDE, _MISSED = 0.01, 1e-6, 0.05
 
 #: Widths of the windows of neighbouring bins whose sums are tested.
@@ -60,16 +60,16 @@ _MOST_ERROR, _MOST_OF_ONE = 0.07, 0.08
 #: as a fraction of them.
 _FEWEST_ROWS, _THINNED_ERROR = 50_000, 0.02
 
-#: Fewest public rows whose units are checked; target for the noise in a count and the largest that tells
-#: units apart, as parts of the rows; smallest and largest share of mu squared.
+#: For the check of units: fewest public rows; target for the noise in a count and largest useful noise, as
+#: fractions of the rows; smallest and largest share of mu squared.
 _FEWEST_PUBLIC, _UNIT_ERROR, _MOST_UNIT_ERROR, _UNIT_LIMITS = 10, 0.05, 0.07, (0.002, 0.02)
 
-#: Fewest of many rows that are used for it, and the smallest entry that is told from 0 in single precision.
+#: Like ``_FEWEST_ROWS``, for the check of units; and the size below which its public entries count as 0.
 _FEWEST_FOR_UNITS, _SMALLEST = 5_000, 1e-30
 
-#: Ranges of a column; the part of the private rows in two of them above which its unit is another; the
-#: probability that public rows of the same unit make it so, and the standard deviations of noise that may. A
-#: factor of 5, or a shift by two deviations, is another unit.
+#: Ranges of a column; fraction of the private rows in two of them above which units differ; probability that
+#: public rows of the same unit cause such a fraction by chance, and standard deviations of noise that are
+#: allowed for. A factor of 5, or a shift by two deviations, is found.
 _RANGES, _MOST_IN_RANGES, _SURPRISE, _SURE = 10, 0.75, 1e-6, 4.0
 
 #: Most columns that are estimated. Wider tables come from encoders, whose columns share a unit.
@@ -164,7 +164,7 @@ def unit_share(mu: float, n_rows: int, n_public: int, n_columns: int) -> float:
 def columns_in_other_units(
     learner: Learner, X_pub: FloatArray, y_pub: FloatArray, multiplier: float
 ) -> Learning[NDArray[np.bool_]]:
-    """Flags (d + k,) of columns of rows (:func:`unmapped`) and of targets in which public rows mislead.
+    """Flags (d + k,) of columns (:func:`unmapped`) and targets that have other units in public rows.
 
     Public rows divide each column into ten ranges. If most private rows are in two neighbouring ranges, or
     in the first and the last, which hold few public rows, the column has another unit or another centre.
@@ -191,7 +191,7 @@ def columns_in_other_units(
             released.reshape(n_columns, _RANGES),
         )
     )
-    # The largest part of all rows that so many public rows may stand for, and as much as noise adds.
+    # If units agree, no larger fraction of private rows is in ranges with so many public rows, nearly surely.
     largest = 1 - betaincinv(np.maximum(n_public - public, 1), public + 1, _SURPRISE)
     largest += _SURE * math.sqrt(2) * noise / learner.n_rows
     return np.asarray((private > np.maximum(_MOST_IN_RANGES, largest) * learner.n_rows).any(axis=1))

@@ -205,7 +205,7 @@ _CONFIDENCE_ERROR, _MOST_CONFIDENCE_ERROR = 0.01, 0.2
 _USUAL = -0.75
 
 #: Heads are more confident on the rows that trained them. Noise hides this at small budgets. With a budget
-#: above this mu, the factor is pulled to 1 as by this number of rows for each doubling.
+#: above this mu, the factor is pulled to 1: doubling or halving it costs up to this number of rows.
 _CLEAR_MU, _OWN_ROWS = 3.0, 20.0
 
 #: Smallest and largest share of mu squared for the temperature.

@@ -40,7 +40,7 @@ _LEAST_SHARE, _MOST_SHARE = 0.01, 0.05
 #: Number of directions, and rounds of the power method.
 _DIRECTIONS, _ROUNDS = 20, 3
 
-#: Weight of the sphere that is added to the second moment before whitening, as for public whitening.
+#: Weight of the identity that is added to the second moment before whitening, as for public whitening.
 _SHRINKAGE = 0.9
 
 #: Factor of the estimated curvature, to be on the safe side.
@@ -181,7 +181,7 @@ _COUNT_ERROR, MOST_COUNT_ERROR, _MOST_UNCOMPARED = 0.1, 0.5, 0.3
 #: Smallest and largest share of mu squared for class counts.
 COUNT_LIMITS = 0.005, 0.02
 
-#: Factor by which sampling variation of the counts may exceed its expectation.
+#: Factor by which noise in the counts may exceed its expected squared length.
 _SURELY = 2.0
 
 #: Multiples of the default adjustment that private rows compare, from weak to strong.
@@ -528,7 +528,7 @@ def noisy_second_moment(learner: Learner, n_features: int, multiplier: float) ->
     Source: Dwork, Talwar, Thakurta and Zhang 2014, "Analyze Gauss: optimal bounds for privacy-preserving
     principal component analysis".
     """
-    query = _moments_query(np.eye(n_features), learner.dtype)  # whose products are the entries
+    query = _moments_query(np.eye(n_features), learner.dtype)  # products with the identity: all entries
     total, scale = yield from learner.ask(multiplier, query)
     values, vectors = np.linalg.eigh((total + total.T) / (2 * learner.n_rows))
     return SecondMoment(np.maximum(values, 0), vectors, scale / learner.n_rows * math.sqrt(2 * n_features))

@@ -26,7 +26,7 @@ _COUNT_ERROR = 0.001
 #: Target for the noise in the mean weight, and the largest noise that is still useful.
 _MEAN_ERROR, _MOST_MEAN_ERROR = 0.005, 0.5
 
-#: Smallest and largest share of mu squared for each.
+#: Smallest and largest share of mu squared for each of the two releases.
 _LIMITS = 0.002, 0.02
 
 

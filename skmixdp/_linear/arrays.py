@@ -211,7 +211,7 @@ def shorten_rows(C: FloatArray, lengths: FloatArray, longest: float) -> NDArray[
             np.sqrt(bounds, out=bounds)
         bounds *= lengths
     within = longest / (1 + dot_error(k + 5, C.dtype))
-    # False for NaN. That all rows are compared affects no other row: factors of the others are 1.
+    # A row within the limit gets the same factor in either case. NaN fails the test.
     far = np.empty(0, np.intp)
     if len(bounds) and not bounds.max() <= FARTHEST:
         far = np.flatnonzero(~(bounds <= FARTHEST))

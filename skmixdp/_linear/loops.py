@@ -139,7 +139,7 @@ def _clip_softmax(Z, y, lengths, within, largest, total):
             z[i] = _exp(below if below > -_FARTHEST else -_FARTHEST)
             total[i] += z[i]
     squares = largest
-    squares[:] = np.float32(2 * k * _TINY)  # more than underflow can hide
+    squares[:] = np.float32(2 * k * _TINY)  # no less than squares that underflow
     for i in range(n):
         total[i] = _ONE / total[i]
     for j in range(k):

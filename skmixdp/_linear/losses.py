@@ -98,7 +98,7 @@ class SoftmaxLoss:
         xp, (n, k) = namespace_of(Z), Z.shape
         with np.errstate(over="ignore", invalid="ignore"):
             low, high = float(Z.min()), float(Z.max())
-            # That all rows are compared affects no other row: zero is subtracted from these. False for NaN.
+            # A row within the limits is the same in either case: 0 is subtracted from it. NaN fails the test.
             if not (low >= -_FAR and high <= _FAR):
                 largest = xp.amax(Z, axis=1)
                 Z -= (largest - largest.clip(-_FAR, _FAR))[:, None]
@@ -128,7 +128,7 @@ def _at_least(least: float, R: Array) -> None:
     Processors take a hundred times as long for subnormal numbers, which such probabilities or their squares
     would be. On devices they do not, and tensors stay as they are.
     """
-    # False for NaN. That all entries are compared changes none of the others.
+    # Other entries stay the same in either case. NaN fails the test.
     if isinstance(R, np.ndarray) and not R.min() >= least:
         np.clip(R, least, np.inf, out=R)  # with both bounds, a third of the time of np.maximum
 

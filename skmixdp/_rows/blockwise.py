@@ -166,7 +166,7 @@ def added(parts: Sequence[list[Sums]]) -> list[Sums]:
 
 def _masked(part: Any, request: Request, mask: NDArray[np.bool_] | None, rows: Selection) -> Any:
     """The contribution of a block at the request's resolution, with zeros for rows that take no part."""
-    if isinstance(part, (OuterStatistics, BinCounts)):  # which stay so, unless they must be rounded
+    if isinstance(part, (OuterStatistics, BinCounts)):  # kept as factors or bins unless they are rounded
         if request.resolution is None or (isinstance(part, BinCounts) and request.resolution <= 1):
             return part if mask is None else part.without(~mask[rows])
         part = np.asarray(part)
@@ -244,7 +244,7 @@ def n_lanes(rates: Iterable[float], n_rows: int, unit: int = _LANES) -> int:
     expected = n_rows * sum(rates)
     lanes = unit * max(1, math.ceil(math.sqrt(expected) / _PER_ROOT))
     per_lane = expected / lanes
-    visited = lanes * (per_lane + 4 * math.sqrt(per_lane) + 5)  # or about all of them
+    visited = lanes * (per_lane + 4 * math.sqrt(per_lane) + 5)  # places, nearly always enough
     return lanes if visited < n_rows / 2 else 0
 
 
@@ -326,7 +326,7 @@ class InMemoryRows(PrivateRows):
         self._all = Block(self._X, y, row_norms(X) if norms is None else norms)
         check_lengths(self._all.norms, X.dtype)
         self.n_rows = len(X)
-        #: By the place of a request in a pass, which is mostly that of the same fit in the last pass.
+        #: Caches by the position of a request in a pass: the next pass mostly has the same fit there.
         self._kept: dict[int, FixedProducts] = {}
         self._block_rows = block_size(block_bytes // max(X.shape[1] * X.itemsize, 1))
 

@@ -148,7 +148,7 @@ class Places:
 
     def by_size(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Persons (p,) with two rows or more, grouped by size, and the places (p, m) of their rows."""
-        # The last places are ``n_places`` if a person has less than m rows: up to a fifth of them.
+        # Sizes are rounded up, for fewer groups. Up to a fifth of the m places are ``n_places`` then: no row.
         unit = 2 ** np.maximum(np.frexp(self.sizes)[1] - 3, 0)
         widths = np.where(self.sizes > 1, -(-self.sizes // unit) * unit, 0)
         for m in np.unique(widths[widths > 0]).tolist():
@@ -255,7 +255,7 @@ class PersonRows(PrivateRows):
                     if mean_clip is not None:
                         compiled = mean_gradients(self.n_rows, X.shape[1], k, X.dtype)
                     if compiled is None:
-                        C = np.zeros((len(self._norms) + 1, k))  # and a place for no row
+                        C = np.zeros((len(self._norms) + 1, k))  # the last row stays 0
                     else:
                         C = np.empty((len(self._norms), k), X.dtype, order="F")
                 held = C[rows]

@@ -162,7 +162,7 @@ class RowMap:
 
     def widened(self, times: float) -> "RowMap":
         """The map with bounds on entries and rows times a factor; other rows become shorter in proportion."""
-        # What bounds cut would be the bias that is left as a budget grows.
+        # Bounds cause a bias that remains as the budget grows, so large budgets widen them.
         assert self.bound is not None
         columns = None if self.columns is None else replace(self.columns, cut=times * self.columns.cut)
         constant = None if self.intercept_value is None else self.intercept_value / times

@@ -68,7 +68,7 @@ class SparseRows(PrivateRows):
         self._factors = np.concatenate([part.factors for part in parts])
         self._norms = np.concatenate([part.norms for part in parts])
         check_lengths(self._norms, self._dtype)
-        # Products are differences of terms of this size, whose float64 rounding is in units of the dtype's.
+        # Products are differences of larger terms in float64, whose rounding is put in units of the dtype's.
         ratio = 4 * float(np.finfo(np.float64).eps / np.finfo(self._dtype).eps)
         self._rounding_scale = self._norms + ratio * np.concatenate([part.rounding_scale for part in parts])
         if row_map.whitening is None:

@@ -33,7 +33,7 @@ _FEW_VALUES = 2**12
 
 _HALF_EXPONENT = np.uint16(0x7C00)
 
-#: Types of tables, by the class of the object that a user passes. None is made of what is like dense rows.
+#: Tables of annexes, by the class of the object that a user passes. If one is None, the rows are dense.
 TABLE_TYPES: Registry[Any] = Registry(
     {
         "dask.array.Array": "_dask:DaskTable",
@@ -264,7 +264,7 @@ def encode_labels(
             f"{name} holds numbers of {y.dtype}, in which different labels as large as those of {source} are "
             "equal; pass integers or strings."
         )
-    # As Python objects, which count True as 1, but not "1".
+    # Compared as Python objects: True equals 1, and "1" does not.
     places = {label: place for place, label in enumerate(classes.tolist())}
     low, high = (int(y.min()), int(y.max())) if y.dtype.kind in "iu" and len(y) else (0, _FEW_VALUES)
     if high - low < _FEW_VALUES and high <= np.iinfo(np.int64).max:

@@ -34,8 +34,8 @@ Array = NDArray[Any]
 
 _N_KNOTS = Number("a whole number from 2 to 64", low=2, high=64, closed="both", whole=True)
 
-#: Pieces of a curve by default, pieces from this many rows times mu on, public rows for each piece, and
-#: fewest pieces by public rows.
+#: Pieces of a curve by default, and with at least ``_MANY`` rows times mu. With public rows, there is one
+#: piece for each ``_ROWS_OF_PIECE`` of them, and at least ``_FEWEST_PIECES``.
 _PIECES, _MORE_PIECES, _MANY, _ROWS_OF_PIECE, _FEWEST_PIECES = 8, 16, 5_000, 5, 3
 
 #: Rows times mu from which a regression has curves. With fewer, the noise in them costs more than they gain.
@@ -68,7 +68,7 @@ class AdditiveHead(SeenHead):
 
     _takes_missing: ClassVar[bool] = True
 
-    # The basis suits the default head.
+    # Fixed, since bounds and scales of the basis were chosen for the default algorithm.
     algorithm: Any = field(default="auto", init=False)
     _: KW_ONLY
     n_steps: int | None = field(default=None, init=False)
@@ -132,9 +132,9 @@ class AdditiveHead(SeenHead):
 
     def _linear(self, inputs: FitInputs) -> EstimatorProcedure:
         """The procedure of the linear default, without curves."""
-        if not inputs.loss.quadratic:  # which may scale rows to unit length
+        if not inputs.loss.quadratic:  # classifiers may scale rows to unit length
             inputs = replace(inputs, row_norm="auto")
-        if not isinstance(inputs.private.table, SparseTable):  # which has no missing values
+        if not isinstance(inputs.private.table, SparseTable):  # sparse rows have no missing values
             inputs = self._on(inputs, Basis.of([Column()] * inputs.private.table.shape[1], cut=_UNCUT))
         return self._measured(fit_procedure(prepare(inputs)))
 

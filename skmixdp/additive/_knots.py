@@ -23,7 +23,7 @@ from ._piecewise import ColumnFunction
 #: Fewest public rows that determine the knots.
 ENOUGH = 10
 
-#: Most releases that learn knots otherwise.
+#: Most releases that learn knots from private rows, if there are fewer public ones.
 KNOT_RELEASES = 3
 
 #: Share of mu squared, and the largest noise in a count up to which curves gain, as a fraction of the rows.

@@ -72,7 +72,7 @@ class Coordinates:
     def __init__(self, basis: FloatArray) -> None:
         _check_orthonormal(basis)
         self.basis = basis
-        #: A matrix times a basis of Frobenius norm ``sqrt(P)``.
+        #: Rounding of the product with a basis, whose Frobenius norm is ``sqrt(P)``.
         self.roundings = dot_error(len(basis), np.dtype(np.float64)) * math.sqrt(basis.shape[1]) * self.gain
 
     @property

@@ -325,7 +325,7 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
 
     def __new__(cls, *args: object, **parameters: object) -> Self:  # noqa: ARG004
         """Refuse unknown parameters, and name ours for those of other libraries."""
-        known = signature(cls).parameters if parameters else {}  # copies are created without parameters
+        known = signature(cls).parameters if parameters else {}  # copy and pickle pass none
         takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
         for name in () if takes_any else parameters:
             if name not in known:

@@ -42,13 +42,13 @@ _LARGEST_FLOOR = 0.25
 #: their bound for that.
 _HARDLY_NOISY, _MOST_TIMES = 1e-4, 5.0
 
-#: The mean is learned from private rows if that of public rows has more than this many times the variance.
+#: The mean is learned from private rows if that of public rows has more than this many times its variance.
 _TIMES_AS_GOOD = 2.0
 
 
 @dataclass(frozen=True)
 class MapStage:
-    """The next release of a fit that learns a map, and what is known of the map; None was not released.
+    """The next release of a fit that learns a map, and what earlier releases tell of the map; else None.
 
     ``asked_map`` is that of the rows of the query, and ``row_map`` the map as far as it is known. ``shares``
     of the squared budget are for the releases of this stage, and ``most`` for these and all that may follow.
@@ -88,7 +88,7 @@ def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStag
     learned = poor and scales and inputs.preconditions and not private.exact
     share = columns_share(inputs.budget.mu, inputs.n_rows, n_features) if learned else 0.0
     if share:
-        # If columns turn out to need no scale, the stage is that of unknown columns.
+        # Columns are not known yet. What follows is counted as for columns that need no scale.
         shares = {"columns": share}
         most = shares | _stage_with(inputs, None).shares
         stage = MapStage(unmapped(n_features), stage.row_map, shares, most)
@@ -108,7 +108,7 @@ def _stage_with(inputs: FitInputs, columns: Columns | None) -> MapStage:
     elif inputs.whitens_alone:
         raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
     elif "length of the rows" in shares:
-        # Rows of any length are measured, since a refusal would reveal that such a row exists. They have no
+        # Rows of any length are measured, since refusing a long one would reveal that it exists. They have no
         # intercept, which would add to their length; the start may have one.
         row_map = RowMap(None, True, None, columns=columns, bound=LENGTH_LIMIT)
         return MapStage(row_map, _with_intercept(inputs, row_map), shares, shares)

@@ -421,7 +421,7 @@ class FitInputs:
 
     @cached_property
     def groups(self) -> tuple[Array, float | None]:
-        """Group of each of the first known rows for whitening, and a share of the sphere or None."""
+        """Groups of the first known rows for whitening; weight of the identity, None for the usual one."""
         # If few rows have labels, all known rows are one group.
         few = len(self.y_pub) - n_groups(self.y_pub) < FEWEST_FREE
         if not self.loss.quadratic and not (few and self.X_unlabeled is not None):
@@ -462,7 +462,7 @@ class FitInputs:
 
     def clips(self, columns: Columns | None) -> bool:
         """Whether rows keep their length, up to a bound."""
-        # Columns of unknown centre are centred at unit length, unless it would leave too little of them.
+        # If the centre of columns is unknown, rows of unit length are centred. That loses too much of a few.
         if self.row_norm != "auto" or columns is None:
             return self.row_norm == "clip"
         few = len(columns.center) < _FEWEST_AT_UNIT_LENGTH

@@ -93,7 +93,7 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
     balanced = inputs
     if inputs.sample_weight is not None or inputs.class_weight is not None or inputs.n_counted:
         spent |= weight_shares(inputs)
-        # Used until the weights are released, if they are not known.
+        # Assumed until the weights are released, if they are not known.
         balanced = inputs.weighted(inputs.largest_weight or 1.0, inputs.class_weight)
         if twins:
             balanced = replace(balanced, private=twins[0].balanced.private)
@@ -233,8 +233,8 @@ def _unused(spent: dict[str, float], inputs: FitInputs) -> dict[str, float]:
 
 
 def refuse_ahead(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> bool:
-    """Refuse what no map makes possible, with the smallest budget left; whether steps draw random numbers."""
-    if isinstance(inputs.init, str):  # whose computing tells nothing more: its shape is known
+    """Refuse a fit that the smallest budget left rules out for any map; whether steps draw random numbers."""
+    if isinstance(inputs.init, str):  # computing this start takes time, and its shape is known to be right
         inputs = replace(inputs, init="zeros")
     return plan(inputs, replace(mapped, second_moment=1.0), spent).recipe.draws
 
@@ -382,8 +382,8 @@ def _check_share(inputs: FitInputs) -> float:
     init = inputs.init
     enough = len(inputs.X_pub) >= (2 if inputs.loss.has_classes else FEWEST)
     public = isinstance(init, str) and init == "public" and enough
-    # If public rows are left out, the centre changes, and a row of any length could be too long after the
-    # charge.
+    # The check may change the centre after the charge. Without a bound on lengths, a row could then be too
+    # long, and refusing it would reveal it.
     if not (inputs.is_default and public and inputs.divides) or inputs.row_norm is None:
         return 0.0
     without = inputs.without_public_rows()

@@ -58,7 +58,7 @@ _FIELDS: dict[str, tuple[Allowed, ...]] = {
 FARTHEST = 1e15
 
 _TRUTH = {"true": 1.0, "false": 0.0}
-#: Texts of missing numbers and moments, in arrays of which one text made texts of all cells.
+#: How NumPy writes missing numbers and dates in an array of texts, which one cell that is a text made so.
 _MISSING = frozenset(("", "nan", "+nan", "-nan", "nat"))
 #: A number with commas between thousands.
 _AMOUNT = re.compile(r"[+-]?(\d{1,3}(,\d{2,3})+|\d+)?(\.\d*)?([eE][+-]?\d+)?")

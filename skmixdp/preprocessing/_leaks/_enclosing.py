@@ -160,13 +160,13 @@ def _findings(call: FrameType, public_rows: bool, persons: bool) -> tuple[str, P
     report = check_pipeline(owner, public_rows=public_rows)
     step = type(owner).__name__ if is_method else name
     cv = getattr(owner, "cv", ()) if is_method else arguments.get("cv", ())
-    # The check of the owner knows its splitter, and no persons.
+    # The check of a search finds folds that depend on group sizes, but not that rows belong to persons.
     if deals_by_size(cv, persons=persons) and not (is_method and deals_by_size(cv)):
         report = PipelineReport((Finding("leak", "", step, BY_SIZE, BY_SIZE_FIX), *report))
     if is_method:
         return "steps of the pipeline" if "Pipeline" in kinds(owner) else f"parts of {step}", report
     public = is_public_score(arguments.get("scoring", arguments.get("scorer")))
-    # A worker does not know whether predictions are for a stack, which does not release them.
+    # In a worker, predictions may be those of a StackingClassifier, which does not release them.
     if public or ("predict" in name and any("joblib" in _module(frame) for frame, _ in walk_stack(call))):
         return "parts of a cross-validation", report
     name = "cross-validation" if name.startswith("_") else name
