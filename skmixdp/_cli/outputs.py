@@ -64,7 +64,7 @@ def add_report_to(parser: Parser, what: str) -> None:
 
 
 def check_report(args: argparse.Namespace, what: str, inputs: Sequence[Path | None]) -> None:
-    """Refuse to throw ``what`` was released away, and a report that cannot be written."""
+    """Refuse ``--quiet`` without a report, which would lose ``what`` is released, and unwritable reports."""
     if args.quiet and args.report is None:
         raise InputError(f"--quiet without --report would throw the {what} away; give one --report.")
     check_outputs({"--report": args.report}, inputs, force=args.force)

@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class _Columns:
-    """Columns of a table that become inputs when a step reads them."""
+    """Columns of a table, each of which becomes an input of the graph when a step reads it."""
 
     names: Sequence[str]
 

@@ -211,7 +211,7 @@ def _numbers_and_durations() -> list[Step]:
 
 
 def _checked(*rules: _Rule) -> Pipeline:
-    """No columns; raises an error if a text is no number after the rules."""
+    """A transformer to no columns, which raises an error if a text is no number after the rules."""
     return Pipeline([*_read(*rules), _DOUBLE, ("nothing", function(np.take, indices=np.arange(0), axis=1))])
 
 

@@ -280,7 +280,7 @@ class ArrowFile(TableFile):
         return Layout(len(names), dtype if dtype.kind == "f" else np.dtype(float), tuple(names), lengths)
 
     def _length(self, field: Any) -> int:
-        """The length of the first list in a column, which all lists must have."""
+        """The length that all lists of a column must have: that of its type, or of the first list."""
         import pyarrow as pa
 
         if pa.types.is_fixed_size_list(field.type):

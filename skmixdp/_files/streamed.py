@@ -254,7 +254,7 @@ class StreamedTable(Table):
         self.declared = declared_type(shards[0].dtype)
         self.shape: tuple[int, int] = (sum(s.n_rows for s in shards), shards[0].n_features)
         self.names: list[str] | None = None if shards[0].names is None else list(shards[0].names)
-        # StreamedRows converts half precision faster.
+        # Half precision is left to StreamedRows, which converts it faster.
         self._is_narrow = self.shape[1] <= NARROW and shards[0].dtype != np.float16
         self._is_mapped = all(shard.is_mapped for shard in shards)
         self.is_shared = self._is_narrow and not self._is_mapped

@@ -393,7 +393,7 @@ def _check_share(inputs: FitInputs) -> float:
 
 
 def _columns_in_other_units(inputs: FitInputs, learner: Learner, share: float) -> Procedure[list[int]]:
-    """Columns, and after them targets, in which public rows have other units, which a warning names."""
+    """Numbers of the columns, then targets, that have other units in public rows; a warning names them."""
     n_features = inputs.private.table.shape[1]
     y_pub = inputs.y_pub if inputs.loss.quadratic else np.zeros((len(inputs.X_pub), 0))
     asked = columns_in_other_units(learner, inputs.X_pub, y_pub, inputs.budget.multiplier(share))

@@ -33,7 +33,7 @@ class ImagePreparation:
 
     def many(self, pixels: Any) -> Any | None:
         n_channels = pixels.shape[3]
-        # PIL converts to grey, since torch rounds differently.
+        # Images that become grey are left to PIL, since torch rounds grey values differently.
         if self._steps is None or n_channels not in (1, self._n_channels):
             return None
         batch = pixels.permute(0, 3, 1, 2)
