@@ -105,7 +105,7 @@ def in_flags(message: object, flags: Mapping[str, str]) -> str:
 
 
 def _as_declared(found: re.Match[str]) -> str:
-    """The parameter ``columns`` of an encoder, as a file for ``--encode`` has it."""
+    """What a file for ``--encode`` must hold instead of the parameter ``columns`` of an encoder."""
     try:
         columns = ast.literal_eval(found[1])
         kinds = {str(name): "..." if kind is ... else kind for name, kind in columns.items()}

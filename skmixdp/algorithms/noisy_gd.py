@@ -115,7 +115,7 @@ class NoisyGD(Algorithm):
                 "l2=0 cannot be combined with schedule='decaying'; pass 'auto' or a positive number."
             )
         l2 = options.l2
-        if l2 is None:  # minimises the bound of AdaMix, Theorem 3, on the mean scale
+        if l2 is None:  # that which minimises the bound of AdaMix, Theorem 3, for the mean loss
             lipschitz, rho = self._clipper(info).at(info.view).threshold, info.mu**2 / 2
             total = math.sqrt(2 * info.view.W.size / rho) * lipschitz / self.radius
             l2 = total / (info.n_effective + info.view.data.n_rows)

@@ -252,7 +252,7 @@ class LinearHead(PrivateEstimator):
     def _prepared(self, inputs: FitInputs, data: FitData) -> EstimatorProcedure:
         """The procedure of a fit with checked inputs, after everything that can be refused."""
         problem = prepare(inputs, data.earlier)
-        if inputs.private.table.unit == "row":  # the persons of each selection have numbers of their own
+        if inputs.private.table.unit == "row":  # persons are numbered anew in each selection
             data.earlier.append(problem)
         return fit_procedure(problem)
 

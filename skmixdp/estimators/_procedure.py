@@ -93,7 +93,7 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
     balanced = inputs
     if inputs.sample_weight is not None or inputs.class_weight is not None or inputs.n_counted:
         spent |= weight_shares(inputs)
-        # Assumed until the weights are released, if they are not known.
+        # Weights that are not known yet are assumed, until noisy ones are released.
         balanced = inputs.weighted(inputs.largest_weight or 1.0, inputs.class_weight)
         if twins:
             balanced = replace(balanced, private=twins[0].balanced.private)

@@ -195,7 +195,7 @@ class TableColumn:
             if place < 0:
                 text = text_of(cell)
                 missing[row] = text is None
-                place = places.get(text, -1)  # the last column is for all others
+                place = places.get(text, -1)  # others go to the last column, which is dropped
             found.append(place)
         block[np.arange(len(block)), found] = 1.0
         return block[:, :-1], missing

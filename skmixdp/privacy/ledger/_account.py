@@ -189,7 +189,7 @@ class Account:
         return replace(self, total=total, divergences=divergences, spent=spent)
 
     def _epsilon_of(self, total: float, divergences: tuple[float, ...]) -> float:
-        """Epsilon of charges with these sums that were fixed in advance."""
+        """Epsilon of charges that were fixed in advance, from their sums."""
         if divergences:
             return epsilon_of_rdp(np.array(divergences), self._delta, ORDERS)
         return gaussian.epsilon_for(math.sqrt(total), self._delta)

@@ -20,7 +20,7 @@ _KINDS: dict[str, type] = {}
 
 
 class _UnknownKindError(ValueError):
-    """A record names an event class that is not registered here, as one of another version."""
+    """A record names an event class that is not registered here: another version may have written it."""
 
 
 def register_event(name: str) -> Callable[[_Kind], _Kind]:
