@@ -1,9 +1,9 @@
 """How large the library is, how its rooms depend on each other, and what a default fit runs through.
 
 ``python -m benchmarks.structure`` prints the lines of the package, and of each of its :data:`ROOMS` against a
-budget. The core is what a fit of a linear head, its budget and its evaluation need. The rest is in annexes.
-The core imports none: four registries (see ``_utils/registry.py``) import them on first use. A room above
-its budget fails a test: what is added goes to an annex, or something else goes.
+budget. The core is what a linear head needs: preprocessing, fits, budgets, searches and evaluation. The rest
+is in annexes. The core imports none: four registries (see ``_utils/registry.py``) import them on first use.
+A room above its budget fails a test: what is added goes to an annex, or something else goes.
 
 It also prints circles of modules, imports from a lower floor to a higher one, and imports from the core to
 annexes. Imports inside functions count. Then follow the files that charge and report, the parameters that

@@ -33,8 +33,8 @@ _SHARE, _MOST_ERROR = 0.1, 0.028
 _HALVES = 2.0 ** np.arange(-60, 60.5, 0.5)
 _SIGNED = np.concatenate([-_HALVES[::-1], _HALVES])
 
-#: Bins of the second histogram: of equal mass in the first, and of equal width between its quantiles ``_TAIL``
-#: and ``1 - _TAIL``.
+#: Bins of the second histogram: of equal mass in the first, and of equal width between the quantiles of the
+#: first at ``_TAIL`` and ``1 - _TAIL``.
 _EQUAL, _CENTRAL, _TAIL = 32, 16, 0.02
 
 #: A value gets knots of its own if it has more than this many times the rows between two knots. Other values
