@@ -35,7 +35,7 @@ HOSTILE = (
     *((), [], {}, set(), [1], (1, 2), {"a": 1}, [0] * 5000, range(3), slice(3), ..., NotImplemented),
     *(
         *(object, len, dict, BadRepr(), np.str_("auto"), np.bool_(True), np.int8(1), np.float32),
-        np.datetime64("NaT"),
+        np.datetime64("NaT", "s"),
     ),
     *(kind(0.5) for kind in (np.float64, np.float32, np.float16)),
     *(pd.NA, pd.NaT, pd.Timestamp("2020-01-01"), np.random.default_rng(0)),

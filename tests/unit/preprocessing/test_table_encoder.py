@@ -472,7 +472,7 @@ ODD = [
     *(
         pd.Timestamp.max,
         pd.Timestamp("2020-01-01", tz="Asia/Tokyo"),
-        np.datetime64("NaT"),
+        np.datetime64("NaT", "s"),
         pd.Period("2020-01"),
     ),
     *(

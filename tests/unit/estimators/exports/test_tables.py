@@ -30,7 +30,7 @@ CELLS = [
     ),
     *(date(2020, 1, 1), datetime(2020, 1, 1, 6, 30), datetime(2020, 6, 1, tzinfo=ROME), date(1700, 1, 1)),
     *(pd.Timestamp("2020-01-01 01:02:03.000004005"), pd.Timestamp("2020-01-01", tz="Asia/Tokyo")),
-    *(np.datetime64("2020-01-01"), np.datetime64("NaT"), datetime(2, 1, 1, tzinfo=UTC), date(1, 1, 1)),
+    *(np.datetime64("2020-01-01"), np.datetime64("NaT", "s"), datetime(2, 1, 1, tzinfo=UTC), date(1, 1, 1)),
     *(timedelta(1), timedelta(seconds=-3.5), pd.Timedelta(3, "s"), np.timedelta64(5, "s")),
     *(1 + 0j, 1j, b"1", [1, 2], {"a": 1}, (1,), object(), pd.Interval(0, 1), "\ud800"),
 ]
