@@ -17,10 +17,10 @@ from scipy.special import betaincinv, ndtri
 from .._engine import GaussianMechanism, Transaction
 from .._rows import IQR, BinCounts, Block, Columns, Contribution, RowMap, worth_scaling
 from .._utils.process import warn_later
-from ..components.protocols import FloatArray
+from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import PrivacyReport
 from ..privacy.units import Units
-from .noisy_statistics import Learner, Learning, sensitivity_of, share_for, sums_query
+from .noisy_statistics import Learner, Learning, sensitivity_of, share_for
 from .noisy_sums import noisy_sums, table_of
 
 #: Bins of magnitudes are powers of two, up to this exponent on both sides of 1.
@@ -86,7 +86,8 @@ def columns_share(mu: float, n_rows: int, n_features: int) -> float:
 
 def unmapped(n_features: int) -> RowMap:
     """The row map for :func:`noisy_columns`: entries are unchanged, but clipped at the largest magnitude."""
-    return RowMap(None, False, None, columns=Columns.limits(n_features, 2.0**_EXPONENT))
+    columns = Columns(np.zeros(n_features), np.ones(n_features), cut=2.0**_EXPONENT)
+    return RowMap(None, False, None, columns=columns)
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,8 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
         def contribute(Z: FloatArray, block: Block) -> Contribution:
             return None, BinCounts(bins_of(np.asarray(Z)), n_bins)
 
-        query = sums_query(np.eye(n_features), contribute, sensitivity_of(n_features))
+        stated = ReleasedArray(sensitivity_of(n_features))
+        query = PrivateQuery(np.eye(n_features), contribute, (stated,))
         counts, noise = yield from learner.ask(mechanism, query)
         return counts.reshape(n_features, n_bins), noise
 
@@ -181,7 +183,8 @@ def columns_in_other_units(
     # Private entries are clipped, and those at the limit stay in the first and the last range.
     limit = 0.99 * 2.0**_EXPONENT
     edges[: X_pub.shape[1]] = np.clip(edges[: X_pub.shape[1]], -limit, limit)
-    query = sums_query(np.eye(X_pub.shape[1]), partial(_ranges, edges=edges), sensitivity_of(n_columns))
+    stated = ReleasedArray(sensitivity_of(n_columns))
+    query = PrivateQuery(np.eye(X_pub.shape[1]), partial(_ranges, edges=edges), (stated,))
     released, noise = yield from learner.ask(multiplier, query)
     places = [np.searchsorted(ends, values, "right") for ends, values in zip(edges, known, strict=True)]
     public, private = (

@@ -14,7 +14,15 @@ from .._engine import PostTrainingRelease
 from .._linear import predicted_classes
 from .._rows import Block, Contribution
 from .._utils.process import warn_later
-from ..components.protocols import FloatArray, PrivateQuery, PublicInfo, Rounds, StepContext, Update
+from ..components.protocols import (
+    FloatArray,
+    PrivateQuery,
+    PublicInfo,
+    ReleasedArray,
+    Rounds,
+    StepContext,
+    Update,
+)
 from .noisy_statistics import (
     COUNT_LIMITS,
     MOST_COUNT_ERROR,
@@ -27,7 +35,6 @@ from .noisy_statistics import (
     in_class,
     sensitivity_of,
     share_for,
-    sums_query,
     warn_of_sufficient_public_rows,
 )
 from .targets import start_predicts
@@ -78,7 +85,8 @@ def comparison_query(first: FloatArray, others: Sequence[FloatArray], share: flo
     sensitivity is ``sqrt(m)``.
     """
     gains = partial(_gains, n_heads=1 + len(others))
-    return sums_query(np.concatenate([first, *others]), gains, sensitivity_of(len(others)), share)
+    stated = ReleasedArray(sensitivity_of(len(others)), share)
+    return PrivateQuery(np.concatenate([first, *others]), gains, (stated,))
 
 
 def _gains(Z: FloatArray, block: Block, n_heads: int) -> Contribution:
@@ -243,7 +251,8 @@ def _scaled(
     More noise pulls it to the usual scale, and ``own_rows`` pull it to 1.
     """
     scales = 2.0**_LOGARITHMS
-    (sums,) = yield sums_query(W, partial(measure, scales=scales), sensitivity_of(len(scales)))
+    stated = ReleasedArray(sensitivity_of(len(scales)))
+    (sums,) = yield PrivateQuery(W, partial(measure, scales=scales), (stated,))
     # For accurate heads the sums change little with the scale, and noise alone would choose an extreme one.
     prior = multiplier * sensitivity_of(len(scales)) * (_LOGARITHMS - _USUAL) + own_rows * _LOGARITHMS
     rising = isotonic_regression(sums + prior)

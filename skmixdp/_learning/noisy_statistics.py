@@ -86,18 +86,6 @@ class Learner:
         return released.arrays[0], mechanism.noise_scale(released.stated[0])
 
 
-def sums_query(
-    points: FloatArray,
-    contribute: Callable[[FloatArray, Block], Contribution],
-    sensitivity: float,
-    share: float = 1.0,
-    *,
-    takes_tensors: bool = False,
-) -> PrivateQuery:
-    """The query for one released array, which a row moves by at most the ``sensitivity``."""
-    return PrivateQuery(points, contribute, (ReleasedArray(sensitivity, share),), takes_tensors=takes_tensors)
-
-
 def kept_part(noise: float, values: FloatArray) -> float:
     """The factor of James and Stein (1961): the part of the squared length that is not ``noise``."""
     energy = float(np.vdot(values, values))
@@ -158,7 +146,9 @@ def counts_query(
 
     *Guarantee*: one row changes one count by at most 1.
     """
-    return sums_query(points, lambda Z, block: (None, flags(Z, block).astype(np.float64)), 1.0, share)
+    return PrivateQuery(
+        points, lambda Z, block: (None, flags(Z, block).astype(np.float64)), (ReleasedArray(1.0, share),)
+    )
 
 
 def in_class(Z: FloatArray, block: Block, n_classes: int) -> NDArray[np.bool_]:
@@ -236,7 +226,8 @@ def noisy_logits(learner: Learner, n_labels: int, multiplier: float) -> Learning
     def contribute(Z: FloatArray, block: Block) -> Contribution:
         return None, np.asarray(block.y)[:, :n_labels] - 0.5
 
-    query = sums_query(np.zeros((0, 0)), contribute, sensitivity_of(n_labels) / 2)  # without products
+    stated = ReleasedArray(sensitivity_of(n_labels) / 2)
+    query = PrivateQuery(np.zeros((0, 0)), contribute, (stated,))  # without products
     sums, scale = yield from learner.ask(multiplier, query)
     shares, error = 0.5 + sums / learner.n_rows, scale / learner.n_rows
     away = shares - shares.mean()
@@ -328,7 +319,8 @@ def noisy_mean(learner: Learner, n_features: int, multiplier: float) -> Learning
         # Weights in double precision would make the sum convert all rows.
         return weights.astype(Z.dtype)[:, None], None
 
-    query = sums_query(np.zeros((0, n_features)), contribute, _CLIP.sensitivity(learner.dtype))
+    stated = ReleasedArray(_CLIP.sensitivity(learner.dtype))
+    query = PrivateQuery(np.zeros((0, n_features)), contribute, (stated,))
     total, scale = yield from learner.ask(multiplier, query)
     return NoisyMean(total[0] / learner.n_rows, (scale / learner.n_rows) ** 2)
 
@@ -452,7 +444,8 @@ def leading_directions(learner: Learner, n_features: int, multiplier: float) -> 
 
 def _moments_query(points: FloatArray, dtype: np.dtype[Any]) -> PrivateQuery:
     """The query for the sum of :func:`_second_moments`, with products in a dtype."""
-    return sums_query(points, _second_moments, _CLIP.sensitivity(dtype), takes_tensors=_CLIP.takes_tensors)
+    stated = ReleasedArray(_CLIP.sensitivity(dtype))
+    return PrivateQuery(points, _second_moments, (stated,), takes_tensors=_CLIP.takes_tensors)
 
 
 def _second_moments(Z: FloatArray, block: Block) -> Contribution:

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from .._engine import Transaction, released
 from .._rows import UNCHANGED, ArrayTable, BinCounts, Block, Contribution, Labels, PersonTable, RowMap, Table
 from ..components import L2Clip
-from ..components.protocols import FloatArray
+from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import PrivacyReport
 from ..privacy.units import Units
-from .noisy_statistics import Learner, Learning, sensitivity_of, sums_query
+from .noisy_statistics import Learner, Learning, sensitivity_of
 
 _Result = TypeVar("_Result")
 
@@ -41,7 +41,8 @@ def noisy_sum(
         return clip.weights(block.norms, lambda: block.max_abs)[:, np.newaxis], None
 
     def asked(learner: Learner, *, multiplier: float) -> Learning[FloatArray]:
-        query = sums_query(np.zeros((0, values.shape[1])), contribute, clip.sensitivity(learner.dtype))
+        stated = ReleasedArray(clip.sensitivity(learner.dtype))
+        query = PrivateQuery(np.zeros((0, values.shape[1])), contribute, (stated,))
         total, _ = yield from learner.ask(multiplier, query)
         return np.asarray(total[0])
 
@@ -99,7 +100,8 @@ def noisy_histograms(
         return None, BinCounts(block.y, n_bins)
 
     def asked(learner: Learner, *, multiplier: float) -> Learning[tuple[NDArray[np.float64], float]]:
-        query = sums_query(np.zeros((0, 0)), contribute, sensitivity_of(n_histograms))
+        stated = ReleasedArray(sensitivity_of(n_histograms))
+        query = PrivateQuery(np.zeros((0, 0)), contribute, (stated,))
         counts, scale = yield from learner.ask(multiplier, query)
         return np.asarray(counts, dtype=np.float64).reshape(n_histograms, n_bins), scale
 

@@ -14,18 +14,11 @@ from .._linear import row_norms
 from .._rows import BinCounts, Block, Contribution
 from .._utils.process import warn_later
 from ..components import BalancedSteps
-from ..components.protocols import FloatArray, Loss, PrivateQuery, PublicInfo, Rounds, Update
+from ..components.protocols import FloatArray, Loss, PrivateQuery, PublicInfo, ReleasedArray, Rounds, Update
 from ..components.scalars import clipped, scalars
 from ..privacy.accounting.budgets import Budget
 from .columns import certain_count, certain_of_magnitudes, thinned, windows_of
-from .noisy_statistics import (
-    Learner,
-    Learning,
-    sensitivity_of,
-    share_for,
-    sums_query,
-    warn_of_sufficient_public_rows,
-)
+from .noisy_statistics import Learner, Learning, sensitivity_of, share_for, warn_of_sufficient_public_rows
 
 #: Differences of losses are clipped at this quantile of the differences on public rows.
 _QUANTILE = 0.9
@@ -96,7 +89,8 @@ def noisy_targets(
     for stage in range(TARGET_RELEASES):
         n_bins = len(edges[0]) + 1
         places = partial(_places_of_targets, edges=tuple(edges))
-        query = sums_query(np.zeros((0, n_features)), places, sensitivity_of(n_targets))  # without products
+        stated = ReleasedArray(sensitivity_of(n_targets))
+        query = PrivateQuery(np.zeros((0, n_features)), places, (stated,))  # without products
         released, noise = yield from learner.ask(mechanism, query)
         counts = released.reshape(n_targets, n_bins)
         certain = certain_count(counts, noise) if stage else certain_of_magnitudes(counts, noise, n_rows)
@@ -185,7 +179,7 @@ def noisy_gradient_bound(plan: Plan, learner: Learner, budget: Budget) -> Learni
     recipe = replace(plan.recipe, comparison=None, steps=replace(plan.recipe.steps, maximum=_FIRST_STEPS))
     first = make_plan(budget, recipe, info, plan.dtype, _FIRST_SHARE)
     W = yield from training(first, learner.noise, learner.members)
-    query = sums_query(np.nan_to_num(W), _lengths, 1.0)
+    query = PrivateQuery(np.nan_to_num(W), _lengths, (ReleasedArray(1.0),))
     counts, noise = yield from learner.ask(budget.multiplier(_LENGTHS_SHARE), query)
     # Rows at and beyond each bin, and the standard deviation of their noise.
     beyond = np.cumsum(counts[::-1])[::-1]

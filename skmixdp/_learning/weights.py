@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._rows import BinCounts, Block, Contribution
+from ..components.protocols import PrivateQuery, ReleasedArray
 from .columns import certain_of_magnitudes, windows_of
-from .noisy_statistics import Learner, Learning, share_for, sums_query
+from .noisy_statistics import Learner, Learning, share_for
 
 #: Weights are binned by sixteenths of powers of two, up to this exponent on both sides of 1.
 _PER_OCTAVE, _EXPONENT = 16, 64
@@ -49,7 +50,8 @@ def noisy_scale(learner: Learner, multiplier: float, n_features: int = 0) -> Lea
     *Guarantee*: one Gaussian release of this multiplier. A row adds 1 to one bin, so the sensitivity is 1.
     """
     n_bins = 2 * _PER_OCTAVE * _EXPONENT + 1
-    query = sums_query(np.zeros((0, n_features)), _binned, 1.0)  # labels need no products
+    # Labels need no products.
+    query = PrivateQuery(np.zeros((0, n_features)), _binned, (ReleasedArray(1.0),))
     counts, noise = yield from learner.ask(multiplier, query)
     seen = np.zeros(n_bins)
     taken = np.zeros(n_bins, bool)
@@ -83,7 +85,8 @@ def noisy_mean_weight(learner: Learner, multiplier: float) -> Learning[float]:
 
     *Guarantee*: one Gaussian release of this multiplier. A row adds its weight, which is at most 1.
     """
-    total, noise = yield from learner.ask(multiplier, sums_query(np.zeros((0, 0)), _one, 1.0))
+    query = PrivateQuery(np.zeros((0, 0)), _one, (ReleasedArray(1.0),))
+    total, noise = yield from learner.ask(multiplier, query)
     return min(max(float(total[0]), noise, 1.0) / learner.n_rows, 1.0)
 
 

@@ -7,7 +7,7 @@ and few additions lie between a row and the result.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -167,6 +167,7 @@ def panel_rows_for(stretch: float) -> int:
     return 0
 
 
+@dataclass(eq=False, repr=False)
 class Cascade:
     """Sum of many arrays or tensors in double precision, with few additions from each to the result.
 
@@ -174,8 +175,8 @@ class Cascade:
     of at most :data:`BLOCK_ROWS`.
     """
 
-    def __init__(self) -> None:
-        self._levels: list[list[Any]] = []  # for each level: the sum so far, and its number of terms
+    #: For each level: the sum so far, and its number of terms.
+    _levels: list[list[Any]] = field(default_factory=list)
 
     def add(self, term: Any) -> None:
         """Add an array, which the cascade may overwrite."""

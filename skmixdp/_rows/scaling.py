@@ -58,11 +58,6 @@ class Columns:
     factor: FloatArray
     cut: float = _CUT
 
-    @classmethod
-    def limits(cls, n_features: int, largest: float) -> "Columns":
-        """Unchanged columns, with entries cut at ``largest``."""
-        return cls(np.zeros(n_features), np.ones(n_features), largest)
-
     def check_for(self, n_features: int) -> None:
         """Refuse values that columns of this number cannot have, such as those of a forged file."""
         check("cut", self.cut, POSITIVE)

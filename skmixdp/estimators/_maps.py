@@ -93,11 +93,12 @@ def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStag
         most = shares | _stage_with(inputs, None).shares
         stage = MapStage(unmapped(n_features), stage.row_map, shares, most)
 
-    def shared(row_map: RowMap) -> RowMap:
-        # Fits share passes if their maps are the same object.
-        return next((other for other in known_maps if other.same_as(row_map)), row_map)
-
-    return replace(stage, asked_map=shared(stage.asked_map), row_map=shared(stage.row_map))
+    # Fits share passes if their maps are the same object.
+    asked_map, row_map = (
+        next((other for other in known_maps if other.same_as(one)), one)
+        for one in (stage.asked_map, stage.row_map)
+    )
+    return replace(stage, asked_map=asked_map, row_map=row_map)
 
 
 def _stage_with(inputs: FitInputs, columns: Columns | None) -> MapStage:
@@ -173,7 +174,7 @@ def learned_map(inputs: FitInputs, stage: MapStage, learner: Learner) -> Procedu
         stage = _stage_with(inputs, columns)
         if columns is None and not isinstance(private.table, ArrayTable):
             # A refusal of a row whose length overflows would now reveal that it exists.
-            limits = Columns.limits(n_features, _LARGEST_ENTRY)
+            limits = Columns(np.zeros(n_features), np.ones(n_features), cut=_LARGEST_ENTRY)
             asked_map, row_map = (replace(one, columns=limits) for one in (stage.asked_map, stage.row_map))
             stage = replace(stage, asked_map=asked_map, row_map=row_map)
     rows, shares = stage.rows(private), stage.shares
