@@ -120,11 +120,11 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
     mechanism = GaussianMechanism(multiplier * math.sqrt(n_stages), n_stages, learner.noise)
 
     def histograms(bins_of: Callable[[FloatArray], NDArray[Any]], n_bins: int) -> Learning[Any]:
-        def contribute(Z: FloatArray, block: Block) -> Contribution:
-            return None, BinCounts(bins_of(np.asarray(Z)), n_bins)
-
-        stated = ReleasedArray(sensitivity_of(n_features))
-        query = PrivateQuery(np.eye(n_features), contribute, (stated,))
+        query = PrivateQuery(
+            np.eye(n_features),
+            lambda Z, block: (None, BinCounts(bins_of(np.asarray(Z)), n_bins)),
+            (ReleasedArray(sensitivity_of(n_features)),),
+        )
         counts, noise = yield from learner.ask(mechanism, query)
         return counts.reshape(n_features, n_bins), noise
 

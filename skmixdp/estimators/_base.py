@@ -9,7 +9,7 @@ finished.
 import copy
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -87,18 +87,19 @@ current_checkpoint: ContextVar[Any] = ContextVar("current_checkpoint", default=N
 EstimatorProcedure = ChargedProcedure[dict[str, Any]]
 
 
-def fit_one(estimator: BaseEstimator, data: FitData, unsupported: Iterable[str]) -> None:
+def fit_one(estimator: BaseEstimator, data: FitData, unsupported: Collection[str]) -> None:
     """Fit an estimator, or refuse ``unsupported`` arguments. If the fit fails, the estimator is unchanged."""
-    unsupported = tuple(unsupported)
-    offered = (*("X", "y", "X_pub", "y_pub"), *_SOME_ACCEPT)
-    known = tuple(name for name in offered if has_fit_parameter(estimator, name))
     for name in unsupported:
         if name in _SOME_ACCEPT:
             raise TypeError(
                 f"fit of {type(estimator).__name__} does not accept {name}; leave it out, or use "
                 f"MixedDPLogisticRegression or MixedDPRidge, which accept {_SOME_ACCEPT[name]}."
             )
-    refuse_arguments(estimator, unsupported, known, f"leave it out, or pass it as one of {', '.join(known)}")
+    if unsupported:
+        offered = (*("X", "y", "X_pub", "y_pub"), *_SOME_ACCEPT)
+        known = [name for name in offered if has_fit_parameter(estimator, name)]
+        otherwise = f"leave it out, or pass it as one of {', '.join(known)}"
+        refuse_arguments(estimator, unsupported, known, otherwise)
     if vars(estimator).get("_skl_callbacks") and "_callback_fit_ctx" not in vars(estimator):
         managed([estimator], partial(fit_one, estimator, data, ()))
         return

@@ -66,7 +66,8 @@ class MapStage:
 
     def rows(self, private: LabelledRows) -> MappedRows:
         """The rows of the query, which are not kept if no other query has the same map."""
-        return MappedRows(private, self.asked_map, "columns" in self.shares or "mean" in self.shares)
+        alone = "columns" in self.shares or "mean" in self.shares
+        return MappedRows(private, self.asked_map, holds_none=alone and not private.exact)
 
 
 def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStage:
