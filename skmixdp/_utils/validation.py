@@ -255,7 +255,8 @@ def check_table(X: Any, name: str, *, minimum: int, finite: bool = True) -> Arra
     if table.shape[1] == 0:
         raise ValueError(f"{name} has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
     if finite and not (known := np.isfinite(table)).all():
-        check_finite(False, name, X.columns[~known.all(axis=0)] if isinstance(X, pd.DataFrame) else ())
+        frame = isinstance(X, pd.DataFrame)
+        check_finite(False, name, X.columns[~known.all(axis=0)] if frame else ())
     return np.asarray(table)
 
 

@@ -96,7 +96,7 @@ ALLOWED = {
     "model_selection/_evaluation/threshold.py::_check_known_labels": (1, "public"),
     "model_selection/_evaluation/threshold.py::_check_rows": (3, "refusal"),
     "model_selection/_evaluation/threshold.py::_split_persons": (2, "batch"),
-    "_utils/validation.py::check_table": (3, "refusal"),
+    "_utils/validation.py::check_table": (2, "refusal"),
     "_utils/validation.py::_holds_dates": (1, "refusal"),
     "_utils/validation.py::_holds_text": (1, "refusal"),
     "_utils/validation.py::n_distinct_rows": (2, "repeats"),
