@@ -89,10 +89,11 @@ def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStag
     learned = poor and scales and inputs.preconditions and not private.exact
     share = columns_share(inputs.budget.mu, inputs.n_rows, n_features) if learned else 0.0
     if share:
-        # Columns are not known yet. What follows is counted as for columns that need no scale.
-        shares = {"columns": share}
-        most = shares | _stage_with(inputs, None).shares
-        stage = MapStage(unmapped(n_features), stage.row_map, shares, most)
+        # What follows depends on the columns, which are not known yet: the dearest case counts.
+        shares, ones = {"columns": share}, np.ones(n_features)
+        cases = [map_shares(inputs, Columns(center, ones, 1.0)) for center in (0 * ones, ones)]
+        most = max(_stage_with(inputs, None).shares, *cases, key=lambda case: sum(case.values()))
+        stage = MapStage(unmapped(n_features), stage.row_map, shares, shares | most)
 
     # Fits share passes if their maps are the same object.
     asked_map, row_map = (

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.estimators import _procedure
 from skmixdp.privacy import PrivacyLedger
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -32,6 +33,12 @@ def fit(head, kind, table, n_public, held="dense", other_labels=False):
     return head.fit(HELD[held](X[n_public:]), y[n_public:], *((X[:n_public], y_pub) if n_public else ()))
 
 
+def spent_on_map(shares):
+    """What maps cost, those that were left out later too."""
+    names = ("columns", "second moment", "mean", "directions", "length of the rows")
+    return sum(share for name, share in shares.items() if name.removeprefix("unused ") in names)
+
+
 @pytest.mark.covering(
     "table public geometry",
     "table public whiten",
@@ -51,8 +58,15 @@ def fit(head, kind, table, n_public, held="dense", other_labels=False):
 @pytest.mark.parametrize("held", HELD)
 @pytest.mark.parametrize("other_labels", [False, True])
 def test_what_is_refused_is_refused_before_the_charge(
-    kind, table, public, geometry, whiten, row_norm, center, held, other_labels
+    monkeypatch, kind, table, public, geometry, whiten, row_norm, center, held, other_labels
 ):
+    assumed, refuse_ahead = [0.0], _procedure.refuse_ahead
+
+    def ahead(inputs, mapped, spent):
+        assumed.append(spent_on_map(spent))
+        return refuse_ahead(inputs, mapped, spent)
+
+    monkeypatch.setattr(_procedure, "refuse_ahead", ahead)
     ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=4.0, delta=1e-4)
     options = {"geometry": geometry, "whiten": whiten, "row_norm": row_norm, "center": center}
     head = head_of(kind, public, ledger=ledger, **options)
@@ -62,6 +76,8 @@ def test_what_is_refused_is_refused_before_the_charge(
         assert not ledger.charges()
     else:
         assert len(ledger.charges()) == 1 and np.all(np.isfinite(head.coef_))
+        # The smallest budget that may be left was looked at before the charge.
+        assert len(assumed) == 1 or spent_on_map(dict(head.privacy_.shares)) <= max(assumed) + 1e-12
 
 
 @pytest.mark.parametrize("public", [0, 6, 60])
