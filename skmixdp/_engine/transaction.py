@@ -18,6 +18,7 @@ from .._utils.validation import check
 from ..privacy import (
     LEDGER,
     Charge,
+    DiscreteNoise,
     Neighboring,
     Noise,
     NoiseSource,
@@ -30,7 +31,7 @@ from ..privacy import (
 from ..privacy.accounting.budgets import Budget
 from ..privacy.ledger._charging import charge_together, take_back
 from ..privacy.ledger._sql import RESERVED
-from ..privacy.noise import check_noise, noise_caveats, noise_source
+from ..privacy.noise import check_noise, noise_caveats, seed_of
 from ..privacy.report import counted
 from .loop import NoisyQuery, OpenRows, Procedure, QueryRequest, RowsKey, Sources, bind_rows, drive
 from .plan import Plan
@@ -100,7 +101,7 @@ class Transaction:
     @cached_property
     def noise(self) -> NoiseSource:
         """The source of the noise and of other random numbers."""
-        return noise_source(self.budget.noise, self.random_state)
+        return DiscreteNoise() if self.budget.noise == "discrete" else NoiseSource(seed_of(self.random_state))
 
     @property
     def is_private(self) -> bool:

@@ -171,11 +171,6 @@ def check_noise(noise: Noise, random_state: object) -> None:
     check("random_state", random_state, SEED)
 
 
-def noise_source(noise: Noise, random_state: object) -> NoiseSource:
-    """A fresh source of noise."""
-    return DiscreteNoise() if noise == "discrete" else NoiseSource(seed_of(random_state))
-
-
 def noise_caveats(noise: NoiseSource, epsilon: float, delta: float, n_private: int) -> tuple[str, ...]:
     """Warnings for the report: about the noise, and about a large epsilon or delta."""
     caveats = []

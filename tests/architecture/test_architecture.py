@@ -44,9 +44,8 @@ def test_noise_is_added_in_the_release_alone():
 
 #: What a release outside of the transaction would have to call, and the files that may.
 _OF_TRANSACTIONS = {
-    "NoiseSource": {"privacy/noise.py"},
-    "DiscreteNoise": {"privacy/noise.py"},
-    "noise_source": {"_engine/transaction.py"},
+    "NoiseSource": {"_engine/transaction.py"},
+    "DiscreteNoise": {"_engine/transaction.py"},
     "charge": {"privacy/ledger/_charging.py"},
     "charge_together": {"_engine/transaction.py"},
     "drive": {"_engine/transaction.py"},
@@ -69,13 +68,13 @@ def test_the_transaction_alone_draws_charges_drives_records_and_reports():
 def test_a_second_copy_of_the_transaction_is_found(tmp_path):
     copy = tmp_path / "copy.py"
     copy.write_text(
-        "noise = privacy.noise.noise_source('float', None)\n"
+        "noise = privacy.noise.NoiseSource()\n"
         "charge = self.ledger.charge(event, neighboring='replace_one')\n"
         "with recorded_outcome(self.ledger, charge):\n"
         "    (result,) = drive([asked])\n"
         "report = PrivacyReport(epsilon=1.0)\n"
     )
-    for name in ("noise_source", "charge", "recorded_outcome", "drive", "PrivacyReport"):
+    for name in ("NoiseSource", "charge", "recorded_outcome", "drive", "PrivacyReport"):
         assert callers_of(name, [copy], tmp_path) == {"copy.py"}
 
 

@@ -155,7 +155,7 @@ def test_a_row_of_another_fold_moves_no_sum_and_an_own_one_no_more_than_its_sens
     moved = {}
     for row in (None, 0, 1):
         noise = Watched(3)
-        monkeypatch.setattr("skmixdp._engine.transaction.noise_source", lambda *given, noise=noise: noise)
+        monkeypatch.setattr("skmixdp._engine.transaction.Transaction.noise", noise)
         changed = X.copy()
         if row is not None:
             changed[row] *= -1

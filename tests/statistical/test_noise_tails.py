@@ -8,7 +8,8 @@ draws fail a test with a probability below 1e-9. The same draws must fail with t
 import numpy as np
 import pytest
 
-from skmixdp.privacy.noise import noise_source
+from skmixdp._engine import Transaction
+from skmixdp.privacy.accounting.budgets import Budget
 from tests.noise import METHOD, assert_tails
 
 N_DRAWS = 2**22
@@ -21,7 +22,9 @@ def draws(noise, seed, n):
     """Standardised noise that a fit would add to an array."""
     scale = 2.5
     grid = scale / UNITS if noise == "discrete" else None
-    noisy = getattr(noise_source(noise, seed), METHOD)(np.zeros((n // 64, 64)), scale, grid)
+    budget = Budget(1.0, 1e-5, None, None, "add_or_remove_one", noise)
+    source = Transaction(budget, "a fit", random_state=seed).noise
+    noisy = getattr(source, METHOD)(np.zeros((n // 64, 64)), scale, grid)
     return np.ravel(noisy) / scale
 
 

@@ -7,9 +7,11 @@ import pytest
 from randomgen import AESCounter
 from scipy.stats import norm
 
+from skmixdp._engine import Transaction
 from skmixdp.exceptions import NotPrivateWarning
 from skmixdp.privacy import DiscreteNoise, NoiseSource
-from skmixdp.privacy.noise import check_noise, noise_caveats, noise_source, seed_of, warn_of_seed
+from skmixdp.privacy.accounting.budgets import Budget
+from skmixdp.privacy.noise import check_noise, noise_caveats, seed_of, warn_of_seed
 
 
 def test_fresh_sources_differ_and_are_cryptographic():
@@ -129,9 +131,12 @@ def test_discrete_noise_takes_no_seed_and_other_noise_is_seeded_only_by_one():
     check_noise("discrete", None)
     with pytest.raises(ValueError, match=r"^random_state=0 cannot seed noise='discrete'; leave it at None"):
         check_noise("discrete", 0)
-    kinds = [noise_source(*terms).kind for terms in (("discrete", None), ("float", None), ("float", 3))]
-    assert kinds == ["discrete", "cryptographic", "seeded"]
-    np.testing.assert_array_equal(noise_source("float", 3).normal((4,)), NoiseSource(3).normal((4,)))
+    sources = [
+        Transaction(Budget(1.0, 1e-5, None, None, "add_or_remove_one", noise), "fit", random_state=seed).noise
+        for noise, seed in (("discrete", None), ("float", None), ("float", 3))
+    ]
+    assert [source.kind for source in sources] == ["discrete", "cryptographic", "seeded"]
+    np.testing.assert_array_equal(sources[-1].normal((4,)), NoiseSource(3).normal((4,)))
 
 
 def test_caveats_say_what_the_noise_does_not_cover():
