@@ -40,7 +40,7 @@ from .release import Released
 _Result = TypeVar("_Result")
 
 #: Multiplications in a pass from which several threads save time.
-_MANY = 70_000_000
+_MUCH_WORK = 70_000_000
 
 #: Releases of this context that were charged before they began, and have not begun.
 _RESERVED: ContextVar[list["Transaction"] | None] = ContextVar("reserved", default=None)
@@ -182,9 +182,9 @@ def transact(
     opened: list[Any] = [next(procedure) for procedure in procedures]
     sources = Sources()
     with ExitStack() as context:
-        if all(each.work is not None and each.work >= _MANY for each in opened):
+        if all(each.work is not None and each.work >= _MUCH_WORK for each in opened):
             context.enter_context(worker_session())
-        elif all(each.work is not None and each.work < _MANY for each in opened):
+        elif all(each.work is not None and each.work < _MUCH_WORK for each in opened):
             context.enter_context(one_thread())
         for each in opened:
             sources.of(each.rows, [other.rows for other in opened])

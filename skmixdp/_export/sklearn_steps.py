@@ -30,7 +30,10 @@ _Rule = tuple[str, str]
 
 _OF_NUMBERS = r"(?:str_?|float\d*|u?int\d*|bool_?|Decimal)"
 _SPELT = r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)"
-_TRUE, _FALSE = (rf"(?i)^(?:str_?|bool_?) \s*{truth}\s*\Z" for truth in ("true", "false"))
+#: A boolean that is true, or a text that spells it.
+_TRUE = r"(?i)^(?:str_?|bool_?) \s*true\s*\Z"
+#: A boolean that is false, or a text that spells it.
+_FALSE = r"(?i)^(?:str_?|bool_?) \s*false\s*\Z"
 _NONE = r"(?:NoneType|NAType|NaTType) .*"
 _MISSING = rf"(?si)^(?:{_NONE}|\w+ \s*(?:[+-]?nan|nat)?\s*)\Z"
 

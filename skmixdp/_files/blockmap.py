@@ -16,8 +16,10 @@ from .._linear import FloatArray, largest_entries, on_grid, row_norms
 from .._rows.row_map import RowMap
 from .._rows.scaling import Whitening
 
-#: Range of lengths for float32; entries of other rows could over- or underflow, and RowMap maps these rows.
-_SHORTEST, _LONGEST = 1e-20, 1e18
+#: Shortest length for float32. Entries of shorter rows could underflow, and RowMap maps these rows.
+_SHORTEST = 1e-20
+#: Longest length for float32. Entries of longer rows could overflow, and RowMap maps these rows.
+_LONGEST = 1e18
 
 #: Smallest factor of a whitening that is applied to points and sums. A whitening with a smaller factor is
 #: applied to the rows.

@@ -25,8 +25,10 @@ from .text import FileError, TextForm, header_of, label_of, n_rows_of, numbers_o
 
 Array = NDArray[Any]
 
-#: Bytes of a row group that are decoded at a time (about), and limits of the number of rows.
-_PIECE_BYTES, _PIECE_ROWS = 2**22, (2**10, 2**16)
+#: Bytes of a row group that are decoded at a time (about).
+_PIECE_BYTES = 2**22
+#: Fewest and most rows that are decoded at a time.
+_PIECE_ROWS = 2**10, 2**16
 #: Lines of text that are read at a time.
 _LINES = 2**13
 

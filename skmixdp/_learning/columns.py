@@ -32,45 +32,69 @@ _BINS = (64, 32)
 #: Half the width of the third histogram, in spreads.
 _REACH = 4.0
 
-#: Probability that noise makes an empty bin look occupied: in any histogram, and in one of magnitudes, where
-#: it does more harm. The threshold for magnitudes is at most ``_MISSED`` of the rows, if noise allows that.
-_FALSE, _FALSE_MAGNITUDE, _MISSED = 0.01, 1e-6, 0.05
+#: Probability that noise makes an empty bin of any histogram look occupied.
+_FALSE_RATE = 0.01
+#: The same probability for a histogram of magnitudes, where such a bin does more harm.
+_FALSE_MAGNITUDE = 1e-6
+#: Largest threshold for magnitudes, as a fraction of the rows, if noise allows that.
+_MISSED = 0.05
 
 #: Widths of the windows of neighbouring bins whose sums are tested.
 _WIDTHS = (1, 2, 4, 8)
 
-#: Largest spread of rows in a single bin of the third histogram, and distance of a centre that counts as far
-#: from 0, in bins.
-_ONE_BIN, _FAR = 0.4, 100.0
+#: Rows are in a single bin of the third histogram up to this spread, in bins.
+_SPREAD_OF_ONE_BIN = 0.4
+#: A centre farther from 0 than this number of bins counts as far.
+_FAR_IN_BINS = 100.0
 
 #: Minimum fraction of rows within a range for its mean and spread to be used.
 _SEEN = 0.8
 
-#: Half the width of the second histogram, in largest magnitudes. Its end bins hold only rows beyond this
-#: magnitude. If they hold more than this fraction of all rows, the magnitude was noise.
-_MARGIN, _BEYOND = 16 / 15, 0.5
+#: Half the width of the second histogram, in largest magnitudes. Its end bins hold only larger entries.
+_MARGIN = 16 / 15
+#: If these bins hold more than this fraction of all rows, the largest magnitude was noise.
+_MOST_BEYOND = 0.5
 
-#: Smallest and largest share of mu squared, and target for the noise in a count, as a fraction of the rows.
-_LEAST_SHARE, _MOST_SHARE, _COUNT_ERROR = 0.01, 0.2, 0.02
+#: Smallest share of mu squared for centres and spreads.
+_LEAST_SHARE = 0.01
+#: Largest share of mu squared for centres and spreads.
+_MOST_SHARE = 0.2
+#: Target for the noise in a count, as a fraction of the rows.
+_COUNT_ERROR = 0.02
 
-#: Largest noise in a count, as a fraction of the rows: for three histograms, and for the first alone.
-_MOST_ERROR, _MOST_OF_ONE = 0.07, 0.08
+#: Largest noise in a count with which three histograms are released, as a fraction of the rows.
+_MOST_ERROR = 0.07
+#: Largest noise in a count with which the first histogram is released alone, as a fraction of the rows.
+_MOST_OF_ONE = 0.08
 
-#: Of a large dataset, a part of the rows is used: at least this number, and enough for this noise in a count,
-#: as a fraction of them.
-_FEWEST_ROWS, _THINNED_ERROR = 50_000, 0.02
+#: Of a large dataset, a part of the rows is used: at least this number.
+_FEWEST_ROWS = 50_000
+#: The part has enough rows for this noise in a count, as a fraction of them.
+_THINNED_ERROR = 0.02
 
-#: For the check of units: fewest public rows; target for the noise in a count and largest useful noise, as
-#: fractions of the rows; smallest and largest share of mu squared.
-_FEWEST_PUBLIC, _UNIT_ERROR, _MOST_UNIT_ERROR, _UNIT_LIMITS = 10, 0.05, 0.07, (0.002, 0.02)
+#: Fewest public rows for the check of units.
+_FEWEST_PUBLIC = 10
+#: Target for the noise in a count of the check of units, as a fraction of the rows.
+_UNIT_ERROR = 0.05
+#: Largest noise with which the check of units is useful, as a fraction of the rows.
+_MOST_UNIT_ERROR = 0.07
+#: Smallest and largest share of mu squared for the check of units.
+_UNIT_LIMITS = 0.002, 0.02
 
-#: Like ``_FEWEST_ROWS``, for the check of units; and the size below which its public entries count as 0.
-_FEWEST_FOR_UNITS, _SMALLEST = 5_000, 1e-30
+#: Like ``_FEWEST_ROWS``, for the check of units.
+_FEWEST_FOR_UNITS = 5_000
+#: Public entries below this size count as 0 in the check of units.
+_SMALLEST = 1e-30
 
-#: Ranges of a column; fraction of the private rows in two of them above which units differ; probability that
-#: public rows of the same unit cause such a fraction by chance, and standard deviations of noise that are
-#: allowed for. A factor of 5, or a shift by two deviations, is found.
-_RANGES, _MOST_IN_RANGES, _SURPRISE, _SURE = 10, 0.75, 1e-6, 4.0
+#: Number of ranges of a column in the check of units.
+_RANGES = 10
+#: Units differ if two ranges have more than this fraction of the private rows. This finds a factor of 5, or a
+#: shift by two deviations.
+_MOST_IN_RANGES = 0.75
+#: Probability that public rows of the same unit cause such a fraction by chance.
+_SURPRISE = 1e-6
+#: Standard deviations of noise that are allowed for in such a fraction.
+_SURE_DEVIATIONS = 4.0
 
 #: Most columns that are estimated. Wider tables come from encoders, whose columns share a unit.
 _MOST_COLUMNS = 100
@@ -139,11 +163,11 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
         width = (high - low) / n_bins
         counts, noise = yield from histograms(partial(_places, low=low, width=width, n_bins=n_bins), n_bins)
         if stage == 0:
-            false = counts[:, 0] + counts[:, -1] > _BEYOND * n_rows
+            false = counts[:, 0] + counts[:, -1] > _MOST_BEYOND * n_rows
             spread, reach = np.where(false, 0.0, spread), np.where(false, 0.0, reach)
         known, mean, deviation = _moments(counts, noise, low, width, n_rows)
         known &= reach > 0
-        hidden = known & (deviation <= _ONE_BIN * width) & (np.abs(mean) > _FAR * width)
+        hidden = known & (deviation <= _SPREAD_OF_ONE_BIN * width) & (np.abs(mean) > _FAR_IN_BINS * width)
         center, spread = np.where(known, mean, center), np.where(known, deviation, spread)
         low = np.maximum(center - _REACH * spread, low)
         high = np.maximum(np.minimum(center + _REACH * spread, high), low + width)
@@ -196,7 +220,7 @@ def columns_in_other_units(
     )
     # If units agree, no larger fraction of private rows is in ranges with so many public rows, nearly surely.
     largest = 1 - betaincinv(np.maximum(n_public - public, 1), public + 1, _SURPRISE)
-    largest += _SURE * math.sqrt(2) * noise / learner.n_rows
+    largest += _SURE_DEVIATIONS * math.sqrt(2) * noise / learner.n_rows
     return np.asarray((private > np.maximum(_MOST_IN_RANGES, largest) * learner.n_rows).any(axis=1))
 
 
@@ -298,7 +322,7 @@ def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: int) -> tupl
     return spread, reach
 
 
-def certain_count(counts: FloatArray, noise: float, false: float = _FALSE) -> float:
+def certain_count(counts: FloatArray, noise: float, false: float = _FALSE_RATE) -> float:
     """Threshold that noise alone exceeds with small probability, in any bin or window of all histograms."""
     return -noise * float(ndtri(false / (len(_WIDTHS) * counts.size)))
 

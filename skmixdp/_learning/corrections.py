@@ -42,9 +42,10 @@ from .targets import start_predicts
 # -- the start ------------------------------------------------------------------------------
 
 #: The gain of the start is its accuracy less that of a random guess. Public rows are left out if its gain on
-#: private rows is below this fraction of its gain on public rows, by ``_CLEARLY`` standard deviations of the
-#: noise.
-_FAR_WORSE, _CLEARLY = 1 / 3, 2.0
+#: private rows is below this fraction of its gain on public rows.
+_FAR_WORSE = 1 / 3
+#: The difference must be this many standard deviations of the noise.
+_CLEARLY = 2.0
 
 
 def start_is_useful(info: PublicInfo, learner: Learner, multiplier: float) -> Learning[bool]:
@@ -107,15 +108,18 @@ def expected_losses(losses: FloatArray, error: float, expected: FloatArray, spre
 
 # -- the logit adjustment --------------------------------------------------------------------
 
-#: Strength of the default adjustment, with a start at zero and with a public start.
-_FROM_ZERO, _FROM_START = 0.6, 0.25
+#: Strength of the default adjustment with a start at zero.
+_FROM_ZERO = 0.6
+#: Strength of the default adjustment with a public start.
+_FROM_START = 0.25
 
 #: Largest loss of accuracy that an adjustment may cause.
 _TOLERATED_LOSS = 0.01
 
-#: Prior for the loss of accuracy by a multiple m of the adjustment: its mean divided by m, and its standard
-#: deviation.
-_EXPECTED_LOSS, _LOSS_SPREAD = 0.012, 0.02
+#: Prior for the loss of accuracy by a multiple m of the adjustment: its mean divided by m.
+_EXPECTED_LOSS = 0.012
+#: Standard deviation of that prior.
+_LOSS_SPREAD = 0.02
 
 
 class LogitAdjustment:
@@ -206,15 +210,19 @@ class LogitAdjustment:
 #: Base-2 logarithms of the factors of the outputs that are compared.
 _LOGARITHMS = np.arange(-4.0, 4.0)
 
-#: Target for the noise in (mean confidence - accuracy), and the largest noise that is still useful.
-_CONFIDENCE_ERROR, _MOST_CONFIDENCE_ERROR = 0.01, 0.2
+#: Target for the noise in (mean confidence - accuracy).
+_CONFIDENCE_ERROR = 0.01
+#: Largest noise in it that is still useful.
+_MOST_CONFIDENCE_ERROR = 0.2
 
 #: Prior mean of log2(scale): noisy heads are usually overconfident.
 _USUAL = -0.75
 
 #: Heads are more confident on the rows that trained them. Noise hides this at small budgets. With a budget
-#: above this mu, the factor is pulled to 1: doubling or halving it costs up to this number of rows.
-_CLEAR_MU, _OWN_ROWS = 3.0, 20.0
+#: above this mu, the factor is pulled to 1.
+_CLEAR_MU = 3.0
+#: Doubling or halving the factor then costs up to this number of rows.
+_OWN_ROWS = 20.0
 
 #: Smallest and largest share of mu squared for the temperature.
 _TEMPERATURE_LIMITS = 0.002, 0.03
@@ -299,10 +307,11 @@ _SHARES = np.array([0.0, 0.25, 0.5, 0.75])
 #: Smallest share, as a multiple of the share that noise cannot explain.
 _KEPT = 1.5
 
-#: The usual share is ``0.2 + 2 j``, where noise cannot explain a share ``j``. It is larger than ``j``, since
-#: descent stops short of the best head. It is at least 0.2, since even a change no longer than the noise is
-#: positively correlated with the best change.
-_LEAST_USUAL, _SLOPE = 0.2, 2.0
+#: Smallest usual share. The usual share is ``0.2 + 2 j``, where noise cannot explain a share ``j``. It is at
+#: least 0.2, since even a change no longer than the noise is positively correlated with the best change.
+_LEAST_USUAL = 0.2
+#: Growth of the usual share with ``j``. It is above 1, since descent stops short of the best head.
+_SLOPE = 2.0
 
 #: Scales of the outputs at which shares are compared.
 _SCALES = 2.0 ** np.arange(-3, 3.25, 0.25)
@@ -310,23 +319,31 @@ _SCALES = 2.0 ** np.arange(-3, 3.25, 0.25)
 #: Fewest public rows with which a head is shrunk.
 _FEWEST = 20
 
-#: Target for the noise in an accuracy when shares are compared, and the largest noise that is still useful.
-_ERROR, _LARGEST_ERROR = 0.01, 0.1
+#: Target for the noise in an accuracy when shares are compared.
+_ERROR = 0.01
+#: Largest noise in it that is still useful.
+_LARGEST_ERROR = 0.1
 
 #: Fewest public rows of each class for class balance, so that each half has one.
 _FEWEST_PER_CLASS = 2
 
-#: Fractions of the balancing intercepts that private rows compare, and the usual fraction.
-_PARTS, _USUAL_PART = np.array([0.4, 0.8]), 0.4
+#: Fractions of the balancing intercepts that private rows compare.
+_PARTS = np.array([0.4, 0.8])
+#: The usual fraction.
+_USUAL_PART = 0.4
 
-#: Prior for the loss of accuracy by a fraction t: mean ``0.02 t (t - 0.6)``, standard deviation ``0.02 t``.
-_EXPECTED_LOSSES, _SPREADS = 0.02 * _PARTS * (_PARTS - 0.6), 0.02 * _PARTS
+#: Prior for the loss of accuracy by a fraction t: its mean, ``0.02 t (t - 0.6)``.
+_EXPECTED_LOSSES = 0.02 * _PARTS * (_PARTS - 0.6)
+#: Standard deviation of that prior, ``0.02 t``.
+_SPREADS = 0.02 * _PARTS
 
 #: Most public rows of a class, in each half, for class balance.
 _MOST_PER_CLASS = 100
 
-#: Largest change in the last round of the search for intercepts, and largest number of rounds.
-_TOLERANCE, _ROUNDS = 1e-3, 100
+#: The search for intercepts ends with a round that changes them by less than this.
+_TOLERANCE = 1e-3
+#: Most rounds of this search.
+_ROUNDS = 100
 
 
 def can_balance(info: PublicInfo) -> bool:

@@ -34,11 +34,15 @@ Learning = Generator[NoisyQuery, Released, _Learned]
 #: Target for the length of the noise in the mean, for unit rows.
 _MEAN_ERROR = 0.15
 
-#: Smallest and largest share of mu squared for the mean, and the largest for the directions.
-_LEAST_SHARE, _MOST_SHARE = 0.01, 0.05
+#: Smallest share of mu squared for the mean.
+_LEAST_SHARE = 0.01
+#: Largest share of mu squared, each for the mean and for the directions.
+_MOST_SHARE = 0.05
 
-#: Number of directions, and rounds of the power method.
-_DIRECTIONS, _ROUNDS = 20, 3
+#: Number of directions.
+_DIRECTIONS = 20
+#: Rounds of the power method.
+_ROUNDS = 3
 
 #: Weight of the identity that is added to the second moment before whitening, as for public whitening.
 _SHRINKAGE = 0.9
@@ -46,9 +50,11 @@ _SHRINKAGE = 0.9
 #: Factor of the estimated curvature, to be on the safe side.
 _MARGIN = 1.1
 
-#: Smallest constant of the intercept column, and the constant for two classes. Centred rows have no common
-#: direction, so a small constant is enough and adds little noise. Two classes may differ more in size.
-_LEAST_INTERCEPT, _INTERCEPT_OF_TWO = 0.1, 0.3
+#: Smallest constant of the intercept column. Centred rows have no common direction, so a small constant is
+#: enough and adds little noise.
+_LEAST_INTERCEPT = 0.1
+#: The constant for two classes, which may differ more in size.
+_INTERCEPT_OF_TWO = 0.3
 
 _ALL_ROWS = FullBatch()
 
@@ -104,8 +110,10 @@ def warn_of_sufficient_public_rows(n_public: int) -> None:
 # -- shares of the budget, and counts --------------------------------------------------------
 
 
-#: Target for the noise in a difference of accuracies, and the largest noise that is still useful.
-_ERROR, _MOST_ERROR = 0.006, 0.03
+#: Target for the noise in a difference of accuracies.
+_ERROR = 0.006
+#: Largest noise in it that is still useful.
+_MOST_ERROR = 0.03
 
 #: Smallest and largest share of mu squared for a comparison.
 _LIMITS = 0.002, 0.02
@@ -164,15 +172,18 @@ def all_right(Z: FloatArray, block: Block) -> NDArray[np.bool_]:
 # -- shares of classes and labels ------------------------------------------------------------
 
 
-#: Noise in a class count, as a fraction of the mean count: target, largest noise if private rows compare
-#: adjustments, and largest noise otherwise.
-_COUNT_ERROR, MOST_COUNT_ERROR, _MOST_UNCOMPARED = 0.1, 0.5, 0.3
+#: Target for the noise in a class count, as a fraction of the mean count.
+_COUNT_ERROR = 0.1
+#: Largest noise in it if private rows compare adjustments.
+MOST_COUNT_ERROR = 0.5
+#: Largest noise in it otherwise.
+_MOST_UNCOMPARED = 0.3
 
 #: Smallest and largest share of mu squared for class counts.
 COUNT_LIMITS = 0.005, 0.02
 
 #: Factor by which noise in the counts may exceed its expected squared length.
-_SURELY = 2.0
+_NOISE_FACTOR = 2.0
 
 #: Multiples of the default adjustment that private rows compare, from weak to strong.
 MULTIPLES = np.array([0.5, 1.0, 1.5])
@@ -194,14 +205,16 @@ def class_shares(counts: FloatArray, scale: float, n_rows: float) -> FloatArray:
     """
     mean = n_rows / len(counts)
     away = counts - mean
-    kept = kept_part(_SURELY * (len(counts) - 1) * scale**2, away)
+    kept = kept_part(_NOISE_FACTOR * (len(counts) - 1) * scale**2, away)
     # A class whose noisy count is not positive gets a small positive share.
     shrunk = np.maximum(mean + kept * away, min(max(scale, 1.0), mean))
     return np.asarray(shrunk / shrunk.sum())
 
 
-#: Target for the noise in the fraction of rows with a label, and the largest noise that is still useful.
-_LABEL_ERROR, _MOST_LABEL_ERROR = 0.003, 0.25
+#: Target for the noise in the fraction of rows with a label.
+_LABEL_ERROR = 0.003
+#: Largest noise in it that is still useful.
+_MOST_LABEL_ERROR = 0.25
 
 #: Smallest and largest share of mu squared for the shares of labels.
 _LABEL_LIMITS = 0.002, 0.03
@@ -325,8 +338,10 @@ def noisy_mean(learner: Learner, n_features: int, multiplier: float) -> Learning
     return NoisyMean(total[0] / learner.n_rows, (scale / learner.n_rows) ** 2)
 
 
-#: Candidates for the length: powers of two, with exponents in steps of a half.
-_LOWEST_EXPONENT, _EXPONENTS = -64.0, 256
+#: Candidates for the length are powers of two: the lowest exponent.
+_LOWEST_EXPONENT = -64.0
+#: Number of exponents, in steps of a half.
+_EXPONENTS = 256
 
 #: Upper end of the search for a length, a power of two. It is the unit of lengths, which causes no rounding.
 #: Longer rows are shortened to it.
@@ -338,12 +353,15 @@ _SEARCH_ROUNDS = 8
 #: Factor by which stated lengths of rows may exceed the true ones, due to rounding.
 _ROUNDED = 1 + 1e-6
 
-#: Quantile of the lengths to search for, and the smallest quantile where noise lowers it.
-_QUANTILE, _LEAST_QUANTILE = 0.9, 0.5
+#: Quantile of the lengths to search for.
+_QUANTILE = 0.9
+#: Smallest quantile where noise lowers it.
+_LEAST_QUANTILE = 0.5
 
-#: Target for the noise in the count of rows up to a length, and the largest noise allowed, as fractions of
-#: the rows.
-_LENGTH_ERROR, _MOST_LENGTH_ERROR = 0.05, 0.2
+#: Target for the noise in the count of rows up to a length, as a fraction of the rows.
+_LENGTH_ERROR = 0.05
+#: Largest noise allowed in it, as a fraction of the rows.
+_MOST_LENGTH_ERROR = 0.2
 
 
 def length_share(mu: float, n_rows: int) -> float:
@@ -457,8 +475,10 @@ def _second_moments(Z: FloatArray, block: Block) -> Contribution:
 #: Fraction of the squared length of unit rows in a few columns above which a fit warns.
 _MOST_OF_A_ROW = 0.5
 
-#: Effective number of columns that counts as few, and number of columns from which a table has many more.
-_FEW_COLUMNS, _MANY_COLUMNS = 3.0, 9
+#: Effective number of columns below which they count as few.
+_FEW_COLUMNS = 3.0
+#: Number of columns from which a table has many more.
+_MANY_COLUMNS = 9
 
 
 def warn_of_few_columns(energies: FloatArray) -> None:
@@ -471,12 +491,15 @@ def warn_of_few_columns(energies: FloatArray) -> None:
         )
 
 
-#: Share of mu squared for a second moment. The largest noise in it, as a fraction of the mean eigenvalue of
-#: rows with half the largest length.
-_MOMENT_SHARE, _MOST_NOISE = 0.03, 0.6
+#: Share of mu squared for a second moment.
+_MOMENT_SHARE = 0.03
+#: Largest noise in it, as a fraction of the mean eigenvalue of rows with half the largest length.
+_MOST_NOISE = 0.6
 
-#: Eigenvalues are raised by this fraction of the noise, or by this fraction of their mean if that is larger.
-_RAISED_BY_NOISE, _RAISED = 0.5, 0.05
+#: Eigenvalues are raised by this fraction of the noise.
+_RAISED_BY_NOISE = 0.5
+#: They are raised by this fraction of their mean if that is larger.
+_RAISED = 0.05
 
 
 def second_moment_share(mu: float, n_rows: int, n_features: int) -> float:

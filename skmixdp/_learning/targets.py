@@ -23,8 +23,10 @@ from .noisy_statistics import Learner, Learning, sensitivity_of, share_for, warn
 #: Differences of losses are clipped at this quantile of the differences on public rows.
 _QUANTILE = 0.9
 
-#: Target for the noise in a mean difference, and the largest that is still useful, in units of the clip.
-_ERROR, _MOST_ERROR = 0.03, 0.1
+#: Target for the noise in a mean difference, in units of the clip.
+_ERROR = 0.03
+#: Largest noise in it that is still useful, in units of the clip.
+_MOST_ERROR = 0.1
 
 #: Standard deviations of the noise by which a start must be better or worse.
 _CLEARLY = 2.0
@@ -41,9 +43,12 @@ FEWEST = 10
 #: Number of releases for the centre and the scale of targets.
 TARGET_RELEASES = 3
 
-#: For counts of targets: target for the noise and largest useful noise, as fractions of the rows, and
-#: smallest and largest share of mu squared.
-_TARGET_ERROR, _MOST_TARGET_ERROR, _TARGET_LIMITS = 0.003, 0.03, (0.002, 0.05)
+#: Target for the noise in a count of targets, as a fraction of the rows.
+_TARGET_ERROR = 0.003
+#: Largest useful noise in it, as a fraction of the rows.
+_MOST_TARGET_ERROR = 0.03
+#: Smallest and largest share of mu squared for counts of targets.
+_TARGET_LIMITS = 0.002, 0.05
 
 #: Ends of the bins of signed magnitudes: half powers of two, up to 60 on both sides of 1.
 _MAGNITUDES = 2.0 ** np.arange(-60, 60.5, 0.5)
@@ -133,23 +138,32 @@ def _summary(shares: FloatArray, edges: FloatArray) -> tuple[float, float, float
 
 # -- the clip --------------------------------------------------------------------------------
 
-#: Share of mu squared for a first head, and share for the histogram of the lengths of its gradients.
-_FIRST_SHARE, _LENGTHS_SHARE = 0.08, 0.02
+#: Share of mu squared for a first head.
+_FIRST_SHARE = 0.08
+#: Share of mu squared for the histogram of the lengths of its gradients.
+_LENGTHS_SHARE = 0.02
 
 #: Most steps of the first head.
 _FIRST_STEPS = 15
 
-#: Bins of lengths for each power of two, and exponents of the smallest and the largest length.
-_PARTS, _LEAST, _LARGEST = 2, -10, 12
+#: Bins of lengths for each power of two.
+_PARTS = 2
+#: Exponent of the smallest length.
+_LEAST = -10
+#: Exponent of the largest length.
+_LARGEST = 12
 _BINS = _PARTS * (_LARGEST - _LEAST)
 
 #: Expected number of rows beyond the clip, times mu and divided by the width of a row. Fewer rows mean more
 #: noise, and more rows mean more bias. On five skewed and five usual targets, 2 and 6 were about as good.
-_BEYOND = 3.0
+_ROWS_BEYOND = 3.0
 
-#: Standard deviations of noise above which a bin surely, and probably, has rows. Beyond the last sure bin,
-#: bins that probably have rows count up to a length four times as large.
-_SURELY, _RULE, _FURTHER = 5.0, 2.0, 2 * _PARTS
+#: Standard deviations of noise above which a bin surely has rows.
+_SURE_DEVIATIONS = 5.0
+#: Standard deviations of noise above which a bin probably has rows.
+_LIKELY_DEVIATIONS = 2.0
+#: Beyond the last sure bin, this many bins count if they probably have rows: a length four times as large.
+_FURTHER_BINS = 2 * _PARTS
 
 #: Largest noise in the head, ``width / (mu n_rows)``, with which a longer clip helps. With more noise, the
 #: bias of Huber's loss is smaller than the noise.
@@ -184,12 +198,12 @@ def noisy_gradient_bound(plan: Plan, learner: Learner, budget: Budget) -> Learni
     # Rows at and beyond each bin, and the standard deviation of their noise.
     beyond = np.cumsum(counts[::-1])[::-1]
     deviation = noise * np.sqrt(np.arange(_BINS, 0, -1))
-    outweighed = _BEYOND * W.shape[1] / budget.mu
+    outweighed = _ROWS_BEYOND * W.shape[1] / budget.mu
     surely, rule = (
         int(np.append(beyond <= np.maximum(outweighed, times * deviation), True).argmax())
-        for times in (_SURELY, _RULE)
+        for times in (_SURE_DEVIATIONS, _LIKELY_DEVIATIONS)
     )
-    return float(2.0 ** (_LEAST + min(rule, surely + _FURTHER) / _PARTS))
+    return float(2.0 ** (_LEAST + min(rule, surely + _FURTHER_BINS) / _PARTS))
 
 
 def _lengths(Z: FloatArray, block: Block) -> Contribution:

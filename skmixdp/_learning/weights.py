@@ -11,21 +11,25 @@ from ..components.protocols import PrivateQuery, ReleasedArray
 from .columns import certain_of_magnitudes, windows_of
 from .noisy_statistics import Learner, Learning, share_for
 
-#: Weights are binned by sixteenths of powers of two, up to this exponent on both sides of 1.
-_PER_OCTAVE, _EXPONENT = 16, 64
+#: Bins of weights for each power of two.
+_PER_OCTAVE = 16
+#: Weights are binned up to this power of two on both sides of 1.
+_EXPONENT = 64
 
 #: Octaves of the range that is taken if noise hides all bins.
 _OCTAVES = 2
 
 #: Fraction of the total weight that a cut of large weights may remove.
-_CUT = 0.02
+_MOST_LOST = 0.02
 
 #: Target for the noise in a count of rows, as a fraction of them. There is no largest noise, since even a
 #: noisy histogram helps.
 _COUNT_ERROR = 0.001
 
-#: Target for the noise in the mean weight, and the largest noise that is still useful.
-_MEAN_ERROR, _MOST_MEAN_ERROR = 0.005, 0.5
+#: Target for the noise in the mean weight.
+_MEAN_ERROR = 0.005
+#: Largest noise in it that is still useful.
+_MOST_MEAN_ERROR = 0.5
 
 #: Smallest and largest share of mu squared for each of the two releases.
 _LIMITS = 0.002, 0.02
@@ -66,7 +70,7 @@ def noisy_scale(learner: Learner, multiplier: float, n_features: int = 0) -> Lea
     # The weight that a cut at each bin's middle removes.
     above = np.cumsum((seen * middles)[::-1])[::-1] - middles * np.cumsum(seen[::-1])[::-1]
     lost = np.where(middles <= middles[np.flatnonzero(seen)[-1]], above, 0.0)
-    return float(middles[np.flatnonzero(lost <= _CUT * float(seen @ middles))[0]])
+    return float(middles[np.flatnonzero(lost <= _MOST_LOST * float(seen @ middles))[0]])
 
 
 def _binned(Z: Any, block: Block) -> Contribution:

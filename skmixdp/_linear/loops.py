@@ -17,11 +17,17 @@ from numba import float32, float64, int8, int64, njit, types, uint16
 #: Entries of rows and outputs that are processed at a time; they fit most caches.
 _ENTRIES = 2**17
 
-#: Piecewise linear rows that are visited at a time, and most outputs that are computed one after the other.
-_PIECE_ROWS, _FEW_OUTPUTS = 1024, 6
+#: Piecewise linear rows that are visited at a time.
+_PIECE_ROWS = 1024
+#: Most outputs that are computed one after the other.
+_FEW_OUTPUTS = 6
 
-_ZERO, _ONE = np.float32(0), np.float32(1)
-_INFINITY, _TINY = np.float32(np.inf), np.finfo(np.float32).tiny
+#: Numbers in single precision: a plain one would make the loops compute in double precision.
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+_INFINITY = np.float32(np.inf)
+#: The smallest normal number.
+_TINY = np.finfo(np.float32).tiny
 
 #: Exponents are clipped to plus and minus this, so that exponentials and their inverses are normal numbers.
 _FARTHEST = np.float32(81)
@@ -31,8 +37,15 @@ _LOG2_HIGH = np.float32(355 / 512)
 _LOG2_LOW = np.float32(math.log(2) - 355 / 512)
 _PER_LOG2 = np.float32(1 / math.log(2))
 _HALF = np.float32(0.5)
-_BIAS, _SHIFT = np.int32(127), np.int32(23)
-_C3, _C4, _C5, _C6, _C7 = (np.float32(1 / math.factorial(n)) for n in range(3, 8))
+#: The bits of the float32 number 2**n are those of the integer (n + bias), shifted left.
+_BIAS = np.int32(127)
+_SHIFT = np.int32(23)
+#: Coefficients 1 / n! of the series of the exponential.
+_C3 = np.float32(1 / math.factorial(3))
+_C4 = np.float32(1 / math.factorial(4))
+_C5 = np.float32(1 / math.factorial(5))
+_C6 = np.float32(1 / math.factorial(6))
+_C7 = np.float32(1 / math.factorial(7))
 
 # The compiler may round a product together with the addition that follows, and reorder the terms of a panel.
 _AS_WRITTEN = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
@@ -199,7 +212,9 @@ def _read_only(entry, n_dimensions=1):
     return types.Array(entry, n_dimensions, "C", readonly=True)
 
 
-_VECTOR, _MATRIX = _read_only(float32), _read_only(float32, 2)
+#: Types of arrays that the loops only read: float32 of one and of two dimensions, and float64.
+_VECTOR = _read_only(float32)
+_MATRIX = _read_only(float32, 2)
 _VECTOR_OF_DOUBLES = _read_only(float64)
 
 

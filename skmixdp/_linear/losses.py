@@ -19,11 +19,13 @@ from .arrays import Array, FloatArray, astype, dtype_of, logistic, namespace_of
 Labels = NDArray[Any]
 
 #: Exponentials of outputs between minus this and this are far from the limits of float32.
-_FAR = 40.0
+_SAFE_OUTPUT = 40.0
 
-#: Smallest outputs and probabilities; smaller ones are raised to these. The largest output of a row is at
-#: least ``-_FAR``, so the change is negligible in any precision.
-_LEAST_OUTPUT, _LEAST_PROBABILITY = -81.0, 2.0**-58
+#: Smallest output; smaller ones are raised to it. The largest output of a row is at least
+#: ``-_SAFE_OUTPUT``, so the change is negligible in any precision.
+_LEAST_OUTPUT = -81.0
+#: Smallest probability; smaller ones are raised to it, likewise.
+_LEAST_PROBABILITY = 2.0**-58
 
 #: Up to this number of outputs, comparing labels with each is faster than indexing.
 _FEW_OUTPUTS = 10
@@ -99,9 +101,9 @@ class SoftmaxLoss:
         with np.errstate(over="ignore", invalid="ignore"):
             low, high = float(Z.min()), float(Z.max())
             # A row within the limits is the same in either case: 0 is subtracted from it. NaN fails the test.
-            if not (low >= -_FAR and high <= _FAR):
+            if not (low >= -_SAFE_OUTPUT and high <= _SAFE_OUTPUT):
                 largest = xp.amax(Z, axis=1)
-                Z -= (largest - largest.clip(-_FAR, _FAR))[:, None]
+                Z -= (largest - largest.clip(-_SAFE_OUTPUT, _SAFE_OUTPUT))[:, None]
                 _at_least(_LEAST_OUTPUT, Z)
             R = xp.exp(Z, out=Z)
             R *= (1 / (R @ xp.ones(k, dtype=Z.dtype, device=Z.device)))[:, None]

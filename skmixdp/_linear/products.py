@@ -39,15 +39,18 @@ _FEWEST_SUMMED = 96
 #: each other, so that products need not copy short rows. The compiled loops need this layout too.
 NARROW = 64
 
-#: Alignment of wide rows in bytes (the longest vectors of a processor), and minimum number of entries of such
-#: rows.
-_ALIGNMENT, _PADDED = 64, 128
+#: Alignment of wide rows in bytes (the longest vectors of a processor).
+_ALIGNMENT = 64
+#: Fewest entries of wide rows.
+_PADDED = 128
 
 #: Bytes of the integers as which :func:`read_ahead` reads rows.
 _WORD = 8
 
-#: Number of rows, or work of a pass, from which importing numba is worth its time.
-_MANY_ROWS, _FEWEST = 1_000_000, 200_000_000
+#: Number of rows from which importing numba is worth its time.
+_MANY_ROWS = 1_000_000
+#: Work of a pass from which importing numba is worth its time.
+_MUCH_WORK = 200_000_000
 
 #: The same for the work of a pass over persons, with one row of each.
 _FEWEST_OF_PERSONS = 2_000_000
@@ -55,8 +58,10 @@ _FEWEST_OF_PERSONS = 2_000_000
 #: Multiplications that take as long as the work on one output of a row.
 _WORK_ON_OUTPUT = 48
 
-#: Most features and outputs for the compiled loops; with more, BLAS is faster.
-_MOST_FEATURES, _MOST_OUTPUTS = 128, 16
+#: Most features for the compiled loops; with more, BLAS is faster.
+_MOST_FEATURES = 128
+#: Most outputs for the compiled loops; with more, BLAS is faster.
+_MOST_OUTPUTS = 16
 
 #: Tolerance for the check of the compiled sums, in units of the longest term.
 TOLERANCE = 1e-4
@@ -90,7 +95,7 @@ def is_narrow(n_rows: int, d_in: int) -> bool:
     if d_in <= NARROW:
         return True
     # The compiled loops need this layout, and may be used with some number of outputs.
-    many = d_in <= _MOST_FEATURES and work_of_pass(n_rows, d_in, _MOST_OUTPUTS) >= _FEWEST
+    many = d_in <= _MOST_FEATURES and work_of_pass(n_rows, d_in, _MOST_OUTPUTS) >= _MUCH_WORK
     return many and _numba_is_installed()
 
 
@@ -216,7 +221,7 @@ def work_of_pass(n_rows: int, d_in: int, m: int) -> int:
 
 def clipped_sums(n_rows: int, d_in: int, m: int, dtype: DTypeLike) -> ClippedSums | None:
     """The function that sums clipped residuals of ``m`` outputs times rows; None where NumPy is faster."""
-    many = n_rows >= _MANY_ROWS or work_of_pass(n_rows, d_in, m) >= _FEWEST
+    many = n_rows >= _MANY_ROWS or work_of_pass(n_rows, d_in, m) >= _MUCH_WORK
     few = 0 < d_in <= _MOST_FEATURES and 0 < m <= _MOST_OUTPUTS
     return compiled() if few and many and np.dtype(dtype) == np.float32 else None
 

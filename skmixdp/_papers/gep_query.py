@@ -28,9 +28,10 @@ _TOGETHER = 2.25
 #: Margin for the rounding of a row's weight.
 _MARGIN = 1.01
 
-#: Tolerated increase of the sensitivity of a sum by the rounding of projections, as a fraction, and the
-#: number of rows of such a sum.
-_ADDED, _MANY_ROWS = 0.01, 10**6
+#: Tolerated increase of the sensitivity of a sum by the rounding of projections, as a fraction.
+_ADDED = 0.01
+#: Number of rows of such a sum.
+_MANY_ROWS = 10**6
 
 
 @dataclass(frozen=True)

@@ -44,8 +44,10 @@ _FEWEST_ROWS = 512
 #: Number of outputs from which products are stored row by row; fewer are stored column by column.
 _NARROW = 32
 
-#: The number of lanes for a random batch of b rows is 64 ceil(sqrt(b) / 8).
-_LANES, _PER_ROOT = 64, 8
+#: The number of lanes for a random batch of b rows is 64 ceil(sqrt(b) / 8), a multiple of this.
+_LANES = 64
+#: The root of b is divided by this.
+_PER_ROOT = 8
 
 #: Indices of rows of a source.
 Selection = slice | NDArray[np.intp]
@@ -277,12 +279,15 @@ def numbers_in_lanes(lane: NDArray[np.intp], n_lanes: int) -> tuple[NDArray[np.i
 LONGEST_ROW = 1e30
 
 
-#: Most rows, and most outputs of all rows, of a block with few points or narrow rows. Each block has a fixed
-#: cost.
-_NARROW_ROWS, _NARROW_OUTPUTS = 64512, 2**19
+#: Most rows of a block with few points or narrow rows. Each block has a fixed cost.
+_NARROW_ROWS = 64512
+#: Most outputs of all rows of such a block.
+_NARROW_OUTPUTS = 2**19
 
-#: Size in bytes of the largest blocks that are read ahead of their products, and most points for that.
-_AHEAD_BYTES, _FEW_POINTS = 2**23, 32
+#: Size in bytes of the largest blocks that are read ahead of their products.
+_AHEAD_BYTES = 2**23
+#: Blocks are read ahead for fewer points than this.
+_FEW_POINTS = 32
 
 #: Size in bytes of the blocks that are mapped in every pass.
 _PASSING_BYTES = 2**21

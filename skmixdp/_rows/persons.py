@@ -38,8 +38,10 @@ from .blockwise import check_lengths, numbers_in_lanes
 from .row_map import RowFunction, RowMap
 from .source import LESS_CUT, BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, Table
 
-#: Most entries and most rows of a part, which is visited together.
-_PART_ENTRIES, _MOST_ROWS = 2**18, 4096
+#: Most entries of a part, which is visited together.
+_PART_ENTRIES = 2**18
+#: Most rows of a part.
+_MOST_ROWS = 4096
 
 #: Most entries of mean gradients that are held together, so that they stay in cache.
 _FORMED_ENTRIES = 2**16
@@ -51,8 +53,10 @@ _UNDERFLOWED = 1e-150
 #: add entries in an order that depends on where they begin.
 _UNIT = 16
 
-#: Fewest and most rows of a block. Larger blocks have more padding.
-_FEWEST_LANES, _MOST_LANES = 64, 512
+#: Fewest rows of a block.
+_FEWEST_LANES = 64
+#: Most rows of a block. Larger blocks have more padding.
+_MOST_LANES = 512
 
 #: Clip of each row's gradient, in units of the clip of the mean gradient. It bounds the rounding of sums.
 _LONGEST = 1024.0

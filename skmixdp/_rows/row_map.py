@@ -26,18 +26,23 @@ from .._utils.process import in_parallel
 from .._utils.validation import FLAG, POSITIVE, check, number
 from .scaling import Columns, Whitening, check_kind, check_numbers
 
-#: Bytes of rows that are centred and scaled at a time, so that they stay in cache, and the minimum number of
-#: rows.
-_BLOCK_BYTES, _FEWEST_ROWS = 2**19, 16
+#: Bytes of rows that are centred and scaled at a time, so that they stay in cache.
+_BLOCK_BYTES = 2**19
+#: Fewest rows that are centred and scaled at a time.
+_FEWEST_ROWS = 16
 
 #: Blocks that one thread maps at a time.
 _STEPS = 8
 
-#: Rows that are whitened in one product, which is much faster than many small ones, and their bytes.
-_WHITENED_ROWS, _WHITENED_BYTES = (512, 4096), 2**24
+#: Fewest and most rows that are whitened in one product, which is much faster than many small ones.
+_WHITENED_ROWS = 512, 4096
+#: Bytes of these rows (about).
+_WHITENED_BYTES = 2**24
 
-#: Range of lengths for single precision, in which squares neither over- nor underflow.
-_SHORTEST, _LONGEST = 1e-15, 1e15
+#: Shortest length for single precision, in which squares do not underflow.
+_SHORTEST = 1e-15
+#: Longest length for single precision, in which squares do not overflow.
+_LONGEST = 1e15
 
 #: Entries of a row are kept within this when the row is centred.
 _LARGEST = float(np.finfo(np.float64).max)
@@ -50,9 +55,11 @@ _INTERCEPT = 0.3
 #: Quantile of the lengths of public rows up to which rows keep their length.
 _USUAL = 0.97
 
-#: Minimum public rows for the usual length. With fewer, the length of rows of standardised columns is bounded
-#: by this multiple of the root of the number of columns.
-_FEWEST_LENGTHS, _SPREADS = 10, 2.0
+#: Fewest public rows for the usual length.
+_FEWEST_LENGTHS = 10
+#: With fewer, the length of rows of standardised columns is bounded by this multiple of the root of the
+#: number of columns.
+_SPREADS = 2.0
 
 #: Clip of targets of unit scale, far beyond useful values.
 _FARTHEST_TARGET = 1e15

@@ -13,21 +13,22 @@ from .._linear import Array, FloatArray, astype, dot_error, in_library_of
 from .._utils.validation import POSITIVE, check
 
 #: Entries of standardised columns are cut at this many spreads.
-_CUT = 8.0
+_CUT_IN_SPREADS = 8.0
 
 #: Interquartile range of a normal distribution of spread 1.
 IQR = 1.349
 
-#: Largest effective number of columns for which they are standardised, absolute and as a fraction of all
-#: columns.
-_FEW_COLUMNS, _PART = 6.0, 0.4
+#: Columns are standardised if their effective number is below this.
+_FEW_COLUMNS = 6.0
+#: It must also be below this fraction of the number of columns.
+_FEW_OF_COLUMNS = 0.4
 
 #: Tables of at most this number of columns are always standardised.
 _NARROW = 10
 
 #: Columns are also standardised if their centre is farther from 0 than this multiple of the spread of the
 #: rows.
-_FAR = 10.0
+_FAR_IN_SPREADS = 10.0
 
 #: Weight of the identity in the shrunk within-class covariance. On images, text and tables, with 2 to 20
 #: public rows per class, 0.9 gained 0 to 2 points compared with no whitening. A smaller weight loses accuracy
@@ -44,7 +45,7 @@ _FLAT = 1e-10
 
 #: The Gram matrix of rows is decomposed if their number is less than this fraction of the features. This is
 #: faster, but the directions must then be made orthonormal.
-_FEW = 0.75
+_ROWS_PER_FEATURE = 0.75
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Columns:
 
     center: FloatArray
     factor: FloatArray
-    cut: float = _CUT
+    cut: float = _CUT_IN_SPREADS
 
     def check_for(self, n_features: int) -> None:
         """Refuse values that columns of this number cannot have, such as those of a forged file."""
@@ -126,9 +127,11 @@ def worth_scaling(center: FloatArray, spread: FloatArray) -> bool:
         return False
     # In units of the largest number, since powers of huge or tiny ones are inf or 0.
     effective = effective_columns((spread / largest) ** 2)
-    few = len(spread) <= _NARROW or effective < min(_PART * len(spread), _FEW_COLUMNS)
+    few = len(spread) <= _NARROW or effective < min(_FEW_OF_COLUMNS * len(spread), _FEW_COLUMNS)
     unit = max(largest, farthest)
-    return few or float(np.linalg.norm(center / unit)) > _FAR * float(np.linalg.norm(spread / unit))
+    return few or float(np.linalg.norm(center / unit)) > _FAR_IN_SPREADS * float(
+        np.linalg.norm(spread / unit)
+    )
 
 
 def effective_columns(energies: FloatArray) -> float:
@@ -198,7 +201,7 @@ class Whitening:
         if not 0 < size < np.inf:
             return None
         rows = deviations / size / np.sqrt(n_free)
-        few = len(rows) < _FEW * X.shape[1]  # the smaller Gram matrix
+        few = len(rows) < _ROWS_PER_FEATURE * X.shape[1]  # the smaller Gram matrix
         values, vectors = np.linalg.eigh(rows @ rows.T if few else rows.T @ rows)
         kept = values > _FLAT * values[-1]
         scatter, directions = values[kept], vectors[:, kept].T

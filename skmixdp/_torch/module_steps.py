@@ -19,8 +19,10 @@ from ..components.protocols import StepContext, Update
 #: Sum over all steps of the trust regions: root mean square changes of the outputs.
 _PATH = 12.0
 
-#: Largest number of tries to find the length of a step, and smallest factor between two tries.
-_TRIES, _LEAST = 30, 0.05
+#: Most tries to find the length of a step.
+_TRIES = 30
+#: Smallest factor of the length between two tries.
+_LEAST_FACTOR = 0.05
 
 #: Bound on the entries of seeded directions; normal numbers of torch stay below 10.
 _LONGEST_DRAW = 16.0
@@ -111,7 +113,7 @@ class FiniteSteps(Update):
                     return part
             if not self.within_region:
                 break
-            part *= max(_LEAST, min(0.9, region / change)) if change < math.inf else _LEAST
+            part *= max(_LEAST_FACTOR, min(0.9, region / change)) if change < math.inf else _LEAST_FACTOR
         go(0.0)
         self.data.n_left_out += 1
         return 0.0

@@ -35,8 +35,10 @@ _DEVICE_BLOCKS = (2**30, 2**18)
 #: Minimum rows per block.
 _FEWEST_ROWS = 512
 
-#: Rows that are measured, and rows that are mapped, at a time in float64.
-_MEASURED_ROWS, _MAPPED_ROWS = 2**12, 2**14
+#: Rows that are measured at a time in float64.
+_MEASURED_ROWS = 2**12
+#: Rows that are mapped at a time in float64.
+_MAPPED_ROWS = 2**14
 
 #: Most entries of sums of panels that are held together.
 _PANEL_ENTRIES = 2**25

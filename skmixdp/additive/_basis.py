@@ -16,7 +16,7 @@ from .._utils.validation import POSITIVE, check
 from ._piecewise import ColumnFunction, PiecewiseRows, TransformedTable
 
 #: Linear terms are cut at this many spreads of a column.
-_CUT = 4.0
+_CUT_IN_SPREADS = 4.0
 
 #: Numbers of the two columns of each pair.
 Pairs = tuple[tuple[int, int], ...]
@@ -73,7 +73,7 @@ class Basis(ColumnFunction):
     knots: tuple[FloatArray, ...]
     mean: tuple[FloatArray, ...]
     missing: NDArray[np.bool_]
-    cut: float = _CUT
+    cut: float = _CUT_IN_SPREADS
     quantiles: tuple[FloatArray, ...] = ()
     pairs: Pairs = ()
 
@@ -102,7 +102,7 @@ class Basis(ColumnFunction):
             raise ValueError(f"basis.pairs are not pairs of {n_features} columns")
 
     @classmethod
-    def of(cls, columns: Sequence[Column], cut: float = _CUT, pairs: Pairs = ()) -> "Basis":
+    def of(cls, columns: Sequence[Column], cut: float = _CUT_IN_SPREADS, pairs: Pairs = ()) -> "Basis":
         """The basis of some columns, and of products of pairs."""
         return cls(
             np.array([each.center for each in columns]),

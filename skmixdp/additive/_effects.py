@@ -22,9 +22,10 @@ from ..estimators._linear import LinearHead
 from ..estimators._outputs import head_outputs
 from ._basis import Basis
 
-#: Lattice points that represent the private rows: their number, a prime, and a primitive root of it, whose
-#: powers spread any two of 60 columns evenly.
-_N_ROWS, _ROOT = 1021, 385
+#: Number of lattice points that represent the private rows, a prime.
+_N_ROWS = 1021
+#: A primitive root of this prime, whose powers spread any two of 60 columns evenly.
+_ROOT = 385
 
 #: Quantiles of a normal distribution, for columns whose centre and spread alone are known.
 _NORMAL = norm.ppf((np.arange(32) + 0.5) / 32)

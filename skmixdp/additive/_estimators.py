@@ -34,19 +34,28 @@ Array = NDArray[Any]
 
 _N_KNOTS = Number("a whole number from 2 to 64", low=2, high=64, closed="both", whole=True)
 
-#: Pieces of a curve by default, and with at least ``_MANY`` rows times mu. With public rows, there is one
-#: piece for each ``_ROWS_OF_PIECE`` of them, and at least ``_FEWEST_PIECES``.
-_PIECES, _MORE_PIECES, _MANY, _ROWS_OF_PIECE, _FEWEST_PIECES = 8, 16, 5_000, 5, 3
+#: Pieces of a curve by default.
+_PIECES = 8
+#: Pieces of a curve with many rows.
+_MORE_PIECES = 16
+#: Number of rows times mu from which rows are many.
+_MANY_ROWS_TIMES_MU = 5_000
+#: With public rows, there is one piece for each such number of them.
+_ROWS_OF_PIECE = 5
+#: Fewest pieces with public rows.
+_FEWEST_PIECES = 3
 
 #: Rows times mu from which a regression has curves. With fewer, the noise in them costs more than they gain.
 _FEWEST_NUMBERS = 1_000
 
-#: Private rows determine knots better than fewer public rows than this, if the noise in a count is below this
-#: fraction of the rows.
-_HARDLY_NOISY, _FEW_KNOWN = 0.0025, 200
+#: Noise in a count, as a fraction of the rows, up to which private rows determine knots better than few
+#: public rows.
+_HARDLY_NOISY = 0.0025
+#: Fewer public rows than this are few.
+_FEW_KNOWN = 200
 
 #: Columns without curves are in effect not clipped: only beyond this, which is finite in single precision.
-_UNCUT = 1e30
+_HUGE_CUT = 1e30
 
 
 #: Noise grows in proportion to the longest row. Classes lose little accuracy if the longest rows are cut.
@@ -56,7 +65,7 @@ _LENGTH_FACTOR = 0.7
 def pieces(mu: float, n_rows: int, n_known: int | None = None) -> int:
     """Number of pieces of a curve, from public facts; ``n_known`` public rows may allow fewer."""
     if n_known is None:
-        return _MORE_PIECES if mu * n_rows >= _MANY else _PIECES
+        return _MORE_PIECES if mu * n_rows >= _MANY_ROWS_TIMES_MU else _PIECES
     return min(max(n_known // _ROWS_OF_PIECE, _FEWEST_PIECES), _PIECES)
 
 
@@ -135,7 +144,7 @@ class AdditiveHead(SeenHead):
         if not inputs.loss.quadratic:  # classifiers may scale rows to unit length
             inputs = replace(inputs, row_norm="auto")
         if not isinstance(inputs.private.table, SparseTable):  # sparse rows have no missing values
-            inputs = self._on(inputs, Basis.of([Column()] * inputs.private.table.shape[1], cut=_UNCUT))
+            inputs = self._on(inputs, Basis.of([Column()] * inputs.private.table.shape[1], cut=_HUGE_CUT))
         return self._measured(fit_procedure(prepare(inputs)))
 
     def _with_knots(self, inputs: FitInputs, asked: NDArray[np.intp], n_knots: int) -> EstimatorProcedure:

@@ -26,23 +26,31 @@ ENOUGH = 10
 #: Most releases that learn knots from private rows, if there are fewer public ones.
 KNOT_RELEASES = 3
 
-#: Share of mu squared, and the largest noise in a count up to which curves gain, as a fraction of the rows.
-_SHARE, _MOST_ERROR = 0.1, 0.028
+#: Share of mu squared for knots.
+_SHARE = 0.1
+#: Largest noise in a count up to which curves gain, as a fraction of the rows.
+_MOST_ERROR = 0.028
 
 #: Ends of the bins of the first histogram: half powers of two, up to 60 on both sides of 1.
 _HALVES = 2.0 ** np.arange(-60, 60.5, 0.5)
 _SIGNED = np.concatenate([-_HALVES[::-1], _HALVES])
 
-#: Bins of the second histogram: of equal mass in the first, and of equal width between the quantiles of the
-#: first at ``_TAIL`` and ``1 - _TAIL``.
-_EQUAL, _CENTRAL, _TAIL = 32, 16, 0.02
+#: Bins of the second histogram that have equal mass in the first.
+_EQUAL = 32
+#: Bins of the second histogram that have equal width, between two quantiles of the first.
+_CENTRAL = 16
+#: These quantiles are at this probability and at 1 minus it.
+_TAIL = 0.02
 
-#: A value gets knots of its own if it has more than this many times the rows between two knots. Other values
-#: get their own quantiles if they are more than this fraction of the rows.
-_SPIKE, _REST = 1.5, 0.02
+#: A value gets knots of its own if it has more than this many times the rows between two knots.
+_SPIKE = 1.5
+#: Other values get their own quantiles if they are more than this fraction of the rows.
+_REST = 0.02
 
-#: Minimum fractions of the rows that a histogram must show: for knots, and to find two values.
-_SEEN, _NEARLY_ALL = 0.5, 0.9
+#: Minimum fraction of the rows that a histogram must show for knots.
+_SEEN = 0.5
+#: Minimum fraction of the rows that a histogram must show to find two values.
+_NEARLY_ALL = 0.9
 
 #: Largest width of the bins of a value, if a column has two, as a fraction of their distance.
 _NARROW = 0.1
@@ -50,8 +58,10 @@ _NARROW = 0.1
 #: Smallest distance of neighbouring knots, relative to their size.
 _APART = 1e-6
 
-#: Largest size of knots from public rows, so that nothing overflows, and smallest distance.
-_FARTHEST, _CLOSEST = 2.0**100, 2.0**-100
+#: Largest size of knots from public rows, so that nothing overflows.
+_FARTHEST = 2.0**100
+#: Smallest distance of knots.
+_CLOSEST = 2.0**-100
 
 #: Number of quantiles that are kept of each column, and their probabilities.
 _N_QUANTILES = 32

@@ -27,8 +27,10 @@ from .._rows.table import ArrayTable
 from .._utils.process import n_parts
 from ._loops import PieceLoops, piece_loops
 
-#: Outputs of a block, and its most rows: each block has a fixed cost.
-_OUTPUTS, _MOST_ROWS = 2**17, 2**13
+#: Most outputs of a block.
+_OUTPUTS = 2**17
+#: Most rows of a block: each block has a fixed cost.
+_MOST_ROWS = 2**13
 
 #: Most outputs for the compiled loops that clip.
 _FEW_OUTPUTS = 6

@@ -29,9 +29,11 @@ _PENALTY_C = 100.0
 #: Fewest steps.
 _FEWEST = 12
 
-#: Most steps with few and with many features. With fewer features, second moments of rows are larger, and
-#: descent reaches the optimum sooner.
-_MOST_OF_FEW, _MOST = 50, 100
+#: Most steps with few features. With fewer features, second moments of rows are larger, and descent reaches
+#: the optimum sooner.
+_MOST_OF_FEW = 50
+#: Most steps with many features.
+_MOST = 100
 
 #: Most steps for targets after those of a first head.
 _MOST_AFTER_FIRST = 135

@@ -24,7 +24,7 @@ _EPSILON_STEP = 0.05
 #: Upper end of a standard normal variable, up to a negligible probability.
 _SPAN = 40.0
 
-#: Quadrature rule of an integral over quantiles.
+#: Nodes in [-1, 1] and weights of the Gauss-Legendre rule with 100 points, for an integral over quantiles.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(100)
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 #: Distance of synthetic rows from the mean, relative to that of the farthest known row.
-_FAR = 3.0
+_TIMES_FARTHEST = 3.0
 
 #: Distance of synthetic targets from the mean, in standard deviations of known targets.
 _FAR_TARGET = 20.0
@@ -27,7 +27,7 @@ def synthetic_rows(
     farthest = float(np.sqrt(np.max(np.sum(deviations**2, axis=1)))) or 1.0
     d = X.shape[1]
     bases = [np.linalg.qr(rng.normal(size=(d, d)))[0] for _ in range(-(-n_rows // d))]
-    rows = centre + _FAR * farthest * np.concatenate(bases)[:n_rows]
+    rows = centre + _TIMES_FARTHEST * farthest * np.concatenate(bases)[:n_rows]
     if not classifier:
         side = np.where(rng.randint(2, size=(n_rows, *y.shape[1:])) == 1, 1.0, -1.0)
         return rows, y.mean(axis=0) + _FAR_TARGET * (y.std(axis=0) + (y.std(axis=0) == 0)) * side
@@ -38,7 +38,7 @@ def synthetic_rows(
     if not wrong_labels:
         return rows, labels
     rare = np.linalg.svd(deviations, full_matrices=False)[2][-1]
-    means = [centre + _FAR * farthest * rare, centre - _FAR * farthest * rare]
+    means = [centre + _TIMES_FARTHEST * farthest * rare, centre - _TIMES_FARTHEST * farthest * rare]
     means += [X[y == label].mean(axis=0) for label in classes]
     rows = np.concatenate([rows, np.repeat(means, len(classes), axis=0)])
     return rows, np.concatenate([labels, np.tile(classes, len(means))])

@@ -45,7 +45,7 @@ _RANK_TOLERANCE = 1e-8
 _LONG = 1e18
 
 #: Multiplications from which a product uses several threads.
-_MANY = 2**24
+_MUCH_WORK = 2**24
 
 
 class PublicData:
@@ -169,7 +169,7 @@ class PublicData:
 
         # The distance to the minimiser is at most |gradient| / strength.
         options: Any = {"maxiter": 5000, "maxfun": 10000, "gtol": 1e-4 * strength, "ftol": 0.0}
-        with one_thread() if X.size * len(middle) < _MANY else nullcontext():
+        with one_thread() if X.size * len(middle) < _MUCH_WORK else nullcontext():
             solved = minimize(objective, middle.ravel(), jac=True, method="L-BFGS-B", options=options)
         return np.asarray(solved.x.reshape(shape) / scale)
 

@@ -38,9 +38,10 @@ _FEWEST_KNOWN = 10
 #: Largest noise at which private directions are useful, as a fraction of the variance of the rows.
 _LARGEST_FLOOR = 0.25
 
-#: Noise below which rows of a regression are shortened less (see ``bound_shares``), and largest factor of
-#: their bound for that.
-_HARDLY_NOISY, _MOST_TIMES = 1e-4, 5.0
+#: Noise below which rows of a regression are shortened less (see ``bound_shares``).
+_HARDLY_NOISY = 1e-4
+#: Largest factor of their bound for that.
+_MOST_TIMES = 5.0
 
 #: The mean is learned from private rows if that of public rows has more than this many times its variance.
 _TIMES_AS_GOOD = 2.0

@@ -27,7 +27,7 @@ Array = NDArray[Any]
 _SEEDS_OF_COUNTS = 2**64
 
 #: Absolute errors are cut at this many scales of the targets.
-_CUT = 2.0
+_CUT_IN_SCALES = 2.0
 
 
 class PrivateSumsMixin:
@@ -288,6 +288,6 @@ def _in_cell(Z: Array, block: Block, n_classes: int) -> Array:
 
 def _closeness(Z: Array, block: Block) -> Array:
     """Scores (rows, 1) in [0, 1] of scaled predictions ``Z`` (rows, k); 0 for NaN."""
-    errors = np.abs(np.asarray(Z, dtype=np.float64) - np.asarray(block.y, dtype=np.float64)) / _CUT
+    errors = np.abs(np.asarray(Z, dtype=np.float64) - np.asarray(block.y, dtype=np.float64)) / _CUT_IN_SCALES
     # Unlike np.clip, this replaces NaN.
     return np.asarray(1 - np.fmin(errors, 1.0).mean(axis=1, keepdims=True))

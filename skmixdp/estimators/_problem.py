@@ -288,9 +288,10 @@ def check_same_numbering(y: Array, classes: Array) -> None:
 #: Minimum degrees of freedom of public rows within classes for whitening.
 FEWEST_FREE = 20
 
-#: For whitening by rows of unknown classes: the largest weight of their scatter, and the weight times the
-#: number of outputs. With more classes, more of that scatter separates classes.
-_MOST_WEIGHT, _WEIGHT_OF_ALL = 0.1, 0.5
+#: For whitening by rows of unknown classes: the largest weight of their scatter.
+_MOST_WEIGHT = 0.1
+#: The weight times the number of outputs. With more classes, more of that scatter separates classes.
+_WEIGHT_OF_ALL = 0.5
 
 #: Minimum number of columns for unit length: with fewer, rows lose too much information.
 _FEWEST_AT_UNIT_LENGTH = 4

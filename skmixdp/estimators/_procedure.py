@@ -40,8 +40,10 @@ from ._weights import OF_WEIGHTS, counting, learned_weights, public_weights, wei
 
 Array = NDArray[Any]
 
-#: Target for the noise in the accuracy of the start, and the largest noise that is still useful.
-_CHECK_ERROR, _MOST_CHECK_ERROR = 0.03, 0.1
+#: Target for the noise in the accuracy of the start.
+_CHECK_ERROR = 0.03
+#: Largest noise in it that is still useful.
+_MOST_CHECK_ERROR = 0.1
 
 #: A fit without public rows warns if the number of rows times mu is below this multiple of the root of the
 #: number of columns: noise then hides what the rows show.

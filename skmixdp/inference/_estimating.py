@@ -27,17 +27,24 @@ from .._learning.noisy_statistics import Learner, Learning, counts_query, in_cla
 from .._rows import BinCounts, Block, OuterStatistics
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 
-#: Shares of the squared budget in each step of a logistic regression: for scores, and for curvatures. The
-#: last step uses the curvature of the step before. Chosen in simulations.
-_SCORES, _CURVATURES = (0.02, 0.03, 0.05, 0.08, 0.14, 0.33), (0.03, 0.05, 0.07, 0.1, 0.1, 0.0)
+#: Shares of the squared budget for scores in each step of a logistic regression. Chosen in simulations.
+_SCORES = 0.02, 0.03, 0.05, 0.08, 0.14, 0.33
+#: The same for curvatures. The last step uses the curvature of the step before.
+_CURVATURES = 0.03, 0.05, 0.07, 0.1, 0.1, 0.0
 
-#: Shares of the squared budget for class counts, and for the outer products of scores (robust errors).
-_COUNTS, _OUTER = 0.02, 0.12
+#: Share of the squared budget for class counts.
+_COUNTS = 0.02
+#: Share of the squared budget for the outer products of scores (robust errors).
+_OUTER = 0.12
 
-#: Shares of the squared budget in a least squares regression: for the curvature, for the scores of each step,
-#: for the histograms of absolute residuals before the second and the third step, and for the variance of the
-#: residuals.
-_CURVATURE, _STEPS, _HISTOGRAMS, _VARIANCE = 0.22, (0.05, 0.1, 0.45), (0.04, 0.06), 0.08
+#: Share of the squared budget for the curvature of a least squares regression.
+_CURVATURE = 0.22
+#: Shares of the squared budget for the scores of each of its steps.
+_STEPS = 0.05, 0.1, 0.45
+#: Shares for the histograms of absolute residuals before its second and its third step.
+_HISTOGRAMS = 0.04, 0.06
+#: Share for the variance of its residuals.
+_VARIANCE = 0.08
 
 #: Edges of the histogram of absolute residuals, in spreads of the targets: quarters of a power of two.
 _EDGES = 2.0 ** np.arange(-30, 12.25, 0.25)
@@ -45,15 +52,16 @@ _EDGES = 2.0 ** np.arange(-30, 12.25, 0.25)
 #: Residuals are cut where the loss changes a score by less than this fraction of the noise.
 _CUT_OFF = 0.1
 
-#: Cut of residuals before the first histogram, in spreads of the targets, and smallest cut, in spreads of the
-#: residuals.
-_FIRST_CUT, _LEAST_CUT = 4.0, 2.0
+#: Cut of residuals before the first histogram, in spreads of the targets.
+_FIRST_CUT = 4.0
+#: Smallest cut, in spreads of the residuals.
+_LEAST_CUT = 2.0
 
 #: Cut of residuals for their variance, in standard deviations.
 _VARIANCE_CUT = 6.0
 
 #: A bin counts if it exceeds this many standard deviations of its noise.
-_SURELY = 4.0
+_SURE_DEVIATIONS = 4.0
 
 #: Cut of targets, in spreads, so that squares stay finite.
 _FARTHEST = 1e30
@@ -61,9 +69,12 @@ _FARTHEST = 1e30
 #: Largest root mean square change of the linear predictors in a step of a logistic regression.
 _LONGEST_STEP = 2.0
 
-#: Classes count as separated if the last step changed the slopes by more than 0.5 plus 4 standard deviations
-#: of the noise, or if the slopes of standardised columns are together longer than 10.
-_UNSETTLED, _FAR, _LONGEST_SLOPES = 0.5, 4.0, 10.0
+#: Classes count as separated if the last step changed the slopes by more than this, plus noise.
+_UNSETTLED = 0.5
+#: Standard deviations of the noise that are allowed for in this change.
+_MOVED_DEVIATIONS = 4.0
+#: Classes also count as separated if the slopes of standardised columns are together longer than this.
+_LONGEST_SLOPES = 10.0
 
 #: Exceeds the rounding of a row's length and weight.
 _UP = 1 + 1e-12
@@ -380,7 +391,9 @@ def logistic_steps(
     slopes = np.arange(len(beta)) % design.width > 0
     by_noise = math.sqrt(float(np.diag(estimate.noise)[slopes].sum()))
     moved, length = (float(np.linalg.norm(each[slopes])) for each in (step, beta))
-    return replace(estimate, separated=moved > _UNSETTLED + _FAR * by_noise or length > _LONGEST_SLOPES)
+    return replace(
+        estimate, separated=moved > _UNSETTLED + _MOVED_DEVIATIONS * by_noise or length > _LONGEST_SLOPES
+    )
 
 
 def positive(matrix: FloatArray, scale: float) -> FloatArray:
@@ -454,7 +467,7 @@ def least_squares_steps(
             (counts,), (scale,) = yield from mechanisms.sums(
                 partial(bins, beta=beta), part, ReleasedArray(1.0)
             )
-            sizes = np.where(counts > _SURELY * scale, counts, 0.0)
+            sizes = np.where(counts > _SURE_DEVIATIONS * scale, counts, 0.0)
             sizes += np.bincount(bins_of(known.y - known.x @ beta), known.u, minlength=len(_EDGES) + 1)
             spread, cut = cut_of(sizes, mechanisms.scale(radius, share))
         (score,), (score_scale,) = yield from mechanisms.sums(

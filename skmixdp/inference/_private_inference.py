@@ -65,8 +65,10 @@ _CLEAR = 8.0
 #: Minimum number of public rows for centre and spread of columns and targets.
 _ENOUGH = 30
 
-#: Smallest and largest declared spread. Centres may be as far from 0 as the largest.
-_SMALLEST, _LARGEST = 1e-15, 1e15
+#: Smallest declared spread.
+_SMALLEST = 1e-15
+#: Largest declared spread. Centres may be as far from 0.
+_LARGEST = 1e15
 
 #: A coefficient is not identified if more than this fraction of it is in directions that noise hides.
 _MOSTLY_HIDDEN = 0.05

@@ -23,9 +23,14 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: Half-length of a 95% interval in standard deviations, default number of columns, columns in a line, and
-#: number of values of a curve.
-_Z, _N_COLUMNS, _IN_A_LINE, _N_VALUES = 1.959964, 6, 3, 100
+#: Half-length of a 95% interval in standard deviations.
+_Z = 1.959964
+#: Default number of columns.
+_N_COLUMNS = 6
+#: Curves in a line of the figure.
+_IN_A_LINE = 3
+#: Number of values of a curve.
+_N_VALUES = 100
 
 #: Most outputs, so that their colours differ.
 _MOST_OUTPUTS = len(OKABE_ITO)

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from matplotlib.text import Text
 
-#: Largest horizontal distance of two curves in points, and of all curves in axis widths.
-_DODGE, _ALL_DODGES = 8.0, 0.045
+#: Largest horizontal distance of two curves in points.
+_DODGE = 8.0
+#: Largest horizontal distance of all curves in axis widths.
+_ALL_DODGES = 0.045
 
 _FONT_SIZE = 10.0
 

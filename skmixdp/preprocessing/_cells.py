@@ -66,8 +66,10 @@ _CURRENCY = re.compile(r"^[A-Z]{3}|[A-Z]{3}$")
 _START = datetime(1970, 1, 1)
 #: Units of ``datetime64`` up to a day. Months and years have no fixed length.
 _UNITS = tuple((unit, 1) for unit in ("D", "h", "m", "s", "ms", "us", "ns"))
-#: First and last moment in UTC, chosen so that local years stay within Python's range.
-_FIRST, _LAST = datetime(1, 1, 3), datetime(9999, 12, 30)
+#: First moment in UTC, chosen so that local years stay within Python's range.
+_FIRST = datetime(1, 1, 3)
+#: Moments are before this one, for the same reason.
+_LAST = datetime(9999, 12, 30)
 _DAY = 86_400_000_000  # in microseconds
 #: Periods of dates by name, in days. The day is a period of moments alone.
 _PERIODS = (("year", 365.2425), ("week", 7.0), ("day", 1.0))

@@ -46,7 +46,7 @@ from ._public_cells import is_row_number, merged_codes, remedy_for_odd_cells
 #: Fewest public cells by which a column is scaled; heads have the same limit.
 _ENOUGH = 10
 #: Cut of numbers in units of the spread, as for the columns of heads.
-_FAR = 8.0
+_CUT_IN_SPREADS = 8.0
 #: Rounding of the deviation of equal numbers, as a share of the largest one.
 _ROUNDING = 1e-12
 _DECLARED = (
@@ -396,7 +396,7 @@ def _scaled(column: TableColumn, cells: list[Any], name: str) -> TableColumn:
     if not enough:
         return replace(column, center=center)
     constant = scale <= _ROUNDING * np.abs(values).max()
-    return replace(column, center=center, scale=1.0 if constant else scale, cut=_FAR)
+    return replace(column, center=center, scale=1.0 if constant else scale, cut=_CUT_IN_SPREADS)
 
 
 def _is_format(text: str) -> bool:

@@ -33,7 +33,7 @@ thorough = settings(suppress_health_check=[HealthCheck.function_scoped_fixture],
 @pytest.fixture
 def used(monkeypatch):
     """The calls of the compiled loops, which take any number of rows now."""
-    monkeypatch.setattr(loops, "_FEWEST", 1)
+    monkeypatch.setattr(loops, "_MUCH_WORK", 1)
     sums, calls = loops.compiled(), []
     assert sums is not None  # they can be compiled here, and add up right
 
@@ -174,7 +174,7 @@ def test_a_default_fit_is_the_same_with_compiled_loops(used, monkeypatch, n_clas
 
     compiled = fitted()
     assert len(used) > 10
-    monkeypatch.setattr(loops, "_FEWEST", 10**12)
+    monkeypatch.setattr(loops, "_MUCH_WORK", 10**12)
     np.testing.assert_allclose(compiled, fitted(), rtol=1e-3, atol=1e-5)
 
 

@@ -170,7 +170,7 @@ def test_a_fit_of_two_threads_is_that_of_one(two_threads, monkeypatch):
 
     alone = fitted()
     assert not sessions  # too few rows for threads to be worth their start
-    monkeypatch.setattr(transaction, "_MANY", 1)
+    monkeypatch.setattr(transaction, "_MUCH_WORK", 1)
     np.testing.assert_allclose(fitted(), alone, rtol=1e-4, atol=1e-6)
     assert sessions == [1]
     assert n_parts.get() == 1
@@ -208,7 +208,7 @@ def test_a_small_fit_and_its_public_fit_have_one_thread(two_threads, monkeypatch
     for found in seen.values():
         assert found and all(each == {1} for each in found)
     assert n_threads() == {2}
-    monkeypatch.setattr(public, "_MANY", 0)
+    monkeypatch.setattr(public, "_MUCH_WORK", 0)
     seen["public"].clear()
     public.PublicData(X, y, classification_loss(3)).fit(1.0)
     assert seen["public"] == [{2}]  # products of many public rows have all threads

@@ -33,9 +33,14 @@ from ...privacy.accounting.renyi import epsilon_of_rdp
 Conversion = Literal["tight", "classic"]
 CONVERSION: tuple[Conversion, ...] = get_args(Conversion)
 
-#: The region in which convexity and monotonicity were tested: orders, shifts, their products, and the width
-#: above which A_j falls.
-MAX_ORDER, MAX_SHIFT, MAX_PRODUCT, MIN_WIDTH = 256, 6.0, 250.0, 0.05
+#: Convexity and monotonicity were tested up to this order.
+MAX_ORDER = 256
+#: They were tested up to this shift.
+MAX_SHIFT = 6.0
+#: They were tested up to this product of order and shift.
+MAX_PRODUCT = 250.0
+#: They were tested from this width on, above which A_j falls.
+MIN_WIDTH = 0.05
 
 #: Largest width, for which the points of the grid can still be counted.
 WIDTH = Number("a positive finite number up to 1e15", low=0, high=1e15, closed="right")
@@ -50,8 +55,10 @@ _REACH = 9.0
 _FRACTIONAL: FloatArray = 1 + np.geomspace(0.01, 10, 81)
 _INTEGER: FloatArray = np.arange(2.0, MAX_ORDER + 1)
 
-#: Margins of safety, far above the error of the quadrature and of the sums.
-_RELATIVE, _ABSOLUTE = 1e-9, 1e-13
+#: Relative margin of safety, far above the error of the quadrature and of the sums.
+_RELATIVE = 1e-9
+#: Absolute margin of safety for one coordinate, likewise.
+_ABSOLUTE = 1e-13
 
 
 @lru_cache(maxsize=1024)

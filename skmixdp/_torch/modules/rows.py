@@ -38,7 +38,7 @@ from .forward import (
 _LANES = 16
 
 #: Rows in a group that is summed in float64; the sums of groups are added without rounding.
-_FEW = 32
+_GROUP_ROWS = 32
 
 
 @dataclass(frozen=True)
@@ -157,5 +157,5 @@ def _rounded_sums(S: NDArray[np.floating[Any]], n_rows: int) -> NDArray[np.float
     shorter = 1 - n_rows * 2.0**-46
     if not len(S):
         return np.zeros(S.shape[1])
-    few = np.add.reduceat(S, np.arange(0, len(S), _FEW), axis=0, dtype=np.float64)
+    few = np.add.reduceat(S, np.arange(0, len(S), _GROUP_ROWS), axis=0, dtype=np.float64)
     return np.array([shorter * math.fsum(column) for column in few.T.tolist()])

@@ -17,8 +17,10 @@ Array = NDArray[Any]
 #: All threads are used if a pass takes at most this fraction of its time on one thread.
 _GAIN = 0.8
 
-#: Number of timed passes for each number of threads, and seconds after which one pass is enough.
-_PASSES, _LONG = 3, 0.3
+#: Number of timed passes for each number of threads.
+_PASSES = 3
+#: Seconds after which one pass is enough.
+_LONG = 0.3
 
 
 def threads_for(parameters: ModuleParameters, X: Array | Tensor, size: int) -> int:

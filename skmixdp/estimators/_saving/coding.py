@@ -80,8 +80,10 @@ _NUMERIC = frozenset(
 )
 
 
-#: Longest ranges, and widest labels in bytes. Longer ones are refused, since they could fill the memory.
-_LONGEST_RANGE, _WIDEST_LABEL = 10**6, 2**16
+#: Most numbers of a range. Longer ones are refused, since they could fill the memory.
+_LONGEST_RANGE = 10**6
+#: Widest labels in bytes. Wider ones are refused, likewise.
+_WIDEST_LABEL = 2**16
 
 
 @runtime_checkable

@@ -24,7 +24,7 @@ from .scores import ScoreEvaluation
 OTHER = "other"
 
 #: A group is shown as unknown if its noisy number of rows is below this many standard deviations.
-_SURELY = 4.0
+_SURE_DEVIATIONS = 4.0
 
 
 @dataclass(frozen=True, repr=False)
@@ -189,7 +189,7 @@ class Parts:
         found, unknown = {}, []
         for name, part in zip(self.names, np.split(counts, self.number, axis=1), strict=True):
             cells = NoisyCells(part, scale, max(float(part.sum(axis=1).mean()), 1.0), noisy=True)
-            if cells.n_rows < _SURELY * cells.total_scale:
+            if cells.n_rows < _SURE_DEVIATIONS * cells.total_scale:
                 unknown.append(name)
             found[name] = evaluation(cells, report)
         return GroupedEvaluation(found, tuple(unknown), report)

@@ -50,8 +50,10 @@ from .scores import LARGEST_LOGIT, ScoreEvaluation
 
 Array = NDArray[Any]
 
-#: Fewest and most cells of ``"auto"``.
-_FEWEST, _MOST = 16, 256
+#: Fewest cells of ``"auto"``.
+_FEWEST_CELLS = 16
+#: Most cells of ``"auto"``.
+_MOST_CELLS = 256
 
 #: Largest error, so that squares do not overflow.
 _LENGTH = Number("a positive finite number up to 1e100", low=0, high=1e100, closed="right")
@@ -311,7 +313,7 @@ def _number_of_bins(n_bins: int | str, n_rows: int, transaction: Transaction, n_
     # Noise in a sum over all cells grows as the root of their number, and the error by their width falls as
     # its square. So the number grows as the power 2/5 of the rows over the noise. Trials gave the factor.
     signal = n_rows / (transaction.budget.whole.noise_multiplier * sensitivity_of(n_histograms))
-    return min(max(1 << max(0, round(math.log2(2.2 * signal**0.4))), _FEWEST), _MOST)
+    return min(max(1 << max(0, round(math.log2(2.2 * signal**0.4))), _FEWEST_CELLS), _MOST_CELLS)
 
 
 def _bins_of(values: Array, low: float, high: float, n_bins: int) -> NDArray[np.intp]:

@@ -34,8 +34,10 @@ _CURVE_SAFETY = 1e-10
 #: Exceeds the relative rounding of a few operations by far.
 _ROUNDING = 1e-14
 
-#: Allowed range of epsilon. Squares of ratios beyond it would overflow.
-_SMALLEST_EPSILON, _LARGEST_EPSILON = 1e-100, 1e16
+#: Smallest allowed epsilon. Squares of ratios beyond it would overflow.
+_SMALLEST_EPSILON = 1e-100
+#: Largest allowed epsilon, for the same reason.
+_LARGEST_EPSILON = 1e16
 
 #: Shortest interval over which Mills ratios are subtracted; over shorter ones their slope is integrated,
 #: since subtraction would cancel digits.
@@ -44,7 +46,10 @@ _SHORT = 1e-3
 #: Largest ``mu``, whose epsilon is near the end of the range of floats.
 _LARGEST_MU = 1e150
 
-_LOG_SQRT_2PI, _ROOT_HALF_PI = 0.5 * math.log(2 * math.pi), math.sqrt(math.pi / 2)
+#: The logarithm of the root of 2 pi.
+_LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+#: The root of pi / 2.
+_ROOT_HALF_PI = math.sqrt(math.pi / 2)
 
 
 def log_delta(x: FloatArray | float, mu: FloatArray | float) -> tuple[FloatArray, FloatArray]:

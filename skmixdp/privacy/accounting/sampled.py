@@ -43,13 +43,18 @@ _SETTLED = 1e-3
 #: Epsilon above which the first interval is fine enough: it was within 2e-4 of the next, relatively.
 _COARSE = 50.0
 
-#: Sampling rates and noise multipliers that dp-accounting supports. For others, the bound by the number of
-#: batches that hold a row is nearly tight.
-_LARGEST_RATE, _LEAST_NOISE, _MOST_NOISE = 1 - 1e-4, 0.1, 1e6
+#: Largest sampling rate that dp-accounting supports. For larger ones, and for other noise multipliers than
+#: those that follow, the bound by the number of batches that hold a row is nearly tight.
+_LARGEST_RATE = 1 - 1e-4
+#: Smallest noise multiplier that dp-accounting supports.
+_LEAST_NOISE = 0.1
+#: Largest noise multiplier that dp-accounting supports.
+_MOST_NOISE = 1e6
 
-#: Most steps and grid cells for the numerical accountant, which needs memory for each. Above, other bounds
-#: give epsilon.
-_MOST_STEPS, _MOST_CELLS = 10**7, 2e7
+#: Most steps for the numerical accountant. Above, other bounds give epsilon.
+_MOST_STEPS = 10**7
+#: Most grid cells for the numerical accountant, which needs memory for each. Above, the same.
+_MOST_CELLS = 2e7
 
 #: Error of a composed delta per step, by the rounding of Fourier transforms: 80 times the largest measured.
 _DELTA_ERROR = 1e-15
@@ -60,10 +65,13 @@ _PRECISION = 2e-4
 #: Smallest ratio of the noise multipliers with and without sampling.
 _LEAST_PART = 1e-6
 
-#: Groups of the numbers of batches that hold a row: how many groups, where they begin (in standard deviations
-#: below the mean), and the fraction of delta for numbers above the last group. Each group is bounded by its
+#: The numbers of batches that hold a row are divided into this many groups. Each group is bounded by its
 #: largest number.
-_GROUPS, _BELOW, _BEYOND = 500, 8.0, 1e-6
+_GROUPS = 500
+#: Groups begin at this many standard deviations below the mean number.
+_DEVIATIONS_BELOW = 8.0
+#: Fraction of delta for numbers above the last group.
+_DELTA_ABOVE = 1e-6
 
 #: Safety factor for the rounding of binomial probabilities and of sums over groups.
 _UP = 1 + 1e-6
@@ -113,10 +121,10 @@ def _epsilon_of_batches(event: GaussianEvent, delta: float, neighboring: Neighbo
         return full_batch
     mean = n_steps * rate
     most, away = mean, 1.0
-    while most < n_steps and binom.sf(most, n_steps, rate) > delta * _BEYOND:
+    while most < n_steps and binom.sf(most, n_steps, rate) > delta * _DELTA_ABOVE:
         most = min(math.ceil(mean + away * (math.sqrt(mean) + away)), n_steps)
         away *= 1.2
-    least = max(math.floor(mean - _BELOW * math.sqrt(mean)), 0.0)
+    least = max(math.floor(mean - _DEVIATIONS_BELOW * math.sqrt(mean)), 0.0)
     numbers = np.unique(np.append(np.ceil(np.linspace(least, most, _GROUPS)), most))
     above = np.append(binom.sf(numbers, n_steps, rate), 0.0)
     mus = np.sqrt(numbers) * event.full_mu(neighboring) / math.sqrt(n_steps)

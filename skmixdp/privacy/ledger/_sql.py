@@ -60,8 +60,10 @@ FROM charges JOIN (SELECT dataset, epsilon, delta FROM accounts) USING (dataset)
 #: The outcome of a charge without a recorded end.
 OPEN = "open"
 
-#: Outcomes of a charge that was made before its release: until it is used, and after it was taken back.
-RESERVED, UNUSED = "reserved", "taken back, since nothing was released"
+#: Outcome of a charge that was made before its release, until it is used.
+RESERVED = "reserved"
+#: Outcome of such a charge after it was taken back.
+UNUSED = "taken back, since nothing was released"
 
 
 def read_account(connection: Connection, dataset: str) -> Account | None:

@@ -21,8 +21,10 @@ Result = TypeVar("Result")
 #: A function that reads or changes the tables through a connection, within a transaction.
 Work = Callable[[sqlite3.Connection], Result]
 
-#: Mark of a file as a ledger, and version of its tables and of the meaning of their numbers.
-_APPLICATION, _VERSION = 0x736B6D78, 5
+#: Mark of a file as a ledger.
+_APPLICATION = 0x736B6D78
+#: Version of its tables and of the meaning of their numbers.
+_VERSION = 5
 
 #: Seconds to wait for other writers. A charge holds the lock for milliseconds.
 _PATIENCE = 120.0
