@@ -311,9 +311,10 @@ def check_indicator(y: object, name: str, n_rows: int, rows_name: str) -> Array:
     except CONVERSION_ERRORS:  # the original message would quote an entry
         table = np.full(values.shape, np.nan)
     if table.ndim != 2 or not np.all((table == 0) | (table == 1)):
+        found = " with other values than zeros and ones" if table.ndim == 2 else ""
         raise ValueError(
-            f"{name} should be a 1d array of labels, got an array of shape {values.shape} with other values "
-            "than zeros and ones; pass one label per row, or zeros and ones, one column for each label."
+            f"{name} should be a 1d array of labels, got an array of shape {values.shape}{found}; pass one "
+            "label per row, or zeros and ones, one column for each label."
         )
     if len(table) != n_rows:
         raise ValueError(

@@ -67,8 +67,7 @@ class MapStage:
 
     def rows(self, private: LabelledRows) -> MappedRows:
         """The rows of the query, which are not kept if no other query has the same map."""
-        alone = "columns" in self.shares or "mean" in self.shares
-        return MappedRows(private, self.asked_map, holds_none=alone and not private.exact)
+        return MappedRows(private, self.asked_map, "columns" in self.shares or "mean" in self.shares)
 
 
 def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStage:

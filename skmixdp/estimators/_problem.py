@@ -323,13 +323,17 @@ class LabelledRows:
 class MappedRows(RowsKey):
     """Private rows after a row map, as a linear head gets them; without a map, their labels alone.
 
-    Two of these are equal if they have the same two objects: nothing compares private rows. A source that
-    ``holds_none`` maps rows as they are read, for one pass; exact sums need rows that are kept.
+    Two of these are equal if they have the same two objects: nothing compares private rows. Rows of a
+    ``single_pass`` are mapped as they are read, and not kept unless their sums are exact.
     """
 
     private: LabelledRows
     row_map: RowMap | None
-    holds_none: bool = False
+    single_pass: bool = False
+
+    @property
+    def holds_none(self) -> bool:
+        return self.single_pass and not self.private.exact
 
     def open(self) -> PrivateRows:
         private, row_map = self.private, self.row_map

@@ -215,8 +215,8 @@ def _scores(
     several = is_indicator(y)
     if _has_several_labels(estimator) and not several:
         raise ValueError(
-            "the model was fitted to several labels per row, and y has shape "
-            f"{np.asarray(y, dtype=object).shape}; pass a table of 0 and 1 with a column for each label."
+            "the model was fitted to several labels per row, and y is no table of labels; pass one of 0 and "
+            "1, with a column for each label."
         )
     P, units = _predicted(estimator, "predict_proba", X, groups, transaction)
     if P.ndim != 2 or P.shape[1] < 2:

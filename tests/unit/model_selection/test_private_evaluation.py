@@ -187,8 +187,10 @@ BAD = {
     "residual_bound=1e\\+300": {"estimator": REG, "y": X[:, 0], "residual_bound": 1e300, **BOUNDS},
     "target_bounds=.* up to 1e100": {"estimator": REG, "y": X[:, 0], "target_bounds": (-1e200, 1)},
     "y should be a 1d array of labels of one type": {"y": [0] * 399 + [(1, 2)]},
-    "y has shape .400,.;": {"estimator": SEVERAL},
-    "y has shape .400, 1.;": {"estimator": make_pipeline(SEVERAL), "y": LABELS[:, :1]},
+    "y is no table of labels; pass one of 0": {"estimator": SEVERAL},
+    "y is no table of labels; .* each label": {"estimator": make_pipeline(SEVERAL), "y": LABELS[:, :1]},
+    "y is no table of labels": {"estimator": SEVERAL, "y": [np.zeros((2, 2)), np.zeros((2, 3))] * 200},
+    "an array of shape .400, 2, 2.; pass": {"estimator": SEVERAL, "y": np.zeros((400, 2, 2))},
     "several labels per row": {"estimator": OneVsRestClassifier(LogisticRegression()).fit(X, LABELS)},
     "y contains NaN or infinity": {"estimator": REG, "y": np.full(400, np.inf), **BOUNDS},
 }
