@@ -134,7 +134,7 @@ def read_labelled(
         raise InputError(
             f"--weight-column {weight_column!r} is no column of {where}; name the column of weights."
         )
-    # The file of public columns may lack ids.
+    # ``public`` is None for the file of public rows, which may lack ids.
     if public is not None and group_column is not None and groups is None:
         raise InputError(f"--group-column {group_column!r} is no column of {where}; name the column of ids.")
     return FileRows(X, y, where, spelt, report, encoder, groups, weights)

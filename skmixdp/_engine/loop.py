@@ -149,7 +149,7 @@ def drive(
             # Outside of the handler, so that this error is not the context of one that the procedure raises.
             if failed is not None:
                 procedures[next(iter(together))].throw(failed)
-                raise failed  # also if the procedure caught it: there is no answer
+                raise failed  # even if the procedure caught it, since there is no answer to send
             answers = dict(zip(together, released, strict=True))
     return [results[index] for index in range(len(procedures))]
 

@@ -175,8 +175,8 @@ class StreamedRows(ShardedRows):
         def rounding_scale() -> FloatArray:
             if whitening is None:
                 return norms
-            # Rows are whitened by linearity, in points and sums. So the rows that are multiplied are longer,
-            # and the rounding of whitened points is added.
+            # Points and sums are whitened, not rows. So the rounding of products grows with the lengths of
+            # the unwhitened rows, and the rounding of the whitened points is added.
             rounding = whitening.rounding / dot_error(X.shape[1] + 1, X.dtype)
             unwhitened = np.hypot(row_norms(X), value or 0.0) * (1 + rounding + 2**-32)
             return np.asarray(np.maximum(norms, unwhitened))

@@ -23,7 +23,7 @@ from ..privacy.units import Units
 from .noisy_statistics import Learner, Learning, sensitivity_of, share_for
 from .noisy_sums import noisy_sums, table_of
 
-#: Bins of magnitudes are powers of two, up to this exponent on both sides of 1.
+#: Bins of magnitudes end at powers of two, from minus this exponent to this exponent.
 _EXPONENT = 50
 
 #: Bins of the second and the third histogram: of the range of a column, and around its centre.
@@ -36,13 +36,13 @@ _REACH = 4.0
 _FALSE_RATE = 0.01
 #: The same probability for a histogram of magnitudes, where such a bin does more harm.
 _FALSE_MAGNITUDE = 1e-6
-#: Largest threshold for magnitudes, as a fraction of the rows, if noise allows that.
+#: Largest threshold for magnitudes, as a fraction of the rows, unless ``_FALSE_RATE`` needs a larger one.
 _MISSED = 0.05
 
 #: Widths of the windows of neighbouring bins whose sums are tested.
 _WIDTHS = (1, 2, 4, 8)
 
-#: Rows are in a single bin of the third histogram up to this spread, in bins.
+#: Up to this spread, in bins, all rows may be in a single bin of the third histogram.
 _SPREAD_OF_ONE_BIN = 0.4
 #: A centre farther from 0 than this number of bins counts as far.
 _FAR_IN_BINS = 100.0
@@ -67,7 +67,7 @@ _MOST_ERROR = 0.07
 #: Largest noise in a count with which the first histogram is released alone, as a fraction of the rows.
 _MOST_OF_ONE = 0.08
 
-#: Of a large dataset, a part of the rows is used: at least this number.
+#: Fewest rows in the part of a large dataset that is used.
 _FEWEST_ROWS = 50_000
 #: The part has enough rows for this noise in a count, as a fraction of them.
 _THINNED_ERROR = 0.02
@@ -204,7 +204,7 @@ def columns_in_other_units(
     n_columns, n_public = known.shape
     learner = thinned(learner, n_columns, multiplier, _FEWEST_FOR_UNITS, _UNIT_ERROR)
     edges = np.stack([_ends_of_ranges(values) for values in known])
-    # Private entries are clipped, and those at the limit stay in the first and the last range.
+    # Clipped private entries are beyond this limit, so they stay in the first and the last range.
     limit = 0.99 * 2.0**_EXPONENT
     edges[: X_pub.shape[1]] = np.clip(edges[: X_pub.shape[1]], -limit, limit)
     stated = ReleasedArray(sensitivity_of(n_columns))
@@ -218,7 +218,7 @@ def columns_in_other_units(
             released.reshape(n_columns, _RANGES),
         )
     )
-    # If units agree, no larger fraction of private rows is in ranges with so many public rows, nearly surely.
+    # Upper Clopper-Pearson limit, of confidence ``1 - _SURPRISE``, for the fraction of rows in two ranges.
     largest = 1 - betaincinv(np.maximum(n_public - public, 1), public + 1, _SURPRISE)
     largest += _SURE_DEVIATIONS * math.sqrt(2) * noise / learner.n_rows
     return np.asarray((private > np.maximum(_MOST_IN_RANGES, largest) * learner.n_rows).any(axis=1))
@@ -238,7 +238,7 @@ def _ends_of_ranges(values: FloatArray) -> FloatArray:
 
 
 def _ranges(Z: FloatArray, block: Block, edges: FloatArray) -> Contribution:
-    """Bins (rows, d + k) of entries, and of targets, which weights may follow."""
+    """Bins (rows, d + k) of entries and targets; weights in ``y`` after the targets are left out."""
     entries = np.asarray(Z)
     if n_targets := len(edges) - entries.shape[1]:
         entries = np.hstack([entries, np.asarray(block.y)[:, :n_targets]])
@@ -297,7 +297,7 @@ def _magnitudes(Z: FloatArray) -> NDArray[Any]:
 
 def _places(Z: FloatArray, low: FloatArray, width: FloatArray, n_bins: int) -> NDArray[Any]:
     """Bins (rows, n_features) of the range of each column; the end bins have the values outside of it."""
-    # Unlike np.clip, they replace NaN.
+    # Unlike np.clip, fmin and fmax replace NaN.
     places = np.fmin(np.fmax((Z - low) / width, 0), n_bins - 1)
     return np.asarray(places.astype(np.intp))
 

@@ -212,7 +212,7 @@ _LOGARITHMS = np.arange(-4.0, 4.0)
 
 #: Target for the noise in (mean confidence - accuracy).
 _CONFIDENCE_ERROR = 0.01
-#: Largest noise in it that is still useful.
+#: Largest noise in this difference with which it is released.
 _MOST_CONFIDENCE_ERROR = 0.2
 
 #: Prior mean of log2(scale): noisy heads are usually overconfident.
@@ -321,10 +321,10 @@ _FEWEST = 20
 
 #: Target for the noise in an accuracy when shares are compared.
 _ERROR = 0.01
-#: Largest noise in it that is still useful.
+#: Largest noise in an accuracy with which shares are compared.
 _LARGEST_ERROR = 0.1
 
-#: Fewest public rows of each class for class balance, so that each half has one.
+#: Fewest public rows of each class for class balance: one in each half of the public rows.
 _FEWEST_PER_CLASS = 2
 
 #: Fractions of the balancing intercepts that private rows compare.
@@ -337,7 +337,7 @@ _EXPECTED_LOSSES = 0.02 * _PARTS * (_PARTS - 0.6)
 #: Standard deviation of that prior, ``0.02 t``.
 _SPREADS = 0.02 * _PARTS
 
-#: Most public rows of a class, in each half, for class balance.
+#: Most rows of a class that class balance uses from each half of the public rows.
 _MOST_PER_CLASS = 100
 
 #: The search for intercepts ends with a round that changes them by less than this.

@@ -25,10 +25,10 @@ _QUANTILE = 0.9
 
 #: Target for the noise in a mean difference, in units of the clip.
 _ERROR = 0.03
-#: Largest noise in it that is still useful, in units of the clip.
+#: Largest noise with which a mean difference is released, in units of the clip.
 _MOST_ERROR = 0.1
 
-#: Standard deviations of the noise by which a start must be better or worse.
+#: A difference of losses is clear if it exceeds this number of its standard deviations.
 _CLEARLY = 2.0
 
 #: Messages for useless public rows: what the fit does, and what to check.
@@ -45,7 +45,7 @@ TARGET_RELEASES = 3
 
 #: Target for the noise in a count of targets, as a fraction of the rows.
 _TARGET_ERROR = 0.003
-#: Largest useful noise in it, as a fraction of the rows.
+#: Largest noise in a count with which targets are counted, as a fraction of the rows.
 _MOST_TARGET_ERROR = 0.03
 #: Smallest and largest share of mu squared for counts of targets.
 _TARGET_LIMITS = 0.002, 0.05
@@ -64,7 +64,7 @@ _OF_RANGE = 64
 #: normal distribution.
 _TAILS = np.array([0.25, 0.1, 0.05, 0.02])
 
-#: Minimum fraction of rows in the bins that a histogram shows above its noise.
+#: A histogram is used if the bins above its noise hold more than this fraction of the rows.
 _SEEN = 0.7
 
 

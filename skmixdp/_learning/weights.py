@@ -28,7 +28,7 @@ _COUNT_ERROR = 0.001
 
 #: Target for the noise in the mean weight.
 _MEAN_ERROR = 0.005
-#: Largest noise in it that is still useful.
+#: Largest noise in the mean weight with which it is released.
 _MOST_MEAN_ERROR = 0.5
 
 #: Smallest and largest share of mu squared for each of the two releases.

@@ -30,7 +30,7 @@ _MARGIN = 1.01
 
 #: Tolerated increase of the sensitivity of a sum by the rounding of projections, as a fraction.
 _ADDED = 0.01
-#: Number of rows of such a sum.
+#: Number of rows in a sum for which the tolerance is computed.
 _MANY_ROWS = 10**6
 
 
@@ -121,7 +121,7 @@ class GepQuery:
         return ReleasedArray(inside, 0.5), replace(residual, share=0.5)
 
     def _shortest(self, sensitivity: float) -> float:
-        """Minimum length assumed for a residual, relative to that of its gradient and coordinates together.
+        """Minimum length assumed for a residual, as a part of the lengths of gradient and projection.
 
         If a gradient is no longer than expected, a residual this short is not clipped, so nothing changes.
         """

@@ -46,7 +46,7 @@ class PenalizedLoss:
         self._weighted = self.rows if weights is None else weighted @ self.axes
         at_zero = self._residuals(np.zeros((loss.n_outputs, len(self.moments))))
         self._moved = at_zero.T @ self._weighted
-        #: Mean length of the terms of the gradient at zero, of which others are at most twice as long.
+        #: Mean length of the terms of the gradient at zero. At other heads, it at most doubles.
         self._term = float(np.sum(row_norms(at_zero) * row_norms(self._weighted))) / self.n_rows
 
     @classmethod

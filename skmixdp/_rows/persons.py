@@ -38,7 +38,7 @@ from .blockwise import check_lengths, numbers_in_lanes
 from .row_map import RowFunction, RowMap
 from .source import LESS_CUT, BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, Table
 
-#: Most entries of a part, which is visited together.
+#: Most entries of a part. A pass visits the rows of a part together.
 _PART_ENTRIES = 2**18
 #: Most rows of a part.
 _MOST_ROWS = 4096
@@ -49,13 +49,13 @@ _FORMED_ENTRIES = 2**16
 #: Upper bound on the length of entries whose squares underflow, in units near the clip.
 _UNDERFLOWED = 1e-150
 
-#: The rows of a block are a multiple of this, so that blocks begin at multiples of 64 bytes. Libraries may
-#: add entries in an order that depends on where they begin.
+#: Blocks have a multiple of this number of rows, so that they begin at multiples of 64 bytes. Libraries may
+#: add entries in an order that depends on the address of the first one.
 _UNIT = 16
 
-#: Fewest rows of a block.
+#: Fewest lanes, and so fewest rows of a block.
 _FEWEST_LANES = 64
-#: Most rows of a block. Larger blocks have more padding.
+#: Most lanes, and so most rows of a block. Larger blocks have more padding.
 _MOST_LANES = 512
 
 #: Clip of each row's gradient, in units of the clip of the mean gradient. It bounds the rounding of sums.
@@ -63,7 +63,7 @@ _LONGEST = 1024.0
 
 _ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 
-#: Exceeds the rounding of a mean in double precision.
+#: Factor that covers the rounding of a mean in double precision.
 _UP = 1 + 2.0**-33
 
 
@@ -152,7 +152,7 @@ class Places:
 
     def by_size(self) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Persons (p,) with two rows or more, grouped by size, and the places (p, m) of their rows."""
-        # Sizes are rounded up, for fewer groups. Up to a fifth of the m places are ``n_places`` then: no row.
+        # Sizes are rounded up to m, for fewer groups. Up to a fifth of the m places then hold no row.
         unit = 2 ** np.maximum(np.frexp(self.sizes)[1] - 3, 0)
         widths = np.where(self.sizes > 1, -(-self.sizes // unit) * unit, 0)
         for m in np.unique(widths[widths > 0]).tolist():
@@ -318,7 +318,7 @@ class PersonRows(PrivateRows):
         return np.asarray(self._X[self._places.place])
 
     def _products(self, X: FloatArray, points: FloatArray) -> FloatArray:
-        """``X points^T`` (rows, m) of a part, block by block; in columns if there are few points."""
+        """``X points^T`` (rows, m) of a part, block by block; column-major if there are few points."""
         m = len(points)
         n_lanes = self._places.n_lanes
         blocks = X.reshape(len(X) // n_lanes, n_lanes, X.shape[1])
@@ -331,7 +331,7 @@ class PersonRows(PrivateRows):
         wide = np.empty((self._places.part_rows, self._X.shape[1]))
         for rows in self._places.parts():
             weighted = weights[rows, np.newaxis] * C[rows]
-            weighted[weights[rows] == 0] = 0.0  # also if they are NaN
+            weighted[weights[rows] == 0] = 0.0  # 0 times a NaN residual is NaN
             wide[:] = self._X[rows]
             add_products(wide, weighted, total)
         return np.asarray(total.value)
@@ -378,7 +378,7 @@ class PersonRows(PrivateRows):
     def _show(self, request: Request, lengths: FloatArray | None, means: FloatArray | None) -> None:
         """Show a request the lengths (n_persons,) and mean statistics of all persons."""
         assert request.observe is not None
-        # A mean gradient has no products, which belong to single rows.
+        # Products with points belong to single rows. A person has none: inf stands for them.
         nowhere = np.full((self.n_rows, len(request.query.points)), np.inf)
         shown = (None if lengths is None else lengths[:, np.newaxis], means)
         request.observe(slice(0, self.n_rows), Block(None, self._y[:0], np.ones(self.n_rows)), nowhere, shown)

@@ -146,7 +146,7 @@ class SparseTable(Table):
     def n_distinct(self) -> int:
         X = self._X
         if np.all(X.data == 1):
-            return self.shape[0]  # zeros and ones, as in n_distinct_rows
+            return self.shape[0]  # zeros and ones: categories, whose rows repeat anyway
         spans = zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist(), strict=True)
         return len({hash((X.indices[a:b].tobytes(), X.data[a:b].tobytes())) for a, b in spans})
 

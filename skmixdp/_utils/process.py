@@ -70,7 +70,7 @@ def late_warnings() -> Iterator[list[str]]:
 
 # -- threads ----------------------------------------------------------------------------
 
-#: Most threads, and most parts of a pass, since each part adds one rounding.
+#: Most parts of a pass, and so most threads. Each part adds one rounding to a sum.
 _MOST_PARTS = 8
 
 #: Parts for each thread, so that other threads take over the work of a slow one.

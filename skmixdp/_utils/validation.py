@@ -210,7 +210,7 @@ def shown(value: object) -> str:
     """A value as Python writes it, in one printable line of at most 200 characters, for a message."""
     try:
         text = repr(value)
-    except Exception:  # an integer of more than 4,300 digits, or an object without a text
+    except Exception:  # an integer of more than 4,300 digits, or an object whose repr fails
         text = f"a value of type {type(value).__name__}"
     return one_line(text, 200)
 

@@ -224,7 +224,7 @@ class Basis(ColumnFunction):
         curves = [j for j, knots in enumerate(self.knots) if len(knots)]
         others = [j for j, knots in enumerate(self.knots) if not len(knots)]
         breakpoints = [self.breakpoints(j) for j in curves]
-        # The vertices of a curve are at breakpoints, for missing values, and one of zeros that follows it.
+        # A curve has a vertex for each breakpoint, one for missing values, and one of zeros at its end.
         first = np.cumsum([0, *(len(points) + 2 for points in breakpoints)])
         vertices = sp.lil_array((int(first[-1]), self.width))
         for j, start, points in zip(curves, first.tolist(), breakpoints, strict=False):

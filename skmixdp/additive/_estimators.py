@@ -131,7 +131,7 @@ class AdditiveHead(SeenHead):
         if not share:
             return self._linear(unpaired)
         inputs = replace(inputs, spent={"knots": share})
-        # Planned with the widest basis, since nothing may be refused after the charge.
+        # The fit is planned with the widest basis, since nothing may be refused after the charge.
         most = most_knots(n_knots)
         widest = Column(knots=np.arange(float(most)), missing=True, mean=np.zeros(most))
         with warnings.catch_warnings():

@@ -56,8 +56,8 @@ class PoissonBatch:
 
 # -- number and size -------------------------------------------------------------------------
 
-#: Factor of the total step without public rows. There is no centring then, and part of each row's length is
-#: common to all rows, so that a longer total step is worth its noise.
+#: Factor of the total step without public rows. Rows are not centred then: their common mean takes up part of
+#: their length, so a longer total step is worth its noise.
 _UNCENTRED = 1.5
 
 
@@ -132,7 +132,7 @@ class BalancedSteps:
 
     def count(self, info: PublicInfo, sensitivity: float) -> int:
         stiffness = self._stiffness(info, sensitivity)
-        # Half of the stability limit if that is smaller, as for plain descent and mixed heads.
+        # At most half of the stability limit, which is below 1.5 for descent with little momentum.
         gentle = min(1.5, (1 + self.momentum) / (1 - self.momentum))
         wanted = self.factor * math.sqrt(stiffness) if self.averaged else stiffness / gentle
         # With momentum, the head follows the gradients with a delay.
@@ -142,7 +142,7 @@ class BalancedSteps:
     def least_momentum(self, info: PublicInfo, sensitivity: float, most: float) -> float:
         """Smallest momentum, at most ``most``, with which stable steps cover the total step."""
         n_steps = self.count(info, sensitivity)
-        # How many times the steps are longer than half of the stability limit without momentum.
+        # Length of the steps, in units of half of the stability limit without momentum.
         ratio = self._stiffness(info, sensitivity) / (n_steps * self.max_step_scale)
         # Without public rows, the curvature of rows of any length has no bound.
         return min(max(0.0, (ratio - 1) / (ratio + 1)), most) if ratio < math.inf else most
@@ -162,9 +162,9 @@ class BalancedSteps:
             balanced = min(balanced, longest / facts.n_steps)
             curvature = info.curvature if self.curvature is None else self.curvature
             curvature = curvature / self.max_step_scale + self.l2
-            # Public rows of zeros without an intercept have no curvature, which is no limit.
+            # Without curvature there is no limit: public rows may be zeros, without an intercept.
             limit = (1 + self.momentum) / ((1 - self.momentum) * curvature) if curvature else math.inf
-            # The last gradients in the momentum have not moved the head yet.
+            # With momentum, the last gradients have not moved the head by their full steps yet.
             behind = self.momentum / (1 - self.momentum) if self.momentum > 0 else 0.0
             balanced *= facts.n_steps / max(facts.n_steps - behind, facts.n_steps / 2)
             rate = min(balanced, limit) / self.effective_step

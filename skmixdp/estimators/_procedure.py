@@ -42,7 +42,7 @@ Array = NDArray[Any]
 
 #: Target for the noise in the accuracy of the start.
 _CHECK_ERROR = 0.03
-#: Largest noise in it that is still useful.
+#: Largest noise in this accuracy with which the start is checked.
 _MOST_CHECK_ERROR = 0.1
 
 #: A fit without public rows warns if the number of rows times mu is below this multiple of the root of the
@@ -109,7 +109,7 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
     checking |= bound_shares(mu, n_rows, n_features) if bounded else {}
     if check and not inputs.private.exact and inputs.preconditions and inputs.scale is not False:
         n_columns = n_features + (inputs.loss.n_outputs if inputs.loss.quadratic else 0)
-        if units := unit_share(mu, n_rows, len(inputs.X_pub), n_columns):  # 0 if none can be learned
+        if units := unit_share(mu, n_rows, len(inputs.X_pub), n_columns):  # 0 if units cannot be compared
             spent["check of units"] = units
     if first.shares:
         draws = refuse_ahead(balanced, first, spent | first.most | checking)
@@ -198,7 +198,7 @@ def fit_procedure(problem: Problem) -> EstimatorProcedure:
         bound = yield from balanced.stage(MappedRows(balanced.private, mapped.row_map), bounded)
         planned = plan(balanced, replace(mapped, gradient_bound=bound), spent | checking)
     rows = MappedRows(balanced.private, mapped.row_map)
-    assert planned.event == inputs.transaction.event  # which was charged
+    assert planned.event == inputs.transaction.event  # the event that was charged
     attributes_at = partial(tasks.attributes_at, row_map=mapped.row_map, target_map=balanced.target_map)
     with replace(tasks, n_steps=planned.n_steps, attributes_at=attributes_at) as done:
         W = yield from bind_rows(rows, training(planned, learner.noise, learner.members, done))
@@ -216,7 +216,7 @@ def fit_procedure(problem: Problem) -> EstimatorProcedure:
         computed_on="cpu" if inputs.private.exact else inputs.private.table.device,
         shares=tuple({**spent, **checking, **planned.shares}.items()),
     )
-    # Fewer steps than planned if a callback stopped the fit.
+    # A callback may have stopped the fit before the planned number of steps.
     fitted |= {"learning_rate_": planned.step_size(1), "n_iter_": done.n_done, "privacy_": report}
     if inputs.private.record is not None:
         fitted["per_instance_"] = inputs.private.record
@@ -226,7 +226,7 @@ def fit_procedure(problem: Problem) -> EstimatorProcedure:
 
 
 def _unused(spent: dict[str, float], inputs: FitInputs) -> dict[str, float]:
-    """Shares of a map by public rows, renamed since these rows are left out and a new map is learned."""
+    """Shares that were spent; those of the map by public rows, which is replaced, are renamed as unused."""
     kept = {*OF_WEIGHTS, *inputs.spent, "check of units", "scale of the targets"}
     return {name if name in kept else f"unused {name}": share for name, share in spent.items()}
 
@@ -235,7 +235,7 @@ def _unused(spent: dict[str, float], inputs: FitInputs) -> dict[str, float]:
 
 
 def refuse_ahead(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> bool:
-    """Refuse a fit that the smallest budget left rules out for any map; whether steps draw random numbers."""
+    """Refuse a fit that the least budget left rules out; return whether its steps draw random numbers."""
     if isinstance(inputs.init, str):  # computing this start takes time, and its shape is known to be right
         inputs = replace(inputs, init="zeros")
     return plan(inputs, replace(mapped, second_moment=1.0), spent).recipe.draws
@@ -336,7 +336,7 @@ def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Plan:
         given = inputs.tasks.estimator.record_per_instance
         refuse_record(given, "ModelMix, whose guarantee rests on mixing", "another algorithm")
     if inputs.target_steps:
-        # The first releases of the plan are not steps.
+        # The first releases of the plan give the scale of the targets.
         total, left = steps.n_steps, steps.n_steps - inputs.target_steps
         if left < 1:
             raise ValueError(

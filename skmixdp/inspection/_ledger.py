@@ -120,6 +120,6 @@ class LedgerDisplay:
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
             ax.set_xlabel("Number of charges")
         plain_axes(ax)
-        # Two long names in a row would make the axes narrow.
+        # Two long names side by side would make the axes narrow.
         long = max(len(str(line.get_label())) for line in self.lines_.values()) > 48
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=1 if long else 2)

@@ -14,7 +14,7 @@ from ..._utils.validation import COUNT, POSITIVE, check
 from . import gaussian
 from .events import EventFamily, GaussianEvent, Neighboring, Noise, check_terms, shift_of
 
-#: Epsilon above which a fit warns: an attacker may guess with 84% at delta 1e-5 whether a row took part.
+#: Epsilon above which a fit warns. At delta 1e-5, 84% of an attacker's guesses about a row may be right.
 LARGE_EPSILON = 10.0
 
 #: Largest number of steps, above which whole numbers are not exact as floats.
@@ -154,7 +154,7 @@ def noise_multiplier_for(
     mu = mu_of_budget(epsilon, delta, neighboring=neighboring, noise=noise)
     enough = math.sqrt(n_steps) / mu
     if sampling_rate < 1:
-        from . import sampled  # imported here, as above
+        from . import sampled  # imported here, since dp-accounting takes a second
 
         # Sampling never costs privacy, so the multiplier of the full batch is sufficient.
         enough = sampled.noise_multiplier_for(

@@ -70,7 +70,7 @@ def _(event: GaussianEvent, orders: FloatArray, neighboring: Neighboring) -> Flo
     full_batch = event.rho(neighboring) * orders
     if event.sampling_rate == 1:  # discrete noise has the same divergences
         return np.asarray(full_batch)
-    from . import sampled  # imported here, as in budgets.py
+    from . import sampled  # imported here, since dp-accounting takes a second
 
     return np.asarray(np.minimum(full_batch, sampled.renyi(event, orders, neighboring)))
 
@@ -86,7 +86,7 @@ def mu_of_event(event: object, neighboring: Neighboring) -> float:
 
 @mu_of_event.register
 def _(event: GaussianEvent, neighboring: Neighboring) -> float:
-    # Sampled batches: as above. Discrete noise has no Gaussian-DP curve.
+    # Sampling never costs privacy. Discrete noise has no Gaussian-DP curve.
     return math.inf if event.noise == "discrete" else event.full_mu(neighboring)
 
 

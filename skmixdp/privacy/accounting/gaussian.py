@@ -31,7 +31,7 @@ _SAFETY = 1e-9
 #: Relative margin of the logarithm of a delta, far above the error of :func:`log_delta`.
 _CURVE_SAFETY = 1e-10
 
-#: Exceeds the relative rounding of a few operations by far.
+#: Relative margin, far above the rounding of a few operations.
 _ROUNDING = 1e-14
 
 #: Smallest allowed epsilon. Squares of ratios beyond it would overflow.
@@ -62,7 +62,7 @@ def log_delta(x: FloatArray | float, mu: FloatArray | float) -> tuple[FloatArray
     a, b = x - mu / 2, x + mu / 2
     with np.errstate(all="ignore"):  # one formula may overflow where the other one is used
         above, below = _mills(a), _mills(b)
-        # The mean slope of -R; over short intervals by Simpson's rule, since the slope is t R(t) - 1.
+        # The mean slope of -R: a difference quotient, or over short intervals Simpson's rule on 1 - t R(t).
         short = 1 - (a * above + 4 * x * _mills(x) + b * below) / 6
         fall = np.where(mu < _SHORT, short, (above - below) / mu)
         log_density = -a * a / 2 - _LOG_SQRT_2PI
@@ -145,7 +145,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
         loss = rho * (1 + excess) - math.log(delta) / excess
         return loss - gain + _ROUNDING * (loss + gain)
 
-    # The classical conversion is minimal at this order; the tight one lies near it.
+    # The classical conversion has its minimum at this order; that of the tight one is near it.
     centre = 0.5 * (math.log(-math.log(delta)) - math.log(rho))
     least = minimize_scalar(epsilon, bounds=(centre - 6, centre + 6), method="bounded")
     return max(float(least.fun), 0.0)

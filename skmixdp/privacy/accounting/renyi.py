@@ -17,7 +17,7 @@ ORDERS: FloatArray = np.concatenate(
 #: Relative margin by which a limit is rounded down.
 _SAFETY = 1e-9
 
-#: Exceeds the relative rounding of a few operations by far.
+#: Relative margin, far above the rounding of a few operations.
 _ROUNDING = 1e-14
 
 

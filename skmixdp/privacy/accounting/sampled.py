@@ -40,11 +40,11 @@ _FINEST = 1e-4
 #: square of the interval, so that all finer intervals together would gain a 24th of it.
 _SETTLED = 1e-3
 
-#: Epsilon above which the first interval is fine enough: it was within 2e-4 of the next, relatively.
+#: Epsilon above which the first interval suffices: the next one changed epsilon by at most 0.02%.
 _COARSE = 50.0
 
-#: Largest sampling rate that dp-accounting supports. For larger ones, and for other noise multipliers than
-#: those that follow, the bound by the number of batches that hold a row is nearly tight.
+#: Largest sampling rate that dp-accounting supports. Above it, and outside of the noise multipliers below,
+#: the bound by the number of batches that hold a row is nearly tight.
 _LARGEST_RATE = 1 - 1e-4
 #: Smallest noise multiplier that dp-accounting supports.
 _LEAST_NOISE = 0.1
@@ -53,7 +53,7 @@ _MOST_NOISE = 1e6
 
 #: Most steps for the numerical accountant. Above, other bounds give epsilon.
 _MOST_STEPS = 10**7
-#: Most grid cells for the numerical accountant, which needs memory for each. Above, the same.
+#: Most grid cells for this accountant, which needs memory for each. Above, other bounds give epsilon.
 _MOST_CELLS = 2e7
 
 #: Error of a composed delta per step, by the rounding of Fourier transforms: 80 times the largest measured.
@@ -76,7 +76,7 @@ _DELTA_ABOVE = 1e-6
 #: Safety factor for the rounding of binomial probabilities and of sums over groups.
 _UP = 1 + 1e-6
 
-#: Exceeds the rounding of the logarithm of a moment by far.
+#: Margin, far above the rounding of the logarithm of a moment.
 _ROUNDING = 1e-13
 
 
@@ -130,7 +130,7 @@ def _epsilon_of_batches(event: GaussianEvent, delta: float, neighboring: Neighbo
     mus = np.sqrt(numbers) * event.full_mu(neighboring) / math.sqrt(n_steps)
 
     def allowed(epsilon: float) -> bool:
-        with np.errstate(divide="ignore", invalid="ignore"):  # log(0) for number 0, replaced below
+        with np.errstate(divide="ignore", invalid="ignore"):  # mu is 0 without batches
             log_deltas = np.where(mus > 0, gaussian.log_delta(epsilon / mus, mus)[0], -math.inf)
         deltas = np.append(np.exp(log_deltas), 1.0)
         # Summation by parts avoids cancellation.
@@ -214,11 +214,11 @@ def noise_multiplier_for(
     """
 
     def excess(log_multiplier: float) -> float:
-        """What releases with this multiplier spend above ``epsilon``: a ratio's logarithm, nearly linear."""
+        """Logarithm of the ratio of the spent epsilon to ``epsilon``, which is nearly linear."""
         event = GaussianEvent(math.exp(log_multiplier), n_steps, sampling_rate)
         return math.log(max(epsilon_of(event, delta, neighboring) / epsilon, 1e-3))
 
-    # The central limit as in epsilon_of, with a margin for few steps. Accounting is slow for little noise.
+    # A guess by the central limit theorem, with a margin. Accounting takes long for little noise.
     guess = 1.5 / math.sqrt(math.log1p(max(sampling_rate * upper, 1e-100) ** -2))
     high = min(max(guess, 0.5), upper)
     if excess(math.log(high)) > 0:

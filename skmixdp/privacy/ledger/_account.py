@@ -19,8 +19,8 @@ _SUM = number(0, closed="both")
 #: Relative tolerance for sums that reach a limit, since sums are rounded.
 _SLACK = 1e-10
 
-#: Sums, and the budget for releases of other tools. Unknown divergences are infinite, and so is the epsilon
-#: that they convert to.
+#: Fields that hold a number from 0 to infinity. The sum of unknown divergences is infinite, and so is the
+#: epsilon that follows from it.
 _SUMS = (
     *("total", "spent", "n_charges"),
     *("others_epsilon", "others_delta", "others_spent_epsilon", "others_spent_delta"),
