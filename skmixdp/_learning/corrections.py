@@ -212,7 +212,7 @@ _LOGARITHMS = np.arange(-4.0, 4.0)
 
 #: Target for the noise in (mean confidence - accuracy).
 _CONFIDENCE_ERROR = 0.01
-#: Largest noise in this difference with which it is released.
+#: A difference with more noise than this is not released.
 _MOST_CONFIDENCE_ERROR = 0.2
 
 #: Prior mean of log2(scale): noisy heads are usually overconfident.
@@ -321,7 +321,7 @@ _FEWEST = 20
 
 #: Target for the noise in an accuracy when shares are compared.
 _ERROR = 0.01
-#: Largest noise in an accuracy with which shares are compared.
+#: With more noise than this in an accuracy, shares are not compared.
 _LARGEST_ERROR = 0.1
 
 #: Fewest public rows of each class for class balance: one in each half of the public rows.

@@ -112,7 +112,7 @@ def warn_of_sufficient_public_rows(n_public: int) -> None:
 
 #: Target for the noise in a difference of accuracies.
 _ERROR = 0.006
-#: Largest noise in such a difference with which it is released.
+#: A difference with more noise than this is not released.
 _MOST_ERROR = 0.03
 
 #: Smallest and largest share of mu squared for a comparison.
@@ -213,7 +213,7 @@ def class_shares(counts: FloatArray, scale: float, n_rows: float) -> FloatArray:
 
 #: Target for the noise in the fraction of rows with a label.
 _LABEL_ERROR = 0.003
-#: Largest noise in such a fraction with which it is released.
+#: Fractions with more noise than this are not released.
 _MOST_LABEL_ERROR = 0.25
 
 #: Smallest and largest share of mu squared for the shares of labels.

@@ -25,7 +25,7 @@ _QUANTILE = 0.9
 
 #: Target for the noise in a mean difference, in units of the clip.
 _ERROR = 0.03
-#: Largest noise with which a mean difference is released, in units of the clip.
+#: A mean difference with more noise than this, in units of the clip, is not released.
 _MOST_ERROR = 0.1
 
 #: A difference of losses is clear if it exceeds this number of its standard deviations.
@@ -45,7 +45,7 @@ TARGET_RELEASES = 3
 
 #: Target for the noise in a count of targets, as a fraction of the rows.
 _TARGET_ERROR = 0.003
-#: Largest noise in a count with which targets are counted, as a fraction of the rows.
+#: Counts of targets with more noise than this, as a fraction of the rows, are not released.
 _MOST_TARGET_ERROR = 0.03
 #: Smallest and largest share of mu squared for counts of targets.
 _TARGET_LIMITS = 0.002, 0.05

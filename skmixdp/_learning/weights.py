@@ -28,7 +28,7 @@ _COUNT_ERROR = 0.001
 
 #: Target for the noise in the mean weight.
 _MEAN_ERROR = 0.005
-#: Largest noise in the mean weight with which it is released.
+#: A mean weight with more noise than this is not released.
 _MOST_MEAN_ERROR = 0.5
 
 #: Smallest and largest share of mu squared for each of the two releases.

@@ -121,7 +121,7 @@ class GepQuery:
         return ReleasedArray(inside, 0.5), replace(residual, share=0.5)
 
     def _shortest(self, sensitivity: float) -> float:
-        """Minimum length assumed for a residual, as a part of the lengths of gradient and projection.
+        """Minimum length assumed for a residual, divided by the summed lengths of gradient and coordinates.
 
         If a gradient is no longer than expected, a residual this short is not clipped, so nothing changes.
         """

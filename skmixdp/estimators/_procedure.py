@@ -42,7 +42,7 @@ Array = NDArray[Any]
 
 #: Target for the noise in the accuracy of the start.
 _CHECK_ERROR = 0.03
-#: Largest noise in this accuracy with which the start is checked.
+#: With more noise than this in the accuracy, the start is not checked.
 _MOST_CHECK_ERROR = 0.1
 
 #: A fit without public rows warns if the number of rows times mu is below this multiple of the root of the
