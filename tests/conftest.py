@@ -193,7 +193,8 @@ def recipe_or_refusal(problem, algorithm, **options):
 def _same_noise(request, monkeypatch):
     """`make test` draws the same noise in every run, as hypothesis its examples; `make test-all` new noise.
 
-    Tests of the noise itself draw it anew each time, and state how rarely they fail by chance.
+    Tests of the noise itself draw it anew each time, and state how rarely they fail by chance. So do discrete
+    noise, which OpenDP draws, and fixtures that several tests share, which are made before this one.
     """
     if settings().derandomize and {"statistical", "faults"}.isdisjoint(request.path.parts):
         fix_noise(monkeypatch, request.node.nodeid)
