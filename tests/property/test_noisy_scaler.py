@@ -36,7 +36,7 @@ def row_and_bounds(draw):
 def watched(fit):
     """The sums to which noise is added, and the scale of the noise."""
     noise = Watched()
-    with patch("skmixdp.privacy.noise.NoiseSource", lambda seed: noise):
+    with patch("skmixdp._engine.transaction.NoiseSource", lambda seed: noise):
         report = fit().privacy_
     (array,), (scale,) = noise.sums, noise.scales
     return array.astype(np.longdouble).ravel(), scale / report.noise_multiplier
@@ -90,7 +90,7 @@ def removal(X, noise):
 
         name = "DiscreteNoise" if noise == "discrete" else "NoiseSource"
         transaction = Transaction(Budget(1.0, 1e-5, None, None, "add_or_remove_one", noise), "test")
-        with patch(f"skmixdp.privacy.noise.{name}", keep):
+        with patch(f"skmixdp._engine.transaction.{name}", keep):
             _, report = noisy_sum(rows, 2.0, transaction, (), Units(None, len(rows)))
         arrays.append(noises[0].sums[0])
     move = np.linalg.norm(arrays[0].astype(np.longdouble) - arrays[1])
@@ -100,7 +100,7 @@ def removal(X, noise):
 def test_a_row_that_is_longer_than_was_said_is_cut():
     rows = np.array([[30.0, 40.0], [0.3, 0.4]])
     noise = Watched()
-    with patch("skmixdp.privacy.noise.NoiseSource", lambda seed: noise):
+    with patch("skmixdp._engine.transaction.NoiseSource", lambda seed: noise):
         transaction = Transaction(Budget(1.0, 1e-5, None, None, "add_or_remove_one", "float"), "test")
         noisy_sum(rows, 1.0, transaction, (), Units(None, 2))
     assert_close(noise.sums[0], [[0.6 + 0.3, 0.8 + 0.4]])

@@ -32,7 +32,7 @@ def fitted(rows=X, **parameters):
 
 @pytest.fixture
 def silent(monkeypatch):
-    monkeypatch.setattr("skmixdp.privacy.noise.NoiseSource", Silent)
+    monkeypatch.setattr("skmixdp._engine.transaction.NoiseSource", Silent)
 
 
 @pytest.mark.parametrize(("with_mean", "with_std"), [(True, True), (True, False), (False, True)])
@@ -221,7 +221,7 @@ def test_doubtful_input_is_warned_of():
 
 def test_the_noise_is_announced_to_the_door(monkeypatch):
     noise = Watched()
-    monkeypatch.setattr("skmixdp.privacy.noise.NoiseSource", lambda seed: noise)
+    monkeypatch.setattr("skmixdp._engine.transaction.NoiseSource", lambda seed: noise)
     scaler = fitted()
     (scale,) = noise.scales
     assert scale == pytest.approx(scaler.privacy_.noise_multiplier * math.sqrt(3), rel=1e-6)

@@ -72,7 +72,7 @@ def fitted_with_and_without_noise(monkeypatch, estimator, X, y, X_pub, y_pub):
     noisy = estimator.fit(X, y, X_pub, y_pub)
     W_noisy, plan = np.hstack([noisy.coef_, noisy.intercept_[:, None]]), noisy.privacy_
     value = noisy._row_map.intercept_value
-    monkeypatch.setattr("skmixdp.privacy.noise.NoiseSource", Silent)
+    monkeypatch.setattr("skmixdp._engine.transaction.NoiseSource", Silent)
     exact = estimator.fit(X, y, X_pub, y_pub)
     W_exact = np.hstack([exact.coef_, exact.intercept_[:, None]])
     difference = W_noisy - W_exact

@@ -330,7 +330,7 @@ def test_the_mixing_weights_are_kept_nowhere(monkeypatch, fitted):
             return drawn[-1].copy()
 
     monkeypatch.setattr(
-        "skmixdp.privacy.noise.NoiseSource", lambda seed: sources.append(Recording(seed)) or sources[-1]
+        "skmixdp._engine.transaction.NoiseSource", lambda seed: sources.append(Recording(seed)) or sources[-1]
     )
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), np.arange(200) % 3

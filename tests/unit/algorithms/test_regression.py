@@ -25,7 +25,7 @@ def test_without_noise_and_clip_the_limit_is_ridge_regression(monkeypatch, n_tar
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 5))
     y = 30 * X @ rng.normal(size=(5, n_targets)) + 10 * rng.normal(size=(400, n_targets)) + 100
-    monkeypatch.setattr("skmixdp.privacy.noise.NoiseSource", Silent)
+    monkeypatch.setattr("skmixdp._engine.transaction.NoiseSource", Silent)
     public = (X[:n_pub], y[:n_pub]) if n_pub else (None, None)
     reg = MixedDPRidge(
         algorithm,
@@ -45,7 +45,7 @@ def test_clipped_squared_loss_is_hubers(monkeypatch):
     """A feature that normalising makes constant: the limit is Huber's estimate of location."""
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.normal(size=300), np.full(30, 50.0)])
-    monkeypatch.setattr("skmixdp.privacy.noise.NoiseSource", Silent)
+    monkeypatch.setattr("skmixdp._engine.transaction.NoiseSource", Silent)
     reg = MixedDPRidge(
         NoisyGD(clip=0.5),
         fit_intercept=False,
