@@ -6,7 +6,7 @@
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -241,8 +241,8 @@ def refuse_ahead(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -
     return plan(inputs, replace(mapped, second_moment=1.0), spent).recipe.draws
 
 
-def _start(inputs: FitInputs, row_map: RowMap, data: PublicData) -> Array:
-    """The head before the first step, (k, d_in), from public rows alone."""
+def _start_of(inputs: FitInputs, row_map: RowMap) -> Callable[[PublicData], Array]:
+    """The function that makes the head before the first step, (k, d_in), from public rows alone."""
     init, classes, targets = inputs.init, inputs.classes, inputs.target_map
     logits, n_features = inputs.label_logits, inputs.private.table.shape[1]
 
@@ -254,24 +254,27 @@ def _start(inputs: FitInputs, row_map: RowMap, data: PublicData) -> Array:
             )
         return row_map.join(coef, len(coef), n_features)
 
-    if isinstance(init, np.ndarray):
-        coef = init
-        if targets is not None:
-            coef = np.atleast_2d(coef)
-            if coef.shape[0] == len(targets.scale):  # another shape is refused below
-                coef = coef / targets.scale[:, np.newaxis]
-                if coef.shape[1] == n_features + 1:
-                    coef[:, -1] -= targets.center / targets.scale
-        return row_map.join(coef, data.loss.n_outputs, n_features)
-    if not isinstance(init, str):
-        assert classes is not None  # targets have no names
-        return np.asarray(init.start(classes, data, widen))
-    if init == "public" and data.n_rows:
-        return data.solution
-    W = np.zeros((data.loss.n_outputs, data.X.shape[1]))
-    if logits is not None and row_map.intercept_value is not None:
-        W[:, -1] = logits / row_map.intercept_value
-    return W
+    def start(data: PublicData) -> Array:
+        if isinstance(init, np.ndarray):
+            coef = init
+            if targets is not None:
+                coef = np.atleast_2d(coef)
+                if coef.shape[0] == len(targets.scale):  # another shape is refused below
+                    coef = coef / targets.scale[:, np.newaxis]
+                    if coef.shape[1] == n_features + 1:
+                        coef[:, -1] -= targets.center / targets.scale
+            return row_map.join(coef, data.loss.n_outputs, n_features)
+        if not isinstance(init, str):
+            assert classes is not None  # targets have no names
+            return np.asarray(init.start(classes, data, widen))
+        if init == "public" and data.n_rows:
+            return data.solution
+        W = np.zeros((data.loss.n_outputs, data.X.shape[1]))
+        if logits is not None and row_map.intercept_value is not None:
+            W[:, -1] = logits / row_map.intercept_value
+        return W
+
+    return start
 
 
 def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Plan:
@@ -282,7 +285,7 @@ def plan(inputs: FitInputs, mapped: MapStage, spent: dict[str, float]) -> Plan:
     l2 = None if inputs.public_l2 == "auto" else inputs.public_l2 * len(inputs.X_pub)
     y_pub = inputs.y_pub if weights is None else with_weights(inputs.y_pub, weights)
     data = PublicData(row_map(inputs.X_pub, np.float64), y_pub, loss, l2, private.dtype)
-    start = partial(_start, inputs, row_map)
+    start = _start_of(inputs, row_map)  # which does not hold the private rows
     sampling = sampling_of(inputs.batch_size, n_rows)
     info = PublicInfo(
         view=data.view(start(data)),
