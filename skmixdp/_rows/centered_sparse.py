@@ -48,7 +48,7 @@ class CenteredSparseRows:
 
 # The length of a row that overflows is NaN or infinite, and such rows are refused.
 @np.errstate(over="ignore", invalid="ignore")
-def centered_sparse_rows(X: sp.csr_array[Any], row_map: RowMap) -> CenteredSparseRows:
+def centered_sparse_rows(X: "sp.csr_array[Any]", row_map: RowMap) -> CenteredSparseRows:
     """Factors and bounds of mapped CSR rows (n, n_features) without duplicate entries.
 
     A row that lies nearer to the mean than a thousandth of ``|x| + |m|`` comes out shorter than 1, and its
@@ -137,7 +137,7 @@ def mapped_lengths(
     )
 
 
-def whitened_entries(X: sp.csr_array[Any], factors: FloatArray, row_map: RowMap) -> FloatArray:
+def whitened_entries(X: "sp.csr_array[Any]", factors: FloatArray, row_map: RowMap) -> FloatArray:
     """Upper bounds (n,) on absolute entries of a few mapped CSR rows, which are made dense and whitened."""
     assert row_map.whitening is not None
     rows = X.astype(np.float64).toarray()
@@ -151,7 +151,7 @@ def whitened_entries(X: sp.csr_array[Any], factors: FloatArray, row_map: RowMap)
     return np.asarray(np.maximum(entries, abs(row_map.intercept_value or 0.0)))
 
 
-def scaled_first(X: sp.csr_array[Any], row_map: RowMap) -> tuple[Any, RowMap]:
+def scaled_first(X: "sp.csr_array[Any]", row_map: RowMap) -> tuple[Any, RowMap]:
     """CSR rows after the scaling that precedes centring, and the rest of the map."""
     # Scaling columns and rows keeps rows sparse. A centre of columns makes zeros into a row of constants,
     # which joins the mean; rows that are first scaled to unit length must not have one.
@@ -175,7 +175,7 @@ def scaled_first(X: sp.csr_array[Any], row_map: RowMap) -> tuple[Any, RowMap]:
 
 
 def centered_products(
-    X: sp.csr_array[Any], factors: FloatArray, row_map: RowMap, points: FloatArray
+    X: "sp.csr_array[Any]", factors: FloatArray, row_map: RowMap, points: FloatArray
 ) -> FloatArray:
     """Products (n, m) of mapped CSR rows with points (m, d_in), whitened ones if the map whitens, float64."""
     n_features = X.shape[1]
@@ -190,7 +190,7 @@ def centered_products(
 
 
 def centered_weighted_sum(
-    X: sp.csr_array[Any], factors: FloatArray, row_map: RowMap, C: FloatArray
+    X: "sp.csr_array[Any]", factors: FloatArray, row_map: RowMap, C: FloatArray
 ) -> FloatArray:
     """``sum_i c_i x'_i^T`` (k, d_in) of mapped CSR rows, to be whitened if the map whitens, float64."""
     weights = C.astype(np.float64) * factors[:, np.newaxis]

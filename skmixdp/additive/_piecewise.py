@@ -53,7 +53,7 @@ class PiecewiseRows:
     places: NDArray[np.unsignedinteger[Any]]
     parts: FloatArray
     lines: FloatArray
-    vertices: sp.csr_array[Any]
+    vertices: "sp.csr_array[Any]"
     of_lines: NDArray[np.intp]
     factors: FloatArray
     lengths: FloatArray
@@ -70,7 +70,7 @@ class PiecewiseRows:
         parts: FloatArray,
         lines: FloatArray,
         first: NDArray[np.int64],
-        vertices: sp.csr_array[Any],
+        vertices: "sp.csr_array[Any]",
         of_lines: NDArray[np.intp],
     ) -> "PiecewiseRows":
         """The rows at factors 1; ``first`` (d,) are the first vertices of the curves."""
@@ -142,7 +142,7 @@ class PiecewiseRows:
         return total
 
     @property
-    def _means(self) -> sp.csr_array[Any]:
+    def _means(self) -> "sp.csr_array[Any]":
         """CSR array (n, n_vertices) that takes vertices to the curves of the rows."""
         n_rows, d = self.places.shape
         at, right = self.places.astype(np.intp), self.parts.astype(np.float64)

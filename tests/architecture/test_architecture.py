@@ -236,6 +236,17 @@ def test_the_oldest_versions_are_the_lower_bounds():
         assert set(pinned[len(bound.split(".")) :]) <= {"0"}, name
 
 
+def test_no_type_needs_a_later_scipy():
+    """The oldest SciPy has no ``csr_array[Any]``: such types are texts."""
+    subscripted = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        for path in MODULES
+        for node in nodes_of(path)
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value).startswith(("sp.", "scipy."))
+    ]
+    assert subscripted == []
+
+
 def test_every_dependency_and_test_tool_has_a_pinned_version():
     import re
     import tomllib
