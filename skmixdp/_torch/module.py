@@ -243,7 +243,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
             validate_data(self, X, skip_check_array=True)
         return names_of_features(self)
 
-    @np.errstate(all="ignore")  # the user's settings could reveal tiny or huge rows
+    @np.errstate(all="ignore")  # a warning or error of NumPy could reveal tiny or huge rows
     def _outputs(self, X: object) -> Array:
         """Outputs of the fitted module: (n, k), or (n, 1) differences for two classes."""
         check_is_fitted(self)

@@ -238,7 +238,7 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 CONVERSION_ERRORS = (ValueError, TypeError, OverflowError, ArithmeticError)
 
 
-@np.errstate(all="ignore")  # the user's settings could reveal tiny or huge rows
+@np.errstate(all="ignore")  # a warning or error of NumPy could reveal tiny or huge rows
 def check_table(X: Any, name: str, *, minimum: int, finite: bool = True) -> Array:
     """A float table of at least ``minimum`` rows, with NaN and infinity only if not ``finite``."""
     # An array that is already right is kept: for predictions of one row, conversions take most of the time.

@@ -162,8 +162,8 @@ class Effects:
             _, roots, vectors = np.linalg.svd(
                 Z * np.sqrt(weights / len(Z))[:, np.newaxis], full_matrices=False
             )
-            # A direction of curvature h forgets noise at the rate h: the variance of t steps of size s is
-            # that of one, times the sum of (1 - s h)^(2 i), about (1 - exp(-2 t s h)) / (2 s h).
+            # At curvature h, the noise of t steps of size s has the variance of one, times the sum of
+            # (1 - s h)^(2 i), about (1 - exp(-2 t s h)) / (2 s h). ``kept`` is that sum over t, inflated.
             decay = np.maximum(2 * total_step * roots**2, 1e-9)
             kept = np.minimum(_INFLATION * -np.expm1(-decay) / decay, 1.0)
             directions = self._whitened(vectors[:, : self.coef.shape[1]])
@@ -171,7 +171,7 @@ class Effects:
         return found
 
     def _curvatures(self, Z: FloatArray, factor: float, clip: float) -> FloatArray:
-        """Second derivatives (k, n) of the losses of mapped rows by each output; 0 where they are clipped."""
+        """Second derivatives (k, n) of losses of mapped rows by each output; 0 if the gradient is clipped."""
         if self.classes is None:
             return np.ones((len(self.coef), len(Z)))
         logits = Z[:, : self.coef.shape[1]] @ self.coef.T + self.intercept

@@ -38,9 +38,9 @@ _FEWEST_KNOWN = 10
 #: Largest noise at which private directions are useful, as a fraction of the variance of the rows.
 _LARGEST_FLOOR = 0.25
 
-#: Noise below which rows of a regression are shortened less (see ``bound_shares``).
+#: The bound on rows of a regression is raised if ``n_features / (mu * n_rows)`` is below this.
 _HARDLY_NOISY = 1e-4
-#: Largest factor of their bound for that.
+#: Largest factor by which the bound is raised.
 _MOST_TIMES = 5.0
 
 #: The mean is learned from private rows if that of public rows has more than this many times its variance.

@@ -27,7 +27,7 @@ from .._utils.validation import rows_to_transform
 Array = NDArray[Any]
 
 
-@np.errstate(all="ignore")  # the user's settings could reveal tiny or huge rows
+@np.errstate(all="ignore")  # a warning or error of NumPy could reveal tiny or huge rows
 def head_outputs(
     estimator: BaseEstimator, X: object, of_rows: Callable[[Array], Array] | None = None
 ) -> Array:

@@ -132,7 +132,7 @@ class TableColumn:
         """Periods of a date by name, in days; empty for other kinds."""
         return {"date": _PERIODS[:-1], "datetime": _PERIODS}.get(self.kind, ())
 
-    @np.errstate(all="ignore")  # the user's settings could reveal tiny or huge cells
+    @np.errstate(all="ignore")  # a warning or error of NumPy could reveal tiny or huge cells
     def encode(self, cells: Any) -> Array:
         """Encoded cells, (n, width), all finite."""
         if self.kind == "drop":

@@ -53,7 +53,7 @@ def warn_of_leaks(*, public_rows: bool, persons: bool = False) -> tuple[str, ...
             return ()
         name, report = _findings(call, public_rows, persons)
         leaks, lost = report.of_kind("leak"), report.of_kind("public rows")
-        # Each fit of a private search may warn, since the search shows each warning once.
+        # Each fit of a private search gives the warning; the search collects warnings and shows each once.
         token = object() if search is None else search.f_locals.setdefault(_MARK, object())
         variables = call.f_locals
     except Exception:  # a check that inspects foreign objects must not make a fit fail
