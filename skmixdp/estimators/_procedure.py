@@ -122,7 +122,8 @@ def prepare(inputs: FitInputs, earlier: Sequence[Problem] = ()) -> Problem:
         most = _unused(spent | first.most, inputs) | checking | alone.most
         refuse_ahead(without, alone, most | {"scale of the targets": inputs.relearned_share})
     transaction = inputs.transaction
-    transaction.event = inputs.budget.whole if planned is None else planned.event
+    if transaction.event is None:  # additive models prepare again after their charge, which stays what it was
+        transaction.event = inputs.budget.whole if planned is None else planned.event
     transaction.n_units, transaction.unit, transaction.rows = n_rows, table.unit, first.rows(balanced.private)
     if table.is_shared:
         transaction.work = work_of_pass(len(inputs.private.y), n_features, inputs.loss.n_outputs)
@@ -198,7 +199,8 @@ def fit_procedure(problem: Problem) -> EstimatorProcedure:
         bound = yield from balanced.stage(MappedRows(balanced.private, mapped.row_map), bounded)
         planned = plan(balanced, replace(mapped, gradient_bound=bound), spent | checking)
     rows = MappedRows(balanced.private, mapped.row_map)
-    assert planned.event == inputs.transaction.event  # the event that was charged
+    if planned.event != inputs.transaction.event:
+        raise RuntimeError("the plan is not the one that was charged.")
     attributes_at = partial(tasks.attributes_at, row_map=mapped.row_map, target_map=balanced.target_map)
     with replace(tasks, n_steps=planned.n_steps, attributes_at=attributes_at) as done:
         W = yield from bind_rows(rows, training(planned, learner.noise, learner.members, done))

@@ -17,6 +17,7 @@ from skmixdp import (
     load,
     private_pipeline,
 )
+from skmixdp.additive import _estimators
 from skmixdp.datasets import open_rows
 from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV, private_evaluation
@@ -194,6 +195,22 @@ def test_columns_of_an_encoder_that_are_no_numbers_are_not_asked_for():
     alone = classifier(linear=[1, 2, 3]).fit(encoder.fit_transform(table), Y)
     assert dict(model.privacy_.shares)["knots"] == pytest.approx(dict(alone.privacy_.shares)["knots"])
     assert [len(knots) > 0 for knots in model[-1]._row_map.basis.knots] == [True, False, False, False]
+
+
+def test_a_plan_that_was_not_charged_does_not_run(monkeypatch):
+    """The basis is learned after the charge, and the fit is then prepared again."""
+    prepared, prepare = [], _estimators.prepare
+
+    def with_another_budget(inputs):
+        if prepared:
+            inputs.transaction.budget = replace(inputs.budget, epsilon=5.0)
+        prepared.append(prepare(inputs))
+        return prepared[-1]
+
+    monkeypatch.setattr(_estimators, "prepare", with_another_budget)
+    with pytest.raises(RuntimeError, match="not the one that was charged"):
+        classifier(epsilon=1.0).fit(X, Y)
+    assert len(prepared) == 2
 
 
 def test_discrete_noise():
