@@ -119,8 +119,7 @@ def open_rows(
     *Guarantee*: that of the fit. The files must not change while a fit runs. Rows of archives and tables
     also lie, unencrypted, in a temporary file without a name while it runs; ``TMPDIR`` sets its folder.
     Messages name files, and neither a row nor a value in it. Each cell is read by itself: nothing is guessed
-    from other cells. Columns of tables are rows of float64, whatever their types, and lists keep the type of
-    their numbers.
+    from other cells. Columns of any type become rows of float64, and lists keep the type of their numbers.
 
     Examples
     --------

@@ -33,7 +33,7 @@ def stacked_lists(column: Any, where: str, length: int | None = None) -> Array:
     """Lists of numbers, of any type that pandas, polars or pyarrow has for them, as rows (n, length).
 
     Other cells, and lists of other lengths, are refused. ``where`` names the column, as in "the column 'emb'
-    of X". Without a ``length``, it is the one that they share.
+    of X". Without a ``length``, all lists must have the length of the first.
     """
     try:
         if hasattr(column, "type"):

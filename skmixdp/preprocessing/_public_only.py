@@ -53,8 +53,8 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
     projections do. :meth:`fit_transform` is :meth:`fit` followed by :meth:`transform`, also
     for transformers that do otherwise.
 
-    Columns of numbers in a data frame reach the transformer as float64, whatever their types: one cell may
-    have chosen these. Its warnings are withheld. A row without missing cells has none afterwards: numbers
+    Columns of numbers in a data frame reach the transformer as float64, since one cell may have chosen their
+    types. Its warnings are withheld. A row without missing cells has none afterwards: numbers
     that overflow become the largest of their type, and NaN becomes 0.
 
     Wrap a whole ``ColumnTransformer``; inside one, this class would not receive ``X_pub``.

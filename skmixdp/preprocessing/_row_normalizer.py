@@ -37,7 +37,7 @@ class RowNormalizer(Normalizer):  # type: ignore[misc]
     -----
     *Guarantee*: ``fit`` keeps the number of columns and their names alone, and ``transform`` may
     be called without it. What one row becomes depends on no other row: columns of numbers in a data frame
-    count as float64, whatever their types.
+    of any type count as float64.
 
     The estimators scale rows themselves (``normalize=True``).
 

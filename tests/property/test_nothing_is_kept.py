@@ -23,7 +23,9 @@ from randomgen import AESCounter
 from sklearn.ensemble import VotingClassifier
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
-from skmixdp.estimators import fit_many, resumable
+from skmixdp._rows import Table
+from skmixdp.estimators import _procedure, fit_many, resumable
+from skmixdp.estimators._problem import LabelledRows
 from skmixdp.inspection import ensemble_report, model_card
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
 from skmixdp.model_selection._search import private_search
@@ -215,6 +217,18 @@ def interrupt(monkeypatch, owner, name, number):
         return original(*args)
 
     monkeypatch.setattr(owner, name, call)
+
+
+def test_the_plan_of_a_fit_leads_to_no_private_rows(monkeypatch):
+    """Public facts, pieces of the algorithm and the start outlive the passes over private rows."""
+    plans, make_plan = [], _procedure.make_plan
+    monkeypatch.setattr(_procedure, "make_plan", lambda *args: plans.append(make_plan(*args)) or plans[-1])
+    classifier(X_PUB, Y_PUB)
+    classifier(X_PUB, Y_PUB, init="zeros", algorithm="adamix")
+    assert len(plans) > 1
+    for plan in plans:
+        found = {type(part).__name__ for part in reachable(plan) if isinstance(part, (LabelledRows, Table))}
+        assert not found
 
 
 def test_an_interrupted_fit_leaves_released_numbers_alone(monkeypatch, tmp_path):
