@@ -2,7 +2,7 @@
 
 import pytest
 
-from skmixdp._rows import Batch, PrivateQuery, Request
+from tests.private_names import Batch, PrivateQuery, Request
 
 
 def request_of(points, contribute, batch=None, resolution=None, *, observe=None, **query):

@@ -11,10 +11,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 from sklearn.datasets import load_digits
 
-from skmixdp._engine import OpenRows, Options, bind_rows, drive, loop, make_plan, training
-from skmixdp._learning.noisy_statistics import Learner
-from skmixdp._linear import MultilabelLoss, SquaredLoss, classification_loss
-from skmixdp._rows import InMemoryRows, RowMap
 from skmixdp.algorithms import PAZO
 from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
@@ -23,6 +19,21 @@ from skmixdp.privacy import NoiseSource
 from skmixdp.privacy.accounting.budgets import Budget
 from tests.audit_problems import fix_noise
 from tests.covering import leave_out_the_rest, mark_the_rest_slow
+from tests.private_names import (
+    InMemoryRows,
+    Learner,
+    MultilabelLoss,
+    OpenRows,
+    Options,
+    RowMap,
+    SquaredLoss,
+    bind_rows,
+    classification_loss,
+    drive,
+    loop,
+    make_plan,
+    training,
+)
 
 # The numbers of examples stand here and nowhere else. `make test` tries the same few on every machine;
 # `make test-all` draws new ones each time. A busy machine fails no test.

@@ -11,11 +11,10 @@ from tests.conftest import Problem, make_problem
 
 torch = pytest.importorskip("torch", reason="needs torch; install skmixdp[features]")
 
-from skmixdp._torch.modules import (  # noqa: E402
+from tests.private_names import (  # noqa: E402
     Direction,
     GradientData,
     GradientRows,
-    LabelledRows,
     ModuleData,
     ModuleLoss,
     ModuleParameters,
@@ -23,7 +22,9 @@ from skmixdp._torch.modules import (  # noqa: E402
     Seeded,
     cross_entropy,
     flat,
+    path_of,
 )
+from tests.private_names import LabelledRows_of_modules as LabelledRows  # noqa: E402
 
 __all__ = [
     "Direction",
@@ -48,7 +49,7 @@ __all__ = [
 def few_moves_are_stacked():
     """So that ``stackable`` alone decides how rows pass."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmixdp._torch.modules.rows.FEWEST_STACKED", 2)
+        patch.setattr(path_of("module_rows.FEWEST_STACKED"), 2)
         yield
 
 

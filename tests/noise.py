@@ -18,9 +18,8 @@ import pytest
 from scipy.special import log_ndtr
 from scipy.stats import binom, chi2, kstest, norm
 
-from skmixdp._engine.release import Released
-from skmixdp._rows import Request
 from skmixdp.privacy import DiscreteNoise, NoiseSource
+from tests.private_names import Released, Request, dotted_path
 
 #: ``NoiseSource.<METHOD>(array, scale, grid)``: the array plus noise.
 METHOD = "add_noise"
@@ -130,9 +129,9 @@ def watch(
         monkeypatch.setattr(kind, METHOD, asking(vars(kind)[METHOD]))
 
     importlib.import_module(
-        "skmixdp._learning.noisy_sums"
+        dotted_path("noisy_sums_module")
     )  # which is loaded late otherwise, and would keep what follows
-    original = getattr(sys.modules["skmixdp._engine.release"], FUNCTION)
+    original = getattr(sys.modules[dotted_path("release_module")], FUNCTION)
     log: list[Release] = []
     passes = count()
 

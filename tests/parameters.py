@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 
-from skmixdp._utils.validation import Allowed, Kind, Number
+from tests.private_names import Allowed, Kind, Number
 
 #: Finite numbers at which arithmetic overflows, underflows or rounds.
 EXTREMES = (

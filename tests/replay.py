@@ -19,10 +19,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from skmixdp._engine.recording import recorded_releases
-from skmixdp._rows import Request, from_device
 from skmixdp.privacy import noise
 from tests.noise import Release, watch
+from tests.private_names import Request, from_device, recorded_releases
 
 #: Letters of a fact in a message.
 _SHOWN = 300

@@ -11,10 +11,9 @@ from pathlib import Path
 import sklearn
 
 import skmixdp
-from skmixdp._cli.main import main
-from skmixdp.inspection import _guarantee_box
 from skmixdp.privacy import notebook
 from tests.docs import built
+from tests.private_names import _guarantee_box, main
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -25,7 +25,7 @@ import numpy as np
 import skmixdp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
-from skmixdp.privacy.ledger._sql import add_charge, write_account
+from tests.private_names import add_charge, write_account
 
 RELATION = "add_or_remove_one"
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from skmixdp._cli.messages import InputError
+from tests.private_names import InputError
 
 #: Calls that change files or databases. A kill at one of them hits what a kill at any call seldom hits.
 SYSTEM_CALLS = frozenset(

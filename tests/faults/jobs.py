@@ -16,16 +16,19 @@ import pandas as pd
 
 import skmixdp
 from skmixdp import MixedDPLogisticRegression, fit_many
-from skmixdp._cli.main import main
-from skmixdp._cli.outputs import write_together
-from skmixdp._utils.files import write_arrays
-from skmixdp.features import _cache, _extraction
-from skmixdp.features._inputs import as_items
-from skmixdp.features._protocols import Settings
 from skmixdp.model_selection import PrivateSearchCV, public_params
 from skmixdp.privacy import GaussianEvent, NoiseSource, PrivacyLedger
-from skmixdp.privacy.ledger import _ledger
 from tests.faults.harness import Job, check_database
+from tests.private_names import (
+    Settings,
+    _cache,
+    _extraction,
+    _ledger,
+    as_items,
+    main,
+    write_arrays,
+    write_together,
+)
 
 DELTA, EPSILON = 1e-3, 50.0
 EVENT = GaussianEvent(40.0, 3)

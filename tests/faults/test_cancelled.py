@@ -9,11 +9,8 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._cli.outputs import write_together
-from skmixdp._utils.files import write_arrays
-from skmixdp.estimators._base import adopt
-from skmixdp.features._cache import RowCache
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
+from tests.private_names import RowCache, adopt, write_arrays, write_together
 
 # An interruption within a generator that is being thrown away is said and goes no further.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

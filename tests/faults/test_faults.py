@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from skmixdp._engine import transaction
-from skmixdp.privacy.ledger import _ledger
 from tests.faults import jobs
 from tests.faults.harness import Job, can_mount, try_job
 from tests.faults.jobs import JOBS
+from tests.private_names import _ledger, transaction
 
 ROOT = Path(__file__).parents[2]
 

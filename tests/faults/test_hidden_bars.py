@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from skmixdp._utils.process import progress_bar
+from tests.private_names import progress_bar
 from tests.stand_ins import Terminal
 
 ROOT = Path(__file__).parents[2]

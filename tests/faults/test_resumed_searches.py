@@ -14,10 +14,9 @@ from sklearn.pipeline import Pipeline
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.model_selection import PrivateSearchCV, public_params
-from skmixdp.model_selection._search import private_search
-from skmixdp.model_selection._search.resume import Progress
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
 from tests.conftest import make_problem
+from tests.private_names import Progress, private_search
 
 DELTA = 1e-3
 GRID = {"n_steps": [2, 3]}

@@ -65,10 +65,9 @@ def _format(files: Any, name: str) -> tuple[Callable[[Path, bytes], Any], list[b
     import numpy as np
 
     import skmixdp
-    from skmixdp._cli.columns import declared_columns
     from skmixdp.datasets import open_rows
     from skmixdp.privacy import PrivacyLedger
-    from skmixdp.privacy.ledger._records import event_from_json, event_to_json
+    from tests.private_names import declared_columns, event_from_json, event_to_json
 
     def rows(here: Path, data: bytes) -> Any:
         path = here / f"rows.{name}"

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import assume, given
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._cli.main import main
 from skmixdp.privacy import PrivacyLedger
+from tests.private_names import main
 from tests.secrets import NUMBER, TEXT
 
 from .limits import attempt, check_html, fuzzed, limits, one_in, pick

@@ -25,16 +25,20 @@ from sklearn.base import clone
 
 import skmixdp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
-from skmixdp._cli.columns import declared_columns
-from skmixdp._cli.models import _read_options
-from skmixdp._cli.rows import read_labelled, read_unlabelled
-from skmixdp._files.text import TextForm
 from skmixdp.datasets import open_rows
-from skmixdp.estimators._saving import saving
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.preprocessing import TableEncoder
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, SelectionEvent
-from skmixdp.privacy.ledger._records import event_from_json, event_to_json
+from tests.private_names import (
+    TextForm,
+    _read_options,
+    declared_columns,
+    event_from_json,
+    event_to_json,
+    read_labelled,
+    read_unlabelled,
+    saving,
+)
 from tests.secrets import NUMBER, TEXT
 
 from .limits import BAD_FILE, attempt, check_message, finite, fuzzed, limits, one_in, pick

@@ -16,20 +16,23 @@ import scipy.sparse as sp
 
 import skmixdp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
-from skmixdp._cli.columns import declared_columns
-from skmixdp._cli.main import main
-from skmixdp._cli.messages import InputError
-from skmixdp._cli.models import _read_options
-from skmixdp._cli.rows import read_labelled
-from skmixdp._files.text import TextForm
 from skmixdp.algorithms import GEP, PAZO, AdaMix, ModelMix, NoisyGD
 from skmixdp.datasets import open_rows
 from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import RowNormalizer
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, epsilon_of, noise_multiplier_for, report
-from skmixdp.privacy.ledger._records import event_from_json, event_to_json
 from tests.parameters import BadRepr
+from tests.private_names import (
+    InputError,
+    TextForm,
+    _read_options,
+    declared_columns,
+    event_from_json,
+    event_to_json,
+    main,
+    read_labelled,
+)
 from tests.rounding import assert_close
 
 from .limits import check_message

@@ -5,14 +5,20 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from skmixdp._files import streamed
-from skmixdp._linear import UNDERFLOW_PAD, SoftmaxLoss, dot_error
-from skmixdp._papers.dope_query import clipped_deviations
-from skmixdp._rows import ArrayTable, OuterStatistics, special_table
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.public import PublicData
 from tests.asking import request_of
 from tests.catalog import CLIPPERS
+from tests.private_names import (
+    UNDERFLOW_PAD,
+    ArrayTable,
+    OuterStatistics,
+    SoftmaxLoss,
+    clipped_deviations,
+    dot_error,
+    special_table,
+    streamed,
+)
 from tests.unit.rows.conftest import HELD
 
 
@@ -26,7 +32,7 @@ def prepare(kind, monkeypatch):
     if kind.startswith("torch"):
         pytest.importorskip("torch", reason="tensors need skmixdp[features]")
     if kind == "torch, as on a device":
-        from skmixdp._torch import tensors as torch_table
+        from tests.private_names import tensors as torch_table
 
         monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
 

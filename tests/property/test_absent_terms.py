@@ -8,8 +8,8 @@ same, bit for bit, whatever a row is whose contribution is zero.
 import numpy as np
 import pytest
 
-from skmixdp._rows import Batch, RowMap
 from tests.asking import request_of
+from tests.private_names import Batch, RowMap
 from tests.property.spies import prepare, source
 
 N, D, K, ROW = 900, 6, 3, 417

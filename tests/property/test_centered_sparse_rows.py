@@ -14,17 +14,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._linear import SHORTEST_DIFFERENCE
-from skmixdp._rows import RowMap, SparseRows, Whitening
-from skmixdp._rows.centered_sparse import (
+from tests.catalog import CLIPPERS
+from tests.conftest import exactly_whitened
+from tests.private_names import (
+    SHORTEST_DIFFERENCE,
+    RowMap,
+    SparseRows,
+    Whitening,
     canonical,
     centered_products,
     centered_sparse_rows,
     centered_weighted_sum,
     whitened_entries,
 )
-from tests.catalog import CLIPPERS
-from tests.conftest import exactly_whitened
 from tests.property.spies import assert_as_exact_as_told, assert_clipped, length, with_intercept
 from tests.rounding import assert_close
 

@@ -11,17 +11,15 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._linear import classification_loss
-from skmixdp._rows import Batch, InMemoryRows
-from skmixdp._utils import process
-from skmixdp._utils.process import worker_session
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
+from tests.private_names import Batch, InMemoryRows, classification_loss, process, worker_session
 
 pytest.importorskip("numba")
 
-from skmixdp._linear import products as loops
 from tests.asking import request_of
+from tests.private_names import dotted_path
+from tests.private_names import products as loops
 from tests.rounding import assert_close
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(overflow|invalid value):RuntimeWarning")
@@ -280,8 +278,8 @@ class NotCompiled:
 @pytest.mark.parametrize("module", [None, NotCompiled], ids=["no module", "not compiled"])
 def test_loops_that_cannot_be_compiled_are_not_used(monkeypatch, module):
     loops.compiled.cache_clear()
-    monkeypatch.setitem(sys.modules, "skmixdp._linear.loops", module)
-    monkeypatch.delattr("skmixdp._linear.loops", raising=False)
+    monkeypatch.setitem(sys.modules, dotted_path("compiled_loops"), module)
+    monkeypatch.delattr(dotted_path("compiled_loops"), raising=False)
     try:
         assert loops.compiled() is None
         assert loops.clipped_sums(10**6, 20, 3, np.float32) is None

@@ -11,12 +11,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from skmixdp._linear import LogisticLoss, MultilabelLoss, SoftmaxLoss, row_norms
-from skmixdp._papers.dope_query import clipped_deviations, deviation_bounds
-from skmixdp._papers.embedding import GradientEmbedding
-from skmixdp._papers.gep_query import clipped_parts
-from skmixdp._rows import Block
 from skmixdp.components import L2Clip, L2LinfClip
+from tests.private_names import (
+    Block,
+    GradientEmbedding,
+    LogisticLoss,
+    MultilabelLoss,
+    SoftmaxLoss,
+    clipped_deviations,
+    clipped_parts,
+    deviation_bounds,
+    row_norms,
+)
 from tests.rounding import assert_relative
 
 DTYPES = ["float32", "float64"]

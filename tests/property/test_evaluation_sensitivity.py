@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine.recording import recorded_releases
-from skmixdp._engine.release import GaussianMechanism
 from skmixdp.model_selection import private_evaluation
 from tests.given_models import GivenPredictions, GivenScores, RoundedByPlace
+from tests.private_names import GaussianMechanism, recorded_releases
 
 pytestmark = pytest.mark.filterwarnings("ignore:delta:UserWarning")
 

@@ -5,14 +5,19 @@ from functools import partial
 import numpy as np
 import pytest
 
-from skmixdp._engine import GaussianMechanism, release
-from skmixdp._linear import SoftmaxLoss, SquaredLoss
-from skmixdp._rows import InMemoryRows, sum_resolution
-from skmixdp._rows.blockwise import grid_of_rows
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from skmixdp.privacy import NoiseSource
+from tests.private_names import (
+    GaussianMechanism,
+    InMemoryRows,
+    SoftmaxLoss,
+    SquaredLoss,
+    grid_of_rows,
+    release,
+    sum_resolution,
+)
 
 
 class Kept(NoiseSource):

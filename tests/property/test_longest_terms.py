@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skmixdp._linear import row_norms
-from skmixdp._rows import Block, InMemoryRows
 from skmixdp.algorithms import DOPE, GEP
 from skmixdp.components.protocols import StepContext
 from skmixdp.privacy import NoiseSource
 from tests.asking import request_of
 from tests.conftest import make_problem
+from tests.private_names import Block, InMemoryRows, row_norms
 
 MADE = {
     "dope-sgd": DOPE(0.5, momentum=0.0),

@@ -9,8 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import training
-from skmixdp._rows import Batch
 from skmixdp.algorithms import AdaMix, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from skmixdp.components import FullBatch, L2Clip, PoissonBatch
 from skmixdp.components.clipping import clipped_residuals
@@ -28,6 +26,7 @@ from tests.module_problems import (
     torch,
 )
 from tests.module_zoo import HONEST
+from tests.private_names import Batch, training
 
 ALGORITHMS = {
     "noisy-gd": NoisyGD(0.1),

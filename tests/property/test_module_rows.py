@@ -10,14 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import training
-from skmixdp._rows import n_lanes, rounds
-from skmixdp._torch.modules.rows import _LANES, _rounded_sums
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import FullBatch, PoissonBatch
 from tests.conftest import Watched, make_problem, train
 from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, few_moves_are_stacked, module_info
 from tests.module_zoo import HONEST, MIXING
+from tests.private_names import _LANES, _rounded_sums, n_lanes, rounds, training
 
 __all__ = ["few_moves_are_stacked"]  # a fixture for all tests here
 

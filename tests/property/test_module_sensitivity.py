@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import training
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import FullBatch, PoissonBatch
 from tests.conftest import Watched, train
@@ -21,6 +20,7 @@ from tests.module_problems import (
     torch,
     two_layers,
 )
+from tests.private_names import training
 
 __all__ = ["few_moves_are_stacked"]  # a fixture for all tests here
 

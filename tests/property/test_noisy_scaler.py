@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import Transaction
-from skmixdp._learning.noisy_sums import noisy_sum
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy.accounting.budgets import Budget
 from skmixdp.privacy.units import Units
 from tests.conftest import Watched
+from tests.private_names import Transaction, dotted_path, noisy_sum
 from tests.rounding import assert_close
 
 ENTRIES = st.one_of(
@@ -36,7 +35,7 @@ def row_and_bounds(draw):
 def watched(fit):
     """The sums to which noise is added, and the scale of the noise."""
     noise = Watched()
-    with patch("skmixdp._engine.transaction.NoiseSource", lambda seed: noise):
+    with patch(dotted_path("transaction.NoiseSource"), lambda seed: noise):
         report = fit().privacy_
     (array,), (scale,) = noise.sums, noise.scales
     return array.astype(np.longdouble).ravel(), scale / report.noise_multiplier
@@ -90,7 +89,7 @@ def removal(X, noise):
 
         name = "DiscreteNoise" if noise == "discrete" else "NoiseSource"
         transaction = Transaction(Budget(1.0, 1e-5, None, None, "add_or_remove_one", noise), "test")
-        with patch(f"skmixdp._engine.transaction.{name}", keep):
+        with patch(dotted_path(f"transaction.{name}"), keep):
             _, report = noisy_sum(rows, 2.0, transaction, (), Units(None, len(rows)))
         arrays.append(noises[0].sums[0])
     move = np.linalg.norm(arrays[0].astype(np.longdouble) - arrays[1])
@@ -100,7 +99,7 @@ def removal(X, noise):
 def test_a_row_that_is_longer_than_was_said_is_cut():
     rows = np.array([[30.0, 40.0], [0.3, 0.4]])
     noise = Watched()
-    with patch("skmixdp._engine.transaction.NoiseSource", lambda seed: noise):
+    with patch(dotted_path("transaction.NoiseSource"), lambda seed: noise):
         transaction = Transaction(Budget(1.0, 1e-5, None, None, "add_or_remove_one", "float"), "test")
         noisy_sum(rows, 1.0, transaction, (), Units(None, 2))
     assert_close(noise.sums[0], [[0.6 + 0.3, 0.8 + 0.4]])

@@ -23,15 +23,14 @@ from randomgen import AESCounter
 from sklearn.ensemble import VotingClassifier
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
-from skmixdp._rows import Table
-from skmixdp.estimators import _procedure, fit_many, resumable
-from skmixdp.estimators._problem import LabelledRows
+from skmixdp.estimators import fit_many, resumable
 from skmixdp.inspection import ensemble_report, model_card
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
-from skmixdp.model_selection._search import private_search
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 from tests.noise import watch
+from tests.private_names import LabelledRows_of_problem as LabelledRows
+from tests.private_names import Table, _procedure, private_search
 from tests.secrets import Heard, Needles, marks_of, on_disk, reachable
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

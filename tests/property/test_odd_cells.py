@@ -9,12 +9,11 @@ import pandas as pd
 import pytest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp._rows import RowMap
-from skmixdp._utils import validation
 from skmixdp.inference import private_inference
 from skmixdp.model_selection import PrivateThresholdClassifier, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from tests.odd_cells import HOLDERS, KINDS, N_ROWS, ODD, ROW, check_odd_cell, columns_of
+from tests.private_names import RowMap, validation
 
 LABELS = np.arange(N_ROWS) % 2
 TERMS = {"epsilon": 30.0, "delta": 1e-4}

@@ -8,17 +8,16 @@ import pytest
 from sklearn.base import clone
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
-from skmixdp._rows import Batch, InMemoryRows
 from skmixdp.algorithms import DOPE, GEP, PAZO, PDADPMD, AdaMix, Coupling, NoisyGD
 from skmixdp.components import L2Clip
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
-from skmixdp.estimators._problem import MappedRows
 from skmixdp.privacy import NoiseSource, PerInstanceRecord
+from tests.private_names import Batch, InMemoryRows, MappedRows, dotted_path
 from tests.rounding import assert_relative
 from tests.unit.rows.conftest import HELD
 
 #: The module; the package has a function of this name.
-releases = importlib.import_module("skmixdp._engine.release")
+releases = importlib.import_module(dotted_path("release_module"))
 
 N, N_PUB, D, K = 24, 12, 6, 3
 
@@ -183,7 +182,7 @@ def test_rows_on_a_device_are_observed(device):
     torch = pytest.importorskip("torch")
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no GPU")
-    from skmixdp._torch.tensors import TorchRows
+    from tests.private_names import TorchRows
 
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(700, 5)), np.zeros(700)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
-from skmixdp._engine.recording import recorded_releases
 from skmixdp.algorithms import NoisyGD
 from skmixdp.privacy import PrivacyLedger
+from tests.private_names import recorded_releases
 from tests.replay import compare, seen, shown
 
 P, D, K, PERSON = 24, 4, 3, 5

@@ -12,15 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skmixdp._linear import SHORTEST_DIFFERENCE, classification_loss, sum_error
-from skmixdp._rows import Batch, RowMap, Whitening
-from skmixdp.additive._basis import Basis, Column
-from skmixdp.additive._loops import compiled_pieces
-from skmixdp.additive._piecewise import MappedPiecewiseRows, centered_piecewise_rows
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 from tests.asking import request_of
 from tests.conftest import exactly_whitened
+from tests.private_names import (
+    SHORTEST_DIFFERENCE,
+    Basis,
+    Batch,
+    Column,
+    MappedPiecewiseRows,
+    RowMap,
+    Whitening,
+    centered_piecewise_rows,
+    classification_loss,
+    compiled_pieces,
+    sum_error,
+)
 from tests.property.spies import assert_as_exact_as_told, length, with_intercept
 
 LOOPS = [False, pytest.param(True, marks=pytest.mark.skipif(not find_spec("numba"), reason="needs numba"))]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skmixdp._rows import Batch, RowMap, Whitening, n_lanes, rounds
 from tests.asking import request_of
+from tests.private_names import Batch, RowMap, Whitening, n_lanes, rounds
 
 from .spies import prepare, source
 

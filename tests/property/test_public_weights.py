@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skmixdp._linear import SoftmaxLoss
-from skmixdp._papers.weights import held_out_losses, solution_error
 from skmixdp.components import ConvexWeight, CosineWeight, CouplingWeight
 from skmixdp.components.protocols import PublicInfo, ReleaseFacts
 from skmixdp.components.public import PublicData
 from tests.conftest import make_problem
+from tests.private_names import SoftmaxLoss, held_out_losses, solution_error
 from tests.rounding import assert_close
 
 POSITIVE = st.floats(1e-3, 1e3)

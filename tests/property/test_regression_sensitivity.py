@@ -5,12 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._learning import targets
-from skmixdp._linear import SquaredLoss, row_norms
-from skmixdp._rows import Block
-from skmixdp._utils.process import own_state
 from skmixdp.components.clipping import clipped_residuals
 from tests.catalog import CLIPPERS
+from tests.private_names import Block, SquaredLoss, own_state, row_norms, targets
 
 TARGETS = st.one_of(st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1e15, -1e15, 1e24, 1e38]))
 

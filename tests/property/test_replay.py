@@ -21,10 +21,10 @@ from skmixdp import (
     ZerothOrderDPModuleClassifier,
     fit_many,
 )
-from skmixdp._engine.recording import recorded_releases
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger
+from tests.private_names import recorded_releases
 from tests.replay import Calls, Seen, compare, seen, shown
 from tests.unit.rows.conftest import HELD, NEEDS_CUDA, has_cuda
 

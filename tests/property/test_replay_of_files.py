@@ -12,12 +12,16 @@ import pandas as pd
 import pytest
 
 from skmixdp import load
-from skmixdp._cli.files import guessed_form
-from skmixdp._cli.labels import as_classes
-from skmixdp._cli.rows import read_labelled, read_unlabelled
-from skmixdp._files.text import TextForm
 from skmixdp.datasets import open_rows
 from skmixdp.preprocessing import TableEncoder
+from tests.private_names import (
+    TextForm,
+    as_classes,
+    dotted_path,
+    guessed_form,
+    read_labelled,
+    read_unlabelled,
+)
 from tests.unit.cli.conftest import run
 
 N, ODD_ROW = 24, 5
@@ -225,7 +229,7 @@ def test_the_form_of_a_private_file_is_not_guessed(monkeypatch):
         guessed.append(path.name)
         return guessed_form(path, form, where)
 
-    monkeypatch.setattr("skmixdp._cli.fit.guessed_form", noted)
+    monkeypatch.setattr(dotted_path("cli_fit.guessed_form"), noted)
     for name in ("private.csv", "public.csv", "more.csv"):
         write(NUMBERS, name, separator=";")
     told = ("fit", "--private", "private.csv", "--label-column", "y", "--out", "m.safetensors", "--quiet")

@@ -154,7 +154,7 @@ def test_folds_and_scalers_show_what_their_noise_pays_for(monkeypatch, name, nei
 @pytest.mark.parametrize("neighbour", NEIGHBOURS)
 def test_a_decision_by_exact_columns_would_be_found(monkeypatch, neighbour):
     """The twin: whether columns are standardised follows from the largest private entry."""
-    from skmixdp._learning.columns import NoisyColumns
+    from tests.private_names import NoisyColumns
 
     largest = []
 

@@ -14,11 +14,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skmixdp._engine import training
-from skmixdp._linear import MultilabelLoss, SoftmaxLoss, row_norm_bounds
-from skmixdp._rows import InMemoryRows, RowMap, Whitening
 from tests.catalog import ALGORITHMS
 from tests.conftest import Watched, make_label_problem, make_problem, make_regression_problem, train
+from tests.private_names import (
+    InMemoryRows,
+    MultilabelLoss,
+    RowMap,
+    SoftmaxLoss,
+    Whitening,
+    row_norm_bounds,
+    training,
+)
 from tests.property.spies import Recorded, prepare, source
 
 N, D = 90, 8

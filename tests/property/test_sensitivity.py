@@ -10,9 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import training
-from skmixdp._linear import LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss, row_norms
-from skmixdp._rows import Block, InMemoryRows
 from skmixdp.components import GradientQuery
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.protocols import StepContext
@@ -26,6 +23,16 @@ from tests.conftest import (
     make_regression_problem,
     recipe_or_refusal,
     train,
+)
+from tests.private_names import (
+    Block,
+    InMemoryRows,
+    LogisticLoss,
+    MultilabelLoss,
+    SoftmaxLoss,
+    SquaredLoss,
+    row_norms,
+    training,
 )
 from tests.rounding import assert_close
 

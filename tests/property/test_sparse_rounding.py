@@ -11,11 +11,17 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skmixdp._linear import SHORTEST_DIFFERENCE, sum_error
-from skmixdp._rows import UNCHANGED, RowMap, SparseRows, Whitening
-from skmixdp._rows.sparse import SparseTable
 from tests.asking import request_of
 from tests.conftest import exactly_whitened
+from tests.private_names import (
+    SHORTEST_DIFFERENCE,
+    UNCHANGED,
+    RowMap,
+    SparseRows,
+    SparseTable,
+    Whitening,
+    sum_error,
+)
 
 D, K = 3, 2
 

@@ -11,13 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._files import StreamedRows
-from skmixdp._files.shards import array_shard
-from skmixdp._linear import UNDERFLOW_PAD
-from skmixdp._rows import Batch, RowMap, Whitening
 from tests.asking import request_of
 from tests.catalog import CLIPPERS
 from tests.conftest import exactly_whitened
+from tests.private_names import UNDERFLOW_PAD, Batch, RowMap, StreamedRows, Whitening, array_shard
 from tests.property.spies import assert_as_exact_as_told, assert_clipped, length, with_intercept
 
 K, D = 4, 5

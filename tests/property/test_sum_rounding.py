@@ -12,15 +12,24 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skmixdp._engine import training
-from skmixdp._linear import PANEL_ROWS, Cascade, SquaredLoss, add_products, panel_rows_for, sum_error
-from skmixdp._linear.sums import any_order
-from skmixdp._rows import InMemoryRows, RowMap, Whitening
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 from tests.asking import request_of
 from tests.catalog import ALGORITHMS
 from tests.conftest import Watched, make_problem, train
+from tests.private_names import (
+    PANEL_ROWS,
+    Cascade,
+    InMemoryRows,
+    RowMap,
+    SquaredLoss,
+    Whitening,
+    add_products,
+    any_order,
+    panel_rows_for,
+    sum_error,
+    training,
+)
 from tests.property.spies import Without, prepare, source
 
 

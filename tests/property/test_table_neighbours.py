@@ -14,14 +14,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import GaussianMechanism, OpenRows, bind_rows, drive
-from skmixdp._learning.columns import _BINS, _magnitudes, _places, noisy_columns, unmapped
-from skmixdp._learning.corrections import temperature
-from skmixdp._learning.noisy_statistics import Learner, noisy_second_moment
-from skmixdp._linear import sum_error
-from skmixdp._rows import ArrayTable, BinCounts, Columns, InMemoryRows, RowMap
 from skmixdp.components.protocols import PrivateQuery
 from tests.conftest import Watched, make_problem
+from tests.private_names import (
+    _BINS,
+    ArrayTable,
+    BinCounts,
+    Columns,
+    GaussianMechanism,
+    InMemoryRows,
+    Learner,
+    OpenRows,
+    RowMap,
+    _magnitudes,
+    _places,
+    bind_rows,
+    drive,
+    noisy_columns,
+    noisy_second_moment,
+    sum_error,
+    temperature,
+    unmapped,
+)
 from tests.property.spies import Recorded, prepare, source
 from tests.rounding import assert_relative
 

@@ -10,23 +10,25 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine import training
-from skmixdp._linear import (
-    LogisticLoss,
-    MultilabelLoss,
-    SoftmaxLoss,
-    SquaredLoss,
-    WeightedLoss,
-    row_norms,
-    with_weights,
-)
-from skmixdp._rows import Block, RowMap
 from skmixdp.components.clipping import clipped_residuals, weighted_query
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from skmixdp.components.public import PublicData
-from skmixdp.estimators import _problem, _weights
 from tests.catalog import ALGORITHMS, CLIPPERS
 from tests.conftest import Watched, make_label_problem, make_problem, make_regression_problem, train
+from tests.private_names import (
+    Block,
+    LogisticLoss,
+    MultilabelLoss,
+    RowMap,
+    SoftmaxLoss,
+    SquaredLoss,
+    WeightedLoss,
+    _problem,
+    _weights,
+    row_norms,
+    training,
+    with_weights,
+)
 from tests.property.spies import Recorded, prepare, source
 
 #: As they are after they were divided by the largest one.

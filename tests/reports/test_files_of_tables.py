@@ -10,11 +10,9 @@ import pandas as pd
 import pytest
 
 from skmixdp import load
-from skmixdp._cli.files import guessed_form, read_table
-from skmixdp._cli.rows import read_labelled, read_unlabelled
-from skmixdp._files.text import FileError, TextForm
 from skmixdp.datasets import open_rows
 from skmixdp.preprocessing import TableEncoder
+from tests.private_names import FileError, TextForm, guessed_form, read_labelled, read_table, read_unlabelled
 from tests.unit.cli.conftest import refuse, run
 
 ROWS = [[str(i % 2), f"{i % 3}.5", str(i), f"{i}e-1"] for i in range(12)]

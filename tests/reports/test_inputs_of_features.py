@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp.features._inputs import as_items
+from tests.private_names import as_items
 
 PIXELS = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
 

@@ -9,10 +9,10 @@ import pytest
 from sklearn.datasets import load_digits
 
 from skmixdp import FirstOrderDPModuleClassifier, ZerothOrderDPModuleClassifier
-from skmixdp._torch.module_steps import FiniteSteps
 from skmixdp.algorithms import NoisyGD
 from tests.covering import covering_set
 from tests.module_problems import torch
+from tests.private_names import FiniteSteps
 
 nn = torch.nn
 

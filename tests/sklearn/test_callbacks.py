@@ -17,10 +17,9 @@ from skmixdp import (
     ZerothOrderDPModuleClassifier,
     fit_many,
 )
-from skmixdp._utils import process
-from skmixdp._utils.process import no_bars
 from skmixdp.inspection import StepHistory
 from skmixdp.model_selection import PrivateSearchCV, public_params
+from tests.private_names import dotted_path, no_bars, process
 from tests.secrets import Needles
 from tests.stand_ins import Terminal
 
@@ -208,9 +207,9 @@ def shown(estimator, digits, monkeypatch, stream):
 
 def test_bars_appear_on_terminals_after_a_while_or_if_asked(digits, monkeypatch):
     assert process._PATIENCE == 2.0
-    monkeypatch.setattr("skmixdp._utils.process._PATIENCE", math.inf)  # however slow the machine is
+    monkeypatch.setattr(dotted_path("process._PATIENCE"), math.inf)  # however slow the machine is
     assert shown(head(), digits, monkeypatch, Terminal()) == ""
-    monkeypatch.setattr("skmixdp._utils.process._PATIENCE", 1e-9)
+    monkeypatch.setattr(dotted_path("process._PATIENCE"), 1e-9)
     # tqdm waits for a tenth of a second in any case.
     bar = shown(head(n_steps=2000), digits, monkeypatch, Terminal())
     assert "MixedDPLogisticRegression" in bar and "/2000" in bar and "<" in bar  # the estimate
@@ -219,7 +218,7 @@ def test_bars_appear_on_terminals_after_a_while_or_if_asked(digits, monkeypatch)
 
 
 def test_no_bar_appears_by_itself_where_it_would_count_secret_fits(digits, monkeypatch):
-    monkeypatch.setattr("skmixdp._utils.process._PATIENCE", 1e-9)
+    monkeypatch.setattr(dotted_path("process._PATIENCE"), 1e-9)
     with no_bars():
         assert shown(head(n_steps=300), digits, monkeypatch, Terminal()) == ""
 

@@ -15,10 +15,10 @@ from skmixdp import (
     ZerothOrderDPModuleClassifier,
     fit_many,
 )
-from skmixdp._engine import loop
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import PrivacyLedger
 from tests.conftest import Watched, heads_of_passes
+from tests.private_names import dotted_path, loop
 from tests.rounding import assert_close
 from tests.unit.rows.conftest import HELD
 
@@ -155,7 +155,7 @@ def test_a_row_of_another_fold_moves_no_sum_and_an_own_one_no_more_than_its_sens
     moved = {}
     for row in (None, 0, 1):
         noise = Watched(3)
-        monkeypatch.setattr("skmixdp._engine.transaction.Transaction.noise", noise)
+        monkeypatch.setattr(dotted_path("transaction.Transaction.noise"), noise)
         changed = X.copy()
         if row is not None:
             changed[row] *= -1

@@ -29,7 +29,7 @@ from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassi
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, public_score
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, RowNormalizer
-from skmixdp.preprocessing._leaks import _enclosing
+from tests.private_names import _enclosing
 
 LEAK = "scale .StandardScaler.: the mean and standard deviation.*fix: PublicOnly"
 NEAR = {"delta": 1e-3}

@@ -19,10 +19,10 @@ from skmixdp import (
     ZerothOrderDPModuleClassifier,
     fit_many,
 )
-from skmixdp._utils.validation import is_empty, suggestion
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler, PublicCenterer, PublicOnly, RowNormalizer
+from tests.private_names import dotted_path, is_empty, suggestion
 
 NEAR = {"delta": 1e-3}
 
@@ -286,7 +286,7 @@ class TestColumnTransformer:
 
 
 def test_a_search_over_a_pipeline_without_routing(rows, head, monkeypatch):
-    monkeypatch.setattr("skmixdp.model_selection._search.private_search.begin", pytest.fail)  # which charges
+    monkeypatch.setattr(dotted_path("search_module.begin"), pytest.fail)  # which charges
     pipe = Pipeline([("scale", PublicOnly(StandardScaler())), ("clf", head)])
     search = PrivateSearchCV(pipe, {"clf__algorithm": ["noisy-gd", "adamix"]}, delta=1e-3)
     hint = r"make it by skmixdp\.private_pipeline\(\.\.\.\), or call sklearn\.set_config\(enable_metadata_rou"

@@ -16,6 +16,7 @@ from skmixdp.exceptions import BudgetExceededError
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import NoiseSource, PrivacyLedger, epsilon_of, noise_multiplier_for
 from tests.conftest import Silent, Watched
+from tests.private_names import dotted_path
 from tests.rounding import assert_close, assert_relative
 
 RNG = np.random.default_rng(0)
@@ -32,7 +33,7 @@ def fitted(rows=X, **parameters):
 
 @pytest.fixture
 def silent(monkeypatch):
-    monkeypatch.setattr("skmixdp._engine.transaction.NoiseSource", Silent)
+    monkeypatch.setattr(dotted_path("transaction.NoiseSource"), Silent)
 
 
 @pytest.mark.parametrize(("with_mean", "with_std"), [(True, True), (True, False), (False, True)])
@@ -221,7 +222,7 @@ def test_doubtful_input_is_warned_of():
 
 def test_the_noise_is_announced_to_the_door(monkeypatch):
     noise = Watched()
-    monkeypatch.setattr("skmixdp._engine.transaction.NoiseSource", lambda seed: noise)
+    monkeypatch.setattr(dotted_path("transaction.NoiseSource"), lambda seed: noise)
     scaler = fitted()
     (scale,) = noise.scales
     assert scale == pytest.approx(scaler.privacy_.noise_multiplier * math.sqrt(3), rel=1e-6)

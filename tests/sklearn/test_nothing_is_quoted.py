@@ -26,9 +26,7 @@ from skmixdp import (
     ZerothOrderDPModuleClassifier,
     fit_many,
 )
-from skmixdp._cli.main import main
 from skmixdp.datasets import open_rows
-from skmixdp.features._inputs import as_items
 from skmixdp.model_selection import PrivateSearchCV, public_cross_val_score, public_params
 from skmixdp.preprocessing import (
     NoisyScaler,
@@ -38,6 +36,7 @@ from skmixdp.preprocessing import (
     RowNormalizer,
     check_pipeline,
 )
+from tests.private_names import as_items, main
 from tests.secrets import NUMBER, ROW, TEXT, Heard, changed, refused
 
 N_ROWS, N_FEATURES = 300, 4

@@ -17,9 +17,9 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
-from skmixdp.model_selection._evaluation import threshold as evaluation_threshold
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger
+from tests.private_names import threshold as evaluation_threshold
 from tests.secrets import reachable
 
 N = 400

@@ -18,16 +18,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPModuleClassifier
-from skmixdp._engine import loop, make_plan
-from skmixdp._rows import RowMap
 from skmixdp.algorithms import AdaMix, ModelMix
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.model_selection import PrivateSearchCV, public_cross_val_score
-from skmixdp.model_selection._search import private_search
-from skmixdp.model_selection._search.trials import Allowance
 from skmixdp.preprocessing import NoisyScaler, PublicOnly
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, TrialLaw, epsilon_of_event
 from tests.conftest import heads_of_passes
+from tests.private_names import Allowance, RowMap, dotted_path, loop, make_plan, private_search
 from tests.rounding import assert_close
 
 DELTA = 1e-3
@@ -622,7 +619,7 @@ def test_a_fit_that_costs_more_than_was_set_aside_is_stopped(search, monkeypatch
         event = replace(plan.event, noise_multiplier=plan.event.noise_multiplier / factor)
         return replace(plan, event=event)
 
-    monkeypatch.setattr("skmixdp.estimators._procedure.make_plan", generous)
+    monkeypatch.setattr(dotted_path("procedure_module.make_plan"), generous)
     with pytest.raises(RuntimeError, match="more than was set aside"):
         search()
 
@@ -635,7 +632,7 @@ def test_candidates_of_another_relation_are_refused(rows, routing):
 
 
 def test_a_fit_that_asks_no_ledger_is_refused(search, trials, monkeypatch):
-    charged = "skmixdp._engine.transaction.charge_together"
+    charged = dotted_path("transaction.charge_together")
     monkeypatch.setattr(charged, lambda requests: [None] * len(requests))
     with pytest.raises(RuntimeError, match="without asking its ledger"):
         search({"n_steps": [2]})

@@ -15,9 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms import AdaMix
 from skmixdp.model_selection import public_cross_val_score, public_params, public_score
-from skmixdp.model_selection._public import hold_out
 from skmixdp.preprocessing import PublicOnly
 from skmixdp.privacy import PrivacyLedger
+from tests.private_names import hold_out
 
 DELTA = 1e-3
 

@@ -19,7 +19,6 @@ from sklearn.pipeline import make_pipeline
 
 import skmixdp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
-from skmixdp._cli.main import main
 from skmixdp.inspection import ConfusionDisplay, ensemble_report
 from skmixdp.model_selection import (
     PrivateSearchCV,
@@ -29,6 +28,7 @@ from skmixdp.model_selection import (
 )
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
+from tests.private_names import main
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning"),

@@ -17,8 +17,8 @@ from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms import AdaMix
 from skmixdp.exceptions import NotPrivateWarning
 from skmixdp.model_selection import PrivateSearchCV
-from skmixdp.model_selection._search import private_search
 from skmixdp.privacy import PrivacyLedger, TrialLaw
+from tests.private_names import private_search
 from tests.secrets import Heard
 
 DELTA = 1e-3

@@ -29,6 +29,7 @@ from skmixdp.algorithms import NoisyGD
 from skmixdp.exceptions import NotPrivateWarning, PrivacyLeakWarning
 from skmixdp.model_selection import WithPublicRows, public_params
 from skmixdp.preprocessing import PublicOnly, PublicTransformedTargetRegressor, TableEncoder, check_pipeline
+from tests.private_names import dotted_path
 
 X, Y = make_regression(1300, 8, noise=10.0, random_state=0)
 Y = 3 * Y + 1000
@@ -97,7 +98,7 @@ class TestTransformedTargets:
         assert ". " not in str(caught.value)
 
     def test_nothing_is_drawn_or_charged_before_that(self, routing, monkeypatch):
-        monkeypatch.setattr("skmixdp.estimators._base.transact", pytest.fail)
+        monkeypatch.setattr(dotted_path("base_module.transact"), pytest.fail)
         model = TransformedTargetRegressor(make_pipeline(ridge()), func=np.log, inverse_func=np.exp)
         with pytest.raises(ValueError, match="transforms y and passes y_pub on unchanged"):
             model.fit(X_PRIV, Y_PRIV + 500, **PUBLIC)

@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine import GaussianMechanism, release
-from skmixdp._engine.recording import recorded_releases
-from skmixdp._learning.noisy_statistics import counts_query, in_class
-from skmixdp._rows import InMemoryRows
 from skmixdp.privacy import NoiseSource, noise_multiplier_for
+from tests.private_names import (
+    GaussianMechanism,
+    InMemoryRows,
+    counts_query,
+    in_class,
+    recorded_releases,
+    release,
+)
 from tests.statistical.test_noise_scale import assert_standard_normal
 
 K = 20

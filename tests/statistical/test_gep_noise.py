@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
-from skmixdp._engine import training
-from skmixdp._papers.embedding import embedding_of
-from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP
 from skmixdp.privacy import NoiseSource
 from tests.conftest import Silent, make_problem, train
+from tests.private_names import InMemoryRows, embedding_of, training
 from tests.statistical.test_noise_scale import assert_standard_normal
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine.recording import recorded_releases
 from skmixdp.privacy import noise_multiplier_for
+from tests.private_names import recorded_releases
 from tests.statistical.test_noise_scale import assert_standard_normal
 
 N, K = 600, 20

@@ -6,11 +6,10 @@ With power twins: samples at 2/3 and 3/2 of either scale are rejected.
 import numpy as np
 from scipy.stats import kstest, norm
 
-from skmixdp._engine import training
-from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import ModelMix, NoisyGD
 from skmixdp.privacy import NoiseSource
 from tests.conftest import Silent, make_problem, train
+from tests.private_names import InMemoryRows, training
 
 THRESHOLD = 1e-7
 FLOAT = np.dtype("float64")

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from skmixdp._engine import training
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.privacy import NoiseSource
 from tests.conftest import train
 from tests.module_problems import module_problem, module_rows, two_layers
 from tests.noise import watch
+from tests.private_names import training
 from tests.statistical.test_noise_scale import assert_standard_normal
 
 P = 102  # parameters of the module

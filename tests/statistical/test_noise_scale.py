@@ -11,13 +11,12 @@ import pytest
 from scipy.stats import kstest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine import GaussianMechanism, release
-from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from skmixdp.privacy import DiscreteNoise, NoiseSource
 from tests.conftest import Silent
 from tests.noise import assert_energies
+from tests.private_names import GaussianMechanism, InMemoryRows, dotted_path, release
 
 THRESHOLD = 1e-7
 
@@ -72,7 +71,7 @@ def fitted_with_and_without_noise(monkeypatch, estimator, X, y, X_pub, y_pub):
     noisy = estimator.fit(X, y, X_pub, y_pub)
     W_noisy, plan = np.hstack([noisy.coef_, noisy.intercept_[:, None]]), noisy.privacy_
     value = noisy._row_map.intercept_value
-    monkeypatch.setattr("skmixdp._engine.transaction.NoiseSource", Silent)
+    monkeypatch.setattr(dotted_path("transaction.NoiseSource"), Silent)
     exact = estimator.fit(X, y, X_pub, y_pub)
     W_exact = np.hstack([exact.coef_, exact.intercept_[:, None]])
     difference = W_noisy - W_exact

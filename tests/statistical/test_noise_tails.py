@@ -8,9 +8,9 @@ draws fail a test with a probability below 1e-9. The same draws must fail with t
 import numpy as np
 import pytest
 
-from skmixdp._engine import Transaction
 from skmixdp.privacy.accounting.budgets import Budget
 from tests.noise import METHOD, assert_tails
+from tests.private_names import Transaction
 
 N_DRAWS = 2**22
 

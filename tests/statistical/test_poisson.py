@@ -10,6 +10,7 @@ from skmixdp.components import FullBatch, PoissonBatch
 from skmixdp.privacy import NoiseSource, epsilon_of
 from tests.catalog import ALGORITHMS
 from tests.noise import assert_energies, watch
+from tests.private_names import dotted_path
 
 
 def test_rows_take_part_independently_with_the_stated_probability():
@@ -246,7 +247,7 @@ def test_batches_of_a_regression(monkeypatch):
 
     X, X_pub = data()[0], data(30, seed=1)[0]
     y, y_pub = X[:, 0] - X[:, 1] ** 2, X_pub[:, 0] - X_pub[:, 1] ** 2
-    monkeypatch.setattr("skmixdp._engine.transaction.NoiseSource", Silent)
+    monkeypatch.setattr(dotted_path("transaction.NoiseSource"), Silent)
     terms = {"n_steps": 1, "learning_rate": 1.0, "dtype": "float64", "init": "zeros"}
     algorithm = NoisyGD(clip=10.0, momentum=0.0)
     full = MixedDPRidge(algorithm, **terms).fit(X, y, X_pub, y_pub).coef_

@@ -13,8 +13,8 @@ from scipy.stats import chisquare
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.model_selection import PrivateSearchCV
-from skmixdp.model_selection._search.plan import Candidates
 from skmixdp.privacy import NoiseSource, TrialLaw
+from tests.private_names import Candidates
 from tests.statistical.test_noise_scale import assert_standard_normal
 
 THRESHOLD = 1e-6

@@ -6,12 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import training
-from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.privacy import NoiseSource
 from tests.conftest import make_problem, train
 from tests.noise import watch
+from tests.private_names import InMemoryRows, training
 from tests.statistical.test_noise_scale import assert_standard_normal
 
 FLOAT = np.dtype("float64")

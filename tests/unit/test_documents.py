@@ -28,11 +28,11 @@ from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardSca
 
 import skmixdp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
-from skmixdp._cli.main import main
 from skmixdp.inspection import ensemble_report, model_card
 from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, public_score
 from skmixdp.preprocessing import NoisyScaler, RowNormalizer
 from skmixdp.privacy import PrivacyLedger
+from tests.private_names import main
 
 pytestmark = pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 

@@ -5,10 +5,10 @@ from dataclasses import FrozenInstanceError, fields, is_dataclass
 import pytest
 
 from skmixdp import privacy
-from skmixdp._engine.recording import RecordedRelease
 from skmixdp.algorithms import modelmix
 from skmixdp.privacy.accounting import budgets, composition
-from skmixdp.privacy.ledger import _account as account
+from tests.private_names import RecordedRelease
+from tests.private_names import _account as account
 
 STATED = [
     *(account.Account, budgets.Budget, composition.PrivacyFilter, RecordedRelease, privacy.Charge),

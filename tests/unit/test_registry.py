@@ -7,9 +7,7 @@ import pytest
 
 import skmixdp
 from skmixdp import algorithms, components, estimators
-from skmixdp._rows.table import TABLE_TYPES
-from skmixdp._utils.registry import DISPLAYS, Registry
-from skmixdp.estimators._saving import EXPORTERS
+from tests.private_names import DISPLAYS, EXPORTERS, TABLE_TYPES, Registry
 
 
 def test_an_entry_is_an_object_or_the_place_of_one():

@@ -9,15 +9,24 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine import transaction
-from skmixdp._linear import classification_loss
-from skmixdp._rows import Batch, InMemoryRows, RowMap
-from skmixdp._rows.blockwise import RemappedRows, block_size
-from skmixdp._utils import process
-from skmixdp._utils.process import in_parallel, n_parts, one_thread, worker_session
 from skmixdp.components import L2Clip, public
 from skmixdp.components.clipping import clipped_residuals
 from tests.asking import request_of
+from tests.private_names import (
+    Batch,
+    InMemoryRows,
+    RemappedRows,
+    RowMap,
+    block_size,
+    classification_loss,
+    in_parallel,
+    n_parts,
+    one_thread,
+    path_of,
+    process,
+    transaction,
+    worker_session,
+)
 
 rng = np.random.default_rng(0)
 
@@ -162,7 +171,7 @@ def test_a_fit_of_two_threads_is_that_of_one(two_threads, monkeypatch):
         sessions.append(1)
         return entered()
 
-    monkeypatch.setattr("skmixdp._engine.transaction.worker_session", watched)
+    monkeypatch.setattr(path_of("transaction.worker_session"), watched)
 
     def fitted(**options):
         head = MixedDPLogisticRegression(random_state=0, **options)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from skmixdp._rows import ArrayTable
-from skmixdp.additive._basis import Basis, Column
+from tests.private_names import ArrayTable, Basis, Column
 
 KNOTS = np.array([-2.0, 0.0, 1.0, 5.0])
 MEAN = np.array([0.125, 0.5, 0.25, 0.125])

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 
 import skmixdp
 from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor
-from skmixdp.additive import _effects
 from skmixdp.privacy.noise import NoiseSource
+from tests.private_names import _effects
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state:UserWarning")
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor, MixedDPLogisticRegression
-from skmixdp.additive._estimators import pieces
-from skmixdp.additive._knots import Bins, count_error, knots_share, most_knots, public_columns
+from tests.private_names import Bins, count_error, knots_share, most_knots, pieces, public_columns
 
 RNG = np.random.default_rng(0)
 N = 20_000

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from skmixdp._linear import dot_error
-from skmixdp._papers.embedding import GradientEmbedding
+from tests.private_names import GradientEmbedding, dot_error
 from tests.rounding import assert_relative
 
 

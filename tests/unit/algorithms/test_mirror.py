@@ -3,9 +3,16 @@
 import numpy as np
 import pytest
 
-from skmixdp._linear import LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss, WeightedLoss, with_weights
-from skmixdp._papers import mirror
-from skmixdp._papers.mirror import PenalizedLoss
+from tests.private_names import (
+    LogisticLoss,
+    MultilabelLoss,
+    PenalizedLoss,
+    SoftmaxLoss,
+    SquaredLoss,
+    WeightedLoss,
+    mirror,
+    with_weights,
+)
 from tests.rounding import assert_close
 
 D = 6

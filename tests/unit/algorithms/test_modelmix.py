@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine import Options, make_plan, training
-from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, ModelMix, NoisyGD
 from skmixdp.algorithms.modelmix import MixingDescent, ModelMixEvent, mixed_steps, modelmix_epsilon
 from skmixdp.components import GradientQuery, PoissonBatch
@@ -17,6 +15,7 @@ from skmixdp.components.protocols import ReleasedArray, ReleaseFacts, StepContex
 from skmixdp.privacy import NoiseSource, epsilon_of_event
 from skmixdp.privacy.accounting.budgets import Budget
 from tests.conftest import Silent, make_problem, make_regression_problem, train
+from tests.private_names import InMemoryRows, Options, dotted_path, make_plan, training
 from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")
@@ -330,7 +329,7 @@ def test_the_mixing_weights_are_kept_nowhere(monkeypatch, fitted):
             return drawn[-1].copy()
 
     monkeypatch.setattr(
-        "skmixdp._engine.transaction.NoiseSource", lambda seed: sources.append(Recording(seed)) or sources[-1]
+        dotted_path("transaction.NoiseSource"), lambda seed: sources.append(Recording(seed)) or sources[-1]
     )
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), np.arange(200) % 3

@@ -5,14 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skmixdp._linear import SquaredLoss
-from skmixdp._papers.mirror import PenalizedLoss
-from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import PDADPMD, CosinePDADPMD
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
 from tests.conftest import Problem, make_problem
+from tests.private_names import InMemoryRows, PenalizedLoss, SquaredLoss
 
 FLOAT = np.dtype("float64")
 NO_CLIP = 1e6

@@ -5,12 +5,12 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from skmixdp import MixedDPRidge
-from skmixdp._linear import SquaredLoss
 from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.components import PoissonBatch
 from skmixdp.privacy import NoiseSource
 from tests.catalog import ALGORITHMS
 from tests.conftest import Silent, make_regression_problem, recipe_or_refusal
+from tests.private_names import SquaredLoss, dotted_path
 from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")
@@ -25,7 +25,7 @@ def test_without_noise_and_clip_the_limit_is_ridge_regression(monkeypatch, n_tar
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 5))
     y = 30 * X @ rng.normal(size=(5, n_targets)) + 10 * rng.normal(size=(400, n_targets)) + 100
-    monkeypatch.setattr("skmixdp._engine.transaction.NoiseSource", Silent)
+    monkeypatch.setattr(dotted_path("transaction.NoiseSource"), Silent)
     public = (X[:n_pub], y[:n_pub]) if n_pub else (None, None)
     reg = MixedDPRidge(
         algorithm,
@@ -45,7 +45,7 @@ def test_clipped_squared_loss_is_hubers(monkeypatch):
     """A feature that normalising makes constant: the limit is Huber's estimate of location."""
     rng = np.random.default_rng(0)
     y = np.concatenate([rng.normal(size=300), np.full(30, 50.0)])
-    monkeypatch.setattr("skmixdp._engine.transaction.NoiseSource", Silent)
+    monkeypatch.setattr(dotted_path("transaction.NoiseSource"), Silent)
     reg = MixedDPRidge(
         NoisyGD(clip=0.5),
         fit_intercept=False,

@@ -11,18 +11,14 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, ZerothOrderDPModuleClassifier
-from skmixdp._rows.persons import Places
 from skmixdp.audit import audit_epsilon
-from skmixdp.audit._checks import AuditRows
-from skmixdp.audit._fits import Fits
-from skmixdp.audit._result import claim_of
-from skmixdp.audit._white_box import Evidence, evidence_of, strengths_of
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.preprocessing import NoisyScaler, PublicOnly
 from skmixdp.privacy import NoiseSource, epsilon_of
 from skmixdp.privacy.units import Units
 from tests.audit_problems import DELTA, draw, draw_targets, factory, fix_noise, one_of_each
 from tests.catalog import ALGORITHMS
+from tests.private_names import AuditRows, Evidence, Fits, Places, claim_of, evidence_of, strengths_of
 from tests.rounding import assert_close
 
 NAMES = [*ALGORITHMS, "ridge, adamix", "ridge, noisy-gd"]

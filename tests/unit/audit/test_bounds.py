@@ -8,7 +8,8 @@ from scipy.optimize import linprog
 from scipy.special import ndtr
 from scipy.stats import binom, binomtest, nct
 
-from skmixdp.audit._bounds import (
+from skmixdp.privacy import epsilon_of
+from tests.private_names import (
     epsilon_from_rates,
     mu_from_rates,
     one_run_epsilon,
@@ -19,7 +20,6 @@ from skmixdp.audit._bounds import (
     separation,
     threshold_bound,
 )
-from skmixdp.privacy import epsilon_of
 from tests.rounding import assert_relative
 
 

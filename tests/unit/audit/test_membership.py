@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.audit import membership_attack
-from skmixdp.audit._membership import area_under_curve, auc_interval
+from tests.private_names import area_under_curve, auc_interval
 
 
 def noise_rows(n, seed=0, d=20):

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._cli.main import main
+from tests.private_names import main
 from tests.rounding import assert_close
 
 SEED = "7"

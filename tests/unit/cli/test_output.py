@@ -18,8 +18,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._cli import outputs
 from skmixdp.inspection import model_card
+from tests.private_names import dotted_path, outputs
 from tests.rounding import assert_close
 from tests.stand_ins import Terminal
 from tests.unit.cli.conftest import SEED, WORDS, contents, refuse, run, save_npz, save_tables, twin
@@ -285,7 +285,7 @@ def test_a_reader_that_stops_reading_is_no_traceback(model, folder):
 
 
 def test_quiet_shows_no_bar_on_a_terminal_however_long_the_fit_takes(data, folder, monkeypatch):
-    monkeypatch.setattr("skmixdp._utils.process._PATIENCE", 1e-9)
+    monkeypatch.setattr(dotted_path("process._PATIENCE"), 1e-9)
     args = ["fit", *save_tables(data), "--epsilon", "1", "--out", "m.joblib", "--force"]
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert run(*args) == 0

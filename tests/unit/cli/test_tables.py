@@ -7,12 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skmixdp._cli.columns import declared_columns
-from skmixdp._cli.files import read_table
-from skmixdp._cli.messages import InputError, in_flags
-from skmixdp._cli.model_files import load_model
 from skmixdp.inspection import model_card
 from skmixdp.preprocessing import TableEncoder
+from tests.private_names import InputError, declared_columns, in_flags, load_model, read_table
 from tests.unit.cli.conftest import SEED, refuse, run
 
 DECLARED = {

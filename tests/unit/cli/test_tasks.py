@@ -14,10 +14,9 @@ import pytest
 from sklearn.model_selection import train_test_split
 
 from skmixdp import MixedDPRidge
-from skmixdp._cli.model_files import load_model
-from skmixdp._engine import GaussianMechanism
 from skmixdp.model_selection import private_evaluation
 from skmixdp.privacy import PrivacyLedger
+from tests.private_names import GaussianMechanism, load_model
 from tests.unit.cli.conftest import SEED, WORDS, assert_same, refuse, run, save_npz, save_tables, table, twin
 
 ENDS = ("--seed", SEED, "--out", "m", "--quiet")

@@ -5,9 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from skmixdp._linear import SoftmaxLoss, row_norms
-from skmixdp._papers.dope_query import clipped_deviations, deviation_bounds, largest_deviations
-from skmixdp._rows import Block
+from tests.private_names import (
+    Block,
+    SoftmaxLoss,
+    clipped_deviations,
+    deviation_bounds,
+    largest_deviations,
+    row_norms,
+)
 from tests.rounding import assert_relative
 
 PAD = 1e-15

@@ -6,7 +6,6 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from skmixdp._rows import Block
 from skmixdp.components import (
     AutomaticClip,
     L2Clip,
@@ -18,6 +17,7 @@ from skmixdp.components import (
 from skmixdp.components.clipping import clip_rows, coordinate_lengths, gradient_norms
 from skmixdp.components.protocols import Clip
 from tests.conftest import make_problem
+from tests.private_names import Block
 from tests.rounding import assert_relative
 
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52}

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from skmixdp._linear import SoftmaxLoss, SquaredLoss, classification_loss
 from skmixdp.components.public import PublicData
 from tests.conftest import make_problem
+from tests.private_names import SoftmaxLoss, SquaredLoss, classification_loss
 from tests.rounding import assert_close
 
 

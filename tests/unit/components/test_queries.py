@@ -5,10 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from skmixdp._linear import PANEL_ROWS, row_norms
-from skmixdp._papers.dope_query import difference_part
-from skmixdp._papers.embedding import embedding_of
-from skmixdp._rows import Block
 from skmixdp.algorithms.modelmix import mixed_query
 from skmixdp.components import DopeQuery, GepQuery, GradientQuery, L2Clip, L2LinfClip, PublicSubspace
 from skmixdp.components.clipping import clip_rows, clipped_residuals
@@ -16,6 +12,7 @@ from skmixdp.components.protocols import Clip, ReleasedArray, StepContext
 from skmixdp.privacy import NoiseSource
 from tests.asking import answered
 from tests.conftest import make_problem
+from tests.private_names import PANEL_ROWS, Block, difference_part, embedding_of, row_norms
 from tests.rounding import assert_close, assert_relative
 
 FLOAT = np.dtype("float64")

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from skmixdp import ZerothOrderDPClassifier
-from skmixdp._papers.zeroth_order import public_gradients
-from skmixdp._rows import Block
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import PoissonBatch, PublicDirections, RandomDirections, TwoPointQuery
 from skmixdp.components.protocols import StepContext
 from skmixdp.components.scalars import clipped
 from skmixdp.privacy import NoiseSource
 from tests.conftest import make_problem
+from tests.private_names import Block, public_gradients
 from tests.rounding import assert_close, assert_relative
 
 FLOAT = np.dtype("float64")

@@ -9,15 +9,13 @@ import inspect
 import numpy as np
 import pytest
 
-from skmixdp._engine import Plan, Recipe, training
-from skmixdp._linear import SoftmaxLoss
-from skmixdp._rows import InMemoryRows
 from skmixdp.components import SGD, FullBatch, GradientQuery, L2Clip, SampleWeight
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.protocols import PrivateQuery, PublicInfo, ReleasedArray
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import GaussianEvent, NoiseSource
 from tests.conftest import Silent, train
+from tests.private_names import InMemoryRows, Plan, Recipe, SoftmaxLoss, training
 
 N, D, K, N_PUB = 200, 6, 4, 12
 

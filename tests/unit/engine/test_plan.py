@@ -5,8 +5,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from skmixdp._engine import make_plan
-from skmixdp._linear import SoftmaxLoss
 from skmixdp.algorithms import AdaMix, Auto, NoisyGD, TheoreticalAdaMix
 from skmixdp.components import BalancedSteps
 from skmixdp.components.protocols import ReleaseFacts
@@ -14,6 +12,7 @@ from skmixdp.components.public import PublicData
 from skmixdp.privacy import GaussianEvent, epsilon_of, epsilon_of_event, noise_multiplier_for, steps_for
 from skmixdp.privacy.accounting.budgets import Budget
 from tests.conftest import make_problem, make_regression_problem
+from tests.private_names import SoftmaxLoss, make_plan
 
 PROBLEM = make_problem()
 FLOAT = np.dtype("float64")

@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from skmixdp._engine import GaussianMechanism, release
-from skmixdp._engine.recording import KnownRows, recorded_releases
-from skmixdp._rows import Batch, InMemoryRows
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from tests.conftest import Silent, Watched
+from tests.private_names import Batch, GaussianMechanism, InMemoryRows, KnownRows, recorded_releases, release
 from tests.rounding import assert_close, assert_relative
 
 X = np.random.default_rng(0).normal(size=(20, 3))

@@ -5,12 +5,10 @@ import warnings
 import numpy as np
 import pytest
 
-from skmixdp._engine import GaussianMechanism, release
-from skmixdp._linear import sum_error
-from skmixdp._rows import Batch, InMemoryRows, sum_resolution
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
 from skmixdp.privacy import DiscreteNoise
 from tests.conftest import Silent, Watched
+from tests.private_names import Batch, GaussianMechanism, InMemoryRows, release, sum_error, sum_resolution
 from tests.rounding import assert_close, assert_relative
 
 X = np.random.default_rng(0).normal(size=(20, 3))

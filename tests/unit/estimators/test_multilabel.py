@@ -12,8 +12,6 @@ from sklearn.utils import get_tags
 
 import skmixdp
 from skmixdp import MixedDPLogisticRegression, ZerothOrderDPClassifier, fit_many
-from skmixdp._engine.recording import recorded_releases
-from skmixdp._linear import MultilabelLoss
 from skmixdp.algorithms import BY_NAME
 from skmixdp.audit import audit_epsilon, membership_attack
 from skmixdp.datasets import open_rows
@@ -21,6 +19,7 @@ from skmixdp.features import ZeroShotHead
 from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV, public_cross_val_score, public_params
 from skmixdp.privacy import PrivacyLedger
+from tests.private_names import MultilabelLoss, recorded_releases
 from tests.rounding import assert_close
 
 pytestmark = pytest.mark.filterwarnings("ignore::skmixdp.exceptions.NotPrivateWarning")

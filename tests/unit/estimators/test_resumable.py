@@ -19,18 +19,15 @@ from skmixdp import (
     MixedDPRidge,
     ZerothOrderDPClassifier,
     ZerothOrderDPModuleClassifier,
-    _resuming,
     fit_many,
     resumable,
 )
-from skmixdp._engine.recording import recorded_releases
-from skmixdp._engine.release import GaussianMechanism
 from skmixdp.algorithms import ModelMix, NoisyGD
-from skmixdp.estimators import _base
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.inspection import StepHistory
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.privacy import NoiseSource, PrivacyLedger, event_to_json
+from tests.private_names import GaussianMechanism, _base, _resuming, recorded_releases
 
 DELTA = 1e-4
 rng = np.random.default_rng(0)

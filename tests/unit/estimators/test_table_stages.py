@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp.estimators import _procedure
 from skmixdp.privacy import PrivacyLedger
+from tests.private_names import _procedure
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from skmixdp.features import _cache
-from skmixdp.features._cache import RowCache
+from tests.private_names import RowCache, _cache
 from tests.unit.features.conftest import TinyEncoder, TinyFeatures, make_pixels, save_images
 
 ROOT = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from torch.utils.data import Dataset
 
-from skmixdp.features._inputs import as_items
+from tests.private_names import as_items
 from tests.unit.features.conftest import make_pixels
 
 

@@ -8,8 +8,9 @@ import pytest
 import torch
 from PIL import Image
 
-from skmixdp.features import OpenClipFeatures, _loading
+from skmixdp.features import OpenClipFeatures
 from skmixdp.features.backends.weights import weights_hash
+from tests.private_names import _loading
 from tests.rounding import assert_relative
 from tests.unit.conftest import CLIP
 from tests.unit.features.conftest import library, make_pixels, save_images

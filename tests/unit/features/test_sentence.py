@@ -9,7 +9,7 @@ from sklearn.utils import estimator_checks
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.features import SentenceFeatures, ZeroShotHead
-from skmixdp.features._loading import load_backend
+from tests.private_names import load_backend
 from tests.unit.features.test_transformer import CHECKS
 
 # The library takes seconds to import.

@@ -13,9 +13,10 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 from sklearn.base import clone
 
-from skmixdp.features import TimmFeatures, _loading
+from skmixdp.features import TimmFeatures
 from skmixdp.features.backends import hub
 from skmixdp.features.backends.weights import weights_hash
+from tests.private_names import _loading
 from tests.unit.features.conftest import library, make_pixels, save_images
 
 DATA = Path(os.environ.get("SKMIXDP_DATA", Path(__file__).parents[4] / "shared" / "data"))

@@ -5,11 +5,10 @@ import pytest
 from sklearn.base import clone
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp._linear import classification_loss
-from skmixdp._rows import RowMap
 from skmixdp.algorithms import PDADPMD, AdaMix, Coupling
 from skmixdp.components.public import PublicData
 from skmixdp.features import ZeroShotHead
+from tests.private_names import RowMap, classification_loss
 from tests.rounding import assert_close
 
 NAMES = ["cat", "dog", "owl"]

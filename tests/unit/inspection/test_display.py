@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from skmixdp.inspection import PrivacyUtilityDisplay
-from skmixdp.inspection._style import legible, spread_out
+from tests.private_names import legible, spread_out
 from tests.rounding import assert_close
 
 mpl.use("Agg")

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 
 from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor, MixedDPRidge, private_pipeline
 from skmixdp.inspection import EffectsDisplay
-from skmixdp.inspection._style import OKABE_ITO
 from skmixdp.preprocessing import TableEncoder
 from skmixdp.privacy import PrivacyLeakWarning
+from tests.private_names import OKABE_ITO
 
 mpl.use("Agg")
 pytestmark = pytest.mark.filterwarnings("ignore")

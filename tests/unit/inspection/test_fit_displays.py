@@ -19,8 +19,7 @@ from skmixdp.inspection import (
     PublicWeightDisplay,
     StepHistory,
 )
-from skmixdp.inspection._confusion import shares_of
-from skmixdp.inspection._style import OKABE_ITO
+from tests.private_names import OKABE_ITO, shares_of
 from tests.rounding import assert_close
 
 mpl.use("Agg")

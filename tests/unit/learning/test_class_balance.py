@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import softmax
 
-from skmixdp._learning.corrections import balance, reliable_balance
+from tests.private_names import balance, reliable_balance
 
 RNG = np.random.default_rng(0)
 K = 6

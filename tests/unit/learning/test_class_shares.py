@@ -8,11 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import GaussianMechanism, release
-from skmixdp._learning.noisy_statistics import class_shares, count_share, counts_query, in_class
-from skmixdp._linear import with_weights
-from skmixdp._rows import InMemoryRows
 from tests.conftest import Silent
+from tests.private_names import (
+    GaussianMechanism,
+    InMemoryRows,
+    class_shares,
+    count_share,
+    counts_query,
+    in_class,
+    release,
+    with_weights,
+)
 from tests.rounding import assert_close, assert_relative
 
 COUNTS = np.array([700.0, 200.0, 80.0, 20.0])

@@ -6,19 +6,20 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skmixdp._engine.release import Released
-from skmixdp._learning.columns import (
-    columns_in_other_units,
-    columns_share,
-    noisy_columns,
-    unit_share,
-    unmapped,
-)
-from skmixdp._learning.noisy_statistics import Learner
-from skmixdp._rows import InMemoryRows, special_table
 from skmixdp.components.protocols import ReleasedArray
 from skmixdp.privacy import NoiseSource, mu_of_budget
 from tests.conftest import Watched, learned
+from tests.private_names import (
+    InMemoryRows,
+    Learner,
+    Released,
+    columns_in_other_units,
+    columns_share,
+    noisy_columns,
+    special_table,
+    unit_share,
+    unmapped,
+)
 from tests.rounding import assert_relative
 
 N = 4000

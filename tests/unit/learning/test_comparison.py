@@ -8,11 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._learning.corrections import comparison_query, expected_losses
-from skmixdp._learning.noisy_statistics import sensitivity_of, share_for
-from skmixdp._linear import with_weights
-from skmixdp._rows import Block, InMemoryRows
 from tests.asking import exact_sums
+from tests.private_names import (
+    Block,
+    InMemoryRows,
+    comparison_query,
+    expected_losses,
+    sensitivity_of,
+    share_for,
+    with_weights,
+)
 
 Y = np.array([0, 0, 0, 1, 1, 2])
 

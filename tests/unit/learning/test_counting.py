@@ -1,11 +1,8 @@
 import numpy as np
 import pytest
 
-from skmixdp._engine import GaussianMechanism
-from skmixdp._learning.noisy_statistics import counts_query
-from skmixdp._linear import sum_error
-from skmixdp._rows import InMemoryRows
 from tests.conftest import Watched, learned
+from tests.private_names import GaussianMechanism, InMemoryRows, counts_query, sum_error
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 FLAGS = np.arange(20) % 3 == 0

@@ -6,21 +6,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._learning.noisy_statistics import (
+from skmixdp.privacy import NoiseSource
+from tests.conftest import learned
+from tests.private_names import (
     LENGTH_LIMIT,
+    Block,
+    InMemoryRows,
     LeadingDirections,
     NoisyMean,
+    RowMap,
     Shares,
+    Whitening,
     _second_moments,
     leading_directions,
     length_share,
     noisy_length,
     noisy_mean,
+    row_norms,
 )
-from skmixdp._linear import row_norms
-from skmixdp._rows import Block, InMemoryRows, RowMap, Whitening
-from skmixdp.privacy import NoiseSource
-from tests.conftest import learned
 from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")

@@ -10,12 +10,9 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import expit
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._engine.recording import recorded_releases
-from skmixdp._learning.noisy_statistics import label_share, noisy_logits
-from skmixdp._linear import with_weights
-from skmixdp._rows import InMemoryRows
 from skmixdp.privacy import NoiseSource
 from tests.conftest import Watched, learned
+from tests.private_names import InMemoryRows, label_share, noisy_logits, recorded_releases, with_weights
 
 N = 5000
 RATES = np.array([0.02, 0.1, 0.5, 0.9])

@@ -8,14 +8,22 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skmixdp._learning.noisy_statistics import SecondMoment, noisy_second_moment, second_moment_share
-from skmixdp._linear import WeightedLoss, with_weights
-from skmixdp._rows import Columns, InMemoryRows, RowMap, special_table
 from skmixdp.algorithms import Auto
 from skmixdp.components import SGD, Preconditioned, TailAverage
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
 from tests.conftest import learned, make_problem
+from tests.private_names import (
+    Columns,
+    InMemoryRows,
+    RowMap,
+    SecondMoment,
+    WeightedLoss,
+    noisy_second_moment,
+    second_moment_share,
+    special_table,
+    with_weights,
+)
 from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skmixdp._learning.corrections import PublicShrinkage, can_balance
 from skmixdp.components import SGD, TailAverage
 from skmixdp.components.protocols import ReleasedArray, StepContext
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
 from tests.asking import answered
 from tests.conftest import make_problem, make_regression_problem
+from tests.private_names import PublicShrinkage, can_balance, dotted_path
 from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")
@@ -167,7 +167,7 @@ class TestComparison:
 @pytest.mark.parametrize(("certain", "share"), [(0.0, 0.2), (0.3, 0.8), (0.7, 1.0)])
 def test_the_usual_share_grows_with_what_cannot_be_noise(certain, share, monkeypatch):
     _, info, whole = problem_and_facts()
-    monkeypatch.setattr("skmixdp._learning.corrections.PublicShrinkage._certain_share", lambda *args: certain)
+    monkeypatch.setattr(dotted_path("corrections.PublicShrinkage._certain_share"), lambda *args: certain)
     # Public rows favour the whole way here, so they choose no smaller share than the usual one.
     assert_parallel(shrunk(info, whole, 1e-3), info.view.W + share * (whole - info.view.W))
 

@@ -10,20 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import GaussianMechanism, Options
-from skmixdp._learning.noisy_statistics import Learner, share_for
-from skmixdp._learning.targets import (
-    TARGET_RELEASES,
-    _lengths,
-    gains,
-    gains_query,
-    noisy_targets,
-    start_comparison,
-    start_predicts,
-    usual_gain,
-)
-from skmixdp._linear import MultilabelLoss, SquaredLoss, with_weights
-from skmixdp._rows import Block, InMemoryRows
 from skmixdp.algorithms.auto import AutoRegression
 from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
@@ -31,6 +17,25 @@ from skmixdp.components.public import PublicData
 from skmixdp.privacy.noise import NoiseSource
 from tests.asking import answered, exact_sums
 from tests.conftest import Watched, learned
+from tests.private_names import (
+    TARGET_RELEASES,
+    Block,
+    GaussianMechanism,
+    InMemoryRows,
+    Learner,
+    MultilabelLoss,
+    Options,
+    SquaredLoss,
+    _lengths,
+    gains,
+    gains_query,
+    noisy_targets,
+    share_for,
+    start_comparison,
+    start_predicts,
+    usual_gain,
+    with_weights,
+)
 
 ENTRIES = st.sampled_from([0.0, 1.0, -7.5, 1e-300, 1e18, -1e38, 1e300, np.inf, -np.inf, np.nan])
 rng = np.random.default_rng(0)

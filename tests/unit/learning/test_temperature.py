@@ -9,12 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._engine import PostTrainingRelease
-from skmixdp._learning.corrections import _LOGARITHMS, _USUAL, _overconfidence, temperature
-from skmixdp._linear import with_weights
-from skmixdp._rows import Block, InMemoryRows
 from tests.asking import answered, exact_sums
 from tests.conftest import make_label_problem, make_problem
+from tests.private_names import (
+    _LOGARITHMS,
+    _USUAL,
+    Block,
+    InMemoryRows,
+    PostTrainingRelease,
+    _overconfidence,
+    temperature,
+    with_weights,
+)
 from tests.rounding import assert_close
 
 SCALES = 2.0**_LOGARITHMS

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from skmixdp._linear import (
+from tests.private_names import (
     LogisticLoss,
     MultilabelLoss,
+    RowMap,
     SoftmaxLoss,
     SquaredLoss,
+    TargetMap,
     classification_loss,
     orthonormal_columns,
     predicted_classes,
@@ -19,7 +21,6 @@ from skmixdp._linear import (
     scale_rows,
     shorten_rows,
 )
-from skmixdp._rows import RowMap, TargetMap
 from tests.rounding import assert_close, assert_relative
 
 rng = np.random.default_rng(0)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._linear import (
+from tests.private_names import (
     Cascade,
     SoftmaxLoss,
     add_products,

@@ -6,8 +6,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skmixdp._linear import PANEL_ROWS, Cascade, panel_rows_for, sum_error
-from skmixdp._linear.sums import BLOCK_ROWS, EXACT, SumError, any_order
+from tests.private_names import (
+    BLOCK_ROWS,
+    EXACT,
+    PANEL_ROWS,
+    Cascade,
+    SumError,
+    any_order,
+    panel_rows_for,
+    sum_error,
+)
 
 SINGLE, DOUBLE = Fraction(1, 2**24), Fraction(1, 2**53)
 

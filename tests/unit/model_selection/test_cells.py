@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skmixdp.model_selection._evaluation.cells import NoisyCells, _on_simplex, interval
+from tests.private_names import NoisyCells, _on_simplex, interval
 
 ONE = np.array([[0.0, 1.0]])
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import expit
 
 from skmixdp.model_selection import GroupedEvaluation, private_evaluation
-from skmixdp.model_selection._evaluation.groups import Parts
 from tests.given_models import GivenPredictions, GivenScores
+from tests.private_names import Parts
 from tests.replay import compare, seen
 
 pytestmark = pytest.mark.filterwarnings(

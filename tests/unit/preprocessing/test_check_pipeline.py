@@ -58,7 +58,7 @@ from skmixdp.preprocessing import (
     RowNormalizer,
     check_pipeline,
 )
-from skmixdp.preprocessing._leaks._rules import DROPS_FITS, LEARNS, META_LEARNS, ONLY_PARTS
+from tests.private_names import DROPS_FITS, LEARNS, META_LEARNS, ONLY_PARTS
 
 HEAD = MixedDPLogisticRegression()
 PUBLIC = public_score([[0.0], [1.0]], [0, 1])

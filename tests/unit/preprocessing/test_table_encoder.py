@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from skmixdp import MixedDPLogisticRegression, private_pipeline
 from skmixdp.preprocessing import TableEncoder
-from skmixdp.preprocessing._cells import days_of, kind_of, number_of, text_of
+from tests.private_names import days_of, kind_of, number_of, text_of
 from tests.rounding import assert_close
 
 

@@ -10,7 +10,7 @@ from skmixdp.privacy import GaussianEvent, LedgerReport, epsilon_of_event
 from skmixdp.privacy.accounting.composition import divergences_of
 from skmixdp.privacy.accounting.gaussian import epsilon_for, mu_for
 from skmixdp.privacy.accounting.renyi import ORDERS, epsilon_of_rdp
-from skmixdp.privacy.ledger._account import Account, _costs_less_than_in_full
+from tests.private_names import Account, _costs_less_than_in_full
 from tests.rounding import assert_relative
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"

@@ -13,7 +13,7 @@ import pytest
 from skmixdp.algorithms.modelmix import ModelMixEvent
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, SelectionEvent, event_from_json, event_to_json
-from skmixdp.privacy.ledger._account import Account
+from tests.private_names import Account
 
 ADD = "add_or_remove_one"
 

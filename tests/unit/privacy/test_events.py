@@ -9,7 +9,6 @@ import pytest
 from dp_accounting import dp_event, privacy_accountant
 from dp_accounting.pld import pld_privacy_accountant
 
-from skmixdp._engine import Transaction
 from skmixdp.algorithms.modelmix import ModelMixEvent
 from skmixdp.privacy import (
     GaussianEvent,
@@ -23,6 +22,7 @@ from skmixdp.privacy import (
 )
 from skmixdp.privacy.accounting.budgets import Budget
 from skmixdp.privacy.accounting.renyi import ORDERS
+from tests.private_names import Transaction
 
 
 def test_published_values():

@@ -12,7 +12,7 @@ from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms.modelmix import ModelMixEvent
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import GaussianEvent, PrivacyFilter, PrivacyLedger, SelectionEvent, noise_multiplier_for
-from skmixdp.privacy.accounting.composition import _SLACK
+from tests.private_names import _SLACK
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"
 FULL, SAMPLED = GaussianEvent(30.0, 5), GaussianEvent(3.0, 5, 0.05)

@@ -30,10 +30,10 @@ from skmixdp.privacy import (
     register_event,
 )
 from skmixdp.privacy.accounting.renyi import ORDERS, epsilon_of_rdp
-from skmixdp.privacy.ledger import _account as account
-from skmixdp.privacy.ledger import _records as records
-from skmixdp.privacy.ledger import _store as store
-from skmixdp.privacy.ledger._account import Account
+from tests.private_names import Account, dotted_path
+from tests.private_names import _account as account
+from tests.private_names import _records as records
+from tests.private_names import _store as store
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"
 FULL, SAMPLED = GaussianEvent(30.0, 5), GaussianEvent(3.0, 5, 0.05)
@@ -369,7 +369,7 @@ def test_an_error_within_a_transaction_leaves_nothing_behind(ledger, monkeypatch
     before = ledger.report()
     for where in ("write_account", "add_charge"):
         with monkeypatch.context() as broken:
-            broken.setattr(f"skmixdp.privacy.ledger._ledger.{where}", lambda *args, **named: 1 / 0)
+            broken.setattr(dotted_path(f"ledger_module.{where}"), lambda *args, **named: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 charge(ledger)
         assert ledger.report() == before

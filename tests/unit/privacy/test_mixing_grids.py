@@ -8,14 +8,8 @@ for fractional orders and sampled batches, a row that moves one coordinate with 
 import numpy as np
 import pytest
 
-from skmixdp._papers.modelmix import accountant as mixing
-from skmixdp._papers.modelmix.accountant import (
-    MAX_ORDER,
-    MAX_PRODUCT,
-    MAX_SHIFT,
-    MIN_WIDTH,
-    log_ratio_moments,
-)
+from tests.private_names import MAX_ORDER, MAX_PRODUCT, MAX_SHIFT, MIN_WIDTH, log_ratio_moments
+from tests.private_names import accountant as mixing
 from tests.rounding import assert_relative
 
 #: Rounding of a moment: relative and absolute.

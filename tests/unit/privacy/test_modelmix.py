@@ -8,8 +8,6 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from skmixdp._papers.modelmix import accountant as mixing
-from skmixdp._papers.modelmix.accountant import epsilon_for, log_moments, log_ratio_moments, renyi
 from skmixdp.algorithms.modelmix import ModelMixEvent, modelmix_epsilon
 from skmixdp.privacy import (
     GaussianEvent,
@@ -22,6 +20,8 @@ from skmixdp.privacy import (
     rdp_of_event,
     steps_for,
 )
+from tests.private_names import accountant as mixing
+from tests.private_names import epsilon_for, log_moments, log_ratio_moments, renyi
 from tests.rounding import assert_relative
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"

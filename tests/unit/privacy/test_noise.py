@@ -7,11 +7,11 @@ import pytest
 from randomgen import AESCounter
 from scipy.stats import norm
 
-from skmixdp._engine import Transaction
 from skmixdp.exceptions import NotPrivateWarning
 from skmixdp.privacy import DiscreteNoise, NoiseSource
 from skmixdp.privacy.accounting.budgets import Budget
 from skmixdp.privacy.noise import check_noise, noise_caveats, seed_of, warn_of_seed
+from tests.private_names import Transaction
 
 
 def test_fresh_sources_differ_and_are_cryptographic():

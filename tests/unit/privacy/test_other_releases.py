@@ -16,9 +16,8 @@ from skmixdp.privacy import (
     event_to_json,
     noise_multiplier_for,
 )
-from skmixdp.privacy.ledger._account import Account
-from skmixdp.privacy.ledger._charging import charge_together
 from skmixdp.privacy.report import attack_success
+from tests.private_names import Account, charge_together
 
 ADD = {"neighboring": "add_or_remove_one"}
 FIT = GaussianEvent(20, 100)

@@ -11,9 +11,9 @@ from sklearn.datasets import load_iris
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.inspection import model_card
-from skmixdp.inspection._page import attack, bullets, paragraph, section, table
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, epsilon_of, noise_multiplier_for
 from skmixdp.privacy.report import attack_success, attack_words
+from tests.private_names import attack, bullets, paragraph, section, table
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"
 

@@ -6,7 +6,7 @@ import pytest
 
 from skmixdp.algorithms.modelmix import ModelMixEvent
 from skmixdp.privacy import GaussianEvent, SelectionEvent, event_from_json, event_to_json, register_event
-from skmixdp.privacy.ledger import _records as records
+from tests.private_names import _records as records
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from skmixdp.privacy import (
     rdp_of_event,
     shape_of,
 )
-from skmixdp.privacy.accounting.selection import _ORDERS, _divergences
+from tests.private_names import _ORDERS, _divergences
 from tests.rounding import assert_relative
 
 DELTA = 1e-5

@@ -11,9 +11,8 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
 
-from skmixdp._files import streamed
-from skmixdp._rows import ArrayTable, RowMap, special_table
 from skmixdp.datasets import open_rows
+from tests.private_names import ArrayTable, RowMap, special_table, streamed
 
 
 def in_files(tmp_path, X, y, suffix):
@@ -117,7 +116,7 @@ def holder(request, tmp_path, monkeypatch):
         monkeypatch.setattr(streamed, "NARROW", 0)
     if request.param == "torch, as on a device":
         pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-        from skmixdp._torch import tensors as torch_table
+        from tests.private_names import tensors as torch_table
 
         monkeypatch.setattr(torch_table, "is_processor", lambda device: False)
     return Holder(request.param, tmp_path)

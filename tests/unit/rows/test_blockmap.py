@@ -1,9 +1,7 @@
 import numpy as np
 import pytest
 
-from skmixdp._files.blockmap import BlockMap, widen
-from skmixdp._linear import largest_entries, row_norms
-from skmixdp._rows import RowMap, Whitening, finite_rows
+from tests.private_names import BlockMap, RowMap, Whitening, finite_rows, largest_entries, row_norms, widen
 from tests.rounding import assert_close, assert_relative
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp._rows import IQR, BinCounts, Columns, RowMap, columns_of, special_table, worth_scaling
 from tests.asking import request_of
+from tests.private_names import IQR, BinCounts, Columns, RowMap, columns_of, special_table, worth_scaling
 from tests.rounding import assert_close
 
 rng = np.random.default_rng(0)

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skmixdp._dask import divided
-from skmixdp._rows import RowMap, special_table
 from tests.asking import request_of
+from tests.private_names import RowMap, divided, special_table
 from tests.rounding import assert_close
 
 THREADS = {"a": 1, "b": 2, "c": 4}

@@ -8,21 +8,31 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
-from skmixdp._linear import BLOCK_ROWS, LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss, sum_error
-from skmixdp._papers.dope_query import clipped_deviations
-from skmixdp._rows import ArrayTable, Batch, InMemoryRows, RowMap
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.protocols import Clip
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 from tests.catalog import CLIPPERS
 from tests.conftest import Silent
+from tests.private_names import (
+    BLOCK_ROWS,
+    ArrayTable,
+    Batch,
+    InMemoryRows,
+    LogisticLoss,
+    MultilabelLoss,
+    RowMap,
+    SoftmaxLoss,
+    SquaredLoss,
+    clipped_deviations,
+    sum_error,
+)
 
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
-from skmixdp._torch import tensors as torch_table  # noqa: E402
-from skmixdp._torch.tensors import TorchRows, TorchTable, full_precision  # noqa: E402
 from tests.asking import request_of  # noqa: E402
+from tests.private_names import TorchRows, TorchTable, dotted_path, full_precision  # noqa: E402
+from tests.private_names import tensors as torch_table  # noqa: E402
 from tests.rounding import assert_close  # noqa: E402
 
 rng = np.random.default_rng(0)
@@ -356,7 +366,7 @@ def test_what_a_device_cannot_hold_or_do_is_refused(monkeypatch, rows, parameter
 
 
 def test_a_device_without_torch_names_the_extra(monkeypatch):
-    monkeypatch.delitem(sys.modules, "skmixdp._torch.tensors")
+    monkeypatch.delitem(sys.modules, dotted_path("tensors"))
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(
         ImportError, match=r"device='cuda' needs the torch package; install skmixdp\[features\]"

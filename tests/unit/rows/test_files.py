@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skmixdp._files.formats import FORMATS, ArrayFile, NpyFile, TableFile, TextFile, format_of
-from skmixdp._files.text import FileError
 from skmixdp.datasets import open_rows
+from tests.private_names import FORMATS, ArrayFile, FileError, NpyFile, TableFile, TextFile, format_of
 
 DOCS = Path(__file__).parents[3] / "docs"
 X = np.arange(24.0).reshape(6, 4)

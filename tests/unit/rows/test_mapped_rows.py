@@ -6,11 +6,19 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._learning.noisy_statistics import NoisyMean
-from skmixdp._linear import NARROW, row_memory, row_norms
-from skmixdp._rows import ArrayTable, Columns, InMemoryRows, RowMap, Whitening
-from skmixdp.estimators._problem import MappedRows
 from tests.asking import request_of
+from tests.private_names import (
+    NARROW,
+    ArrayTable,
+    Columns,
+    InMemoryRows,
+    MappedRows,
+    NoisyMean,
+    RowMap,
+    Whitening,
+    row_memory,
+    row_norms,
+)
 from tests.rounding import assert_close, assert_relative
 
 N = 700

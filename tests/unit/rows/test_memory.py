@@ -3,14 +3,19 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from skmixdp._engine import GaussianMechanism, release
-from skmixdp._linear import SoftmaxLoss
-from skmixdp._rows import InMemoryRows, sum_resolution
 from skmixdp.components import GradientQuery, L2Clip, PublicSubspace
 from skmixdp.components.protocols import PublicInfo, StepContext
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
 from tests.asking import request_of
+from tests.private_names import (
+    GaussianMechanism,
+    InMemoryRows,
+    SoftmaxLoss,
+    dotted_path,
+    release,
+    sum_resolution,
+)
 from tests.rounding import assert_close
 
 rng = np.random.default_rng(0)
@@ -21,7 +26,7 @@ A = rng.normal(size=(2, 7))
 @pytest.fixture(autouse=True)
 def several_blocks(monkeypatch):
     """Narrow rows in blocks of 256 rows, so that the thousand rows here have several."""
-    monkeypatch.setattr("skmixdp._rows.blockwise._NARROW_ROWS", 256)
+    monkeypatch.setattr(dotted_path("blockwise._NARROW_ROWS"), 256)
 
 
 def squares(Z, block):

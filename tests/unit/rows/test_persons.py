@@ -8,12 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skmixdp._linear import SoftmaxLoss, SquaredLoss, products
-from skmixdp._rows import ArrayTable, Batch, BinCounts, MeanClip, OuterStatistics, PersonTable, RowMap
-from skmixdp._rows.persons import Places
 from skmixdp.components import AutomaticClip, L2Clip, L2LinfClip
 from skmixdp.components.clipping import clipped_residuals, unclipped_residuals
 from tests.asking import request_of
+from tests.private_names import (
+    ArrayTable,
+    Batch,
+    BinCounts,
+    MeanClip,
+    OuterStatistics,
+    PersonTable,
+    Places,
+    RowMap,
+    SoftmaxLoss,
+    SquaredLoss,
+    products,
+)
 
 AS_THEY_ARE = RowMap(None, False, None)
 LOSS = SoftmaxLoss(3)

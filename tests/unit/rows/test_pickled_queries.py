@@ -5,12 +5,11 @@ import pickle
 import cloudpickle
 import pytest
 
-from skmixdp._engine import training
-from skmixdp._rows import InMemoryRows
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
 from tests.catalog import ALGORITHMS
 from tests.conftest import make_problem, train
+from tests.private_names import InMemoryRows, training
 from tests.rounding import assert_close
 
 

@@ -5,11 +5,10 @@ import warnings
 import numpy as np
 import pytest
 
-from skmixdp._linear import classification_loss, read_ahead, row_memory
-from skmixdp._rows import Batch, InMemoryRows, blockwise
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 from tests.asking import request_of
+from tests.private_names import Batch, InMemoryRows, blockwise, classification_loss, read_ahead, row_memory
 
 rng = np.random.default_rng(0)
 

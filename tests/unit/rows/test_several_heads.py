@@ -5,11 +5,18 @@ from functools import partial
 import numpy as np
 import pytest
 
-from skmixdp._linear import PANEL_ROWS, LogisticLoss, MultilabelLoss, SoftmaxLoss, SquaredLoss
-from skmixdp._papers.modelmix.clipping import L2LinfClipAt
-from skmixdp._rows import Batch, InMemoryRows
 from skmixdp.components.clipping import AutomaticClip, L2Clip, clipped_residuals
 from tests.asking import request_of
+from tests.private_names import (
+    PANEL_ROWS,
+    Batch,
+    InMemoryRows,
+    L2LinfClipAt,
+    LogisticLoss,
+    MultilabelLoss,
+    SoftmaxLoss,
+    SquaredLoss,
+)
 
 rng = np.random.default_rng(0)
 N, D = 2000, 12

@@ -8,14 +8,24 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp._linear import SoftmaxLoss, largest_entries, row_norms
-from skmixdp._rows import Batch, Columns, InMemoryRows, OuterStatistics, RowMap, Whitening, sum_resolution
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.privacy import NoiseSource
 from tests.asking import request_of
 from tests.catalog import ALGORITHMS
 from tests.conftest import Silent, Watched, make_problem
+from tests.private_names import (
+    Batch,
+    Columns,
+    InMemoryRows,
+    OuterStatistics,
+    RowMap,
+    SoftmaxLoss,
+    Whitening,
+    largest_entries,
+    row_norms,
+    sum_resolution,
+)
 from tests.rounding import assert_close, assert_relative
 
 from .conftest import draw

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from skmixdp._linear import PANEL_ROWS, Cascade, add_products, sum_error
 from tests.asking import request_of
+from tests.private_names import PANEL_ROWS, Cascade, add_products, sum_error
 from tests.rounding import assert_close
 
 from .conftest import Holder, draw
@@ -48,7 +48,7 @@ def test_sums_in_single_precision_are_short_however_many_outputs_there_are(k, d)
 
 def test_tensors_are_added_up_in_short_sums():
     torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-    from skmixdp._torch.tensors import add_tensor_products
+    from tests.private_names import add_tensor_products
 
     n = 40_000
     for k, d in ((1, 1), (50, 50)):
@@ -60,7 +60,7 @@ def test_tensors_are_added_up_in_short_sums():
 
 def test_tensors_whose_sums_are_stated_in_double_precision_are_added_in_it():
     torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
-    from skmixdp._torch.tensors import TorchRows
+    from tests.private_names import TorchRows
 
     n = 40_000
     values = numbers(n)

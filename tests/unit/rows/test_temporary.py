@@ -13,11 +13,16 @@ import pandas as pd
 import pytest
 
 from skmixdp import MixedDPLogisticRegression, fit_many
-from skmixdp._files import StreamedRows, open_rows, temporary
-from skmixdp._files.formats import ArrowFile
-from skmixdp._files.temporary import temporary_memory
-from skmixdp._rows import RowMap
 from skmixdp.privacy import PrivacyLedger
+from tests.private_names import (
+    ArrowFile,
+    RowMap,
+    StreamedRows,
+    open_rows,
+    path_of,
+    temporary,
+    temporary_memory,
+)
 
 from .conftest import draw, in_files
 from .test_mapped_rows import everything
@@ -131,7 +136,7 @@ def test_fits_at_the_same_time_decode_once(tmp_path, decoded):
 
 def test_no_map_is_made_for_files_that_need_no_decoding(tmp_path, monkeypatch):
     X, y = draw(900)
-    monkeypatch.setattr("skmixdp._files.streamed.temporary_memory", lambda *args, **kw: pytest.fail("made"))
+    monkeypatch.setattr(path_of("streamed.temporary_memory"), lambda *args, **kw: pytest.fail("made"))
     head().fit(open_rows(in_files(tmp_path, X, y, ".npy")), y)
 
 

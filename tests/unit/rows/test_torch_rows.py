@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp._rows import Batch, InMemoryRows, RowMap
+from tests.private_names import Batch, InMemoryRows, RowMap
 
 torch = pytest.importorskip("torch", reason="tensors need skmixdp[features]")
 
-from skmixdp._torch import tensors as torch_table  # noqa: E402
-from skmixdp._torch.tensors import TorchRows, TorchTable, mapped  # noqa: E402
 from tests.asking import request_of  # noqa: E402
+from tests.private_names import TorchRows, TorchTable, mapped  # noqa: E402
+from tests.private_names import tensors as torch_table  # noqa: E402
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3000, 7)).astype(np.float32)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from skmixdp._linear import row_norms
-from skmixdp._rows import RowMap, Whitening, n_groups
+from tests.private_names import RowMap, Whitening, n_groups, row_norms
 from tests.rounding import assert_close
 
 rng = np.random.default_rng(0)

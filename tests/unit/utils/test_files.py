@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from skmixdp._utils import files
-from skmixdp._utils.files import sync_folder, written_whole
+from tests.private_names import files, sync_folder, written_whole
 
 
 def write(path, content):

@@ -4,7 +4,7 @@ import html as plain
 
 import pytest
 
-from skmixdp._utils.templates import html
+from tests.private_names import html
 
 NASTY = "<script>'\"&amp;{{ 7 * 7 }}{% x %}"
 

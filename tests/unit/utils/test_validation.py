@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from skmixdp._rows import encode_labels
+from tests.private_names import encode_labels
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_another_architecture_is_refused(trained):
 
 
 def test_other_precisions_keep_their_bits():
-    from skmixdp._torch.modules import state_of, with_state
+    from tests.private_names import state_of, with_state
 
     for dtype in (torch.bfloat16, torch.float16, torch.float64):
         module = network(dtype=dtype)

@@ -14,12 +14,11 @@ from sklearn.exceptions import NotFittedError
 
 import skmixdp
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._rows import RowMap, TargetMap
 from skmixdp.algorithms import BY_NAME, NoisyGD
-from skmixdp.estimators._saving import coding, saving
 from skmixdp.features import ZeroShotHead
 from skmixdp.privacy import PrivacyLedger
 from tests.catalog import ALGORITHMS, WEIGHTINGS
+from tests.private_names import RowMap, TargetMap, coding, saving
 
 from .conftest import fitted, methods_of, rows_of, there_and_back
 

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, private_pipeline
-from skmixdp._export.sklearn_steps import plain_step
 from skmixdp.preprocessing import TableEncoder
+from tests.private_names import plain_step
 
 ROME = timezone(timedelta(hours=1))
 

@@ -4,15 +4,12 @@ import numpy as np
 import pytest
 
 from skmixdp import ZerothOrderDPModuleClassifier
-from skmixdp._papers.zeroth_order import CandidateQuery
-from skmixdp._rows import Batch, Block
-from skmixdp._torch.modules import LossesAt
-from skmixdp._torch.modules.forward import separately
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.privacy import PrivacyLedger
 from tests.asking import request_of
 from tests.conftest import make_problem
 from tests.module_problems import Direction, LabelledRows, ModuleRows, all_of, cross_entropy, torch
+from tests.private_names import Batch, Block, CandidateQuery, LossesAt, separately
 from tests.unit.components.test_zeroth_order import context
 
 BAD = 9.0

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from skmixdp import FirstOrderDPModuleClassifier
-from skmixdp._engine import Options
-from skmixdp._rows import InMemoryRows
 from skmixdp.algorithms import DOPE, GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, DPZero, ModelMix, NoisyGD
 from skmixdp.components import FullBatch, L2Clip, PoissonBatch
 from skmixdp.components.clipping import clipped_residuals
@@ -15,6 +13,7 @@ from tests.asking import request_of
 from tests.conftest import Silent, make_problem
 from tests.module_problems import cross_entropy, gradient_problem, torch
 from tests.module_zoo import HONEST, MIXING
+from tests.private_names import InMemoryRows, Options
 from tests.rounding import assert_close
 from tests.unit.estimators.modules.test_failing_rows import BAD, Fails
 from tests.unit.estimators.modules.test_fit import X_PUB, X_TEST, Y_PUB, Y_TEST, X, Y, network, short_starts

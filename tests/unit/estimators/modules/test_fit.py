@@ -15,6 +15,7 @@ from skmixdp.algorithms import PAZO, DPZero, NoisyGD
 from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 from tests.module_problems import torch
+from tests.private_names import dotted_path
 from tests.rounding import assert_close
 
 NAMES = ("pazo-m", "pazo-p", "pazo-s", "dpzero")
@@ -27,7 +28,7 @@ nn = torch.nn
 def short_starts():
     """What public training finds in few epochs is enough here; its rule has tests of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("skmixdp._torch.modules.start._EPOCHS", 30)
+        patch.setattr(dotted_path("module_start._EPOCHS"), 30)
         yield
 
 
@@ -494,7 +495,7 @@ def test_a_fit_is_charged_once_and_private_rows_pass_once_before(tmp_path):
 
 def test_without_torch_one_sentence_names_the_extra(monkeypatch):
     monkeypatch.delattr(skmixdp._torch, "modules")
-    monkeypatch.setitem(sys.modules, "skmixdp._torch.modules", None)
+    monkeypatch.setitem(sys.modules, dotted_path("modules"), None)
     with pytest.raises(ImportError, match=r"install skmixdp\[features\]"):
         fitted()
 

@@ -6,18 +6,19 @@ import numpy as np
 import pytest
 
 from skmixdp import ZerothOrderDPModuleClassifier
-from skmixdp._torch.modules import (
-    LabelledRows,
-    check_forward,
-    cross_entropy,
-    refuse_quantised,
-    select_parameters,
-    working_copy,
-)
 from skmixdp.algorithms import DPZero
 from tests.module_problems import torch
 from tests.module_zoo import HONEST, MIXING, DynamicScale, Wrapped
 from tests.noise import watch
+from tests.private_names import LabelledRows_of_modules as LabelledRows
+from tests.private_names import (
+    check_forward,
+    cross_entropy,
+    path_of,
+    refuse_quantised,
+    select_parameters,
+    working_copy,
+)
 
 nn = torch.nn
 
@@ -245,7 +246,7 @@ def test_one_row_would_move_a_release_of_a_mixing_module_by_many_times_its_sensi
     with pytest.raises(ValueError, match="the loss of a row depends"):
         fit(with_row)
     assert not log
-    monkeypatch.setattr("skmixdp._torch.modules.check_forward", lambda *given: None)
+    monkeypatch.setattr(path_of("modules.check_forward"), lambda *given: None)
     fit(with_row)
     fit(zeroed)
     one, other = log

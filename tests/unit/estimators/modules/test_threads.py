@@ -6,8 +6,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="modules need skmixdp[features]")
 
 from skmixdp import ZerothOrderDPModuleClassifier  # noqa: E402
-from skmixdp._torch.modules import ModuleParameters, limited_threads, threads_for  # noqa: E402
-from skmixdp._torch.modules import threads as module_threads  # noqa: E402
+from tests.private_names import ModuleParameters, limited_threads, threads_for  # noqa: E402
+from tests.private_names import threads as module_threads  # noqa: E402
 
 
 class Watching(torch.nn.Module):

@@ -1,0 +1,176 @@
+"""The only way from the tests to private names: where each of them is.
+
+``from tests.private_names import Learner`` imports the name from its module when it is needed, so that tests
+can skip where an optional dependency is absent. When code moves, one line changes here. A name may be that of
+a module, whose attributes tests replace.
+"""
+
+from importlib import import_module
+from typing import Any
+
+#: Names by their module. ``here=there`` gives a name a second one, where two modules have the same.
+NAMES = {
+    "skmixdp": "_resuming",
+    "skmixdp._cli": "cli_fit=fit outputs",
+    "skmixdp._cli.columns": "declared_columns",
+    "skmixdp._cli.files": "guessed_form read_table",
+    "skmixdp._cli.labels": "as_classes",
+    "skmixdp._cli.main": "main",
+    "skmixdp._cli.messages": "InputError in_flags",
+    "skmixdp._cli.model_files": "load_model",
+    "skmixdp._cli.models": "_read_options",
+    "skmixdp._cli.outputs": "write_together",
+    "skmixdp._cli.rows": "read_labelled read_unlabelled",
+    "skmixdp._dask": "divided",
+    "skmixdp._engine": (
+        "GaussianMechanism OpenRows Options Plan PostTrainingRelease Recipe Transaction bind_rows drive "
+        "loop make_plan release release_module=release training transaction"
+    ),
+    "skmixdp._engine.recording": "KnownRows RecordedRelease recorded_releases",
+    "skmixdp._engine.release": "Released",
+    "skmixdp._export.sklearn_steps": "plain_step",
+    "skmixdp._files": "StreamedRows open_rows streamed temporary",
+    "skmixdp._files.blockmap": "BlockMap widen",
+    "skmixdp._files.formats": "ArrayFile ArrowFile FORMATS NpyFile TableFile TextFile format_of",
+    "skmixdp._files.shards": "array_shard",
+    "skmixdp._files.temporary": "temporary_memory",
+    "skmixdp._files.text": "FileError TextForm",
+    "skmixdp._learning": "corrections noisy_sums_module=noisy_sums targets",
+    "skmixdp._learning.columns": (
+        "NoisyColumns _BINS _magnitudes _places columns_in_other_units columns_share noisy_columns "
+        "unit_share unmapped"
+    ),
+    "skmixdp._learning.corrections": (
+        "PublicShrinkage _LOGARITHMS _USUAL _overconfidence balance can_balance comparison_query "
+        "expected_losses reliable_balance temperature"
+    ),
+    "skmixdp._learning.noisy_statistics": (
+        "LENGTH_LIMIT LeadingDirections Learner NoisyMean SecondMoment Shares _second_moments class_shares "
+        "count_share counts_query in_class label_share leading_directions length_share noisy_length "
+        "noisy_logits noisy_mean noisy_second_moment second_moment_share sensitivity_of share_for"
+    ),
+    "skmixdp._learning.noisy_sums": "noisy_sum",
+    "skmixdp._learning.targets": (
+        "TARGET_RELEASES _lengths gains gains_query noisy_targets start_comparison start_predicts usual_gain"
+    ),
+    "skmixdp._linear": (
+        "BLOCK_ROWS Cascade LogisticLoss MultilabelLoss NARROW PANEL_ROWS SHORTEST_DIFFERENCE SoftmaxLoss "
+        "SquaredLoss UNDERFLOW_PAD WeightedLoss add_products classification_loss compiled_loops=loops "
+        "dot_error largest_entries largest_singular_value orthonormal_columns panel_rows_for "
+        "predicted_classes products read_ahead remove_mean_output row_dots row_memory row_norm_bounds "
+        "row_norms row_products scale_rows shorten_rows sum_error with_weights"
+    ),
+    "skmixdp._linear.sums": "EXACT SumError any_order",
+    "skmixdp._papers": "mirror",
+    "skmixdp._papers.dope_query": "clipped_deviations deviation_bounds difference_part largest_deviations",
+    "skmixdp._papers.dpzero": "zeroth_order_descent",
+    "skmixdp._papers.embedding": "GradientEmbedding embedding_of",
+    "skmixdp._papers.gep_query": "clipped_parts",
+    "skmixdp._papers.mirror": "PenalizedLoss",
+    "skmixdp._papers.modelmix": "accountant",
+    "skmixdp._papers.modelmix.accountant": (
+        "MAX_ORDER MAX_PRODUCT MAX_SHIFT MIN_WIDTH epsilon_for log_moments log_ratio_moments renyi"
+    ),
+    "skmixdp._papers.modelmix.clipping": "L2LinfClipAt",
+    "skmixdp._papers.weights": "held_out_losses solution_error",
+    "skmixdp._papers.zeroth_order": "CandidateQuery public_gradients",
+    "skmixdp._rows": (
+        "ArrayTable Batch BinCounts Block Columns IQR InMemoryRows MeanClip OuterStatistics PersonTable "
+        "PrivateQuery Request RowMap SparseRows Table TargetMap UNCHANGED Whitening blockwise columns_of "
+        "encode_labels finite_rows from_device n_groups n_lanes rounds special_table sum_resolution "
+        "worth_scaling"
+    ),
+    "skmixdp._rows.blockwise": "RemappedRows block_size grid_of_rows",
+    "skmixdp._rows.centered_sparse": (
+        "canonical centered_products centered_sparse_rows centered_weighted_sum whitened_entries"
+    ),
+    "skmixdp._rows.persons": "Places",
+    "skmixdp._rows.sparse": "SparseTable",
+    "skmixdp._rows.table": "TABLE_TYPES",
+    "skmixdp._torch": "modules tensors",
+    "skmixdp._torch.module_steps": "FiniteSteps",
+    "skmixdp._torch.modules": (
+        "Direction GradientData GradientRows LabelledRows_of_modules=LabelledRows LossesAt ModuleData "
+        "ModuleLoss ModuleParameters ModuleRows Seeded check_forward cross_entropy flat limited_threads "
+        "module_rows=rows module_start=start refuse_quantised select_parameters state_of threads "
+        "threads_for with_state working_copy"
+    ),
+    "skmixdp._torch.modules.forward": "separately",
+    "skmixdp._torch.modules.rows": "_LANES _rounded_sums",
+    "skmixdp._torch.tensors": "TorchRows TorchTable add_tensor_products full_precision mapped",
+    "skmixdp._utils": "files process validation",
+    "skmixdp._utils.files": "sync_folder write_arrays written_whole",
+    "skmixdp._utils.process": "in_parallel n_parts no_bars one_thread own_state progress_bar worker_session",
+    "skmixdp._utils.registry": "DISPLAYS Registry",
+    "skmixdp._utils.templates": "html",
+    "skmixdp._utils.validation": "Allowed Kind Number is_empty suggestion",
+    "skmixdp.additive": "_effects _estimators",
+    "skmixdp.additive._basis": "Basis Column",
+    "skmixdp.additive._estimators": "pieces",
+    "skmixdp.additive._knots": "Bins count_error knots_share most_knots public_columns",
+    "skmixdp.additive._loops": "compiled_pieces",
+    "skmixdp.additive._piecewise": "MappedPiecewiseRows centered_piecewise_rows",
+    "skmixdp.audit._bounds": (
+        "epsilon_from_rates mu_from_rates one_run_epsilon one_run_mu one_run_p_value proportion_lower "
+        "proportion_upper separation threshold_bound"
+    ),
+    "skmixdp.audit._checks": "AuditRows",
+    "skmixdp.audit._fits": "Fits",
+    "skmixdp.audit._membership": "area_under_curve auc_interval",
+    "skmixdp.audit._result": "claim_of",
+    "skmixdp.audit._white_box": "Evidence evidence_of strengths_of",
+    "skmixdp.estimators": "_base _problem _procedure _weights base_module=_base procedure_module=_procedure",
+    "skmixdp.estimators._base": "adopt",
+    "skmixdp.estimators._problem": "LabelledRows_of_problem=LabelledRows MappedRows",
+    "skmixdp.estimators._saving": "EXPORTERS coding saving",
+    "skmixdp.estimators._saving.checks": "check_loaded",
+    "skmixdp.features": "_cache _extraction _loading",
+    "skmixdp.features._cache": "RowCache",
+    "skmixdp.features._inputs": "as_items",
+    "skmixdp.features._loading": "load_backend",
+    "skmixdp.features._protocols": "Settings",
+    "skmixdp.inspection": "_guarantee_box",
+    "skmixdp.inspection._confusion": "shares_of",
+    "skmixdp.inspection._page": "attack bullets paragraph section table",
+    "skmixdp.inspection._style": "OKABE_ITO legible spread_out",
+    "skmixdp.model_selection._evaluation": "threshold",
+    "skmixdp.model_selection._evaluation.cells": "NoisyCells _on_simplex interval",
+    "skmixdp.model_selection._evaluation.groups": "Parts",
+    "skmixdp.model_selection._public": "hold_out",
+    "skmixdp.model_selection._search": "private_search search_module=private_search",
+    "skmixdp.model_selection._search.plan": "Candidates",
+    "skmixdp.model_selection._search.resume": "Progress",
+    "skmixdp.model_selection._search.trials": "Allowance",
+    "skmixdp.preprocessing._cells": "days_of kind_of number_of text_of",
+    "skmixdp.preprocessing._leaks": "_enclosing",
+    "skmixdp.preprocessing._leaks._rules": "DROPS_FITS LEARNS META_LEARNS ONLY_PARTS",
+    "skmixdp.privacy.accounting.composition": "_SLACK",
+    "skmixdp.privacy.accounting.selection": "_ORDERS _divergences",
+    "skmixdp.privacy.ledger": "_account _ledger _records _store ledger_module=_ledger",
+    "skmixdp.privacy.ledger._account": "Account _costs_less_than_in_full",
+    "skmixdp.privacy.ledger._charging": "charge_together take_back",
+    "skmixdp.privacy.ledger._records": "event_from_json event_to_json",
+    "skmixdp.privacy.ledger._sql": "add_charge write_account",
+}
+
+_PLACES = {
+    entry.partition("=")[0]: (module, entry.rpartition("=")[2])
+    for module, names in NAMES.items()
+    for entry in names.split()
+}
+
+
+def dotted_path(name: str) -> str:
+    """The dotted path of a name, or of an attribute of it, for what replaces attributes by their paths."""
+    listed, *attributes = name.split(".")
+    return ".".join([*_PLACES[listed], *attributes])
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"{name} is not listed in tests/private_names.py")
+    module, attribute = _PLACES[name]
+    loaded = import_module(module)
+    return (
+        getattr(loaded, attribute) if hasattr(loaded, attribute) else import_module(f"{module}.{attribute}")
+    )
