@@ -21,8 +21,8 @@ from tests.private_names import (  # noqa: E402
     ModuleRows,
     Seeded,
     cross_entropy,
+    dotted_path,
     flat,
-    path_of,
 )
 from tests.private_names import LabelledRows_of_modules as LabelledRows  # noqa: E402
 
@@ -49,7 +49,7 @@ __all__ = [
 def few_moves_are_stacked():
     """So that ``stackable`` alone decides how rows pass."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(path_of("module_rows.FEWEST_STACKED"), 2)
+        patch.setattr(dotted_path("module_rows.FEWEST_STACKED"), 2)
         yield
 
 

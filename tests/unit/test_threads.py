@@ -19,10 +19,10 @@ from tests.private_names import (
     RowMap,
     block_size,
     classification_loss,
+    dotted_path,
     in_parallel,
     n_parts,
     one_thread,
-    path_of,
     process,
     transaction,
     worker_session,
@@ -171,7 +171,7 @@ def test_a_fit_of_two_threads_is_that_of_one(two_threads, monkeypatch):
         sessions.append(1)
         return entered()
 
-    monkeypatch.setattr(path_of("transaction.worker_session"), watched)
+    monkeypatch.setattr(dotted_path("transaction.worker_session"), watched)
 
     def fitted(**options):
         head = MixedDPLogisticRegression(random_state=0, **options)

@@ -18,8 +18,8 @@ from tests.private_names import (
     ArrowFile,
     RowMap,
     StreamedRows,
+    dotted_path,
     open_rows,
-    path_of,
     temporary,
     temporary_memory,
 )
@@ -136,7 +136,7 @@ def test_fits_at_the_same_time_decode_once(tmp_path, decoded):
 
 def test_no_map_is_made_for_files_that_need_no_decoding(tmp_path, monkeypatch):
     X, y = draw(900)
-    monkeypatch.setattr(path_of("streamed.temporary_memory"), lambda *args, **kw: pytest.fail("made"))
+    monkeypatch.setattr(dotted_path("streamed.temporary_memory"), lambda *args, **kw: pytest.fail("made"))
     head().fit(open_rows(in_files(tmp_path, X, y, ".npy")), y)
 
 

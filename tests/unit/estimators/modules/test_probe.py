@@ -14,7 +14,7 @@ from tests.private_names import LabelledRows_of_modules as LabelledRows
 from tests.private_names import (
     check_forward,
     cross_entropy,
-    path_of,
+    dotted_path,
     refuse_quantised,
     select_parameters,
     working_copy,
@@ -246,7 +246,7 @@ def test_one_row_would_move_a_release_of_a_mixing_module_by_many_times_its_sensi
     with pytest.raises(ValueError, match="the loss of a row depends"):
         fit(with_row)
     assert not log
-    monkeypatch.setattr(path_of("modules.check_forward"), lambda *given: None)
+    monkeypatch.setattr(dotted_path("modules.check_forward"), lambda *given: None)
     fit(with_row)
     fit(zeroed)
     one, other = log
