@@ -22,6 +22,8 @@ X = rng.normal(size=(N, D)) * 10.0 ** np.arange(D)
 T = X[:, 0] + rng.normal(size=N)
 Y = (T > 0).astype(int)
 W = rng.lognormal(size=N)
+#: Rows that tell centre and spread of columns and targets.
+PUBLIC = {"X_pub": X[:30], "y_pub": Y[:30]}
 
 COLUMNS = [math.sqrt(D)] * 3
 #: What a row adds at most to a sum whose cut follows from released numbers.
@@ -51,12 +53,36 @@ PATHS = {
         {"y": T, "family": "gaussian", "cov": "robust", "target_scale": (0.0, 2.0)},
         [*COLUMNS, *least_squares(BY_CUT)],
     ),
+    "public rows": ({"y": Y, **PUBLIC}, steps(R, R**2 / 4)),
+    "public targets": (
+        {"y": T, "family": "gaussian", "X_pub": X[:30], "y_pub": T[:30]},
+        least_squares(BY_CUT),
+    ),
+    "replace one": (
+        {"y": Y, "classes": [0, 1], "neighboring": "replace_one"},
+        [*COLUMNS, *steps(R, R**2 / 4)],
+    ),
+    "replace one, least squares": (
+        {
+            "y": T,
+            "family": "gaussian",
+            "cov": "robust",
+            "neighboring": "replace_one",
+            **PUBLIC,
+            "y_pub": T[:30],
+        },
+        least_squares(BY_CUT),
+    ),
+    "zero out": ({"y": Y, "classes": [0, 1], "neighboring": "zero_out"}, [*COLUMNS, *steps(R, R**2 / 4)]),
 }
 
 
-def checked(logs, sensitivities):
-    """Each release has the noise that was asked for, and all cost together what was to be spent."""
-    mu = mu_of_budget(**TERMS)
+def checked(logs, sensitivities, *, replaced=False):
+    """Each release has the noise that was asked for, and all cost together what was to be spent.
+
+    A row that is ``replaced`` moves a sum twice as far as one that is zeroed out.
+    """
+    mu = mu_of_budget(**TERMS) / (2 if replaced else 1)
     for log in logs:
         assert len(log) == len(sensitivities)
         spent = 0.0
@@ -82,7 +108,8 @@ def checked(logs, sensitivities):
 def test_each_release_has_the_noise_of_its_sensitivity(monkeypatch, name):
     options, sensitivities = PATHS[name]
     logs = [recorded(monkeypatch, lambda: private_inference(X, **options, **TERMS))[0] for _ in range(N_RUNS)]
-    checked(logs, sensitivities)
+    replaced = options.get("neighboring") == "replace_one"
+    checked(logs, sensitivities, replaced=replaced)
     for fault in ("2/3", "3/2", "1e-6"):
         with pytest.raises(AssertionError, match="mean square"):
-            checked([FAULTS[fault](log) for log in logs], sensitivities)
+            checked([FAULTS[fault](log) for log in logs], sensitivities, replaced=replaced)
