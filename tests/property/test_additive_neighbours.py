@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor
+from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor, fit_many
 from tests.noise import assert_energies, assert_uncorrelated, watch
 from tests.replay import FORMS, check_neighbours, check_sensitivities, released
 
@@ -35,13 +35,13 @@ FITS = {
 }
 
 
-def fit(name, rows, *calls, **more):
-    """A fitted estimator, with a callback or without."""
-    model, y, public = FITS[name]
+def fit(name, rows, *calls, y=None, **more):
+    """A fitted estimator, with a callback or without, to other labels where they are given."""
+    model, own, public = FITS[name]
     model = clone(model)
     if calls:
         model.set_callbacks(*calls)
-    return model.fit(rows, y, **public, **more)
+    return model.fit(rows, own if y is None else y, **public, **more)
 
 
 #: A row that differs, for replays: as it might stand in the table.
@@ -78,10 +78,58 @@ def test_a_fit_shows_what_its_noise_pays_for(monkeypatch, name, other):
     check_neighbours(monkeypatch, *neighbours(name, other), ROW)
 
 
-@pytest.mark.parametrize("other", ["range", "infinite", "missing"])
-def test_a_fit_to_persons_shows_what_its_noise_pays_for(monkeypatch, other):
-    paths = neighbours("classes", other, groups=np.arange(N) // 3)
-    check_neighbours(monkeypatch, *paths, ROW, each_row=False)
+@pytest.mark.covering
+@pytest.mark.parametrize("n_rows", [1, 2, 40])
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("name", FITS)
+def test_a_fit_to_persons_shows_what_its_noise_pays_for(monkeypatch, name, other, n_rows):
+    """A person of two rows gets other rows and another number of them; all histograms count it once."""
+    groups, y = np.arange(N) // 2, FITS[name][1]
+    own = np.flatnonzero(groups == ROW)
+    rest = np.delete(np.arange(N), own)
+    more = np.r_[np.full(n_rows, own[0]), rest]
+    rows = X[more].copy()
+    rows[:n_rows] = OTHERS[other]
+
+    def path(X, y, groups):
+        def run(calls):
+            model = fit(name, X, calls, y=y, groups=groups)
+            return model, str(model.privacy_), model._row_map.basis
+
+        return run
+
+    first = check_neighbours(
+        monkeypatch, path(X, y, groups), path(rows, y[more], groups[more]), ROW, each_row=False
+    )
+    assert all(each.exact.sum() <= D * N / 2 * (1 + 1e-9) for each in histograms(first.releases))
+
+
+def histograms(log):
+    """The releases of knots, whose run is the first; none with knots of public rows."""
+    return [each for each in log if each.run is log[0].run and each.exact.ndim == 1]
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("name", FITS)
+def test_folds_show_what_their_noise_pays_for(monkeypatch, name, other):
+    """Of three folds, a row moves the one that has it, and all of that one counts its rows alone."""
+    in_fold = np.arange(N) % 3 == ROW % 3
+    changed = X.copy()
+    changed[ROW] = OTHERS[other]
+
+    def path(rows):
+        def run(calls):
+            models = [clone(FITS[name][0]) for _ in range(3)]
+            fit_many(
+                models, rows, FITS[name][1], **FITS[name][2], rows=[in_fold, ~in_fold, np.arange(N) < 500]
+            )
+            return [(model, str(model.privacy_), model._row_map.basis) for model in models]
+
+        return run
+
+    first = check_neighbours(monkeypatch, path(X), path(changed), ROW, each_row=False)
+    assert all(each.mask is not None for each in first.releases)
 
 
 @pytest.mark.covering("name row", "name held", "row held")
