@@ -369,8 +369,7 @@ class Table(ABC):
     ``declared`` is the type of an array that the user made float32 or float16, whose rows may be mapped in
     single precision; None for others, which are mapped as if they were float64. ``shape`` is (n_rows,
     n_features), and ``names`` those of the features, if known. ``unit`` is that of the guarantee: "row", or
-    the name of a column of persons, which ``n_rows`` then counts. ``counts_repeats`` tells whether
-    :meth:`n_distinct` counts, which takes too much memory for some rows. If ``is_movable``,
+    the name of a column of persons, which ``n_rows`` then counts. If ``is_movable``,
     :meth:`on_device` can hold the private rows on another ``device``. If ``can_be_observed``, rows are
     visited in this process, so that ``Request.observe`` is called. If ``is_shared``, threads share the passes
     over the private rows.
@@ -380,7 +379,6 @@ class Table(ABC):
     declared: str | None = None
     names: list[str] | None = None
     unit: str = "row"
-    counts_repeats: bool = False
     is_movable: bool = False
     device: str = "cpu"
     can_be_observed: bool = True
@@ -391,10 +389,6 @@ class Table(ABC):
     def check(self, name: str, *, finite: bool = True) -> None:
         """Refuse tables that cannot be used, without reading all rows; ``finite`` refuses NaN."""
         return
-
-    def n_distinct(self) -> int:
-        """Number of distinct rows, or of all rows if repeats are not counted."""
-        return self.shape[0]
 
     @abstractmethod
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:

@@ -129,8 +129,6 @@ def check_indices(X: object, name: str) -> None:
 class SparseTable(Table):
     """A sparse matrix that a user passed."""
 
-    counts_repeats = True
-
     def __init__(self, X: Any) -> None:
         if len(X.shape) != 2:
             raise ValueError(f"X has shape {X.shape}, not (n_samples, n_features); pass a sparse table.")
@@ -142,13 +140,6 @@ class SparseTable(Table):
         if self._X.dtype.kind not in "biuf":
             raise ValueError(f"{name} must hold real numbers; encode everything else first.")
         check_finite(np.isfinite(self._X.data).all(), name)
-
-    def n_distinct(self) -> int:
-        X = self._X
-        if np.all(X.data == 1):
-            return self.shape[0]  # zeros and ones: categories, whose rows repeat anyway
-        spans = zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist(), strict=True)
-        return len({hash((X.indices[a:b].tobytes(), X.data[a:b].tobytes())) for a, b in spans})
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         if exact:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from .._linear import FloatArray
 from .._utils.frames import is_frame, numeric_frame
 from .._utils.registry import Registry
-from .._utils.validation import CONVERSION_ERRORS, check_table, listed, n_distinct_rows, shown, sources_of
+from .._utils.validation import CONVERSION_ERRORS, check_table, listed, shown, sources_of
 from .blockwise import InMemoryRows, RemappedRows
 from .row_map import RowMap
 from .source import Labels, PrivateRows, Table, declared_type
@@ -46,7 +46,6 @@ TABLE_TYPES: Registry[Any] = Registry(
 class ArrayTable(Table):
     """A finite dense table in memory."""
 
-    counts_repeats = True
     is_movable = True
     is_shared = True
 
@@ -54,9 +53,6 @@ class ArrayTable(Table):
         self._X = X
         self.declared = declared_type(X.dtype)
         self.shape: tuple[int, int] = (X.shape[0], X.shape[1])
-
-    def n_distinct(self) -> int:
-        return n_distinct_rows(self._X)
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         if exact:

@@ -18,7 +18,7 @@ from .._rows import PrivateRows, check_labels
 from .._utils.frames import is_frame
 from .._utils.models import names_of_features
 from .._utils.process import warn_later
-from .._utils.validation import COUNT, Allowed, Kind, n_distinct_rows, shown, warn_of_delta, warn_of_repeats
+from .._utils.validation import COUNT, Allowed, Kind, passed, shown, warn_of_delta
 from ..components.protocols import PublicInfo, PublicView
 from ..estimators._base import EstimatorProcedure, FitData, PrivateEstimator, fit_one
 from ..estimators._callbacks import FitTasks
@@ -215,7 +215,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         treated_as_public = (
             "the module: architecture, initial parameters and buffers, and which parameters are trained",
             "the number of private rows, their shape, and the type of their array (declared)",
-            "that their shapes, finiteness, repeats and labels passed validation",
+            passed("shapes", "finiteness", "labels"),
             "that neither the module nor the loss failed on them before the first step",
             f"the classes ({origin})",
         )
@@ -230,7 +230,6 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         names = self._set_names(data.X)
         public = torch_side.collect_public(data.X_pub, data.y_pub, names, X, check_labels)
         X_pub, y_pub = public if public is not None else (X[:0], None)
-        warn_of_repeats(n_distinct_rows(torch_side.as_array(X)), len(X))
         warn_of_delta(self.delta, len(X))
         y, y_pub, origin = encode_classes(self, y, y_pub)
         return X, y, X_pub, y[:0] if y_pub is None else y_pub, origin

@@ -222,7 +222,6 @@ class TorchTable(Table):
         self._place = X.device if place is None else place
         self.device = str(self._place)
         self.shape: tuple[int, int] = tuple(X.shape)  # type: ignore[assignment]
-        self.counts_repeats = X.device.type == "cpu"
 
     @classmethod
     def of_array(cls, X: NDArray[Any], device: str) -> "TorchTable":
@@ -264,11 +263,6 @@ class TorchTable(Table):
             raise ValueError(f"{name} must be a dense tensor of real numbers; convert it first.")
         if finite:
             check_finite(all(bool(torch.isfinite(part).all()) for part in _parts_of(self._X)), name)
-
-    def n_distinct(self) -> int:
-        if not self.counts_repeats:
-            return self.shape[0]
-        return len({hash(row.tobytes()) for block in self.blocks() for row in block})
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         if exact:

@@ -10,7 +10,6 @@ They never name an entry, a row number, or the number of rows that failed.
 """
 
 import difflib
-import hashlib
 import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -228,9 +227,11 @@ def listed(values: Any, limit: int = 8) -> str:
 
 # -- rows --------------------------------------------------------------------------------
 
-#: Private rows count as repeated if less than this fraction of them is distinct. In a bootstrap sample, 63%
-#: are distinct.
-_DISTINCT_SHARE = 0.75
+
+def passed(*checks: str) -> str:
+    """Text for the report: these checks of private rows, at least two, whose outcome is treated as public."""
+    return f"that their {', '.join(checks[:-1])} and {checks[-1]} passed validation"
+
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -535,42 +536,6 @@ def copy_fitted(owner: object, fitted: object, *names: str) -> None:
     for name in (*names, "n_features_in_", "feature_names_in_"):
         if hasattr(fitted, name):
             setattr(owner, name, getattr(fitted, name))
-
-
-#: Words of rows that are hashed at once.
-_HASHED_WORDS = 2**16
-
-
-def n_distinct_rows(X: Array) -> int:
-    """Number of distinct rows of an array (n, ...), by hashes: products of their words with fixed numbers.
-
-    If rows repeat and hold zeros and ones alone, all count: categories repeat anyway.
-    """
-    rows = np.ascontiguousarray(X).reshape(len(X), -1)
-    row_bytes = rows.shape[1] * rows.itemsize
-    words = rows.view(f"u{next(size for size in (4, 2, 1) if row_bytes % size == 0)}")
-    # Without a pattern, so that sums of different rows hardly ever agree in all of their 50 bits or so.
-    digest = hashlib.shake_256(b"distinct rows").digest(8 * words.shape[1])
-    factors = 0.5 + np.frombuffer(digest, dtype="<u8") / 2.0**65
-    step = max(1, _HASHED_WORDS // max(1, words.shape[1]))
-    hashes = [
-        np.vecdot(words[start : start + step].astype(np.float64), factors)
-        for start in range(0, len(rows), step)
-    ]
-    n_distinct = len(np.unique(np.concatenate(hashes)))
-    repeats = n_distinct < _DISTINCT_SHARE * len(X)
-    return len(X) if repeats and np.all((X == 0) | (X == 1)) else n_distinct
-
-
-def warn_of_repeats(n_distinct: int, n_rows: int, stacklevel: int = 6) -> None:
-    """Warn if private rows repeat as in a bootstrap sample."""
-    if n_distinct < _DISTINCT_SHARE * n_rows:
-        warnings.warn(
-            "many private rows occur several times; the guarantee is per row, so someone who appears in "
-            "several rows is protected less; do not bootstrap private rows.",
-            UserWarning,
-            stacklevel=stacklevel,
-        )
 
 
 def warn_of_delta(delta: float, n_rows: int, stacklevel: int = 6) -> None:

@@ -32,7 +32,6 @@ from .._utils.validation import (
     shown,
     sources_of,
     warn_of_delta,
-    warn_of_repeats,
 )
 from ..algorithms import BY_NAME, Algorithm
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
@@ -167,8 +166,6 @@ class LinearHead(PrivateEstimator):
         mask = None if data.rows is None else members(*data.rows, n_rows)
         if groups is not None:
             table, mask = PersonTable(table, *units_of(groups, n_rows, self.noise, mask)), None
-        else:
-            warn_of_repeats(table.n_distinct(), n_rows)
         warn_of_delta(self.delta, table.shape[0] if mask is None else int(mask.sum()))
         X_pub, y_pub = (np.empty((0, n_features)), None) if public is None else public
         return table, y, X_pub, y_pub, mask

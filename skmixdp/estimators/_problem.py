@@ -40,6 +40,7 @@ from .._utils.validation import (
     check_table,
     is_empty,
     listed,
+    passed,
     public_sources,
     shown,
 )
@@ -67,14 +68,10 @@ def public_facts(table: Table, loss: Loss, *, finite: bool, lengths: bool, weigh
         "finiteness": finite,
         "lengths": lengths,
         "ids of persons": table.unit != "row",
-        "repeats": table.counts_repeats,
-        "labels": not loss.quadratic,
+        "targets" if loss.quadratic else "labels": True,
         "weights": weights,
     }
-    checks = [name for name, made in all_checks.items() if made]
-    passed = f"that their {', '.join(checks[:-1])} and {checks[-1]} passed validation"
-    looked = table.counts_repeats or table.unit != "row"
-    facts = known, passed if looked else f"{passed} (repeated rows were not looked for)"
+    facts = known, passed(*(name for name, made in all_checks.items() if made))
     return facts if table.declared is None else (*facts, f"that X is an array of {table.declared} (declared)")
 
 

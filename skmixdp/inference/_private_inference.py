@@ -30,15 +30,7 @@ from .._rows import (
 )
 from .._utils.models import names_of_features
 from .._utils.process import own_state
-from .._utils.validation import (
-    POSITIVE,
-    PROBABILITY,
-    check,
-    shown,
-    sources_of,
-    warn_of_delta,
-    warn_of_repeats,
-)
+from .._utils.validation import POSITIVE, PROBABILITY, check, passed, shown, sources_of, warn_of_delta
 from ..estimators._problem import check_sample_weight, collect_public
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy.noise import warn_of_seed
@@ -252,13 +244,8 @@ def private_inference(
         if not logistic and known_target is None:
             known_target = _public_scales(labels_pub[:, np.newaxis])[0]
     warn_of_delta(delta, units.n_units, stacklevel=3)
-    checked = ("labels" if logistic else "targets") + ("" if weights is None else ", weights")
-    if units.codes is None:
-        warn_of_repeats(table.n_distinct(), n_rows, stacklevel=3)
-        checked += " and repeats"
-    else:
+    if units.codes is not None:
         table = PersonTable(table, *units)
-        checked += " and ids of persons"
     robust = cov == "robust" or units.codes is not None or weights is not None
     n_units = units.n_units
     unknown = n_features if len(known) < n_features else 0
@@ -275,7 +262,11 @@ def private_inference(
     _refuse_what_noise_hides(left, n_units + len(x_pub), n_features, n_classes, robust)
     facts = (
         f"the numbers of {units.plural} and of features, and the features' names",
-        f"that their shape, finiteness, {checked} passed validation",
+        passed(
+            *("shapes", "finiteness", "labels" if logistic else "targets"),
+            *(("weights",) if weights is not None else ()),
+            *(("ids of persons",) if units.codes is not None else ()),
+        ),
         *(("the classes",) if logistic else ()),
         *(() if encoded is None else ("the number and the names of the columns before preprocessing",)),
         *(("centre and spread of columns that were declared or are those of public rows",) if known else ()),

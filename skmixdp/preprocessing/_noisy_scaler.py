@@ -16,14 +16,7 @@ from .._learning.columns import released_columns
 from .._learning.noisy_sums import noisy_sum
 from .._utils.frames import numeric_frame
 from .._utils.process import own_state
-from .._utils.validation import (
-    FLAG,
-    check_params,
-    check_table,
-    n_distinct_rows,
-    warn_of_delta,
-    warn_of_repeats,
-)
+from .._utils.validation import FLAG, check_params, check_table, passed, warn_of_delta
 from ..privacy import LedgerDataset
 from ..privacy.noise import warn_of_seed
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
@@ -196,13 +189,9 @@ class NoisyScaler(ColumnwiseMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimato
                 )
             bounds = None if self.bounds is None else _check_bounds(self.bounds, n_features)
             warn_of_delta(self.delta, units.n_units, stacklevel=3)
-            checked = "ids of persons"
-            if units.codes is None:
-                warn_of_repeats(n_distinct_rows(table), n_rows, stacklevel=3)
-                checked = "repeats"
             public = (
                 f"the numbers of {units.plural} and of features, and the features' names",
-                f"that their shape, finiteness and {checked} passed validation",
+                passed("shapes", "finiteness", *(() if units.codes is None else ("ids of persons",))),
             )
             if isinstance(self.ledger, LedgerDataset) and (pipe := enclosing_pipeline()) is not None:
                 refuse_without_room(self, pipe, None if groups is not None else n_rows)

@@ -224,26 +224,6 @@ class TestRows:
         ):
             refuse(f"{name}=.* needs noisy class counts, but .*{obstacle}", {**parameter, **others})
 
-    def test_rows_that_repeat_as_in_a_bootstrap(self, fit, rows):
-        drawn = np.random.default_rng(0).integers(60, size=60)
-        said = "private rows occur several times; the guarantee is per row"
-        with pytest.warns(UserWarning, match=said) as caught:
-            fit(X=rows.X[drawn], y=rows.y[drawn])
-        assert ". " not in str(caught[0].message)
-
-    @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-    def test_categories_alone_repeat_by_themselves(self, fit, form):
-        """One-hot rows, and none that differs from them in one entry."""
-        drawn = np.random.default_rng(0).integers(3, size=60)
-        X, y = np.eye(3)[drawn], drawn % 2
-        known = {"y": y, "X_pub": None, "y_pub": None}
-        fit({"classes": [0, 1]}, X=form(X), **known)
-        with pytest.warns(UserWarning, match="private rows occur several times"):
-            fit({"classes": [0, 1]}, X=form(np.where(np.arange(60)[:, None] == 7, 0.5, X)), **known)
-
-    def test_few_repeats_pass_in_silence(self, fit, rows):
-        fit(X=np.concatenate([rows.X[:50], rows.X[:10]]))
-
 
 class TestLabels:
     def test_unknown_private_label(self, refuse, rows):

@@ -35,8 +35,6 @@ from skmixdp.preprocessing import (
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning"),
     pytest.mark.filterwarnings("ignore:the scale of the targets y is unknown:UserWarning"),
-    # The checks of weights repeat rows.
-    pytest.mark.filterwarnings("ignore:many private rows occur several times:UserWarning"),
 ]
 
 

@@ -191,7 +191,6 @@ CALLS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:many private rows occur several times")
 @pytest.mark.parametrize("name", CALLS)
 def test_every_call_of_scikit_learn_warns_once_and_the_next_call_again(rows, name):
     call, words = CALLS[name]

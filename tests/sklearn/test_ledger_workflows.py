@@ -28,6 +28,7 @@ from skmixdp.privacy import (
     GaussianEvent,
     LedgerDataset,
     NoiseSource,
+    PrivacyLeakWarning,
     PrivacyLedger,
     epsilon_of,
     noise_multiplier_for,
@@ -168,10 +169,9 @@ def test_bagging_seeds_its_members_so_nothing_is_guaranteed(n_jobs, head, rows, 
     assert first == f"NO GUARANTEE: {said}"
 
 
-@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
-def test_a_bootstrap_repeats_rows_and_is_warned_of(head, rows, ledger):
+def test_a_bootstrap_is_warned_of(head, rows, ledger):
     bag = BaggingClassifier(head(), 2)
-    with pytest.warns(UserWarning, match="do not bootstrap private rows"):
+    with pytest.warns(PrivacyLeakWarning, match="repeats private rows in one fit, .* fix: bootstrap=False"):
         bag.fit(rows.X, rows.y, **rows.public)
     check_charges(ledger, {60: 2}, private=False)
 

@@ -216,8 +216,6 @@ class TestRefusals:
 def test_doubtful_input_is_warned_of():
     with pytest.warns(UserWarning, match="not below 1/n"):
         NoisyScaler(bounds=(0, 1), delta=0.1).fit(RNG.uniform(size=(20, 2)))
-    with pytest.warns(UserWarning, match="do not bootstrap"):
-        NoisyScaler(bounds=BOUNDS).fit(np.repeat(X[:50], 2, axis=0))
 
 
 def test_the_noise_is_announced_to_the_door(monkeypatch):

@@ -12,7 +12,6 @@ def public(request):
 
 
 @pytest.mark.covering
-@pytest.mark.filterwarnings("ignore:many private rows occur several times")
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e-200, 1e200])
 @pytest.mark.parametrize("algorithm", ["adamix", "noisy-gd", AdaMix(n_components=2)], ids=repr)
 @pytest.mark.parametrize("fit_intercept", [True, False])

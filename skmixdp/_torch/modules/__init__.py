@@ -14,7 +14,7 @@ from .checks import (
 from .directions import Direction, Seeded
 from .forward import LabelledRows, ModuleParameters, cross_entropy, flat, outputs_of
 from .gradients import GradientData, GradientRows
-from .inputs import as_array, as_labels, check_rows, collect_public
+from .inputs import as_labels, check_rows, collect_public
 from .probe import check_forward, ordinary_rows
 from .public import SCALE_ROWS, ModuleData, ModuleLoss, ModuleView
 from .rows import LossesAt, ModuleRows

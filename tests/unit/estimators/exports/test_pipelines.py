@@ -270,7 +270,6 @@ def test_functions_of_numbers_need_another_form(tmp_path):
     check_everywhere(fitted(steps, X, y, 60), X, tmp_path, onnx=False)
 
 
-@pytest.mark.filterwarnings("ignore:many private rows occur several times:UserWarning")
 def test_texts(tmp_path):
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"note": [f"word{i} and {j}" for i, j in rng.integers(0, 99, (300, 2))]})

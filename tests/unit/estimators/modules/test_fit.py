@@ -467,8 +467,6 @@ def test_weights_are_refused_and_doubtful_input_is_warned_of():
         classifier().fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB, sample_weight=np.ones(300))
     with pytest.warns(UserWarning, match="not below 1/n"):
         fitted(delta=0.01)
-    with pytest.warns(UserWarning, match="occur several times"):
-        classifier().fit(np.repeat(X[:100], 3, axis=0), np.repeat(Y[:100], 3), X_pub=X_PUB, y_pub=Y_PUB)
     with pytest.warns(UserWarning, match="no public row has a label in"):
         classifier(classes=[0, 1, 2]).fit(X, Y, X_pub=X_PUB[Y_PUB > 0], y_pub=Y_PUB[Y_PUB > 0])
 
