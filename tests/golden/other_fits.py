@@ -26,11 +26,11 @@ from skmixdp import (
     private_pipeline,
     resumable,
 )
-from skmixdp._engine.release import GaussianMechanism
 from skmixdp.inference import private_inference
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import DiscreteNoise, PrivacyLedger, noise
+from tests.private_names import GaussianMechanism
 from tests.unit.rows.conftest import HELD
 
 _SEED = 20_261_127
