@@ -110,6 +110,17 @@ def test_one_row_alone_obeys_its_clip(used, problem):
     assert used
 
 
+@pytest.mark.parametrize("m", [1, 2, 6, 15])
+def test_the_rounding_of_a_clip_is_taken_off_its_threshold(m):
+    """Residuals of one row at a time, whose length is said to be a number that is no power of two."""
+    sums, rng = loops.compiled(), np.random.default_rng(m)
+    for length in rng.uniform(50, 100, 400).astype("f4"):
+        point = rng.normal(size=(m, 1)).astype("f4")
+        row, label = np.ones((1, 1), "f4", order="F"), np.zeros(1, np.int8)
+        C = sums(row, label, np.array([length]), point, 0.5, slice(0, 1)).astype(np.longdouble)
+        assert 0.49 < float(np.sqrt((C**2).sum()) * length) <= 0.5 * (1 + 2**-24)
+
+
 @thorough
 @given(problem=problems, place=st.integers(0, 63), huge=st.sampled_from([3e28, -1e15, 1e-41]))
 def test_a_row_changes_no_bit_of_what_others_contribute(used, problem, place, huge):

@@ -128,6 +128,32 @@ def test_norms_and_entries_are_never_below_the_true_ones(seed):
     assert np.all(longest_terms(rows, measured) * SHORTEST_DIFFERENCE <= measured.norms * (1 + 1e-12))
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_norms_of_rows_near_the_mean_cover_what_cancels(seed):
+    """The square of a difference is computed from larger squares, whose rounding is added."""
+    rng = np.random.default_rng(seed)
+    chosen = basis(rng, 6, 3)
+    near = chosen.center + rng.normal(size=9) / chosen.factor
+    away = rng.choice([1e-3, 3e-3, 1e-2], size=(100, 1)) * rng.normal(size=(100, 9))
+    rows = chosen.piecewise(near * (1 + away))
+    row_map = RowMap(exact_rows(rows)[0].astype(float), True, None)
+    measured = centered_piecewise_rows(rows, row_map)
+    assert np.all(measured.norms >= length(mapped_exactly(rows, row_map, measured.factors)))
+
+
+@pytest.mark.skipif(not find_spec("numba"), reason="needs numba")
+@pytest.mark.parametrize("m", [1, 2, 5])
+def test_the_rounding_of_a_compiled_clip_is_taken_off_its_threshold(m):
+    """Residuals of one row at a time, whose length is said to be a number that is no power of two."""
+    loops, rng = compiled_pieces(), np.random.default_rng(m)
+    row = np.zeros((1, 1), np.uint16), np.ones((1, 1), "f4"), np.zeros((1, 1), "f4")
+    for said in rng.uniform(50, 100, 400).astype("f4"):
+        points = rng.normal(size=(m, 2)), np.zeros((m, 1)), *np.zeros((2, m))
+        of_row = np.ones(1), np.zeros(1, np.int8), np.array([said])
+        C = loops.clipped_sums(*row, *points, *of_row, threshold=0.5)[:, -1].astype(np.longdouble)
+        assert 0.49 < float(length(C) * said) <= 0.5 * (1 + 2**-24)
+
+
 @pytest.mark.parametrize("away", [0.0, 1e-200, 1e-9, 1e-4, 0.1])
 def test_a_row_that_is_shorter_than_its_vertices(away):
     """Next to the knot that nearly all rows have, a row is nearly 0, and its vertices are not."""

@@ -4,6 +4,7 @@ Columns are learned by histograms, from which follows what else is released. In 
 noisy histograms are the same, so all that follows must be: the same stages with the same shapes and shares.
 """
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -128,6 +129,17 @@ def scaler(table, **parameters):
     return path
 
 
+def of_constant_column(path):
+    """A path of rows that have the same number in a column, all but one row that may have it."""
+
+    def changed(private, calls):
+        X = private.X.copy()
+        X[np.arange(len(X)) != ROW, 1] = 1.0
+        return path(replace(private, X=X), calls)
+
+    return changed
+
+
 FOLDS = [np.flatnonzero(np.arange(SMALL) % 3 != fold) for fold in range(3)]
 PATHS = {
     "folds": folds_of(FOLDS),
@@ -139,11 +151,26 @@ PATHS = {
     "scaler, deviations": scaler("alike", with_mean=False),
     "scaler, replace one": scaler("few", neighboring="replace_one"),
     "scaler, little budget": scaler("unlike", epsilon=0.5),
+    "scaler, constant column": of_constant_column(scaler("few")),
+    "scaler, constant column, little budget": of_constant_column(scaler("few", epsilon=10.0)),
+    "classes, constant column": of_constant_column(path_of("logistic", "few", "none", "default")),
+    "targets, constant column": of_constant_column(path_of("ridge", "few", "none", "default")),
 }
+#: Of these, each neighbour: one of them makes a column constant.
+OF_CONSTANT = [(name, neighbour, "warn") for name in PATHS if "constant" in name for neighbour in NEIGHBOURS]
+
+
+@pytest.mark.parametrize(("name", "neighbour", "state"), OF_CONSTANT)
+def test_whether_a_column_is_constant_shows_through_noise_alone(monkeypatch, name, neighbour, state):
+    one = Private.drawn(SMALL, targets=name.startswith("targets"))
+    check(monkeypatch, PATHS[name], one, neighbour, state)
 
 
 @pytest.mark.covering("name", "neighbour state")
-@pytest.mark.parametrize(("name", "neighbour", "state"), with_states(list(product(PATHS, NEIGHBOURS))))
+@pytest.mark.parametrize(
+    ("name", "neighbour", "state"),
+    with_states([case for case in product(PATHS, NEIGHBOURS) if "constant" not in case[0]]),
+)
 def test_folds_and_scalers_show_what_their_noise_pays_for(monkeypatch, name, neighbour, state):
     most = 0.0 if "without the row" in name else None
     check(

@@ -198,6 +198,16 @@ def test_sums_are_right_whichever_way_they_are_multiplied(k, d, appended, dtype)
     assert np.all(np.abs(total.value - exact) <= (PANEL_ROWS + 40) * u * sizes)
 
 
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("term", [1 / 3, 0.7, 1.0])
+def test_a_column_of_constants_is_added_up_in_double_precision(k, term):
+    """Many equal terms in single precision, whose sum in it would be off in one direction."""
+    n, total = 60_000, Cascade()
+    add_products(np.ones((n, 2), "f4"), np.full((n, k), term, "f4"), total, appended=0.4)
+    exact = 0.4 * n * float(np.float32(term))
+    assert np.all(np.abs(total.value[:, -1] - exact) <= n * 2.0**-53 * exact)
+
+
 @given(
     n=st.integers(1, 400),
     dtype=st.sampled_from([np.float16, np.float32]),

@@ -1,5 +1,7 @@
 """Evaluations of groups of rows: metrics of each, what is refused, and what one row moves."""
 
+import math
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ from scipy.special import expit
 from skmixdp.model_selection import GroupedEvaluation, private_evaluation
 from tests.given_models import GivenPredictions, GivenScores
 from tests.private_names import Parts
-from tests.replay import compare, seen
+from tests.replay import check_neighbours, compare, seen
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:delta:UserWarning", "ignore::skmixdp.exceptions.NotPrivateWarning"
@@ -80,6 +82,31 @@ def test_one_row_moves_one_cell_of_one_group(monkeypatch):
     assert [release.sensitivity for release in one.releases] == pytest.approx([1.0], abs=1e-9)
     for path in paths:
         compare(one, seen(monkeypatch, lambda calls, path=path: evaluated(*path), one), 0)
+
+
+@pytest.mark.parametrize("persons", [None, np.arange(1000) // 2])
+@pytest.mark.parametrize("bounds", [None, (0, 1)])
+def test_no_exact_number_of_rows_of_a_group_is_seen(monkeypatch, bounds, persons):
+    """Groups of 1 to 40 rows, known or not by their noisy numbers, and entirely other groups."""
+    P, y, _ = problem(n=1000)
+    names = [str(number) for number in range(41)]
+    sizes = np.repeat(np.arange(41), np.arange(41))
+    group = np.r_[sizes, np.full(1000 - len(sizes), 40)].astype(str)
+    model = GivenScores(2) if bounds is None else GivenPredictions()
+
+    def path(by):
+        def run(calls):
+            X = P if bounds is None else P[:, 1:]
+            options = {"by": by, "by_values": names, "groups": persons, "epsilon": 8.0}
+            found = private_evaluation(model, X, y, target_bounds=bounds, **options)
+            return found, str(found), found.summary().to_numpy()
+
+        return run
+
+    one = check_neighbours(monkeypatch, path(group), path(group[::-1]), 0, math.inf, each_row=False)
+    unknown = [name for name in one.facts if name.startswith("outcome[0].unknown[")]
+    assert 0 < len(unknown) < 41
+    check_neighbours(monkeypatch, path(group), path(np.full(1000, "40")), 0, math.inf, each_row=False)
 
 
 @pytest.mark.parametrize("declared", [[0, 1, 2], ["0", "1", "2"], [0.0, np.int8(1), "2.0"]])
