@@ -1,8 +1,11 @@
 """Whatever looks at arrays as a whole, where private rows are seen, is on a list with the reason why it may.
 
 No private label, count, equality or maximum may decide how anything is computed before noise is added. Calls
-that turn an array into one answer are found by name in the source. A new one fails here, until someone who
-has looked at it adds it to ``decisions.py``. ``docs/decisions.md`` lists those that see private rows.
+that turn an array into one answer are found by name in the source, and so are comparisons of what a sum or a
+mean gives (``X.std(axis=0) == 0``), or of arrays whose names say that they hold rows (``self.codes == k``). A
+new one fails here, until someone who has looked at it adds it to ``decisions.py``. ``docs/decisions.md``
+lists those that see private rows. Arrays of private rows by any other name are found where they arrive, by
+``tests/property/test_public_helpers.py``.
 """
 
 import ast
@@ -16,7 +19,7 @@ from .test_architecture import PACKAGE
 #: Where private rows are seen: folders, and files.
 ROOMS = (
     *("_files", "_rows", "_linear", "_engine", "_learning", "additive", "estimators", "preprocessing"),
-    *("model_selection", "_dask.py", "_export", "_papers", "_resuming.py", "_torch", "_utils"),
+    *("inference", "model_selection", "_dask.py", "_export", "_papers", "_resuming.py", "_torch", "_utils"),
     "privacy/units.py",
 )
 #: What turns an array into an answer about all of it, as a method or as a function of NumPy or torch.
@@ -28,6 +31,12 @@ union1d nunique duplicated value_counts drop_duplicates
 OF_ARRAYS = frozenset(_NAMES.split())
 #: The same by built-in functions. (``max`` and ``min`` of several numbers are no such thing.)
 BUILT_IN = frozenset(("any", "all", "hash", "Counter", "set", "frozenset"))
+#: What turns an array into numbers that may then be compared.
+REDUCING = frozenset("mean std var sum norm nanmean nanstd nansum average vdot prod cumsum".split())
+#: Names of arrays with a number for each row, or several.
+OF_ROWS = frozenset(
+    "X y codes labels targets groups weights answers table ids norms lengths sizes values".split()
+)
 PAGE = PACKAGE.parent / "docs" / "decisions.md"
 
 
@@ -42,8 +51,24 @@ def is_decision(call):
     return name.id in BUILT_IN or (name.id in ("max", "min") and not several)
 
 
+def is_comparison(node):
+    """Whether numbers of rows are compared, one by one or in sum."""
+    if not isinstance(node, ast.Compare) or all(isinstance(each, ast.Is | ast.IsNot) for each in node.ops):
+        return False
+    sides = [node.left, *node.comparators]
+    calls = [part.func for side in sides for part in ast.walk(side) if isinstance(part, ast.Call)]
+    return any(getattr(call, "attr", None) in REDUCING for call in calls) or any(map(holds_rows, sides))
+
+
+def holds_rows(side):
+    """Whether the name of an array, or of what its entries are taken from, is that of rows."""
+    while isinstance(side, ast.Subscript):
+        side = side.value
+    return getattr(side, "attr", getattr(side, "id", None)) in OF_ROWS
+
+
 def decisions_in(tree):
-    """For each function with such calls, by qualified name, how many it has."""
+    """For each function with such calls and comparisons, by qualified name, how many it has."""
     found = Counter()
 
     def visit(node, name):
@@ -51,7 +76,7 @@ def decisions_in(tree):
             if isinstance(child, ast.FunctionDef | ast.ClassDef):
                 visit(child, f"{name}.{child.name}".lstrip("."))
                 continue
-            if isinstance(child, ast.Call) and is_decision(child):
+            if is_comparison(child) or (isinstance(child, ast.Call) and is_decision(child)):
                 found[name or "module"] += 1
             if isinstance(child, ast.Call) and getattr(child.func, "id", None) == "len":
                 found[name or "module"] += isinstance(child.args[0], ast.Set | ast.SetComp)
@@ -76,7 +101,7 @@ def test_every_decision_is_on_the_list():
     known = {name: count for name, (count, _) in ALLOWED.items()}
     found = decisions()
     more = {name: count for name, count in found.items() if count > known.get(name, 0)}
-    assert not more, f"new calls that look at whole arrays; look at what they decide: {more}"
+    assert not more, f"new looks at whole arrays; look at what they decide: {more}"
     gone = {name for name, count in known.items() if count != found.get(name)}
     assert not gone, f"decisions.py lists more calls than there are in {gone}"
 
@@ -99,7 +124,7 @@ def test_the_page_lists_all_that_see_private_rows():
     ("code", "count"),
     [
         ("if np.array_equal(y, other): pass", 1),
-        ("if (y == 2).any(): pass", 1),
+        ("if (y == 2).any(): pass", 2),
         ("if any(label == 2 for label in y): pass", 1),
         ("n = len({label for label in y})", 1),
         ("n = len(set(y)) + hash(y.tobytes())", 2),
@@ -107,6 +132,14 @@ def test_the_page_lists_all_that_see_private_rows():
         ("size = max(n, 1)", 0),
         ("found = torch.unique(y)", 1),
         ("class A:\n    def f(self):\n        return self.y.max()", 1),
+        ("flat = X.std(axis=0) == 0", 1),
+        ("flat = np.flatnonzero(X.std(axis=0) == 0)", 2),
+        ("if 0 < np.linalg.norm(rows - center) < 3: pass", 1),
+        ("own = self.codes == k", 1),
+        ("own = block.y[:, 0] != 0.0", 1),
+        ("if 2 in y: pass", 1),
+        ("if y is None: pass", 0),
+        ("if n_rows == 2: pass", 0),
     ],
 )
 def test_what_counts_as_a_decision(code, count):
