@@ -1,14 +1,16 @@
 """Private rows in a Dask array: workers compute sums of their chunks, which are added in a tree.
 
-Chunks are mapped once and stay on the workers, about as many rows on each. In each pass the queries go
-out to them, without the noise source of the run; the noise is added where the fit runs, to the sum of all
-chunks. A chunk that is lost with its worker is made again from the array's graph.
+Chunks are mapped once, by the workers that read them, and stay there. In each pass the queries go out to
+them, without the noise source of the run; the noise is added where the fit runs, to the sum of all chunks. A
+chunk that is lost with its worker is made again from the array's graph, and gives the same sums.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from time import monotonic
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -17,14 +19,21 @@ from numpy.typing import DTypeLike, NDArray
 from ._linear import EXACT, FloatArray, SumError, on_grid, row_norms
 from ._rows.blockwise import InMemoryRows, added, check_lengths, grid_of_rows, stated_error
 from ._rows.row_map import RowFunction, RowMap
-from ._rows.source import Batch, Labels, PrivateRows, Request, Sums, Table, declared_type
+from ._rows.source import Batch, Labels, LostRowsError, PrivateRows, Request, Sums, Table, declared_type
 from ._rows.table import finite_rows
-from ._utils.validation import check_finite
+from ._utils.frames import is_frame, letter_of
+from ._utils.validation import check_finite, listed
 
 Array = NDArray[Any]
 
 #: Number of chunks whose sums are added by one task.
 _FAN_IN = 8
+
+#: Seconds between two looks at the cluster while tasks are not done.
+_LOOK = 1.0
+
+#: Seconds after which a cluster is given up on which no task runs, if Dask's configuration sets no other.
+_PATIENCE = 300
 
 
 # Fields are not in the repr, since workers log the inputs of tasks that fail.
@@ -37,6 +46,10 @@ class _Chunk:
     norms: FloatArray
     finite: bool = True
 
+    def __sizeof__(self) -> int:
+        # Dask moves and spills data by its size.
+        return object.__sizeof__(self) + self.X.nbytes + self.y.nbytes + self.norms.nbytes
+
     @np.errstate(all="ignore")  # this setting belongs to each worker
     def sums(self, requests: Sequence[Request], batches: Sequence[Batch]) -> list[Sums]:
         asked = [replace(request, batch=batch) for request, batch in zip(requests, batches, strict=True)]
@@ -48,9 +61,9 @@ class DaskRows(PrivateRows):
 
     Chunks become arrays of the type ``source``. Their own types may follow from their cells.
 
-    ``places`` has the address of the worker that keeps each chunk; None leaves that to the scheduler. With
-    ``exact``, rows are rounded to a grid on which sums are exact. A row that is not finite or too long, or a
-    chunk that cannot be computed, is a ValueError.
+    ``client`` is that of the cluster; None computes in this process. With ``exact``, rows are rounded to a
+    grid on which sums are exact. A row that is not finite or too long, or a chunk that cannot be computed, is
+    a ValueError; rows that are lost with the cluster are a LostRowsError.
 
     *Guarantee*: workers see private rows and released heads; neither noise nor the generator that draws it
     leaves the process that fits. Exact sums that workers send are NOT private: the cluster is trusted like a
@@ -66,26 +79,27 @@ class DaskRows(PrivateRows):
         dtype: np.dtype[Any],
         *,
         exact: bool = False,
-        places: Sequence[str | None] | None = None,
+        client: Any = None,
         source: DTypeLike = np.float64,
     ) -> None:
         import dask
 
         self._dtype = np.dtype(dtype)
-        self._ends = np.cumsum([0, *sizes])
-        self.n_rows = int(self._ends[-1])
+        self._client = client
+        ends = np.cumsum([0, *sizes])
+        self.n_rows = int(ends[-1])
         self.grid = grid_of_rows(self.n_rows) if exact else None
+        self._spans = list(zip(ends[:-1], ends[1:], strict=True))
         prepare = dask.delayed(_prepare, pure=False)
-        spans = list(zip(self._ends[:-1], self._ends[1:], strict=True))
+        # In one graph: what several chunks need is sent once.
         made = [
             prepare(chunk, source, y[a:b], row_map, dtype, self.grid)
-            for chunk, (a, b) in zip(chunks, spans, strict=True)
+            for chunk, (a, b) in zip(chunks, self._spans, strict=True)
         ]
-        self._places = [None] * len(made) if places is None else places
         with _without_quotes():
-            self._chunks = _persisted(made, self._places)
-        self._spans = spans
-        checks = _computed(*[dask.delayed(_check, pure=False)(chunk) for chunk in self._chunks])
+            self._chunks = dask.persist(*made) if client is None else client.persist(made)
+        check = dask.delayed(_check, pure=False)
+        checks = _computed(client, [check(chunk) for chunk in self._chunks])
         check_finite(all(finite for finite, _ in checks), "X")
         check_lengths(np.array([longest for _, longest in checks]), np.dtype(dtype))
 
@@ -99,15 +113,14 @@ class DaskRows(PrivateRows):
         ]
         shared = dask.delayed(bare, name=f"requests-{uuid4().hex}", traverse=False)
         ask = dask.delayed(_Chunk.sums, pure=False)
-        answers = []
-        for chunk, place, (a, b) in zip(self._chunks, self._places, self._spans, strict=True):
-            batches = [request.batch.part(a, b) for request in requests]
-            with _at(place):
-                answers.append(ask(chunk, shared, batches))
         add = dask.delayed(added, pure=False)
+        answers = [
+            ask(chunk, shared, [request.batch.part(a, b) for request in requests])
+            for chunk, (a, b) in zip(self._chunks, self._spans, strict=True)
+        ]
         while len(answers) > 1:
             answers = [add(answers[i : i + _FAN_IN]) for i in range(0, len(answers), _FAN_IN)]
-        (total,) = _computed(*answers)
+        (total,) = _computed(self._client, answers)
         return list(total)
 
     def sum_error(self, request: Request) -> SumError:
@@ -118,13 +131,14 @@ class DaskRows(PrivateRows):
 
 
 class DaskTable(Table):
-    """A Dask array that a user passed."""
+    """A Dask array or Dask DataFrame that a user passed."""
 
     can_be_observed = False
 
     def __init__(self, X: Any) -> None:
         import dask
 
+        X, self.names = _array_of(X)
         if X.ndim != 2 or X.dtype.kind not in "biuf" or not isinstance(X._meta, np.ndarray):
             raise ValueError(
                 f"X is a Dask array of {X.ndim} dimensions, type {X.dtype} and {type(X._meta).__name__} "
@@ -134,24 +148,24 @@ class DaskTable(Table):
             raise ValueError("X is a Dask array of unknown width; call X.compute_chunk_sizes() first.")
         X = X.rechunk({1: -1})
         self._X = X
+        self._client = _client_of(X)
         self.declared = declared_type(X.dtype)
         self._type = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
         self._blocks = X.to_delayed()[:, 0].tolist()
         sizes = X.chunks[0]
         if np.isnan(sizes).any():
-            sizes = _computed(*[dask.delayed(len)(block) for block in self._blocks])
+            sizes = _computed(self._client, [dask.delayed(len)(block) for block in self._blocks])
         self._sizes = [int(size) for size in sizes]
         self.shape: tuple[int, int] = (sum(self._sizes), int(X.shape[1]))
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
-        places = _placed(self._X, [block.key for block in self._blocks], self._sizes)
         return DaskRows(
-            self._blocks, self._sizes, y, row_map, dtype, exact=exact, places=places, source=self._type
+            self._blocks, self._sizes, y, row_map, dtype, exact=exact, client=self._client, source=self._type
         )
 
     def blocks(self) -> Iterator[Array]:
         for block in self._blocks:
-            (computed,) = _computed(block)
+            (computed,) = _computed(self._client, [block])
             with _without_quotes():
                 rows = np.asarray(computed, self._type)
             yield rows
@@ -165,19 +179,89 @@ class DaskTable(Table):
 
         ``n_columns`` is the width of the result; None is a flat one.
         """
-        X = X.rechunk({1: -1})
+        X = _array_of(X)[0].rechunk({1: -1})
         if n_columns is None:
             return X.map_blocks(compute, dtype=dtype, drop_axis=1, meta=np.empty(0, dtype))
         chunks = (X.chunks[0], (n_columns,))
         return X.map_blocks(compute, dtype=dtype, chunks=chunks, meta=np.empty((0, 0), dtype))
 
 
-def _computed(*delayed: object) -> tuple[Any, ...]:
+def _array_of(X: Any) -> tuple[Any, list[str] | None]:
+    """The Dask array of the rows of a Dask DataFrame, and the names of its columns; None for an array."""
+    if not is_frame(X):
+        return X, None
+    names = [*X.columns]
+    kinds = {name: kind for name, kind in zip(names, X.dtypes, strict=True) if letter_of(kind) not in "biuf"}
+    if kinds or len(set(names)) < len(names):
+        raise ValueError(
+            f"X is a Dask DataFrame with columns that are no numbers, {listed([*kinds])}, or of one name; "
+            "leave them out, or encode them as numbers, and give each column a name of its own."
+        )
+    return X.astype(np.float64).to_dask_array(), names
+
+
+def _client_of(X: object) -> Any:
+    """The client of the cluster that computes a Dask array; None where Dask runs in this process."""
+    from dask.base import get_scheduler
+
+    try:
+        from distributed.client import futures_of
+    except ImportError:
+        return None
+    for future in futures_of(X):  # type: ignore[no-untyped-call]
+        return future.client
+    owner = getattr(get_scheduler(), "__self__", None)
+    return owner if hasattr(owner, "scheduler_info") else None
+
+
+def _computed(client: Any, tasks: Sequence[object]) -> tuple[Any, ...]:
     """The results of tasks, with errors that quote no rows."""
     import dask
 
     with _without_quotes():
-        return tuple(dask.compute(*delayed))
+        if client is None:
+            return tuple(dask.compute(*tasks))
+        with _cluster_named():
+            futures = client.compute(list(tasks))
+            _wait_for(client, futures)
+            return tuple(client.gather(futures))
+
+
+def _wait_for(client: Any, futures: Sequence[Any]) -> None:
+    """Wait for tasks, but not for ever on a cluster that runs none."""
+    import dask
+    from distributed import wait
+
+    limit = dask.config.get("distributed.scheduler.no-workers-timeout", None)
+    patience = _PATIENCE if limit is None else dask.utils.parse_timedelta(limit)
+    seen = monotonic()
+    while True:
+        try:
+            wait(futures, timeout=_LOOK)
+            return
+        except TimeoutError:
+            busy = any(client.processing().values())
+        if busy:
+            seen = monotonic()
+        elif monotonic() - seen >= patience:
+            raise LostRowsError(
+                f"X is a Dask array whose cluster has run no task for {patience:g} s while some are due; "
+                "start workers that can run them."
+            )
+
+
+@contextmanager
+def _cluster_named() -> Iterator[None]:
+    """Replaces errors of a cluster that was closed or restarted, or whose workers were lost again and again."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, CancelledError) and type(error).__module__.split(".")[0] != "distributed":
+            raise
+        raise LostRowsError(
+            f"X is a Dask array whose cluster was closed or restarted, or lost chunks that it cannot compute "
+            f"again ({type(error).__name__}); start workers with enough memory, and persist X anew if it was."
+        ) from None
 
 
 @contextmanager
@@ -209,77 +293,3 @@ def _prepare(
 @np.errstate(all="ignore")
 def _check(chunk: _Chunk) -> tuple[bool, float]:
     return chunk.finite, float(np.max(chunk.norms, initial=0.0))
-
-
-# -- workers of the chunks ------------------------------------------------------------------ By default, the
-# scheduler gives most chunks to the worker that is ready first. In each pass, others then wait for it, or
-# chunks are moved.
-
-
-def _placed(X: object, keys: Sequence[Any], sizes: Sequence[int]) -> list[str | None]:
-    """Addresses of the workers that keep each chunk of a Dask array; None without a cluster.
-
-    ``keys`` and ``sizes`` are the chunks' keys and numbers of rows; see :func:`divided`.
-    """
-    try:
-        from distributed import get_client
-        from distributed.client import futures_of
-
-        client: Any = get_client()
-    except (ImportError, ValueError):  # Dask runs in this process
-        return [None] * len(sizes)
-    persisted = futures_of(X)  # type: ignore[no-untyped-call]
-    known = client.who_has(persisted) if persisted else {}
-    return divided(sizes, client.nthreads(), [known.get(key, ()) for key in keys])
-
-
-def divided(
-    sizes: Sequence[int], threads: dict[str, int], holders: Sequence[Sequence[str]]
-) -> list[str | None]:
-    """A worker for each chunk, so that all threads get about the same number of rows.
-
-    A chunk stays with one of its ``holders``, unless this worker had more than its share then. All others are
-    dealt out in order: neighbours, whose sums are added first, come to lie together.
-    """
-    if not threads:
-        return [None] * len(sizes)
-    share = sum(sizes) / sum(threads.values())
-    load = dict.fromkeys(threads, 0.0)  # rows per thread
-    places: list[str | None] = [None] * len(sizes)
-
-    def place(index: int, candidates: Sequence[str], otherwise: Sequence[str] = ()) -> None:
-        # A worker may exceed its part by half a chunk; the next one then gets less.
-        halves = {worker: sizes[index] / (2 * threads[worker]) for worker in threads}
-        fitting = [worker for worker in candidates if load[worker] + halves[worker] <= share]
-        for worker in [*fitting, *otherwise][:1]:
-            load[worker] += 2 * halves[worker]
-            places[index] = worker
-
-    for index, known in enumerate(holders):
-        place(index, [worker for worker in known if worker in threads])
-    for index, chosen in enumerate(places):
-        if chosen is None:
-            place(index, list(threads), otherwise=[min(threads, key=lambda worker: load[worker])])
-    return places
-
-
-def _at(place: str | None) -> AbstractContextManager[Any]:
-    """A context whose tasks go to this worker, or to others if it is lost."""
-    import dask
-
-    preference = {} if place is None else {"workers": [place], "allow_other_workers": True}
-    return cast("AbstractContextManager[Any]", dask.annotate(**preference))
-
-
-def _persisted(chunks: Sequence[Any], places: Sequence[str | None]) -> list[Any]:
-    """Chunks, each computed and kept by its worker."""
-    import dask
-
-    kept = list(chunks)
-    for place in dict.fromkeys(places):
-        indices = [index for index, other in enumerate(places) if other == place]
-        with _at(place):
-            persisted = dask.persist(*[chunks[index] for index in indices])
-        for index, chunk in zip(indices, persisted, strict=True):
-            kept[index] = chunk
-    return kept

@@ -49,6 +49,10 @@ LESS_CUT = 3.0
 _UP = 1 + 2.0**-22
 
 
+class LostRowsError(RuntimeError):
+    """Raised by a source whose rows can no longer be reached, as on a cluster that was closed."""
+
+
 @dataclass(eq=False, repr=False)
 class Block:
     """Data of a block of rows for queries, apart from products: arrays, or tensors on their device.

@@ -37,6 +37,7 @@ _HALF_EXPONENT = np.uint16(0x7C00)
 TABLE_TYPES: Registry[Any] = Registry(
     {
         "dask.array.Array": "_dask:DaskTable",
+        "dask.dataframe.DataFrame": "_dask:DaskTable",
         "numpy.memmap": "_files:table_of_map",
         "torch.Tensor": "_torch.tensors:TorchTable",
     }
@@ -123,8 +124,8 @@ def finite_rows(X: FloatArray) -> NDArray[np.bool_]:
 
 
 def is_dask(X: object) -> bool:
-    """Whether ``X`` is a Dask array."""
-    return is_a(X, "dask.array", "Array")
+    """Whether ``X`` is a Dask array or Dask DataFrame."""
+    return is_a(X, "dask.array", "Array") or is_a(X, "dask.dataframe", "DataFrame")
 
 
 def is_a(X: object, module: str, name: str) -> bool:
