@@ -21,7 +21,7 @@ NAMES = {
     "skmixdp._cli.models": "_read_options",
     "skmixdp._cli.outputs": "write_together",
     "skmixdp._cli.rows": "read_labelled read_unlabelled",
-    "skmixdp._dask": "divided",
+    "skmixdp._dask": "DaskRows",
     "skmixdp._engine": (
         "GaussianMechanism OpenRows Options Plan PostTrainingRelease Recipe Transaction bind_rows drive "
         "loop make_plan release release_module=release training transaction"

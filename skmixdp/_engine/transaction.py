@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeVar, cast
 
-from .._rows import PrivateRows
+from .._rows import LostRowsError, PrivateRows
 from .._utils.process import one_thread, worker_session
 from .._utils.validation import check
 from ..privacy import (
@@ -181,16 +181,30 @@ def transact(
         procedures = checkpoint.resumed(procedures)
     opened: list[Any] = [next(procedure) for procedure in procedures]
     sources = Sources()
-    with ExitStack() as context:
-        if all(each.work is not None and each.work >= _MUCH_WORK for each in opened):
-            context.enter_context(worker_session())
-        elif all(each.work is not None and each.work < _MUCH_WORK for each in opened):
-            context.enter_context(one_thread())
-        for each in opened:
-            sources.of(each.rows, [other.rows for other in opened])
-        context.enter_context(charged(opened))
-        charges = [each.charge for each in opened]
-        return drive(cast("list[Procedure[_Result]]", procedures), sources, charges)
+    try:
+        with ExitStack() as context:
+            if all(each.work is not None and each.work >= _MUCH_WORK for each in opened):
+                context.enter_context(worker_session())
+            elif all(each.work is not None and each.work < _MUCH_WORK for each in opened):
+                context.enter_context(one_thread())
+            for each in opened:
+                sources.of(each.rows, [other.rows for other in opened])
+            context.enter_context(charged(opened))
+            charges = [each.charge for each in opened]
+            return drive(cast("list[Procedure[_Result]]", procedures), sources, charges)
+    except LostRowsError as error:
+        raise LostRowsError(f"{error} {_how_to_go_on(opened, checkpoint)}") from None
+
+
+def _how_to_go_on(transactions: Sequence[Transaction], checkpoint: Checkpoint | None) -> str:
+    """What a fit whose rows are lost has charged, and how to repeat it."""
+    charges = [f"{getattr(each.charge, 'id', '')} to {each.ledger!r}" for each in transactions if each.charge]
+    if not charges:
+        return "No ledger was charged; fit again."
+    remedy = "run the block of resumable() again, which goes on without a second charge."
+    if checkpoint is None:
+        remedy = "another fit is another charge, unless it runs within resumable() from its start."
+    return f"Charge {' and charge '.join(charges)} stays; {remedy}"
 
 
 def released(

@@ -24,6 +24,7 @@ from .source import (
     Contribution,
     Labels,
     Lengths,
+    LostRowsError,
     MeanClip,
     OuterStatistics,
     PrivateQuery,

@@ -115,7 +115,6 @@ ALLOWED = {
     "_files/blockmap.py::BlockMap.__init__": (2, "public"),
     "_files/blockmap.py::_mild": (1, "public"),
     "_dask.py::DaskTable.__init__": (1, "public"),
-    "_dask.py::divided": (1, "public"),
     "_files/formats.py::reading": (1, "public"),
     "_files/formats.py::ArrowFile.__init__": (1, "public"),
     "_files/formats.py::ArrowFile.layout": (1, "public"),

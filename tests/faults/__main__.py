@@ -35,8 +35,9 @@ def tried(n_rounds: int, only: str, seed: int, *, quick: bool = False) -> Iterat
                 )
     if only in "ledger, race of two processes":
         yield race(10 * n_rounds, rng)
-    if only in "Dask, a worker is killed" and n_rounds >= 10:  # a cluster takes seconds
-        yield lost_workers(n_rounds // 10, rng)
+    for everyone, what in ((False, "Dask, a worker is killed"), (True, "Dask, all workers are killed")):
+        if only in what and n_rounds >= 10:  # a cluster takes seconds
+            yield lost_workers(n_rounds // 10, rng, everyone=everyone)
 
 
 def table(rows: Sequence[Row]) -> str:
