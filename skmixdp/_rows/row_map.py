@@ -1,6 +1,7 @@
 """The fixed row-wise map between a user's features and the rows that a head sees."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Protocol
@@ -12,6 +13,7 @@ from .._linear import (
     Array,
     FloatArray,
     astype,
+    dot_error,
     empty_in,
     in_library_of,
     is_narrow,
@@ -227,6 +229,57 @@ class RowMap:
             rows[:, n_features] = self.intercept_value
         return rows
 
+    def times(self, X: FloatArray, points: FloatArray) -> FloatArray:
+        """Products (n, m) of mapped rows, less their intercepts, with points (m, n_features), in float64.
+
+        Mapped rows are not formed: products are those of centred rows, and need the lengths of mapped ones.
+        """
+        whitening = self.whitening
+        points = points if whitening is None else whitening.of_points(points)
+        products = np.empty((len(X), len(points)))
+        for rows, centred, divided_by in self._in_parts(X, np.dtype(np.float64)):
+            Z = np.matmul(centred, points.T, out=products[rows])
+            if self.normalize:
+                lengths = row_norms(centred) if whitening is None else whitening.lengths(centred)
+                Z /= self._divisors(lengths, divided_by)[:, np.newaxis]
+        return products
+
+    def bounds_of_times(self, X: FloatArray, points: FloatArray) -> tuple[FloatArray, float] | None:
+        """Products (2, n, m) between which those of :meth:`times` are, and a bound on the rounding of both.
+
+        None if lengths are as fast to compute as to bound. Rows in single precision are multiplied in it.
+        """
+        whitening, precision = self.whitening, X.dtype if self._suits_single(X) else np.dtype(np.float64)
+        strongest = None if whitening is None or not self.normalize else whitening.strongest
+        if strongest is None:
+            return None
+        whitened = whitening.of_points(points)
+        joined, m = np.concatenate([whitened, strongest]).astype(precision), len(points)
+        products = np.empty((2, len(X), m), precision)
+        for rows, centred, divided_by in self._in_parts(X, precision):
+            Z = centred @ joined.T
+            bounds = whitening.length_bounds(row_dots(centred, centred, precision), Z[:, m:])
+            for out, lengths in zip(products, bounds, strict=True):
+                np.divide(Z[:, :m], self._divisors(lengths, divided_by)[:, np.newaxis], out=out[rows])
+        error = dot_error(points.shape[1] + 32, precision) / float(whitening.factors.min())
+        return products, error * float(row_norms(whitened).max())
+
+    def _in_parts(
+        self, X: FloatArray, dtype: np.dtype[Any]
+    ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+        """Rows in parts that stay in cache: which ones, centred in a dtype, and what divided them already."""
+        n_features = X.shape[1] if self.basis is None else self.basis.width
+        step = max(_BLOCK_BYTES // (dtype.itemsize * max(n_features, 1)), _WHITENED_ROWS[0])
+        buffer = np.empty((min(step, len(X)), n_features), dtype)
+        for rows in row_slices(len(X), step):
+            part = X[rows] if self.basis is None else self.basis(X[rows])
+            yield rows, *self._centred(part, buffer[: len(part)])
+
+    def _suits_single(self, X: FloatArray) -> bool:
+        """Whether rows (n, n_features) can be centred in single precision: those declared as float32."""
+        largest = 0.0 if self.mean is None else float(np.abs(self.mean).max(initial=0.0))
+        return X.dtype == np.float32 and self.columns is None and self.basis is None and largest <= _LONGEST
+
     def before_whitening(self, X: FloatArray) -> FloatArray:
         """Mapped rows that only lack the whitening and the intercept, of features (n, n_features).
 
@@ -246,11 +299,8 @@ class RowMap:
         """
         n_rows, n_features = X.shape
         # Arrays that were declared as float32 are centred in single precision, if rows are written in it.
-        largest = 0.0 if self.mean is None else float(np.abs(self.mean).max(initial=0.0))
         precise = self.whitening is None or self.normalize
-        single = (
-            X.dtype == out.dtype == np.float32 and self.columns is None and precise and largest <= _LONGEST
-        )
+        single = out.dtype == np.float32 and precise and self._suits_single(X)
         dtype = np.dtype(np.float32 if single else np.float64)
         step = max(_BLOCK_BYTES // (max(n_features, 1) * dtype.itemsize), _FEWEST_ROWS)
         size = _STEPS * step

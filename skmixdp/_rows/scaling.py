@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dtrmm
 
-from .._linear import Array, FloatArray, astype, dot_error, in_library_of
+from .._linear import Array, FloatArray, astype, dot_error, in_library_of, row_norms
 from .._utils.validation import POSITIVE, check
 
 #: Entries of standardised columns are cut at this many spreads.
@@ -46,6 +47,13 @@ _FLAT = 1e-10
 #: The Gram matrix of rows is decomposed if their number is less than this fraction of the features. This is
 #: faster, but the directions must then be made orthonormal.
 _ROWS_PER_FEATURE = 0.75
+
+#: Smallest factor with which whitened rows are measured by their products. Smaller ones would magnify its
+#: rounding.
+_LEAST_FACTOR = 1 / 16
+
+#: Directions whose shares of a row bound the length of the whitened row, and from how many on it is bounded.
+_FEW_DIRECTIONS, _MANY_DIRECTIONS = 16, 128
 
 
 @dataclass(frozen=True)
@@ -282,6 +290,50 @@ class Whitening:
             return
         np.matmul(X @ before[0], last, out=out)
         out += X
+
+    @cached_property
+    def _root(self) -> FloatArray | None:
+        """The lower triangle ``L`` with ``|x^T M| = |x^T L|``; None if its rounding would be large."""
+        n_directions, n_features = self.directions.shape
+        if 2 * n_directions <= n_features or self.factors.min() < _LEAST_FACTOR:
+            return None
+        shortened = self.directions * (1 - self.factors**2)[:, np.newaxis]
+        square = np.eye(n_features) - self.directions.T @ shortened
+        return np.asfortranarray(np.linalg.cholesky(square))
+
+    def lengths(self, X: FloatArray) -> FloatArray:
+        """Lengths (n,) of whitened rows (n, n_features), C-contiguous and in float64."""
+        if self._root is not None:  # half of the products that whiten the rows
+            return np.asarray(row_norms(dtrmm(1.0, self._root, X.T, lower=1, trans_a=1).T))
+        whitened = np.empty_like(X)
+        self.of_rows(X, whitened)
+        return np.asarray(row_norms(whitened))
+
+    @cached_property
+    def strongest(self) -> FloatArray | None:
+        """A few directions (r, n_features) that shorten rows most; None if they are a large part of all."""
+        few = np.argsort(self.factors)[:_FEW_DIRECTIONS]
+        return self.directions[few] if len(self.factors) >= _MANY_DIRECTIONS else None
+
+    def length_bounds(self, squares: FloatArray, along: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper bounds (n,) on the lengths of whitened rows, up to rounding.
+
+        They follow from the squared lengths (n,) of rows, and their products with the :attr:`strongest`.
+        """
+        factors, shares = np.sort(self.factors) ** 2, along**2
+        few = along.shape[1]
+        rest = np.maximum(squares - shares.sum(axis=1), 0.0)
+        most = factors[-1] if len(factors) == self.directions.shape[1] else 1.0
+        low, high = (shares @ factors[:few] + factor * rest for factor in (factors[few], most))
+        return np.sqrt(np.maximum(low, factors[0] * squares)), np.sqrt(high)
+
+    def of_points(self, points: FloatArray) -> FloatArray:
+        """Whitened points (m, n_features); those of the last call are kept, which predictions need again."""
+        last = vars(self).get("_last")
+        if last is None or not np.array_equal(last[0], points):
+            last = points.copy(), self(points)
+            object.__setattr__(self, "_last", last)
+        return last[1]
 
 
 def _shrinkage(rows: FloatArray, scatter: FloatArray) -> float:

@@ -243,8 +243,8 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         return names_of_features(self)
 
     @np.errstate(all="ignore")  # a warning or error of NumPy could reveal tiny or huge rows
-    def _outputs(self, X: object) -> Array:
-        """Outputs of the fitted module: (n, k), or (n, 1) differences for two classes."""
+    def _outputs(self, X: object, *, decisive: bool = False) -> Array:
+        """Outputs of the fitted module: (n, k), or (n, 1) differences for two classes; all ``decisive``."""
         check_is_fitted(self)
         torch_side = load_modules()
         if is_frame(X) and names_of_features(self) is not None:

@@ -233,6 +233,9 @@ def passed(*checks: str) -> str:
     return f"that their {', '.join(checks[:-1])} and {checks[-1]} passed validation"
 
 
+#: Entries that are checked at a time, so that what is found of them stays in cache.
+_CHECKED_ENTRIES = 2**18
+
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 #: Errors that libraries raise for entries that are not numbers.
@@ -255,9 +258,11 @@ def check_table(X: Any, name: str, *, minimum: int, finite: bool = True) -> Arra
         )
     if table.shape[1] == 0:
         raise ValueError(f"{name} has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
-    if finite and not (known := np.isfinite(table)).all():
-        frame = isinstance(X, pd.DataFrame)
-        check_finite(False, name, X.columns[~known.all(axis=0)] if frame else ())
+    if finite:
+        step = max(_CHECKED_ENTRIES // table.shape[1], 1)
+        parts = (np.isfinite(table[i : i + step]).all(axis=0) for i in range(0, len(table), step))
+        known = np.logical_and.reduce(list(parts))
+        check_finite(known.all(), name, X.columns[~known] if isinstance(X, pd.DataFrame) else ())
     return np.asarray(table)
 
 

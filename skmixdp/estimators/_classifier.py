@@ -78,8 +78,8 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
             check_is_fitted(self)
             shape = (len(self.classes_), int) if self.multilabel_ else (None, self.classes_.dtype)
             return lazy_result(self, "predict", X, *shape)
-        logits = self.decision_function(X)
+        logits = self._outputs(X, decisive=True)
         if self.multilabel_:
             return (logits > 0).astype(int)
-        best = (logits > 0).astype(int) if logits.ndim == 1 else logits.argmax(axis=1)
+        best = (logits[:, 0] > 0).astype(int) if logits.shape[1] == 1 else logits.argmax(axis=1)
         return np.asarray(self.classes_[best])

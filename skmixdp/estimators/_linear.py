@@ -383,7 +383,7 @@ class LinearHead(PrivateEstimator):
         check_is_fitted(self)
         return EXPORTERS["sklearn"](self)
 
-    def _outputs(self, X: object) -> Array:
-        """Outputs (n, k) of the fitted head."""
+    def _outputs(self, X: object, *, decisive: bool = False) -> Array:
+        """Outputs (n, k) of the fitted head; ``decisive`` ones need only tell what is predicted."""
         check_is_fitted(self)
-        return head_outputs(self, X)
+        return head_outputs(self, X, decisive=decisive)

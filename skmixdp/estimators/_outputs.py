@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .._linear import row_slices
 from .._rows import (
     TABLE_TYPES,
-    RowMap,
     centered_products,
     centered_sparse_rows,
     finite_rows,
@@ -26,17 +26,26 @@ from .._utils.validation import rows_to_transform
 
 Array = NDArray[Any]
 
+#: Rows for which it is decided together by how much outputs differ.
+_BLOCK_ROWS = 8192
+#: Rounding of the sum with an intercept, in units of the intercept.
+_ROUNDING = 1e-15
+
 
 @np.errstate(all="ignore")  # a warning or error of NumPy could reveal tiny or huge rows
 def head_outputs(
-    estimator: BaseEstimator, X: object, of_rows: Callable[[Array], Array] | None = None
+    estimator: BaseEstimator,
+    X: object,
+    of_rows: Callable[[Array], Array] | None = None,
+    *,
+    decisive: bool = False,
 ) -> Array:
     """Outputs (n, k) of a fitted head, or (n,) of a flat one. Large data sets are processed in blocks.
 
-    ``of_rows`` computes something else, of dense rows.
+    ``of_rows`` computes something else, of dense rows. ``decisive`` outputs need only tell what is predicted.
     """
     table, basis = special_table(X), estimator._row_map.basis
-    dense = partial(_dense_outputs, estimator) if of_rows is None else of_rows
+    dense = of_rows or partial(_decisive_outputs if decisive else _dense_outputs, estimator)
     if table is None:
         return _checked(dense(rows_to_transform(estimator, X, finite=basis is None)))
     table.check("X", finite=basis is None)
@@ -79,9 +88,34 @@ def lazy_result(
 
 
 def _dense_outputs(estimator: BaseEstimator, X: Array) -> Array:
-    row_map: RowMap = estimator._row_map
-    rows = row_map(X, np.float64)[:, : estimator.coef_.shape[-1]]
-    return np.asarray(rows @ estimator.coef_.T + estimator.intercept_)
+    Z = estimator._row_map.times(X, np.atleast_2d(estimator.coef_))
+    return np.asarray((Z if estimator.coef_.ndim == 2 else Z[:, 0]) + estimator.intercept_)
+
+
+def _decisive_outputs(estimator: BaseEstimator, X: Array) -> Array:
+    """Outputs (n, k) of dense rows that decide as those of the head do; other outputs may be off.
+
+    One output, or that of a label, decides by its sign, and others by which of them is the largest. Outputs
+    at two bounds on the length of a row mostly agree in that. Only the other rows are measured.
+    """
+    outputs = np.empty((len(X), len(estimator.coef_)))
+    by_sign = len(estimator.coef_) == 1 or estimator.multilabel_
+    for rows in row_slices(len(X), _BLOCK_ROWS):
+        bounded = estimator._row_map.bounds_of_times(X[rows], estimator.coef_)
+        if bounded is None:
+            return _dense_outputs(estimator, X)
+        ends, rounding = bounded[0] + estimator.intercept_, bounded[1]
+        rounding += _ROUNDING * float(np.abs(estimator.intercept_).max())
+        outputs[rows] = ends[0]
+        # Outputs lie between those at both ends, and so do their differences.
+        margins = np.where(ends[0] > 0, 1.0, -1.0) * ends
+        if not by_sign:
+            best = np.arange(len(ends[0])), ends[0].argmax(axis=1)
+            margins = ends[:, *best][:, :, np.newaxis] - ends
+            margins[:, *best] = np.inf
+        unsure = np.flatnonzero(~(margins.min(axis=(0, 2)) > 2 * rounding))
+        outputs[rows][unsure] = _dense_outputs(estimator, X[rows][unsure])
+    return outputs
 
 
 def _sparse_outputs(estimator: BaseEstimator, X: Any) -> Array:
