@@ -87,9 +87,9 @@ def centered_sparse_rows(X: "sp.csr_array[Any]", row_map: RowMap) -> CenteredSpa
 
     def along(directions: FloatArray) -> FloatArray:
         scaled = sp.csr_array((values / units, X.indices, X.indptr), shape=X.shape)
-        products = np.asarray(scaled @ directions.T)
+        products = np.asarray(scaled @ directions)
         if largest_mean:
-            products -= np.outer(largest_mean / unit, directions @ (mean / largest_mean))
+            products -= np.outer(largest_mean / unit, (mean / largest_mean) @ directions)
         return products
 
     return mapped_lengths(row_map, squares, sizes, unit, largest, along)
@@ -108,14 +108,14 @@ def mapped_lengths(
 
     ``squares`` are upper bounds on ``|x - m|^2``, ``sizes`` are ``|x| + |m|``, both in units ``unit`` of each
     row, and ``largest`` upper bounds on the entries of ``x - m``. ``along`` gives products (n, r) of ``x -
-    m`` with directions (r, n_features) in those units.
+    m`` with directions (n_features, r) in those units.
     """
     whitening, rounding_scale = row_map.whitening, 1.0
     if whitening is None:
         lengths = unit * np.sqrt(squares) * _SLACK
     else:
         off = 3 * whitening.rounding + 2 * whitening.skew
-        cut = along(whitening.directions) ** 2 @ (1 - whitening.factors**2)
+        cut = along(whitening.as_columns) ** 2 @ (1 - whitening.factors**2)
         lengths = unit * (np.sqrt(np.maximum(squares - cut, 0) + 4 * off * sizes**2) + off * sizes) * _SLACK
         n_features = whitening.directions.shape[1]
         rounding_scale += whitening.rounding / dot_error(n_features + 1, np.dtype(np.float64))
@@ -180,7 +180,7 @@ def centered_products(
     """Products (n, m) of mapped CSR rows with points (m, d_in), whitened ones if the map whitens, float64."""
     n_features = X.shape[1]
     bare = np.asarray(points[:, :n_features], dtype=np.float64)
-    Z = np.asarray(X.astype(np.float64) @ bare.T)
+    Z = np.asarray(X.astype(np.float64, copy=False) @ bare.T)
     if row_map.mean is not None:
         Z -= bare @ row_map.mean
     Z *= factors[:, np.newaxis]
@@ -194,13 +194,23 @@ def centered_weighted_sum(
 ) -> FloatArray:
     """``sum_i c_i x'_i^T`` (k, d_in) of mapped CSR rows, to be whitened if the map whitens, float64."""
     weights = C.astype(np.float64) * factors[:, np.newaxis]
-    total = np.asarray(weights.T @ X.astype(np.float64))
+    total = np.asarray(weights.T @ X.astype(np.float64, copy=False))
     if row_map.mean is not None:
         total = total - np.outer(weights.sum(axis=0), row_map.mean)
     if row_map.intercept_value is not None:
         column = row_map.intercept_value * C.sum(axis=0, dtype=np.float64)
         total = np.concatenate([total, column[:, np.newaxis]], axis=1)
     return total
+
+
+def part_of(X: Any, rows: Any) -> Any:
+    """Some of the rows: those of a slice of a CSR array share its memory."""
+    if not (isinstance(rows, slice) and sp.issparse(X)):
+        return X[rows]
+    starts = X.indptr[rows.start : rows.stop + 1]
+    entries = slice(starts[0], starts[-1])
+    shape = rows.stop - rows.start, X.shape[1]
+    return sp.csr_array((X.data[entries], X.indices[entries], starts - starts[0]), shape=shape)
 
 
 def canonical(X: Any) -> Any:

@@ -1,13 +1,15 @@
 """Private rows in a sparse matrix, centred and whitened without being made dense."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from .._linear import SHORTEST_DIFFERENCE, FloatArray, SumError, row_slices
-from .._utils.validation import check_finite
+from .._utils.validation import check_finite, hash_factors, words_of
 from .blockwise import Selection, Visit, answer, block_size, check_lengths, selections, stated_error
 from .centered_sparse import (
     CenteredSparseRows,
@@ -15,6 +17,7 @@ from .centered_sparse import (
     centered_products,
     centered_sparse_rows,
     centered_weighted_sum,
+    part_of,
     scaled_first,
     whitened_entries,
 )
@@ -27,8 +30,11 @@ _BLOCK_ENTRIES = 2**18
 #: Assumed entries per row for the size of a block, since the true number is private.
 _ENTRIES_PER_ROW = 128
 
+#: Most rows of a block because of the number of features.
+_MOST_ROWS = 2**14
+
 #: Most entries of arrays for measuring whitened rows: products with directions, or dense rows.
-_MEASURED_ENTRIES = 2**22
+_MEASURED_ENTRIES = 2**20
 
 #: Rows for which the outputs of a head are computed together.
 _BLOCK_ROWS = 8192
@@ -61,10 +67,11 @@ class SparseRows(PrivateRows):
         self.n_rows, n_features = X.shape
         # Each block adds a (k, d_in) sum to the total, so it should have more entries than that.
         entries = max(_BLOCK_ENTRIES, 4 * n_features)
-        self._block_rows = block_size(entries // min(_ENTRIES_PER_ROW, max(n_features, 1)))
+        rows = entries // min(_ENTRIES_PER_ROW, max(n_features, 1))
+        self._block_rows = block_size(max(rows, min(n_features, _MOST_ROWS)))
         n_directions = 1 if row_map.whitening is None else len(row_map.whitening.factors)
         measured_rows = min(self._block_rows, max(_MEASURED_ENTRIES // n_directions, 512))
-        parts = [measure(X[rows], row_map) for rows in row_slices(self.n_rows, measured_rows)]
+        parts = [measure(part_of(X, rows), row_map) for rows in row_slices(self.n_rows, measured_rows)]
         self._factors = np.concatenate([part.factors for part in parts])
         self._norms = np.concatenate([part.norms for part in parts])
         check_lengths(self._norms, self._dtype)
@@ -79,7 +86,7 @@ class SparseRows(PrivateRows):
         """Bounds on entries of whitened rows; only entrywise clips need them."""
         few = max(_MEASURED_ENTRIES // self._X.shape[1], 1)
         parts = row_slices(self.n_rows, few)
-        bounds = [whitened_entries(self._X[part], self._factors[part], self._map) for part in parts]
+        bounds = [whitened_entries(part_of(self._X, part), self._factors[part], self._map) for part in parts]
         return np.asarray(np.minimum(np.concatenate(bounds), self._norms))
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
@@ -88,7 +95,7 @@ class SparseRows(PrivateRows):
         return answer(requests, visits, np.dtype(np.float64), whitening=whitening)
 
     def _visit(self, rows: Selection) -> Visit:
-        X, factors = self._X[rows], self._factors[rows]
+        X, factors = part_of(self._X, rows), self._factors[rows]
         return Visit(
             rows,
             Block(
@@ -147,9 +154,16 @@ class SparseTable(Table):
                 "noise='discrete' needs rows on a grid, which centred sparse rows are not on; pass "
                 "X.toarray(), or noise='float'."
             )
+        if row_map.columns is None and row_map.unit_first:
+            return SparseRows(self._at_unit_length, y, replace(row_map, unit_first=False), dtype)
         X, row_map = scaled_first(self._X, row_map)
         return SparseRows(X, y, row_map, dtype)
 
+    @cached_property
+    def _at_unit_length(self) -> Any:
+        """The rows at unit length, which most stages of a fit begin with."""
+        return scaled_first(self._X, RowMap(None, False, None, unit_first=True))[0]
+
     def blocks(self) -> Iterator[Any]:
         for start in range(0, self.shape[0], _BLOCK_ROWS):
-            yield self._X[start : start + _BLOCK_ROWS]
+            yield part_of(self._X, slice(start, min(start + _BLOCK_ROWS, self.shape[0])))

@@ -101,7 +101,7 @@ class PiecewiseRows:
         factors, lengths = self.factors[rows], self.lengths[rows]
         return replace(self, places=places, parts=parts, lines=lines, factors=factors, lengths=lengths)
 
-    def astype(self, dtype: DTypeLike) -> "PiecewiseRows":
+    def astype(self, dtype: DTypeLike, copy: bool = False) -> "PiecewiseRows":
         """The rows themselves, which are multiplied in float64."""
         return self
 
@@ -173,7 +173,7 @@ def centered_piecewise_rows(X: PiecewiseRows, row_map: RowMap) -> CenteredSparse
     largest = X.lengths + float(np.abs(mean).max())
 
     def along(directions: FloatArray) -> FloatArray:
-        return X @ np.ascontiguousarray(directions.T) - directions @ mean
+        return X @ directions - mean @ directions
 
     return mapped_lengths(row_map, squares, sizes, np.ones(len(squares)), largest, along)
 

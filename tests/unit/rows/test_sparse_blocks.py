@@ -1,0 +1,63 @@
+"""Blocks of sparse rows share their memory, follow from public facts, and are counted by their bits."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from skmixdp._rows.centered_sparse import part_of
+from skmixdp._rows.row_map import RowMap
+from skmixdp._rows.sparse import SparseRows, SparseTable
+
+
+def rows(n, d, density, seed=0, dtype=np.float64):
+    return sp.random_array((n, d), density=density, format="csr", rng=seed, dtype=dtype)
+
+
+@pytest.mark.parametrize("part", [slice(0, 0), slice(0, 3), slice(2, 9), slice(9, 9), slice(0, 9)])
+def test_parts_are_the_rows_of_a_slice(part):
+    X = rows(9, 30, 0.2)
+    found = part_of(X, part)
+    np.testing.assert_array_equal(found.toarray(), X.toarray()[part])
+    np.testing.assert_array_equal(part_of(X, np.array([3, 1])).toarray(), X.toarray()[[3, 1]])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16, np.int8, bool, np.int64])
+def test_distinct_rows_are_counted(dtype):
+    X = (100 * rows(300, 40, 0.1)).astype(dtype)
+    X = sp.vstack([X, X[:120]], format="csr")
+    X.data[0] += X.data[0] == 1  # ones alone would be categories
+    dense = X.toarray()
+    distinct = len(np.unique(dense, axis=0))
+    found = SparseTable(X).n_distinct()
+    assert found == (len(dense) if np.all(X.data == 1) else distinct)
+
+
+def test_rows_that_differ_in_the_last_bit_are_distinct():
+    X = sp.csr_array(np.tile([[3.0, 0.0, 1e9]], (4, 1)))
+    X.data[::2] = [3.0, np.nextafter(3.0, 4), 3.0, np.nextafter(3.0, 2)]
+    assert SparseTable(X).n_distinct() == 3
+
+
+def test_an_entry_of_zero_is_as_none():
+    X = sp.csr_array(([2.0, 2.0, 0.0], [0, 0, 2], [0, 1, 3]), shape=(2, 3))
+    assert SparseTable(X).n_distinct() == 1
+
+
+def test_blocks_do_not_depend_on_the_entries():
+    sizes = []
+    for density in (0.0, 1e-4, 0.01):
+        X, y = rows(30_000, 5_000, density), np.zeros(30_000, np.int8)
+        sizes.append(SparseRows(X, y, RowMap(None, True, None), np.dtype(np.float32))._block_rows)
+    assert len(set(sizes)) == 1
+    assert sizes[0] >= 4_000
+
+
+def test_stages_share_rows_of_unit_length():
+    X, y = rows(50, 40, 0.2), np.zeros(50, np.int8)
+    table = SparseTable(X)
+    first, second = (
+        table.private_rows(y, RowMap(mean, True, None, unit_first=True), np.dtype(np.float32), exact=False)
+        for mean in (None, np.full(40, 0.01))
+    )
+    assert first._X is second._X
+    np.testing.assert_allclose(sp.linalg.norm(first._X, axis=1)[np.diff(X.indptr) > 0], 1.0, rtol=1e-15)
