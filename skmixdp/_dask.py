@@ -21,7 +21,8 @@ from ._rows.blockwise import InMemoryRows, added, check_lengths, grid_of_rows, s
 from ._rows.row_map import RowFunction, RowMap
 from ._rows.source import Batch, Labels, LostRowsError, PrivateRows, Request, Sums, Table, declared_type
 from ._rows.table import finite_rows
-from ._utils.frames import is_frame, letter_of
+from ._utils.frames import entries_of, is_frame, letter_of
+from ._utils.process import LEFT_OUT
 from ._utils.validation import check_finite, listed
 
 Array = NDArray[Any]
@@ -39,12 +40,13 @@ _PATIENCE = 300
 # Fields are not in the repr, since workers log the inputs of tasks that fail.
 @dataclass(frozen=True, repr=False)
 class _Chunk:
-    """Mapped rows on a worker; ``finite`` says whether the features were finite."""
+    """Mapped rows on a worker; ``numeric`` and ``finite`` say whether the features were so."""
 
     X: FloatArray
     y: Labels
     norms: FloatArray
     finite: bool = True
+    numeric: bool = True
 
     def __sizeof__(self) -> int:
         # Dask moves and spills data by its size.
@@ -100,8 +102,10 @@ class DaskRows(PrivateRows):
             self._chunks = dask.persist(*made) if client is None else client.persist(made)
         check = dask.delayed(_check, pure=False)
         checks = _computed(client, [check(chunk) for chunk in self._chunks])
-        check_finite(all(finite for finite, _ in checks), "X")
-        check_lengths(np.array([longest for _, longest in checks]), np.dtype(dtype))
+        if not all(numeric for numeric, _, _ in checks):
+            raise ValueError("a chunk of X holds an entry that is not a number; make all chunks numbers.")
+        check_finite(all(finite for _, finite, _ in checks), "X")
+        check_lengths(np.array([longest for *_, longest in checks]), np.dtype(dtype))
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         import dask
@@ -141,8 +145,8 @@ class DaskTable(Table):
         X, self.names = _array_of(X)
         if X.ndim != 2 or X.dtype.kind not in "biuf" or not isinstance(X._meta, np.ndarray):
             raise ValueError(
-                f"X is a Dask array of {X.ndim} dimensions, type {X.dtype} and {type(X._meta).__name__} "
-                "chunks; pass a 2-D one of real numbers with NumPy chunks."
+                f"X is a Dask array of {entries_of(X.dtype)} in {X.ndim} dimensions, in chunks of "
+                f"{type(X._meta).__name__}; pass a 2-D one of real numbers with NumPy chunks."
             )
         if np.isnan(X.shape[1]):
             raise ValueError("X is a Dask array of unknown width; call X.compute_chunk_sizes() first.")
@@ -269,10 +273,9 @@ def _without_quotes() -> Iterator[None]:
     """Replaces errors of the user's code that makes the chunks, which may quote rows."""
     try:
         yield
-    except (ValueError, TypeError, ArithmeticError, LookupError) as error:
+    except (ValueError, TypeError, ArithmeticError, LookupError):
         raise ValueError(
-            f"a chunk of X cannot be computed ({type(error).__name__}, whose text is left out since it may "
-            "quote rows); compute the array by itself to find out why."
+            f"a chunk of X ends with {LEFT_OUT}; compute the array by itself to find out why."
         ) from None
 
 
@@ -280,7 +283,12 @@ def _without_quotes() -> Iterator[None]:
 def _prepare(
     X: Array, source: np.dtype[Any], y: Labels, row_map: RowMap, dtype: np.dtype[Any], grid: float | None
 ) -> _Chunk:
-    X = np.asarray(X, source)
+    try:
+        X = np.asarray(X, source)
+    except MemoryError:
+        raise
+    except Exception:  # the worker would write the error and the chunk to its log
+        return _Chunk(np.empty((0, 0), dtype), y[:0], np.empty(0), numeric=False)
     if not finite_rows(X).all():
         nothing = np.empty((0, X.shape[1]), dtype)
         return _Chunk(nothing, y[:0], np.empty(0), finite=False)
@@ -291,5 +299,5 @@ def _prepare(
 
 
 @np.errstate(all="ignore")
-def _check(chunk: _Chunk) -> tuple[bool, float]:
-    return chunk.finite, float(np.max(chunk.norms, initial=0.0))
+def _check(chunk: _Chunk) -> tuple[bool, bool, float]:
+    return chunk.numeric, chunk.finite, float(np.max(chunk.norms, initial=0.0))

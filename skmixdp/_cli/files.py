@@ -30,12 +30,13 @@ def add_text_to(parser: Parser, otherwise: str) -> None:
     text.add_argument("--separator", metavar="C", help="character between cells, or the word tab")
     text.add_argument("--decimal", choices=(".", ","), help="decimal mark")
     text.add_argument("--encoding", metavar="NAME", help="encoding, such as latin-1 or utf-16")
+    text.add_argument("--no-header", action="store_true", help="no line of names: columns are c1, c2, ...")
 
 
 def text_form(args: argparse.Namespace) -> TextForm:
     """The form of text tables, as far as the arguments state it."""
     try:
-        return TextForm(args.separator, args.decimal, args.encoding)
+        return TextForm(args.separator, args.decimal, args.encoding, () if args.no_header else None)
     except ValueError as error:
         raise InputError(in_flags(error, _FLAGS)) from None
 

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .._files.text import NUMBER, numbers_of
+from .._utils.frames import entries_of
 from .._utils.validation import listed
 from .messages import InputError
 
@@ -50,11 +51,13 @@ def labels_of_array(y: Array, where: str, targets: bool = False) -> Array:
         y = y[:, 0]
     if targets:
         if y.ndim != 1 or y.dtype.kind not in "iuf" or not np.isfinite(y).all():
-            raise InputError(f"{where} has shape {y.shape} and type {y.dtype}; save 1-D finite numbers.")
+            raise InputError(
+                f"{where} holds {entries_of(y.dtype)} of shape {y.shape}; save 1-D finite numbers."
+            )
         return y.astype(np.float64)
     if y.ndim != 1 or y.dtype.kind not in "biufU":
         raise InputError(
-            f"{where} has shape {y.shape} and type {y.dtype}; save labels as a 1-D array of whole "
+            f"{where} holds {entries_of(y.dtype)} of shape {y.shape}; save labels as a 1-D array of whole "
             "numbers or text."
         )
     if y.dtype.kind == "f" and not (np.isfinite(y) & (y == np.floor(y))).all():

@@ -4,13 +4,12 @@ import argparse
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
 from .._files.text import FileError
-from .._utils.process import no_bars
+from .._utils.process import LEFT_OUT, no_bars, place_of
 from .._utils.validation import suggestion
 from .._version import __version__
 from . import evaluate, export, extract, fit, infer, predict, report
@@ -65,15 +64,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The interpreter flushes stdout again when it ends, which must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except Exception as error:
-        # The text of the error may quote private rows; the traceback does not.
-        trace = "".join(traceback.format_tb(error.__traceback__))
-        sys.stderr.write(
-            f"{trace}skmixdp {args.command}: unexpected {type(error).__name__}, whose text is left out since "
-            "it may quote rows; please report it with the lines above.\n"
-        )
-        return 1
     except KeyboardInterrupt:
         sys.stderr.write(f"skmixdp {args.command}: interrupted.\n")
         return 130
+    except SystemExit:
+        raise
+    except BaseException as error:  # also a panic of a library in Rust
+        sys.stderr.write(
+            f"skmixdp {args.command}: {place_of(error)} met {LEFT_OUT}; please report that line.\n"
+        )
+        return 1
     return 0

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+from .._utils.process import is_own
 from .._utils.validation import COUNT, Number, printable, whole_from
 from ..privacy import BudgetExceededError, NotPrivateWarning
 
@@ -78,6 +79,8 @@ def library_errors(flags: Mapping[str, str], *more: type[Exception]) -> Iterator
             warnings.simplefilter("ignore", NotPrivateWarning)
             yield
     except (*known, *more) as error:
+        if isinstance(error, ValueError | TypeError) and not is_own(error):
+            raise
         raise InputError(in_flags(error, flags)) from error
 
 

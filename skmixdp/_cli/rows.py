@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .._files.text import MISSING, TextForm, numbers_of, with_point
-from .._utils.frames import is_list, letter_of, names_of_list, stacked_lists
+from .._files.text import TextForm, numbers_of, with_point
+from .._utils.frames import MISSING, entries_of, is_list, letter_of, names_of_list, stacked_lists
 from .._utils.validation import listed
 from .files import is_table, is_text, read_arrays, read_table
 from .labels import labels_of_array, labels_of_column
@@ -94,7 +94,6 @@ def read_labelled(
         spelt = is_text(path, where)
         if group_column is not None and group_column in frame.columns:
             groups, frame = frame[group_column], frame.drop(columns=group_column)
-            groups = groups.mask(groups.str.strip() == "") if spelt else groups
         if weight_column is not None and weight_column in frame.columns:
             column = f"the weight column {weight_column!r} of {where}"
             weights = labels_of_column(frame[weight_column], column, spelt, True, form.decimal)
@@ -347,7 +346,7 @@ def _array_features(X: Array, where: str) -> Array:
     """A finite array of numbers with at least one row and one column."""
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         raise InputError(
-            f"{where} holds rows of shape {X.shape} and type {X.dtype}; save a 2-D array of real "
+            f"{where} holds {entries_of(X.dtype)} of shape {X.shape}; save a 2-D array of real "
             "numbers, one row per sample."
         )
     if 0 in X.shape:

@@ -309,7 +309,8 @@ class ArrowFile(TableFile):
                 elif column.null_count:
                     raise FileError(f"{self.where} has an empty value; drop the row or fill it.")
                 else:
-                    rows[:, first] = column.to_numpy()
+                    with reading(self.where):
+                        rows[:, first] = column.to_numpy()
                 first += length or 1
             yield rows
 
@@ -317,12 +318,14 @@ class ArrowFile(TableFile):
         import pyarrow as pa
 
         table = pa.concat_tables(self._read(i, [column]))
-        cells: pd.Series[Any] = table.column(0).to_pandas()
+        with reading(self.where):  # a text may not be UTF-8
+            cells: pd.Series[Any] = table.column(0).to_pandas()
         return cells
 
     def labels(self, cells: "pd.Series[Any]") -> Array:
-        _refuse_gaps(cells, self.where)
-        return np.asarray(cells.to_numpy())
+        with reading(self.where):
+            _refuse_gaps(cells, self.where)
+            return np.asarray(cells.to_numpy())
 
     def part_where(self, i: int) -> str:
         return f"{self.where} ({self.part_name} {i})"
@@ -418,7 +421,7 @@ def reading(where: str) -> Iterator[None]:
                 "not a NumPy file; save numbers, and labels as numbers or with astype(str)."
             ) from None
         # The error of a reader may quote the file.
-        reason = f"damaged, cut short, or not what its name says: {type(error).__name__}"
+        reason = "damaged, cut short, not what its name says, or text that is not UTF-8"
         if isinstance(error, OSError) and error.errno:
             reason = os.strerror(error.errno)
         raise FileError(

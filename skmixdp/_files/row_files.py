@@ -9,6 +9,7 @@ from weakref import ref
 
 import pandas as pd
 
+from .._utils.process import own_state
 from .formats import FORMATS
 from .shards import Shard, Wanted, file_shards
 from .streamed import StreamedTable
@@ -63,6 +64,7 @@ class RowFiles(StreamedTable):
         return f"<RowFiles: {self.shape[0]} rows of {self.shape[1]} features in {len(self._shards)} {word}>"
 
 
+@own_state()
 def open_rows(
     paths: object,
     *,
@@ -73,6 +75,7 @@ def open_rows(
     separator: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
+    names: Sequence[str] | None = None,
 ) -> RowFiles:
     """Open files of rows that need not fit in memory; only headers are read, except for text.
 
@@ -102,6 +105,10 @@ def open_rows(
         The decimal mark of text. With a comma, points may separate groups of three digits. None is a point.
     encoding : str or None, default=None
         The encoding of text. None is that of its byte-order mark, and UTF-8 without one.
+    names : list of str or None, default=None
+        Names of all columns of text without a line of names. None takes the first line, which is refused if
+        it reads like a row: names of features are published with a model. An empty list names them ``c1``,
+        ``c2``, and so on.
 
     Returns
     -------
@@ -130,7 +137,8 @@ def open_rows(
     >>> open_rows(folder)
     <RowFiles: 15 rows of 2 features in 3 shards>
     """
-    form = TextForm(separator, decimal, encoding)
+    told = _names("names", names)
+    form = TextForm(separator, decimal, encoding, None if told is None else tuple(told))
     wanted = Wanted(label, group, _names("columns", columns), _names("exclude", exclude) or ())
     shards = [shard for path, folders in _files(paths) for shard in file_shards(path, wanted, form, folders)]
     if not shards:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from .._utils.frames import entries_of
 from .._utils.validation import listed
 from .formats import ArrayFile, NpyFile, TableFile, opened
 from .text import TextForm, number_of
@@ -55,7 +56,7 @@ def array_shard(
     shape, dtype = header
     if len(shape) != 2 or dtype.kind not in "biuf":
         raise ValueError(
-            f"{where} holds rows of shape {shape} and type {dtype}; save a 2-D array of real numbers, one "
+            f"{where} holds {entries_of(dtype)} of shape {shape}; save a 2-D array of real numbers, one "
             "row per sample."
         )
     return Shard(where, where, shape[0], shape[1], dtype, lambda: iter([rows()]), labels, is_mapped)

@@ -21,11 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Cells of features that count as empty, as in pandas.
-MISSING = frozenset(
-    {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"}
-    | {"N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
-)
+from .._utils.frames import MISSING
 
 _TRUTH = {"true": 1.0, "false": 0.0}
 
@@ -51,6 +47,12 @@ _GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
 #: Spellings of plain numbers; ``01`` is not one, since it may be a code.
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
+#: How dates with letters begin.
+_DATE = re.compile(
+    r"\d{1,4}[-/. ]\d{1,2}[-/. ]\d|\d{8}T|"
+    r"(\d{1,2}[-/., ]*)?(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*[-/., ]*\d",
+    re.IGNORECASE,
+)
 
 
 class FileError(ValueError):
@@ -70,11 +72,15 @@ class TextForm:
         The decimal mark. With a comma, points may separate groups of three digits. None is a point.
     encoding : str or None
         None is that of the byte-order mark, and UTF-8 without one.
+    names : tuple of str or None
+        Names of the columns of files without a line of names; if there are none, ``c1``, ``c2``, ... None
+        takes them from the first line.
     """
 
     separator: str | None = None
     decimal: str | None = None
     encoding: str | None = None
+    names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.separator is not None:
@@ -162,7 +168,10 @@ def is_row(line: str, width: int) -> bool:
 
 
 def header_of(path: Path, form: TextForm, where: str) -> list[str]:
-    """The names of the columns, in the first line that is not blank."""
+    """The names of the columns: those of the form, or the first line that is not blank.
+
+    That line is refused if a name reads like a cell, since the names of features are published.
+    """
     for line in lines(path, form, where):
         if is_row(line, 0):
             break
@@ -175,18 +184,37 @@ def header_of(path: Path, form: TextForm, where: str) -> list[str]:
             f"{where} has one name in its first line, in which its cells seem to be separated otherwise; "
             "name the character by separator (--separator)."
         )
+    if form.names is not None:
+        if form.names and len(form.names) != len(names):
+            raise FileError(
+                f"{where} has {len(names)} cells in its first line and names has {len(form.names)}; name "
+                "each column."
+            )
+        return list(form.names) or [f"c{place}" for place in range(1, len(names) + 1)]
     if any(not name.strip() for name in names):
         raise FileError(
             f"{where} has a column without a name, often the row numbers saved with a table; remove it, or "
             "name it if it is a feature."
+        )
+    if any(map(_reads_like_a_cell, names)):
+        raise FileError(
+            f"{where} has a first line that reads like a row, with a number, a date or a sign of a missing "
+            "value among its names; put a line of names with letters above it, or name the columns by names "
+            "(--no-header)."
         )
     if len(set(names)) < len(names):
         raise FileError(f"{where} has columns of the same name; give each column its own name.")
     return names
 
 
+def _reads_like_a_cell(name: str) -> bool:
+    text = name.strip()
+    is_number = number_of(text) is not None or number_of(with_point(text)) is not None
+    return is_number or not any(map(str.isalpha, text)) or _DATE.match(text) is not None
+
+
 def rows_of(path: Path, form: TextForm, where: str, width: int) -> Iterator[list[str]]:
-    """The cells of each row after the line of names; a line with another number of cells is refused."""
+    """The cells of each row, without the line of names; a line with another number of cells is refused."""
     assert form.separator is not None
     for line in _after_header(path, form, where, width):
         cells = cells_of(line, form.separator, where)
@@ -200,13 +228,13 @@ def rows_of(path: Path, form: TextForm, where: str, width: int) -> Iterator[list
 
 
 def n_rows_of(path: Path, form: TextForm, where: str, width: int) -> int:
-    """The number of rows after the line of names."""
+    """The number of rows, without the line of names."""
     return sum(1 for _ in _after_header(path, form, where, width))
 
 
 def _after_header(path: Path, form: TextForm, where: str, width: int) -> Iterator[str]:
-    """The lines that are rows, after the first line that is not blank."""
-    is_after = False
+    """The lines that are rows, without the line of names, which is the first that is not blank."""
+    is_after = form.names is not None
     for line in lines(path, form, where):
         if is_after and is_row(line, width):
             yield line

@@ -20,7 +20,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from .._linear import FloatArray
 from .._utils.frames import is_frame, numeric_frame
 from .._utils.registry import Registry
-from .._utils.validation import CONVERSION_ERRORS, check_table, listed, shown, sources_of
+from .._utils.validation import check_table, listed, shown, sources_of
 from .blockwise import InMemoryRows, RemappedRows
 from .row_map import RowMap
 from .source import Labels, PrivateRows, Table, declared_type
@@ -162,9 +162,9 @@ def check_labels(y: object, name: str, n_rows: int, rows_name: str) -> Array:
         raise ValueError(f"fit requires {name} to be passed, but the target {name} is None.")
     try:
         shape = np.asarray(y).shape
-    except CONVERSION_ERRORS:
+    except Exception:
         raise ValueError(
-            f"{name} should be a 1d array of labels of one type; pass one label per row."
+            f"{name} should be a 1d array of labels of one type, with text in UTF-8; pass one label per row."
         ) from None
     if len(shape) != 1 and shape[1:] != (1,):
         raise ValueError(
@@ -186,7 +186,7 @@ def check_labels(y: object, name: str, n_rows: int, rows_name: str) -> Array:
         twice = np.repeat(np.unique(labels), 2)
         with np.errstate(invalid="ignore"):  # labels beyond 64 bits are converted to integers
             check_classification_targets(twice)
-    except CONVERSION_ERRORS:
+    except Exception:
         raise ValueError(
             f"Unknown label type: {name} holds continuous values or labels of mixed types; pass integers, "
             "bools or strings."
@@ -208,7 +208,7 @@ def check_targets(y: object, name: str, n_rows: int, rows_name: str) -> Array:
         raise ValueError(f"fit requires {name} to be passed, but the target {name} is None.")
     try:
         values = np.asarray(y)
-    except CONVERSION_ERRORS:  # targets differ in length
+    except Exception:  # targets differ in length
         raise ValueError(
             f"{name} must hold the same number of targets in each row; pass a table of real numbers."
         ) from None
@@ -216,7 +216,7 @@ def check_targets(y: object, name: str, n_rows: int, rows_name: str) -> Array:
         raise ValueError(f"{name} must hold real numbers; encode text, dates and complex numbers first.")
     try:
         targets = values.astype(np.float64)
-    except CONVERSION_ERRORS:  # the original message would quote an entry
+    except Exception:  # the original message would quote an entry
         raise ValueError(f"{name} must hold real numbers; encode everything else first.") from None
     if targets.ndim not in (1, 2) or targets.shape[1:] == (0,):
         raise ValueError(
@@ -258,7 +258,7 @@ def encode_labels(
     exact = 2 / float(np.finfo(y.dtype).eps) if y.dtype.kind == "f" else math.inf
     if kinds[1] == "numbers" and any(abs(label) >= exact for label in classes.tolist()):
         raise ValueError(
-            f"{name} holds numbers of {y.dtype}, in which different labels as large as those of {source} are "
+            f"{name} holds real numbers, of which different labels as large as those of {source} are "
             "equal; pass integers or strings."
         )
     # Compared as Python objects: True equals 1, and "1" does not.
@@ -288,7 +288,7 @@ def is_indicator(y: Any) -> bool:
     """Whether labels have two columns or more, or are sparse; their values are not read."""
     try:
         return sp.issparse(y) or np.shape(y)[1:] > (1,)
-    except CONVERSION_ERRORS:  # rows differ in length
+    except Exception:  # rows differ in length
         return False
 
 
@@ -305,7 +305,7 @@ def check_indicator(y: object, name: str, n_rows: int, rows_name: str) -> Array:
     values = np.asarray(y)
     try:
         table = values.astype(np.float64)
-    except CONVERSION_ERRORS:  # the original message would quote an entry
+    except Exception:  # the original message would quote an entry
         table = np.full(values.shape, np.nan)
     if table.ndim != 2 or not np.all((table == 0) | (table == 1)):
         found = " with other values than zeros and ones" if table.ndim == 2 else ""

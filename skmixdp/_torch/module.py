@@ -17,7 +17,7 @@ from .._engine import OpenRows, Options, Plan, Transaction, bind_rows, make_plan
 from .._rows import PrivateRows, check_labels
 from .._utils.frames import is_frame
 from .._utils.models import names_of_features
-from .._utils.process import warn_later
+from .._utils.process import LEFT_OUT, is_own, own_state, warn_later
 from .._utils.validation import COUNT, Allowed, Kind, passed, shown, warn_of_delta
 from ..components.protocols import PublicInfo, PublicView
 from ..estimators._base import EstimatorProcedure, FitData, PrivateEstimator, fit_one
@@ -45,16 +45,18 @@ def module_procedure(
     rows, modules = OpenRows(source), load_modules()
     transaction.event, transaction.n_units, transaction.rows = plan.event, plan.info.n_private, rows
     yield transaction
-    withheld = None
+    withheld = False
     try:
         with modules.limited_threads(n_threads), FitTasks(head, n_steps=plan.n_steps) as tasks:
             W = yield from bind_rows(rows, training(plan, transaction.noise, callback=tasks))
     except Exception as error:  # its message may quote private rows
-        withheld = type(error).__name__
+        if is_own(error):
+            raise
+        withheld = True
     if withheld:
         raise RuntimeError(
-            f"training ended with {withheld}; its message is left out because it may quote private rows. Try "
-            "the module on public rows, and on another device. What was charged stays charged."
+            f"training ended with {LEFT_OUT}; try the module on public rows, and on another device. What was "
+            "charged stays charged."
         )
     public: Any = plan.info.view.data
     if left_out := public.n_left_out:
@@ -242,7 +244,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
             validate_data(self, X, skip_check_array=True)
         return names_of_features(self)
 
-    @np.errstate(all="ignore")  # a warning or error of NumPy could reveal tiny or huge rows
+    @own_state()
     def _outputs(self, X: object, *, decisive: bool = False) -> Array:
         """Outputs of the fitted module: (n, k), or (n, 1) differences for two classes; all ``decisive``."""
         check_is_fitted(self)

@@ -26,7 +26,7 @@ from .._rows.blockwise import (
 )
 from .._rows.row_map import RowFunction, RowMap
 from .._rows.source import Block, Contribution, Labels, PrivateRows, Request, Sums, Table
-from .._utils.validation import CONVERSION_ERRORS, check_finite, shown
+from .._utils.validation import check_finite, shown
 
 #: Bytes and most rows of a block. A block on a device has a fixed cost of about a millisecond.
 _BLOCKS = {"cpu": (2**21, BLOCK_ROWS)}
@@ -239,7 +239,7 @@ class TorchTable(Table):
         try:
             place = torch.empty(0, device=device, dtype=torch.float64).device
         # The type of the error depends on the device.
-        except (RuntimeError, TypeError, AssertionError, *CONVERSION_ERRORS):
+        except Exception:
             place = None
         if place is None or place.type not in _KINDS:
             here = [*(f"'cuda:{number}'" for number in range(torch.cuda.device_count())), "'cpu'", "'auto'"]

@@ -12,6 +12,12 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+#: Texts that count as missing numbers and ids of persons, as in pandas.
+MISSING = frozenset(
+    {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>"}
+    | {"N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
+)
+
 #: The remedy for cells that are not numbers.
 ENCODE = "encode them as numbers by private_pipeline(TableEncoder(), ...)."
 
@@ -155,6 +161,16 @@ def dtype_of(column: object) -> Any:
 def letter_of(dtype: object) -> str:
     """NumPy's letter for a type of NumPy or pandas; that of objects for another one."""
     return getattr(dtype, "kind", "O")
+
+
+#: What entries are, by NumPy's letter for their type.
+_KINDS = dict.fromkeys("iuf", "numbers") | dict.fromkeys("USTa", "text") | dict.fromkeys("mM", "dates")
+_KINDS |= {"b": "truth values", "c": "complex numbers", "V": "records"}
+
+
+def entries_of(dtype: object) -> str:
+    """What entries of a type are. The type itself may tell the longest text among private cells."""
+    return _KINDS.get(letter_of(dtype), "objects")
 
 
 def n_rows_of(X: Any) -> int:

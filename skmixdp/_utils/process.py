@@ -1,10 +1,11 @@
-"""What a fit sets in its process: errors of NumPy, late warnings, the threads of its passes, progress bars.
+"""What a fit sets in its process: errors that leave it, late warnings, threads of its passes, progress bars.
 
 NumPy lets other threads run while it computes. So as many threads as BLAS may use visit parts of the rows,
 and each of them multiplies with one thread. The work between products is then shared too. No thread waits for
 others inside a product, which takes long if other programs use the processor.
 """
 
+import dis
 import operator
 import os
 import sys
@@ -16,6 +17,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from functools import cache, lru_cache
+from traceback import walk_tb
+from types import FrameType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,14 +29,116 @@ from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limi
 
 @contextmanager
 def own_state() -> Iterator[None]:
-    """A context or decorator in which NumPy and SciPy raise no errors and warnings of numbers.
+    """A context or decorator in which every public function and method reads private rows.
 
-    With settings of the user, one tiny or huge private entry could end what many rows go through, or warn of
-    itself. Every public function and method that reads private rows works in this context.
+    NumPy and SciPy raise no errors and warnings of numbers in it. With settings of the user, one tiny or huge
+    private entry could end what many rows go through, or warn of itself.
+
+    Only errors that this package wrote leave it. Those of other libraries may quote private cells in their
+    class, text, notes, cause or context, so an error of the package replaces them.
     """
     silent: dict[str, Any] = {"all": "ignore"}
     with np.errstate(**silent), special.errstate(**silent):
+        try:
+            yield
+        except BaseException as error:
+            own = _own_form(error)
+            try:
+                raise own
+            except BaseException:
+                # Not earlier, since ``raise`` sets the context.
+                own.__cause__ = own.__context__ = None
+                raise
+
+
+@contextmanager
+def public_code() -> Iterator[None]:
+    """A context of code that sees parameters, names, public rows and released numbers alone.
+
+    Its errors leave :func:`own_state` as they are. They are those of scikit-learn about names and fitted
+    attributes, of callbacks, of transformers that are fitted to public rows, and of ledgers.
+    """
+    try:
         yield
+    except Exception as error:
+        vars(error)[_PASSES] = True
+        raise
+
+
+#: What messages say in place of an error of another library or of a user's code.
+LEFT_OUT = "an error that is left out, since its class and text may quote rows"
+
+#: Attribute of errors that have passed a guard; unlike a traceback, it comes back from other processes.
+_PASSES = "_passes_own_state"
+_PACKAGE = __name__.partition(".")[0]
+_RAISE = dis.opmap["RAISE_VARARGS"]
+#: Functions of scikit-learn whose errors tell names and numbers of features, and classes of estimators alone.
+_OF_NAMES = {
+    "check_is_fitted",
+    "_check_feature_names",
+    "_check_n_features",
+    "_get_feature_names",
+    "_num_features",
+}
+
+
+def is_own(error: BaseException) -> bool:
+    """Whether this package wrote an error: a ``raise`` of its own made it, or it is a warning of its own.
+
+    An error of a function in C has no frame below that of its caller, whose instruction is then a call.
+    """
+    library = type(error).__module__.partition(".")[0]
+    if library == _PACKAGE or _PASSES in vars(error):
+        return True
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return False
+    code, module = trace.tb_frame.f_code, _module_of(trace.tb_frame)
+    raised = code.co_code[trace.tb_lasti] == _RAISE
+    if module == "sklearn.utils.validation":
+        return raised and code.co_name in _OF_NAMES
+    # A warning that a filter has made an error comes from a call.
+    return _is_of_package(trace.tb_frame) and (
+        type(error) is UserWarning or (raised and library == "builtins")
+    )
+
+
+def place_of(error: BaseException) -> str:
+    """The innermost line of this package in the traceback of an error."""
+    lines = [(_module_of(frame), n) for frame, n in walk_tb(error.__traceback__) if _is_of_package(frame)]
+    return "line {1} of {0}".format(*lines[-1]) if lines else _PACKAGE
+
+
+def name_of(error: BaseException) -> str:
+    """The class of the error that leaves :func:`own_state` in place of an error."""
+    return type(_own_form(error)).__name__
+
+
+def _module_of(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
+
+
+def _is_of_package(frame: FrameType) -> bool:
+    return _module_of(frame).partition(".")[0] == _PACKAGE
+
+
+def _own_form(error: BaseException) -> BaseException:
+    """The error itself, if it may leave :func:`own_state`, or one that tells its kind alone."""
+    passes = isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit) or is_own(error)
+    if passes or (type(error) is MemoryError and not error.args):
+        vars(error).pop("__notes__", None)
+        vars(error)[_PASSES] = True
+        return error
+    if isinstance(error, MemoryError):
+        return MemoryError("the memory is full; pass fewer rows or columns, or rows in files.")
+    if isinstance(error, OSError) and error.errno is not None:
+        return OSError(error.errno, os.strerror(error.errno))
+    return ValueError(
+        f"{place_of(error)} met {LEFT_OUT}; check that each column holds numbers, texts or dates of one "
+        "kind, and try the same call on public rows."
+    )
 
 
 def finite(numbers: NDArray[Any], *, nan: float = 0.0) -> NDArray[Any]:

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from .frames import ENCODE, dtype_of, is_arrow, is_frame, letter_of, numbers_of, numeric_frame
 from .models import names_of_features
+from .process import LEFT_OUT
 
 Array = NDArray[Any]
 
@@ -238,9 +239,6 @@ _CHECKED_ENTRIES = 2**18
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
-#: Errors that libraries raise for entries that are not numbers.
-CONVERSION_ERRORS = (ValueError, TypeError, OverflowError, ArithmeticError)
-
 
 @np.errstate(all="ignore")  # a warning or error of NumPy could reveal tiny or huge rows
 def check_table(X: Any, name: str, *, minimum: int, finite: bool = True) -> Array:
@@ -319,7 +317,9 @@ def _as_floats(X: object, name: str) -> Array:
                 input_name=name,
             )
         )
-    except CONVERSION_ERRORS as error:
+    except MemoryError:
+        raise
+    except Exception as error:
         if isinstance(error, TypeError):
             raise TypeError(_refusal_of_type(X, name)) from None
         if "Complex data not supported" in str(error):
@@ -384,7 +384,7 @@ def _holds_text(X: object, dtype: object) -> bool:
         return False
     try:
         entries = np.asarray(X)
-    except CONVERSION_ERRORS:  # lists differ in length
+    except Exception:  # lists differ in length
         return False
     if entries.dtype.kind != "O":
         return entries.dtype.kind in "UST"
@@ -530,10 +530,7 @@ def refusal_of(
             check_table(X, "X", minimum=1)
     except (ValueError, TypeError) as reason:
         return kind(str(reason))
-    return kind(
-        f"{culprit} fails on X with {type(error).__name__}, whose text is left out since it may quote rows; "
-        "try it on rows that are public."
-    )
+    return kind(f"{culprit} fails on X with {LEFT_OUT}; try it on rows that are public.")
 
 
 def copy_fitted(owner: object, fitted: object, *names: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._engine import StepContext
-from .._utils.process import progress_bar
+from .._utils.process import progress_bar, public_code
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -113,6 +113,7 @@ class FitTasks:
     n_steps: int = 0
     n_done: int = 0
 
+    @public_code()
     def stage_ended(self) -> None:
         """Report the end of a stage before the training."""
         root = vars(self.estimator).get("_callback_fit_ctx")
@@ -127,15 +128,18 @@ class FitTasks:
         self._bar = progress_bar(total=self.n_steps, desc=name, verbose=estimator.verbose)
         self._training = None if root is None else root.subcontext("training", max_subtasks=self.n_steps)
         if self._training is not None:
-            self._training.call_on_fit_task_begin(estimator=estimator)
+            with public_code():
+                self._training.call_on_fit_task_begin(estimator=estimator)
         return self
 
     def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.close()
         if self._training is not None and error[0] is None:
-            self._training.call_on_fit_task_end(estimator=self.estimator)
+            with public_code():
+                self._training.call_on_fit_task_end(estimator=self.estimator)
 
+    @public_code()
     def __call__(self, ctx: StepContext, W: Any) -> bool:
         """Report a step, and return whether to stop."""
         self.n_done += 1

@@ -23,7 +23,6 @@ from .._rows import (
 )
 from .._utils.models import names_of_features
 from .._utils.validation import (
-    CONVERSION_ERRORS,
     FLAG,
     NON_NEGATIVE,
     Allowed,
@@ -312,7 +311,7 @@ class LinearHead(PrivateEstimator):
             return np.column_stack([coef, intercept]) if self.fit_intercept else coef
         try:
             return np.asarray(self.init, dtype=np.float64)
-        except CONVERSION_ERRORS:
+        except Exception:
             raise ValueError(
                 f"init={shown(self.init)} is not a valid start of {type(self).__name__}; pass 'public', "
                 "'zeros' or an array."

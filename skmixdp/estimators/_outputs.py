@@ -22,6 +22,7 @@ from .._rows import (
     scaled_first,
     special_table,
 )
+from .._utils.process import own_state
 from .._utils.validation import rows_to_transform
 
 Array = NDArray[Any]
@@ -32,7 +33,7 @@ _BLOCK_ROWS = 8192
 _ROUNDING = 1e-15
 
 
-@np.errstate(all="ignore")  # a warning or error of NumPy could reveal tiny or huge rows
+@own_state()
 def head_outputs(
     estimator: BaseEstimator,
     X: object,

@@ -32,7 +32,6 @@ from .._rows import (
 )
 from .._utils.frames import numeric_frame
 from .._utils.validation import (
-    CONVERSION_ERRORS,
     NON_NEGATIVE,
     Kind,
     Number,
@@ -85,7 +84,7 @@ def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | No
             continue
         try:
             array = np.asarray(value, dtype=np.float64)
-        except CONVERSION_ERRORS:
+        except Exception:
             array = np.array(math.nan)
         fits = array.shape in ((), (n_targets,)) and np.all(np.isfinite(array))
         if not fits or isinstance(value, bool) or (name == "scale" and not np.all(array > 0)):
@@ -146,7 +145,7 @@ def check_sample_weight(
         return None
     try:
         weights = np.asarray(from_device(sample_weight)).astype(np.float64)
-    except CONVERSION_ERRORS:  # the original message would quote the entry
+    except Exception:  # the original message would quote the entry
         raise ValueError(f"{name} must hold real numbers; pass one weight for each row.") from None
     if weights.shape != (n_rows,):
         raise ValueError(

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from .._utils.frames import entries_of
 from .._utils.validation import reason_of
 
 ItemKind = Literal["image", "text"]
@@ -136,7 +137,7 @@ def as_items(X: Any, kind: ItemKind) -> Items:
                 if kind == "image"
                 else "n texts"
             )
-            raise ValueError(f"X has shape {X.shape} and type {X.dtype}; pass {wanted}.")
+            raise ValueError(f"X holds {entries_of(X.dtype)} of shape {X.shape}; pass {wanted}.")
         X = X.tolist()
     if isinstance(X, (list, tuple)):
         return _checked_texts(X) if kind == "text" else _checked_images(X)
@@ -151,8 +152,8 @@ def as_items(X: Any, kind: ItemKind) -> Items:
 def _checked_pixels(X: NDArray[Any]) -> NDArray[np.uint8]:
     if X.dtype != np.uint8:
         raise ValueError(
-            f"X has shape {X.shape} and type {X.dtype}; pass images as uint8, from 0 to 255, since scaling "
-            "is part of the model's own preprocessing."
+            f"X holds {entries_of(X.dtype)} of shape {X.shape}; pass images as uint8, from 0 to 255, since "
+            "scaling is part of the model's own preprocessing."
         )
     X = X[..., None] if X.ndim == 3 else X
     if X.shape[3] not in (1, 3) or 0 in X.shape[1:]:
@@ -228,7 +229,9 @@ def _from_pixels(element: object) -> Any:
     if not isinstance(element, np.ndarray):
         raise ItemError(f"is a {type(element).__name__} and not an image, a path or an array")
     if element.dtype != np.uint8:
-        raise ItemError(f"has type {element.dtype}; give uint8 pixels, before any scaling or normalisation")
+        raise ItemError(
+            f"holds {entries_of(element.dtype)}; give uint8 pixels, before any scaling or normalisation"
+        )
     flat = element[..., 0] if element.ndim == 3 and element.shape[2] == 1 else element
     if not (flat.ndim == 2 or (flat.ndim == 3 and flat.shape[2] == 3)) or 0 in flat.shape:
         raise ItemError(f"has shape {element.shape} and not (height, width) with 1 or 3 channels")
@@ -243,8 +246,7 @@ def _reading() -> Iterator[None]:
     except ItemError:
         raise
     except Exception as error:
-        reason = reason_of(error, f"{type(error).__name__}: {error}")
-        raise ItemError(f"cannot be read ({' '.join(reason.split())})") from error
+        raise ItemError(f"cannot be read ({reason_of(error, 'damaged, or not what it seems')})") from None
 
 
 def _image_digest(image: Any) -> bytes:

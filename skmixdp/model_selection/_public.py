@@ -12,6 +12,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._utils.frames import n_rows_of
+from .._utils.process import public_code
 from .._utils.validation import join_rows, public_sources
 
 Array = NDArray[Any]
@@ -72,6 +73,7 @@ class PublicScorer:
     y: Array
     scoring: Any
 
+    @public_code()
     def __call__(self, estimator: BaseEstimator, X: object = None, y: object = None) -> float:
         """Score of a fitted estimator on the public rows; ``X`` and ``y`` are ignored."""
         return float(check_scoring(estimator, scoring=self.scoring)(estimator, self.X, self.y))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,9 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from .._utils.frames import dtype_of, names_of_list
 from .._utils.validation import FLAG, POSITIVE, Allowed, Number, check_params
 from ..privacy.report import FINITE, TEXT, TEXTS
+
+if TYPE_CHECKING:
+    import polars
 
 Array = NDArray[np.float64]
 
@@ -220,8 +223,8 @@ def listed(cells: Any) -> Sequence[Any]:
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "mM":
         if np.datetime_data(cells.dtype)[0] in ("ns", "ps", "fs", "as"):
             cells = cells.astype(f"{cells.dtype.kind}8[us]")  # the finest unit of Python
-    elif str(kind) == "Date":  # polars fails at days that Python cannot hold
-        cells = cells.set(~cells.is_between(date.min, date.max), None)
+    elif str(kind).startswith(("Date", "Duration(")) and hasattr(cells, "to_physical"):
+        cells = cells.set(~_held_by_python(cells), None)
     elif str(kind).startswith(("List", "Array(")) and hasattr(cells, "to_arrow"):
         return [None if cell is None else cell.to_numpy() for cell in cells]
     try:
@@ -234,6 +237,22 @@ def listed(cells: Any) -> Sequence[Any]:
         except Exception:
             found.append(None)
     return found
+
+
+def _held_by_python(cells: "polars.Series") -> "polars.Series":
+    """Which days, moments or durations of a column of polars Python can hold; polars panics at others."""
+    kind: Any = cells.dtype
+    if str(kind) == "Date":
+        return cells.is_between(date.min, date.max)
+    if str(kind).startswith("Duration("):
+        ends = timedelta.min, timedelta.max
+    else:  # in a zone, Python must hold the local moment too
+        ends = tuple(
+            end - _START for end in ((_FIRST, _LAST) if kind.time_zone else (datetime.min, datetime.max))
+        )
+    per_second = {"ms": 10**3, "us": 10**6, "ns": 10**9}[kind.time_unit]
+    low, high = (end // timedelta(seconds=1) * per_second for end in ends)
+    return cells.to_physical().is_between(max(low, -(2**63)), min(high + per_second - 1, 2**63 - 1))
 
 
 def _plain_numbers(cells: Any) -> Array | None:

@@ -14,7 +14,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from .._utils.process import finite, own_state
+from .._utils.process import finite, own_state, public_code
 from .._utils.validation import COUNT, FRACTION, check_params, join_rows, rows_to_transform, sources_of
 
 Array = NDArray[np.floating[Any]]
@@ -284,6 +284,7 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return tags
 
 
+@public_code()
 def _public_table(X: object, X_pub: object, minimum: int) -> Array:
     """Public rows as one dense, finite table (n_pub, n_features), float32 or float64."""
     if any(sp.issparse(source) for source in sources_of(X_pub)):

@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from .._utils.process import finite, own_state
+from .._utils.process import finite, own_state, public_code
 from .._utils.validation import join_rows, refusal_of, sources_of, with_float_columns
 
 
@@ -110,20 +110,23 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
                     f"transformer={self.transformer!r} must be a scikit-learn transformer object, such as "
                     "StandardScaler()."
                 )
-            rows = join_rows(X, X_pub)
-            transformer = clone(self.transformer)
-            if y_pub is not None and has_fit_parameter(transformer, "y"):
-                transformer.fit(rows, np.concatenate([np.asarray(labels) for labels in sources_of(y_pub)]))
-            elif get_tags(transformer).target_tags.required:
-                raise ValueError(
-                    f"y_pub=None does not do for {type(transformer).__name__}, which is fitted on labels; "
-                    "pass those of the public rows."
-                )
-            else:
-                transformer.fit(rows)
+            with public_code():
+                transformer = self._fitted(join_rows(X, X_pub), y_pub)
             validate_data(self, X, skip_check_array=True)
             self.transformer_ = transformer
             return self
+
+    def _fitted(self, rows: object, y_pub: object) -> Any:
+        """The transformer, fitted to public rows alone."""
+        transformer = clone(self.transformer)
+        if y_pub is not None and has_fit_parameter(transformer, "y"):
+            return transformer.fit(rows, np.concatenate([np.asarray(labels) for labels in sources_of(y_pub)]))
+        if get_tags(transformer).target_tags.required:
+            raise ValueError(
+                f"y_pub=None does not do for {type(transformer).__name__}, which is fitted on labels; "
+                "pass those of the public rows."
+            )
+        return transformer.fit(rows)
 
     def transform(self, X: object) -> Any:
         """Rows (n_samples, n_features), transformed by the fitted transformer."""

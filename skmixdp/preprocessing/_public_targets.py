@@ -12,8 +12,8 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.process import own_state
-from .._utils.validation import CONVERSION_ERRORS, copy_fitted, is_empty, public_sources
+from .._utils.process import LEFT_OUT, own_state, public_code
+from .._utils.validation import copy_fitted, is_empty, public_sources
 from ._leaks._rules import holds_public_targets
 
 Array = NDArray[Any]
@@ -135,7 +135,8 @@ class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseE
                     "inverse_func."
                 )
             else:
-                transformer = clone(self.transformer).fit(known)
+                with public_code():
+                    transformer = clone(self.transformer).fit(known)
             if known is not None:
                 mapped = tuple(
                     self._mapped(transformer, table, "y_pub").reshape(np.shape(target))
@@ -191,8 +192,8 @@ class PublicTransformedTargetRegressor(RegressorMixin, MetaEstimatorMixin, BaseE
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 mapped = np.asarray(transformer.transform(table), dtype=np.float64)
-        except Exception as error:
-            kind = type(error).__name__
+        except Exception:
+            kind = LEFT_OUT
         else:
             if mapped.shape == table.shape and np.all(np.isfinite(mapped)):
                 return mapped
@@ -207,7 +208,7 @@ def _table(y: object, name: str) -> Array:
     """Targets as floats (n, k)."""
     try:
         table = np.asarray(y, dtype=np.float64)
-    except CONVERSION_ERRORS:  # the original message would quote the entry
+    except Exception:  # the original message would quote the entry
         raise ValueError(f"{name} must hold real numbers; encode everything else.") from None
     if table.ndim not in (1, 2):
         raise ValueError(

@@ -6,7 +6,7 @@ from typing import Any
 from sklearn.preprocessing import Normalizer
 
 from .._utils.process import own_state
-from .._utils.validation import CONVERSION_ERRORS, FLAG, check, check_params, refusal_of, with_float_columns
+from .._utils.validation import FLAG, check, check_params, refusal_of, with_float_columns
 
 
 class RowNormalizer(Normalizer):  # type: ignore[misc]
@@ -78,6 +78,6 @@ class RowNormalizer(Normalizer):  # type: ignore[misc]
         check("copy", options.get("copy"), FLAG, None)
         try:
             return method(with_float_columns(X), **options)
-        except CONVERSION_ERRORS as error:
+        except Exception as error:
             refusal = refusal_of(self, X, type(self).__name__, error)
         raise refusal

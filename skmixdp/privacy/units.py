@@ -7,7 +7,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .._utils.validation import CONVERSION_ERRORS
+from .._utils.frames import MISSING
+
+_MISSING_IDS = (
+    "groups has missing ids, or texts such as 'NA' for them; drop the rows of unknown persons, or give each "
+    "its own id."
+)
 
 
 class Units(NamedTuple):
@@ -42,8 +47,11 @@ def units_of(groups: object, n_rows: int, noise: object, members: NDArray[np.boo
     try:
         # As objects: an array of texts would turn a missing id into a text.
         ids = np.asarray(groups, object) if isinstance(groups, list | tuple) else np.asarray(groups)
-    except CONVERSION_ERRORS:  # the original message would quote ids
-        ids = np.empty((0, 0))
+    except Exception:  # the original message would quote ids
+        raise ValueError(
+            "groups must be a flat array of ids that can be read, with text in UTF-8; pass integers or "
+            "strings."
+        ) from None
     if ids.shape != (n_rows,):
         raise ValueError(
             f"groups has shape {ids.shape} and X {n_rows} rows; pass a flat array of one id for each row."
@@ -52,11 +60,11 @@ def units_of(groups: object, n_rows: int, noise: object, members: NDArray[np.boo
     floats = any(issubclass(t, float | np.floating) for t in types)
     infinite = floats and bool(((ids == np.inf) | (ids == -np.inf)).any())
     if np.ma.is_masked(groups) or pd.isna(ids).any() or infinite:
-        raise ValueError("groups has missing ids; drop the rows of unknown persons, or give each its own id.")
+        raise ValueError(_MISSING_IDS)
     # One fraction makes pandas and NumPy store all ids as floats, which makes long integers equal.
     if ids.dtype.kind == "f" and bool((abs(ids) >= 2 / np.finfo(ids.dtype).eps).any()):
         raise ValueError(
-            f"groups holds numbers of {ids.dtype} so large that different ids are equal; pass integers or "
+            "groups holds numbers so large that different ids are equal as real numbers; pass integers or "
             "strings."
         )
     if any(issubclass(t, bool | np.bool_) for t in types):
@@ -68,8 +76,10 @@ def units_of(groups: object, n_rows: int, noise: object, members: NDArray[np.boo
     codes = np.full(n_rows, -1)
     try:
         codes[chosen], found = pd.factorize(ids[chosen], sort=True)
-    except CONVERSION_ERRORS:
+    except Exception:
         raise ValueError("groups must hold ids of one type; pass integers or strings.") from None
+    if any(isinstance(person, str) and person.strip() in MISSING for person in found):
+        raise ValueError(_MISSING_IDS)
     if len(found) < 2:
         raise ValueError(f"groups has {len(found)} person(s), and at least 2 are needed; pass more of them.")
     return Units(codes, len(found), unit_of(groups))

@@ -8,9 +8,9 @@ import textwrap
 import pytest
 
 MODULES = ("", ".audit", ".datasets", ".estimators", ".features", ".inspection", ".model_selection")
-MODULES += (".preprocessing",)
-#: Arguments that may be private rows or belong to them.
-PRIVATE = {"X", "y", "groups", "sample_weight"}
+MODULES += (".additive", ".inference", ".preprocessing", ".privacy")
+#: Arguments that may be private rows or belong to them, or files of them.
+PRIVATE = {"X", "y", "groups", "sample_weight", "paths"}
 
 #: What other functions do, by name: each of them works in the library's own state.
 THROUGH = {

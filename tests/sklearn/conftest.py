@@ -9,6 +9,7 @@ import pytest
 import sklearn
 
 from skmixdp import MixedDPLogisticRegression
+from skmixdp._utils.process import public_code
 from skmixdp.model_selection import public_params
 from skmixdp.privacy import NoiseSource
 
@@ -82,6 +83,7 @@ def _kinds(cls):
 def no_noise(monkeypatch):
     """Every draw from any noise source fails the test."""
 
+    @public_code()
     def refuse(*args, **kwargs):
         raise NoiseDrawnError
 

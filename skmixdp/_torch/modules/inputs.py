@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..._utils.frames import is_frame, numeric_frame
-from ..._utils.validation import CONVERSION_ERRORS, check_column_names, check_table, is_empty, public_sources
+from ..._utils.validation import check_column_names, check_table, is_empty, public_sources
 
 Array = NDArray[Any]
 
@@ -38,7 +38,7 @@ def _numbers(X: object, name: str) -> Array:
     try:
         # A frame has no declared type, see is_single.
         array = np.asarray(X, np.float64) if is_frame(X) else np.asanyarray(X)
-    except CONVERSION_ERRORS:  # rows differ in length
+    except Exception:  # rows differ in length
         array = np.empty((), dtype=object)
     if array.dtype.kind not in "biuf":
         if is_frame(X):

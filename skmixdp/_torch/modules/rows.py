@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ..._linear import EXACT, SumError
 from ..._rows import Block, PrivateRows, Request, Sums, n_lanes, rounds, truncated
+from ..._utils.process import LEFT_OUT
 from .directions import Direction
 from .forward import (
     FEWEST_STACKED,
@@ -77,19 +78,19 @@ class ModuleRows(PrivateRows):
 
     def check(self, parameters: ModuleParameters) -> None:
         """Pass all rows through the module before the charge; that none fails counts as public."""
-        failed = None
+        failed = False
         try:
             with torch.no_grad():
                 for x, y in self._rows.pieces(None, parameters):
                     self._loss(parameters.module(x), y)
         except (MemoryError, torch.OutOfMemoryError):
             raise
-        except Exception as error:  # its message may quote rows
-            failed = type(error).__name__
+        except Exception:  # its message may quote rows
+            failed = True
         if failed:
             raise ValueError(
-                f"module or loss fails on private rows with {failed}, whose message is left out because it "
-                "may quote them; correct or drop those rows, for example codes out of range."
+                f"module or loss fails on private rows with {LEFT_OUT}; correct or drop those rows, for "
+                "example codes out of range."
             )
 
     def rows_in_pass(self, rate: float) -> int:

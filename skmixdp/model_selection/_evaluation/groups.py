@@ -152,7 +152,8 @@ class Parts:
             if by not in getattr(X, "columns", ()):
                 raise ValueError(f"by={by!r} is no column of X; pass its name, or the group of each row.")
             by = X[by]
-        shape = np.asarray(by, dtype=object).shape
+        flat = hasattr(by, "type")  # of pyarrow, which fails to convert a text that is not UTF-8
+        shape = (len(by),) if flat else getattr(by, "shape", None) or np.asarray(by, dtype=object).shape
         n_rows = n_rows_of(X)
         if shape != (n_rows,):
             raise ValueError(

@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from ..._engine.transaction import Transaction, charged
-from ..._utils.process import own_state, progress_bar
+from ..._utils.process import own_state, progress_bar, public_code
 from ..._utils.validation import copy_fitted, is_empty, refuse_arguments
 from ...preprocessing import check_pipeline
 from ...privacy import SearchTerms
@@ -225,7 +225,8 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
                     check_routing(self.estimator, name)
             check_head(head, prefix, candidates.names, self.scoring)
             warn_of_seed(self.random_state, head.random_state)
-            scorer = check_scoring(self.estimator, scoring=metric_of(self.scoring))
+            with public_code():
+                scorer = check_scoring(self.estimator, scoring=metric_of(self.scoring))
             rows, everything = rows_of(self, X, y, X_pub, y_pub, groups, X_unlabeled, head)
             share = self.score_share if rows.scorer is None else 0.0
             plan = make_plan(

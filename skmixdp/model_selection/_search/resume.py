@@ -69,7 +69,10 @@ class Progress:
         try:
             yield
         except BrokenExecutor:
-            raise
+            raise RuntimeError(
+                "a process of n_jobs died, often since the memory is full; pass a smaller n_jobs, and search "
+                "again."
+            ) from None
         except Exception:
             self.finish()
             raise

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from ..._engine.transaction import Transaction
 from ..._utils.models import callbacks_of
-from ..._utils.process import no_bars
+from ..._utils.process import no_bars, public_code
 from ..._utils.validation import shown
 from ...privacy import GaussianEvent, Neighboring, Noise
 from .plan import SEEDS, Candidates, SearchPlan
@@ -107,6 +107,7 @@ def head_of(estimator: BaseEstimator) -> tuple[str, Any]:
     return prefix, head
 
 
+@public_code()
 def prepare(estimator: BaseEstimator, candidate: dict[str, Any], settings: dict[str, Any]) -> Any:
     """A clone of the estimator with the parameters of a candidate and the settings of its head."""
     trial = clone(estimator).set_params(**{name: clone(v, safe=False) for name, v in candidate.items()})

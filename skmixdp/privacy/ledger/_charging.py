@@ -5,12 +5,14 @@ from contextlib import contextmanager, suppress
 from sqlite3 import Connection
 from typing import Any
 
+from ..._utils.process import name_of, public_code
 from ._account import BudgetExceededError
 from ._ledger import LedgerDataset
 from ._report import Charge
 from ._sql import OPEN, RESERVED, UNUSED, write_account, write_outcome
 
 
+@public_code()
 def charge_together(requests: Sequence[tuple[Any, Mapping[str, Any]]], outcome: str = OPEN) -> list[Charge]:
     """Charge several events to data sets of one ledger, all of them or none.
 
@@ -58,8 +60,8 @@ def take_back(dataset: LedgerDataset, charge: Charge) -> None:
 def recorded_outcome(ledger: object, charge: Charge | None) -> Iterator[None]:
     """Context manager that records in a ledger whether the releases of a charge finish or fail.
 
-    Of an error, only the type is recorded, since its message may quote rows. The fit goes on if the outcome
-    cannot be recorded, for example because the file was removed.
+    Of an error, only the type is recorded, as :func:`own_state` lets it pass: others may quote rows. The fit
+    goes on if the outcome cannot be recorded, for example because the file was removed.
 
     Parameters
     ----------
@@ -73,7 +75,7 @@ def recorded_outcome(ledger: object, charge: Charge | None) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        outcome = f"failed: {type(error).__name__}"
+        outcome = f"failed: {name_of(error)}"
         raise
     finally:
         if charge is not None and callable(record):

@@ -283,7 +283,7 @@ def test_extract_refuses(extra, message, images, capsys):
         (["none"], "IMAGES none does not exist; give a folder of images"),
         (["text.txt"], "IMAGES text.txt is a file and not a folder"),
         (["empty"], "path='empty' holds no images"),
-        (["floats.npy"], "X has shape (2, 4, 4) and type float64; pass images as uint8"),
+        (["floats.npy"], "X holds numbers of shape (2, 4, 4); pass images as uint8"),
         (
             ["labelled.npz", "--labels", "y.npy"],
             "IMAGES labelled.npz holds its labels in array y and --labels",

@@ -1,5 +1,7 @@
 """A resumed fit releases nothing twice, is charged once, and gives the head of an uninterrupted one."""
 
+import errno
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -254,10 +256,10 @@ def test_an_error_of_a_pass_loses_no_step(people, path, silent, interrupt, monke
     with monkeypatch.context() as patched:
 
         def fails(*arguments):
-            raise OSError("the disk is gone")
+            raise OSError(errno.EIO, "the disk is gone")
 
         patched.setattr(GaussianMechanism, "admit", fails)
-        with pytest.raises(OSError, match="gone"), resumable(path):
+        with pytest.raises(OSError, match=os.strerror(errno.EIO)), resumable(path):
             fitted(*FITS["default"], people)
     with resumable(path):
         head = fitted(*FITS["default"], people)

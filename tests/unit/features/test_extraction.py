@@ -198,7 +198,7 @@ class TestDamagedImages:
     @pytest.mark.parametrize("cached", [False, True])
     def test_the_path_is_told(self, cached, damaged, tiny, tmp_path):
         cache = tmp_path / "cache" if cached else None
-        with pytest.raises(ValueError, match=r"0002\.jpg cannot be read \(.*truncated.*\); fix or remove it"):
+        with pytest.raises(ValueError, match=r"0002\.jpg cannot be read \(damaged.*\); fix or remove it"):
             tiny(cache=cache).transform(damaged)
         with pytest.raises(ValueError, match=r"0009\.jpg cannot be read \(No such file or directory\)"):
             tiny(cache=cache).transform(damaged[5:])

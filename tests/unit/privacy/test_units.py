@@ -100,6 +100,6 @@ def test_unconvertible_ids_are_refused_without_quoting_them():
         def __array__(self, dtype=None, copy=None):
             raise TypeError("Smith")
 
-    with pytest.raises(ValueError, match="flat array of one id") as refusal:
+    with pytest.raises(ValueError, match="flat array of ids that can be read") as refusal:
         units_of(Secret(), 4, "float")
     assert "Smith" not in str(refusal.value)

@@ -81,10 +81,10 @@ def test_a_row_of_a_dask_chunk(refuse):
     bad[407, 0] = np.inf
     rows = da.from_array(bad, chunks=(200, 3))
     refuse(r"^X contains NaN or infinity; drop", lambda: rows, y)
-    refuse("Dask array of 1 dimensions", lambda: rows[:, 0], y)
+    refuse("Dask array of numbers in 1 dimensions", lambda: rows[:, 0], y)
     refuse("unknown width", lambda: rows[:, rows.sum(axis=0) > 0], y)
     words = da.from_array(np.array([["a", "b"]] * 9), chunks=3)
-    refuse("Dask array of 2 dimensions, type <U1", lambda: words, y)
+    refuse("Dask array of text in 2 dimensions", lambda: words, y)
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet", ".arrow"])
@@ -114,8 +114,8 @@ def test_shards_of_another_width_or_dtype(refuse, tmp_path):
     for name, other, told in (
         ("b", X[:, :5], r"b\.npy has 5 features of dtype float32 and a\.npy has 7 of dtype float32"),
         ("b", X.astype(np.float16), r"b\.npy has 7 features of dtype float16 and a\.npy has 7 of"),
-        ("b", X[:, 0], r"b\.npy holds rows of shape \(600,\)"),
-        ("b", X.astype(complex), r"b\.npy holds rows of shape \(600, 7\) and type complex128"),
+        ("b", X[:, 0], r"b\.npy holds numbers of shape \(600,\)"),
+        ("b", X.astype(complex), r"b\.npy holds complex numbers of shape \(600, 7\)"),
         ("b", X.astype(object), r"b\.npy holds Python objects"),
     ):
         np.save(tmp_path / f"{name}.npy", other)
