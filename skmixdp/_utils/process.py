@@ -61,7 +61,7 @@ def public_code() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        vars(error)[_PASSES] = True
+        setattr(error, _PASSES, True)
         raise
 
 
@@ -129,7 +129,7 @@ def _own_form(error: BaseException) -> BaseException:
     passes = isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit) or is_own(error)
     if passes or (type(error) is MemoryError and not error.args):
         vars(error).pop("__notes__", None)
-        vars(error)[_PASSES] = True
+        setattr(error, _PASSES, True)
         return error
     if isinstance(error, MemoryError):
         return MemoryError("the memory is full; pass fewer rows or columns, or rows in files.")

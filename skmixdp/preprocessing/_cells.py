@@ -223,7 +223,7 @@ def listed(cells: Any) -> Sequence[Any]:
     if isinstance(cells, np.ndarray) and cells.dtype.kind in "mM":
         if np.datetime_data(cells.dtype)[0] in ("ns", "ps", "fs", "as"):
             cells = cells.astype(f"{cells.dtype.kind}8[us]")  # the finest unit of Python
-    elif str(kind).startswith(("Date", "Duration(")) and hasattr(cells, "to_physical"):
+    elif str(kind).startswith(("Date", "Duration(")):  # of polars
         cells = cells.set(~_held_by_python(cells), None)
     elif str(kind).startswith(("List", "Array(")) and hasattr(cells, "to_arrow"):
         return [None if cell is None else cell.to_numpy() for cell in cells]

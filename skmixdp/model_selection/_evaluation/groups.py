@@ -152,8 +152,10 @@ class Parts:
             if by not in getattr(X, "columns", ()):
                 raise ValueError(f"by={by!r} is no column of X; pass its name, or the group of each row.")
             by = X[by]
-        flat = hasattr(by, "type")  # of pyarrow, which fails to convert a text that is not UTF-8
-        shape = (len(by),) if flat else getattr(by, "shape", None) or np.asarray(by, dtype=object).shape
+        try:
+            shape = np.asarray(by, dtype=object).shape
+        except Exception:  # of pyarrow, with a text that is not UTF-8
+            shape = (len(by),)
         n_rows = n_rows_of(X)
         if shape != (n_rows,):
             raise ValueError(
