@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from time import monotonic
 from typing import Any
 from uuid import uuid4
@@ -91,7 +92,7 @@ class DaskRows(PrivateRows):
         ends = np.cumsum([0, *sizes])
         self.n_rows = int(ends[-1])
         self.grid = grid_of_rows(self.n_rows) if exact else None
-        self._spans = list(zip(ends[:-1], ends[1:], strict=True))
+        self._spans = list(pairwise(ends))
         prepare = dask.delayed(_prepare, pure=False)
         # In one graph: what several chunks need is sent once.
         made = [
@@ -256,7 +257,7 @@ def _wait_for(client: Any, futures: Sequence[Any]) -> None:
 
 @contextmanager
 def _cluster_named() -> Iterator[None]:
-    """Replaces errors of a cluster that was closed or restarted, or whose workers were lost again and again."""
+    """Replaces errors of a cluster that was closed, restarted, or lost its workers again and again."""
     try:
         yield
     except Exception as error:

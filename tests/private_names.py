@@ -82,7 +82,7 @@ NAMES = {
     ),
     "skmixdp._rows.blockwise": "RemappedRows block_size grid_of_rows",
     "skmixdp._rows.centered_sparse": (
-        "canonical centered_products centered_sparse_rows centered_weighted_sum whitened_entries"
+        "canonical centered_products centered_sparse_rows centered_weighted_sum part_of whitened_entries"
     ),
     "skmixdp._rows.persons": "Places",
     "skmixdp._rows.sparse": "SparseTable",
@@ -100,7 +100,9 @@ NAMES = {
     "skmixdp._torch.tensors": "TorchRows TorchTable add_tensor_products full_precision mapped",
     "skmixdp._utils": "files process validation",
     "skmixdp._utils.files": "sync_folder write_arrays written_whole",
-    "skmixdp._utils.process": "in_parallel n_parts no_bars one_thread own_state progress_bar worker_session",
+    "skmixdp._utils.process": (
+        "in_parallel is_own n_parts no_bars one_thread own_state progress_bar public_code worker_session"
+    ),
     "skmixdp._utils.registry": "DISPLAYS Registry",
     "skmixdp._utils.templates": "html",
     "skmixdp._utils.validation": "Allowed Kind Number is_empty suggestion",

@@ -6,10 +6,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from .._linear import SHORTEST_DIFFERENCE, FloatArray, SumError, row_slices
-from .._utils.validation import check_finite, hash_factors, words_of
+from .._utils.validation import check_finite
 from .blockwise import Selection, Visit, answer, block_size, check_lengths, selections, stated_error
 from .centered_sparse import (
     CenteredSparseRows,

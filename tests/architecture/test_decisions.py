@@ -32,11 +32,12 @@ OF_ARRAYS = frozenset(_NAMES.split())
 #: The same by built-in functions. (``max`` and ``min`` of several numbers are no such thing.)
 BUILT_IN = frozenset(("any", "all", "hash", "Counter", "set", "frozenset"))
 #: What turns an array into numbers that may then be compared.
-REDUCING = frozenset("mean std var sum norm nanmean nanstd nansum average vdot prod cumsum".split())
-#: Names of arrays with a number for each row, or several.
-OF_ROWS = frozenset(
-    "X y codes labels targets groups weights answers table ids norms lengths sizes values".split()
+REDUCING = frozenset(
+    ["mean", "std", "var", "sum", "norm", "nanmean", "nanstd", "nansum", "average", "vdot", "prod", "cumsum"]
 )
+#: Names of arrays with a number for each row, or several.
+_ROWS = "X y codes labels targets groups weights answers table ids norms lengths sizes values"
+OF_ROWS = frozenset(_ROWS.split())
 PAGE = PACKAGE.parent / "docs" / "decisions.md"
 
 

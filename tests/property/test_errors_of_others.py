@@ -14,12 +14,13 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 
+import skmixdp
 from skmixdp import AdditiveDPClassifier, MixedDPLogisticRegression, MixedDPRidge, fit_many, private_pipeline
-from skmixdp._utils.process import is_own, own_state, public_code
 from skmixdp.inference import private_inference
 from skmixdp.model_selection import private_evaluation
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, TableEncoder
 from skmixdp.privacy import PrivacyLedger
+from tests.private_names import is_own, own_state, public_code
 
 SECRET, NUMBER = "HIV positive", 777123
 #: What there is of the secrets in a message.
@@ -46,7 +47,7 @@ def left(action):
 
 def in_package(code):
     """A function of a module that counts as one of the package."""
-    module = {"__name__": "skmixdp._made_up", "SECRET": SECRET}
+    module = {"__name__": f"{skmixdp.__name__}.made_up", "SECRET": SECRET}
     exec(code, module)
     return module["f"]
 

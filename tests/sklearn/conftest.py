@@ -9,9 +9,9 @@ import pytest
 import sklearn
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._utils.process import public_code
 from skmixdp.model_selection import public_params
 from skmixdp.privacy import NoiseSource
+from tests.private_names import public_code
 
 
 def draw_rows(n, *, n_classes=3, seed=0):

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._rows.row_map import RowMap
-from skmixdp._rows.scaling import Columns, Whitening
 from skmixdp.exceptions import NotPrivateWarning
+from tests.private_names import Columns, RowMap, Whitening
 
 D, K = 160, 5
 RNG = np.random.default_rng(0)
