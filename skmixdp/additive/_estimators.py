@@ -289,8 +289,8 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
 
     Notes
     -----
-    *Guarantee*: that of :class:`MixedDPLogisticRegression`. A row adds 1 to one bin of each column in each of
-    two histograms, of sensitivity ``sqrt(n_columns)``; knots are functions of the noisy counts.
+    *Guarantee*: that of :class:`MixedDPLogisticRegression`. A row adds 1 to one bin of each column in each
+    of up to three histograms, of sensitivity ``sqrt(n_columns)``; knots are functions of the noisy counts.
 
     Examples
     --------

@@ -28,6 +28,16 @@ def people(others=(0.5, 1e-6), **options):
     return ledger.add_dataset("people", epsilon=3.0, delta=1e-5, others=others, **options)
 
 
+def test_a_release_without_a_guarantee_marks_the_data_set():
+    """Whatever is charged before and after it."""
+    charges = [(OtherRelease(0.1), True), (OtherRelease(0.1), False), (FIT, True), (OtherRelease(0.1), True)]
+    reserved, private = people(), []
+    for event, is_private in charges:
+        reserved.charge(event, **ADD, private=is_private)
+        private.append(reserved.account.private)
+    assert private == [True, False, False, False] and reserved.account.attack_success == 1.0
+
+
 def test_the_rest_of_the_budget_is_that_of_a_smaller_one():
     smaller = PrivacyLedger(":memory:").add_dataset("people", epsilon=2.5, delta=9e-6)
     reserved = people()
