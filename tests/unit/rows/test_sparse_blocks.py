@@ -19,28 +19,6 @@ def test_parts_are_the_rows_of_a_slice(part):
     np.testing.assert_array_equal(part_of(X, np.array([3, 1])).toarray(), X.toarray()[[3, 1]])
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16, np.int8, bool, np.int64])
-def test_distinct_rows_are_counted(dtype):
-    X = (100 * rows(300, 40, 0.1)).astype(dtype)
-    X = sp.vstack([X, X[:120]], format="csr")
-    X.data[0] += X.data[0] == 1  # ones alone would be categories
-    dense = X.toarray()
-    distinct = len(np.unique(dense, axis=0))
-    found = SparseTable(X).n_distinct()
-    assert found == (len(dense) if np.all(X.data == 1) else distinct)
-
-
-def test_rows_that_differ_in_the_last_bit_are_distinct():
-    X = sp.csr_array(np.tile([[3.0, 0.0, 1e9]], (4, 1)))
-    X.data[::2] = [3.0, np.nextafter(3.0, 4), 3.0, np.nextafter(3.0, 2)]
-    assert SparseTable(X).n_distinct() == 3
-
-
-def test_an_entry_of_zero_is_as_none():
-    X = sp.csr_array(([2.0, 2.0, 0.0], [0, 0, 2], [0, 1, 3]), shape=(2, 3))
-    assert SparseTable(X).n_distinct() == 1
-
-
 def test_blocks_do_not_depend_on_the_entries():
     sizes = []
     for density in (0.0, 1e-4, 0.01):
