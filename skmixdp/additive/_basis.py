@@ -1,6 +1,6 @@
 """The basis of an additive model: new columns of a row, from one column at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -13,7 +13,7 @@ from .._linear import FloatArray, row_slices
 from .._rows import ArrayTable, Table
 from .._rows.scaling import check_numbers
 from .._utils.validation import POSITIVE, check
-from ._piecewise import ColumnFunction, PiecewiseRows, TransformedTable
+from ._piecewise import ColumnFunction, Memory, PiecewiseRows
 
 #: Linear terms are cut at this many spreads of a column.
 _CUT_IN_SPREADS = 4.0
@@ -23,6 +23,9 @@ Pairs = tuple[tuple[int, int], ...]
 
 #: Knots that a column has in products with another column.
 _COARSE = 4
+
+#: Bytes of a place and a part of one number.
+_PIECE_BYTES = 6
 
 #: Rows of which all columns stay in cache while they are computed.
 _BLOCK_ROWS = 4096
@@ -212,7 +215,16 @@ class Basis(ColumnFunction):
         return any(map(len, self.knots)) and not self.pairs
 
     def table_of_array(self, X: FloatArray) -> Table:
-        return TransformedTable(X, self, self.piecewise) if self.has_curves else ArrayTable(self(X))
+        return super().table_of_array(X) if self.has_curves else ArrayTable(self(X))
+
+    def pieces_of(
+        self, blocks: Callable[[], Iterable[FloatArray]], n_rows: int, memory: Memory
+    ) -> Callable[[], PiecewiseRows] | None:
+        if not self.has_curves:
+            return None
+        # Room for the pieces is asked for now, since a full disk must be refused before the charge.
+        memory((n_rows, _PIECE_BYTES * len(self.knots)), np.uint8)
+        return lambda: self._piecewise(blocks(), n_rows, memory)
 
     def breakpoints(self, j: int) -> FloatArray:
         """Where the entries of a column change their slope: at knots, and where lines are cut."""
@@ -221,6 +233,9 @@ class Basis(ColumnFunction):
 
     def piecewise(self, X: FloatArray) -> PiecewiseRows:
         """New rows of rows (n, d): a curve for each column with knots, and lines for the others."""
+        return self._piecewise([X], len(X), np.empty)
+
+    def _piecewise(self, blocks: Iterable[FloatArray], n_rows: int, memory: Memory) -> PiecewiseRows:
         curves = [j for j, knots in enumerate(self.knots) if len(knots)]
         others = [j for j, knots in enumerate(self.knots) if not len(knots)]
         breakpoints = [self.breakpoints(j) for j in curves]
@@ -232,18 +247,21 @@ class Basis(ColumnFunction):
             vertices[start : start + len(at), self.entries(j)] = self.of_column(j)(at)
         of_lines = [entry for j in others for entry in self.entries(j)]
         # The loops are compiled for numbers of 16 bits.
-        shape, kind = (len(X), len(curves)), np.uint16 if vertices.shape[0] < 2**16 else np.uint32
-        places, parts = np.empty(shape, kind), np.empty(shape, np.float32)
-        lines = np.empty((len(X), len(of_lines)), np.float32)
-        for rows in row_slices(len(X), _BLOCK_ROWS):
+        shape, kind = (n_rows, len(curves)), np.uint16 if vertices.shape[0] < 2**16 else np.uint32
+        places, parts = memory(shape, kind), memory(shape, np.float32)
+        lines = memory((n_rows, len(of_lines)), np.float32)
+        start = 0
+        for X in (block[part] for block in blocks for part in row_slices(len(block), _BLOCK_ROWS)):
+            rows = slice(start, start + len(X))
             for place, (j, points) in enumerate(zip(curves, breakpoints, strict=True)):
-                piece, parts[rows, place] = _pieces(X[rows, j].astype(np.float64), points)
+                piece, parts[rows, place] = _pieces(X[:, j].astype(np.float64), points)
                 places[rows, place] = first[place] + piece
             place = 0
             for j in others:
-                found = self.of_column(j)(X[rows, j : j + 1])
+                found = self.of_column(j)(X[:, j : j + 1])
                 lines[rows, place : place + found.shape[1]] = found
                 place += found.shape[1]
+            start = rows.stop
         return PiecewiseRows.of(
             places, parts, lines, first[:-1], sp.csr_array(vertices), np.array(of_lines, np.intp)
         )

@@ -6,7 +6,7 @@ vertices, and sums over rows are sums over vertices, which are few. The row map 
 sparse rows (:mod:`~skmixdp._rows.centered_sparse`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from .._files.shards import Shard, array_shard
 from .._files.streamed import StreamedTable
+from .._files.temporary import temporary_memory
 from .._linear import SHORTEST_DIFFERENCE, Cascade, FloatArray, SumError, dot_error, row_slices
 from .._rows.blockwise import RemappedRows, Selection, answer, block_size, in_parts, selections
 from .._rows.centered_sparse import CenteredSparseRows, mapped_lengths
@@ -37,6 +38,9 @@ _FEW_OUTPUTS = 6
 
 #: Rows that are measured at a time.
 _MEASURED_ROWS = 4096
+
+#: A function that makes an array of a shape and dtype.
+Memory = Callable[[tuple[int, int], DTypeLike], NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,20 +282,30 @@ class ColumnFunction(RowFunction):
     """A function of rows whose results are held in the way that suits a table and its columns."""
 
     def table_of(self, table: Table) -> Table:
+        n_rows = table.shape[0]
         if isinstance(table, ArrayTable):
             (X,) = table.blocks()
             return self.table_of_array(X)
 
-        def rows() -> Iterator[FloatArray]:
+        def blocks() -> Iterator[FloatArray]:
             for block in table.blocks():
                 held: Any = block
-                yield self(held.toarray() if sp.issparse(block) else held)
+                yield held.toarray() if sp.issparse(block) else held
 
-        return StreamedTable([Shard("X", "X", table.shape[0], self.width, np.dtype(np.float64), rows)])
+        shard = Shard("X", "X", n_rows, self.width, np.dtype(np.float64), lambda: map(self, blocks()))
+        return TransformedTable(shard, self.pieces_of(blocks, n_rows, piece_files))
 
     def table_of_array(self, X: FloatArray) -> Table:
         """The table of the results for rows (n, d) in memory."""
-        return TransformedTable(X, self)
+        computed: Any = ComputedRows(X, self)
+        shard = array_shard("X", (computed.shape, computed.dtype), lambda: computed)
+        return TransformedTable(shard, self.pieces_of(lambda: [X], len(X), np.empty), computed)
+
+    def pieces_of(
+        self, blocks: Callable[[], Iterable[FloatArray]], n_rows: int, memory: Memory
+    ) -> Callable[[], PiecewiseRows] | None:
+        """What makes the results for blocks of rows as pieces of curves, if they are that."""
+        return None
 
 
 class ComputedRows:
@@ -310,22 +324,21 @@ class ComputedRows:
 
 
 class TransformedTable(StreamedTable):
-    """What a function makes of rows in memory: as pieces of curves, or computed in every pass."""
+    """What a function makes of rows: as pieces of curves, or computed in every pass.
+
+    ``computed`` are the results for rows in memory.
+    """
 
     def __init__(
-        self,
-        X: FloatArray,
-        function: RowFunction,
-        pieces: Callable[[FloatArray], PiecewiseRows] | None = None,
+        self, shard: Shard, pieces: Callable[[], PiecewiseRows] | None, computed: FloatArray | None = None
     ) -> None:
-        computed: Any = ComputedRows(X, function)
-        super().__init__([array_shard("X", (computed.shape, computed.dtype), lambda: computed)])
-        self._X, self._pieces, self._computed = X, pieces, computed
+        super().__init__([shard])
+        self._pieces, self._computed = pieces, computed
         self.is_shared = pieces is not None
 
     @cached_property
     def _rows(self) -> PiecewiseRows | None:
-        return None if self._pieces is None else self._pieces(self._X)
+        return None if self._pieces is None else self._pieces()
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         if exact or row_map.columns is not None or self._rows is None:
@@ -333,6 +346,13 @@ class TransformedTable(StreamedTable):
         return MappedPiecewiseRows(self._rows, y, row_map, dtype)
 
     def remapped_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
-        if self._rows is None:
-            return RemappedRows(self._computed, y, row_map, dtype)
-        return self.private_rows(y, row_map, dtype, exact=False)
+        if self._rows is not None:
+            return self.private_rows(y, row_map, dtype, exact=False)
+        if self._computed is None:
+            return super().remapped_rows(y, row_map, dtype)
+        return RemappedRows(self._computed, y, row_map, dtype)
+
+
+def piece_files(shape: tuple[int, int], dtype: DTypeLike) -> NDArray[Any]:
+    """Memory for pieces of rows that are not in memory themselves, in a temporary file."""
+    return temporary_memory(*shape, dtype, order="C") if shape[1] else np.empty(shape, dtype)
