@@ -29,8 +29,8 @@ Array = NDArray[Any]
 _PIECE_BYTES = 2**22
 #: Fewest and most rows that are decoded at a time.
 _PIECE_ROWS = 2**10, 2**16
-#: Lines of text that are read at a time.
-_LINES = 2**13
+#: Cells of text that are read at a time, and most lines of them.
+_CELLS, _LINES = 2**16, 2**13
 
 
 class MissingPackageError(FileError, ImportError):
@@ -172,15 +172,21 @@ class TextFile(TableFile):
         return Layout(len(columns), np.dtype(float), tuple(columns))
 
     def numbers(self, i: int, columns: Sequence[str], layout: Layout) -> Iterator[Array]:
-        for piece in self._pieces(columns):
-            found = [numbers_of(piece[name].tolist(), self.form.decimal) for name in columns]
-            if other := [place for place, (_, numeric) in enumerate(found, start=1) if not numeric]:
+        places = [self.names.index(name) for name in columns]
+        for rows in self._rows():
+            cells = [row[place] for row in rows for place in places]
+            values, numeric = numbers_of(cells, self.form.decimal)
+            if not numeric:
+                by_column = (
+                    numbers_of(cells[j :: len(places)], self.form.decimal) for j in range(len(places))
+                )
+                other = [place for place, (_, fits) in enumerate(by_column, start=1) if not fits]
                 raise FileError(
                     f"{self.where} has features that are not numbers, at the places {listed(other)}; name "
                     "features in columns or others in exclude, name a decimal comma by decimal, or read the "
                     "file as a data frame for private_pipeline(TableEncoder(), ...)."
                 )
-            yield np.stack([values for values, _ in found], axis=1)
+            yield values.reshape(len(rows), len(places))
 
     def cells(self, i: int, column: str) -> "pd.Series[Any]":
         parts = [piece[column] for piece in self._pieces([column])]
@@ -193,10 +199,15 @@ class TextFile(TableFile):
 
     def _pieces(self, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
         """Columns of the file, as one data frame for each piece."""
+        return (self._texts(rows, columns) for rows in self._rows())
+
+    def _rows(self) -> Iterator[list[list[str]]]:
+        """The cells of all rows, piece by piece."""
+        at_a_time = max(min(_CELLS // len(self.names), _LINES), 1)
         with reading(self.where):
             rows = rows_of(self.path, self.form, self.where, len(self.names))
-            while lines := list(islice(rows, _LINES)):
-                yield self._texts(lines, columns)
+            while piece := list(islice(rows, at_a_time)):
+                yield piece
 
     def _texts(self, rows: list[list[str]], columns: Sequence[str]) -> pd.DataFrame:
         """Some columns of rows, as texts of any content."""
