@@ -231,7 +231,7 @@ def listed(values: Any, limit: int = 8) -> str:
 
 def passed(*checks: str) -> str:
     """Text for the report: these checks of private rows, at least two, whose outcome is treated as public."""
-    return f"that their {', '.join(checks[:-1])} and {checks[-1]} passed validation"
+    return f"that they could be read, and their {', '.join(checks[:-1])} and {checks[-1]} passed validation"
 
 
 #: Entries that are checked at a time, so that what is found of them stays in cache.

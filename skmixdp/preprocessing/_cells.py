@@ -244,12 +244,12 @@ def _held_by_python(cells: "polars.Series") -> "polars.Series":
     kind: Any = cells.dtype
     if str(kind) == "Date":
         return cells.is_between(date.min, date.max)
-    if str(kind).startswith("Duration("):
-        ends = timedelta.min, timedelta.max
-    else:  # in a zone, Python must hold the local moment too
-        ends = tuple(
-            end - _START for end in ((_FIRST, _LAST) if kind.time_zone else (datetime.min, datetime.max))
-        )
+    if kind.to_python() is timedelta:
+        ends = [timedelta.min, timedelta.max]
+    elif kind.time_zone:  # Python must hold the local moment too
+        ends = [_FIRST - _START, _LAST - _START]
+    else:
+        ends = [datetime.min - _START, datetime.max - _START]
     per_second = {"ms": 10**3, "us": 10**6, "ns": 10**9}[kind.time_unit]
     low, high = (end // timedelta(seconds=1) * per_second for end in ends)
     return cells.to_physical().is_between(max(low, -(2**63)), min(high + per_second - 1, 2**63 - 1))

@@ -327,8 +327,8 @@ def _passed(labels: str, units: Units) -> str:
     """Text for the report: the checks that were treated as public."""
     checked = f"rows and {labels}" if units.codes is None else f"rows, {labels} and ids of persons"
     return (
-        f"the type of X if it is an array (declared), that {checked} passed validation and the model "
-        "predicted for them"
+        f"the type of X if it is an array (declared), that {checked} could be read and passed validation, "
+        "and the model predicted for them"
     )
 
 

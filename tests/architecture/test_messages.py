@@ -1,0 +1,82 @@
+"""Messages tell of private rows by stated checks and releases alone: all are on a list of what they tell."""
+
+import ast
+from collections import Counter
+
+import pytest
+
+from .messages import FACTS, MESSAGES
+from .test_architecture import PACKAGE
+from .test_decisions import ROOMS as DECIDING
+
+#: Where private rows are seen, and where messages about them are written.
+ROOMS = (*DECIDING, "inference", "features", "_cli")
+PAGES = {name: PACKAGE.parent / "docs" / f"{name}.md" for name in ("guarantee", "decisions")}
+WARNS = frozenset(("warn", "warn_later"))
+
+
+def messages_in(tree):
+    """For each function that raises an error or warns, by qualified name, how often it does."""
+    found = Counter()
+
+    def visit(node, name):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.ClassDef):
+                visit(child, f"{name}.{child.name}".lstrip("."))
+                continue
+            called = getattr(child, "func", None)
+            warns = getattr(called, "attr", getattr(called, "id", None)) in WARNS
+            raises = isinstance(child, ast.Raise) and child.exc is not None
+            found[name or "module"] += warns or raises
+            visit(child, name)
+
+    visit(tree, "")
+    return +found
+
+
+def messages():
+    """All functions of the rooms that raise or warn, by file, and how often they do."""
+    paths = [path for room in ROOMS for path in sorted((PACKAGE / room).rglob("*.py")) or [PACKAGE / room]]
+    found = {
+        path.relative_to(PACKAGE).as_posix(): messages_in(ast.parse(path.read_text(encoding="utf-8")))
+        for path in paths
+    }
+    return {path: counts for path, counts in found.items() if counts}
+
+
+def test_every_message_is_on_the_list():
+    found = messages()
+    listed = {path: {name: n for name, (n, _) in told.items()} for path, (_, told) in MESSAGES.items()}
+    assert found.keys() == listed.keys(), found.keys() ^ listed.keys()
+    for path, counts in found.items():
+        gone = {name: n for name, n in listed[path].items() if counts.get(name) != n}
+        assert not gone, f"messages.py lists other numbers of messages in {path}: {gone}"
+        others = sum(n for name, n in counts.items() if name not in listed[path])
+        said = "new messages; look at whether private rows decide them, and list them with what they tell"
+        assert others == MESSAGES[path][0], f"{path}: {said}"
+
+
+def test_the_pages_have_all_facts_and_functions():
+    facts, functions = (page.read_text(encoding="utf-8") for page in PAGES.values())
+    told = {fact: [] for fact in FACTS}
+    for path, (_, names) in MESSAGES.items():
+        for name, (_, fact) in names.items():
+            told[fact].append(f"`{path}::{name}`")
+    for fact, text in FACTS.items():
+        assert f"- **{fact}**: {text}" in " ".join(facts.split()), fact
+        assert f"| {fact} | {', '.join(told[fact])} |" in functions, fact
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        ("raise ValueError(1)", 1),
+        ("def f():\n    if x:\n        raise error", 1),
+        ("try:\n    f()\nexcept Exception:\n    raise", 0),
+        ("warnings.warn('a', UserWarning)", 1),
+        ("from x import warn\nwarn('a')", 1),
+        ("class A:\n    def f(self):\n        return warn_later(self.text) or [warn('b') for _ in y]", 2),
+    ],
+)
+def test_what_counts_as_a_message(code, count):
+    assert sum(messages_in(ast.parse(code)).values()) == count
