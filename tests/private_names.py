@@ -26,6 +26,7 @@ NAMES = {
         "GaussianMechanism OpenRows Options Plan PostTrainingRelease Recipe Transaction bind_rows drive "
         "loop make_plan release release_module=release training transaction"
     ),
+    "skmixdp._engine.per_instance": "Observation",
     "skmixdp._engine.recording": "KnownRows RecordedRelease recorded_releases",
     "skmixdp._engine.release": "Released",
     "skmixdp._export.sklearn_steps": "plain_step",
@@ -35,10 +36,10 @@ NAMES = {
     "skmixdp._files.shards": "array_shard",
     "skmixdp._files.temporary": "temporary_memory",
     "skmixdp._files.text": "FileError TextForm",
-    "skmixdp._learning": "corrections noisy_sums_module=noisy_sums targets",
+    "skmixdp._learning": "column_histograms=columns corrections noisy_sums_module=noisy_sums targets",
     "skmixdp._learning.columns": (
         "NoisyColumns _BINS _magnitudes _places columns_in_other_units columns_share noisy_columns "
-        "unit_share unmapped"
+        "thinned unit_share unmapped"
     ),
     "skmixdp._learning.corrections": (
         "PublicShrinkage _LOGARITHMS _USUAL _overconfidence balance can_balance comparison_query "
@@ -109,7 +110,7 @@ NAMES = {
     "skmixdp.additive": "_effects _estimators",
     "skmixdp.additive._basis": "Basis Column",
     "skmixdp.additive._estimators": "pieces",
-    "skmixdp.additive._knots": "Bins count_error knots_share most_knots public_columns",
+    "skmixdp.additive._knots": "Bins count_error knots_share most_knots noisy_columns_of public_columns",
     "skmixdp.additive._loops": "compiled_pieces",
     "skmixdp.additive._piecewise": "MappedPiecewiseRows centered_piecewise_rows",
     "skmixdp.audit._bounds": (

@@ -36,8 +36,9 @@ class Observation:
     def __init__(self, request: Request, n_rows: int) -> None:
         query = request.query
         self._releases = query.releases
-        taking_part = request.batch.mask
-        self._takes_part = np.ones(n_rows, dtype=bool) if taking_part is None else taking_part
+        everyone = np.ones(n_rows, dtype=bool)
+        self._members = everyone if request.batch.members is None else request.batch.members
+        self._taken = everyone if request.batch.taken is None else request.batch.taken
         self._lengths = np.zeros((len(query.releases), n_rows))
         self._measure = query.lengths
         if query.lengths is None and query.assemble is tuple:
@@ -75,9 +76,12 @@ class Observation:
     def lengths(self, stated: Sequence[ReleasedArray]) -> list[FloatArray]:
         """How far each row moves each array as computed, (n_rows,), by the stated sensitivities.
 
-        The rounding of sums may move the array by as much as the stated sensitivity exceeds the exact one.
+        The rounding of sums may move the array by as much as the stated sensitivity exceeds the exact one. A
+        coin that left a row out lowers nothing: another coin would have moved the array by the sensitivity.
         """
-        return [
-            np.where(self._takes_part, lengths + (computed.sensitivity - part.sensitivity), 0.0)
-            for lengths, part, computed in zip(self._lengths, self._releases, stated, strict=True)
-        ]
+        moved = []
+        for lengths, part, computed in zip(self._lengths, self._releases, stated, strict=True):
+            rounding = computed.sensitivity - part.sensitivity
+            drawn = np.where(self._taken, lengths, part.sensitivity)
+            moved.append(np.where(self._members, drawn + rounding, 0.0))
+        return moved

@@ -18,6 +18,7 @@ from .._engine import GaussianMechanism, Transaction
 from .._rows import IQR, BinCounts, Block, Columns, Contribution, RowMap, worth_scaling
 from .._utils.process import warn_later
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
+from ..components.public import RandomSource
 from ..privacy import PrivacyReport
 from ..privacy.units import Units
 from .noisy_statistics import Learner, Learning, sensitivity_of, share_for
@@ -67,8 +68,10 @@ _MOST_ERROR = 0.07
 #: Largest noise in a count with which the first histogram is released alone, as a fraction of the rows.
 _MOST_OF_ONE = 0.08
 
-#: Fewest rows in the part of a large dataset that is used.
-_FEWEST_ROWS = 50_000
+#: Fewest rows, on average, in the part of a large dataset that is used.
+_FEWEST_ROWS = 28_000
+#: All rows take part if fewer than this times the part are there, since that takes about as long.
+_LEAST_STEP = 4
 #: The part has enough rows for this noise in a count, as a fraction of them.
 _THINNED_ERROR = 0.02
 
@@ -139,7 +142,7 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
     each is ``sqrt(n_features)``.
     """
     learner = thinned(learner, n_features, multiplier)
-    n_rows = learner.n_rows
+    n_rows = learner.n_expected
     n_stages = 3 if multiplier * math.sqrt(3 * n_features) <= _MOST_ERROR * n_rows else 1
     mechanism = GaussianMechanism(multiplier * math.sqrt(n_stages), n_stages, learner.noise)
 
@@ -220,8 +223,10 @@ def columns_in_other_units(
     )
     # Upper Clopper-Pearson limit, of confidence ``1 - _SURPRISE``, for the fraction of rows in two ranges.
     largest = 1 - betaincinv(np.maximum(n_public - public, 1), public + 1, _SURPRISE)
-    largest += _SURE_DEVIATIONS * math.sqrt(2) * noise / learner.n_rows
-    return np.asarray((private > np.maximum(_MOST_IN_RANGES, largest) * learner.n_rows).any(axis=1))
+    n_rows = learner.n_expected
+    of_coins = math.sqrt(n_rows * (1 - n_rows / learner.n_rows))  # the number of rows that they draw
+    largest += _SURE_DEVIATIONS * math.hypot(math.sqrt(2) * noise, of_coins) / n_rows
+    return np.asarray((private > np.maximum(_MOST_IN_RANGES, largest) * n_rows).any(axis=1))
 
 
 def _ends_of_ranges(values: FloatArray) -> FloatArray:
@@ -251,25 +256,45 @@ def _ranges(Z: FloatArray, block: Block, edges: FloatArray) -> Contribution:
     return None, BinCounts(places, _RANGES)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class _Part:
+    """The same part of the rows in every query, each of which is in it with probability ``chance``.
+
+    ``taken`` (n_private,) is SECRET. The accounting knows of no chance: given the coins, releases are as
+    private as those over all rows.
+    """
+
+    taken: NDArray[np.bool_]
+    chance: float
+
+    def rate(self, n_private: int) -> float:
+        return self.chance
+
+    def draw(self, n_private: int, noise: RandomSource) -> NDArray[np.bool_]:
+        return self.taken
+
+
 def thinned(
     learner: Learner,
     n_features: int,
     multiplier: float,
-    fewest: int = _FEWEST_ROWS,
+    fewest: int | None = None,
     error: float = _THINNED_ERROR,
 ) -> Learner:
-    """The learner on every s-th row, if noise stays small enough; public facts decide.
+    """The learner on a part of the rows, if noise stays small enough; public facts decide.
 
-    At least ``fewest`` rows are left. ``error`` is the target for the noise in a count, as a part of them.
+    At least ``fewest`` rows are left on average, by default ``_FEWEST_ROWS``. ``error`` is the target for the
+    noise in a count, as a part of them. A secret coin for each row decides whether it takes part, whatever
+    its place and other rows are. The coins hold for all queries of the result. Batches, whose rate is
+    accounted for, are left as they are.
     """
     needed = multiplier * math.sqrt(3 * n_features) / error
-    step = int(learner.n_rows // max(needed, fewest)) if math.isfinite(needed) else 1
-    if step < 2:
+    least = _FEWEST_ROWS if fewest is None else fewest
+    step = int(learner.n_rows // max(needed, least)) if math.isfinite(needed) else 1
+    if step < _LEAST_STEP or learner.n_expected < learner.n_rows:
         return learner
-    rows = np.arange(learner.n_rows) if learner.members is None else np.flatnonzero(learner.members)
-    members = np.zeros(learner.n_rows if learner.members is None else len(learner.members), bool)
-    members[rows[::step]] = True
-    return replace(learner, n_rows=int(members.sum()), members=members)
+    coins = learner.noise.coins(learner.n_rows, 1 / step)
+    return replace(learner, sampling=_Part(coins, 1 / step))
 
 
 def released_columns(
@@ -302,7 +327,7 @@ def _places(Z: FloatArray, low: FloatArray, width: FloatArray, n_bins: int) -> N
     return np.asarray(places.astype(np.intp))
 
 
-def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: int) -> tuple[FloatArray, FloatArray]:
+def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: float) -> tuple[FloatArray, FloatArray]:
     """Spread about 0, and the largest magnitude, (n_features,) each, from counts (n_features, bins).
 
     Both are 0 for a column whose counts may all be noise.
@@ -354,7 +379,7 @@ def windows_of(
 
 
 def _moments(
-    counts: FloatArray, noise: float, low: FloatArray, width: FloatArray, n_rows: int
+    counts: FloatArray, noise: float, low: FloatArray, width: FloatArray, n_rows: float
 ) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
     """Whether most rows are in range, mean and spread, by column, from histograms (n_features, bins)."""
     n_features, n_bins = counts.shape

@@ -78,6 +78,11 @@ class Learner:
     sampling: Sampling = _ALL_ROWS
     loss: Loss | None = None
 
+    @property
+    def n_expected(self) -> float:
+        """Expected number of rows that take part, a public divisor of sums; the actual number is secret."""
+        return self.n_rows * self.sampling.rate(self.n_rows)
+
     def ask(
         self, mechanism: GaussianMechanism | float, query: PrivateQuery
     ) -> Learning[tuple[FloatArray, float]]:

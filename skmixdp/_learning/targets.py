@@ -88,7 +88,7 @@ def noisy_targets(
     sensitivity of each is ``sqrt(k)``.
     """
     learner = thinned(learner, n_targets, mechanism.noise_multiplier / math.sqrt(TARGET_RELEASES))
-    n_rows = learner.n_rows * learner.sampling.rate(learner.n_rows)
+    n_rows = learner.n_expected
     edges = [_SIGNED] * n_targets
     center, scale = np.zeros(n_targets), np.zeros(n_targets)
     for stage in range(TARGET_RELEASES):

@@ -177,7 +177,8 @@ def noisy_columns_of(
     places = dict.fromkeys(range(len(columns)), _SIGNED)
     told = [Column()] * len(columns)
     missing = np.zeros(len(columns), dtype=bool)
-    n_known = np.full(len(columns), float(learner.n_rows))
+    n_rows = learner.n_expected
+    n_known = np.full(len(columns), float(n_rows))
     for stage in range(KNOT_RELEASES):
         bins = Bins(columns[[*places]], tuple(places.values()))
         query = PrivateQuery(
@@ -188,7 +189,7 @@ def noisy_columns_of(
         released, noise = yield from bind_rows(rows_of(bins), learner.ask(mechanism, query))
         counts = released.reshape(bins.width, bins.n_bins)
         known = certain_count(counts, noise)
-        certain = known if stage else certain_of_magnitudes(counts, noise, learner.n_rows)
+        certain = known if stage else certain_of_magnitudes(counts, noise, n_rows)
         asked, places = places, {}
         for (j, edges), column in zip(asked.items(), counts, strict=True):
             # Rows beyond the outermost edges are in no bin.
@@ -197,7 +198,7 @@ def noisy_columns_of(
                 missing[j], n_known[j] = True, n_known[j] - column[-1]
             found = histogram.column(n_known[j], n_knots)
             if found is not None:
-                quantiles = _with_missing(histogram.at(_MIDDLES), n_known[j] / learner.n_rows)
+                quantiles = _with_missing(histogram.at(_MIDDLES), n_known[j] / n_rows)
                 told[j] = replace(found, quantiles=quantiles)
             unclear = histogram.seen.any() if stage == 0 else histogram.is_crowded(n_known[j], n_knots)
             if unclear:

@@ -10,6 +10,7 @@ import warnings
 from typing import Any, Literal, Never
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._utils.validation import SEED, check
 from .accounting.budgets import LARGE_EPSILON
@@ -65,6 +66,8 @@ class NoiseSource:
         self.kind = "cryptographic" if seed is None else "seeded"
         self._generator = _generator_of(seed)
         self._process = os.getpid()
+        self._seed = seed
+        self._n_streams = 0
 
     def normal(self, shape: tuple[int, ...]) -> FloatArray:
         """Independent standard normal draws of a shape, in float64."""
@@ -73,6 +76,15 @@ class NoiseSource:
     def uniform(self, shape: tuple[int, ...]) -> FloatArray:
         """Independent draws from [0, 1) of a shape, in float64."""
         return self._current_generator().random(shape)
+
+    def coins(self, n_coins: int, chance: float) -> NDArray[np.bool_]:
+        """Independent flags (n_coins,), each True with a probability, from a new stream of their own."""
+        self._n_streams += 1
+        seed = self._seed
+        if seed is not None:
+            child = np.random.SeedSequence(seed, spawn_key=(self._n_streams,))
+            seed = int(child.generate_state(1, np.uint64)[0])
+        return _generator_of(seed).random(n_coins) < chance
 
     def _current_generator(self) -> np.random.Generator:
         """The generator; a forked process gets a new key, so that no two processes add the same noise."""

@@ -183,7 +183,6 @@ ALLOWED = {
     "additive/_knots.py::_of_knots": (2, "released"),
     "_learning/columns.py::noisy_columns": (2, "released"),
     "_learning/columns.py::columns_in_other_units": (2, "released"),
-    "_learning/columns.py::thinned": (1, "public"),
     "_learning/columns.py::windows_of": (1, "released"),
     "_learning/columns.py::_moments": (1, "released"),
     "_learning/targets.py::noisy_gradient_bound": (1, "released"),
