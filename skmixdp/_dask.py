@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from time import monotonic
 from typing import Any
@@ -176,7 +177,8 @@ class DaskTable(Table):
             yield rows
 
     def transformed(self, function: RowFunction) -> Table:
-        return DaskTable(self.lazily(self._X, function, function.width, np.float64))
+        compute = partial(_transformed, function=function, source=self._type)
+        return DaskTable(self.lazily(self._X, compute, function.width, np.float64))
 
     @staticmethod
     def lazily(X: Any, compute: Callable[[Array], Array], n_columns: int | None, dtype: Any) -> Any:
@@ -280,16 +282,30 @@ def _without_quotes() -> Iterator[None]:
         ) from None
 
 
+def _numbers_of(X: Array, source: np.dtype[Any]) -> Array | None:
+    """A chunk as an array of numbers; None for another one, since workers write errors and chunks to logs."""
+    try:
+        return np.asarray(X, source)
+    except MemoryError:
+        raise
+    except Exception:
+        return None
+
+
+def _transformed(X: Array, *, function: RowFunction, source: np.dtype[Any]) -> Array:
+    numbers = _numbers_of(X, source)
+    # A text for each entry makes `_prepare` refuse the chunk.
+    return np.full((len(X), function.width), "no number") if numbers is None else function(numbers)
+
+
 @np.errstate(all="ignore")
 def _prepare(
     X: Array, source: np.dtype[Any], y: Labels, row_map: RowMap, dtype: np.dtype[Any], grid: float | None
 ) -> _Chunk:
-    try:
-        X = np.asarray(X, source)
-    except MemoryError:
-        raise
-    except Exception:  # the worker would write the error and the chunk to its log
+    numbers = _numbers_of(X, source)
+    if numbers is None:
         return _Chunk(np.empty((0, 0), dtype), y[:0], np.empty(0), numeric=False)
+    X = numbers
     if not finite_rows(X).all():
         nothing = np.empty((0, X.shape[1]), dtype)
         return _Chunk(nothing, y[:0], np.empty(0), finite=False)

@@ -83,7 +83,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "_engine/plan.py": (0, {"sampling_of": (1, "shapes")}),
     "_engine/recording.py": (1, {}),
     "_engine/release.py": (5, {}),
-    "_engine/transaction.py": (1, {}),
+    "_engine/transaction.py": (2, {}),
     "_learning/columns.py": (0, {"noisy_columns": (1, "released")}),
     "_learning/corrections.py": (0, {"start_is_useful": (1, "released")}),
     "_learning/noisy_statistics.py": (
@@ -144,6 +144,11 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     ),
     "preprocessing/_row_normalizer.py": (0, {"RowNormalizer._without_quotes": (1, "numbers")}),
     "preprocessing/_table_encoder.py": (10, {"_table": (4, "shapes"), "_cells": (1, "shapes")}),
+    "inference/_private_inference.py": (
+        9,
+        {"_one_target": (1, "shapes"), "_shares": (1, "shapes"), "_refuse_what_noise_hides": (1, "shapes")},
+    ),
+    "inference/_result.py": (1, {}),
     "model_selection/_evaluation/cells.py": (1, {}),
     "model_selection/_evaluation/groups.py": (0, {"Parts.of": (5, "shapes")}),
     "model_selection/_evaluation/private_evaluation.py": (
@@ -161,7 +166,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "model_selection/_search/warnings.py": (0, {"show": (1, "released")}),
     "model_selection/_with_public.py": (1, {}),
     "_dask.py": (
-        0,
+        3,
         {
             "DaskRows.__init__": (1, "numbers"),
             "DaskTable.__init__": (2, "shapes"),
@@ -214,11 +219,6 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
         },
     ),
     "privacy/units.py": (0, {"units_of": (10, "ids of persons")}),
-    "inference/_private_inference.py": (
-        9,
-        {"_one_target": (1, "shapes"), "_shares": (1, "shapes"), "_refuse_what_noise_hides": (1, "shapes")},
-    ),
-    "inference/_result.py": (1, {}),
     "features/_base.py": (0, {"FrozenFeatures.transform": (1, "reading")}),
     "features/_cache.py": (4, {}),
     "features/_extraction.py": (0, {"extract": (2, "reading"), "_rounded": (1, "lengths")}),
