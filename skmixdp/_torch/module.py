@@ -17,7 +17,7 @@ from .._engine import OpenRows, Options, Plan, Transaction, bind_rows, make_plan
 from .._rows import PrivateRows, check_labels
 from .._utils.frames import is_frame
 from .._utils.models import names_of_features
-from .._utils.process import LEFT_OUT, is_own, own_state, warn_later
+from .._utils.process import LEFT_OUT, is_own, own_errors, warn_later
 from .._utils.validation import COUNT, Allowed, Kind, passed, shown, warn_of_delta
 from ..components.protocols import PublicInfo, PublicView
 from ..estimators._base import EstimatorProcedure, FitData, PrivateEstimator, fit_one
@@ -244,7 +244,8 @@ class ModuleClassifier(Classifier, PrivateEstimator):
             validate_data(self, X, skip_check_array=True)
         return names_of_features(self)
 
-    @own_state()
+    @np.errstate(all="ignore")  # a warning or error of NumPy could reveal tiny or huge rows
+    @own_errors()
     def _outputs(self, X: object, *, decisive: bool = False) -> Array:
         """Outputs of the fitted module: (n, k), or (n, 1) differences for two classes; all ``decisive``."""
         check_is_fitted(self)

@@ -32,30 +32,38 @@ def own_state() -> Iterator[None]:
     """A context or decorator in which every public function and method reads private rows.
 
     NumPy and SciPy raise no errors and warnings of numbers in it. With settings of the user, one tiny or huge
-    private entry could end what many rows go through, or warn of itself.
-
-    Only errors that this package wrote leave it. Those of other libraries may quote private cells in their
-    class, text, notes, cause or context, so an error of the package replaces them.
+    private entry could end what many rows go through, or warn of itself. No other errors but those of
+    :func:`own_errors` leave it.
     """
     silent: dict[str, Any] = {"all": "ignore"}
-    with np.errstate(**silent), special.errstate(**silent):
+    with np.errstate(**silent), special.errstate(**silent), own_errors():
+        yield
+
+
+@contextmanager
+def own_errors() -> Iterator[None]:
+    """A context or decorator that only errors leave that this package wrote.
+
+    Those of other libraries may quote private cells in their class, text, notes, cause or context, so an
+    error of the package replaces them.
+    """
+    try:
+        yield
+    except BaseException as error:
+        own = _own_form(error)
         try:
-            yield
-        except BaseException as error:
-            own = _own_form(error)
-            try:
-                raise own
-            except BaseException:
-                # Not earlier, since ``raise`` sets the context.
-                own.__cause__ = own.__context__ = None
-                raise
+            raise own
+        except BaseException:
+            # Not earlier, since ``raise`` sets the context.
+            own.__cause__ = own.__context__ = None
+            raise
 
 
 @contextmanager
 def public_code() -> Iterator[None]:
     """A context of code that sees parameters, names, public rows and released numbers alone.
 
-    Its errors leave :func:`own_state` as they are. They are those of scikit-learn about names and fitted
+    Its errors leave :func:`own_errors` as they are. They are those of scikit-learn about names and fitted
     attributes, of callbacks, of transformers that are fitted to public rows, and of ledgers.
     """
     try:
@@ -112,7 +120,7 @@ def place_of(error: BaseException) -> str:
 
 
 def name_of(error: BaseException) -> str:
-    """The class of the error that leaves :func:`own_state` in place of an error."""
+    """The class of the error that leaves :func:`own_errors` in place of an error."""
     return type(_own_form(error)).__name__
 
 

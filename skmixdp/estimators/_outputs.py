@@ -22,7 +22,7 @@ from .._rows import (
     scaled_first,
     special_table,
 )
-from .._utils.process import own_state
+from .._utils.process import own_errors
 from .._utils.validation import rows_to_transform
 
 Array = NDArray[Any]
@@ -33,7 +33,8 @@ _BLOCK_ROWS = 8192
 _ROUNDING = 1e-15
 
 
-@own_state()
+@np.errstate(all="ignore")  # a warning or error of NumPy could reveal tiny or huge rows
+@own_errors()
 def head_outputs(
     estimator: BaseEstimator,
     X: object,

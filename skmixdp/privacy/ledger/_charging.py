@@ -60,7 +60,7 @@ def take_back(dataset: LedgerDataset, charge: Charge) -> None:
 def recorded_outcome(ledger: object, charge: Charge | None) -> Iterator[None]:
     """Context manager that records in a ledger whether the releases of a charge finish or fail.
 
-    Of an error, only the type is recorded, as :func:`own_state` lets it pass: others may quote rows. The fit
+    Of an error, only the type is recorded, as :func:`own_errors` lets it pass: others may quote rows. The fit
     goes on if the outcome cannot be recorded, for example because the file was removed.
 
     Parameters
