@@ -299,9 +299,10 @@ class LinearHead(PrivateEstimator):
             )
         report = model.privacy_
         charged = "no ledger" if report.dataset is None else f"the data set {report.dataset!r} of a ledger"
+        cost = f"epsilon={report.epsilon:.3g} and delta={report.delta:.3g} of its own"
         return (
-            f"the start, a released head (epsilon={report.epsilon:.3g} and delta={report.delta:.3g} of its "
-            f"own, charged to {charged}; for people in both fits, both budgets add up)"
+            f"the start, a released head ({report.no_guarantee or cost}, charged to {charged}; for people in "
+            "both fits, both budgets add up)"
         )
 
     def _given_start(self) -> Array | NamedStart:

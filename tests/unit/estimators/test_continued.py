@@ -58,12 +58,27 @@ def test_the_map_is_that_of_the_start_and_nothing_else_is_released(made, target)
 def test_the_report_names_the_start_and_what_was_charged():
     ledger = PrivacyLedger(":memory:")
     ledger.add_dataset("march", epsilon=1.0, delta=1e-5)
-    first = classifier(ledger=ledger["march"]).fit(X[:4000], Y[:4000])
+    first = classifier(ledger=ledger["march"], random_state=None).fit(X[:4000], Y[:4000])
     second = classifier(init=first).fit(X[4000:8000], Y[4000:8000])
     (line,) = [fact for fact in second.privacy_.treated_as_public if "a released head" in fact]
     assert "epsilon=1" in line and "'march'" in line and "add up" in line
     third = classifier(init=second).fit(X[8000:12000], Y[8000:12000])
     assert any("charged to no ledger" in fact for fact in third.privacy_.treated_as_public)
+
+
+@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.NotPrivateWarning")
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"random_state": 0}, "the noise comes from a seed"),
+        ({"classes": None, "random_state": None}, "the classes were read from the private labels"),
+    ],
+)
+def test_a_start_without_a_guarantee_has_no_epsilon_of_its_own(options, words):
+    first = classifier(**options).fit(X[:4000], Y[:4000])
+    second = classifier(init=first).fit(X[4000:8000], Y[4000:8000])
+    (line,) = [fact for fact in second.privacy_.treated_as_public if "a released head" in fact]
+    assert f"NO GUARANTEE: {words}" in line and "epsilon=" not in line
 
 
 def test_classes_are_those_of_the_start_without_a_leak():
