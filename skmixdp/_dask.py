@@ -7,12 +7,12 @@ chunk that is lost with its worker is made again from the array's graph, and giv
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
@@ -26,6 +26,9 @@ from ._rows.table import finite_rows
 from ._utils.frames import entries_of, is_frame, letter_of
 from ._utils.process import LEFT_OUT
 from ._utils.validation import check_finite, listed
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 Array = NDArray[Any]
 
@@ -83,7 +86,7 @@ class DaskRows(PrivateRows):
         dtype: np.dtype[Any],
         *,
         exact: bool = False,
-        client: Any = None,
+        client: "Client | None" = None,
         source: DTypeLike = np.float64,
     ) -> None:
         import dask
@@ -207,7 +210,7 @@ def _array_of(X: Any) -> tuple[Any, list[str] | None]:
     return X.astype(np.float64).to_dask_array(), names
 
 
-def _client_of(X: object) -> Any:
+def _client_of(X: object) -> "Client | None":
     """The client of the cluster that computes a Dask array; None where Dask runs in this process."""
     from dask.base import get_scheduler
 
@@ -215,13 +218,18 @@ def _client_of(X: object) -> Any:
         from distributed.client import futures_of
     except ImportError:
         return None
-    for future in futures_of(X):  # type: ignore[no-untyped-call]
-        return future.client
-    owner = getattr(get_scheduler(), "__self__", None)
-    return owner if hasattr(owner, "scheduler_info") else None
+    try:
+        clients = [future.client for future in futures_of(X)] or [getattr(get_scheduler(), "__self__", None)]
+    except RuntimeError:  # no client is open, and Dask is set to use one
+        raise ValueError(
+            "X is a Dask array and Dask's client is closed; open a distributed.Client, or call "
+            "dask.config.set(scheduler='threads')."
+        ) from None
+    client: Client | None = clients[0]
+    return client
 
 
-def _computed(client: Any, tasks: Sequence[object]) -> tuple[Any, ...]:
+def _computed(client: "Client | None", tasks: Sequence[object]) -> tuple[Any, ...]:
     """The results of tasks, with errors that quote no rows."""
     import dask
 
@@ -234,7 +242,7 @@ def _computed(client: Any, tasks: Sequence[object]) -> tuple[Any, ...]:
             return tuple(client.gather(futures))
 
 
-def _wait_for(client: Any, futures: Sequence[Any]) -> None:
+def _wait_for(client: "Client", futures: Sequence[object]) -> None:
     """Wait for tasks, but not for ever on a cluster that runs none."""
     import dask
     from distributed import wait
@@ -247,10 +255,11 @@ def _wait_for(client: Any, futures: Sequence[Any]) -> None:
             wait(futures, timeout=_LOOK)
             return
         except TimeoutError:
-            busy = any(client.processing().values())
-        if busy:
-            seen = monotonic()
-        elif monotonic() - seen >= patience:
+            with suppress(OSError):  # the scheduler does not answer
+                if any(client.processing().values()):
+                    seen = monotonic()
+                    continue
+        if monotonic() - seen >= patience:
             raise LostRowsError(
                 f"X is a Dask array whose cluster has run no task for {patience:g} s while some are due; "
                 "start workers that can run them."
@@ -276,7 +285,9 @@ def _without_quotes() -> Iterator[None]:
     """Replaces errors of the user's code that makes the chunks, which may quote rows."""
     try:
         yield
-    except (ValueError, TypeError, ArithmeticError, LookupError):
+    except (LostRowsError, MemoryError):
+        raise
+    except Exception:
         raise ValueError(
             f"a chunk of X ends with {LEFT_OUT}; compute the array by itself to find out why."
         ) from None

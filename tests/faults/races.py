@@ -94,7 +94,7 @@ def lost_workers(n_rounds: int, rng: random.Random, *, everyone: bool = False) -
             dataset = ledger.add_dataset(f"{number}", epsilon=9.0, delta=1e-4)
             # A cluster for each round: one that has lost a worker may not get another.
             with (
-                LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+                LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
                 Client(cluster) as client,
             ):
                 for _ in range(2):  # the first fit takes longer

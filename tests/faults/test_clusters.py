@@ -55,8 +55,10 @@ class Cluster:
 @pytest.fixture
 def cluster():
     with (
-        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=None) as workers,
-        distributed.Client(workers) as client,
+        distributed.LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0") as workers,
+        # A client that is the default leaves its setting behind if it is closed early.
+        distributed.Client(workers, set_as_default=False) as client,
+        client.as_current(),
     ):
         cluster = Cluster(workers, client)
         yield cluster
@@ -133,6 +135,13 @@ def test_a_lost_cluster_is_an_error_that_says_what_was_charged(cluster, at_pass,
     with pytest.raises(RuntimeError, match=said):
         fit(chunked(), ledger)
     assert [charge.outcome for charge in ledger.charges()] == ["failed: LostRowsError"]
+
+
+def test_a_client_that_was_closed_before_the_fit_is_refused(ledger):
+    said = "X is a Dask array and Dask's client is closed; open a "
+    with dask.config.set(scheduler="dask.distributed"), pytest.raises(ValueError, match=said):
+        fit(chunked(), ledger)
+    assert not ledger.charges()
 
 
 def test_what_is_lost_before_the_charge_is_not_charged(cluster, ledger):
