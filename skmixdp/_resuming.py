@@ -4,6 +4,9 @@ What a fit asks of private rows follows from public facts and from the numbers r
 gets the released numbers of an interrupted one therefore comes, without a pass over the rows, to where that
 one stopped. A file keeps these numbers: no sum without noise, and no state of the noise.
 
+The file keeps a random key before the fit is charged, and the ledger keeps it with the charge. So a fit that
+was interrupted right after its charge finds it.
+
 No release may be drawn twice for one charge, since the mean of two has less noise. So the ledger records each
 step right before its noise is added, once. A step that it records and the file does not hold is lost: its
 budget is spent, and the fit goes on without it.
@@ -11,10 +14,11 @@ budget is spent, and the fit goes on without it.
 
 import io
 import math
+import secrets
 import sqlite3
 import warnings
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple
 from functools import partial
 from importlib.metadata import version
@@ -30,13 +34,12 @@ from ._engine import LostReleaseError, QueryRequest, Released
 from ._utils.validation import Kind, check, one_line, shown
 from .components.protocols import ReleasedArray
 from .estimators._base import current_checkpoint
-from .privacy import Charge
 
 #: Marks a file as a checkpoint.
 _APPLICATION = 0x736B6370
 
 _TABLES = """
-CREATE TABLE fit (key TEXT NOT NULL, charge INTEGER NOT NULL);
+CREATE TABLE fit (facts TEXT NOT NULL, key TEXT NOT NULL);
 CREATE TABLE released (step INTEGER NOT NULL, noise_multiplier REAL NOT NULL, numbers BLOB NOT NULL);
 """
 
@@ -124,8 +127,7 @@ class Checkpoint:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
-        self._charge: Charge | None = None
-        self._new: str | None = None  # the key of a fit that has no charge yet
+        self._new: tuple[Any, str] | None = None  # ledger and key of a fit that began in this process
 
     def resumed(self, procedures: Sequence[Any]) -> list[Any]:
         """The procedures of fits, one of which continues from this file."""
@@ -141,11 +143,7 @@ class Checkpoint:
         with closing(procedure):
             transaction = next(procedure)
             kept, n_recorded = self._begin(transaction)
-            transaction.charge = self._charge
             charge = yield transaction
-            if self._new is not None:
-                self._execute("INSERT INTO fit VALUES (?, ?)", (self._new, charge.id))
-                self._new = None
             record = partial(transaction.ledger.record_step, charge)
             step, begun = 0, None
             go_on, answer = procedure.send, charge
@@ -192,36 +190,38 @@ class Checkpoint:
                 "record_per_instance and random_state, since released numbers alone do not tell how such a "
                 "fit went; leave them out, or resumable()."
             )
-        key = _key(transaction)
+        facts = _facts(transaction)
         self._open()
-        begun = self._execute("SELECT key, charge FROM fit")
+        begun = self._execute("SELECT facts, key FROM fit")
         if not begun:
-            self._new = key
-            return {}, 0
-        ((known, number),) = begun
-        if known != key:
+            begun = [(facts, secrets.token_hex(16))]
+            self._execute("INSERT INTO fit VALUES (?, ?)", begun[0])
+            self._new = ledger, begun[0][1]
+        ((recorded_facts, key),) = begun
+        transaction.key = key
+        if recorded_facts != facts:
             raise ValueError(
                 f"{self._path} is the checkpoint of a fit with other parameters, other public rows or "
                 "another number of private rows; pass the same, or remove the file to begin a new fit with a "
                 "charge of its own."
             )
-        self._charge = next((charge for charge in ledger.charges() if charge.id == number), None)
-        n_recorded = 0 if self._charge is None else ledger.last_step(self._charge)
+        charge = transaction.charge = ledger.charge_of(key)
+        n_recorded = 0 if charge is None else ledger.last_step(charge)
         kept: dict[int, list[tuple[float, Released]]] = {}
         for step, multiplier, numbers in self._execute("SELECT * FROM released ORDER BY rowid"):
             try:
                 kept.setdefault(step, []).append((multiplier, _from_bytes(numbers)))
             except (ValueError, OSError, TypeError, BadZipFile):
                 raise self._foreign() from None
-        last, event = max(kept, default=0), transaction.event
-        if self._charge is None or self._charge.event != event or n_recorded < last:
+        last = max(kept, default=0)
+        if n_recorded < last or (charge is not None and charge.event != transaction.event):
             raise ValueError(
-                f"the ledger {ledger!r} does not hold charge {number} of {self._path} with all its steps; "
-                "pass the ledger of the interrupted fit, or remove the file to begin a new fit."
+                f"the ledger {ledger!r} does not hold the charge of {self._path} with all its steps; pass "
+                "the ledger of the interrupted fit, or remove the file to begin a new fit."
             )
         if n_recorded > last + 1:
             raise ValueError(
-                f"{self._path} has {last} steps of charge {number}, whose fit went on to "
+                f"{self._path} has {last} steps of a charge whose fit went on to "
                 f"step {n_recorded}; pass its latest checkpoint, or remove the file to begin a new fit."
             )
         return kept, n_recorded
@@ -296,12 +296,13 @@ class Checkpoint:
     def close(self) -> None:
         """Close the file for other processes. It is removed if nothing was charged."""
         if self._connection is not None:
-            if self._new is not None:
-                self._path.unlink(missing_ok=True)
+            with suppress(OSError, ValueError):  # it stays if the ledger cannot be read
+                if self._new is not None and self._new[0].charge_of(self._new[1]) is None:
+                    self._path.unlink(missing_ok=True)
             self._connection.close()
 
 
-def _key(transaction: Any) -> str:
+def _facts(transaction: Any) -> str:
     """A hash of all public facts that determine, with released numbers, the queries of a fit."""
     estimator, *public = transaction.public
     parameters = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _FREE}

@@ -23,8 +23,8 @@ NAMES = {
     "skmixdp._cli.rows": "read_labelled read_unlabelled",
     "skmixdp._dask": "DaskRows",
     "skmixdp._engine": (
-        "GaussianMechanism OpenRows Options Plan PostTrainingRelease Recipe Transaction bind_rows drive "
-        "loop make_plan release release_module=release training transaction"
+        "GaussianMechanism LostReleaseError OpenRows Options Plan PostTrainingRelease Recipe Transaction "
+        "bind_rows drive loop make_plan release release_module=release training transaction"
     ),
     "skmixdp._engine.per_instance": "Observation",
     "skmixdp._engine.recording": "KnownRows RecordedRelease recorded_releases",
@@ -149,9 +149,9 @@ NAMES = {
     "skmixdp.preprocessing._leaks._rules": "DROPS_FITS LEARNS META_LEARNS ONLY_PARTS",
     "skmixdp.privacy.accounting.composition": "_SLACK",
     "skmixdp.privacy.accounting.selection": "_ORDERS _divergences",
-    "skmixdp.privacy.ledger": "_account _ledger _records _store ledger_module=_ledger",
+    "skmixdp.privacy.ledger": "_account _ledger _records _sql _store ledger_module=_ledger",
     "skmixdp.privacy.ledger._account": "Account _costs_less_than_in_full",
-    "skmixdp.privacy.ledger._charging": "charge_together take_back",
+    "skmixdp.privacy.ledger._charging": "charge_together recorded_outcome take_back",
     "skmixdp.privacy.ledger._records": "event_from_json event_to_json",
     "skmixdp.privacy.ledger._sql": "add_charge write_account",
 }

@@ -55,7 +55,8 @@ class Transaction:
     ``name`` says what was fitted or called, for ledgers. Without ``random_state``, the noise is secret.
     ``leaks`` are known to have been read from private rows without a budget. ``seeded`` says whether a seed
     determines noise of the transaction that has another source. ``charge`` is set once it is made; beforehand
-    for a fit that was interrupted after its charge.
+    for a fit that was interrupted after its charge. ``key`` goes into the charge, so that an interrupted
+    process finds it again; None leaves it out.
 
     ``event`` is what is charged, once it is known. ``n_units`` counts the units of the guarantee (rows or
     persons, see ``unit``); None leaves it out of the ledger. ``rows`` are opened before the charge. ``work``
@@ -71,6 +72,7 @@ class Transaction:
     leaks: tuple[str, ...] = ()
     seeded: bool = False
     charge: Charge | None = None
+    key: str | None = None
     event: Any = None
     n_units: int | None = None
     unit: str = "row"
@@ -303,4 +305,5 @@ def _request(transaction: Transaction) -> dict[str, Any]:
         "private": transaction.is_private,
         "leaks": transaction.leaks,
         "unit": unit,
+        **({} if transaction.key is None else {"key": transaction.key}),
     }

@@ -10,6 +10,7 @@ import pytest
 
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
 from tests.faults import endurance
+from tests.private_names import charge_together
 
 EVENT, RELATION = GaussianEvent(1e3, 1), "add_or_remove_one"
 
@@ -105,12 +106,14 @@ def test_charges_of_one_event_share_no_object_with_later_ones(tmp_path):
     assert people.charge(EVENT, neighboring=RELATION).event == people.charges()[0].event == EVENT
 
 
-def test_a_ledger_says_which_charges_it_holds():
-    ledger = PrivacyLedger(":memory:")
-    people = ledger.add_dataset("people", epsilon=3.0, delta=1e-5)
-    charge = people.charge(EVENT, neighboring=RELATION)
-    assert people.holds(charge)
+def test_a_charge_is_found_by_its_key_and_made_once():
+    people = PrivacyLedger(":memory:").add_dataset("people", epsilon=3.0, delta=1e-5)
+    people.charge(EVENT, neighboring=RELATION)
+    assert people.charge_of("a") is None
+    request = [(people, {"event": EVENT, "neighboring": RELATION, "key": "a"})]
+    (charge,) = charge_together(request)
     people.record_outcome(charge, "finished")
-    assert people.holds(charge)
-    for change in ({"id": 2}, {"description": "x"}, {"event": GaussianEvent(1e3, 2)}, {"private": False}):
-        assert not people.holds(replace(charge, **change))
+    assert people.charge_of("a") == replace(charge, outcome="finished")
+    with pytest.raises(RuntimeError, match="another process is at the fit or search whose charge is in"):
+        charge_together(request)
+    assert len(people.charges()) == 2

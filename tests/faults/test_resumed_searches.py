@@ -13,10 +13,11 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skmixdp import MixedDPLogisticRegression
+from skmixdp.exceptions import BudgetExceededError
 from skmixdp.model_selection import PrivateSearchCV, public_params
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
 from tests.conftest import make_problem
-from tests.private_names import Progress, private_search
+from tests.private_names import Progress, private_search, transaction
 
 DELTA = 1e-3
 GRID = {"n_steps": [2, 3]}
@@ -131,6 +132,45 @@ def test_callbacks_would_see_an_interrupted_trial_twice_and_are_refused(search, 
     search(watched, memory=None)
     # A random search calls no callbacks, so it may have some.
     search(watched, strategy="random", n_trials=2, ledger=None)
+
+
+@pytest.mark.parametrize("strategy", ["grid", "random"])
+@pytest.mark.parametrize("when", ["before the charge", "after the charge"])
+def test_a_search_that_is_stopped_at_its_charge_is_charged_once(search, ledger, monkeypatch, when, strategy):
+    charge, stopped_at = transaction.charge_together, []
+
+    def stopped(requests, *arguments):
+        if requests[0][0] is not ledger:  # an allowance of a trial
+            return charge(requests, *arguments)
+        stopped_at.append(requests[0][1]["key"])
+        if when == "after the charge":
+            charge(requests, *arguments)
+        raise KeyboardInterrupt
+
+    options = {"strategy": strategy, "distribution": "geometric"}
+    with monkeypatch.context() as patched:
+        patched.setattr(transaction, "charge_together", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            search(**options)
+    assert len(ledger.charges()) == (when == "after the charge")
+    tokens, run = [], private_search.run_trial
+
+    def trial(token, number, estimator, rows, scored):
+        tokens.append(token)
+        return run(token, number, estimator, rows, scored)
+
+    monkeypatch.setattr(private_search, "run_trial", trial)
+    search(**options)
+    assert [charge.outcome for charge in ledger.charges()] == ["finished"]
+    # What was drawn before the charge runs with it, and is otherwise drawn again.
+    assert {token == stopped_at[0] for token in tokens} == {when == "after the charge"}
+
+
+def test_a_search_that_the_budget_does_not_cover_leaves_no_file(search, tmp_path):
+    small = PrivacyLedger(tmp_path / "small.sqlite").add_dataset("people", epsilon=0.5, delta=DELTA)
+    with pytest.raises(BudgetExceededError):
+        search(ledger=small)
+    assert list((tmp_path / "memory").rglob("*")) == [tmp_path / "memory" / "private_search"]
 
 
 @pytest.mark.parametrize("lost", ["copy", "other"])

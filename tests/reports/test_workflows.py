@@ -211,4 +211,3 @@ def test_sums_without_a_charge_are_never_below_those_of_the_others(events, compo
     assert others.total <= less.total <= others.total + 1e-12 * account.total
     assert all(np.array(less.divergences) >= np.array(others.divergences or [0.0] * len(less.divergences)))
     assert less.order == account.order and less.composition == account.composition
-    less.check_agreement()

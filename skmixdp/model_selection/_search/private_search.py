@@ -17,7 +17,7 @@ from ..._engine.transaction import Transaction, charged
 from ..._utils.process import own_state, progress_bar, public_code
 from ..._utils.validation import copy_fitted, is_empty, refuse_arguments
 from ...preprocessing import check_pipeline
-from ...privacy import SearchTerms
+from ...privacy import LedgerDataset, SearchTerms
 from ...privacy.accounting.budgets import Budget
 from ...privacy.noise import warn_of_seed
 from ...privacy.notebook import GuaranteeBoxMixin
@@ -251,16 +251,15 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
             )
             with progress_of(self.memory, key) as progress, ExitStack() as outcomes:
                 shown: set[Key] = set()
-                if (begun := resumed(self, progress)) is None:
+                drawn, transaction.charge = resumed(self, progress)
+                if drawn is None:
                     drawn = begin(self, plan, candidates, rows, transaction, shown)
-                else:
-                    *drawn, transaction.charge = begun
-                    if transaction.charge is None:  # charged before, to a ledger that returns no charges
-                        transaction.ledger = None
+                    progress.save(drawn)
                 token, tried, seeds, transaction.leaks = drawn
-                outcomes.enter_context(charged([transaction]))
-                if begun is None:
-                    progress.save((*drawn, transaction.charge))
+                if isinstance(self.ledger, LedgerDataset):
+                    transaction.key = token
+                with progress.ended_by_errors():
+                    outcomes.enter_context(charged([transaction]))
                 trials = [
                     (prepared(self, plan, *pair), rows, True) for pair in zip(tried, seeds, strict=False)
                 ]

@@ -3,11 +3,12 @@
 The trials of one search may not be drawn twice. Somebody who could have a result drawn again would choose
 between two results and be charged for one. So a search is resumed only if it released nothing yet.
 
-Its plan (which candidates, how many) is on disk from its charge until its end, under a lock that dies with
-the process. While the plan is there, finished trials come from the cache and the others run, without a
-second charge. When the search ends, its folder is deleted before any result is handed out. Until then it is
-as confidential as the private rows, and only its owner can read it: it holds unreleased results, and a hash
-of the rows by which the search is found again. Its name is random, so that it tells others nothing.
+Its plan (which candidates, how many) is on disk from before its charge until its end, under a lock that dies
+with the process. The token of the plan goes into the charge, so that the ledger tells whether it was made. If
+so, finished trials come from the cache and the others run, without a second charge. When the search ends, its
+folder is deleted before any result is handed out. Until then it is as confidential as the private rows, and
+only its owner can read it: it holds unreleased results, and a hash of the rows by which the search is found
+again. Its name is random, so that it tells others nothing.
 
 An interruption shows nothing, so the search goes on. An error is a result, since it may depend on what the
 failed trial released. It ends the search, and the next call is charged again.
@@ -26,6 +27,7 @@ import joblib
 from joblib import Memory
 
 from ..._utils.files import sync_folder, written_whole
+from ...privacy import Charge, LedgerDataset
 
 
 class Progress:
@@ -44,7 +46,7 @@ class Progress:
         return self._folder is not None and self._plan.exists()
 
     def save(self, plan: object) -> None:
-        """Keep a plan after its charge."""
+        """Keep a plan."""
         if self._folder is not None:
             with written_whole(self._plan) as file:
                 joblib.dump(plan, file)
@@ -87,13 +89,13 @@ class Progress:
         return Memory(self._folder, verbose=0)
 
 
-def resumed(search: Any, progress: Progress) -> Any:
-    """The plan of an interrupted search, if the search's ledger still holds its charge; else None."""
+def resumed(search: Any, progress: Progress) -> tuple[Any, Charge | None]:
+    """The plan of an interrupted search, and its charge in the search's ledger; None without it."""
     plan = progress.load()
     if plan is None or search.ledger is None:
-        return plan
-    holds = getattr(search.ledger, "holds", None)
-    return plan if holds is None or holds(plan[-1]) else None
+        return plan, None
+    charge = search.ledger.charge_of(plan[0]) if isinstance(search.ledger, LedgerDataset) else None
+    return (None, None) if charge is None else (plan, charge)
 
 
 @contextmanager

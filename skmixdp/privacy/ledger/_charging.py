@@ -17,11 +17,12 @@ def charge_together(requests: Sequence[tuple[Any, Mapping[str, Any]]], outcome: 
     """Charge several events to data sets of one ledger, all of them or none.
 
     ``requests`` are data sets with the arguments of :meth:`LedgerDataset.charge`. ``reserved`` among them is
-    a charge that was made ahead of the release by the ``outcome`` "reserved", and that this one replaces.
+    a charge that was made ahead of the release by the ``outcome`` "reserved", and that this one replaces;
+    ``key`` is what an interrupted process finds the charge by.
     Other objects with this method, which are no data sets, are charged one after the other.
     """
     datasets = [dataset for dataset, _ in requests]
-    plain = outcome == OPEN and not any("reserved" in arguments for _, arguments in requests)
+    plain = outcome == OPEN and not any({"reserved", "key"} & arguments.keys() for _, arguments in requests)
     if (plain and len(requests) < 2) or not all(isinstance(dataset, LedgerDataset) for dataset in datasets):
         return [dataset.charge(**arguments) for dataset, arguments in requests]
     prepared = [dataset._charging(**arguments, outcome=outcome) for dataset, arguments in requests]
@@ -52,7 +53,7 @@ def take_back(dataset: LedgerDataset, charge: Charge) -> None:
             account = dataset.ledger._account(connection, dataset.name)
             write_account(connection, account.without(charge.event))
 
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, Warning):
         dataset.ledger._store.transact(work, write=True)
 
 
@@ -79,5 +80,6 @@ def recorded_outcome(ledger: object, charge: Charge | None) -> Iterator[None]:
         raise
     finally:
         if charge is not None and callable(record):
-            with suppress(OSError, ValueError):
+            # A warning of a locked ledger may be an error, by a filter.
+            with suppress(OSError, ValueError, Warning):
                 record(charge, outcome)

@@ -1,6 +1,5 @@
 """The public classes of privacy ledgers."""
 
-import getpass
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,10 +16,11 @@ from ..accounting.composition import Composition
 from ..accounting.events import NEIGHBORING, Neighboring
 from ._account import NAME, PURPOSE, TEXT, Account
 from ._records import event_from_json, event_to_json
-from ._report import Charge, LedgerReport
+from ._report import Charge, LedgerReport, current_user
 from ._sql import (
     OPEN,
     add_charge,
+    check_sums,
     read_account,
     read_accounts,
     read_charge,
@@ -244,7 +244,10 @@ class PrivacyLedger(_Shared):
 
         def work(connection: Connection) -> LedgerReport:
             accounts = read_accounts(connection) if name is None else (self._account(connection, name),)
-            return LedgerReport(accounts, read_charges(connection, name, failed=charges == "failed"))
+            listed = read_charges(connection, name, failed=charges == "failed")
+            if charges == "all":
+                check_sums(accounts, listed)
+            return LedgerReport(accounts, listed)
 
         return self._read(work)
 
@@ -389,10 +392,12 @@ class LedgerDataset(_Shared):
         unit: str = "row",
         outcome: str = OPEN,
         reserved: Charge | None = None,
+        key: str = "",
     ) -> Work[Charge]:
         """A function that charges an event within a transaction of the ledger; arguments are checked before.
 
-        It takes the place of a ``reserved`` one that was made ahead of the release.
+        It takes the place of a ``reserved`` one that was made ahead of the release. By its ``key``, an
+        interrupted process finds the charge again; a second one with this key is refused.
         """
         check("neighboring", neighboring, *NEIGHBORING)
         check("description", description, TEXT)
@@ -406,6 +411,8 @@ class LedgerDataset(_Shared):
             self.account.after(stored, neighboring, unit=unit)
 
         def work(connection: Connection) -> Charge:
+            if key and read_charge(connection, "key", key) is not None:
+                raise RuntimeError(f"another process is at the fit or search whose charge is in {self!r}.")
             before = self.ledger._account(connection, self.name)
             if reserved is not None and remove_reserved(connection, reserved):
                 before = replace(before.without(reserved.event), n_charges=before.n_charges - 1)
@@ -418,9 +425,10 @@ class LedgerDataset(_Shared):
                 time=datetime.now(UTC).isoformat(),
                 description=described,
                 private=holds,
-                user=_user(),
+                user=current_user(),
                 purpose=self.purpose,
                 outcome=outcome,
+                key=key,
             )
 
         return work
@@ -477,13 +485,12 @@ class LedgerDataset(_Shared):
         """Number of the last recorded step of a charge; 0 without one."""
         return self.ledger._read(partial(read_steps, charge=charge))
 
-    def holds(self, charge: Charge) -> bool:
-        """Whether what :meth:`charge` returned is in the ledger, with any outcome.
+    def charge_of(self, key: str) -> Charge | None:
+        """The charge that a fit or a search made with a key of its own; None if it is not in the ledger.
 
-        It is missing if the ledger's file was replaced, for example by an earlier copy.
+        It is missing if nothing was charged yet, or the ledger's file was replaced, as by an earlier copy.
         """
-        recorded = self.ledger._read(partial(read_charge, number=charge.id))
-        return recorded is not None and replace(recorded, outcome=charge.outcome) == charge
+        return self.ledger._read(partial(read_charge, column="key", value=key))
 
     @property
     def account(self) -> Account:
@@ -583,14 +590,6 @@ def _reserved(others: Any, epsilon: float, delta: float) -> tuple[float, float]:
             f"{epsilon:g} and delta below {delta:g}; pass None to reserve nothing."
         )
     return own_epsilon, own_delta
-
-
-def _user() -> str:
-    """The login name of the user of this process, or an empty text."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # for example in containers without a list of users
-        return ""
 
 
 class _UnknownDatasetError(ValueError, KeyError):

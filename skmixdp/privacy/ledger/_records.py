@@ -19,7 +19,7 @@ _Kind = TypeVar("_Kind", bound=type)
 _KINDS: dict[str, type] = {}
 
 
-class _UnknownKindError(ValueError):
+class UnknownKindError(ValueError):
     """A record names an event class that is not registered here: another version may have written it."""
 
 
@@ -73,7 +73,7 @@ def event_from_json(text: str) -> Any:
         if not isinstance(record, dict):
             raise TypeError("it is no JSON object")
         return _decoded(record)
-    except _UnknownKindError:
+    except UnknownKindError:
         raise
     # An error of a constructor depends on the event class.
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
@@ -102,7 +102,7 @@ def _decoded(value: object) -> Any:
     if not isinstance(value, dict):
         return value
     if value["kind"] not in _KINDS:
-        raise _UnknownKindError(
+        raise UnknownKindError(
             f"the event kind {value['kind']!r} is unknown here; import the module that registers it, or "
             "use the version of skmixdp that wrote it."
         )

@@ -1,6 +1,7 @@
 """Immutable charges and reports of a ledger."""
 
 import csv
+import getpass
 import io
 import json
 from collections.abc import Sequence
@@ -96,6 +97,14 @@ class Charge:
     def what(self) -> str:
         """The charged release and its purpose, as text."""
         return f"{self.description}, for {self.purpose!r}" if self.purpose else self.description
+
+
+def current_user() -> str:
+    """The login name of the user of this process, or an empty text."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # for example in containers without a list of users
+        return ""
 
 
 @dataclass(frozen=True)

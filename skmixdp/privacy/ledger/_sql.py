@@ -1,7 +1,10 @@
 """Accounts and charges as rows of a ledger's tables."""
 
 import json
-from collections.abc import Callable
+import math
+import zlib
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, fields
 from datetime import datetime
 from functools import cache
@@ -10,7 +13,7 @@ from typing import Any
 
 from ..._utils.validation import one_line, shown
 from ._account import Account
-from ._records import event_from_json, event_to_json
+from ._records import UnknownKindError, event_from_json, event_to_json
 from ._report import Charge
 
 TABLES = """
@@ -30,7 +33,8 @@ CREATE TABLE accounts (
     others_epsilon REAL NOT NULL,
     others_delta REAL NOT NULL,
     others_spent_epsilon REAL NOT NULL,
-    others_spent_delta REAL NOT NULL
+    others_spent_delta REAL NOT NULL,
+    seal INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE charges (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -43,18 +47,19 @@ CREATE TABLE charges (
     user TEXT NOT NULL,
     purpose TEXT NOT NULL,
     outcome TEXT NOT NULL,
-    steps INTEGER NOT NULL DEFAULT 0
+    steps INTEGER NOT NULL DEFAULT 0,
+    "key" TEXT NOT NULL,
+    seal INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX charges_of_dataset ON charges (dataset, id);
 CREATE INDEX charges_by_outcome ON charges (outcome);
 CREATE INDEX charges_without_guarantee ON charges (private) WHERE private = 0;
+CREATE UNIQUE INDEX charges_by_key ON charges ("key") WHERE "key" <> '';
 """
 
 _CHARGES = """
-SELECT
-    id, dataset, time, event, description, private, charges.spent, epsilon AS budget, delta, user, purpose,
-    outcome
-FROM charges JOIN (SELECT dataset, epsilon, delta FROM accounts) USING (dataset)
+SELECT charges.*, epsilon AS budget, delta
+FROM charges LEFT JOIN (SELECT dataset, epsilon, delta FROM accounts) USING (dataset)
 """
 
 #: The outcome of a charge without a recorded end.
@@ -66,20 +71,30 @@ RESERVED = "reserved"
 UNUSED = "taken back, since nothing was released"
 
 
+class UnreadableError(ValueError):
+    """The tables cannot be read; the message goes on after the name of the ledger, which the store adds."""
+
+    @classmethod
+    def of_damage(cls, what: str) -> "UnreadableError":
+        """The error for damage, of which ``what`` is a clause."""
+        return cls(f"is damaged ({one_line(what)}); restore the file from a copy.")
+
+
 def read_account(connection: Connection, dataset: str) -> Account | None:
     """The account of a data set; None if there is none."""
     row = connection.execute("SELECT * FROM accounts WHERE dataset = ?", (dataset,)).fetchone()
-    return None if row is None else _account_of(row)
+    return None if row is None else _account_of(connection, row)
 
 
 def read_accounts(connection: Connection) -> tuple[Account, ...]:
     """All accounts in the order in which they were made."""
-    return tuple(map(_account_of, connection.execute("SELECT * FROM accounts ORDER BY rowid")))
+    rows = connection.execute("SELECT * FROM accounts ORDER BY rowid").fetchall()
+    return tuple(_account_of(connection, row) for row in rows)
 
 
 def write_account(connection: Connection, account: Account) -> None:
     """Add an account, or replace the earlier one."""
-    columns = [f'"{field.name}"' for field in fields(account)]
+    columns = [_quoted(field.name) for field in fields(account)]
     values = [json.dumps(value) if isinstance(value, tuple) else value for value in astuple(account)]
     changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
     connection.execute(
@@ -87,6 +102,7 @@ def write_account(connection: Connection, account: Account) -> None:
         f"ON CONFLICT (dataset) DO UPDATE SET {changes}",
         values,
     )
+    _seal(connection, "accounts", "dataset", account.dataset)
 
 
 def read_charges(
@@ -102,39 +118,36 @@ def read_charges(
         query += " UNION SELECT id FROM charges WHERE outcome >= 'failed' AND outcome < 'failee')"
     # Most charges share a few events. The cache ends with the call, so that later charges share no objects.
     parse = cache(event_from_json)
-    return tuple(_charge_of(row, parse) for row in connection.execute(f"{query} ORDER BY id", (dataset,)))
+    rows = connection.execute(f"{query} ORDER BY id", (dataset,))
+    return tuple(_charge_of(row, parse) for row in rows)
 
 
-def read_charge(connection: Connection, number: int | None) -> Charge | None:
-    """The charge of this number; None if there is none."""
-    row = connection.execute(f"{_CHARGES} WHERE id = ?", (number,)).fetchone()
+def read_charge(connection: Connection, column: str, value: object) -> Charge | None:
+    """The charge with a value in a column of unique values, such as "id"; None if there is none."""
+    row = connection.execute(f'{_CHARGES} WHERE "{column}" = ?', (value,)).fetchone()
     return None if row is None else _charge_of(row, event_from_json)
 
 
 def add_charge(connection: Connection, account: Account, event: object, **facts: object) -> Charge:
     """Record a charge and return it; ``account`` is the account after the charge.
 
-    ``facts`` are the columns "time", "description", "private", "user" and "purpose".
+    ``facts`` are the columns "time", "description", "private", "user", "purpose", "outcome" and "key".
     """
     values = {"dataset": account.dataset, "spent": account.spent, "event": event_to_json(event)}
-    values |= {"outcome": OPEN, **facts}
+    values |= {"outcome": OPEN, "key": "", **facts}
     number = connection.execute(
-        f"INSERT INTO charges ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",
+        f"INSERT INTO charges ({', '.join(map(_quoted, values))}) VALUES ({', '.join('?' * len(values))})",
         tuple(values.values()),
     ).lastrowid
-    charge = read_charge(connection, number)
-    if charge is None:
-        raise ValueError("a charge was lost as it was written; restore the ledger's file from a copy.")
+    _seal(connection, "charges", "id", number)
+    charge = read_charge(connection, "id", number)
+    assert charge is not None
     return charge
 
 
 def write_outcome(connection: Connection, charge: Charge, outcome: str, before: str | None = None) -> bool:
     """Record how a charge ended. False for an unknown charge, or one of another outcome than ``before``."""
-    changed = connection.execute(
-        "UPDATE charges SET outcome = ? WHERE id = ? AND dataset = ? AND outcome = coalesce(?, outcome)",
-        (outcome, charge.id, charge.dataset, before),
-    )
-    return changed.rowcount == 1
+    return _change(connection, charge, "outcome", outcome, before)
 
 
 def remove_reserved(connection: Connection, charge: Charge) -> bool:
@@ -148,11 +161,7 @@ def remove_reserved(connection: Connection, charge: Charge) -> bool:
 
 def write_step(connection: Connection, charge: Charge, step: int) -> bool:
     """Record that a step of a charged fit begins. False unless it follows the last recorded step."""
-    changed = connection.execute(
-        "UPDATE charges SET steps = ? WHERE id = ? AND dataset = ? AND steps = ?",
-        (step, charge.id, charge.dataset, step - 1),
-    )
-    return changed.rowcount == 1
+    return _change(connection, charge, "steps", step, step - 1)
 
 
 def read_steps(connection: Connection, charge: Charge) -> int:
@@ -161,50 +170,104 @@ def read_steps(connection: Connection, charge: Charge) -> int:
     return 0 if row is None else int(row[0])
 
 
+def check_sums(accounts: Sequence[Account], charges: Sequence[Charge]) -> None:
+    """Refuse accounts whose count or sum is not that of their charges, which are all of them."""
+    counts = Counter(charge.dataset for charge in charges)
+    events = Counter((charge.dataset, charge.event) for charge in charges if charge.outcome != UNUSED)
+    costs: dict[str, list[float]] = {account.dataset: [] for account in accounts}
+    named = {account.dataset: account for account in accounts}
+    for (name, event), number in events.items():
+        costs[name].append(number * named[name].cost_of(event))
+    for name, account in named.items():
+        if account.n_charges != counts[name] or not account.agrees_with(math.fsum(costs[name])):
+            raise UnreadableError.of_damage(
+                f"its count or sum for dataset={shown(name)} is not that of the charges"
+            )
+
+
+def _change(connection: Connection, charge: Charge, column: str, value: object, before: object) -> bool:
+    """Change a column of a charge. False for an unknown charge, or one with another value than ``before``."""
+    read_charge(connection, "id", charge.id)  # a damaged one gets no new seal
+    changed = connection.execute(
+        f"UPDATE charges SET {column} = ? WHERE id = ? AND dataset = ? AND {column} = coalesce(?, {column})",
+        (value, charge.id, charge.dataset, before),
+    )
+    if changed.rowcount == 1:
+        _seal(connection, "charges", "id", charge.id)
+    return changed.rowcount == 1
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+# -- damage --------------------------------------------------------------------------------
+
 #: Errors of a row of a table with entries of wrong types or without some columns.
 _DAMAGE = (KeyError, IndexError, TypeError, ValueError, RecursionError)
 
 
-def _account_of(row: Row) -> Account:
+def _seal(connection: Connection, table: str, column: str, value: object) -> None:
+    """Write the seal of a row that was changed."""
+    row = connection.execute(f'SELECT * FROM {table} WHERE "{column}" = ?', (value,)).fetchone()
+    if row is None:
+        raise UnreadableError.of_damage("a row was lost as it was written")
+    connection.execute(f'UPDATE {table} SET seal = ? WHERE "{column}" = ?', (_seal_of(row), value))
+
+
+def _seal_of(row: Row) -> int:
+    """A checksum of the columns before the seal, which finds damage; it does not keep anyone from forging."""
+    return zlib.crc32(json.dumps(tuple(row)[: row.keys().index("seal")]).encode())
+
+
+def _check_seal(row: Row) -> None:
+    if row["seal"] != _seal_of(row):
+        raise ValueError("its checksum does not match")
+
+
+def _account_of(connection: Connection, row: Row) -> Account:
     """The account in a row of the table. Refuses a damaged row, whose sums would decide later charges."""
     values = dict(row)
     try:
-        values["private"] = _flag(row, "private")
+        _check_seal(row)
+        del values["seal"]
+        values["private"] = bool(row["private"])
         values["divergences"] = tuple(json.loads(values["divergences"]))
         account = Account(**values)
-        account.check_agreement()
+        if not _is_spent(connection, account):
+            raise ValueError("what it spent is not what its last charge says")
     except _DAMAGE as error:
-        raise ValueError(
-            f"the ledger's account of dataset={shown(dict(row).get('dataset'))} is damaged "
-            f"({one_line(str(error))}); restore the file from a copy."
+        raise UnreadableError.of_damage(
+            f"the account of dataset={shown(dict(row).get('dataset'))}: {error}"
         ) from error
     return account
 
 
-#: Types of a charge's entries, as SQLite returns them.
-_ENTRIES: dict[str, type] = {
-    **dict.fromkeys(("dataset", "time", "event", "description", "user", "purpose", "outcome"), str),
-    **dict.fromkeys(("spent", "budget", "delta"), float),
-}
+def _is_spent(connection: Connection, account: Account) -> bool:
+    """Whether the last charge of an account left it with what it has spent."""
+    last = connection.execute(
+        "SELECT spent, EXISTS (SELECT 1 FROM charges WHERE dataset = ?1 AND outcome = ?2) FROM charges "
+        "WHERE dataset = ?1 ORDER BY id DESC LIMIT 1",
+        (account.dataset, UNUSED),
+    ).fetchone()
+    if last is None:
+        return account.n_charges == 0
+    spent, is_reduced = last  # by charges that were taken back
+    return bool(account.spent == spent or (is_reduced and account.spent < spent))
 
 
 def _charge_of(row: Row, parse: Callable[[str], Any]) -> Charge:
-    values = dict(row)
     try:
-        for name, kind in _ENTRIES.items():
-            if not isinstance(values[name], kind):
-                raise TypeError(f"{name}={shown(values[name])} is not of type {kind.__name__}")
+        _check_seal(row)
+        values = {field.name: row[field.name] for field in fields(Charge)}
+        for name in ("budget", "delta"):
+            if not isinstance(values[name], float):
+                raise ValueError(f"its data set has no {name}")
         values["time"] = datetime.fromisoformat(values["time"])
         values["event"] = parse(values["event"])
-        values["private"] = _flag(row, "private")
+        values["private"] = bool(values["private"])
+    except UnknownKindError as error:
+        raise UnreadableError(f"holds charge {values['id']}, which cannot be read: {error}") from error
     except _DAMAGE as error:
-        raise ValueError(
-            f"charge {values.get('id')} of the ledger cannot be read: {one_line(str(error))}"
-        ) from error
+        raise UnreadableError.of_damage(f"charge {dict(row).get('id')}: {error}") from error
     return Charge(**values)
-
-
-def _flag(row: Row, name: str) -> bool:
-    if row[name] not in (0, 1):
-        raise ValueError(f"{name}={shown(row[name])} must be 0 or 1")
-    return bool(row[name])

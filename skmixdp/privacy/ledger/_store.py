@@ -6,15 +6,19 @@ flushed to the disk, so a charge stays charged.
 """
 
 import os
+import secrets
 import sqlite3
 import threading
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from ..._utils.validation import one_line
-from ._sql import TABLES
+from ._sql import TABLES, UnreadableError
 
 Result = TypeVar("Result")
 
@@ -24,10 +28,14 @@ Work = Callable[[sqlite3.Connection], Result]
 #: Mark of a file as a ledger.
 _APPLICATION = 0x736B6D78
 #: Version of its tables and of the meaning of their numbers.
-_VERSION = 5
+_VERSION = 6
 
-#: Seconds to wait for other writers. A charge holds the lock for milliseconds.
-_PATIENCE = 120.0
+#: Seconds to wait for other writers, and after which a warning says so. A charge holds the lock for
+#: milliseconds.
+_PATIENCE, _SILENCE = 120.0, 2.0
+#: Seconds between two attempts at most. SQLite waits longer after each attempt, so that who comes last is
+#: first; attempts at random moments, as often by all, are fair.
+_PAUSE = 0.003
 
 #: Connections from before a fork. They are kept, since SQLite forbids both using and closing them.
 _inherited: list[sqlite3.Connection] = []
@@ -60,7 +68,7 @@ class FileStore:
     def transact(self, work: Work[Result], *, write: bool) -> Result:
         """The result of ``work`` in a transaction, which is committed unless ``work`` raises an error."""
         with _errors_named(self.path):
-            return _transact(self._connection(), "BEGIN IMMEDIATE" if write else "BEGIN", work)
+            return _transact(self._connection(), "BEGIN IMMEDIATE" if write else "BEGIN", work, self.path)
 
     def _connection(self) -> sqlite3.Connection:
         held: _Held | None = vars(self._local).get("held")
@@ -75,7 +83,7 @@ class FileStore:
         owner = os.getpid(), file.st_dev, file.st_ino
         if held is None or self._local.owner != owner:
             held = _Held(_connect(self.path.as_uri() + "?mode=rw"))
-            _check_version(held.connection, self.path)
+            _transact(held.connection, "BEGIN", partial(_check, path=self.path), self.path)
             self._local.held, self._local.owner = held, owner
         return held.connection
 
@@ -94,15 +102,13 @@ class MemoryStore:
             raise RuntimeError(
                 "a ledger in memory cannot be charged from another process; give PrivacyLedger a file."
             )
-        with self._lock:
-            return _transact(self._held.connection, "BEGIN", work)
+        with self._lock, _errors_named(None):
+            return _transact(self._held.connection, "BEGIN", work, None)
 
 
 def _connect(uri: str) -> sqlite3.Connection:
     # Transactions are explicit. Each thread uses its own connection, which another thread may close.
-    connection = sqlite3.connect(
-        uri, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
-    )
+    connection = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA synchronous = FULL")
     # In kilobytes. Queries read a few pages, so a larger cache for each thread would be wasted.
@@ -110,17 +116,32 @@ def _connect(uri: str) -> sqlite3.Connection:
     return connection
 
 
-def _transact(connection: sqlite3.Connection, begin: str, work: Work[Result]) -> Result:
+def _transact(connection: sqlite3.Connection, begin: str, work: Work[Result], path: Path | None) -> Result:
+    """The result of ``work``, which is called again when another connection had the file locked."""
+    started, is_silent = time.monotonic(), True
     # Not a context manager: an interruption on the way into or out of one would skip its clean-up as long as
     # the traceback exists, which would lock the ledger for all other processes.
-    try:
-        connection.execute(begin)
-        result = work(connection)
-        connection.execute("COMMIT")
-        return result
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+    while True:
+        try:
+            connection.execute(begin)
+            result = work(connection)
+            connection.execute("COMMIT")
+            return result
+        except sqlite3.OperationalError as error:
+            waited = time.monotonic() - started
+            if "locked" not in str(error) or waited > _PATIENCE:
+                raise
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        if is_silent and waited > _SILENCE:
+            is_silent = False
+            warnings.warn(
+                f"the ledger {path} is locked by another program; waiting for up to {_PATIENCE:g} seconds.",
+                UserWarning,
+                stacklevel=3,
+            )
+        time.sleep(_PAUSE * secrets.randbelow(1000) / 1000)
 
 
 def _set_up(connection: sqlite3.Connection, path: Path) -> None:
@@ -132,15 +153,16 @@ def _set_up(connection: sqlite3.Connection, path: Path) -> None:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {_VERSION}")
-        _check_version(connection, path)
+        _check(connection, path)
 
-    _transact(connection, "BEGIN IMMEDIATE", work)
+    _transact(connection, "BEGIN IMMEDIATE", work, path)
     # Refused by SQLite while another process uses the file; the mode affects only the speed.
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")
 
 
-def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse other files, other versions, and files whose pages or indices are damaged."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
         raise ValueError(f"{path} is a database of something else; give the ledger a file of its own.")
     version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -149,19 +171,30 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} is a ledger of version {version} and this skmixdp knows version {_VERSION}; use the "
             "version of skmixdp that wrote it."
         )
+    reason = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if reason != "ok":
+        raise UnreadableError.of_damage(reason)
 
 
 @contextmanager
-def _errors_named(path: Path) -> Iterator[None]:
-    """Convert errors of SQLite into one sentence each."""
+def _errors_named(path: Path | None) -> Iterator[None]:
+    """Convert errors of SQLite into one sentence each, which names the ledger."""
+    name = "in memory" if path is None else path
     try:
         yield
+    except UnreadableError as error:
+        raise ValueError(f"the ledger {name} {error}") from error
+    except UnicodeError as error:  # of a text that SQLite quotes in a message
+        raise ValueError(f"the ledger {name} {UnreadableError.of_damage(str(error))}") from error
     except sqlite3.OperationalError as error:
+        if str(error).startswith("Could not decode"):  # a text that is not UTF-8
+            raise ValueError(f"the ledger {name} {UnreadableError.of_damage('a text')}") from error
         raise OSError(
-            f"the ledger {path} cannot be used ({one_line(str(error))}); check that its folder exists, is "
+            f"the ledger {name} cannot be used ({one_line(str(error))}); check that its folder exists, is "
             "writable and on a local disk."
         ) from error
     except sqlite3.DatabaseError as error:
         raise ValueError(
-            f"{path} is not a ledger ({one_line(str(error))}); give the ledger a file of its own."
+            f"{path} is not a ledger, or is damaged ({one_line(str(error))}); give the ledger a file of its "
+            "own, or restore the file from a copy."
         ) from error

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from skmixdp.exceptions import BudgetExceededError
 from skmixdp.inspection import StepHistory
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.privacy import NoiseSource, PrivacyLedger, event_to_json
-from tests.private_names import GaussianMechanism, _base, _resuming, recorded_releases
+from tests.private_names import GaussianMechanism, _base, _resuming, _sql, recorded_releases, transaction
 
 DELTA = 1e-4
 rng = np.random.default_rng(0)
@@ -120,6 +121,12 @@ def fitted(head, rows, labels, arguments, ledger):
 def execute(path, statement, *values):
     with closing(sqlite3.connect(path)) as connection, connection:
         return connection.execute(statement, values).fetchall()
+
+
+def change_charge(people, column, value):
+    """Change the only charge, with a checksum that matches."""
+    execute(people.ledger.path, f"UPDATE charges SET {column} = ?", value)
+    people.ledger._store.transact(partial(_sql._seal, table="charges", column="id", value=1), write=True)
 
 
 def count(fit, ledger):
@@ -299,7 +306,7 @@ def test_a_copy_of_a_checkpoint_serves_no_second_time(people, path, tmp_path, mo
     with resumable(path):
         fitted(*fit, people)
     refuse_to_resume(
-        copied, fit, people, r"3 steps of charge 1, whose fit went on to step \d+; pass its latest"
+        copied, fit, people, r"3 steps of a charge whose fit went on to step \d+; pass its latest"
     )
 
 
@@ -341,10 +348,52 @@ def test_a_checkpoint_is_used_by_one_process(people, path, monkeypatch):
 def test_a_ledger_of_an_earlier_copy_is_refused(people, path, tmp_path, monkeypatch):
     empty = PrivacyLedger(tmp_path / "other.sqlite").add_dataset("people", epsilon=30.0, delta=DELTA)
     fit = begun(people, path, monkeypatch)
-    refuse_to_resume(path, fit, empty, "does not hold charge 1")
-    execute(people.ledger.path, "UPDATE charges SET steps = 1")
-    refuse_to_resume(path, fit, people, r"does not hold charge 1 .* with all its steps")
+    refuse_to_resume(path, fit, empty, "does not hold the charge")
+    change_charge(people, "steps", 1)
+    refuse_to_resume(path, fit, people, r"does not hold the charge .* with all its steps")
     assert empty.charges() == []
+
+
+@pytest.mark.parametrize("when", ["before the charge", "after the charge"])
+def test_a_fit_that_is_stopped_at_its_charge_is_charged_once(when, people, path, silent, monkeypatch):
+    fit = MixedDPLogisticRegression("noisy-gd"), X, y, PUBLIC
+    charge = transaction.charge_together
+
+    def stopped(requests, *arguments):
+        if when == "after the charge":
+            charge(requests, *arguments)
+        raise Cut
+
+    with monkeypatch.context() as patched:
+        patched.setattr(transaction, "charge_together", stopped)
+        with pytest.raises(Cut), resumable(path):
+            fitted(*fit, people)
+    assert len(people.charges()) == path.exists() == (when == "after the charge")
+    with recorded_releases() as released, resumable(path):
+        resumed = fitted(*fit, people)
+    assert len(people.charges()) == 1 and not path.exists()
+    again, n_released = count(fit, people)
+    assert np.array_equal(resumed.coef_, again.coef_) and len(released) == n_released
+    assert [charge.outcome for charge in people.charges()] == ["finished"] * 2
+
+
+def test_a_checkpoint_stays_if_the_ledger_cannot_be_read(people, path, monkeypatch):
+    charge = transaction.charge_together
+
+    def stopped(requests, *arguments):
+        charge(requests, *arguments)
+        people.ledger.path.rename(people.ledger.path.with_suffix(".away"))
+        raise Cut
+
+    with monkeypatch.context() as patched:
+        patched.setattr(transaction, "charge_together", stopped)
+        with pytest.raises(Cut), resumable(path):
+            fitted(*FITS["default"], people)
+    assert path.exists()
+    people.ledger.path.with_suffix(".away").rename(people.ledger.path)
+    with resumable(path):
+        fitted(*FITS["default"], people)
+    assert len(people.charges()) == 1
 
 
 @pytest.mark.parametrize("what", ["noise", "event"])
@@ -355,8 +404,8 @@ def test_numbers_of_another_charge_are_refused(what, people, path, monkeypatch):
         execute(path, "UPDATE released SET noise_multiplier = 1.01 * noise_multiplier")
     else:
         event = event_to_json(replace(people.charges()[0].event, noise_multiplier=90.0))
-        execute(people.ledger.path, "UPDATE charges SET event = ?", event)
-    match = {"noise": "holds numbers with other noise", "event": "does not hold charge 1"}[what]
+        change_charge(people, "event", event)
+    match = {"noise": "holds numbers with other noise", "event": "does not hold the charge"}[what]
     refuse_to_resume(path, fit, people, match)
 
 
@@ -482,7 +531,7 @@ def test_parameters_that_have_no_pickle_are_refused(people, path):
     head = MixedDPLogisticRegression("noisy-gd")
     start = type("Start", (), {"public": (head, Local()), "n_units": 3, "unit": "row"})
     with pytest.raises(ValueError, match=r"cannot be pickled \(no pickle\)"):
-        _resuming._key(start)
+        _resuming._facts(start)
 
 
 # -- where it is used ------------------------------------------------------------------------

@@ -397,7 +397,7 @@ def test_what_takes_time_is_computed_before_the_lock_is_taken(path, monkeypatch)
 
 def test_files_of_something_else_are_refused(path):
     path.write_bytes(b"not a database" * 100)
-    with pytest.raises(ValueError, match=r"is not a ledger .*file of its own"):
+    with pytest.raises(ValueError, match=r"is not a ledger, or is damaged .*file of its own"):
         PrivacyLedger(path)
     assert path.read_bytes() == b"not a database" * 100
     path.unlink()
@@ -415,7 +415,7 @@ def test_a_ledger_of_another_version_is_refused(path):
     other.execute("PRAGMA user_version = 7")
     other.close()
     for use in (lambda: PrivacyLedger(path), lambda: charge(ledger)):
-        with pytest.raises(ValueError, match="of version 7 and this skmixdp knows version 5"):
+        with pytest.raises(ValueError, match="of version 7 and this skmixdp knows version 6"):
             use()
 
 
