@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .._utils.files import sync_folder
+from .._utils.files import keep_mode, refuse_special, sync_folder, target_of
 from ..inspection._page import attack, page, section
 from ..privacy import PrivacyReport
 from .messages import InputError, Parser, path_named
@@ -35,10 +35,13 @@ def check_outputs(given: Mapping[str, Path | None], inputs: Sequence[Path | None
             raise InputError(
                 f"{flag} {path} cannot be used ({error.strerror}); choose another name."
             ) from error
+        try:
+            folder = target_of(path).parent if path.is_symlink() else folder
+            refuse_special(path)
+        except ValueError as error:
+            raise InputError(f"{flag} {error}") from None
         if not os.access(folder, os.W_OK | os.X_OK):
             raise InputError(f"{flag} {path}: the folder {folder} is not writable; choose another one.")
-        if path.exists() and not path.is_file():
-            raise InputError(f"{flag} {path} is a folder or a device; give the name of a file in a folder.")
         if any(_same(path, other) for other in inputs if other is not None):
             raise InputError(f"{flag} {path} is also an input file; choose another name.")
         if path.exists() and not force:
@@ -97,6 +100,7 @@ def write_together(outputs: Mapping[Path, Writer]) -> None:
     their former content back. A killed process cannot undo anything, so all former targets but the first are
     removed before the first move: a model never stands next to the report of another run.
     """
+    outputs = {target_of(path): write for path, write in outputs.items()}
     drafts: dict[Path, Path] = {}
     formers: dict[Path, Path] = {}
     changed: list[Path] = []
@@ -108,6 +112,7 @@ def write_together(outputs: Mapping[Path, Writer]) -> None:
                 file.flush()
                 os.fsync(file.fileno())
         for path in outputs:
+            keep_mode(drafts[path], path)
             if path.exists():
                 formers[path] = _beside(path)
                 shutil.copy2(path, formers[path])

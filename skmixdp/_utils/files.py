@@ -1,13 +1,37 @@
-"""Files that are written whole or not at all."""
+"""Plain files, which are written whole or not at all."""
 
 import os
 import secrets
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+
+
+def refuse_special(path: Path) -> None:
+    """Refuse folders, devices, pipes and sockets; links are followed, and nothing needs to be there."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise ValueError(f"{path} is a folder, a device or a pipe; give the name of a plain file.")
+
+
+def target_of(path: Path) -> Path:
+    """The plain file that is written by this name, at the end of all links."""
+    refuse_special(path)
+    return Path(os.path.realpath(path))
+
+
+def keep_mode(draft: Path, target: Path) -> None:
+    """Give a draft the mode of the file that it replaces, and its owner as far as that is allowed."""
+    with suppress(FileNotFoundError):
+        former = target.stat()
+        if os.name != "nt":
+            with suppress(OSError):
+                os.chown(draft, former.st_uid, former.st_gid)
+        draft.chmod(stat.S_IMODE(former.st_mode))
 
 
 @contextmanager
@@ -15,8 +39,10 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
     """A binary file that replaces the file ``path`` in one step when the block ends without an error.
 
     A reader sees the former content or all of the new one, even after an error or a crash. Drafts are named
-    ``.*.tmp``; a killed process may leave one behind, and nothing reads it.
+    ``.*.tmp``; a killed process may leave one behind, and nothing reads it. A link stays one, and the
+    file that it leads to is replaced; a folder, a device or a pipe is a ValueError.
     """
+    path = target_of(path)
     # A random name, since several threads and processes may write the same file.
     draft = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
@@ -24,6 +50,7 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        keep_mode(draft, path)
         draft.replace(path)
         sync_folder(path.parent)
     finally:

@@ -80,10 +80,9 @@ _NUMERIC = frozenset(
 )
 
 
-#: Most numbers of a range. Longer ones are refused, since they could fill the memory.
-_LONGEST_RANGE = 10**6
-#: Widest labels in bytes. Wider ones are refused, likewise.
-_WIDEST_LABEL = 2**16
+#: What labels and ranges may take in memory: bytes for each byte of the file, and for any file. One long
+#: label makes an array of texts wide, so a small file could fill the memory.
+_BYTES_PER_BYTE, _LEAST_BYTES = 16, 2**26
 
 
 @runtime_checkable
@@ -230,10 +229,12 @@ def _dates_as_texts(declared: Any) -> Any:
 class Decoder:
     """Decodes what :class:`Encoder` made; every method raises ValueError for anything else."""
 
-    def __init__(self, arrays: Mapping[str, Array]) -> None:
+    def __init__(self, arrays: Mapping[str, Array], size: int) -> None:
+        """``arrays`` are those of a file of ``size`` bytes."""
         #: Decoded classes of scikit-learn.
         self.foreign: list[str] = []
         self._arrays = arrays
+        self._left = max(_LEAST_BYTES, _BYTES_PER_BYTE * size)
         self._kinds: dict[frozenset[str], Callable[..., Any]] = {
             frozenset({"scalar", "dtype"}): lambda value: _numeric(value["dtype"]).type(
                 self.decode(value["scalar"])
@@ -276,9 +277,14 @@ class Decoder:
 
     def _range(self, value: Any) -> range:
         numbers = range(*self._list(value["range"]))
-        if len(numbers) > _LONGEST_RANGE:
-            raise ValueError(f"a range has {len(numbers)} numbers")
+        self._take(8 * max(0, (numbers.stop - numbers.start) // numbers.step))
         return numbers
+
+    def _take(self, n_bytes: int) -> None:
+        """Refuse files whose labels and ranges take much more memory than the file."""
+        self._left -= n_bytes
+        if self._left < 0:
+            raise ValueError("it is too large, since its labels or ranges take far more memory than the file")
 
     def _dict(self, value: Any) -> dict[Any, Any]:
         pairs = self._list(value["dict"])
@@ -299,13 +305,10 @@ class Decoder:
             array = np.empty(len(labels), dtype=object)
             array[:] = labels
             return array
-        if (
-            np.dtype(dtype).kind != "U"
-            or np.dtype(dtype).itemsize > _WIDEST_LABEL
-            or not all(isinstance(label, str) for label in labels)
-        ):
+        if np.dtype(dtype).kind != "U" or not all(isinstance(label, str) for label in labels):
             raise ValueError(f"{dtype!r} is no type of labels")
-        return np.array(labels, dtype=dtype)
+        self._take(4 * len(labels) * max(map(len, labels), default=0))
+        return np.array(labels, dtype=str)  # as wide as the longest label, whatever the file says
 
     def _object(self, value: Any) -> Any:
         kind, values = class_named(value["class"]), self.named(value["values"])

@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ..._utils.files import written_whole
+from ..._utils.files import refuse_special, written_whole
 from ..._utils.validation import one_line
 from ..._version import __version__
 from .coding import FITTED, HEADS, Decoder, Encoder, NotEncodableError, is_known, restored
@@ -163,6 +163,7 @@ def load_with_note(path: Path, module: Any = None) -> tuple[Any, Any]:
 
 def _read(path: Path) -> tuple[str, dict[str, Any], dict[str, Any], Any]:
     """Name of the class, parameters, attributes and note of a file."""
+    refuse_special(path)
     try:
         with safe_open(path, framework="numpy") as file:
             texts = file.metadata() or {}
@@ -189,7 +190,7 @@ def _read(path: Path) -> tuple[str, dict[str, Any], dict[str, Any], Any]:
             f"{path} is damaged or was altered, since its checksum does not match; restore it from a copy."
         )
     try:
-        model, decoder = json.loads(text), Decoder(arrays)
+        model, decoder = json.loads(text), Decoder(arrays, path.stat().st_size)
         if model["class"] not in ESTIMATORS:
             raise ValueError(f"the estimator {model['class']!r} is unknown")
         parts = decoder.named(model["parameters"]), decoder.named(model["attributes"])

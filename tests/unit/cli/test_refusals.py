@@ -48,7 +48,7 @@ from tests.unit.cli.conftest import refuse, run, save_npy, save_npz, save_tables
         (["--report", "m.joblib"], "--out and --report are both m.joblib"),
         (["--report", "priv.npz", "--force"], "--report priv.npz is also an input file"),
         (["--out", "x" * 300], "cannot be used (File name too long)"),
-        (["--out", os.devnull, "--force"], "is a folder or a device"),
+        (["--out", os.devnull, "--force"], "is a folder, a device or a pipe"),
     ],
 )
 def test_fit_refuses(extra, message, data, folder, no_noise, capsys):

@@ -323,7 +323,7 @@ def test_every_own_algorithm_and_weight_can_be_saved():
     for piece in [*ALGORITHMS.values(), *WEIGHTINGS.values()]:
         encoder = coding.Encoder()
         encoded = json.loads(json.dumps(encoder.encode(piece, "piece")))
-        decoded = coding.Decoder(encoder.arrays).decode(encoded)
+        decoded = coding.Decoder(encoder.arrays, 0).decode(encoded)
         assert type(decoded) is type(piece)
         assert repr(decoded) == repr(piece)
 
@@ -346,7 +346,7 @@ def test_every_class_on_the_list_exists():
 def test_plain_values_come_back(value):
     encoder = coding.Encoder()
     text = json.dumps(encoder.encode(value, "value"), allow_nan=False)
-    decoded = coding.Decoder(encoder.arrays).decode(json.loads(text))
+    decoded = coding.Decoder(encoder.arrays, 0).decode(json.loads(text))
     assert type(decoded) is type(value)
     assert decoded == value
 
