@@ -9,7 +9,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from .._utils.frames import names_of_list, stacked_lists
 from .._utils.validation import listed
+from .temporary import temporary_memory
 from .text import FileError, TextForm, header_of, label_of, n_rows_of, numbers_of, rows_of
 
 Array = NDArray[Any]
@@ -29,6 +30,8 @@ Array = NDArray[Any]
 _PIECE_BYTES = 2**22
 #: Fewest and most rows that are decoded at a time.
 _PIECE_ROWS = 2**10, 2**16
+#: Columns of a row group that are decoded at a time.
+_COLUMNS = 2**9
 #: Cells of text that are read at a time, and most lines of them.
 _CELLS, _LINES = 2**16, 2**13
 
@@ -364,6 +367,23 @@ class ParquetFile(ArrowFile):
         self.schema = file.schema_arrow
         self._sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         self._file = file
+
+    def numbers(self, i: int, columns: Sequence[str], layout: Layout) -> Iterator[Array]:
+        if len(columns) <= _COLUMNS:
+            yield from super().numbers(i, columns, layout)
+            return
+        # The reader holds a page of each column that it decodes, most of a row group if these are many.
+        rows = temporary_memory(self.sizes[i], layout.width, layout.dtype, order="C")
+        end = 0
+        for start in range(0, len(columns), _COLUMNS):
+            few = slice(start, start + _COLUMNS)
+            lengths = layout.lengths[few]
+            part = replace(layout, width=sum(length or 1 for length in lengths), lengths=lengths)
+            end, n_read = end + part.width, 0
+            for piece in super().numbers(i, columns[few], part):
+                rows[n_read : n_read + len(piece), end - part.width : end] = piece
+                n_read += len(piece)
+        yield rows
 
     def _tables(self, i: int, columns: list[str]) -> Iterator[Any]:
         import pyarrow as pa

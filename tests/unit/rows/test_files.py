@@ -8,7 +8,17 @@ import pandas as pd
 import pytest
 
 from skmixdp.datasets import open_rows
-from tests.private_names import FORMATS, ArrayFile, FileError, NpyFile, TableFile, TextFile, format_of
+from tests.private_names import (
+    FORMATS,
+    ArrayFile,
+    FileError,
+    NpyFile,
+    ParquetFile,
+    TableFile,
+    TextFile,
+    format_of,
+    formats,
+)
 
 DOCS = Path(__file__).parents[3] / "docs"
 X = np.arange(24.0).reshape(6, 4)
@@ -92,3 +102,31 @@ def test_the_documentation_names_every_ending():
     in_parts = (DOCS / "large_data.md").read_text()
     assert [ending for ending in FORMATS if f"`{ending}`" not in by_hand] == []
     assert [ending for ending in FORMATS if f"`{ending}`" not in in_parts] == []
+
+
+def test_lines_of_many_cells_are_read_a_few_at_a_time(tmp_path):
+    wide = np.random.default_rng(0).standard_normal((70, 3000)).round(3)
+    pd.DataFrame(wide).add_prefix("c").to_csv(tmp_path / "rows.csv", index=False)
+    pieces = [*TextFile(tmp_path / "rows.csv", "FILE")._rows()]
+    assert {len(piece) for piece in pieces[:-1]} == {2**16 // 3000}
+    np.testing.assert_array_equal(np.concatenate([*open_rows(tmp_path / "rows.csv").blocks()]), wide)
+
+
+def test_columns_of_many_are_decoded_a_few_at_a_time(tmp_path, monkeypatch):
+    frame = FRAME.assign(lists=[*X[:, :3]], label=range(6))[["w", "lists", "x", "y", "z", "label"]]
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=4)
+    wanted = open_rows(tmp_path / "rows.parquet")
+    together, asked, tables = [*wanted.blocks()], [], ParquetFile._tables
+
+    def noted(self, i, columns):
+        asked.append(columns)
+        return tables(self, i, columns)
+
+    monkeypatch.setattr(formats, "_COLUMNS", 2)
+    monkeypatch.setattr(ParquetFile, "_tables", noted)
+    found = open_rows(tmp_path / "rows.parquet")
+    assert found.names == wanted.names
+    asked.clear()
+    for one, other in zip(found.blocks(), together, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert asked == 2 * [["w", "lists"], ["x", "y"], ["z", "label"]]
