@@ -38,8 +38,8 @@ NAMES = {
     "skmixdp._files.text": "FileError TextForm",
     "skmixdp._learning": "column_histograms=columns corrections noisy_sums_module=noisy_sums targets",
     "skmixdp._learning.columns": (
-        "NoisyColumns _BINS _magnitudes _places columns_in_other_units columns_share noisy_columns "
-        "thinned unit_share unmapped"
+        "NoisyColumns _BINS _magnitudes _places columns_in_other_units columns_share noisy_columns thinned "
+        "unit_share unmapped"
     ),
     "skmixdp._learning.corrections": (
         "PublicShrinkage _LOGARITHMS _USUAL _overconfidence balance can_balance comparison_query "
@@ -78,7 +78,7 @@ NAMES = {
     "skmixdp._rows": (
         "ArrayTable Batch BinCounts Block Columns IQR InMemoryRows MeanClip OuterStatistics PersonTable "
         "PrivateQuery Request RowMap SparseRows Table TargetMap UNCHANGED Whitening blockwise columns_of "
-        "encode_labels finite_rows from_device n_groups n_lanes rounds special_table sum_resolution "
+        "encode_labels finite_rows from_device n_groups n_lanes rounds scaling special_table sum_resolution "
         "worth_scaling"
     ),
     "skmixdp._rows.blockwise": "RemappedRows block_size grid_of_rows",

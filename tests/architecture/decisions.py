@@ -220,7 +220,7 @@ ALLOWED = {
     "estimators/_saving/coding.py::Decoder.__init__": (13, "public"),
     "estimators/_saving/coding.py::Decoder.decode": (1, "public"),
     "estimators/_saving/coding.py::Decoder._dict": (1, "public"),
-    "estimators/_saving/coding.py::Decoder._labels": (1, "public"),
+    "estimators/_saving/coding.py::Decoder._labels": (2, "public"),
     "_export/onnx_model.py::_labels": (1, "public"),
     "_export/onnx_steps.py::_of_imputer": (1, "public"),
     "_export/onnx_steps.py::_of_categories": (1, "public"),

@@ -166,7 +166,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "model_selection/_search/warnings.py": (0, {"show": (1, "released")}),
     "model_selection/_with_public.py": (1, {}),
     "_dask.py": (
-        3,
+        4,
         {
             "DaskRows.__init__": (1, "numbers"),
             "DaskTable.__init__": (2, "shapes"),

@@ -1,4 +1,4 @@
-"""Each function that states the sensitivity of a release has a name for it, and a test that tries to break it.
+"""Each function that states the sensitivity of a release has a name for it, and a test that attacks it.
 
 ``python -m tests.architecture.test_releases`` prints the list, with the sensitivities as the code has them.
 """

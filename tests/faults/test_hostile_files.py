@@ -13,9 +13,8 @@ import pytest
 
 import skmixdp
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._cli.main import main
-from skmixdp._cli.outputs import write_together
 from tests.fuzz.test_files import parts_of, with_checksum
+from tests.private_names import main, write_together
 
 MIB = 2**20
 rng = np.random.default_rng(0)

@@ -212,8 +212,8 @@ def test_every_function_is_called_on_some_path(reached):
 
 @pytest.mark.parametrize("helper", ["columns_of", "PublicData.__init__", "TargetMap.of"])
 def test_private_rows_that_arrive_would_be_found(monkeypatch, helper):
-    from skmixdp._rows import TargetMap, scaling
     from skmixdp.components.public import PublicData
+    from tests.private_names import TargetMap, scaling
 
     calls = {
         "columns_of": lambda X: scaling.columns_of(X),

@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp.additive import AdditiveDPClassifier, AdditiveDPRegressor
-from skmixdp.additive._basis import Basis
 from skmixdp.datasets import open_rows
 from skmixdp.privacy import PrivacyLedger
+from tests.private_names import Basis
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state")
 
