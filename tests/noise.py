@@ -59,6 +59,8 @@ class Release:
         Of what the noisy array is to be a multiple.
     source : NoiseSource
         The source.
+    rounding : float
+        What of the sensitivity covers the rounding of sums.
     """
 
     run: object
@@ -71,6 +73,7 @@ class Release:
     scale: float
     grid: float | None
     source: NoiseSource
+    rounding: float = 0.0
 
     def scale_for(self, noise_multiplier: float) -> float:
         """The standard deviation that a multiplier asks for."""
@@ -153,7 +156,7 @@ def watch(
             parts, answers = released.stated, released.arrays
             # What the clips guarantee, and what the rows say of the rounding of their sums.
             assert parts == tuple(part.as_computed(error) for part in query.releases)
-            for part, total, answer in zip(parts, sums, answers, strict=True):
+            for part, asked_part, total, answer in zip(parts, query.releases, sums, answers, strict=True):
                 source, scale, grid = next(sources)
                 release = Release(
                     run,
@@ -166,6 +169,7 @@ def watch(
                     scale,
                     grid,
                     source,
+                    part.sensitivity - asked_part.sensitivity,
                 )
                 if sabotage is not None:
                     release = Release(**{**vars(release), "noisy": sabotage(release, log)})

@@ -24,7 +24,7 @@ NAMES = {
     "skmixdp._dask": "DaskRows",
     "skmixdp._engine": (
         "GaussianMechanism LostReleaseError OpenRows Options Plan PostTrainingRelease Recipe Transaction "
-        "bind_rows drive loop make_plan release release_module=release training transaction"
+        "bind_rows drive drawn loop make_plan release release_module=release training transaction"
     ),
     "skmixdp._engine.per_instance": "Observation",
     "skmixdp._engine.recording": "KnownRows RecordedRelease recorded_releases",

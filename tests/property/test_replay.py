@@ -25,7 +25,7 @@ from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger
 from tests.private_names import recorded_releases
-from tests.replay import Calls, Seen, compare, seen, shown
+from tests.replay import Calls, Seen, compare, seen, shown, without
 from tests.unit.rows.conftest import HELD, NEEDS_CUDA, has_cuda
 
 from .spies import prepare
@@ -64,12 +64,16 @@ STATES = ("warn", "raise")
 
 @dataclass(frozen=True)
 class Private:
-    """Private rows. ``absent`` ones are zeroed out of all sums; None leaves the sums as they are."""
+    """Private rows. ``absent`` ones are zeroed out of all sums; None leaves the sums as they are.
+
+    ``places`` are where the rows stood before they were moved; None is the same places.
+    """
 
     X: np.ndarray
     y: np.ndarray
     weights: np.ndarray
     absent: np.ndarray | None = None
+    places: np.ndarray | None = None
 
     @classmethod
     def drawn(cls, n, dtype="f4", *, targets=False, labels=False):
@@ -81,13 +85,22 @@ class Private:
             return cls(X, labelled(y), weights)
         return cls(X, (X @ COEF).astype(dtype) if targets else y, weights)
 
-    def with_row(self, x=None, y=None, weight=None):
+    def with_row(self, x=None, y=None, weight=None, place=ROW):
         """The neighbour with another row."""
         changed = replace(self, X=self.X.copy(), y=self.y.copy(), weights=self.weights.copy())
         for array, value in ((changed.X, x), (changed.y, y), (changed.weights, weight)):
             if value is not None:
-                array[ROW] = value
+                array[place] = value
         return changed
+
+    def moved(self):
+        """The rows without ROW in its place, which comes last."""
+        places = without(len(self.X), ROW)
+        return Private(self.X[places], self.y[places], self.weights[places], places=places)
+
+    def fold(self, rows):
+        """The places of the rows of a fold, which a user chooses by them; None is all."""
+        return rows if rows is None or self.places is None else np.flatnonzero(np.isin(self.places, rows))
 
 
 SIGNS = np.array([1, -1, 1, 1])
@@ -108,8 +121,18 @@ NEIGHBOURS: dict[str, Callable[[Private], Private]] = {
         one.with_row(-one.X[0], one.y[0], 0.5), absent=np.arange(len(one.X)) == ROW
     ),
 }
+#: Neighbours whose rows stand elsewhere.
+MOVED: dict[str, Callable[[Private], Private]] = {
+    "rotated": Private.moved,
+    # Another row is in the last place, and takes no part.
+    "removed": lambda one: replace(
+        one.moved().with_row(one.X[0], one.y[0], place=-1), absent=np.arange(len(one.X)) == len(one.X) - 1
+    ),
+}
+MOVED["inserted"] = MOVED["removed"]  # and the two runs change places
+NEIGHBOURS |= MOVED
 #: The most that sums differ, in units of what is stated; 2 for others.
-MOST = {"absent": 1.0, "another that is absent": 0.0}
+MOST = {"absent": 1.0, "another that is absent": 0.0, "rotated": 0.0, "removed": 1.0, "inserted": 1.0}
 REWEIGHTED = {
     "weight 0": lambda one: one.with_row(weight=0.0),
     "tiny weight": lambda one: one.with_row(weight=5e-324),
@@ -128,18 +151,23 @@ def check(monkeypatch, path, one, name, state, each_row=True, most=None):
             with np.errstate(all=state), recorded_releases(private.absent):
                 return path(private, calls)
 
-        return seen(monkeypatch, within, earlier, each_row=each_row, draws=draws)
+        return seen(monkeypatch, within, earlier, each_row=each_row, draws=draws, places=private.places)
+
+    row, places = ROW, other.places
+    if name == "inserted":
+        one, other, row, places = other, one, len(one.X) - 1, np.argsort(other.places)
 
     for draws in range(20):
         first = run(one, None, draws)
         assert not first.failed, first.facts["outcome"]
         assert first.releases
         # The row is drawn into some batch, and left out of others.
-        if len(one.X) == SMALL or MOST.get(name) == 0 or any(each.mask[ROW] for each in first.releases):
+        if len(one.X) == SMALL or MOST.get(name) == 0 or any(each.mask[row] for each in first.releases):
             break
     else:
         pytest.fail("the row is never drawn into a batch")
-    compare(first, run(other, first, draws), ROW, MOST.get(name, 2.0) if most is None else most)
+    second = run(other, first, draws)
+    compare(first, second, row, MOST.get(name, 2.0) if most is None else most, places)
 
 
 # -- estimators and their options ------------------------------------------------------------
@@ -408,7 +436,8 @@ def together(*each, rows=None, weighted=False, **common):
     def path(private, calls):
         heads = [head(**common, **own).set_callbacks(calls) for own in each]
         weights = {"sample_weight": private.weights} if weighted else {}
-        return fit_many(heads, private.X, private.y, **PUBLIC, **weights, rows=rows)
+        folds = None if rows is None else [private.fold(each) for each in rows]
+        return fit_many(heads, private.X, private.y, **PUBLIC, **weights, rows=folds)
 
     return path
 
