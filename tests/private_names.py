@@ -24,7 +24,7 @@ NAMES = {
     "skmixdp._dask": "DaskRows",
     "skmixdp._engine": (
         "GaussianMechanism LostReleaseError OpenRows Options Plan PostTrainingRelease Recipe Transaction "
-        "bind_rows drive drawn loop make_plan release release_module=release training transaction"
+        "bind_rows drawn drive loop make_plan release release_module=release training transaction"
     ),
     "skmixdp._engine.per_instance": "Observation",
     "skmixdp._engine.recording": "KnownRows RecordedRelease recorded_releases",
@@ -52,7 +52,8 @@ NAMES = {
     ),
     "skmixdp._learning.noisy_sums": "noisy_sum",
     "skmixdp._learning.targets": (
-        "TARGET_RELEASES _lengths gains gains_query noisy_targets start_comparison start_predicts usual_gain"
+        "TARGET_RELEASES _lengths gains gains_query noisy_targets start_comparison start_predicts "
+        "usual_gain"
     ),
     "skmixdp._linear": (
         "BLOCK_ROWS Cascade LogisticLoss MultilabelLoss NARROW PANEL_ROWS SHORTEST_DIFFERENCE SoftmaxLoss "
