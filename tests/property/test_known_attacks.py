@@ -8,6 +8,7 @@ import pytest
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
+from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import NoiseSource
 from tests.private_names import (
     GaussianMechanism,
@@ -18,6 +19,8 @@ from tests.private_names import (
     release,
     sum_resolution,
 )
+
+from .test_moved_rows import PATHS, replayed
 
 
 class Kept(NoiseSource):
@@ -91,3 +94,45 @@ def test_one_huge_row_decides_how_the_norms_of_all_are_computed(n, k):
     pair = (rows_of_ones(n, np.float32, first) for first in (3e29, 0.0))
     W = rng.normal(size=(k, 1))
     assert difference(SquaredLoss(k), L2Clip(0.5), W, y, *pair) <= 1
+
+
+#: A path, a number of rows or persons, and how the neighbour differs. Parts took every s-th row by its place.
+THINNED = [
+    ("scaler", 200_001, "removed"),
+    ("scaler", 99_999, "removed"),
+    ("classes, public rows", 20_001, "removed"),
+    pytest.param("classes", 200_000, "rotated", marks=pytest.mark.slow),
+    pytest.param("curves", 200_000, "rotated", marks=pytest.mark.slow),
+    pytest.param("inference", 200_000, "rotated", marks=pytest.mark.slow),
+    pytest.param("targets", 200_000, "rotated", marks=pytest.mark.slow),
+    ("scaler", 200_000, "rotated"),
+    ("classes, public rows", 20_000, "rotated"),
+    ("scaler of persons", 120_001, "removed"),
+    ("scaler of persons", 120_001, "rotated"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(("path", "n_rows", "neighbour"), THINNED)
+def test_one_row_decides_which_of_all_others_are_counted(monkeypatch, path, n_rows, neighbour):
+    replayed(monkeypatch, PATHS[path], n_rows, neighbour, 0)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_one_number_that_is_no_feature_sorts_the_rows():
+    """Couples in a file sorted by income: whether a row is first or last, guessed by a noisy centre."""
+    n, epsilon, n_tries = 200_000, 0.02, 30
+    rng = np.random.default_rng(1)
+    others = np.zeros((n - 1, 2))
+    others[0::2], others[1::2] = [10.0, 1.0], [-10.0, 1000.0]
+    target = np.array([[10.0, 1.0]])
+    rows = [np.vstack([others, target]), np.vstack([target, others])]
+
+    def centre(secret):
+        return NoisyScaler(epsilon=epsilon).fit(rows[secret]).mean_[0]
+
+    known = [centre(0), centre(1)]
+    secrets = rng.integers(0, 2, n_tries)
+    values = np.array([centre(secret) for secret in secrets])
+    right = (np.abs(values - known[1]) < np.abs(values - known[0])) == secrets
+    assert right.sum() < n_tries  # by chance with a probability of 1e-9
