@@ -38,7 +38,7 @@ def test_labels_that_floats_cannot_tell_apart_are_refused(dtype):
     classes = np.array([1, longest, longest + 1])
     y = np.tile(classes, 3)
     np.testing.assert_array_equal(encode_labels(y, classes, "y", private=True), [0, 1, 2] * 3)
-    with pytest.raises(ValueError, match=f"y holds numbers of {np.dtype(dtype)}, .*pass integers or strings"):
+    with pytest.raises(ValueError, match=r"y holds real numbers, .*pass integers or strings"):
         encode_labels(y.astype(dtype), classes, "y", private=True)
     shorter = np.array([1, longest - 2, longest - 1])
     held = np.tile(shorter, 3).astype(dtype)
