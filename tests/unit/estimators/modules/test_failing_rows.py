@@ -50,7 +50,7 @@ def fitted(rows, algorithm="dpzero", **parameters):
 
 def test_a_row_on_which_the_module_fails_is_refused_before_the_charge(tmp_path):
     ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=2.0, delta=1e-4)
-    with pytest.raises(ValueError, match="fails on private rows with IndexError") as refused:
+    with pytest.raises(ValueError, match="fails on private rows with an error that is left out") as refused:
         fitted(with_bad_rows(11), module=Fails(at_once=True), ledger=ledger, random_state=None)
     assert str(BAD) not in str(refused.value) and ". " not in str(refused.value)
     assert len(ledger.charges()) == 0
@@ -108,7 +108,7 @@ def test_a_lack_of_memory_is_no_fault_of_a_row(error):
 
 
 def test_no_error_after_the_charge_quotes_what_a_module_says_of_rows():
-    with pytest.raises(RuntimeError, match="training ended with MemoryError") as told:
+    with pytest.raises(RuntimeError, match="training ended with an error that is left out") as told:
         fitted(with_bad_rows(11), module=Fails(error=MemoryError))
     assert told.value.__cause__ is None and told.value.__context__ is None
     assert str(BAD) not in str(told.value)
