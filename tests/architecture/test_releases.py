@@ -49,7 +49,7 @@ RELEASES = {
     ),
     "_moments_query": (
         "directions, and second moment",
-        "tests/unit/learning/test_geometry.py::test_no_row_adds_more_than_length_one_to_the_second_moments",
+        "tests/property/test_geometry_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity",
     ),
     "counts_query": (
         "counts of classes, of short rows, and of right predictions",
@@ -69,18 +69,24 @@ RELEASES = {
     ),
     "noisy_targets": (
         "scale of the targets",
-        "tests/property/test_regression_sensitivity.py::test_a_row_adds_one_to_one_bin_of_each_target",
+        "tests/unit/learning/test_targets.py::test_a_row_moves_the_histograms_of_all_targets_by_no_more_than_stated",
     ),
     "noisy_gradient_bound": (
         "lengths of gradients",
-        "tests/property/test_regression_sensitivity.py::test_a_row_adds_one_to_one_bin_of_lengths",
+        "tests/property/test_geometry_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity",
     ),
     "gains_query": (
         "check of the start, and comparison of regressions",
         "tests/unit/learning/test_targets.py::test_a_row_changes_the_sums_by_no_more_than_stated",
     ),
-    "noisy_scale": ("scale of the weights", "tests/property/test_weighted_rows.py"),
-    "noisy_mean_weight": ("mean weight", "tests/property/test_weighted_rows.py"),
+    "noisy_scale": (
+        "scale of weights",
+        "tests/property/test_geometry_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity",
+    ),
+    "noisy_mean_weight": (
+        "mean weight",
+        "tests/property/test_geometry_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity",
+    ),
     "noisy_sum.asked": (
         "sums of a scaler and of scores",
         "tests/property/test_noisy_scaler.py::test_removing_a_row_stays_within_the_bound_and_meets_it",

@@ -23,6 +23,7 @@ ROWS = {
     "one entry": 1e12 * np.eye(D)[0],
 }
 TARGETS = np.arange(N) % 5 - 2.0
+WEIGHTS = np.where(np.arange(N) == 0, 1e9, rng.lognormal(size=N))
 FITS = {
     "no public rows": lambda rows: head().fit(rows, Y),
     "names": lambda rows: head(init=NAMES).fit(rows, Y),
@@ -36,11 +37,14 @@ FITS = {
     "unlabelled rows": lambda rows: head().fit(rows, Y, X_unlabeled=X[1:40]),
     "unlabelled and public rows": lambda rows: head().fit(rows, Y, X[1:9], Y[1:9], X_unlabeled=X[9:40]),
     "regression": lambda rows: MixedDPRidge(target_scale=1.0, **TERMS).fit(rows, TARGETS),
+    "lengths of gradients": lambda rows: MixedDPRidge(**{**TERMS, "epsilon": 40.0}).fit(rows, TARGETS),
+    "weights": lambda rows: head(epsilon=40.0).fit(rows, Y, sample_weight=WEIGHTS),
+    "weights of targets": lambda rows: MixedDPRidge(**TERMS).fit(rows, TARGETS, sample_weight=WEIGHTS),
 }
 
 
 def head(**parameters):
-    return MixedDPLogisticRegression(classes=range(K), **TERMS, **parameters)
+    return MixedDPLogisticRegression(classes=range(K), **{**TERMS, **parameters})
 
 
 @pytest.mark.covering("name row", "name held", "row held")
@@ -50,6 +54,14 @@ def head(**parameters):
 def test_no_release_moves_by_more_than_its_sensitivity(monkeypatch, name, row, held):
     rows = FORMS[held](np.concatenate([ROWS[row][None], X[1:]]))
     check_sensitivities(monkeypatch, lambda: FITS[name](rows), N, more_than=20)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_fits_have_the_stages_that_are_checked():
+    seen = {name for fit in FITS.values() for name, _ in fit(X).privacy_.shares}
+    wanted = {"columns", "mean", "directions", "second moment", "temperature", "check of the start"}
+    wanted |= {"check of units", "scale of the targets", "first head", "lengths of gradients"}
+    assert seen >= wanted | {"scale of weights", "mean weight"}, wanted - seen
 
 
 @pytest.mark.parametrize("name", ["unlabelled rows", "unlabelled and public rows"])
