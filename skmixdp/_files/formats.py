@@ -57,6 +57,8 @@ class ArrayFile(RowFile, ABC):
     """Arrays by name, of which ``X`` holds the rows; ``headers`` has the shape and dtype of each."""
 
     headers: dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
+    #: Whether arrays can be left in the file.
+    is_mapped = False
 
     @abstractmethod
     def read(self, name: str, *, mapped: bool = False) -> Array:
@@ -115,6 +117,11 @@ class NpyFile(ArrayFile):
     """One array, named ``X``."""
 
     def _open(self) -> None:
+        self.is_mapped = isinstance(self.path, Path)
+        if not self.is_mapped:
+            with self.path.open("rb") as file:
+                self.headers = {"X": _header(file)}
+            return
         array = np.load(self.path, mmap_mode="r")
         if not isinstance(array, np.ndarray):
             array.close()
@@ -125,7 +132,10 @@ class NpyFile(ArrayFile):
         self._array = array
 
     def read(self, name: str, *, mapped: bool = False) -> Array:
-        return self._array if mapped else np.array(self._array)
+        if self.is_mapped:
+            return self._array if mapped else np.array(self._array)
+        with reading(self.where), self.path.open("rb") as file:
+            return np.asarray(np.load(file))
 
 
 class NpzFile(ArrayFile):
@@ -250,7 +260,8 @@ class ArrowFile(TableFile):
     def _open(self) -> None:
         import pyarrow as pa
 
-        file = pa.ipc.open_file(pa.memory_map(str(self.path)))
+        is_local = isinstance(self.path, Path)
+        file = pa.ipc.open_file(pa.memory_map(str(self.path)) if is_local else self.path.open("rb"))
         self.schema = file.schema
         self._sizes = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
         self._file = file
@@ -363,7 +374,10 @@ class ParquetFile(ArrowFile):
     def _open(self) -> None:
         from pyarrow import parquet
 
-        file = parquet.ParquetFile(self.path, memory_map=True)
+        if isinstance(self.path, Path):
+            file = parquet.ParquetFile(self.path, memory_map=True)
+        else:  # ranges of bytes that lie together are fetched together
+            file = parquet.ParquetFile(self.path.open("rb"), pre_buffer=True)
         self.schema = file.schema_arrow
         self._sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         self._file = file

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 from weakref import ref
@@ -10,6 +9,7 @@ from weakref import ref
 import pandas as pd
 
 from .._utils.process import own_state
+from .addresses import places
 from .formats import FORMATS
 from .shards import Shard, Wanted, file_shards
 from .streamed import StreamedTable
@@ -160,17 +160,24 @@ def _names(what: str, value: Any) -> list[str] | None:
     return names
 
 
-def _files(paths: Any) -> list[tuple[Path, dict[str, str]]]:
-    """The given files, or all of known formats in a folder, with the columns in the names of its folders."""
-    if isinstance(paths, (list, tuple)) or not Path(paths).is_dir():
-        return [(Path(path), {}) for path in (paths if isinstance(paths, (list, tuple)) else [paths])]
-    files = _in_folder(Path(paths), {})
-    if not files:
-        raise ValueError(f"paths={str(paths)!r} has no {', '.join(FORMATS)} file; name another folder.")
+def _files(paths: Any) -> list[tuple[Any, dict[str, str]]]:
+    """The given files, and all of known formats in folders, with the columns in the names of its folders."""
+    files: list[tuple[Any, dict[str, str]]] = []
+    for address in paths if isinstance(paths, (list, tuple)) else [paths]:
+        found = places(address)
+        if found and not found[0].is_dir() and len(found) == 1:
+            files.append((found[0], {}))
+            continue
+        inside = [
+            each for path in found for each in (_in_folder(path, {}) if path.is_dir() else [(path, {})])
+        ]
+        if not inside:
+            raise ValueError(f"paths={str(address)!r} has no {', '.join(FORMATS)} file; name another folder.")
+        files += inside
     return files
 
 
-def _in_folder(folder: Path, told: dict[str, str]) -> list[tuple[Path, dict[str, str]]]:
+def _in_folder(folder: Any, told: dict[str, str]) -> list[tuple[Any, dict[str, str]]]:
     """Files in a folder, then those in its folders named ``column=value``, in the order of names."""
     entries = sorted(folder.iterdir())
     files = [

@@ -8,7 +8,6 @@ Messages about rows name the file alone, since the part and the row depend on pr
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from .._utils.frames import entries_of
 from .._utils.validation import listed
-from .formats import ArrayFile, NpyFile, TableFile, opened
+from .formats import ArrayFile, TableFile, opened
 from .text import TextForm, number_of
 
 Array = NDArray[Any]
@@ -95,7 +94,7 @@ class Wanted:
         return found
 
 
-def file_shards(path: Path, wanted: Wanted, form: TextForm, folders: Mapping[str, str]) -> list[Shard]:
+def file_shards(path: Any, wanted: Wanted, form: TextForm, folders: Mapping[str, str]) -> list[Shard]:
     """The parts of a file; ``folders`` are columns in the names of its folders, with their values."""
     file = opened(path, path.name, form)
     if isinstance(file, TableFile):
@@ -110,7 +109,7 @@ def file_shards(path: Path, wanted: Wanted, form: TextForm, folders: Mapping[str
             f"label={label!r} is no array of {file.where}; name the array of labels, or pass y to fit."
         )
     read_labels = (lambda: file.read(labels)) if labels in file.headers else None
-    mapped = isinstance(file, NpyFile)
+    mapped = file.is_mapped
     read = partial(file.read, "X", mapped=mapped)
     shard = array_shard(file.where, file.headers["X"], read, read_labels, is_mapped=mapped)
     if group is None:

@@ -9,6 +9,7 @@ cell for each name is refused, whatever the other lines hold.
 import codecs
 import csv
 import gzip
+import io
 import lzma
 import math
 import re
@@ -125,13 +126,17 @@ def has_tabs(path: Path) -> bool:
 def lines(path: Path, form: TextForm, where: str) -> Iterator[str]:
     """The lines of a file, which end with a line feed, with or without a carriage return."""
     openers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
-    opener, encoding = openers.get(path.suffix.lower(), open), form.encoding
+    opener, encoding = openers.get(path.suffix.lower(), lambda file, mode: file), form.encoding
     if encoding is None:
-        with opener(path, "rb") as file:
+        with path.open("rb") as packed, opener(packed, "rb") as file:
             start = file.read(4)
         encoding = next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8")
     try:
-        with opener(path, "rt", encoding=encoding, newline="\n") as file:
+        with (
+            path.open("rb") as packed,
+            opener(packed, "rb") as raw,
+            io.TextIOWrapper(raw, encoding=encoding, newline="\n") as file,
+        ):
             for i, line in enumerate(file):
                 text = line.removesuffix("\n").removesuffix("\r")
                 yield text.removeprefix("\ufeff") if i == 0 else text

@@ -1,0 +1,137 @@
+"""Where files are: paths, patterns, and addresses in object stores.
+
+pyarrow reads S3 and Google Cloud Storage by itself, in ranges of bytes. Credentials are those of their own
+tools, such as ``AWS_ACCESS_KEY_ID``. fsspec keeps the files of ``memory://``.
+"""
+
+import glob
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import unquote
+
+from .formats import MissingPackageError
+from .text import FileError
+
+_SCHEMES = "s3://, gs://, memory:// and file://"
+
+
+@dataclass(frozen=True, order=True)
+class StoredPath:
+    """A file or folder of a file system of pyarrow, with the methods of a path that readers call."""
+
+    path: PurePosixPath
+    files: Any
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def name(self) -> str:
+        """The last part."""
+        return self.path.name
+
+    @property
+    def suffix(self) -> str:
+        """The ending of the name."""
+        return self.path.suffix
+
+    def open(self, mode: str = "rb") -> Any:
+        """An open file, of which readers fetch the ranges of bytes that they need."""
+        with _reached(self.name):
+            return self.files.open_input_file(str(self.path))
+
+    def is_dir(self) -> bool:
+        """Whether this is a folder."""
+        return self._kind() == "Directory"
+
+    def is_file(self) -> bool:
+        """Whether this is a file."""
+        return self._kind() == "File"
+
+    def _kind(self) -> str:
+        with _reached(self.name):
+            kind: str = self.files.get_file_info(str(self.path)).type.name
+            return kind
+
+    def iterdir(self) -> Iterator["StoredPath"]:
+        """What is in the folder."""
+        from pyarrow.fs import FileSelector
+
+        with _reached(self.name):
+            for entry in self.files.get_file_info(FileSelector(str(self.path), allow_not_found=True)):
+                yield StoredPath(PurePosixPath(entry.path), self.files)
+
+    def matching(self) -> "list[StoredPath]":
+        """The files and folders whose path matches this one, part by part."""
+        first = next(i for i, part in enumerate(self.path.parts) if glob.has_magic(part))
+        found = [StoredPath(PurePosixPath(*self.path.parts[:first]), self.files)]
+        for part in self.path.parts[first:]:
+            found = [entry for folder in found for entry in folder.iterdir() if fnmatchcase(entry.name, part)]
+        return sorted(found)
+
+
+@contextmanager
+def _reached(name: str) -> Iterator[None]:
+    """Replaces errors of a store by sentences."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise FileError(f"{name} is not in the store; check the address.") from None
+    except OSError:
+        raise FileError(
+            f"{name} cannot be reached in its store; check the address and its settings, the credentials and "
+            "the network."
+        ) from None
+
+
+def places(address: Any) -> list[Any]:
+    """The paths of an address, path or pattern."""
+    scheme, separator, rest = address.partition("://") if isinstance(address, str) else ("", "", "")
+    if separator and scheme != "file":
+        path = _stored(scheme, address)
+        return path.matching() if glob.has_magic(str(path)) else [path]
+    local = Path("/" + unquote(rest.partition("/")[2]) if separator else address)
+    if glob.has_magic(str(local)) and not local.exists():
+        return sorted(map(Path, glob.glob(str(local))))  # noqa: PTH207
+    return [local]
+
+
+def _stored(scheme: str, address: str) -> StoredPath:
+    """The path of an address in a store."""
+    where = f"paths={address!r}"
+    if scheme not in ("s3", "gs", "gcs", "memory"):
+        raise ValueError(
+            f"{where} begins with {scheme}://, and open_rows reads paths, {_SCHEMES}; copy the files to one "
+            "of these."
+        )
+    try:
+        from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
+
+        if scheme == "memory":
+            import fsspec
+    except ImportError as error:
+        raise MissingPackageError(
+            f"{where} needs the packages pyarrow and fsspec, which are not installed; install "
+            "skmixdp[storage]."
+        ) from error
+    if scheme == "memory":
+        files = PyFileSystem(FSSpecHandler(fsspec.filesystem("memory")))
+        return StoredPath(PurePosixPath("/" + address.partition("://")[2]), files)
+    # Settings follow the last question mark, and others are signs of a pattern.
+    location, mark, settings = address.rpartition("?")
+    location, query = (
+        (location, mark + settings) if "=" in settings and "/" not in settings else (address, "")
+    )
+    path = PurePosixPath(unquote(location.partition("://")[2]))
+    try:
+        files, _ = FileSystem.from_uri(f"{scheme}://{path.parts[0]}{query}")
+    except Exception:
+        raise ValueError(
+            f"{where} is no address that pyarrow reads; write it as {scheme}://bucket/folder/file, with "
+            "settings such as ?region=eu-west-1 at its end."
+        ) from None
+    return StoredPath(path, files)
