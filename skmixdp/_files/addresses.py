@@ -5,6 +5,7 @@ tools, such as ``AWS_ACCESS_KEY_ID``. fsspec keeps the files of ``memory://``.
 """
 
 import glob
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from urllib.parse import unquote
 
 from .formats import MissingPackageError
 from .text import FileError
+
+#: Bytes that are fetched at a time where readers ask for few.
+_PART_BYTES = 2**22
 
 _SCHEMES = "s3://, gs://, memory:// and file://"
 
@@ -40,7 +44,11 @@ class StoredPath:
         return self.path.suffix
 
     def open(self, mode: str = "rb") -> Any:
-        """An open file, of which readers fetch the ranges of bytes that they need."""
+        """An open file that is fetched in large parts."""
+        return io.BufferedReader(self.ranges(), _PART_BYTES)
+
+    def ranges(self) -> Any:
+        """An open file of pyarrow, which fetches each range of bytes that is read."""
         with _reached(self.name):
             return self.files.open_input_file(str(self.path))
 

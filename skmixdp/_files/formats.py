@@ -260,8 +260,10 @@ class ArrowFile(TableFile):
     def _open(self) -> None:
         import pyarrow as pa
 
-        is_local = isinstance(self.path, Path)
-        file = pa.ipc.open_file(pa.memory_map(str(self.path)) if is_local else self.path.open("rb"))
+        if isinstance(self.path, Path):
+            file = pa.ipc.open_file(pa.memory_map(str(self.path)))
+        else:
+            file = pa.ipc.open_file(self.path.ranges())
         self.schema = file.schema
         self._sizes = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
         self._file = file
@@ -377,7 +379,7 @@ class ParquetFile(ArrowFile):
         if isinstance(self.path, Path):
             file = parquet.ParquetFile(self.path, memory_map=True)
         else:  # ranges of bytes that lie together are fetched together
-            file = parquet.ParquetFile(self.path.open("rb"), pre_buffer=True)
+            file = parquet.ParquetFile(self.path.ranges(), pre_buffer=True)
         self.schema = file.schema_arrow
         self._sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
         self._file = file

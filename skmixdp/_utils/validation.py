@@ -298,6 +298,13 @@ def with_float_columns(X: Any) -> Any:
 
 def _as_floats(X: object, name: str) -> Array:
     """An array of a data frame, lists or any other object: float32 if it :func:`is_single`, else float64."""
+    if type(X).__module__.partition(".")[0] == "dask":
+        warnings.warn(
+            f"{name} is a Dask collection, all of whose rows are read into the memory of this process; pass "
+            "an array to say that they fit. Linear heads leave the rows with the workers.",
+            UserWarning,
+            stacklevel=3,
+        )
     _refuse_text(X, name)
     if letter_of(dtype_of(X)) in ("m", "M"):
         raise ValueError(f"{name} holds dates or durations; {ENCODE}")

@@ -86,6 +86,7 @@ def lazy_result(
     validate_data(estimator, X, reset=False, skip_check_array=True)
     light = copy.copy(estimator)  # workers need no ledger
     light.ledger = None
+    light.__dict__.pop("feature_names_in_", None)  # names were compared, and chunks have none
     return TABLE_TYPES["dask.array.Array"].lazily(X, getattr(light, method), n_columns, dtype)
 
 
