@@ -100,6 +100,7 @@ def write_together(outputs: Mapping[Path, Writer]) -> None:
     their former content back. A killed process cannot undo anything, so all former targets but the first are
     removed before the first move: a model never stands next to the report of another run.
     """
+    names = " and ".join(map(str, outputs))
     outputs = {target_of(path): write for path, write in outputs.items()}
     drafts: dict[Path, Path] = {}
     formers: dict[Path, Path] = {}
@@ -133,7 +134,7 @@ def write_together(outputs: Mapping[Path, Writer]) -> None:
                 former.replace(path)
         if isinstance(error, OSError):
             raise InputError(
-                f"{' and '.join(map(str, outputs))} could not be written ({error.strerror or error}), and "
+                f"{names} could not be written ({error.strerror or error}), and "
                 "nothing was changed; fix that and run again."
             ) from error
         raise

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
+from stat import S_IFDIR, S_IFREG
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
 
@@ -54,16 +56,20 @@ class StoredPath:
 
     def is_dir(self) -> bool:
         """Whether this is a folder."""
-        return self._kind() == "Directory"
+        return bool(self._facts().type.name == "Directory")
 
     def is_file(self) -> bool:
         """Whether this is a file."""
-        return self._kind() == "File"
+        return bool(self._facts().type.name == "File")
 
-    def _kind(self) -> str:
+    def stat(self) -> SimpleNamespace:
+        """The size and the kind, as those of a local path."""
+        facts = self._facts()
+        return SimpleNamespace(st_size=facts.size, st_mode=S_IFREG if facts.type.name == "File" else S_IFDIR)
+
+    def _facts(self) -> Any:
         with _reached(self.name):
-            kind: str = self.files.get_file_info(str(self.path)).type.name
-            return kind
+            return self.files.get_file_info(str(self.path))
 
     def iterdir(self) -> Iterator["StoredPath"]:
         """What is in the folder."""

@@ -5,6 +5,7 @@ that names the file and the remedy. They quote nothing that the file holds, sinc
 """
 
 import json
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -19,10 +20,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from .._utils.files import refuse_special
 from .._utils.frames import names_of_list, stacked_lists
 from .._utils.validation import listed
 from .temporary import temporary_memory
-from .text import FileError, TextForm, header_of, label_of, n_rows_of, numbers_of, rows_of
+from .text import (
+    FileError,
+    TextForm,
+    check_expansion,
+    header_of,
+    label_of,
+    n_rows_of,
+    numbers_of,
+    rows_of,
+    too_large,
+)
 
 Array = NDArray[Any]
 
@@ -147,10 +159,15 @@ class NpzFile(ArrayFile):
             if isinstance(content, np.ndarray):
                 raise FileError(f"{self.where} is one array and not an archive; rename it to end in .npy.")
             self.headers = {}
-            for name in content.zip.namelist():
-                if name.endswith(".npy"):
-                    with content.zip.open(name) as member:
-                        self.headers[name.removesuffix(".npy")] = _header(member)
+            members = content.zip.infolist()
+            check_expansion(sum(info.file_size for info in members), self.path, self.where)
+            for info in members:
+                if info.filename.endswith(".npy"):
+                    with content.zip.open(info) as member:
+                        shape, dtype = self.headers[info.filename.removesuffix(".npy")] = _header(member)
+                        n_bytes = info.file_size - member.tell()
+                    if math.prod(shape) * dtype.itemsize > n_bytes:
+                        raise ValueError("the shape of an array is not that of its numbers")
         if "X" not in self.headers:
             raise FileError(
                 f"{self.where} holds the arrays {[*self.headers][:8]} and no X; save it with "
@@ -171,6 +188,7 @@ class TextFile(TableFile):
 
     def _open(self) -> None:
         self.names = header_of(self.path, self.form, self.where)
+        self._places = {name: place for place, name in enumerate(self.names)}
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -185,7 +203,7 @@ class TextFile(TableFile):
         return Layout(len(columns), np.dtype(float), tuple(columns))
 
     def numbers(self, i: int, columns: Sequence[str], layout: Layout) -> Iterator[Array]:
-        places = [self.names.index(name) for name in columns]
+        places = [self._places[name] for name in columns]
         for rows in self._rows():
             cells = [row[place] for row in rows for place in places]
             values, numeric = numbers_of(cells, self.form.decimal)
@@ -224,7 +242,7 @@ class TextFile(TableFile):
 
     def _texts(self, rows: list[list[str]], columns: Sequence[str]) -> pd.DataFrame:
         """Some columns of rows, as texts of any content."""
-        places = {name: self.names.index(name) for name in columns}
+        places = {name: self._places[name] for name in columns}
         return pd.DataFrame(
             {name: pd.Series([row[j] for row in rows], dtype="str") for name, j in places.items()}
         )
@@ -260,13 +278,20 @@ class ArrowFile(TableFile):
     def _open(self) -> None:
         import pyarrow as pa
 
-        if isinstance(self.path, Path):
-            file = pa.ipc.open_file(pa.memory_map(str(self.path)))
-        else:
-            file = pa.ipc.open_file(self.path.ranges())
-        self.schema = file.schema
-        self._sizes = [file.get_batch(i).num_rows for i in range(file.num_record_batches)]
-        self._file = file
+        # Not mapped, since the system ends a process whose mapped file is cut short.
+        with self._source() as file:
+            self.schema = pa.ipc.open_file(file).schema
+            batches = pa.ipc.open_file(file, options=_of_columns([0])) if self.schema.names else None
+            n_batches = 0 if batches is None else batches.num_record_batches
+            self._sizes = [batches.get_batch(i).num_rows for i in range(n_batches)]
+        widths = [field.type.list_size if _is_fixed(field.type) else 1 for field in self.schema]
+        check_expansion(8 * sum(self._sizes) * sum(widths), self.path, self.where)
+
+    def _source(self) -> Any:
+        """The open file, which a store fetches in ranges of bytes."""
+        import pyarrow as pa
+
+        return pa.OSFile(str(self.path)) if isinstance(self.path, Path) else self.path.ranges()
 
     def frame(self) -> pd.DataFrame:
         import pyarrow as pa
@@ -310,9 +335,7 @@ class ArrowFile(TableFile):
 
     def _length(self, field: Any) -> int:
         """The length that all lists of a column must have: that of its type, or of the first list."""
-        import pyarrow as pa
-
-        if pa.types.is_fixed_size_list(field.type):
+        if _is_fixed(field.type):
             return int(field.type.list_size)
         for i in range(len(self.sizes)):
             for table in self._read(i, [field.name]):
@@ -365,7 +388,10 @@ class ArrowFile(TableFile):
     def _tables(self, i: int, columns: list[str]) -> Iterator[Any]:
         import pyarrow as pa
 
-        yield pa.table(self._file.get_batch(i)).select(columns)
+        places = [self.schema.get_field_index(name) for name in columns]
+        with self._source() as file:
+            batch = pa.ipc.open_file(file, options=_of_columns(places)).get_batch(i)
+        yield pa.table(batch).select(columns)
 
 
 class ParquetFile(ArrowFile):
@@ -376,12 +402,16 @@ class ParquetFile(ArrowFile):
     def _open(self) -> None:
         from pyarrow import parquet
 
-        if isinstance(self.path, Path):
-            file = parquet.ParquetFile(self.path, memory_map=True)
-        else:  # ranges of bytes that lie together are fetched together
-            file = parquet.ParquetFile(self.path.ranges(), pre_buffer=True)
+        # Not mapped, as above; a store fetches ranges of bytes that lie together at once.
+        file = parquet.ParquetFile(self._source(), pre_buffer=not isinstance(self.path, Path))
         self.schema = file.schema_arrow
-        self._sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+        groups = [file.metadata.row_group(i) for i in range(file.num_row_groups)]
+        self._sizes = [group.num_rows for group in groups]
+        n_cells = sum(self._sizes) * file.metadata.num_columns
+        if any(_is_list(field.type) for field in self.schema):  # counts for each column, which take a while
+            n_cells = sum(group.column(j).num_values for group in groups for j in range(group.num_columns))
+        check_expansion(8 * n_cells, self.path, self.where)
+        self._cells_per_row = n_cells // max(1, sum(self._sizes))
         self._file = file
 
     def numbers(self, i: int, columns: Sequence[str], layout: Layout) -> Iterator[Array]:
@@ -404,7 +434,9 @@ class ParquetFile(ArrowFile):
     def _tables(self, i: int, columns: list[str]) -> Iterator[Any]:
         import pyarrow as pa
 
-        n_rows = min(max(_PIECE_BYTES // (8 * len(columns)), _PIECE_ROWS[0]), _PIECE_ROWS[1])
+        fewest = _PIECE_ROWS[0] if self._cells_per_row == len(self.names) else 1  # lists may be long
+        width = max(self._cells_per_row - len(self.names), 0) + len(columns)
+        n_rows = min(max(_PIECE_BYTES // (8 * width), fewest), _PIECE_ROWS[1])
         for batch in self._file.iter_batches(n_rows, row_groups=[i], columns=columns, use_threads=False):
             yield pa.table(batch).select(columns)
 
@@ -412,6 +444,20 @@ class ParquetFile(ArrowFile):
 def _refuse_gaps(cells: "pd.Series[Any]", where: str) -> None:
     if cells.isna().any():
         raise FileError(f"{where} has rows without a label; drop them.")
+
+
+def _of_columns(places: list[int]) -> Any:
+    """Options of pyarrow for reading columns by their places."""
+    import pyarrow as pa
+
+    return pa.ipc.IpcReadOptions(included_fields=places)
+
+
+def _is_fixed(kind: Any) -> bool:
+    """Whether a type of pyarrow is one of lists of a fixed length."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_fixed_size_list(kind))
 
 
 def _is_list(kind: Any) -> bool:
@@ -441,9 +487,14 @@ FORMATS: dict[str, type[RowFile]] = {
 
 
 def format_of(path: Path, where: str) -> type[RowFile]:
-    """The format of a file, by the ending of its name."""
+    """The format of a file, by the ending of its name. Pipes, devices and folders are refused."""
     for ending, form in FORMATS.items():
         if path.name.lower().endswith(ending):
+            with reading(where):
+                try:
+                    refuse_special(path, where)
+                except ValueError as error:
+                    raise FileError(str(error)) from None
             return form
     raise FileError(f"{where} must end in one of {', '.join(FORMATS)}; convert the file to one of these.")
 
@@ -461,6 +512,8 @@ def reading(where: str) -> Iterator[None]:
         yield
     except FileError:
         raise
+    except MemoryError:
+        raise too_large(where, "the memory of this machine does not hold what is read at a time") from None
     except Exception as error:  # a damaged file may raise any error
         if any(sign in str(error) for sign in ("allow_pickle=False", "Python objects")):
             raise FileError(

@@ -75,8 +75,9 @@ class Wanted:
 
     def features(self, names: Sequence[str], index: Sequence[str], where: str) -> list[str]:
         """The features among the columns of a file, without an index of pandas."""
+        known = set(names)
         for what, asked in (("columns", self.columns or ()), ("exclude", self.exclude)):
-            if absent := [name for name in asked if name not in names]:
+            if absent := [name for name in asked if name not in known]:
                 raise ValueError(f"{what} names {listed(absent)}, which {where} lacks; name its columns.")
         if self.label is not None and self.label not in names:
             raise ValueError(
@@ -125,7 +126,7 @@ def file_shards(path: Any, wanted: Wanted, form: TextForm, folders: Mapping[str,
 def _table_shards(file: TableFile, wanted: Wanted, folders: Mapping[str, str]) -> list[Shard]:
     own = [name for name in file.names if name not in folders]
     features = wanted.features([*own, *folders], file.index, file.where)
-    inside = [name for name in features if name in own]
+    inside = [name for name in features if name not in folders]
     fixed = {name: _number(folders[name], name, file.where) for name in features if name in folders}
     layout = file.layout(inside)
 

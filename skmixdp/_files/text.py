@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._utils.frames import MISSING
+
+#: Longest line in characters. A line is read at once, so that a longer one could fill the memory.
+_LONGEST_LINE = 2**24
+#: Bytes that a packed file may hold for each of its own, and that any file may hold. More would fill the
+#: memory, or take hours, although the file is small.
+_EXPANSION, _LEAST_BYTES = 1000, 2**30
 
 _TRUTH = {"true": 1.0, "false": 0.0}
 
@@ -58,6 +65,26 @@ _DATE = re.compile(
 
 class FileError(ValueError):
     """A file that cannot be read; the message is one sentence that names it and the remedy."""
+
+
+def most_bytes(path: Path) -> int:
+    """How many bytes a file may hold when it is unpacked."""
+    return max(_LEAST_BYTES, _EXPANSION * path.stat().st_size)
+
+
+def too_large(where: str, what: str) -> FileError:
+    """The error for a file that would fill the memory; ``what`` is a clause on its content."""
+    return FileError(f"{where} is too large: {what}; check that it is the right file.")
+
+
+def check_expansion(n_bytes: int, path: Path, where: str) -> None:
+    """Refuse a file that holds far more than its own bytes."""
+    if n_bytes > most_bytes(path):
+        raise too_large(
+            where,
+            f"it holds more than {_EXPANSION} times its own bytes, so save it without compression and "
+            "dictionaries",
+        )
 
 
 @dataclass(frozen=True)
@@ -131,13 +158,19 @@ def lines(path: Path, form: TextForm, where: str) -> Iterator[str]:
         with path.open("rb") as packed, opener(packed, "rb") as file:
             start = file.read(4)
         encoding = next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8")
+    most, n_read = most_bytes(path), 0
     try:
         with (
             path.open("rb") as packed,
             opener(packed, "rb") as raw,
             io.TextIOWrapper(raw, encoding=encoding, newline="\n") as file,
         ):
-            for i, line in enumerate(file):
+            for i, line in enumerate(iter(partial(file.readline, _LONGEST_LINE + 1), "")):
+                if len(line) > _LONGEST_LINE:
+                    raise too_large(where, f"it has a line of more than {_LONGEST_LINE:,} characters")
+                n_read += len(line)
+                if n_read > most:
+                    check_expansion(n_read, path, where)
                 text = line.removesuffix("\n").removesuffix("\r")
                 yield text.removeprefix("\ufeff") if i == 0 else text
     except UnicodeError:

@@ -11,11 +11,13 @@ from typing import Any, BinaryIO
 import numpy as np
 
 
-def refuse_special(path: Path) -> None:
+def refuse_special(path: Path, where: str | None = None) -> None:
     """Refuse folders, devices, pipes and sockets; links are followed, and nothing needs to be there."""
     with suppress(FileNotFoundError):
         if not stat.S_ISREG(path.stat().st_mode):
-            raise ValueError(f"{path} is a folder, a device or a pipe; give the name of a plain file.")
+            raise ValueError(
+                f"{where or path} is a folder, a device or a pipe; give the name of a plain file."
+            )
 
 
 def target_of(path: Path) -> Path:

@@ -22,7 +22,6 @@ from .._rows import (
     scaled_first,
     special_table,
 )
-from .._utils.frames import is_frame
 from .._utils.process import own_errors
 from .._utils.validation import rows_to_transform
 
