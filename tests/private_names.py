@@ -30,7 +30,7 @@ NAMES = {
     "skmixdp._engine.recording": "KnownRows RecordedRelease recorded_releases",
     "skmixdp._engine.release": "Released",
     "skmixdp._export.sklearn_steps": "plain_step",
-    "skmixdp._files": "StreamedRows formats open_rows streamed temporary",
+    "skmixdp._files": "StreamedRows files_text=text formats open_rows streamed temporary",
     "skmixdp._files.blockmap": "BlockMap widen",
     "skmixdp._files.formats": "ArrayFile ArrowFile FORMATS NpyFile ParquetFile TableFile TextFile format_of",
     "skmixdp._files.shards": "array_shard",
