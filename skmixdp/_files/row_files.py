@@ -81,8 +81,9 @@ def open_rows(
 
     Parameters
     ----------
-    paths : path, or list of paths
-        Files, or one folder of which all files are taken in the order of their names:
+    paths : path or address, or list of them
+        Files, patterns such as ``"part-*.parquet"``, and folders of which all files are taken in the order of
+        their names; also at ``s3://``, ``gs://``, ``memory://`` and ``file://``. Formats are
         ``.npy`` (memory-mapped), ``.npz`` (arrays ``X`` and ``y``), ``.parquet`` (a row group is read at a
         time), ``.arrow`` or ``.feather`` (a record batch at a time), and text: ``.csv`` and ``.tsv``, also
         packed as ``.gz`` or ``.xz``. A table holds a column for each feature, or columns of lists of one

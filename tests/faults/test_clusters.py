@@ -159,3 +159,32 @@ def test_what_is_lost_before_the_charge_is_not_charged(cluster, ledger):
 def test_all_workers_are_killed_at_random_moments():
     row = lost_workers(4, random.Random(0), everyone=True)
     assert row.rounds == 4 and row.findings == []
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, OSError, ValueError, AssertionError])
+def test_a_chunk_that_raises_passes_no_text_on(cluster, ledger, kind):
+    def third(chunk, block_info=None):
+        if block_info[0]["chunk-location"][0] == 3:
+            raise kind(f"secret {chunk[0, 0]}")
+        return chunk
+
+    with pytest.raises(ValueError, match="a chunk of X ends with an error that is left out") as caught:
+        fit(chunked().map_blocks(third, dtype=float), ledger)
+    assert "secret" not in str(caught.value) and caught.value.__suppress_context__
+    assert not ledger.charges()
+
+
+def test_workers_that_come_and_go_change_no_sum(cluster, at_pass, ledger):
+    def changed():
+        cluster.start(1)
+        cluster.client.retire_workers([cluster.workers[0].address])
+
+    at_pass(2, changed)
+    assert_close(fit(chunked("persisted"), ledger).coef_, fit(X).coef_, ROUNDING)
+    assert [charge.outcome for charge in ledger.charges()] == ["finished"]
+
+
+def test_rows_that_another_client_persisted_are_computed_by_it(cluster, ledger):
+    rows = chunked("persisted")
+    with distributed.Client(cluster.cluster, set_as_default=False) as second, second.as_current():
+        assert_close(fit(rows, ledger).coef_, fit(X).coef_, ROUNDING)
