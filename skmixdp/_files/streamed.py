@@ -301,6 +301,9 @@ class StreamedTable(Table):
         temporary_memory(self.shape[0], self.shape[1] + 1, dtype)
         return RemappedRows(self._decoded, y, row_map, dtype)
 
+    def memory(self, n_rows: int, width: int) -> FloatArray:
+        return temporary_memory(n_rows, width, np.float64)
+
     def blocks(self) -> Iterator[Array]:
         rows = max(512, _BLOCK_BYTES // (8 * max(self.shape[1], 1)))
         for shard in self._shards:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
 from .._engine import GaussianMechanism, Transaction
-from .._rows import IQR, BinCounts, Block, Columns, Contribution, RowMap, worth_scaling
+from .._rows import IQR, BinCounts, Block, Columns, Contribution, RowMap, Table, worth_scaling
 from .._utils.process import warn_later
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..components.public import RandomSource
@@ -298,7 +298,7 @@ def thinned(
 
 
 def released_columns(
-    X: FloatArray, transaction: Transaction, treated_as_public: tuple[str, ...], units: Units
+    X: Table, transaction: Transaction, treated_as_public: tuple[str, ...], units: Units
 ) -> tuple[NoisyColumns, PrivacyReport]:
     """The centre and the spread of each column of PRIVATE rows (n, n_features), without a fit.
 
@@ -307,7 +307,7 @@ def released_columns(
     """
     n_features = X.shape[1]
     asked = partial(noisy_columns, n_features=n_features)
-    table, labels = table_of(X, units), np.zeros(len(X))
+    table, labels = table_of(X, units), np.zeros(X.shape[0])
     return noisy_sums(table, unmapped(n_features), labels, asked, transaction, treated_as_public)
 
 

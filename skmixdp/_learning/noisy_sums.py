@@ -7,7 +7,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import Transaction, released
-from .._rows import UNCHANGED, ArrayTable, BinCounts, Block, Contribution, Labels, PersonTable, RowMap, Table
+from .._linear import row_slices
+from .._rows import (
+    UNCHANGED,
+    ArrayTable,
+    BinCounts,
+    Block,
+    Contribution,
+    Labels,
+    PersonTable,
+    RowMap,
+    Table,
+    finite_rows,
+    header,
+    special_table,
+)
+from .._rows.table import check_rows, groups_of
+from .._utils.frames import numeric_frame
+from .._utils.validation import check_finite, check_table
 from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import PrivacyReport
@@ -15,6 +32,36 @@ from ..privacy.units import Units
 from .noisy_statistics import Learner, Learning, sensitivity_of
 
 _Result = TypeVar("_Result")
+
+#: Private rows in memory or in files.
+PrivateTable = Table
+
+#: Rows of which contributions are computed at a time.
+_BLOCK_ROWS = 2**12
+
+
+def private_table(X: object, groups: object) -> tuple[PrivateTable, object, object]:
+    """A table of at least two PRIVATE rows, an object with their columns, and the ids of persons or None.
+
+    Rows of memory maps and files are checked when they are read.
+    """
+    groups = groups_of(X, groups)
+    table = special_table(X) if isinstance(X, (Table, np.memmap)) else None
+    if table is None:
+        X = numeric_frame(X, "X")
+        return ArrayTable(check_table(X, "X", minimum=2)), X, groups
+    check_rows(table, minimum=2)
+    return table, header(table), groups
+
+
+def computed(table: PrivateTable, function: Callable[[FloatArray], FloatArray], width: int) -> FloatArray:
+    """What a function makes of finite rows, (n_rows, width), each of them by itself."""
+    results, start = table.memory(table.shape[0], width), 0
+    for X in (block[part] for block in table.blocks() for part in row_slices(len(block), _BLOCK_ROWS)):
+        check_finite(finite_rows(X).all(), "X")
+        results[start : start + len(X)] = function(X)
+        start += len(X)
+    return results
 
 
 def noisy_sum(
@@ -50,9 +97,9 @@ def noisy_sum(
     return noisy_sums(table, UNCHANGED, labels, asked, transaction, treated_as_public)
 
 
-def table_of(X: FloatArray, units: Units) -> Table:
+def table_of(X: FloatArray | Table, units: Units) -> Table:
     """Rows (n_rows, n_features) as a table of rows or of persons."""
-    rows = ArrayTable(X)
+    rows = X if isinstance(X, Table) else ArrayTable(X)
     return rows if units.codes is None else PersonTable(rows, *units)
 
 

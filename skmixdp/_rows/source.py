@@ -34,6 +34,7 @@ from .._linear import (
     namespace_of,
     parts_in_cache,
     predicted_classes,
+    row_memory,
     row_norms,
 )
 from .row_map import RowFunction, RowMap
@@ -405,6 +406,10 @@ class Table(ABC):
     @abstractmethod
     def blocks(self) -> Iterator[Any]:
         """The features in parts: dense arrays or CSR."""
+
+    def memory(self, n_rows: int, width: int) -> FloatArray:
+        """An array (n_rows, width) in float64 for what is computed of the rows, where these are held."""
+        return row_memory(n_rows, width, np.float64)
 
     def transformed(self, function: RowFunction) -> "Table":
         """The table of the results of a function of each row."""

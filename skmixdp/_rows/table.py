@@ -22,7 +22,7 @@ from .._utils.frames import is_frame, numeric_frame
 from .._utils.registry import Registry
 from .._utils.validation import check_table, listed, shown, sources_of
 from .blockwise import InMemoryRows, RemappedRows
-from .row_map import RowMap
+from .row_map import UNCHANGED, RowMap
 from .source import Labels, PrivateRows, Table, declared_type
 from .sparse import SparseTable
 
@@ -58,6 +58,8 @@ class ArrayTable(Table):
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         if exact:
             return InMemoryRows(row_map(self._X, dtype), y, exact=True)
+        if row_map is UNCHANGED and self._X.dtype == dtype:
+            return InMemoryRows(self._X, y)
         return InMemoryRows.mapped(self._X, y, row_map, dtype)
 
     def remapped_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
@@ -85,6 +87,13 @@ def check_private_rows(estimator: BaseEstimator, X: object, *, minimum: int = 2,
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return table
     table.check("X", finite=finite)
+    check_rows(table, minimum=minimum)
+    validate_data(estimator, header(table), reset=reset, skip_check_array=True)
+    return table
+
+
+def check_rows(table: Table, *, minimum: int) -> None:
+    """Refuse tables of fewer rows than the ``minimum``, or without features."""
     n_rows, n_features = table.shape
     if n_rows < minimum:
         raise ValueError(
@@ -92,8 +101,6 @@ def check_private_rows(estimator: BaseEstimator, X: object, *, minimum: int = 2,
         )
     if n_features == 0:
         raise ValueError(f"X has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required.")
-    validate_data(estimator, header(table), reset=reset, skip_check_array=True)
-    return table
 
 
 def header(table: Table) -> Any:

@@ -356,6 +356,8 @@ def _refusal_of_type(X: object, name: str) -> str:
         return f"{name} is a data frame of sparse columns; pass {name}.sparse.to_dense()."
     if isinstance(X, np.matrix):
         return f"{name} is a numpy.matrix, which is not supported; pass numpy.asarray({name})."
+    if hasattr(X, "private_rows"):
+        return f"{name} holds rows in files where rows in memory are needed; pass an array or a data frame."
     if isinstance(X, pd.DataFrame):
         odd = [label for label, column in X.items() if numbers_of(column) is None]
         return (

@@ -81,7 +81,7 @@ class PrivateScoreMixin(PrivateSumsMixin):
     def private_score(
         self: Any,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         groups: Any = None,
         noise_multiplier: float | None = None,
@@ -96,8 +96,8 @@ class PrivateScoreMixin(PrivateSumsMixin):
         ----------
         X : array-like of shape (n_samples, n_features)
             PRIVATE rows, which may differ from those of the fit.
-        y : array-like of shape (n_samples,) or (n_samples, n_labels)
-            Labels of the rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels), or None
+            Labels of the rows. If None, the labels in the files of ``X`` are used.
         groups : array-like of shape (n_samples,) or None, default=None
             Ids of the persons whose rows these are. The guarantee is then for all rows of one person, and the
             score is the mean over persons of the mean over their rows.
@@ -132,7 +132,7 @@ class PrivateScoreMixin(PrivateSumsMixin):
     def private_confusion(
         self: Any,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         groups: Any = None,
         noise_multiplier: float | None = None,
@@ -145,8 +145,8 @@ class PrivateScoreMixin(PrivateSumsMixin):
         ----------
         X : array-like of shape (n_samples, n_features)
             PRIVATE rows, which may differ from those of the fit.
-        y : array-like of shape (n_samples,)
-            Labels of the rows.
+        y : array-like of shape (n_samples,) or None
+            As for :meth:`private_score`.
         groups : array-like of shape (n_samples,) or None, default=None
             As for :meth:`private_score`: a person adds 1 in all, and to each count their share of rows in it.
         noise_multiplier : float or None, default=None
@@ -190,7 +190,7 @@ class PrivateErrorMixin(PrivateSumsMixin):
     def private_score(
         self: Any,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         groups: Any = None,
         noise_multiplier: float | None = None,
@@ -207,8 +207,8 @@ class PrivateErrorMixin(PrivateSumsMixin):
         ----------
         X : array-like of shape (n_samples, n_features)
             PRIVATE rows, which may differ from those of the fit.
-        y : array-like of shape (n_samples,) or (n_samples, k)
-            Targets of the rows. Scores of several targets are averaged.
+        y : array-like of shape (n_samples,) or (n_samples, k), or None
+            Targets of the rows, or None for those in the files of ``X``. Scores of several are averaged.
         groups : array-like of shape (n_samples,) or None, default=None
             Ids of the persons whose rows these are. The guarantee is then for all rows of one person, and the
             score is the mean over persons of the mean over their rows.

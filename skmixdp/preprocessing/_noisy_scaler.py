@@ -13,10 +13,9 @@ from sklearn.utils.validation import validate_data
 from .._engine.ahead import refuse_without_room
 from .._engine.transaction import Transaction
 from .._learning.columns import released_columns
-from .._learning.noisy_sums import noisy_sum
-from .._utils.frames import numeric_frame
+from .._learning.noisy_sums import PrivateTable, computed, noisy_sum, private_table
 from .._utils.process import own_state
-from .._utils.validation import FLAG, check_params, check_table, passed, warn_of_delta
+from .._utils.validation import FLAG, check_params, passed, warn_of_delta
 from ..privacy import LedgerDataset
 from ..privacy.noise import warn_of_seed
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
@@ -138,8 +137,8 @@ class NoisyScaler(ColumnwiseMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimato
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            PRIVATE rows.
+        X : array-like, memory map or RowFiles of shape (n_samples, n_features)
+            PRIVATE rows. Rows that are not in memory are read in parts.
         y : array-like, default=None
             Ignored.
         groups : array-like of shape (n_samples,) or None, default=None
@@ -177,9 +176,8 @@ class NoisyScaler(ColumnwiseMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimato
                 ledger=self.ledger,
             )
             warn_of_seed(self.random_state)
+            table, header, groups = private_table(X, groups)
             transaction.leaks = warn_of_leaks(public_rows=False, persons=groups is not None)
-            X = numeric_frame(X, "X")
-            table = check_table(X, "X", minimum=2)
             n_rows, n_features = table.shape
             units = units_of(groups, n_rows, self.noise)
             if self.bounds is None and self.noise == "discrete":
@@ -199,12 +197,12 @@ class NoisyScaler(ColumnwiseMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimato
                 self._fit_by_histograms(table, transaction, public, units)
             else:
                 self._fit_within(table, *bounds, transaction, (*public, "the bounds (declared)"), units)
-            validate_data(self, X, skip_check_array=True)
+            validate_data(self, header, skip_check_array=True)
             return self
 
     def _fit_within(
         self,
-        table: Array,
+        table: PrivateTable,
         center: Array,
         half: Array,
         transaction: Transaction,
@@ -215,10 +213,12 @@ class NoisyScaler(ColumnwiseMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimato
         n_features = table.shape[1]
         n_terms = units.n_units
         weight = math.sqrt(_A) if self.with_std else 1.0
-        unit = np.clip((np.clip(table, center - half, center + half) - center) / half, -1, 1)
-        contributions = weight * unit
-        if self.with_std:
-            contributions = np.hstack([contributions, math.sqrt(_B) * (unit**2 - _C)])
+
+        def moments(X: Array) -> Array:
+            unit = np.clip((np.clip(X, center - half, center + half) - center) / half, -1, 1)
+            return np.hstack([weight * unit, math.sqrt(_B) * (unit**2 - _C)] if self.with_std else [unit])
+
+        contributions = computed(table, moments, (1 + self.with_std) * n_features)
         noisy, report = noisy_sum(contributions, math.sqrt(n_features), transaction, public, units)
         noise_std = report.noise_multiplier * math.sqrt(n_features) / n_terms
         mean = np.clip(noisy[:n_features] / (weight * n_terms), -1, 1)
@@ -233,7 +233,7 @@ class NoisyScaler(ColumnwiseMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimato
         self.privacy_ = report
 
     def _fit_by_histograms(
-        self, table: Array, transaction: Transaction, public: tuple[str, ...], units: Units
+        self, table: PrivateTable, transaction: Transaction, public: tuple[str, ...], units: Units
     ) -> None:
         """Set mean and deviation from noisy histograms of each column."""
         found, self.privacy_ = released_columns(table, transaction, public, units)

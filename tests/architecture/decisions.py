@@ -55,6 +55,7 @@ ALLOWED = {
     "_rows/sparse.py::SparseTable.check": (1, "refusal"),
     "_files/streamed.py::ShardedRows._checked": (1, "refusal"),
     "_files/streamed.py::StreamedTable._decoded": (1, "refusal"),
+    "_learning/noisy_sums.py::computed": (1, "refusal"),
     "_torch/tensors.py::TorchTable.check": (2, "refusal"),
     "_learning/corrections.py::_overconfidence": (1, "row"),
     "_linear/arrays.py::row_norm_bounds": (1, "row"),

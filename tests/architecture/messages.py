@@ -70,7 +70,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "_rows/table.py": (
         2,
         {
-            "check_private_rows": (2, "shapes"),
+            "check_rows": (2, "shapes"),
             "check_labels": (7, "labels"),
             "check_targets": (7, "targets"),
             "encode_labels": (4, "labels"),

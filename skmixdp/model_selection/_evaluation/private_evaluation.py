@@ -24,6 +24,7 @@ from ..._rows import (
     groups_of,
     is_dask,
     is_indicator,
+    labels_of,
     special_table,
 )
 from ..._utils.frames import n_rows_of
@@ -62,7 +63,7 @@ _LENGTH = Number("a positive finite number up to 1e100", low=0, high=1e100, clos
 def private_evaluation(
     estimator: BaseEstimator,
     X: object,
-    y: object,
+    y: object = None,
     *,
     epsilon: float,
     delta: float = 1e-5,
@@ -93,8 +94,9 @@ def private_evaluation(
         public rows. A classifier needs ``predict_proba``.
     X : array-like of shape (n_samples, n_features)
         PRIVATE rows, in whatever form the estimator predicts for.
-    y : array-like of shape (n_samples,) or (n_samples, k)
-        Their labels or targets. A table of 0 and 1 holds k labels for each row.
+    y : array-like of shape (n_samples,) or (n_samples, k), or None
+        Their labels or targets. A table of 0 and 1 holds k labels for each row. If None, the labels in the
+        files of ``X`` are used.
     epsilon : float
         Privacy budget of the release, in addition to that of the fit.
     delta : float, default=1e-5
@@ -175,7 +177,7 @@ def private_evaluation(
         check("layout", layout, "auto", "top", "one_vs_rest")
         check("n_bins", n_bins, "auto", whole_from(4))
         check_is_fitted(estimator)
-        groups = groups_of(X, groups)
+        groups, y = groups_of(X, groups), labels_of(X, y)
         if y is None:
             raise ValueError("y=None leaves nothing to evaluate by; pass the labels or targets of the rows.")
         parts = Parts.of(X, by, by_values)
