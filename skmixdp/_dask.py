@@ -18,8 +18,8 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ._linear import EXACT, FloatArray, SumError, on_grid, row_norms
-from ._rows.blockwise import InMemoryRows, added, check_lengths, grid_of_rows, stated_error
+from ._linear import FloatArray, SumError, on_grid, row_norms
+from ._rows.blockwise import Arithmetic, InMemoryRows, added, check_lengths, grid_of_rows
 from ._rows.row_map import RowFunction, RowMap
 from ._rows.source import Batch, Labels, LostRowsError, PrivateRows, Request, Sums, Table, declared_type
 from ._rows.table import finite_rows
@@ -134,9 +134,7 @@ class DaskRows(PrivateRows):
 
     def sum_error(self, request: Request) -> SumError:
         # (The tree adds in double precision, like a cascade, and fewer terms at a time.)
-        if request.resolution is not None:
-            return EXACT
-        return stated_error(request, self.n_rows, self._dtype)
+        return Arithmetic(self._dtype).error(request, self.n_rows)
 
 
 class DaskTable(Table):

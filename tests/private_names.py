@@ -82,7 +82,7 @@ NAMES = {
         "encode_labels finite_rows from_device n_groups n_lanes rounds scaling special_table sum_resolution "
         "worth_scaling"
     ),
-    "skmixdp._rows.blockwise": "RemappedRows block_size grid_of_rows",
+    "skmixdp._rows.blockwise": "block_size grid_of_rows",
     "skmixdp._rows.centered_sparse": (
         "canonical centered_products centered_sparse_rows centered_weighted_sum part_of whitened_entries"
     ),

@@ -41,12 +41,8 @@ NoisyQuery = tuple[GaussianMechanism, PrivateQuery]
 class RowsKey(Protocol):
     """A key for private rows after their map: requests with equal keys share one open source and its passes.
 
-    Keys are equal if they name the same objects. Nothing compares private rows. ``holds_none``: the source
-    computes rows as they are read, and keeps none.
+    Keys are equal if they name the same objects. Nothing compares private rows.
     """
-
-    @property
-    def holds_none(self) -> bool: ...
 
     def open(self) -> PrivateRows:
         """A new source of these rows; a ValueError if they cannot be used."""
@@ -57,7 +53,6 @@ class OpenRows(RowsKey):
     """A source that is open already."""
 
     source: PrivateRows
-    holds_none = True
 
     def open(self) -> PrivateRows:
         return self.source
@@ -102,11 +97,10 @@ class Sources:
     _open: list[tuple[RowsKey, PrivateRows]] = field(default_factory=list)
 
     def of(self, rows: RowsKey, needed: Sequence[RowsKey]) -> PrivateRows:
-        """The source of some rows. Before one that holds rows opens, those not ``needed`` are freed."""
+        """The source of some rows. Before a new one opens, those not ``needed`` are freed."""
         found = [source for known, source in self._open if known == rows]
         if not found:
-            if not rows.holds_none:
-                self._open = [each for each in self._open if each[0] in needed]
+            self._open = [each for each in self._open if each[0] in needed]
             found = [rows.open()]
             self._open.append((rows, found[0]))
         return found[0]

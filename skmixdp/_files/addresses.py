@@ -65,6 +65,8 @@ class StoredPath:
     def stat(self) -> SimpleNamespace:
         """The size and the kind, as those of a local path."""
         facts = self._facts()
+        if facts.type.name == "NotFound":
+            raise FileNotFoundError
         return SimpleNamespace(st_size=facts.size, st_mode=S_IFREG if facts.type.name == "File" else S_IFDIR)
 
     def _facts(self) -> Any:

@@ -1,8 +1,8 @@
 """Private rows that are read block by block in every pass, so that they need not fit in memory."""
 
 import mmap
-from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import accumulate
@@ -11,35 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._linear import (
-    EXACT,
-    NARROW,
-    PANEL_ROWS,
-    FloatArray,
-    SumError,
-    add_products,
-    dot_error,
-    panel_rows_for,
-    row_memory,
-    row_norms,
-    row_products,
-)
+from .._linear import NARROW, FloatArray, dot_error, panel_rows_for, row_memory, row_norms
 from .._rows.blockwise import (
+    Arithmetic,
+    BlockRows,
     InMemoryRows,
-    RemappedRows,
     Selection,
     Visit,
-    answer,
     block_size,
     check_lengths,
+    dense_visit,
     grid_of_rows,
     max_abs_of,
     selections,
-    stated_error,
 )
 from .._rows.row_map import RowMap
-from .._rows.scaling import Whitening
-from .._rows.source import Block, Labels, PrivateRows, Request, Sums, Table, declared_type
+from .._rows.source import Batch, Block, Labels, PrivateRows, Table, declared_type
 from .._rows.table import finite_rows
 from .._utils.validation import check_finite
 from .blockmap import BlockMap
@@ -55,81 +42,12 @@ _BLOCK_BYTES = 2**21
 _AHEAD = 2**26
 
 
-class ShardedRows(PrivateRows):
-    """Base class of private rows in shards, which are read block by block in every pass.
+class StreamedRows(BlockRows):
+    """Private rows in mapped shards, which are read and mapped again in every pass.
 
-    The shards are mapped. ``dtype`` is that of the products; ``y`` (n_rows,) are class indices or targets. A
-    subclass maps a block in :meth:`_visit`, and sets its memory ``_out`` and the rows of a block
-    ``_block_rows``.
-    """
-
-    #: A whitening that is applied to points and sums instead of rows, and most rows that are added in single
-    #: precision.
-    _whitening: Whitening | None = None
-    _panel_rows: int = PANEL_ROWS
-    _block_rows: int
-    _out: FloatArray
-
-    def __init__(self, shards: Sequence[Shard], y: Labels, dtype: np.dtype[Any]) -> None:
-        self._shards = shards
-        self._y = y
-        self._dtype = np.dtype(dtype)
-        self.n_rows = sum(shard.n_rows for shard in shards)
-
-    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        m = sum(len(request.query.points) for request in requests)
-        Z = np.empty((len(self._out), m), self._dtype)
-        blocks = self._read(requests)
-        visits = (self._visit(rows, raw, Z[: len(raw)]) for rows, raw in blocks)
-        # Without the whitening, rows are longer, so they are added in shorter panels.
-        short = [
-            request.with_query(panel_rows=min(request.query.panel_rows, self._panel_rows))
-            for request in requests
-        ]
-        return answer(short, visits, self._dtype, whitening=self._whitening)
-
-    @abstractmethod
-    def _visit(self, rows: Selection, raw: Array, Z: FloatArray) -> Visit:
-        """The visit of a block of features. A buffer holds it and its products until the next block."""
-
-    def _read(self, requests: Sequence[Request]) -> Iterator[tuple[Selection, Array]]:
-        """Indices and features of the rows of all blocks that take part, at least one block."""
-        first, n_visited = 0, 0
-        for shard in self._shards:
-            end = first + shard.n_rows
-            parts = [replace(request, batch=request.batch.part(first, end)) for request in requests]
-            members = [request.batch.members for request in parts]
-            if any(mask is None or mask.any() for mask in members):
-                (X,) = shard.rows()
-                for rows in selections(parts, shard.n_rows, self._block_rows):
-                    raw = _take(X, rows)
-                    if isinstance(rows, slice):
-                        yield slice(first + rows.start, first + rows.stop), raw
-                    else:
-                        yield first + rows, raw
-                    n_visited += 1
-            first = end
-        if n_visited == 0:
-            yield slice(0, 0), np.empty((0, self._shards[0].n_features), self._shards[0].dtype)
-
-    def _checked(self) -> Iterator[tuple[slice, Array]]:
-        """Indices and features of the rows of all blocks; features that are not finite are refused."""
-        first = 0
-        for shard in self._shards:
-            (X,) = shard.rows()
-            for start in range(0, shard.n_rows, self._block_rows):
-                rows = slice(start, min(start + self._block_rows, shard.n_rows))
-                raw = _take(X, rows)
-                check_finite(finite_rows(raw).all(), shard.file)
-                yield slice(first + rows.start, first + rows.stop), raw
-            first += shard.n_rows
-
-
-class StreamedRows(ShardedRows):
-    """Private rows on disk, which are read and mapped again in every pass.
-
-    With ``exact``, rows are rounded to a grid on which sums are exact; see :class:`InMemoryRows`. A shard
-    that cannot be read, or holds a row that is not finite or too long, is a ValueError that names it.
+    ``dtype`` is that of the products; ``y`` (n_rows,) are class indices or targets. With ``exact``, rows are
+    rounded to a grid on which sums are exact; see :class:`InMemoryRows`. A shard that cannot be read, or
+    holds a row that is not finite or too long, is a ValueError that names it.
 
     *Guarantee*: one pass in advance finds each row's length after the map; rows are mapped by the same
     arithmetic in every later pass, so that the length is that of the row that contributes, but for roundings
@@ -146,25 +64,66 @@ class StreamedRows(ShardedRows):
         *,
         exact: bool = False,
     ) -> None:
-        super().__init__(shards, y, dtype)
-        n_features = shards[0].n_features
-        d_in = row_map.width(n_features)
+        self._shards = shards
+        self._ends = list(accumulate(shard.n_rows for shard in shards))
+        self.n_rows = self._ends[-1]
+        self._y, self._dtype = y, np.dtype(dtype)
         self.grid = grid_of_rows(self.n_rows) if exact else None
         self._map = BlockMap(row_map, shards[0].dtype, self._dtype, grid=self.grid)
-        self._whitening = self._map.whitening
+        self.whitening, stretch = self._map.whitening, self._map.stretch
+        later = () if self.whitening is None else (self.whitening.sum_rounding * stretch,)
+        # Without the whitening, rows are longer, so they are added in shorter panels.
+        self.arithmetic = Arithmetic(self._dtype, panel_rows_for(stretch), stretch=stretch, later=later)
+        d_in = row_map.width(shards[0].n_features)
         self._block_rows = block_size(_BLOCK_BYTES // (d_in * self._dtype.itemsize))
-        self._panel_rows = panel_rows_for(self._map.stretch)
-        self._out = np.empty((min(self._block_rows, max(self.n_rows, 1)), n_features), self._dtype)
         self._norms = np.empty(self.n_rows)
         self._factors = np.ones(self.n_rows, self._dtype)
         #: Bounds on entries, kept if computing them again would whiten the rows.
-        self._max_abs = np.empty(0 if self._whitening is None else self.n_rows)
+        self._max_abs = np.empty(0 if self.whitening is None else self.n_rows)
         self._measure()
         check_lengths(self._norms, self._dtype)
 
-    def _visit(self, rows: Selection, raw: Array, Z: FloatArray) -> Visit:
-        X = self._map(raw, self._factors[rows], self._out)
-        value, whitening = self._map.appended, self._whitening
+    def wanted_rows(self, m: int) -> int:
+        return self._block_rows
+
+    def blocks(self, batches: Sequence[Batch], block_rows: int) -> Iterator[Selection]:
+        """The rows of each visit, all of them in one shard."""
+        n_blocks = 0
+        for shard, end in zip(self._shards, self._ends, strict=True):
+            first = end - shard.n_rows
+            parts = [batch.part(first, end) for batch in batches]
+            # Shards without members are not opened.
+            if any(batch.members is None or batch.members.any() for batch in parts):
+                for rows in selections(parts, shard.n_rows, block_rows):
+                    yield _moved(rows, first)
+                    n_blocks += 1
+        if n_blocks == 0:
+            yield slice(0, 0)
+
+    def visits(self, blocks: Sequence[Selection], block_rows: int, m: int) -> Iterator[Visit]:
+        out = self._memory(block_rows)
+        products = np.empty((len(out), m), self._dtype)
+        for rows, raw, _ in self._read(blocks):
+            X = self._map(raw, self._factors[rows], out)
+            yield dense_visit(rows, self._block(rows, X), products, self._map.appended)
+
+    def _memory(self, block_rows: int) -> FloatArray:
+        """Memory for the mapped rows of a block."""
+        return row_memory(min(block_rows, max(self.n_rows, 1)), self._shards[0].n_features, self._dtype)
+
+    def _read(self, blocks: Iterable[Selection]) -> Iterator[tuple[Selection, Array, Shard]]:
+        """The rows of each block, their features and their shard, of which one at a time is open."""
+        index, X = -1, np.empty(0)
+        for rows in blocks:
+            number = bisect_right(self._ends, rows.start if isinstance(rows, slice) else rows[0])
+            if number != index:
+                index = min(number, len(self._shards) - 1)
+                shard = self._shards[index]
+                (X,) = shard.rows()
+            yield rows, _take(X, _moved(rows, shard.n_rows - self._ends[index])), shard
+
+    def _block(self, rows: Selection, X: FloatArray) -> Block:
+        value, whitening = self._map.appended, self.whitening
         norms = row_norms(X) if self._map.whitens else self._norms[rows]
 
         def max_abs() -> FloatArray:
@@ -181,64 +140,17 @@ class StreamedRows(ShardedRows):
             unwhitened = np.hypot(row_norms(X), value or 0.0) * (1 + rounding + 2**-32)
             return np.asarray(np.maximum(norms, unwhitened))
 
-        block = Block(X, self._y[rows], norms, max_abs, rounding_scale)
-        times = partial(row_products, X, out=Z, appended=value)
-        return Visit(rows, block, times, partial(add_products, X, appended=value))
-
-    def sum_error(self, request: Request) -> SumError:
-        if request.resolution is not None:
-            return EXACT
-        whitening, stretch = self._whitening, self._map.stretch
-        error = stated_error(request, self.n_rows, self._dtype, panel_rows=self._panel_rows, stretch=stretch)
-        if whitening is None:
-            return error
-        return error.plus_later(whitening.sum_rounding * stretch)
+        return Block(X, self._y[rows], norms, max_abs, rounding_scale)
 
     def _measure(self) -> None:
         """Compute each row's factor and length, and refuse rows that are not finite."""
-        for rows, raw in self._checked():
-            measured = self._map.measured(raw, self._out)
+        out = self._memory(self._block_rows)
+        for rows, raw, shard in self._read(self.blocks([Batch()], self._block_rows)):
+            check_finite(finite_rows(raw).all(), shard.file)
+            measured = self._map.measured(raw, out)
             self._factors[rows], self._norms[rows] = measured.factors, measured.norms
             if measured.max_abs is not None:
                 self._max_abs[rows] = measured.max_abs
-
-
-class NarrowStreamedRows(ShardedRows):
-    """Private rows of few features on disk, of which only the labels are held between passes.
-
-    To map and measure such rows takes less time than to read them, so both are done in every pass. Parameters
-    are those of :class:`StreamedRows`.
-    """
-
-    def __init__(self, shards: Sequence[Shard], y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> None:
-        super().__init__(shards, y, dtype)
-        n_features = shards[0].n_features
-        self._value = row_map.intercept_value
-        self._bare = replace(row_map, intercept_value=None)
-        self._block_rows = block_size(_BLOCK_BYTES // (n_features * self._dtype.itemsize))
-        self._out = row_memory(min(self._block_rows, max(self.n_rows, 1)), n_features, self._dtype)
-        self._measure()
-
-    def _visit(self, rows: Selection, raw: Array, Z: FloatArray) -> Visit:
-        X, norms = self._mapped(raw)
-        block = Block(X, self._y[rows], norms, partial(max_abs_of, X, self._value))
-        times = partial(row_products, X, out=Z, appended=self._value)
-        return Visit(rows, block, times, partial(add_products, X, appended=self._value))
-
-    def _mapped(self, raw: Array) -> tuple[FloatArray, FloatArray]:
-        """Mapped rows in the buffer, without the intercept, and their lengths, with the intercept."""
-        X, norms = self._out[: len(raw)], np.empty(len(raw))
-        self._bare.write(raw, X, norms)
-        return X, norms if self._value is None else np.hypot(norms, self._value)
-
-    def sum_error(self, request: Request) -> SumError:
-        return stated_error(request, self.n_rows, self._dtype)
-
-    def _measure(self) -> None:
-        """Refuse rows that are not finite, or too long."""
-        for _, raw in self._checked():
-            if not self._bare.normalize:
-                check_lengths(self._mapped(raw)[1], self._dtype)
 
 
 class StreamedTable(Table):
@@ -288,18 +200,11 @@ class StreamedTable(Table):
         ]
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
-        if not self._is_narrow or exact:
+        if not self._is_narrow or self._is_mapped or exact:
             return StreamedRows(self._mapped(), y, row_map, dtype, exact=exact)
-        if self._is_mapped:
-            return NarrowStreamedRows(self._shards, y, row_map, dtype)
-        return InMemoryRows.mapped(self._decoded, y, row_map, dtype, memory=temporary_memory)
-
-    def remapped_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
-        if not self._is_narrow or self._is_mapped:
-            return self.private_rows(y, row_map, dtype, exact=False)
-        # The decoded file is needed now: a full disk must be refused before the charge.
+        # Later passes may need a column more, and a full disk must be refused before the charge.
         temporary_memory(self.shape[0], self.shape[1] + 1, dtype)
-        return RemappedRows(self._decoded, y, row_map, dtype)
+        return InMemoryRows.mapped(self._decoded, y, row_map, dtype, memory=temporary_memory)
 
     def memory(self, n_rows: int, width: int) -> FloatArray:
         return temporary_memory(n_rows, width, np.float64)
@@ -317,6 +222,10 @@ def table_of_map(X: Array) -> StreamedTable | None:
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         return None
     return StreamedTable([array_shard("X", (X.shape, X.dtype), lambda: X)])
+
+
+def _moved(rows: Selection, by: int) -> Selection:
+    return slice(rows.start + by, rows.stop + by) if isinstance(rows, slice) else rows + by
 
 
 def _take(X: Array, rows: Selection) -> Array:

@@ -2,13 +2,13 @@
 
 from .blockwise import (
     LONGEST_ROW,
+    Arithmetic,
     InMemoryRows,
     Visit,
     answer,
     check_lengths,
     n_lanes,
     rounds,
-    stated_error,
     sum_resolution,
 )
 from .centered_sparse import centered_products, centered_sparse_rows, scaled_first

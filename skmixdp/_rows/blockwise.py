@@ -2,11 +2,12 @@
 
 import math
 import operator
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -26,6 +27,7 @@ from .._linear import (
     largest_entries,
     namespace_of,
     on_grid,
+    parts_in_cache,
     read_ahead,
     row_memory,
     row_norms,
@@ -36,7 +38,7 @@ from .._linear import (
 from .._utils.process import in_parallel, n_parts
 from .row_map import RowMap
 from .scaling import Whitening
-from .source import BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, truncated
+from .source import Batch, BinCounts, Block, Labels, OuterStatistics, PrivateRows, Request, Sums, truncated
 
 #: Minimum rows per block, since each block has a fixed cost.
 _FEWEST_ROWS = 512
@@ -52,8 +54,35 @@ _PER_ROOT = 8
 #: Indices of rows of a source.
 Selection = slice | NDArray[np.intp]
 _Rows = TypeVar("_Rows", slice, Selection)
-#: The points to multiply for a request, and a function that adds cached products, or None without a cache.
-Products = tuple[FloatArray, Callable[[Selection, Array], Array] | None]
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """How a source multiplies and adds, from which its stated rounding follows.
+
+    Rows are multiplied in ``dtype``. At most ``panel_rows`` are added in single precision, 0 being none, and
+    ``block_rows`` in double precision in any order. Terms may be ``stretch`` times as long as clips allow.
+    Each of the roundings ``later`` is one of the sums, relative to their norm.
+    """
+
+    dtype: DTypeLike
+    panel_rows: int = PANEL_ROWS
+    block_rows: int = BLOCK_ROWS
+    stretch: float = 1.0
+    later: tuple[float, ...] = ()
+
+    def panels(self, request: Request) -> int:
+        """Most rows of a request that are added in single precision."""
+        return min(self.panel_rows, request.query.panel_rows)
+
+    def error(self, request: Request, n_rows: int) -> SumError:
+        """The error of the sums of a request over ``n_rows`` rows."""
+        if request.resolution is not None:
+            return EXACT
+        panel_rows, moving = self.panels(request), request.batch.taken is not None
+        limits = {"panel_rows": panel_rows, "block_rows": self.block_rows}
+        error = sum_error(n_rows, self.dtype, **limits, stretch=self.stretch, moving=moving)
+        return reduce(SumError.plus_later, self.later, error)
 
 
 @dataclass(frozen=True)
@@ -72,28 +101,124 @@ class Visit:
     add_sum: Callable[[Array, Cascade, int], None]
 
 
+def dense_visit(rows: Selection, block: Block, products: FloatArray, appended: float | None) -> Visit:
+    """The visit of a block of dense rows, with memory for the products of as many rows or more.
+
+    ``appended`` is a constant entry of each row after those in the block.
+    """
+    X: Any = block.X
+    times = partial(row_products, X, out=products[: len(X)], appended=appended)
+    return Visit(rows, block, times, partial(add_products, X, appended=appended))
+
+
+class ClipLoop(NamedTuple):
+    """Compiled loops for a request that sums clipped residuals of cross-entropy, and nothing else.
+
+    ``term(rows, lengths)`` is the term of a block in double precision, given upper bounds on the lengths of
+    all rows; rows of infinite length contribute nothing. ``lengths`` (n_rows,) are those bounds in float32,
+    and ``matrix`` takes the total to the sums (k, d_in).
+    """
+
+    term: Callable[[slice, FloatArray], FloatArray]
+    lengths: FloatArray
+    matrix: Callable[[FloatArray], FloatArray] = np.asarray
+
+
+class BlockRows(PrivateRows):
+    """Base class of private rows that are visited block by block.
+
+    A source has ``n_rows``, its ``arithmetic``, and :meth:`visits`. Batches, threads, observers and the
+    stated rounding are the same for all. Visited rows may lack a ``whitening``, which is linear: it is then
+    applied to points and sums.
+    """
+
+    arithmetic: Arithmetic
+    whitening: Whitening | None = None
+
+    @abstractmethod
+    def visits(self, blocks: Sequence[Selection], block_rows: int, m: int) -> Iterator[Visit]:
+        """Visits of blocks of at most ``block_rows`` rows, which are multiplied with m points.
+
+        A visit may use the memory of the one before. Threads call this at the same time.
+        """
+
+    def wanted_rows(self, m: int) -> int:
+        """Number of rows of a block that are fast to multiply with m points."""
+        return self.arithmetic.block_rows
+
+    def blocks(self, batches: Sequence[Batch], block_rows: int) -> Iterator[Selection]:
+        """The rows of each visit, see :func:`selections`."""
+        return selections(batches, self.n_rows, block_rows)
+
+    def clip_loop(self, request: Request) -> ClipLoop | None:
+        """Compiled loops that suit a request with a clip threshold; None where there are none."""
+        return None
+
+    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
+        return self._sums(requests)
+
+    def _sums(self, requests: Sequence[Request]) -> list[Sums]:
+        if (sums := self._compiled_sums(requests)) is not None:
+            return sums
+        m = sum(len(request.query.points) for request in requests)
+        size = self._block_size(self.wanted_rows(m))
+
+        def visited(blocks: Sequence[Selection]) -> list[Sums]:
+            return answer(requests, self.visits(blocks, size, m), self.arithmetic, self.whitening)
+
+        return in_parts(requests, list(self.blocks([request.batch for request in requests], size)), visited)
+
+    def sum_error(self, request: Request) -> SumError:
+        return self.arithmetic.error(request, self.n_rows)
+
+    def _block_size(self, wanted: int) -> int:
+        return block_size(wanted, self.n_rows, n_parts.get(), most=self.arithmetic.block_rows)
+
+    def _compiled_sums(self, requests: Sequence[Request]) -> list[Sums] | None:
+        """The sums of clipped residuals by compiled loops; None unless these suit all requests."""
+        if n_lanes([request.batch.rate for request in requests], self.n_rows) > 0:
+            return None
+        loops: list[ClipLoop] = []
+        for request in requests:
+            plain = request.query.clip_threshold is not None and request.query.panel_rows == PANEL_ROWS
+            if not plain or request.resolution is not None or request.observe is not None:
+                return None
+            if (loop := self.clip_loop(request)) is None:
+                return None
+            loops.append(loop)
+        lengths = [
+            loop.lengths if mask is None else np.where(mask, loop.lengths, np.float32(np.inf))
+            for loop, mask in zip(loops, (request.batch.mask for request in requests), strict=True)
+        ]
+
+        def visited(blocks: Sequence[slice]) -> list[Sums]:
+            totals = [Cascade() for _ in loops]
+            for rows in blocks:
+                for loop, of_request, total in zip(loops, lengths, totals, strict=True):
+                    total.add(loop.term(rows, of_request))
+            matrices = [loop.matrix(total.value) for loop, total in zip(loops, totals, strict=True)]
+            return [(each if self.whitening is None else self.whitening(each), None) for each in matrices]
+
+        blocks = row_slices(self.n_rows, self._block_size(self.arithmetic.block_rows))
+        return in_parts(requests, list(blocks), visited)
+
+
 def answer(
     requests: Sequence[Request],
     visits: Iterable[Visit],
-    dtype: DTypeLike,
+    arithmetic: Arithmetic,
     whitening: Whitening | None = None,
-    products: Sequence[Products] | None = None,
-) -> list[tuple[Array | None, Array | None]]:
+) -> list[Sums]:
     """Sums of all requests over the visited blocks. There is at least one block, which may be empty.
 
-    ``dtype`` is that in which points are multiplied. In each block, all requests of a precision share one
-    product and one sum. Visited rows may lack a ``whitening``, which is linear: it is then applied to the
-    points, and to the sums. The sums of tensors are tensors.
-
-    ``products`` says what must be multiplied for each request; None is all of its points.
+    In each block, all requests of a precision share one product and one sum. Visited rows may lack a
+    ``whitening``: it is then applied to the points, and to the sums. The sums of tensors are tensors.
     """
-    if products is None:
-        products = [(request.query.points, None) for request in requests]
-    asked = np.concatenate([computed for computed, _ in products])
-    points = (asked if whitening is None else whitening(asked)).astype(dtype, order="F")
+    asked = np.concatenate([request.query.points for request in requests])
+    points = (asked if whitening is None else whitening(asked)).astype(arithmetic.dtype, order="F")
     narrow = min(len(request.query.points) for request in requests) < _NARROW
-    buffer = np.empty(0, dtype)
-    ends = np.cumsum([len(computed) for computed, _ in products])
+    buffer = np.empty(0, arithmetic.dtype)
+    ends = np.cumsum([len(request.query.points) for request in requests])
     gathered = all(request.batch.taken is not None for request in requests)
     masks = [request.batch.mask for request in requests]
     matrices: dict[int, Cascade] = {}
@@ -109,16 +234,13 @@ def answer(
             Z = copy
         weighted: dict[int, list[Array]] = {}
         for index, (request, end) in enumerate(zip(requests, ends, strict=True)):
-            computed, complete = products[index]
-            products_of_request = Z[:, end - len(computed) : end]
-            if complete is not None:
-                products_of_request = complete(visit.rows, products_of_request)
-            C, S = request.query.contribute(products_of_request, visit.block)
+            products = Z[:, end - len(request.query.points) : end]
+            C, S = request.query.contribute(products, visit.block)
             C, S = (_masked(part, request, masks[index], visit.rows) for part in (C, S))
             if request.observe is not None:
-                request.observe(visit.rows, visit.block, products_of_request, (C, S))
+                request.observe(visit.rows, visit.block, products, (C, S))
             if C is not None:
-                weighted.setdefault(request.query.panel_rows, []).append(C)
+                weighted.setdefault(arithmetic.panels(request), []).append(C)
                 widths[index] = C.shape[1]
             if isinstance(S, (OuterStatistics, BinCounts)):
                 vectors[index].add(S.sums())
@@ -133,12 +255,12 @@ def answer(
             joined = parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat([C.T for C in parts]).T
             visit.add_sum(joined, matrices.setdefault(panel_rows, Cascade()), largest)
     totals = {panel_rows: total.value for panel_rows, total in matrices.items()}
-    sums: list[tuple[Array | None, Array | None]] = []
+    sums: list[Sums] = []
     for request, width, vector in zip(requests, widths, vectors, strict=True):
         matrix = None
         if width:
-            rest = totals[request.query.panel_rows]
-            matrix, totals[request.query.panel_rows] = rest[:width], rest[width:]
+            panel_rows = arithmetic.panels(request)
+            matrix, totals[panel_rows] = totals[panel_rows][:width], totals[panel_rows][width:]
             matrix = matrix if whitening is None else whitening(matrix)
         sums.append((matrix, vector.value))
     return sums
@@ -188,22 +310,22 @@ def block_size(wanted: int, n_rows: int = 0, n_parts: int = 1, *, most: int = BL
     return max(min(max(_FEWEST_ROWS, wanted), most) // PANEL_ROWS, 1) * PANEL_ROWS
 
 
-def selections(requests: Sequence[Request], n_rows: int, block_rows: int) -> Iterator[Selection]:
-    """The rows that any request needs, in blocks: at least one block, which may be empty.
+def selections(batches: Sequence[Batch], n_rows: int, block_rows: int) -> Iterator[Selection]:
+    """The rows in any batch, in blocks: at least one block, which may be empty.
 
     Rows that follow each other are a slice, which costs no copy of them. Batches are gathered if the pass is
     then much shorter, see :func:`rounds`. Otherwise all members are visited, and those that are not in a
     batch contribute nothing.
     """
-    lanes = min(n_lanes([request.batch.rate for request in requests], n_rows), block_rows)
+    lanes = min(n_lanes([batch.rate for batch in batches], n_rows), block_rows)
     if lanes:
         taken = np.zeros(n_rows, bool)
-        for request in requests:
-            taken |= request.batch.mask
+        for batch in batches:
+            taken |= batch.mask
         yield from rounds(taken, lanes)
         return
-    members = [request.batch.members for request in requests if request.batch.members is not None]
-    if len(members) < len(requests):
+    members = [batch.members for batch in batches if batch.members is not None]
+    if len(members) < len(batches):
         yield from row_slices(n_rows, block_rows)
         return
     taking_part = np.flatnonzero(np.logical_or.reduce(members))
@@ -211,30 +333,6 @@ def selections(requests: Sequence[Request], n_rows: int, block_rows: int) -> Ite
         block = taking_part[start : start + block_rows]
         unbroken = len(block) > 0 and block[-1] - block[0] == len(block) - 1
         yield slice(int(block[0]), int(block[-1]) + 1) if unbroken else block
-
-
-def stated_error(
-    request: Request,
-    n_rows: int,
-    dtype: DTypeLike,
-    *,
-    panel_rows: int = PANEL_ROWS,
-    block_rows: int = BLOCK_ROWS,
-    stretch: float = 1.0,
-) -> SumError:
-    """The error of the sums of a request over ``n_rows`` rows of a dtype.
-
-    The source adds at most ``panel_rows`` rows in single precision; 0 is no row. ``block_rows`` and
-    ``stretch`` are those of :func:`~skmixdp._linear.sum_error`.
-    """
-    return sum_error(
-        n_rows,
-        dtype,
-        panel_rows=min(panel_rows, request.query.panel_rows),
-        block_rows=block_rows,
-        stretch=stretch,
-        moving=request.batch.taken is not None,
-    )
 
 
 def n_lanes(rates: Iterable[float], n_rows: int, unit: int = _LANES) -> int:
@@ -289,9 +387,6 @@ _AHEAD_BYTES = 2**23
 #: Blocks are read ahead for fewer points than this.
 _FEW_POINTS = 32
 
-#: Size in bytes of the blocks that are mapped in every pass.
-_PASSING_BYTES = 2**21
-
 #: Largest cache, in bytes, of products that later steps use again.
 _KEPT_BYTES = 2**28
 
@@ -299,7 +394,7 @@ _KEPT_BYTES = 2**28
 RowMemory = Callable[[int, int, Any], FloatArray]
 
 
-class InMemoryRows(PrivateRows):
+class InMemoryRows(BlockRows):
     """Private rows in one array (n_rows, d_in), after the :class:`~skmixdp._rows.RowMap`.
 
     Their dtype is that of the products; ``y`` (n_rows,) are class indices or targets. With ``exact``, rows
@@ -325,15 +420,17 @@ class InMemoryRows(PrivateRows):
         self.grid = grid_of_rows(len(X)) if exact else None
         if self.grid is not None:
             X, norms = on_grid(X, self.grid), None
+        self.n_rows, self.arithmetic = len(X), Arithmetic(X.dtype)
         self._narrow = is_narrow(*X.shape)
         self._X = np.asfortranarray(X) if self._narrow else X
         self._appended = appended
-        self._all = Block(self._X, y, row_norms(X) if norms is None else norms)
-        check_lengths(self._all.norms, X.dtype)
-        self.n_rows = len(X)
-        #: Caches by the position of a request in a pass: the next pass mostly has the same fit there.
-        self._kept: dict[int, FixedProducts] = {}
+        norms = row_norms(X) if norms is None else norms
+        self._all = Block(self._X, y, norms, partial(max_abs_of, self._X, appended))
+        check_lengths(norms, X.dtype)
         self._block_rows = block_size(block_bytes // max(X.shape[1] * X.itemsize, 1))
+        #: The fixed points of a request, and the products (n_rows, m) of the pass before with its points.
+        self._kept: tuple[FloatArray, FloatArray] | None = None
+        self._n_new: int | None = None
 
     @classmethod
     def mapped(
@@ -356,144 +453,66 @@ class InMemoryRows(PrivateRows):
         return cls(rows, y, norms=norms if value is None else np.hypot(norms, value), appended=value)
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        if (sums := self._compiled_sums(requests)) is not None:
-            return sums
-        products: list[Products] = []
-        for place, request in enumerate(requests):
-            points, n_fixed = request.query.points, request.query.n_fixed
-            kept_bytes = len(points) * self.n_rows * self._X.itemsize
-            if n_fixed == 0 or request.batch.mask is not None or kept_bytes > _KEPT_BYTES:
-                products.append((points, None))
-                continue
-            kept = self._kept.setdefault(place, FixedProducts(self.n_rows, self._X.dtype))
-            products.append((kept.begin(points, n_fixed), kept.complete))
-        m = sum(len(computed) for computed, _ in products)
-        block_rows = min(_NARROW_OUTPUTS // max(m, 1), _NARROW_ROWS)
-        if not self._narrow:
-            block_rows = min(block_rows, self._block_rows)
-        block_rows = block_size(block_rows, self.n_rows, n_parts.get())
+        self._keep_products(requests)
+        return self._sums(requests)
 
-        def visited(blocks: Sequence[Selection]) -> list[Sums]:
-            return answer(requests, self._visits(blocks, block_rows, m), self._X.dtype, products=products)
+    def _keep_products(self, requests: Sequence[Request]) -> None:
+        """Keep the products of a lone request with fixed points, or compute only others if they are kept."""
+        query, mask = requests[0].query, requests[0].batch.mask
+        m, self._n_new = len(query.points), None
+        kept_bytes = m * self.n_rows * self._X.itemsize
+        if len(requests) > 1 or query.n_fixed == 0 or mask is not None or kept_bytes > _KEPT_BYTES:
+            self._kept = None
+            return
+        fixed, self._n_new = query.points[m - query.n_fixed :], m - query.n_fixed
+        if self._kept is None or self._kept[1].shape[1] != m or not np.array_equal(self._kept[0], fixed):
+            self._kept, self._n_new = (fixed.copy(), np.empty((self.n_rows, m), self._X.dtype)), m
 
-        return in_parts(requests, list(selections(requests, self.n_rows, block_rows)), visited)
+    def wanted_rows(self, m: int) -> int:
+        rows = min(_NARROW_OUTPUTS // max(m, 1), _NARROW_ROWS)
+        return rows if self._narrow else min(rows, self._block_rows)
 
-    def _visits(self, blocks: Sequence[Selection], block_rows: int, m: int) -> Iterator[Visit]:
-        """Visits of blocks of at most ``block_rows`` rows, which are multiplied with m points."""
+    def visits(self, blocks: Sequence[Selection], block_rows: int, m: int) -> Iterator[Visit]:
         bytes_of_block = block_rows * self._X.shape[1] * self._X.itemsize
         ahead = not self._narrow and m < _FEW_POINTS and bytes_of_block <= _AHEAD_BYTES
-        buffer, value = np.empty((min(block_rows, self.n_rows), m), self._X.dtype), self._appended
+        n_new = m if self._n_new is None else self._n_new
+        products = np.empty((min(block_rows, self.n_rows), n_new), self._X.dtype)
         for rows in blocks:
-            X = self._X[rows]
+            block = self._all.of(rows)
             if ahead and isinstance(rows, slice):  # other rows were just copied
-                read_ahead(X)
-            block = Block(X, self._all.y[rows], self._all.norms[rows], partial(max_abs_of, X, value))
-            times = partial(row_products, X, out=buffer[: len(X)], appended=value)
-            yield Visit(rows, block, times, partial(add_products, X, appended=value))
+                read_ahead(self._X[rows])
+            visit = dense_visit(rows, block, products, self._appended)
+            yield visit if self._kept is None else replace(visit, times=partial(self._completed, visit))
 
-    def _compiled_sums(self, requests: Sequence[Request]) -> list[Sums] | None:
-        """The sums of clipped residuals by compiled loops; None unless these suit all requests."""
-        X, y = self._X, self._all.y
-        loops_fit = self._narrow and self._appended is None and y.dtype == np.int8
-        if not loops_fit or n_lanes([request.batch.rate for request in requests], self.n_rows) > 0:
+    def _completed(self, visit: Visit, points: FloatArray) -> FloatArray:
+        """Products of a block with all points, some of which are kept."""
+        assert self._kept is not None
+        Z = self._kept[1]
+        Z[visit.rows, : self._n_new] = visit.times(np.asfortranarray(points[: self._n_new]))
+        completed: FloatArray = Z[visit.rows]
+        return completed
+
+    def clip_loop(self, request: Request) -> ClipLoop | None:
+        X, y, query, members = self._X, self._all.y, request.query, request.batch.members
+        # NumPy reads only the rows that take part, which is faster if these are fewer than half.
+        few = members is not None and 2 * np.count_nonzero(members) < self.n_rows
+        if few or not self._narrow or self._appended is not None or y.dtype != np.int8:
             return None
-        loops: list[Any] = []
-        for request in requests:
-            plain = request.query.clip_threshold is not None and request.query.panel_rows == PANEL_ROWS
-            # NumPy reads only the rows that take part, which is faster if these are fewer than half.
-            members = request.batch.members
-            few = members is not None and 2 * np.count_nonzero(members) < self.n_rows
-            if not plain or request.resolution is not None or request.observe is not None or few:
-                return None
-            loop = clipped_sums(self.n_rows, X.shape[1], len(request.query.points), X.dtype)
-            if loop is None:
-                return None
-            loops.append(loop)
-        # Rows that take no part get infinite lengths, with which they contribute nothing.
-        norms = self._all.single_norms
-        lengths = [
-            norms if mask is None else np.where(mask, norms, np.float32(np.inf))
-            for mask in (request.batch.mask for request in requests)
-        ]
+        add = clipped_sums(self.n_rows, X.shape[1], len(query.points), X.dtype)
+        if add is None:
+            return None
+        threshold = query.clip_threshold or 0.0
 
-        def visited(blocks: Sequence[slice]) -> list[Sums]:
-            totals = [Cascade() for _ in requests]
-            for rows in blocks:
-                for request, add, of_request, total in zip(requests, loops, lengths, totals, strict=True):
-                    total.add(add(X, y, of_request, request.query.points, request.query.clip_threshold, rows))
-            return [(total.value, None) for total in totals]
+        def term(rows: slice, lengths: FloatArray) -> FloatArray:
+            return add(X, y, lengths, query.points, threshold, rows)
 
-        size = block_size(BLOCK_ROWS, self.n_rows, n_parts.get())
-        return in_parts(requests, list(row_slices(self.n_rows, size)), visited)
-
-    def sum_error(self, request: Request) -> SumError:
-        if request.resolution is not None:
-            return EXACT
-        return stated_error(request, self.n_rows, self._X.dtype)
-
-
-class RemappedRows(PrivateRows):
-    """Private rows in memory that are mapped again in every pass, which saves a copy if there are few passes.
-
-    Rows are features (n_rows, n_features), and the map scales them to unit length and appends no intercept.
-    """
-
-    def __init__(self, X: FloatArray, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> None:
-        self._X = X
-        self._y = y
-        self._map = row_map
-        self._dtype = np.dtype(dtype)
-        self.n_rows = len(X)
-
-    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        m = sum(len(request.query.points) for request in requests)
-        size = block_size(_PASSING_BYTES // (self._X.shape[1] * self._dtype.itemsize))
-
-        def visited(blocks: Sequence[Selection]) -> list[Sums]:
-            held = row_memory(min(size, max(self.n_rows, 1)), self._X.shape[1], self._dtype)
-            return answer(requests, self._visits(blocks, held, m), self._dtype)
-
-        return in_parts(requests, list(selections(requests, self.n_rows, size)), visited)
-
-    def _visits(self, blocks: Sequence[Selection], held: FloatArray, m: int) -> Iterator[Visit]:
-        """Visits of blocks in memory that holds one at a time."""
-        buffer = np.empty((len(held), m), self._dtype)
-        for rows in blocks:
-            features = self._X[rows]
-            X, norms = held[: len(features)], np.empty(len(features))
-            self._map.write(features, X, norms)
-            times = partial(row_products, X, out=buffer[: len(features)])
-            yield Visit(rows, Block(X, self._y[rows], norms), times, partial(add_products, X))
-
-    def sum_error(self, request: Request) -> SumError:
-        return stated_error(request, self.n_rows, self._dtype)
-
-
-class FixedProducts:
-    """Cache of the products of fixed points; it is private state, and stays with the rows."""
-
-    def __init__(self, n_rows: int, dtype: np.dtype[Any]) -> None:
-        self._points: FloatArray = np.empty((0, 0))
-        self._Z = np.empty((n_rows, 0), dtype)
-
-    def begin(self, points: FloatArray, n_fixed: int) -> FloatArray:
-        """Start a pass for points (m, d_in), the last ``n_fixed`` of them fixed; those to compute."""
-        fixed = points[len(points) - n_fixed :]
-        if self._Z.shape[1] == len(points) and np.array_equal(self._points, fixed):
-            return points[: len(points) - n_fixed]
-        self._points = fixed.copy()
-        self._Z = np.empty((len(self._Z), len(points)), self._Z.dtype)
-        return points
-
-    def complete(self, rows: Selection, computed: FloatArray) -> FloatArray:
-        """Products of a block of rows with all points, from the computed and the cached ones."""
-        self._Z[rows, : computed.shape[1]] = computed
-        return self._Z[rows]
+        return ClipLoop(term, self._all.single_norms)
 
 
 def max_abs_of(X: FloatArray, appended: float | None) -> FloatArray:
     """Largest absolute entry of each row, (n,), including an appended one."""
-    return np.asarray(np.maximum(largest_entries(X), abs(appended or 0.0)))
+    entries = [largest_entries(X[rows]) for rows in parts_in_cache(X)]
+    return np.asarray(np.maximum(np.concatenate([*entries, np.empty(0)]), abs(appended or 0.0)))
 
 
 def check_lengths(norms: FloatArray, dtype: np.dtype[Any], name: str = "X") -> None:

@@ -69,6 +69,16 @@ class Block:
     compute_max_abs: Callable[[], Array] | None = None
     compute_rounding_scale: Callable[[], Array] | None = None
 
+    def of(self, rows: slice | NDArray[np.intp]) -> "Block":
+        """The data of some of the rows."""
+        return Block(
+            None if self.X is None else self.X[rows],
+            self.y[rows],
+            self.norms[rows],
+            lambda: self.max_abs[rows],
+            None if self.compute_rounding_scale is None else lambda: self.rounding_scale[rows],
+        )
+
     @cached_property
     def rounding_scale(self) -> Array:
         """Lengths (rows,) to which the rounding of products is proportional: the norms, or more.
@@ -398,10 +408,6 @@ class Table(ABC):
     @abstractmethod
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         """The source that answers queries; a ValueError if rows are not finite."""
-
-    def remapped_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
-        """The source for a single pass over rows of unit length, which need not be kept."""
-        return self.private_rows(y, row_map, dtype, exact=False)
 
     @abstractmethod
     def blocks(self) -> Iterator[Any]:

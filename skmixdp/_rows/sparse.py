@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from .._linear import SHORTEST_DIFFERENCE, FloatArray, SumError, row_slices
+from .._linear import SHORTEST_DIFFERENCE, Cascade, FloatArray, row_slices
 from .._utils.validation import check_finite
-from .blockwise import Selection, Visit, answer, block_size, check_lengths, selections, stated_error
+from .blockwise import Arithmetic, BlockRows, Selection, Visit, block_size, check_lengths
 from .centered_sparse import (
     CenteredSparseRows,
     canonical,
@@ -21,7 +21,7 @@ from .centered_sparse import (
     whitened_entries,
 )
 from .row_map import RowMap
-from .source import Block, Labels, PrivateRows, Request, Sums, Table
+from .source import Block, Labels, PrivateRows, Table
 
 #: Entries of a block of rows, so that its products take at most a few MiB.
 _BLOCK_ENTRIES = 2**18
@@ -39,7 +39,7 @@ _MEASURED_ENTRIES = 2**20
 _BLOCK_ROWS = 8192
 
 
-class SparseRows(PrivateRows):
+class SparseRows(BlockRows):
     """Private rows in a CSR matrix ``X`` (n_rows, n_features), which is not copied, mapped by linearity.
 
     ``y`` (n_rows,) are class indices or targets. Products are computed in float64, and queries receive them
@@ -60,64 +60,49 @@ class SparseRows(PrivateRows):
         measure: Callable[..., CenteredSparseRows] = centered_sparse_rows,
     ) -> None:
         self._X = X
-        self._y = y
         self._map = row_map
+        self.whitening = row_map.whitening
         self._dtype = np.dtype(dtype)
         self.n_rows, n_features = X.shape
         # Each block adds a (k, d_in) sum to the total, so it should have more entries than that.
         entries = max(_BLOCK_ENTRIES, 4 * n_features)
         rows = entries // min(_ENTRIES_PER_ROW, max(n_features, 1))
-        self._block_rows = block_size(max(rows, min(n_features, _MOST_ROWS)))
+        block_rows = block_size(max(rows, min(n_features, _MOST_ROWS)))
+        # A bound on the terms of two sums that are subtracted, in units of their difference.
+        longer = 4 / SHORTEST_DIFFERENCE
+        later = () if self.whitening is None else (self.whitening.sum_rounding / SHORTEST_DIFFERENCE,)
+        self.arithmetic = Arithmetic(np.float64, 0, block_rows, stretch=longer, later=later)
         n_directions = 1 if row_map.whitening is None else len(row_map.whitening.factors)
-        measured_rows = min(self._block_rows, max(_MEASURED_ENTRIES // n_directions, 512))
+        measured_rows = min(block_rows, max(_MEASURED_ENTRIES // n_directions, 512))
         parts = [measure(part_of(X, rows), row_map) for rows in row_slices(self.n_rows, measured_rows)]
         self._factors = np.concatenate([part.factors for part in parts])
-        self._norms = np.concatenate([part.norms for part in parts])
-        check_lengths(self._norms, self._dtype)
+        norms = np.concatenate([part.norms for part in parts])
+        check_lengths(norms, self._dtype)
         # Products are differences of larger terms in float64, whose rounding is put in units of the dtype's.
         ratio = 4 * float(np.finfo(np.float64).eps / np.finfo(self._dtype).eps)
-        self._rounding_scale = self._norms + ratio * np.concatenate([part.rounding_scale for part in parts])
-        if row_map.whitening is None:
-            self._max_abs = np.concatenate([part.max_abs for part in parts])
+        rounding_scale = norms + ratio * np.concatenate([part.rounding_scale for part in parts])
+        max_abs = np.concatenate([part.max_abs for part in parts])
+        bounds = (lambda: max_abs) if row_map.whitening is None else self._whitened_max_abs
+        self._all = Block(None, y, norms, bounds, lambda: rounding_scale)
 
-    @cached_property
-    def _max_abs(self) -> FloatArray:
+    def _whitened_max_abs(self) -> FloatArray:
         """Bounds on entries of whitened rows; only entrywise clips need them."""
         few = max(_MEASURED_ENTRIES // self._X.shape[1], 1)
         parts = row_slices(self.n_rows, few)
         bounds = [whitened_entries(part_of(self._X, part), self._factors[part], self._map) for part in parts]
-        return np.asarray(np.minimum(np.concatenate(bounds), self._norms))
+        return np.asarray(np.minimum(np.concatenate(bounds), self._all.norms))
 
-    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        whitening = self._map.whitening
-        visits = map(self._visit, selections(requests, self.n_rows, self._block_rows))
-        return answer(requests, visits, np.dtype(np.float64), whitening=whitening)
+    def visits(self, blocks: Sequence[Selection], block_rows: int, m: int) -> Iterator[Visit]:
+        for rows in blocks:
+            of_rows = part_of(self._X, rows), self._factors[rows], self._map
+            yield Visit(rows, self._all.of(rows), partial(self._times, of_rows), partial(_add_sum, of_rows))
 
-    def _visit(self, rows: Selection) -> Visit:
-        X, factors = part_of(self._X, rows), self._factors[rows]
-        return Visit(
-            rows,
-            Block(
-                None,
-                self._y[rows],
-                self._norms[rows],
-                compute_max_abs=lambda: self._max_abs[rows],
-                compute_rounding_scale=lambda: self._rounding_scale[rows],
-            ),
-            times=lambda points: centered_products(X, factors, self._map, points).astype(
-                self._dtype, copy=False
-            ),
-            add_sum=lambda C, total, _: total.add(centered_weighted_sum(X, factors, self._map, C)),
-        )
+    def _times(self, of_rows: tuple[Any, FloatArray, RowMap], points: FloatArray) -> FloatArray:
+        return centered_products(*of_rows, points).astype(self._dtype, copy=False)
 
-    def sum_error(self, request: Request) -> SumError:
-        # A bound on the terms of two sums that are subtracted, in units of their difference.
-        longer = 4 / SHORTEST_DIFFERENCE
-        error = stated_error(
-            request, self.n_rows, np.float64, panel_rows=0, block_rows=self._block_rows, stretch=longer
-        )
-        whitening = self._map.whitening
-        return error if whitening is None else error.plus_later(whitening.sum_rounding / SHORTEST_DIFFERENCE)
+
+def _add_sum(of_rows: tuple[Any, FloatArray, RowMap], C: FloatArray, total: Cascade, _: int) -> None:
+    total.add(centered_weighted_sum(*of_rows, C))
 
 
 def check_indices(X: object, name: str) -> None:

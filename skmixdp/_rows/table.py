@@ -21,7 +21,7 @@ from .._linear import FloatArray
 from .._utils.frames import is_frame, numeric_frame
 from .._utils.registry import Registry
 from .._utils.validation import check_table, listed, shown, sources_of
-from .blockwise import InMemoryRows, RemappedRows
+from .blockwise import InMemoryRows
 from .row_map import UNCHANGED, RowMap
 from .source import Labels, PrivateRows, Table, declared_type
 from .sparse import SparseTable
@@ -61,9 +61,6 @@ class ArrayTable(Table):
         if row_map is UNCHANGED and self._X.dtype == dtype:
             return InMemoryRows(self._X, y)
         return InMemoryRows.mapped(self._X, y, row_map, dtype)
-
-    def remapped_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
-        return RemappedRows(self._X, y, row_map, dtype)
 
     def blocks(self) -> Iterator[Any]:
         yield self._X

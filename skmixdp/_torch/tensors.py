@@ -7,25 +7,19 @@ and forth. The noise is added to the sums on the processor, by the same generato
 
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._linear import BLOCK_ROWS, PANEL_ROWS, Cascade, FloatArray, SumError, row_norms, row_slices
-from .._rows.blockwise import (
-    InMemoryRows,
-    Selection,
-    Visit,
-    answer,
-    block_size,
-    check_lengths,
-    selections,
-    stated_error,
-)
+from .._linear import BLOCK_ROWS, Cascade, FloatArray, row_norms, row_slices
+from .._rows.blockwise import Arithmetic, BlockRows, InMemoryRows, Selection, Visit, block_size, check_lengths
 from .._rows.row_map import RowFunction, RowMap
 from .._rows.source import Block, Contribution, Labels, PrivateRows, Request, Sums, Table
+from .._rows.table import from_device
 from .._utils.validation import check_finite, shown
 
 #: Bytes and most rows of a block. A block on a device has a fixed cost of about a millisecond.
@@ -47,7 +41,7 @@ _PANEL_ENTRIES = 2**25
 _KINDS = ("cpu", "cuda", "xpu")
 
 
-class TorchRows(PrivateRows):
+class TorchRows(BlockRows):
     """Private rows in a float32 or float64 tensor (n_rows, d_in), after the row map.
 
     Products are computed on ``device``, by default that of ``X``; blocks of rows elsewhere are sent there in
@@ -69,13 +63,14 @@ class TorchRows(PrivateRows):
         self._X = X
         self.device = X.device if device is None else device
         self.n_rows = len(X)
-        self._dtype = np.dtype(np.float64 if X.dtype == torch.float64 else np.float32)
-        usual_bytes, self._most_rows = _BLOCKS.get(self.device.type, _DEVICE_BLOCKS)
-        wanted = (block_bytes or usual_bytes) // max(X.shape[1] * self._dtype.itemsize, 1)
-        self._block_rows = block_size(wanted, most=self._most_rows)
+        dtype = np.dtype(np.float64 if X.dtype == torch.float64 else np.float32)
+        usual_bytes, most_rows = _BLOCKS.get(self.device.type, _DEVICE_BLOCKS)
+        self.arithmetic = Arithmetic(dtype, block_rows=most_rows)
+        wanted = (block_bytes or usual_bytes) // max(X.shape[1] * dtype.itemsize, 1)
+        self._block_rows = block_size(wanted, most=most_rows)
         lengths = [array_of(row_norms(part)) for part in _parts_of(X)]
         norms = np.concatenate(lengths) if lengths else np.empty(0)
-        check_lengths(norms, self._dtype)
+        check_lengths(norms, dtype)
         labels = torch.from_numpy(np.array(y))
         if not labels.is_floating_point():
             labels = labels.long()
@@ -85,21 +80,15 @@ class TorchRows(PrivateRows):
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         asked = [request if request.query.takes_tensors else _on_host(request) for request in requests]
+        sums: list[Any] = []
         with full_precision():
-            while (sums := self._sums(asked)) is None:
-                self._make_room()
-        return sums
-
-    def _sums(self, requests: Sequence[Request]) -> list[Sums] | None:
-        """Sums of all requests; None if the device has no memory for the pass."""
-        try:
-            sums = answer(requests, self._visits(requests), self._dtype)
-        except torch.OutOfMemoryError:
-            return None
-        return [
-            (None if matrix is None else array_of(matrix), None if vector is None else array_of(vector))
-            for matrix, vector in sums
-        ]
+            while not sums:
+                # Room is made after the error is gone, since it holds what was computed.
+                with suppress(torch.OutOfMemoryError):
+                    sums = self._sums(asked)
+                if not sums:
+                    self._make_room()
+        return [(from_device(matrix), from_device(vector)) for matrix, vector in sums]
 
     def _make_room(self) -> None:
         """Make blocks smaller; if they are already small, move the rows to the host."""
@@ -113,7 +102,10 @@ class TorchRows(PrivateRows):
                 f"{self.device} has no room for {self._block_rows} rows at a time; pass device='cpu'."
             )
 
-    def _visits(self, requests: Sequence[Request]) -> Iterator[Visit]:
+    def wanted_rows(self, m: int) -> int:
+        return self._block_rows
+
+    def visits(self, blocks: Sequence[Selection], block_rows: int, m: int) -> Iterator[Visit]:
         placed: list[torch.Tensor] = []  # the points of this pass, on the device
 
         def times(X: torch.Tensor, points: FloatArray) -> torch.Tensor:
@@ -121,21 +113,11 @@ class TorchRows(PrivateRows):
                 placed.append(torch.from_numpy(np.ascontiguousarray(points)).to(self.device))
             return products(X, placed[0])
 
-        for rows in selections(requests, self.n_rows, self._block_rows):
+        for rows in blocks:
             X = self._taken(rows)
             number = rows if isinstance(rows, slice) else torch.from_numpy(rows).to(self.device)
-            yield Visit(
-                rows,
-                Block(X, self._y[number], self._norms[number]),
-                times=lambda points, X=X: times(X, points),  # type: ignore[misc]
-                add_sum=lambda C, total, panel_rows, X=X: add_tensor_products(  # type: ignore[misc]
-                    total, C if panel_rows == PANEL_ROWS else C.double(), X
-                ),
-            )
-
-    def sum_error(self, request: Request) -> SumError:
-        few = PANEL_ROWS if request.query.panel_rows == PANEL_ROWS else 0
-        return stated_error(request, self.n_rows, self._dtype, panel_rows=few, block_rows=self._most_rows)
+            block = Block(X, self._y[number], self._norms[number])
+            yield Visit(rows, block, partial(times, X), partial(add_tensor_products, X))
 
     def _taken(self, rows: Selection) -> torch.Tensor:
         index = rows if isinstance(rows, slice) else torch.from_numpy(rows).to(self._X.device)
@@ -163,20 +145,20 @@ def products(X: torch.Tensor, points: torch.Tensor) -> torch.Tensor:
     return torch.mm(points, X.t()).t() if X.device.type == "cpu" else torch.mm(X, points.t())
 
 
-def add_tensor_products(total: Cascade, C: torch.Tensor, X: torch.Tensor) -> None:
+def add_tensor_products(X: torch.Tensor, C: torch.Tensor, total: Cascade, panel_rows: int) -> None:
     """Add ``C^T X`` (k, d_in) of weighted residuals (rows, k) and rows (rows, d_in) to a total.
 
     As :func:`~skmixdp._linear.add_products` does, with the same error.
     """
-    if C.dtype == torch.float64:
+    if panel_rows == 0 or C.dtype == torch.float64:
         for rows in row_slices(max(len(X), 1), BLOCK_ROWS):
             # (X^T C is slower: ten times with few outputs.)
-            total.add(torch.mm(C[rows].t(), X[rows].double()))
+            total.add(torch.mm(C[rows].double().t(), X[rows].double()))
         return
-    n_panels = len(X) // PANEL_ROWS
-    whole = n_panels * PANEL_ROWS
-    left = C[:whole].t().reshape(C.shape[1], n_panels, PANEL_ROWS).transpose(0, 1)
-    right = X[:whole].reshape(n_panels, PANEL_ROWS, X.shape[1])
+    n_panels = len(X) // panel_rows
+    whole = n_panels * panel_rows
+    left = C[:whole].t().reshape(C.shape[1], n_panels, panel_rows).transpose(0, 1)
+    right = X[:whole].reshape(n_panels, panel_rows, X.shape[1])
     at_once = max(_PANEL_ENTRIES // max(C.shape[1] * X.shape[1], 1), 1)
     for panels in row_slices(n_panels, at_once):
         total.add(torch.bmm(left[panels], right[panels]).sum(dim=0, dtype=torch.float64))

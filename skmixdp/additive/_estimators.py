@@ -152,7 +152,7 @@ class AdditiveHead(SeenHead):
         private = inputs.private
 
         def rows_of(function: RowFunction) -> MappedRows:
-            return MappedRows(replace(private, table=private.table.transformed(function)), UNCHANGED, True)
+            return MappedRows(replace(private, table=private.table.transformed(function)), UNCHANGED)
 
         inputs.transaction.rows = MappedRows(replace(private, table=private.table), None)
         yield inputs.transaction

@@ -6,7 +6,7 @@ vertices, and sums over rows are sums over vertices, which are few. The row map 
 sparse rows (:mod:`~skmixdp._rows.centered_sparse`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,14 +18,13 @@ from numpy.typing import DTypeLike, NDArray
 from .._files.shards import Shard, array_shard
 from .._files.streamed import StreamedTable
 from .._files.temporary import temporary_memory
-from .._linear import SHORTEST_DIFFERENCE, Cascade, FloatArray, SumError, dot_error, row_slices
-from .._rows.blockwise import RemappedRows, Selection, answer, block_size, in_parts, selections
+from .._linear import SHORTEST_DIFFERENCE, FloatArray, dot_error, row_slices
+from .._rows.blockwise import ClipLoop, Selection, block_size
 from .._rows.centered_sparse import CenteredSparseRows, mapped_lengths
 from .._rows.row_map import RowFunction, RowMap
-from .._rows.source import Block, Labels, PrivateRows, Request, Sums, Table
+from .._rows.source import Labels, PrivateRows, Request, Table
 from .._rows.sparse import SparseRows
 from .._rows.table import ArrayTable
-from .._utils.process import n_parts
 from ._loops import PieceLoops, piece_loops
 
 #: Most outputs of a block.
@@ -193,89 +192,46 @@ class MappedPiecewiseRows(SparseRows):
         if row_map.unit_first:
             X, row_map = X.at_unit_length(), replace(row_map, unit_first=False)
         super().__init__(X, y, row_map, dtype, centered_piecewise_rows)
-        self._block_rows = block_size(_MOST_ROWS)
+        # Sums of all rows are taken from vertices to entries.
+        terms = int(np.diff(X.vertices.tocsc().indptr).max(initial=0))
+        taken = dot_error(terms + 8, np.dtype(np.float64)) / SHORTEST_DIFFERENCE
+        later = *self.arithmetic.later, taken
+        self.arithmetic = replace(self.arithmetic, block_rows=block_size(_MOST_ROWS), later=later)
 
-    def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        if (sums := self._compiled_sums(requests)) is not None:
-            return sums
-        m = sum(len(request.query.points) for request in requests)
+    def wanted_rows(self, m: int) -> int:
+        return min(_OUTPUTS // max(m, 1), _MOST_ROWS)
 
-        def visited(blocks: Sequence[Selection]) -> list[Sums]:
-            visits = map(self._visit, blocks)
-            return answer(requests, visits, np.dtype(np.float64), whitening=self._map.whitening)
-
-        size = self._size(min(_OUTPUTS // max(m, 1), _MOST_ROWS))
-        return in_parts(requests, list(selections(requests, self.n_rows, size)), visited)
-
-    def _size(self, wanted: int) -> int:
-        return min(block_size(wanted, self.n_rows, n_parts.get()), self._block_rows)
-
-    def _compiled_sums(self, requests: Sequence[Request]) -> list[Sums] | None:
-        """The sums of clipped residuals of a few classes by compiled loops; None if these do not apply."""
-        if self._X.loops is None or self._y.dtype != np.int8 or self._dtype != np.float32:
+    def clip_loop(self, request: Request) -> ClipLoop | None:
+        X, y, query = self._X, self._all.y, request.query
+        suits = y.dtype == np.int8 and self._dtype == np.float32 and len(query.points) <= _FEW_OUTPUTS
+        if X.loops is None or not suits or request.batch.taken is not None:
             return None
-        masks = []
-        for request in requests:
-            query, batch = request.query, request.batch
-            plain = query.clip_threshold is not None and len(query.points) <= _FEW_OUTPUTS
-            if (
-                not plain
-                or request.resolution is not None
-                or request.observe is not None
-                or batch.taken is not None
-            ):
-                return None
-            masks.append(batch.members)
-        # Rows that take no part get infinite lengths, with which they contribute nothing.
-        single = self._single
-        lengths = [single if mask is None else np.where(mask, single, np.float32(np.inf)) for mask in masks]
-
-        def visited(blocks: Sequence[slice]) -> list[Sums]:
-            return [self._clipped(request, of, blocks) for request, of in zip(requests, lengths, strict=True)]
-
-        return in_parts(requests, list(row_slices(self.n_rows, self._size(_MOST_ROWS))), visited)
-
-    def _clipped(self, request: Request, lengths: FloatArray, blocks: Sequence[slice]) -> Sums:
-        """The sums of clipped residuals of some blocks by compiled loops."""
-        X, (whitening, mean, value) = (
-            self._X,
-            (self._map.whitening, self._map.mean, self._map.intercept_value),
-        )
-        points = request.query.points.astype(np.float64)
+        add: Callable[..., FloatArray] = X.loops.clipped_sums
+        (whitening, mean, value) = self.whitening, self._map.mean, self._map.intercept_value
+        points = query.points.astype(np.float64)
         points = points if whitening is None else whitening(points)
         bare = points[:, : X.shape[1]]
         offsets = np.zeros(len(bare)) if mean is None else -bare @ mean
         constants = np.zeros(len(bare)) if value is None else value * points[:, -1]
-        given = *X.of_points(bare), offsets, constants
-        total = Cascade()
-        for rows in blocks:
-            x, of_rows = X[rows], (self._in_all[rows], self._y[rows], lengths[rows])
-            total.add(
-                X.loops.clipped_sums(*x.pieces, *given, *of_rows, threshold=request.query.clip_threshold)
-            )
-        sums, n_vertices = total.value, X.vertices.shape[0]
-        matrix = X.summed(sums[:, :n_vertices], sums[:, n_vertices:-2])
-        if mean is not None:
-            matrix -= np.outer(sums[:, -2], mean)
-        if value is not None:
-            matrix = np.column_stack([matrix, value * sums[:, -1]])
-        return (matrix if whitening is None else whitening(matrix)), None
+        of_points = *X.of_points(bare), offsets, constants
+
+        def term(rows: slice, lengths: FloatArray) -> FloatArray:
+            of_rows = self._in_all[rows], y[rows], lengths[rows]
+            return add(*X[rows].pieces, *of_points, *of_rows, threshold=query.clip_threshold)
+
+        def matrix(sums: FloatArray) -> FloatArray:
+            n_vertices = X.vertices.shape[0]
+            total = X.summed(sums[:, :n_vertices], sums[:, n_vertices:-2])
+            if mean is not None:
+                total -= np.outer(sums[:, -2], mean)
+            return total if value is None else np.column_stack([total, value * sums[:, -1]])
+
+        return ClipLoop(term, self._all.single_norms, matrix)
 
     @cached_property
     def _in_all(self) -> FloatArray:
         """Factors (n,) of rows from their values to what the head sees."""
         return np.asarray(self._X.factors * self._factors)
-
-    @cached_property
-    def _single(self) -> FloatArray:
-        """Upper bounds (n,) on the lengths of rows, in single precision."""
-        return Block(None, self._y, self._norms).single_norms
-
-    def sum_error(self, request: Request) -> SumError:
-        # Sums of all rows are taken from vertices to entries.
-        terms = int(np.diff(self._X.vertices.tocsc().indptr).max(initial=0))
-        later = dot_error(terms + 8, np.dtype(np.float64)) / SHORTEST_DIFFERENCE
-        return super().sum_error(request).plus_later(later)
 
 
 class ColumnFunction(RowFunction):
@@ -299,7 +255,7 @@ class ColumnFunction(RowFunction):
         """The table of the results for rows (n, d) in memory."""
         computed: Any = ComputedRows(X, self)
         shard = array_shard("X", (computed.shape, computed.dtype), lambda: computed)
-        return TransformedTable(shard, self.pieces_of(lambda: [X], len(X), np.empty), computed)
+        return TransformedTable(shard, self.pieces_of(lambda: [X], len(X), np.empty))
 
     def pieces_of(
         self, blocks: Callable[[], Iterable[FloatArray]], n_rows: int, memory: Memory
@@ -324,16 +280,11 @@ class ComputedRows:
 
 
 class TransformedTable(StreamedTable):
-    """What a function makes of rows: as pieces of curves, or computed in every pass.
+    """What a function makes of rows: as pieces of curves, or computed in every pass."""
 
-    ``computed`` are the results for rows in memory.
-    """
-
-    def __init__(
-        self, shard: Shard, pieces: Callable[[], PiecewiseRows] | None, computed: FloatArray | None = None
-    ) -> None:
+    def __init__(self, shard: Shard, pieces: Callable[[], PiecewiseRows] | None) -> None:
         super().__init__([shard])
-        self._pieces, self._computed = pieces, computed
+        self._pieces = pieces
         self.is_shared = pieces is not None
 
     @cached_property
@@ -344,13 +295,6 @@ class TransformedTable(StreamedTable):
         if exact or row_map.columns is not None or self._rows is None:
             return super().private_rows(y, row_map, dtype, exact=exact)
         return MappedPiecewiseRows(self._rows, y, row_map, dtype)
-
-    def remapped_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any]) -> PrivateRows:
-        if self._rows is not None:
-            return self.private_rows(y, row_map, dtype, exact=False)
-        if self._computed is None:
-            return super().remapped_rows(y, row_map, dtype)
-        return RemappedRows(self._computed, y, row_map, dtype)
 
 
 def piece_files(shape: tuple[int, int], dtype: DTypeLike) -> NDArray[Any]:

@@ -66,8 +66,8 @@ class MapStage:
     gradient_bound: float | None = None
 
     def rows(self, private: LabelledRows) -> MappedRows:
-        """The rows of the query, which are not kept if no other query has the same map."""
-        return MappedRows(private, self.asked_map, "columns" in self.shares or "mean" in self.shares)
+        """The rows of the query."""
+        return MappedRows(private, self.asked_map)
 
 
 def first_stage(inputs: FitInputs, known_maps: Sequence[RowMap] = ()) -> MapStage:

@@ -319,17 +319,11 @@ class LabelledRows:
 class MappedRows(RowsKey):
     """Private rows after a row map, as a linear head gets them; without a map, their labels alone.
 
-    Two of these are equal if they have the same two objects: nothing compares private rows. Rows of a
-    ``single_pass`` are mapped as they are read, and not kept unless their sums are exact.
+    Two of these are equal if they have the same two objects: nothing compares private rows.
     """
 
     private: LabelledRows
     row_map: RowMap | None
-    single_pass: bool = False
-
-    @property
-    def holds_none(self) -> bool:
-        return self.single_pass and not self.private.exact
 
     def open(self) -> PrivateRows:
         private, row_map = self.private, self.row_map
@@ -338,10 +332,7 @@ class MappedRows(RowsKey):
             bare: Table = ArrayTable(np.empty((len(y), 0), dtype))
             table = table.holding(bare) if isinstance(table, PersonTable) else bare
             row_map = UNCHANGED
-        if self.holds_none:
-            opened = table.remapped_rows(y, row_map, dtype)
-        else:
-            opened = table.private_rows(y, row_map, dtype, exact=private.exact)
+        opened = table.private_rows(y, row_map, dtype, exact=private.exact)
         opened.record = private.record
         return opened
 

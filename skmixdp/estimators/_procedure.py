@@ -401,7 +401,7 @@ def _columns_in_other_units(inputs: FitInputs, learner: Learner, share: float) -
     n_features = inputs.private.table.shape[1]
     y_pub = inputs.y_pub if inputs.loss.quadratic else np.zeros((len(inputs.X_pub), 0))
     asked = columns_in_other_units(learner, inputs.X_pub, y_pub, inputs.budget.multiplier(share))
-    rows = MappedRows(inputs.private, unmapped(n_features), single_pass=True)
+    rows = MappedRows(inputs.private, unmapped(n_features))
     other = yield from inputs.stage(rows, asked)
     found: list[int] = np.flatnonzero(other).tolist()
     if found:

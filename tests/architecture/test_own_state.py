@@ -31,7 +31,6 @@ APART = {
     "FrozenFeatures.fit": "checks parameters alone",
     "audit_epsilon": "fits an estimator to rows of its own, which are no secret",
     "public_cross_val_score": "fits and scores of estimators",
-    "RowFiles.remapped_rows": "within a fit",
     "RowFiles.private_rows": "within a fit",
     "TableEncoder.fit": "reads public rows, and of private ones the names of columns",
 }

@@ -189,7 +189,7 @@ def roundings(seed, n, *, loops, m):
     mean = exact_rows(rows).mean(axis=0).astype(float)
     source = MappedPiecewiseRows(rows, np.zeros(n, int), RowMap(mean, True, None), np.dtype("float64"))
     C = np.abs(rng.normal(size=(n, m)))  # nearly all in one direction, so that long terms add up
-    C *= (1 - 2.0**-40) / np.linalg.norm(C, axis=1, keepdims=True) / source._norms[:, None]
+    C *= (1 - 2.0**-40) / np.linalg.norm(C, axis=1, keepdims=True) / source._all.norms[:, None]
     exact = mapped_exactly(rows, source._map, source._factors)
 
     def error(taking_part):

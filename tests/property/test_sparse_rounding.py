@@ -66,7 +66,7 @@ def roundings(seed, n, *, whitened):
     X, row_map = near_the_centre(rng, n, whitened=whitened)
     rows = SparseRows(X, np.zeros(n, int), row_map, np.dtype("float64"))
     directions = np.abs(rng.normal(size=(n, K)))  # nearly all in one direction, so that long terms add up
-    C = directions / np.linalg.norm(directions, axis=1, keepdims=True) / rows._norms[:, np.newaxis]
+    C = directions / np.linalg.norm(directions, axis=1, keepdims=True) / rows._all.norms[:, np.newaxis]
     C *= 1 - 2.0**-40
 
     def computed(absent=None):

@@ -51,7 +51,7 @@ def streamed(X, row_map, dtype):
 
 def true_rows(X, source, row_map):
     """The rows that contribute, in extended precision."""
-    multiplied = source._map(X, source._factors, source._out)
+    multiplied = source._map(X, source._factors, source._memory(len(X)))
     if source._map.whitening is None:
         return multiplied.astype(np.longdouble)
     return with_intercept(exactly_whitened(multiplied, row_map.whitening), row_map)

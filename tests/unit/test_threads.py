@@ -15,7 +15,6 @@ from tests.asking import request_of
 from tests.private_names import (
     Batch,
     InMemoryRows,
-    RemappedRows,
     RowMap,
     block_size,
     classification_loss,
@@ -134,16 +133,13 @@ def requests(n, d_in, k):
 
 @pytest.mark.covering
 @pytest.mark.parametrize(("n", "d_in", "k"), [(20_000, 100, 10), (150_000, 8, 3), (150_000, 8, 2), (0, 5, 3)])
-@pytest.mark.parametrize("kind", ["held", "mapped in passing"])
-def test_parts_of_the_rows_give_the_same_sums(two_threads, n, d_in, k, kind):
+def test_parts_of_the_rows_give_the_same_sums(two_threads, n, d_in, k):
     X, y = rng.normal(size=(n, d_in)).astype("f4"), rng.integers(k, size=n)
-    row_map = RowMap(np.full(d_in, 0.1), True, None)
-    make = InMemoryRows.mapped if kind == "held" else RemappedRows
-    rows = make(X, y, row_map, np.dtype("f4"))
+    rows = InMemoryRows.mapped(X, y, RowMap(np.full(d_in, 0.1), True, None), np.dtype("f4"))
     for asked in requests(n, d_in, k):
         expected = rows.private_sums(asked)
         with worker_session():
-            found = make(X, y, row_map, np.dtype("f4")).private_sums(asked)
+            found = rows.private_sums(asked)
         for (matrix, vector), (other_matrix, other_vector) in zip(expected, found, strict=True):
             for a, b in ((matrix, other_matrix), (vector, other_vector)):
                 assert (a is None) == (b is None)

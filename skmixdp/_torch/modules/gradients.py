@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ..._linear import SumError, add_products, row_norm_bounds
-from ..._rows import Block, Request, Sums, Visit, answer, stated_error
+from ..._rows import Arithmetic, Block, Request, Sums, Visit, answer
 from .forward import LabelledRows, Losses, ModuleParameters, PerSampleLoss, flat, separately
 from .public import ModuleData, ModuleLoss, View, mean_gradient
 from .rows import ModuleRows
@@ -82,11 +82,12 @@ class GradientRows(ModuleRows):
         return self._parameters
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        return [answer([request], self._visits(request), np.float64)[0] for request in requests]
+        arithmetic = Arithmetic(np.float64)
+        return [answer([request], self._visits(request), arithmetic)[0] for request in requests]
 
     def sum_error(self, request: Request) -> SumError:
         block_rows = self.rows_in_pass(request.batch.rate)
-        return stated_error(request, self.n_rows, np.float64, block_rows=block_rows)
+        return Arithmetic(np.float64, block_rows=block_rows).error(request, self.n_rows)
 
     def _visits(self, request: Request) -> Iterator[Visit]:
         parameters, size = self.at(request.query.points), self.rows_in_pass(request.batch.rate)

@@ -200,7 +200,7 @@ class TestRoom:
         calls = full(1)
         ((found, _),) = TorchRows(torch.from_numpy(X), Y, block_bytes=4 * D * N).private_sums([request])
         close([found], [expected], "float32")
-        assert len(calls) == 1 + -(-N // 672)  # a quarter of seven whole panels
+        assert len(calls) == 1 + -(-N // 384)  # whole panels in a quarter of seven
 
     def test_then_rows_are_kept_by_the_host_and_a_warning_says_so(self, full):
         W, contribute = asked_of("softmax", "l2")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.asking import request_of
-from tests.private_names import PANEL_ROWS, Cascade, add_products, sum_error
+from tests.private_names import PANEL_ROWS, Cascade, RowMap, Whitening, add_products, sum_error
 from tests.rounding import assert_close
 
 from .conftest import Holder, draw
@@ -54,7 +54,7 @@ def test_tensors_are_added_up_in_short_sums():
     for k, d in ((1, 1), (50, 50)):
         values, total = numbers(n), Cascade()
         C = torch.from_numpy(values)[:, None].repeat(1, k)
-        add_tensor_products(total, C, torch.ones((n, d)))
+        add_tensor_products(torch.ones((n, d)), C, total, PANEL_ROWS)
         assert bool((total.value == values.sum(dtype=np.float64)).all())
 
 
@@ -108,11 +108,19 @@ def test_single_precision_is_stated_by_every_source(kind, tmp_path):
     assert rows.sum_error(request_of(np.zeros((1, 7)), unweighted)) == sum_error(1500, "float32")
 
 
+def test_sums_that_are_whitened_later_state_the_rounding_of_longer_terms(tmp_path):
+    X, y = draw(1500)
+    whitening = Whitening(np.eye(2, X.shape[1]), np.array([0.5, 0.25]))
+    rows = Holder("memory map", tmp_path).source(X, y, RowMap(None, True, None, whitening), dtype="float64")
+    least = sum_error(1500, "float64", stretch=4.0).plus_later(4 * whitening.sum_rounding)
+    assert rows.sum_error(request_of(np.zeros((1, 7)), unweighted)) == least
+
+
 @pytest.mark.covering
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [50, 1500])
 def test_short_panels_lose_no_more_than_is_stated(holder, dtype, n):
-    """Sparse rows and those on devices are added in double precision, and state that."""
+    """Sparse rows are added in double precision, and state that."""
     X, y = draw(n)
     rows = holder.source(X, y, dtype=dtype)
 
@@ -121,7 +129,7 @@ def test_short_panels_lose_no_more_than_is_stated(holder, dtype, n):
 
     request = request_of(np.zeros((1, 7)), of_unit_length, panel_rows=64)
     stated, wide = rows.sum_error(request), rows.sum_error(request.with_query(panel_rows=0))
-    in_panels = holder.kind not in ("sparse", "torch, as on a device", "torch, CUDA")
+    in_panels = holder.kind != "sparse"
     assert stated == (sum_error(n, dtype, panel_rows=64) if in_panels else wide)
     ((found, _),) = rows.private_sums([request])
     ((exact, _),) = rows.private_sums([request.with_query(panel_rows=0)])

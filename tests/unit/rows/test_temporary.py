@@ -142,21 +142,22 @@ def test_no_map_is_made_for_files_that_need_no_decoding(tmp_path, monkeypatch):
 
 @pytest.mark.covering
 @pytest.mark.parametrize("reserving", [True, False], ids=["reserved", "free space looked up"])
-@pytest.mark.parametrize(("d", "room"), [(7, 0), (7, 1), (90, 0)])
+@pytest.mark.parametrize(("d", "columns"), [(7, 0), (7, 14), (7, 21), (90, 0)])
 def test_a_disk_that_is_too_full_is_refused_before_the_charge(
-    d, room, reserving, tmp_path, folder, monkeypatch
+    d, columns, reserving, tmp_path, folder, monkeypatch
 ):
-    """``room`` is for so many arrays: a fit that could not hold mapped rows later is refused, too."""
-    left = [room]
+    """A fit that could not hold mapped rows later is refused, too, if a single column is too many."""
+    left = [columns * 900 * 4]
 
-    def reserve(*args):
-        left[0] -= 1
+    def reserve(file, start, size):
+        left[0] -= size
         if left[0] < 0:
             raise OSError(errno.ENOSPC, "secret")
 
     def free(path):
-        left[0] -= 1
-        return type("Usage", (), {"free": 1 if left[0] < 0 else 2**50})
+        here = left[0]
+        left[0] = max(here - d * 900 * 8, 0)  # the decoded rows are the first, in float64
+        return type("Usage", (), {"free": here})
 
     if reserving:
         monkeypatch.setattr(os, "posix_fallocate", reserve, raising=False)
