@@ -23,7 +23,7 @@ def test_blocks_do_not_depend_on_the_entries():
     sizes = []
     for density in (0.0, 1e-4, 0.01):
         X, y = rows(30_000, 5_000, density), np.zeros(30_000, np.int8)
-        sizes.append(SparseRows(X, y, RowMap(None, True, None), np.dtype(np.float32))._block_rows)
+        sizes.append(SparseRows(X, y, RowMap(None, True, None), np.dtype(np.float32)).arithmetic.block_rows)
     assert len(set(sizes)) == 1
     assert sizes[0] >= 4_000
 
