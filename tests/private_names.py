@@ -52,8 +52,7 @@ NAMES = {
     ),
     "skmixdp._learning.noisy_sums": "noisy_sum",
     "skmixdp._learning.targets": (
-        "TARGET_RELEASES _lengths gains gains_query noisy_targets start_comparison start_predicts "
-        "usual_gain"
+        "TARGET_RELEASES _lengths gains gains_query noisy_targets start_comparison start_predicts usual_gain"
     ),
     "skmixdp._linear": (
         "BLOCK_ROWS Cascade LogisticLoss MultilabelLoss NARROW PANEL_ROWS SHORTEST_DIFFERENCE SoftmaxLoss "
