@@ -32,7 +32,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
             "ArrowFile._lists": (1, "numbers"),
             "ArrowFile.numbers": (1, "finiteness"),
             "_refuse_gaps": (1, "labels"),
-            "reading": (2, "reading"),
+            "reading": (3, "reading"),
         },
     ),
     "_files/row_files.py": (2, {"open_rows": (1, "shapes")}),
