@@ -125,14 +125,13 @@ def sum_error(
     panel_rows: int = PANEL_ROWS,
     block_rows: int = BLOCK_ROWS,
     stretch: float = 1.0,
-    moving: bool = False,
 ) -> SumError:
     """The error of sums over rows as :class:`Cascade` adds them, in units of a bound on the terms.
 
     Weighted residuals and rows are multiplied in ``dtype``, float32 or float64; in float64 if ``panel_rows``
     is 0. At most ``panel_rows`` terms are added in float32, and ``block_rows`` in float64 in any order. Terms
-    may be ``stretch`` times longer than those of the bound. With ``moving``, a row may move others to other
-    blocks, all of which are then added in double precision.
+    may be ``stretch`` times longer than those of the bound. Where all are added in double precision, the
+    bound covers rows that move others to other places: one that is removed, or is in a random batch.
 
     Only one panel of rows holds the row that is zeroed out. All other panels are the same numbers in both
     sums, bit for bit, so that their rounding cancels. What differs is the panel itself (:func:`any_order`),
@@ -146,7 +145,7 @@ def sum_error(
     and 4.2, for one sum.
     """
     double = float(np.finfo(np.float64).eps) / 2
-    n_blocks = -(-n_rows // block_rows) if moving else 1
+    n_blocks = -(-n_rows // block_rows)
     relative, absolute = n_blocks * any_order(min(block_rows, n_rows), double), 0.0
     relative += _CASCADE * double * n_rows
     if np.dtype(dtype) == np.float32 and panel_rows:

@@ -79,9 +79,8 @@ class Arithmetic:
         """The error of the sums of a request over ``n_rows`` rows."""
         if request.resolution is not None:
             return EXACT
-        panel_rows, moving = self.panels(request), request.batch.taken is not None
-        limits = {"panel_rows": panel_rows, "block_rows": self.block_rows}
-        error = sum_error(n_rows, self.dtype, **limits, stretch=self.stretch, moving=moving)
+        limits = {"panel_rows": self.panels(request), "block_rows": self.block_rows}
+        error = sum_error(n_rows, self.dtype, **limits, stretch=self.stretch)
         return reduce(SumError.plus_later, self.later, error)
 
 
