@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp.exceptions import PrivacyLeakWarning
+from skmixdp.exceptions import NotPrivateWarning, PrivacyLeakWarning
 from skmixdp.inference import private_inference
 from tests.replay import check_neighbours, check_sensitivities
 
@@ -54,6 +54,7 @@ KINDS = [
     ("gaussian", {}, LOOSE),
     ("gaussian", {"cov": "robust", "neighboring": "zero_out"}, LOOSE),
     ("gaussian", {"sample_weight": W, "sample_weight_pub": np.ones(N_PUBLIC), **PUBLIC_TARGETS}, T),
+    ("logistic", {"classes": [0, 1], "sample_weight": W, "max_sample_weight": 50.0}, Y),
 ]
 
 #: Weights of the odd rows.
@@ -98,14 +99,15 @@ def test_a_row_that_is_zeroed_out_moves_no_release_by_more_than_its_sensitivity(
     check_sensitivities(monkeypatch, lambda: run(None), N, more_than=6)
 
 
+@pytest.mark.parametrize("rows", [1e-3 * X[:, ::-1] - 7.0, X * [0.0, 1.0]], ids=["other", "constant"])
 @pytest.mark.parametrize("kind", range(len(KINDS)))
-def test_entirely_other_rows_show_nothing_else(monkeypatch, kind):
+def test_entirely_other_rows_show_nothing_else(monkeypatch, kind, rows):
     """All that is seen is a function of noisy numbers and public facts, however unlike the rows are."""
     family, options, labels = KINDS[kind]
     others = 1e6 * (labels + RNG.lognormal(size=N)) if family == "gaussian" else np.ones(N, int)
     if "sample_weight" in options:
         options = {**options, "sample_weight": 1e3 * W[::-1]}
-    paths = path(X, labels, family, KINDS[kind][1]), path(1e-3 * X[:, ::-1] - 7.0, others, family, options)
+    paths = path(X, labels, family, KINDS[kind][1]), path(rows, others, family, options)
     check_neighbours(monkeypatch, *paths, 0, math.inf, each_row=False)
 
 
@@ -127,12 +129,31 @@ def test_persons(monkeypatch, family, neighbour, public):
     check_neighbours(monkeypatch, one, other, 0, each_row=False)
 
 
+@pytest.mark.parametrize("n_rows", [1, 4, 40])
+def test_what_is_refused_follows_from_the_number_of_persons(n_rows):
+    rows, labels = np.repeat(X[:100], n_rows, axis=0), np.repeat(Y[:100], n_rows)
+    options = {"classes": [0, 1], "scale": {0: (0.0, 1.0), 1: (100.0, 30.0)}, "epsilon": 3.0}
+    groups = np.repeat(np.arange(100), n_rows)
+    with pytest.raises(ValueError, match="noise would hide with 100 rows"):
+        private_inference(rows, labels, groups=groups, delta=1e-3, **options)
+
+
 def test_classes_are_those_of_public_rows():
     """Private labels add none, and take none away."""
     found = private_inference(X, Y, epsilon=40.0, delta=1e-3, **PUBLIC)
     assert found.classes == ("0", "1", "2")
     with pytest.raises(ValueError, match="y holds a label that is not one of the classes"):
         private_inference(X, np.r_[3, Y[1:]], epsilon=40.0, delta=1e-3, **PUBLIC)
+
+
+def test_a_seed_and_a_large_delta_are_said_by_the_number_of_persons():
+    groups = np.r_[0, np.arange(N - 1) // 3 + 1]  # 134 of them, with 400 rows
+    for delta, is_large in ((1 / 200, False), (1 / 100, True)):
+        options = {"classes": [0, 1], "groups": groups, "random_state": 0}
+        with pytest.warns(NotPrivateWarning, match="random_state is set") as warned:
+            found = private_inference(X, Y, epsilon=40.0, delta=delta, **options)
+        assert any("not below 1/n" in str(each.message) for each in warned) == is_large
+        assert found.no_guarantee == "NO GUARANTEE: the noise comes from a seed"
 
 
 class Inferring(BaseEstimator):
