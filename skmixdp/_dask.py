@@ -45,7 +45,7 @@ _PATIENCE = 300
 # Fields are not in the repr, since workers log the inputs of tasks that fail.
 @dataclass(frozen=True, repr=False)
 class _Chunk:
-    """Mapped rows on a worker; ``numeric`` and ``finite`` say whether the features were so."""
+    """Mapped rows on a worker, which were numbers in the declared shape if ``numeric``, and ``finite``."""
 
     X: FloatArray
     y: Labels
@@ -81,6 +81,7 @@ class DaskRows(PrivateRows):
         self,
         chunks: Sequence[Any],
         sizes: Sequence[int],
+        n_features: int,
         y: Labels,
         row_map: RowMap,
         dtype: np.dtype[Any],
@@ -100,7 +101,7 @@ class DaskRows(PrivateRows):
         prepare = dask.delayed(_prepare, pure=False)
         # In one graph: what several chunks need is sent once.
         made = [
-            prepare(chunk, source, y[a:b], row_map, dtype, self.grid)
+            prepare(chunk, source, (b - a, n_features), y[a:b], row_map, dtype, self.grid)
             for chunk, (a, b) in zip(chunks, self._spans, strict=True)
         ]
         with _without_quotes():
@@ -108,7 +109,10 @@ class DaskRows(PrivateRows):
         check = dask.delayed(_check, pure=False)
         checks = _computed(client, [check(chunk) for chunk in self._chunks])
         if not all(numeric for numeric, _, _ in checks):
-            raise ValueError("a chunk of X holds an entry that is not a number; make all chunks numbers.")
+            raise ValueError(
+                "a chunk of X holds an entry that is not a number, or other numbers of rows and columns than "
+                "X declares; make all chunks numbers, of the shapes in X.chunks."
+            )
         check_finite(all(finite for _, finite, _ in checks), "X")
         check_lengths(np.array([longest for *_, longest in checks]), np.dtype(dtype))
 
@@ -167,7 +171,15 @@ class DaskTable(Table):
 
     def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
         return DaskRows(
-            self._blocks, self._sizes, y, row_map, dtype, exact=exact, client=self._client, source=self._type
+            self._blocks,
+            self._sizes,
+            self.shape[1],
+            y,
+            row_map,
+            dtype,
+            exact=exact,
+            client=self._client,
+            source=self._type,
         )
 
     def blocks(self) -> Iterator[Array]:
@@ -309,10 +321,16 @@ def _transformed(X: Array, *, function: RowFunction, source: np.dtype[Any]) -> A
 
 @np.errstate(all="ignore")
 def _prepare(
-    X: Array, source: np.dtype[Any], y: Labels, row_map: RowMap, dtype: np.dtype[Any], grid: float | None
+    X: Array,
+    source: np.dtype[Any],
+    shape: tuple[int, int],
+    y: Labels,
+    row_map: RowMap,
+    dtype: np.dtype[Any],
+    grid: float | None,
 ) -> _Chunk:
     numbers = _numbers_of(X, source)
-    if numbers is None:
+    if numbers is None or numbers.shape != shape:
         return _Chunk(np.empty((0, 0), dtype), y[:0], np.empty(0), numeric=False)
     X = numbers
     if not finite_rows(X).all():

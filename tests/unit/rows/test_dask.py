@@ -107,3 +107,12 @@ def arrays_in(tasks):
             yield from arrays_in([task.value])
         elif hasattr(task, "args"):
             yield from arrays_in(task.args)
+
+
+@pytest.mark.parametrize("part", [np.s_[:-1], np.s_[:, :3], np.s_[:, 0], np.s_[:0]])
+def test_chunks_of_other_shapes_than_declared_are_refused(part):
+    rows = da.from_array(FRAME.to_numpy(), chunks=(100, -1)).map_blocks(
+        lambda chunk: chunk[part], dtype=float
+    )
+    with pytest.raises(ValueError, match="other numbers of rows and columns than X declares"):
+        fit(rows)
