@@ -281,8 +281,8 @@ class ArrowFile(TableFile):
         # Not mapped, since the system ends a process whose mapped file is cut short.
         with self._source() as file:
             self.schema = pa.ipc.open_file(file).schema
-            batches = pa.ipc.open_file(file, options=_of_columns([0]))
-            n_batches = batches.num_record_batches if self.schema.names else 0
+            batches: Any = pa.ipc.open_file(file, options=_of_columns([0])) if self.schema.names else None
+            n_batches = 0 if batches is None else batches.num_record_batches
             self._sizes = [batches.get_batch(i).num_rows for i in range(n_batches)]
         widths = [field.type.list_size if _is_fixed(field.type) else 1 for field in self.schema]
         check_expansion(8 * sum(self._sizes) * sum(widths), self.path, self.where)
