@@ -35,7 +35,6 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
             "reading": (3, "reading"),
         },
     ),
-    "_files/addresses.py": (5, {}),
     "_files/row_files.py": (2, {"open_rows": (1, "shapes")}),
     "_files/shards.py": (
         5,
