@@ -34,6 +34,7 @@ from ._engine import LostReleaseError, QueryRequest, Released
 from ._utils.validation import Kind, check, one_line, shown
 from .components.protocols import ReleasedArray
 from .estimators._base import current_checkpoint
+from .privacy import LedgerDataset
 
 #: Marks a file as a checkpoint.
 _APPLICATION = 0x736B6370
@@ -127,7 +128,9 @@ class Checkpoint:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
-        self._new: tuple[Any, str] | None = None  # ledger and key of a fit that began in this process
+        self._new: tuple[LedgerDataset, str] | None = (
+            None  # ledger and key of a fit that began in this process
+        )
 
     def resumed(self, procedures: Sequence[Any]) -> list[Any]:
         """The procedures of fits, one of which continues from this file."""
