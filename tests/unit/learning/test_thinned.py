@@ -148,7 +148,9 @@ class TestDivisor:
 
         def rows_of(function):
             return OpenRows(
-                ArrayTable(X).transformed(function).remapped_rows(np.zeros(N), UNCHANGED, np.dtype("f8"))
+                ArrayTable(X)
+                .transformed(function)
+                .private_rows(np.zeros(N), UNCHANGED, np.dtype("f8"), exact=False)
             )
 
         learner = replace(learner_of(), noise=Silent(0))
