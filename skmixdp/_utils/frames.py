@@ -103,22 +103,29 @@ def numeric_frame(X: Any, name: str) -> Any:
         columns = X.columns if arrow else X.get_columns()
     else:
         return X
-    blocks, labels, dates = [], [], []
-    for label, column in zip(names, columns, strict=True):
-        if is_list(column):
-            blocks.append(stacked_lists(column, f"the column {label!r} of {name}"))
-            labels += names_of_list(label, blocks[-1].shape[1])
+    lists = {
+        place: stacked_lists(column, f"the column {names[place]!r} of {name}")
+        for place, column in enumerate(columns)
+        if is_list(column)
+    }
+    width = len(names) - len(lists) + sum(block.shape[1] for block in lists.values())
+    # Columns are written one by one, since all of them together would be one more copy of the table.
+    rows, labels, dates = np.empty((len(X), width)), [], []
+    for place, (label, column) in enumerate(zip(names, columns, strict=True)):
+        first = len(labels)
+        if place in lists:
+            labels += names_of_list(label, lists[place].shape[1])
+            rows[:, first : len(labels)] = lists[place]
             continue
         values = numbers_of(column)
         if values is None:
             return pandas_frame(X)
         if values.dtype.kind in "mM":
             dates.append(label)
-        blocks.append(values.astype(np.float64)[:, None])
+        rows[:, first] = values
         labels.append(label)
     if dates:
         raise ValueError(f"{name} holds dates or durations in the columns {_listed(dates)}; {ENCODE}")
-    rows = np.hstack(blocks) if blocks else np.empty((len(X), 0))
     return pd.DataFrame(rows, columns=labels if len(labels) == len(names) else [*map(str, labels)])
 
 
