@@ -101,6 +101,8 @@ def _decisive_outputs(estimator: BaseEstimator, X: Array) -> Array:
     One output, or that of a label, decides by its sign, and others by which of them is the largest. Outputs
     at two bounds on the length of a row mostly agree in that. Only the other rows are measured.
     """
+    if len(X) == 1:  # which is measured in less time than it is bounded
+        return _dense_outputs(estimator, X)
     outputs = np.empty((len(X), len(estimator.coef_)))
     by_sign = len(estimator.coef_) == 1 or estimator.multilabel_
     for rows in row_slices(len(X), _BLOCK_ROWS):
