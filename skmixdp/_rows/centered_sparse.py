@@ -205,7 +205,7 @@ def centered_weighted_sum(
 
 def part_of(X: Any, rows: Any) -> Any:
     """Some of the rows: those of a slice of a CSR array share its memory."""
-    if not (isinstance(rows, slice) and sp.issparse(X)):
+    if not (isinstance(rows, slice) and isinstance(X, sp.csr_array)):
         return X[rows]
     starts = X.indptr[rows.start : rows.stop + 1]
     entries = slice(starts[0], starts[-1])

@@ -251,7 +251,7 @@ class RowMap:
         """
         whitening, precision = self.whitening, X.dtype if self._suits_single(X) else np.dtype(np.float64)
         strongest = None if whitening is None or not self.normalize else whitening.strongest
-        if strongest is None:
+        if whitening is None or strongest is None:
             return None
         whitened = whitening.of_points(points)
         joined, m = np.concatenate([whitened, strongest]).astype(precision), len(points)

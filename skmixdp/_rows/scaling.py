@@ -340,7 +340,7 @@ class Whitening:
         if last is None or not np.array_equal(last[0], points):
             last = points.copy(), self(points)
             object.__setattr__(self, "_last", last)
-        return last[1]
+        return np.asarray(last[1])
 
 
 def _shrinkage(rows: FloatArray, scatter: FloatArray) -> float:

@@ -110,7 +110,8 @@ def numeric_frame(X: Any, name: str) -> Any:
     }
     width = len(names) - len(lists) + sum(block.shape[1] for block in lists.values())
     # Columns are written one by one, since all of them together would be one more copy of the table.
-    rows, labels, dates = np.empty((len(X), width)), [], []
+    rows, dates = np.empty((len(X), width)), []
+    labels: list[Any] = []
     for place, (label, column) in enumerate(zip(names, columns, strict=True)):
         first = len(labels)
         if place in lists:
