@@ -167,7 +167,7 @@ def exactly_whitened(rows, whitening):
 
 
 def learned(rows, learn, *arguments, noise=None, members=None):
-    """What a generator of ``_learning`` tells of the rows of a source; without noise unless some is given."""
+    """What a generator of ``_fit`` tells of the rows of a source; without noise unless some is given."""
     n_rows = rows.n_rows if members is None else int(np.sum(members))
     learner = Learner(n_rows, members, noise or Silent(0), np.dtype("float64"))
     (found,) = drive([bind_rows(OpenRows(rows), learn(learner, *arguments))])

@@ -36,24 +36,35 @@ NAMES = {
     "skmixdp._files.shards": "array_shard",
     "skmixdp._files.temporary": "temporary_memory",
     "skmixdp._files.text": "FileError TextForm",
-    "skmixdp._learning": "column_histograms=columns corrections noisy_sums_module=noisy_sums targets",
-    "skmixdp._learning.columns": (
-        "NoisyColumns _BINS _magnitudes _places columns_in_other_units columns_share noisy_columns thinned "
-        "unit_share unmapped"
+    "skmixdp._fit": (
+        "column_histograms=histograms fit_rows=rows fit_stage=stage fit_stages=stages noisy_sums_module=sums "
+        "planning "
+        "procedure_module=procedure"
     ),
-    "skmixdp._learning.corrections": (
-        "PublicShrinkage _LOGARITHMS _USUAL _overconfidence balance can_balance comparison_query "
-        "expected_losses reliable_balance temperature"
+    "skmixdp._fit.heads": "comparison_query expected_losses gains gains_query usual_gain",
+    "skmixdp._fit.histograms": "thinned",
+    "skmixdp._fit.mapping": "LENGTH_LIMIT unmapped",
+    "skmixdp._fit.order": "STAGES",
+    "skmixdp._fit.rows": "Data LabelledRows_of_problem=LabelledRows MappedRows PublicRows Weights",
+    "skmixdp._fit.stage": "Fit Order Stage Steps",
+    "skmixdp._fit.stages": "class_shares_module=class_shares units_module=units",
+    "skmixdp._fit.stages.class_shares": "class_shares count_share",
+    "skmixdp._fit.stages.columns": "NoisyColumns _BINS _magnitudes _places columns_share noisy_columns",
+    "skmixdp._fit.stages.comparison": (
+        "PublicShrinkage balance can_balance reliable_balance start_comparison"
     ),
-    "skmixdp._learning.noisy_statistics": (
-        "LENGTH_LIMIT LeadingDirections Learner NoisyMean SecondMoment Shares _second_moments class_shares "
-        "count_share counts_query in_class label_share leading_directions length_share noisy_length "
-        "noisy_logits noisy_mean noisy_second_moment second_moment_share sensitivity_of share_for"
-    ),
-    "skmixdp._learning.noisy_sums": "noisy_sum",
-    "skmixdp._learning.targets": (
-        "TARGET_RELEASES _lengths gains gains_query noisy_targets start_comparison start_predicts usual_gain"
-    ),
+    "skmixdp._fit.stages.directions": "LeadingDirections _second_moments leading_directions",
+    "skmixdp._fit.stages.gradient_lengths": "_lengths",
+    "skmixdp._fit.stages.label_shares": "label_share noisy_logits",
+    "skmixdp._fit.stages.length": "length_share noisy_length",
+    "skmixdp._fit.stages.mean": "NoisyMean Shares noisy_mean",
+    "skmixdp._fit.stages.second_moment": "SecondMoment noisy_second_moment second_moment_share",
+    "skmixdp._fit.stages.start": "start_predicts",
+    "skmixdp._fit.stages.target_scale": "TARGET_RELEASES _SIGNED _places_of_targets noisy_targets",
+    "skmixdp._fit.stages.temperature": "_LOGARITHMS _USUAL _overconfidence at_temperature temperature_share",
+    "skmixdp._fit.stages.units": "columns_in_other_units unit_share",
+    "skmixdp._fit.statistics": "Learner Worth counts_query in_class sensitivity_of share_for",
+    "skmixdp._fit.sums": "noisy_sum",
     "skmixdp._linear": (
         "BLOCK_ROWS Cascade LogisticLoss MultilabelLoss NARROW PANEL_ROWS SHORTEST_DIFFERENCE SoftmaxLoss "
         "SquaredLoss UNDERFLOW_PAD WeightedLoss add_products classification_loss compiled_loops=loops "
@@ -110,7 +121,9 @@ NAMES = {
     "skmixdp.additive": "_effects _estimators",
     "skmixdp.additive._basis": "Basis Column",
     "skmixdp.additive._estimators": "pieces",
-    "skmixdp.additive._knots": "Bins count_error knots_share most_knots noisy_columns_of public_columns",
+    "skmixdp.additive._knots": (
+        "Bins Knots count_error knots_share most_knots noisy_columns_of public_columns"
+    ),
     "skmixdp.additive._loops": "compiled_pieces",
     "skmixdp.additive._piecewise": "MappedPiecewiseRows centered_piecewise_rows",
     "skmixdp.audit._bounds": (
@@ -122,9 +135,8 @@ NAMES = {
     "skmixdp.audit._membership": "area_under_curve auc_interval",
     "skmixdp.audit._result": "claim_of",
     "skmixdp.audit._white_box": "Evidence evidence_of strengths_of",
-    "skmixdp.estimators": "_base _problem _procedure _weights base_module=_base procedure_module=_procedure",
+    "skmixdp.estimators": "_base _problem base_module=_base linear_heads=_linear",
     "skmixdp.estimators._base": "adopt",
-    "skmixdp.estimators._problem": "LabelledRows_of_problem=LabelledRows MappedRows",
     "skmixdp.estimators._saving": "EXPORTERS coding saving",
     "skmixdp.estimators._saving.checks": "check_loaded",
     "skmixdp.features": "_cache _extraction _loading",

@@ -20,7 +20,7 @@ from sklearn.metrics import log_loss
 from benchmarks.utility.problems import calibration_error
 from benchmarks.utility.tabular import split
 from skmixdp import MixedDPLogisticRegression
-from skmixdp.estimators import _procedure
+from skmixdp._fit.stages.temperature import Temperature
 
 Array = NDArray[Any]
 
@@ -39,8 +39,8 @@ DRAWN = (("spam7", 10), ("churn", 10))
 _BINS = 10
 
 
-#: The rule for the temperature in each kind of fit.
-KINDS: dict[str, Callable[..., Any]] = {"without": lambda mu, info: None, "with": _procedure.temperature}
+#: The price of the temperature in each kind of fit.
+KINDS: dict[str, Callable[..., Any]] = {"without": lambda stage, fit: None, "with": Temperature.price}
 
 
 def probabilities(table: str, shots: int, epsilon: float, seed: int) -> tuple[Array, dict[str, Array]]:
@@ -49,9 +49,9 @@ def probabilities(table: str, shots: int, epsilon: float, seed: int) -> tuple[Ar
     public = {"X_pub": X_pub, "y_pub": y_pub} if shots else {}
     classes = np.unique(np.concatenate([y, y_pub, y_test]))
     found = {}
-    for name, temperature in KINDS.items():
+    for name, price in KINDS.items():
         clf = MixedDPLogisticRegression(epsilon=epsilon, classes=classes, random_state=seed)
-        with mock.patch.object(_procedure, "temperature", temperature):
+        with mock.patch.object(Temperature, "price", price):
             clf.fit(X, y, **public)
         found[name] = clf.predict_proba(X_test)
     return np.searchsorted(classes, y_test), found

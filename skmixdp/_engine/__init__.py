@@ -10,10 +10,12 @@ from .loop import (
     QueryRequest,
     RowsKey,
     Sources,
+    answered,
     bind_rows,
     drawn,
     drive,
     training,
+    training_steps,
 )
 from .plan import Options, Plan, PostTrainingRelease, Recipe, make_plan, sampling_of
 from .release import GaussianMechanism, Released, release

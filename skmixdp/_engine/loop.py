@@ -167,6 +167,18 @@ def training(
 ) -> Generator[NoisyQuery, Any, FloatArray]:
     """Yield the queries of a run, step by step, and return the trained head (k, d_in), finite or not.
 
+    The arguments are those of :func:`training_steps`.
+    """
+    W, state = yield from training_steps(plan, noise, members, callback)
+    result: FloatArray = plan.recipe.update.result(W, state)
+    return result
+
+
+def training_steps(
+    plan: Plan, noise: NoiseSource, members: NDArray[np.bool_] | None = None, callback: Callback | None = None
+) -> Generator[NoisyQuery, Any, tuple[FloatArray, Any]]:
+    """Yield the queries of a run, and return its last head (k, d_in) and the state of its update.
+
     ``members`` (n_rows,) is the mask of the run's rows within the source; None is all rows.
     ``callback(ctx, W)`` is called with every released head; if it returns True, training stops there.
     """
@@ -191,23 +203,16 @@ def training(
         )
         try:
             rounds = recipe.query.step(ctx)
-            direction = yield from _answered_step(mechanism, rounds, ctx.released, info, of_gradients=True)
+            direction = yield from answered(mechanism, rounds, ctx.released, info, of_gradients=True)
         except LostReleaseError:
             continue
         W, state = recipe.update.step(ctx, direction, state)
         if callback is not None and callback(ctx, W) is True:
             break
-    if recipe.comparison is None or not plan.post_training:
-        W = recipe.update.result(W, state)
-    for post_training, multiplier in plan.post_training:
-        mechanism = GaussianMechanism(multiplier, 1, noise)
-        mechanism.begin_step(members)
-        rounds = post_training.ask(W, state, multiplier)
-        W = yield from _answered_step(mechanism, rounds, [], info)
-    return W
+    return W, state
 
 
-def _answered_step(
+def answered(
     mechanism: GaussianMechanism,
     rounds: Rounds,
     released: list[ReleasedArray],

@@ -1,8 +1,8 @@
 """Recipes and plans: how a run splits its budget into steps and noise."""
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -44,17 +44,14 @@ class Options:
 
 @dataclass(frozen=True)
 class PostTrainingRelease:
-    """Releases over all rows after the last step.
+    """A release over all rows after the last step, for a share of the squared budget.
 
-    ``shares`` are their parts of the squared budget, by name. ``ask(W, state, multiplier)`` takes the last
-    head, the state of the update and the noise multiplier of all these releases together. It yields queries
-    whose shares sum to at most 1, and returns the head. ``attributes`` are other numbers that it releases, by
-    the names of fitted attributes, once it was asked.
+    ``ask(W, state, multiplier)`` takes the last head, the state of the update and a noise multiplier. It
+    yields queries whose shares sum to at most 1, and returns the head.
     """
 
-    shares: Mapping[str, float]
+    share: float
     ask: Callable[[FloatArray, Any, float], Rounds]
-    attributes: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -64,8 +61,7 @@ class Recipe:
     ``event`` makes the event for accounting from noise multiplier, steps, sampling rate and kind of noise. It
     does not depend on thresholds that change between steps.
 
-    ``comparison`` returns the head instead of the update's ``result``. ``corrections`` then change it, one
-    after the other. A budget that cannot be divided has neither.
+    ``comparison`` returns the head instead of the update's ``result``, if the budget can be divided.
 
     ``draws`` says whether steps depend on random numbers besides the batches and the noise, so that released
     numbers alone do not tell how a fit went.
@@ -80,7 +76,6 @@ class Recipe:
     anchor: FloatArray
     event: EventFamily = GaussianEvent
     comparison: PostTrainingRelease | None = None
-    corrections: tuple[PostTrainingRelease, ...] = ()
     draws: bool = False
 
 
@@ -88,9 +83,7 @@ class Recipe:
 class Plan:
     """A run of one algorithm from ``info.view.W`` on, and its numbers, which are fixed before its first step.
 
-    ``dtype`` is that of products with private rows. ``post_training`` are the releases after the last step,
-    each with its noise multiplier. ``shares`` are those of the squared budget for the steps and for these
-    releases, by purpose; empty if the steps get all.
+    ``dtype`` is that of products with private rows. The steps get a ``share`` of the squared budget.
     """
 
     recipe: Recipe
@@ -101,8 +94,7 @@ class Plan:
     event: Event
     step_size: Callable[[int], float]
     public_weight: Callable[[int, PublicView], float]
-    post_training: tuple[tuple[PostTrainingRelease, float], ...] = ()
-    shares: Mapping[str, float] = field(default_factory=dict)
+    share: float = 1.0
 
 
 def sampling_of(batch_size: int | None, n_rows: int) -> Sampling:
@@ -120,7 +112,7 @@ def sampling_of(batch_size: int | None, n_rows: int) -> Sampling:
 def make_plan(
     budget: Budget, recipe: Recipe, info: PublicInfo, dtype: np.dtype[Any], share: float = 1.0
 ) -> Plan:
-    """The plan of a run: splits its budget among steps and later releases, and computes noise and step sizes.
+    """The plan of a run: the number of its steps, their noise and step sizes.
 
     ``share`` of the squared budget is left for the steps. Below 1, the budget must be divisible and the steps
     must be full-batch Gaussian releases. The plan's event is then that of the whole budget. ``dtype`` is that
@@ -129,15 +121,7 @@ def make_plan(
     rate = recipe.sampling.rate(info.n_private)
     sensitivity = recipe.query.sensitivity(info.view, dtype)
     n_steps, sigma = budget.n_steps, budget.noise_multiplier
-    post_training: tuple[PostTrainingRelease, ...] = ()
-    if budget.is_divisible and rate == 1:
-        first = () if recipe.comparison is None else (recipe.comparison,)
-        post_training = (*first, *recipe.corrections)
-    costs = [sum(each.shares.values()) for each in post_training]
-    left = info
-    if post_training:
-        share -= sum(costs)
-        left = replace(info, mu=budget.mu * math.sqrt(share))
+    left = info if share == 1 else replace(info, mu=budget.mu * math.sqrt(share))
     if share < 1:
         n_steps = recipe.steps.count(left, sensitivity)
         sigma = budget.multiplier(share, n_steps)
@@ -162,9 +146,6 @@ def make_plan(
     event = budget.whole if share < 1 else recipe.event(sigma, n_steps, rate, budget.noise)
     if budget.epsilon is None:
         warn_of_epsilon(epsilon_of_event(event, budget.delta, budget.neighboring), stacklevel=7)
-    shares = {"training": share} if share < 1 else {}
-    for each in post_training:
-        shares.update(each.shares)
     return Plan(
         recipe,
         info,
@@ -174,6 +155,5 @@ def make_plan(
         event=event,
         step_size=recipe.steps.bind(left, facts),
         public_weight=public_weight,
-        post_training=tuple(zip(post_training, map(budget.multiplier, costs), strict=True)),
-        shares=shares,
+        share=share,
     )

@@ -1,6 +1,5 @@
 """The additive models: default heads on a basis of each column."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar
@@ -8,27 +7,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._learning.noisy_statistics import Learner
-from .._rows import UNCHANGED, RowFunction, RowMap, SparseTable, TargetMap
+from .._fit.procedure import prepared
+from .._fit.rows import Data, PublicRows
+from .._fit.stage import Fit, RowSettings
+from .._rows import RowMap, SparseTable, TargetMap
 from .._utils.models import names_of_features
 from .._utils.validation import POSITIVE, Allowed, Number, check, listed, shown
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge
 from ..estimators._base import EstimatorProcedure, FitData, current_pipeline
-from ..estimators._problem import FitInputs, MappedRows
-from ..estimators._procedure import fit_procedure, prepare
 from ..preprocessing import TableEncoder
 from ..privacy.accounting.budgets import Budget
 from ._basis import Basis, Column, Pairs
 from ._effects import SeenHead
-from ._knots import (
-    ENOUGH,
-    KNOT_RELEASES,
-    count_error,
-    knots_share,
-    most_knots,
-    noisy_columns_of,
-    public_columns,
-)
+from ._knots import ENOUGH, Knots, count_error, knots_share, public_columns
 
 Array = NDArray[Any]
 
@@ -102,86 +93,64 @@ class AdditiveHead(SeenHead):
         check("epsilon", self.epsilon, POSITIVE)
         return super()._check_parameters()
 
-    def _prepared(self, inputs: FitInputs, data: FitData) -> EstimatorProcedure:
+    def _prepared(self, fit: Fit, data: FitData) -> EstimatorProcedure:
         """The procedure of a fit, after everything that can be refused: the basis, and then the head."""
         self._basis: Basis | None = None
-        inputs = replace(inputs, tasks=self._measured_tasks())
-        linear = self._linear_columns(inputs.private.table.shape[1])
-        self._pairs = self._pairs_of(inputs.private.table.shape[1])
-        mu, n_rows = inputs.budget.mu, inputs.n_rows
-        few = inputs.loss.quadratic and mu * n_rows < _FEWEST_NUMBERS
+        fit = replace(fit, tasks=self._measured_tasks())
+        linear = self._linear_columns(fit.data.n_features)
+        self._pairs = self._pairs_of(fit.data.n_features)
+        mu, n_rows = fit.mu, fit.n_rows
+        few = fit.data.loss.quadratic and mu * n_rows < _FEWEST_NUMBERS
         if few and self.n_knots == "auto":
-            return self._linear(inputs)
-        unpaired = inputs
+            return self._curved(self._linear(fit))
+        unpaired = fit
         if self._pairs:
-            stated = "the pairs of columns with products (interactions)"
-            inputs = replace(inputs, treated_as_public=(*inputs.treated_as_public, stated))
-        asked, n_known = np.flatnonzero(~linear), len(inputs.X_known)
+            fit = _with_fact(fit, "the pairs of columns with products (interactions)")
+        asked, n_known = np.flatnonzero(~linear), len(fit.public.known)
         clear = count_error(mu, n_rows, len(asked)) <= _HARDLY_NOISY and n_known < _FEW_KNOWN
         known_tell = n_known >= ENOUGH and not clear
         n_knots = self.n_knots
         if n_knots == "auto":
             n_knots = pieces(mu, n_rows, n_known if known_tell else None)
         if known_tell:
-            columns = public_columns(inputs.X_known, n_knots, linear)
-            known = "the knots of the columns (from public rows)"
-            inputs = replace(inputs, treated_as_public=(*inputs.treated_as_public, known))
-            return self._measured(fit_procedure(prepare(self._on_basis(inputs, columns))))
-        share = knots_share(mu, n_rows, len(asked))
-        if not share:
-            return self._linear(unpaired)
-        inputs = replace(inputs, spent={"knots": share})
-        # The fit is planned with the widest basis, since nothing may be refused after the charge.
-        most = most_knots(n_knots)
-        widest = Column(knots=np.arange(float(most)), missing=True, mean=np.zeros(most))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit repeats the warning
-            prepare(self._on_basis(inputs, [Column() if one else widest for one in linear]))
-        return self._measured(self._with_knots(inputs, asked, n_knots))
+            columns = public_columns(fit.public.known, n_knots, linear)
+            fit = _with_fact(fit, "the knots of the columns (from public rows)")
+            return self._curved(self._on_basis(fit, columns))
+        if not knots_share(mu, n_rows, len(asked)):
+            return self._curved(self._linear(unpaired))
+        knots = Knots(asked, n_knots, self._on_basis)
+        return self._curved(replace(fit, stages=replace(fit.stages, before=(knots, *fit.stages.before))))
 
-    def _linear(self, inputs: FitInputs) -> EstimatorProcedure:
-        """The procedure of the linear default, without curves."""
-        if not inputs.loss.quadratic:  # classifiers may scale rows to unit length
-            inputs = replace(inputs, row_norm="auto")
-        if not isinstance(inputs.private.table, SparseTable):  # sparse rows have no missing values
-            inputs = self._on(inputs, Basis.of([Column()] * inputs.private.table.shape[1], cut=_HUGE_CUT))
-        return self._measured(fit_procedure(prepare(inputs)))
+    def _curved(self, fit: Fit) -> EstimatorProcedure:
+        """The procedure of a fit to a basis, or of one that learns it."""
+        return self._measured(self._released(prepared(fit)))
 
-    def _with_knots(self, inputs: FitInputs, asked: NDArray[np.intp], n_knots: int) -> EstimatorProcedure:
-        """The procedure of a fit whose basis is learned from private rows."""
-        private = inputs.private
+    def _linear(self, fit: Fit) -> Fit:
+        """The linear default, without curves."""
+        if not fit.data.loss.quadratic:  # classifiers may scale rows to unit length
+            fit = _with_rows(fit, replace(fit.settings.rows, row_norm="auto"))
+        if not isinstance(fit.data.private.table, SparseTable):  # sparse rows have no missing values
+            fit = self._on(fit, Basis.of([Column()] * fit.data.n_features, cut=_HUGE_CUT))
+        return fit
 
-        def rows_of(function: RowFunction) -> MappedRows:
-            return MappedRows(replace(private, table=private.table.transformed(function)), UNCHANGED)
+    def _on_basis(self, fit: Fit, columns: Sequence[Column]) -> Fit:
+        """A fit to the basis of the columns."""
+        factor = 1.0 if fit.data.loss.quadratic else _LENGTH_FACTOR
+        fit = _with_rows(fit, replace(fit.settings.rows, scale=False, length_factor=factor))
+        return self._on(fit, Basis.of(columns, pairs=self._pairs))
 
-        inputs.transaction.rows = MappedRows(replace(private, table=private.table), None)
-        yield inputs.transaction
-        learner = Learner(inputs.n_rows, inputs.members, inputs.transaction.noise, private.dtype)
-        multiplier = inputs.budget.multiplier(inputs.spent["knots"])
-        found, n_released = yield from noisy_columns_of(learner, rows_of, asked, n_knots, multiplier)
-        inputs.tasks.stage_ended()
-        inputs = replace(inputs, spent={"knots": inputs.spent["knots"] * n_released / KNOT_RELEASES})
-        columns = [Column()] * private.table.shape[1]
-        for j, column in zip(asked.tolist(), found, strict=True):
-            columns[j] = column
-        procedure = fit_procedure(prepare(self._on_basis(inputs, columns)))
-        next(procedure)  # the transaction, which was charged already
-        return (yield from procedure)
-
-    def _on_basis(self, inputs: FitInputs, columns: Sequence[Column]) -> FitInputs:
-        """The inputs of a fit to the basis of the columns."""
-        factor = 1.0 if inputs.loss.quadratic else _LENGTH_FACTOR
-        inputs = replace(inputs, scale=False, length_factor=factor)
-        return self._on(inputs, Basis.of(columns, pairs=self._pairs))
-
-    def _on(self, inputs: FitInputs, basis: Basis) -> FitInputs:
+    def _on(self, fit: Fit, basis: Basis) -> Fit:
         self._basis = basis  # the basis of the attributes at a head
-        unlabeled = None if inputs.X_unlabeled is None else basis(inputs.X_unlabeled)
-        return replace(
-            inputs,
-            private=replace(inputs.private, table=inputs.private.table.transformed(basis)),
-            X_pub=basis(inputs.X_pub),
-            X_unlabeled=unlabeled,
+        public, table = fit.public, fit.data.private.table.transformed(basis)
+
+        def moved(data: Data) -> Data:
+            return replace(data, private=replace(data.private, table=table))
+
+        unlabeled = None if public.unlabeled is None else basis(public.unlabeled)
+        return fit.learned(
+            data=moved(fit.data),
+            weights=replace(fit.weights, bare=moved(fit.weights.bare)),
+            public=PublicRows(basis(public.X), public.y, unlabeled),
         )
 
     def _linear_columns(self, n_features: int) -> NDArray[np.bool_]:
@@ -232,6 +201,16 @@ class AdditiveHead(SeenHead):
 
     def _attributes_at(self, W: Array, row_map: RowMap, target_map: TargetMap | None) -> dict[str, Any]:
         return super()._attributes_at(W, replace(row_map, basis=self._basis), target_map)
+
+
+def _with_fact(fit: Fit, fact: str) -> Fit:
+    """A fit with one more fact that is treated as public."""
+    return replace(fit, settings=replace(fit.settings, facts=(*fit.settings.facts, fact)))
+
+
+def _with_rows(fit: Fit, rows: RowSettings) -> Fit:
+    """A fit with other parameters of the map of the rows."""
+    return replace(fit, settings=replace(fit.settings, rows=rows))
 
 
 @dataclass(eq=False, repr=False)

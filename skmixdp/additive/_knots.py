@@ -4,7 +4,7 @@ What is computed from private rows here is a function of noisy counts, of public
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import GaussianMechanism, Procedure, RowsKey, bind_rows
-from .._learning.columns import certain_count, certain_of_magnitudes, thinned, windows_of
-from .._learning.noisy_statistics import Learner, sensitivity_of
+from .._fit.histograms import certain_count, certain_of_magnitudes, thinned, windows_of
+from .._fit.stage import Fit, Price, Stage
+from .._fit.statistics import Learner, sensitivity_of
 from .._linear import FloatArray
-from .._rows import IQR, BinCounts, Block, Contribution, RowFunction
+from .._rows import IQR, UNCHANGED, BinCounts, Block, Contribution, RowFunction
 from ..components.protocols import PrivateQuery, ReleasedArray
 from ._basis import Column
 from ._piecewise import ColumnFunction
@@ -167,7 +168,7 @@ def noisy_columns_of(
     The first histogram has bins of half powers of two. The bins of the second have about equal mass in the
     first, or equal width in the central part of it. A third one does the same for columns of which the second
     has many rows in one bin. Knots are quantiles of the bins with more rows than noise. Columns with two
-    values have none. What a release tells decides what the next one asks; see ``learned_map``.
+    values have none. What a release tells decides what the next one asks; see :class:`Knots`.
 
     *Guarantee*: up to three Gaussian releases. A row adds 1 to one bin of each column that is asked for, so
     the sensitivity of each is at most ``sqrt(m)``.
@@ -206,6 +207,51 @@ def noisy_columns_of(
         if not places:
             break
     return [replace(each, missing=bool(one)) for each, one in zip(told, missing, strict=True)], stage + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Knots(Stage):
+    """Knots of the columns that may have curves, and so the basis of an additive model.
+
+    ``asked`` are these columns, with curves of ``n_knots`` pieces. ``on_basis`` is a fit to the basis of
+    columns. What noisy knots tell decides what else is released. The squared budgets of adaptive Gaussian
+    releases add up as those of fixed ones, if their sum is bounded: Smith and Thakurta 2022, "Fully adaptive
+    composition for Gaussian differential privacy".
+    """
+
+    asked: NDArray[np.intp]
+    n_knots: int
+    on_basis: Callable[[Fit, Sequence[Column]], Fit]
+
+    name = "knots"
+    limits = (_SHARE / KNOT_RELEASES, _SHARE)
+
+    def price(self, fit: Fit) -> Price | None:
+        return knots_share(fit.mu, fit.n_rows, len(self.asked))
+
+    def rows(self, fit: Fit) -> RowsKey:
+        return fit.data.private.mapped(None)
+
+    def outcomes(self, fit: Fit, price: Price) -> Iterator[Fit]:
+        most = most_knots(self.n_knots)
+        widest = Column(knots=np.arange(float(most)), missing=True, mean=np.zeros(most))
+        columns = [widest if place in self.asked else Column() for place in range(fit.data.n_features)]
+        yield self.on_basis(fit.spent(self, price), columns).foreseen()
+
+    def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
+        private, multiplier = fit.data.private, fit.budget.multiplier(price)
+
+        def rows_of(function: RowFunction) -> RowsKey:
+            table = private.table.transformed(function)
+            return replace(private, table=table).mapped(UNCHANGED)
+
+        seen, n_released = yield from noisy_columns_of(
+            fit.learner, rows_of, self.asked, self.n_knots, multiplier
+        )
+        columns = [Column()] * fit.data.n_features
+        for place, column in zip(self.asked.tolist(), seen, strict=True):
+            columns[place] = column
+        return self.on_basis(fit.spent(self, price * n_released / KNOT_RELEASES), columns)
 
 
 def _in_bins(Z: FloatArray, block: Block, n_bins: int) -> Contribution:

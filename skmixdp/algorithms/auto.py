@@ -7,8 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from .._engine import Options, Recipe
-from .._learning.corrections import PublicShrinkage
-from .._learning.targets import start_comparison
+from .._fit.stages.comparison import PublicShrinkage, start_comparison
 from .._utils.validation import CLIP, FLAG
 from ..components import BalancedSteps, GradientQuery, L2Clip, Preconditioned, TailAverage
 from ..components.protocols import PublicInfo

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Transaction
+from .._fit.order import STAGES
+from .._fit.planning import NamedStart, refuse_record
+from .._fit.procedure import prepared, procedure
+from .._fit.rows import Data, LabelledRows, PublicRows, Weights
+from .._fit.stage import Fit, Labels, RowSettings, Settings
 from .._linear import Loss, row_norms
 from .._rows import (
     PersonTable,
@@ -32,7 +37,8 @@ from .._utils.validation import (
     sources_of,
     warn_of_delta,
 )
-from ..algorithms import BY_NAME, Algorithm
+from ..algorithms import BY_NAME, Algorithm, Auto
+from ..algorithms.auto import AutoRegression
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy import LedgerDataset, Neighboring, Noise, PerInstanceRecord
 from ..privacy.accounting.budgets import Budget
@@ -43,17 +49,12 @@ from ._outputs import head_outputs
 from ._problem import (
     WEIGHT,
     CheckTarget,
-    FitInputs,
-    LabelledRows,
-    NamedStart,
     check_device,
     check_sample_weight,
     collect_public,
     public_facts,
     public_rows,
-    refuse_record,
 )
-from ._procedure import fit_procedure, prepare
 from ._saving import EXPORTERS
 
 Array = NDArray[Any]
@@ -169,15 +170,19 @@ class LinearHead(PrivateEstimator):
         X_pub, y_pub = (np.empty((0, n_features)), None) if public is None else public
         return table, y, X_pub, y_pub, mask
 
-    def _inputs(
+    def _known(
         self,
         budget: Budget,
         loss: Loss,
         rows: tuple[Table, Array, Array, Array | None, Array | None],
         data: FitData,
         known: str,
-    ) -> FitInputs:
-        """The inputs of a fit, from checked rows, encoded labels and scaled targets."""
+        *,
+        labels: Labels | None = None,
+        logit_adjustment: float | Literal["auto"] = 0,
+        classes: Array | None = None,
+    ) -> Fit:
+        """What is known of a fit before it begins, from checked rows, encoded labels and scaled targets."""
         table, y, X_pub, y_pub, members = rows
         names, n_features = vars(self).get("feature_names_in_"), table.shape[1]
         finite, weights = not self._takes_missing, data.sample_weight is not None
@@ -218,39 +223,75 @@ class LinearHead(PrivateEstimator):
             transaction.noise.needs_grid,
             record,
         )
-        return FitInputs(
-            transaction=transaction,
-            tasks=FitTasks(self, self._attributes_at),
-            algorithm=self._chosen_algorithm(),
-            loss=loss,
-            private=private,
-            X_pub=X_pub,
-            y_pub=y[:0] if y_pub is None else y_pub,
-            members=members,
-            treated_as_public=tuple(facts),
+        algorithm = self._chosen_algorithm()
+        start = self._released_start
+        settings = Settings(
+            algorithm=algorithm,
+            is_default=isinstance(algorithm, AutoRegression if loss.quadratic else Auto),
             learning_rate=self.learning_rate,
             l2=self.l2,
             public_l2=self.public_l2,
-            fit_intercept=self.fit_intercept,
-            center=self.center,
-            whiten=self.whiten if self.whiten == "auto" else bool(self.whiten),
-            geometry=self.geometry if self.geometry == "auto" else bool(self.geometry),
-            row_norm=self.row_norm,
-            scale=self.scale if self.scale == "auto" else bool(self.scale),
             batch_size=self.batch_size,
             init=self.init if isinstance(self.init, str) else self._given_start(),
-            known_map=None if self._released_start is None else self._released_start._row_map,
-            X_unlabeled=X_unlabeled,
-            sample_weight=check_sample_weight(data.sample_weight, len(y)),
-            largest_weight=None if self.max_sample_weight == "auto" else float(self.max_sample_weight),
+            rows=RowSettings(
+                fit_intercept=self.fit_intercept,
+                center=self.center,
+                whiten=self.whiten if self.whiten == "auto" else bool(self.whiten),
+                geometry=self.geometry if self.geometry == "auto" else bool(self.geometry),
+                row_norm=self.row_norm,
+                scale=self.scale if self.scale == "auto" else bool(self.scale),
+            ),
+            known_map=None if start is None else start._row_map,
+            facts=tuple(facts),
+            logit_adjustment=logit_adjustment,
+            classes=classes,
+        )
+        rows_to_fit = Data(private, loss, members)
+        largest = None if self.max_sample_weight == "auto" else float(self.max_sample_weight)
+        sample_weight = check_sample_weight(data.sample_weight, len(y))
+        return Fit(
+            stages=STAGES,
+            settings=settings,
+            transaction=transaction,
+            tasks=FitTasks(self, self._attributes_at),
+            data=rows_to_fit,
+            public=PublicRows(X_pub, y[:0] if y_pub is None else y_pub, X_unlabeled),
+            weights=Weights(rows_to_fit, sample_weight, largest),
+            labels=labels or Labels(),
         )
 
-    def _prepared(self, inputs: FitInputs, data: FitData) -> EstimatorProcedure:
+    def _prepared(self, fit: Fit, data: FitData) -> EstimatorProcedure:
         """The procedure of a fit with checked inputs, after everything that can be refused."""
-        problem = prepare(inputs, data.earlier)
-        if inputs.private.table.unit == "row":  # persons are numbered anew in each selection
-            data.earlier.append(problem)
-        return fit_procedure(problem)
+        fit = prepared(fit, data.earlier)
+        if fit.data.private.table.unit == "row":  # persons are numbered anew in each selection
+            data.earlier.append(fit)
+        return self._released(fit)
+
+    def _released(self, fit: Fit) -> EstimatorProcedure:
+        """The procedure of a prepared fit, which returns the fitted attributes."""
+        fit = yield from procedure(fit)
+        head, plan, private = fit.head, fit.plan, fit.data.private
+        assert head is not None and plan is not None
+        fitted = self._attributes_at(head.W, fit.row_map, fit.labels.target_map)
+        if not (np.all(np.isfinite(fitted["coef_"])) and np.all(np.isfinite(fitted["intercept_"]))):
+            raise ValueError(
+                f"the head diverged: its coefficients are not finite; pass learning_rate='auto' (now "
+                f"{shown(self.learning_rate)}), a larger epsilon, or rows and targets of a usual "
+                "scale."
+            )
+        report = fit.transaction.report(
+            fit.settings.facts,
+            n_public=len(fit.public.X),
+            plan=plan,
+            computed_on="cpu" if private.exact else private.table.device,
+            shares=fit.shares,
+        )
+        fitted |= {"learning_rate_": plan.step_size(1), "n_iter_": head.n_steps, "privacy_": report}
+        if private.record is not None:
+            fitted["per_instance_"] = private.record
+        if fit.labels.shares is not None:
+            fitted["class_shares_"] = fit.labels.shares
+        return fitted
 
     def _attributes_at(self, W: Array, row_map: RowMap, target_map: TargetMap | None) -> dict[str, Any]:
         """The fitted attributes if the fit stops at a head (k, d_in) of mapped rows and targets."""

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._learning.noisy_statistics import label_share
+from .._fit.planning import NamedStart
+from .._fit.stages.class_shares import refuse_without_counts
 from .._linear import Loss, MultilabelLoss, classification_loss
 from .._rows import check_indicator, check_labels, encode_labels, is_indicator, labels_of, names_of_labels
 from .._utils.validation import NON_NEGATIVE, Allowed, shown
@@ -15,8 +16,7 @@ from ._base import EstimatorProcedure, FitData, fit_one
 from ._classifier import Classifier
 from ._linear import LinearHead
 from ._private_score import PrivateScoreMixin
-from ._problem import WEIGHTS_BY_CLASS, NamedStart, check_class_weight, encode_classes
-from ._procedure import refuse_without_counts
+from ._problem import WEIGHTS_BY_CLASS, check_class_weight, encode_classes
 
 Array = NDArray[Any]
 
@@ -280,19 +280,22 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
             y, y_pub, origin = encode_classes(self, y, y_pub)
             kind, loss = "classes", classification_loss(len(self.classes_))
         rows = (table, y, X_pub, y_pub, members)
-        inputs = self._inputs(budget, loss, rows, data, f"the {kind} ({origin})")
-        inputs = replace(inputs, logit_adjustment=self.logit_adjustment, classes=self.classes_)
-        public = isinstance(self.init, str) and self.init == "public" and self.fit_intercept
-        alone = inputs.is_default and inputs.divides and not len(inputs.X_pub)
-        if self.multilabel_ and public and alone:  # the start is the noisy shares of the labels
-            share = label_share(budget.mu, inputs.n_rows, len(self.classes_))
-            inputs = replace(inputs, label_share=share)
+        fit = self._known(
+            budget,
+            loss,
+            rows,
+            data,
+            f"the {kind} ({origin})",
+            logit_adjustment=self.logit_adjustment,
+            classes=self.classes_,
+        )
         if isinstance(self.class_weight, str):
-            refuse_without_counts("class_weight", self.class_weight, inputs)
-            inputs = replace(inputs, n_counted=len(self.classes_))
+            refuse_without_counts("class_weight", self.class_weight, fit)
+            fit = replace(fit, weights=replace(fit.weights, n_counted=len(self.classes_)))
         elif self.class_weight is not None:
-            inputs = replace(inputs, class_weight=check_class_weight(self.class_weight, self.classes_))
-        return self._prepared(inputs, data)
+            of_classes = check_class_weight(self.class_weight, self.classes_)
+            fit = replace(fit, weights=replace(fit.weights, of_classes=of_classes))
+        return self._prepared(fit, data)
 
     def _refuse_for_several_labels(self) -> None:
         """Refuse parameters that need one class per row."""

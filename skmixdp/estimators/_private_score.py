@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine import GaussianMechanism, Transaction, released
-from .._learning.noisy_statistics import Learner, all_right, counts_query
+from .._fit.statistics import Learner, all_right, counts_query
 from .._linear import predicted_classes
 from .._rows import Block, PersonTable, check_private_rows, check_targets, groups_of, labels_of
 from .._utils.process import own_state

@@ -1,35 +1,17 @@
-"""Parameters and checked inputs of a fit of a linear head, and their checks."""
+"""Checks of the rows, labels and parameters of a fit."""
 
 import math
 import warnings
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Literal, NoReturn, Protocol, TypeVar, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from .._engine import NoisyQuery, Procedure, Released, RowsKey, Transaction, bind_rows
-from .._linear import Loss, WeightedLoss, with_weights
-from .._rows import (
-    TABLE_TYPES,
-    UNCHANGED,
-    ArrayTable,
-    Columns,
-    PersonTable,
-    PrivateRows,
-    RowMap,
-    Table,
-    TargetMap,
-    check_classes,
-    check_indices,
-    encode_labels,
-    from_device,
-    n_groups,
-)
+from .._linear import Loss
+from .._rows import TABLE_TYPES, Table, TargetMap, check_classes, check_indices, encode_labels, from_device
 from .._utils.frames import numeric_frame
 from .._utils.validation import (
     NON_NEGATIVE,
@@ -43,12 +25,7 @@ from .._utils.validation import (
     public_sources,
     shown,
 )
-from ..algorithms import Algorithm, Auto
-from ..algorithms.auto import AutoRegression
-from ..components.public import PublicData
-from ..privacy import PerInstanceRecord, PrivacyLeakWarning
-from ..privacy.accounting.budgets import Budget
-from ._callbacks import FitTasks
+from ..privacy import PrivacyLeakWarning
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -206,14 +183,6 @@ def check_device(device: object) -> str | None:
     return name
 
 
-def refuse_record(value: object, obstacle: str, remedy: str) -> NoReturn:
-    """Refuse the record of each row's own privacy loss."""
-    raise ValueError(
-        f"record_per_instance={value!r} cannot be combined with {obstacle}; pass {remedy}, or "
-        "record_per_instance=False."
-    )
-
-
 # -- classes ---------------------------------------------------------------------------------
 
 
@@ -279,206 +248,3 @@ def check_same_numbering(y: Array, classes: Array) -> None:
             "BaggingClassifier, VotingClassifier and StackingClassifier renumber y and do not change "
             "y_pub, so number both from 0 beforehand."
         )
-
-
-#: Minimum degrees of freedom of public rows within classes for whitening.
-FEWEST_FREE = 20
-
-#: For whitening by rows of unknown classes: the largest weight of their scatter.
-_MOST_WEIGHT = 0.1
-#: The weight times the number of outputs. With more classes, more of that scatter separates classes.
-_WEIGHT_OF_ALL = 0.5
-
-#: Minimum number of columns for unit length: with fewer, rows lose too much information.
-_FEWEST_AT_UNIT_LENGTH = 4
-
-
-@runtime_checkable
-class NamedStart(Protocol):
-    """A start that is computed from the names of the classes."""
-
-    def start(self, classes: Array, data: PublicData, widen: Callable[[Array], Array]) -> Array:
-        """The head (k, d_in); ``widen`` turns coefficients (k, n_features) into a head."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LabelledRows:
-    """Private rows with class indices or scaled targets ``y``, and how their sums are computed.
-
-    ``exact`` sums are on a grid. ``record`` records the privacy loss of each row.
-    """
-
-    table: Table
-    y: Array
-    dtype: np.dtype[Any]
-    exact: bool
-    record: PerInstanceRecord | None = None
-
-
-@dataclass(frozen=True, repr=False)
-class MappedRows(RowsKey):
-    """Private rows after a row map, as a linear head gets them; without a map, their labels alone.
-
-    Two of these are equal if they have the same two objects: nothing compares private rows.
-    """
-
-    private: LabelledRows
-    row_map: RowMap | None
-
-    def open(self) -> PrivateRows:
-        private, row_map = self.private, self.row_map
-        table, y, dtype = private.table, private.y, private.dtype
-        if row_map is None:
-            bare: Table = ArrayTable(np.empty((len(y), 0), dtype))
-            table = table.holding(bare) if isinstance(table, PersonTable) else bare
-            row_map = UNCHANGED
-        opened = table.private_rows(y, row_map, dtype, exact=private.exact)
-        opened.record = private.record
-        return opened
-
-
-@dataclass(frozen=True, repr=False)
-class FitInputs:
-    """The checked inputs of a head's fit, and its parameters by their names in the estimators.
-
-    Rows: ``y_pub`` holds class indices or scaled targets, and ``members`` (n_rows,) masks the private rows to
-    fit to; None is all. ``X_unlabeled`` are public rows without labels. ``X_scale`` are public rows that only
-    tell the scale of the columns; None stands for ``X_known``.
-
-    Parameters: ``init`` is a name, coefficients in the units of the labels or targets, or a start by names of
-    classes. ``known_map`` is the map of the released head from which the fit continues. Where noisy counts
-    tell a length that most private rows do not exceed, rows are cut at ``length_factor`` times it.
-
-    Labels and targets: ``classes`` are labels in the order of their indices, or names of several labels.
-    ``target_map`` scales targets, whose centre may be learned if ``learns_center``.
-
-    Shares of the squared budget: ``label_share`` is for the logits (k,) at which several labels start, which
-    are ``label_logits`` once they are released. ``target_share`` is for centre and scale of the targets, and
-    ``relearned_share`` if the units of public targets turn out to be others. ``target_steps`` is a number of
-    releases of the plan for them instead. ``spent`` is the cost of releases before the fit of the head.
-
-    Weights: ``sample_weight`` (n_rows,) are PRIVATE, as passed, and ``largest_weight`` counts as 1; None is a
-    noisy one. ``class_weight`` (k,) are public. Noisy counts of ``n_counted`` classes tell them instead; 0
-    counts none. ``mean_weight`` is a released mean.
-    """
-
-    transaction: Transaction
-    tasks: FitTasks
-    algorithm: Algorithm
-    loss: Loss
-    private: LabelledRows
-    X_pub: Array
-    y_pub: Array
-    members: NDArray[np.bool_] | None
-    treated_as_public: tuple[str, ...]
-    learning_rate: float | Literal["auto"]
-    l2: float | Literal["auto"]
-    public_l2: float | Literal["auto"]
-    fit_intercept: bool
-    center: bool
-    whiten: bool | Literal["auto"]
-    geometry: bool | Literal["auto"]
-    row_norm: str | None
-    scale: bool | Literal["auto"]
-    batch_size: int | None
-    init: str | Array | NamedStart
-    known_map: RowMap | None
-    logit_adjustment: float | Literal["auto"] = 0
-    learns_center: bool = False
-    length_factor: float = 1.0
-    classes: Array | None = None
-    target_map: TargetMap | None = None
-    X_scale: Array | None = None
-    n_counted: int = 0
-    sample_weight: Array | None = None
-    largest_weight: float | None = None
-    class_weight: Array | None = None
-    mean_weight: float = 1.0
-    label_share: float = 0.0
-    label_logits: Array | None = None
-    X_unlabeled: Array | None = None
-    target_share: float = 0.0
-    target_steps: int = 0
-    spent: dict[str, float] = field(default_factory=dict)
-    relearned_share: float = 0.0
-
-    @cached_property
-    def X_known(self) -> Array:
-        """Public rows (n_known, n_features) from which the map is computed; rows with labels come first."""
-        return self.X_pub if self.X_unlabeled is None else np.concatenate([self.X_pub, self.X_unlabeled])
-
-    @cached_property
-    def groups(self) -> tuple[Array, float | None]:
-        """Groups of the first known rows for whitening; weight of the identity, None for the usual one."""
-        # If few rows have labels, all known rows are one group.
-        few = len(self.y_pub) - n_groups(self.y_pub) < FEWEST_FREE
-        if not self.loss.quadratic and not (few and self.X_unlabeled is not None):
-            return self.y_pub, None
-        weight = min(_MOST_WEIGHT, _WEIGHT_OF_ALL / self.loss.n_outputs)
-        return np.zeros(len(self.X_known), dtype=np.intp), None if self.loss.quadratic else 1 - weight
-
-    @property
-    def budget(self) -> Budget:
-        """The budget of the fit."""
-        return self.transaction.budget
-
-    @property
-    def is_default(self) -> bool:
-        """Whether "auto" turns on whitening and checks: for the default algorithm of the loss."""
-        return isinstance(self.algorithm, AutoRegression if self.loss.quadratic else Auto)
-
-    @property
-    def divides(self) -> bool:
-        """Whether releases over all rows can share the budget with the steps."""
-        return self.batch_size is None and self.budget.is_divisible
-
-    @property
-    def preconditions(self) -> bool:
-        """Whether the budget allows noisy columns or a second moment."""
-        return self.divides and self.is_default and self.row_norm is not None
-
-    @property
-    def whitens_alone(self) -> bool:
-        """Whether rows of unit length are whitened by private directions, without public rows."""
-        return self.whiten is True and len(self.X_known) == 0
-
-    @property
-    def centres_columns(self) -> bool:
-        """Whether columns are centred before rows are scaled; rows of unit length are centred afterwards."""
-        unit = self.row_norm == "unit" or self.geometry is True or self.whitens_alone
-        return self.center and not unit
-
-    def clips(self, columns: Columns | None) -> bool:
-        """Whether rows keep their length, up to a bound."""
-        # If the centre of columns is unknown, rows of unit length are centred. That loses too much of a few.
-        if self.row_norm != "auto" or columns is None:
-            return self.row_norm == "clip"
-        few = len(columns.center) < _FEWEST_AT_UNIT_LENGTH
-        return bool(columns.center.any()) or not self.center or few
-
-    @property
-    def n_rows(self) -> int:
-        """Number of private rows to fit to."""
-        return self.private.table.shape[0] if self.members is None else int(self.members.sum())
-
-    def stage(self, rows: MappedRows, asked: Generator[NoisyQuery, Released, T]) -> Procedure[T]:
-        """The result of a generator that queries some rows, as a stage of the fit before its training."""
-        result = yield from bind_rows(rows, asked)
-        self.tasks.stage_ended()
-        return result
-
-    def weighted(self, largest_weight: float = 1.0, by_class: Array | None = None) -> "FitInputs":
-        """The inputs with a weight in [0, 1] for each private row: by its class, times its sample weight."""
-        y = self.private.y
-        weights = np.ones(len(y))
-        if by_class is not None:
-            weights *= (by_class / by_class.max())[y]
-        if self.sample_weight is not None:
-            weights *= np.minimum(self.sample_weight / largest_weight, 1.0)
-        private = replace(self.private, y=with_weights(y, weights))
-        return replace(self, loss=WeightedLoss(self.loss), private=private)
-
-    def without_public_rows(self) -> "FitInputs":
-        """The inputs without public rows, which still determine the scale of some columns."""
-        X_pub, y_pub = self.X_pub[:0], self.y_pub[:0]
-        return replace(self, X_pub=X_pub, y_pub=y_pub, X_scale=self.X_known, X_unlabeled=None)

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._learning.targets import TARGET_RELEASES, target_share
+from .._fit.stage import Labels, Price, Steps
+from .._fit.stages.target_scale import TARGET_RELEASES, target_share, unknown_scale
 from .._linear import SquaredLoss
 from .._rows import RowMap, TargetMap, check_targets, is_dask, labels_of
 from .._utils.models import names_of_features
@@ -22,7 +23,6 @@ from ._linear import LinearHead
 from ._outputs import lazy_result
 from ._private_score import PrivateErrorMixin
 from ._problem import check_target_map, collect_public
-from ._procedure import unknown_scale
 
 Array = NDArray[Any]
 
@@ -235,12 +235,13 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
                 f"y_pub has {y_pub.shape[1]} targets per row and y has {y.shape[1]}; pass the same ones."
             )
         n_rows = table.shape[0] if members is None else int(members.sum())
-        share, steps, relearned = 0.0, 0, 0.0
+        price: Price | None = None
+        alone = 0.0
         if (model := self._released_start) is None:
             origin = self._check_target_scale(y.shape[1], y_pub)
-            share, steps = self._releases_of_scale(budget, n_rows, y.shape[1], y_pub)
-            if self.target_scale is None and budget.is_divisible and not (share or steps):
-                relearned = target_share(budget.mu, n_rows, y.shape[1])
+            price = self._price_of_scale(budget, n_rows, y.shape[1], y_pub)
+            if self.target_scale is None and budget.is_divisible and price is None:
+                alone = target_share(budget.mu, n_rows, y.shape[1])
         else:
             self._target_map, origin = model._target_map, "those of the start"
             if len(self._target_map.scale) != y.shape[1]:
@@ -248,23 +249,22 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
                     f"y has {y.shape[1]} targets per row and init {len(self._target_map.scale)}; pass the "
                     "same ones."
                 )
-        if share or steps:
+        if price is not None:
             origin = "noisy"
         else:
             if y_pub is not None:
                 y_pub = self._target_map(y_pub, np.float64)
             y = self._target_map(y, self._products_dtype())
-        rows, known = (table, y, X_pub, y_pub, members), f"centre and scale of the targets ({origin})"
-        inputs = self._inputs(budget, SquaredLoss(y.shape[1]), rows, data, known)
-        inputs = replace(
-            inputs,
+        labels = Labels(
+            self._target_map,
+            is_scaled=price is None,
             learns_center=self.fit_intercept and self.target_center is None,
-            target_map=self._target_map,
-            target_share=share,
-            target_steps=steps,
-            relearned_share=relearned,
+            price=price,
+            price_alone=alone,
         )
-        return self._prepared(inputs, data)
+        rows, known = (table, y, X_pub, y_pub, members), f"centre and scale of the targets ({origin})"
+        fit = self._known(budget, SquaredLoss(y.shape[1]), rows, data, known, labels=labels)
+        return self._prepared(fit, data)
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
         """Mapped rows and scaled targets, as the fit used them; for audits."""
@@ -300,22 +300,22 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         origin = "0" if not self.fit_intercept else words[center is not None]
         return f"centre {origin}, scale {words[self.target_scale is not None]}"
 
-    def _releases_of_scale(
+    def _price_of_scale(
         self, budget: Budget, n_rows: int, n_targets: int, y_pub: Array | None
-    ) -> tuple[float, int]:
-        """Share of the squared budget for the scale of the targets, or its number of releases of the plan."""
+    ) -> Price | None:
+        """What it costs to learn the scale of the targets; None if it is known, or cannot be learned."""
         if self.target_scale is not None or (y_pub is not None and len(y_pub) > 1):
-            return 0.0, 0
+            return None
         if self.batch_size is None and budget.is_divisible:
-            share, steps = target_share(budget.mu, n_rows, n_targets), 0
+            price = target_share(budget.mu, n_rows, n_targets) or None
         else:
             # Not with one public row: the plan would change once the scale is known.
             enough = budget.n_steps is None or budget.n_steps >= _FEWEST_STEPS
             possible = enough and y_pub is None and self._chosen_algorithm().admits_releases
-            share, steps = 0.0, TARGET_RELEASES if possible else 0
-        if not (share or steps):
+            price = Steps(TARGET_RELEASES) if possible else None
+        if price is None:
             warnings.warn(unknown_scale("is unknown"), UserWarning, stacklevel=5)
-        return share, steps
+        return price
 
     def predict(self, X: object) -> Any:
         """Predicted targets of each row.

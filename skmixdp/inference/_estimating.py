@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import GaussianMechanism
-from .._learning.noisy_statistics import Learner, Learning, counts_query, in_class
+from .._fit.statistics import Learner, Learning, counts_query, in_class
 from .._rows import BinCounts, Block, OuterStatistics
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 

@@ -12,8 +12,8 @@ from sklearn.utils.validation import validate_data
 
 from .._engine.ahead import refuse_without_room
 from .._engine.transaction import Transaction
-from .._learning.columns import released_columns
-from .._learning.noisy_sums import PrivateTable, computed, noisy_sum, private_table
+from .._fit.stages.columns import released_columns
+from .._fit.sums import PrivateTable, computed, noisy_sum, private_table
 from .._utils.process import own_state
 from .._utils.validation import FLAG, check_params, passed, warn_of_delta
 from ..privacy import LedgerDataset

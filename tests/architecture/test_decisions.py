@@ -18,7 +18,7 @@ from .test_architecture import PACKAGE
 
 #: Where private rows are seen: folders, and files.
 ROOMS = (
-    *("_files", "_rows", "_linear", "_engine", "_learning", "additive", "estimators", "preprocessing"),
+    *("_files", "_rows", "_linear", "_engine", "_fit", "additive", "estimators", "preprocessing"),
     *("inference", "model_selection", "_dask.py", "_export", "_papers", "_resuming.py", "_torch", "_utils"),
     "privacy/units.py",
 )

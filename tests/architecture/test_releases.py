@@ -47,7 +47,7 @@ RELEASES = {
         "mean",
         "tests/property/test_geometry_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity",
     ),
-    "_moments_query": (
+    "moments_query": (
         "directions, and second moment",
         "tests/property/test_geometry_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity",
     ),
@@ -63,7 +63,7 @@ RELEASES = {
         "comparison of heads",
         "tests/unit/learning/test_comparison.py::test_a_row_changes_the_differences_by_no_more_than_stated",
     ),
-    "_scaled": (
+    "at_temperature": (
         "temperature",
         "tests/unit/learning/test_temperature.py::test_no_row_adds_more_than_is_stated_and_its_sums_are_its_own",
     ),

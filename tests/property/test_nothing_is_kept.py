@@ -30,7 +30,7 @@ from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 from tests.noise import watch
 from tests.private_names import LabelledRows_of_problem as LabelledRows
-from tests.private_names import Table, _procedure, private_search
+from tests.private_names import Table, planning, private_search
 from tests.secrets import Heard, Needles, marks_of, on_disk, reachable
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -220,8 +220,8 @@ def interrupt(monkeypatch, owner, name, number):
 
 def test_the_plan_of_a_fit_leads_to_no_private_rows(monkeypatch):
     """Public facts, pieces of the algorithm and the start outlive the passes over private rows."""
-    plans, make_plan = [], _procedure.make_plan
-    monkeypatch.setattr(_procedure, "make_plan", lambda *args: plans.append(make_plan(*args)) or plans[-1])
+    plans, make_plan = [], planning.make_plan
+    monkeypatch.setattr(planning, "make_plan", lambda *args: plans.append(make_plan(*args)) or plans[-1])
     classifier(X_PUB, Y_PUB)
     classifier(X_PUB, Y_PUB, init="zeros", algorithm="adamix")
     assert len(plans) > 1

@@ -7,7 +7,16 @@ from hypothesis.extra import numpy as hnp
 
 from skmixdp.components.clipping import clipped_residuals
 from tests.catalog import CLIPPERS
-from tests.private_names import Block, SquaredLoss, own_state, row_norms, targets
+from tests.private_names import (
+    _SIGNED,
+    Block,
+    SquaredLoss,
+    _lengths,
+    _places_of_targets,
+    own_state,
+    row_norms,
+    sensitivity_of,
+)
 
 TARGETS = st.one_of(st.floats(-3, 3, width=32), st.sampled_from([0.0, 1e-30, 1e15, -1e15, 1e24, 1e38]))
 
@@ -29,11 +38,11 @@ FAR = st.sampled_from([np.inf, -np.inf, np.nan, 1e308, -1e308, 5e-324, 2.0**-60,
 @given(k=st.sampled_from([1, 3]), weighted=st.booleans(), data=st.data())
 def test_a_row_adds_one_to_one_bin_of_each_target(k, weighted, data):
     y = data.draw(hnp.arrays(np.float64, (5, k + weighted), elements=st.one_of(st.floats(), FAR)))
-    same_number = np.linspace(-1, 1, len(targets._SIGNED))
-    edges = tuple(data.draw(st.sampled_from([targets._SIGNED, same_number])) for _ in range(k))
+    same_number = np.linspace(-1, 1, len(_SIGNED))
+    edges = tuple(data.draw(st.sampled_from([_SIGNED, same_number])) for _ in range(k))
     with own_state():  # as passes over rows are
-        _, counts = targets._places_of_targets(None, Block(np.zeros((5, 0)), y, np.zeros(5)), edges)
-    assert counts.bins.shape == (5, k) and (counts.lengths() <= targets.sensitivity_of(k)).all()
+        _, counts = _places_of_targets(None, Block(np.zeros((5, 0)), y, np.zeros(5)), edges)
+    assert counts.bins.shape == (5, k) and (counts.lengths() <= sensitivity_of(k)).all()
     assert (counts.bins >= 0).all() and (counts.bins < counts.n_bins).all() and counts.sums().sum() == 5 * k
 
 
@@ -43,6 +52,6 @@ def test_a_row_adds_one_to_one_bin_of_lengths(dtype, k, data):
     X, Z, y = (data.draw(hnp.arrays(np.float64, (5, m), elements=anything)) for m in (2, k, k))
     with np.errstate(all="ignore"):
         X, Z = X.astype(dtype), Z.astype(dtype)
-        _, counts = targets._lengths(Z, Block(X, y, row_norms(X)))
+        _, counts = _lengths(Z, Block(X, y, row_norms(X)))
     assert counts.bins.shape == (5, 1) and (counts.lengths() == 1).all()
     assert (counts.bins >= 0).all() and (counts.bins < counts.n_bins).all()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from skmixdp.components.protocols import PrivateQuery
-from tests.conftest import Watched, make_problem
+from tests.conftest import Watched
 from tests.private_names import (
     _BINS,
     ArrayTable,
@@ -28,12 +28,12 @@ from tests.private_names import (
     RowMap,
     _magnitudes,
     _places,
+    at_temperature,
     bind_rows,
     drive,
     noisy_columns,
     noisy_second_moment,
     sum_error,
-    temperature,
     unmapped,
 )
 from tests.property.spies import Recorded, prepare, source
@@ -72,12 +72,10 @@ def moment_query(learner, n_features, W, mu):
 
 
 def temperature_query(learner, n_features, W, mu):
-    """The temperature, as the loop sends its query."""
+    """The at_temperature, as the loop sends its query."""
     mechanism = GaussianMechanism(mu, 1, learner.noise)
     mechanism.begin_step(learner.members)
-    info = make_problem(K).info
-    correction = temperature(1e9, info)
-    rounds = correction.ask(W, None, mu)
+    rounds = at_temperature(W, mu, has_classes=True, mu=1e9)
     released = yield mechanism, next(rounds)
     try:
         rounds.send(released.arrays)

@@ -198,19 +198,17 @@ def test_columns_of_an_encoder_that_are_no_numbers_are_not_asked_for():
 
 
 def test_a_plan_that_was_not_charged_does_not_run(monkeypatch):
-    """The basis is learned after the charge, and the fit is then prepared again."""
-    prepared, prepare = [], _estimators.prepare
+    """The basis is learned after the charge, and the training is then planned."""
+    prepared = _estimators.prepared
 
-    def with_another_budget(inputs):
-        if prepared:
-            inputs.transaction.budget = replace(inputs.budget, epsilon=5.0)
-        prepared.append(prepare(inputs))
-        return prepared[-1]
+    def with_another_budget(fit):
+        fit = prepared(fit)
+        fit.transaction.budget = replace(fit.budget, epsilon=5.0)
+        return fit
 
-    monkeypatch.setattr(_estimators, "prepare", with_another_budget)
+    monkeypatch.setattr(_estimators, "prepared", with_another_budget)
     with pytest.raises(RuntimeError, match="not the one that was charged"):
         classifier(epsilon=1.0).fit(X, Y)
-    assert len(prepared) == 2
 
 
 def test_discrete_noise():

@@ -619,7 +619,7 @@ def test_a_fit_that_costs_more_than_was_set_aside_is_stopped(search, monkeypatch
         event = replace(plan.event, noise_multiplier=plan.event.noise_multiplier / factor)
         return replace(plan, event=event)
 
-    monkeypatch.setattr(dotted_path("procedure_module.make_plan"), generous)
+    monkeypatch.setattr(dotted_path("planning.make_plan"), generous)
     with pytest.raises(RuntimeError, match="more than was set aside"):
         search()
 

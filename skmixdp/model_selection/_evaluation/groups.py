@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ..._engine.transaction import Transaction
-from ..._learning.noisy_sums import noisy_histograms
+from ..._fit.sums import noisy_histograms
 from ..._utils.frames import n_rows_of
 from ..._utils.registry import DISPLAYS
 from ..._utils.validation import shown

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..._engine.transaction import Transaction
-from ..._learning.noisy_statistics import sensitivity_of
+from ..._fit.statistics import sensitivity_of
 from ..._rows import (
     Table,
     check_indicator,

@@ -13,7 +13,7 @@ from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
 from tests.asking import answered
 from tests.conftest import make_problem, make_regression_problem
-from tests.private_names import PublicShrinkage, can_balance, dotted_path
+from tests.private_names import PublicShrinkage, can_balance
 from tests.rounding import assert_close
 
 FLOAT = np.dtype("float64")
@@ -158,7 +158,7 @@ class TestComparison:
 
     def test_it_is_made_where_its_noise_allows(self):
         info = make_problem(4, n_pub=40).info
-        assert PublicShrinkage(SGD(), replace(info, mu=10.0)).comparison.shares["comparison"] > 0
+        assert PublicShrinkage(SGD(), replace(info, mu=10.0)).comparison.share > 0
         assert PublicShrinkage(SGD(), replace(info, mu=1e-3)).comparison is None
         assert PublicShrinkage(SGD(), replace(make_problem(4, n_pub=8).info, mu=10.0)).comparison is None
         assert PublicShrinkage(SGD(), replace(make_regression_problem().info, mu=10.0)).comparison is None
@@ -167,7 +167,7 @@ class TestComparison:
 @pytest.mark.parametrize(("certain", "share"), [(0.0, 0.2), (0.3, 0.8), (0.7, 1.0)])
 def test_the_usual_share_grows_with_what_cannot_be_noise(certain, share, monkeypatch):
     _, info, whole = problem_and_facts()
-    monkeypatch.setattr(dotted_path("corrections.PublicShrinkage._certain_share"), lambda *args: certain)
+    monkeypatch.setattr(PublicShrinkage, "_certain_share", lambda *args: certain)
     # Public rows favour the whole way here, so they choose no smaller share than the usual one.
     assert_parallel(shrunk(info, whole, 1e-3), info.view.W + share * (whole - info.view.W))
 
@@ -224,7 +224,7 @@ class TestClassBalance:
         head, _ = self.closed(info, W, [-99.0])
         np.testing.assert_allclose(self.intercepts(head, W), 0, atol=1e-9)
         plain, balanced = (PublicShrinkage(SGD(), info, constant).comparison for constant in (None, 1.0))
-        assert plain.shares["comparison"] < balanced.shares["comparison"]
+        assert plain.share < balanced.share
 
     def test_every_class_needs_public_rows(self):
         info = self.problem()[1]

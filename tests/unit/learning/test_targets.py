@@ -26,6 +26,7 @@ from tests.private_names import (
     MultilabelLoss,
     Options,
     SquaredLoss,
+    Worth,
     _lengths,
     gains,
     gains_query,
@@ -246,13 +247,13 @@ def test_a_head_that_is_about_as_good_is_returned(change):
 
 def test_its_budget_follows_public_facts():
     _, _, info = problem()
-    share = share_for(1.0, N, 1.0, 0.03, 0.1)
-    assert start_comparison(None, info).shares == {"comparison": share} and share > 0
+    share = share_for(1.0, N, 1.0, Worth(0.03, 0.1, (0.002, 0.02)))
+    assert start_comparison(None, info).share == share and share > 0
     assert start_comparison(None, problem(n_pub=9)[2]) is None
 
 
 def test_training_ends_with_it():
     options = Options("auto", None, FullBatch(), False)
     recipe = AutoRegression().recipe(problem()[2], options)
-    assert recipe.comparison is not None and recipe.comparison.shares["comparison"] > 0
+    assert recipe.comparison is not None and recipe.comparison.share > 0
     assert AutoRegression().recipe(problem(n_pub=9)[2], options).comparison is None

@@ -1,7 +1,6 @@
 """The private temperature: confidence is accuracy, and no row moves the sums further than is stated."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,15 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tests.asking import answered, exact_sums
-from tests.conftest import make_label_problem, make_problem
 from tests.private_names import (
     _LOGARITHMS,
     _USUAL,
     Block,
     InMemoryRows,
-    PostTrainingRelease,
     _overconfidence,
-    temperature,
+    at_temperature,
+    temperature_share,
     with_weights,
 )
 from tests.rounding import assert_close
@@ -37,11 +35,9 @@ def calibrated(k, n=N, seed=0):
     return (Z[:, 1:] - Z[:, :1] if k == 1 else Z), np.minimum(y, max(k, 2) - 1)
 
 
-def asked(W, n_rows=N, mu=1.0, multiplier=1.0):
+def asked(W, mu=1.0, multiplier=1.0):
     """The query of the temperature for a head (k, d), and the generator that waits for its answer."""
-    info = replace(make_problem(max(len(W), 2)).info, n_private=n_rows)
-    correction = temperature(mu, info)
-    rounds = correction.ask(W, None, multiplier)
+    rounds = at_temperature(W, multiplier, has_classes=True, mu=mu)
     return next(rounds), rounds
 
 
@@ -100,7 +96,7 @@ def test_noise_alone_leads_to_the_usual_scale_and_not_to_the_ends():
 def test_rows_of_its_own_make_a_head_no_surer_if_there_is_little_noise():
     """The head is right about all its 100 rows, so their sums alone would make it as sure as possible."""
     y = np.arange(100) % 3
-    ((query, rounds), (_, surer)) = (asked(np.eye(3), 100, mu, multiplier=1e-3) for mu in (1e4, 2.9))
+    ((query, rounds), (_, surer)) = (asked(np.eye(3), mu, multiplier=1e-3) for mu in (1e4, 2.9))
     sums = exact_sums(query, InMemoryRows(2 * np.eye(3)[y], y))
     found = [answered(each, sums)[0, 0] for each in (rounds, surer)]
     assert 1 < found[0] < 2.5 and found[1] > 6
@@ -123,8 +119,7 @@ def test_the_sums_rise_with_the_scale_through_0():
 
 def asked_of_labels(W):
     """The same as :func:`asked` for several labels."""
-    correction = temperature(1.0, replace(make_label_problem(len(W)).info, n_private=N))
-    rounds = correction.ask(W, None, 1.0)
+    rounds = at_temperature(W, 1.0, has_classes=False, mu=1.0)
     return next(rounds), rounds
 
 
@@ -176,15 +171,7 @@ def test_the_sensitivity_is_reached_and_not_more_than_needed():
 
 
 def test_its_share_follows_public_facts():
-    info = make_problem(3).info
-
-    def share(mu, n):
-        found = temperature(mu, replace(info, n_private=n))
-        assert found is None or (
-            isinstance(found, PostTrainingRelease) and found.shares.keys() == {"temperature"}
-        )
-        return None if found is None else found.shares["temperature"]
-
-    assert share(0.27, 100) is None and share(1e-6, 10**4) is None and share(0.27, 290) is None
+    share = temperature_share
+    assert share(0.27, 100) == share(1e-6, 10**4) == share(0.27, 290) == 0
     assert share(0.27, 310) == 0.03 and share(0.27, 10**6) == 0.002
     assert share(0.27, 10**4) == pytest.approx(8 / (0.27 * 10**4 * 0.01) ** 2, rel=1e-12)

@@ -32,6 +32,7 @@ from tests.private_names import (
     noisy_columns_of,
     noisy_targets,
     thinned,
+    units_module,
     unmapped,
 )
 
@@ -47,7 +48,7 @@ def learner_of(n_rows=N, seed=0, **facts):
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     monkeypatch.setattr(column_histograms, "_FEWEST_ROWS", N // 8)
-    monkeypatch.setattr(column_histograms, "_FEWEST_FOR_UNITS", N // 8)
+    monkeypatch.setattr(units_module, "_FEWEST_ROWS", N // 8)
 
 
 class TestCoins:

@@ -1,48 +1,37 @@
-"""Noisy statistics of the weights of private rows: their scale and their mean."""
+"""Weights of rows: their noisy scale, and their mean."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import BinCounts, Block, Contribution
-from ..components.protocols import PrivateQuery, ReleasedArray
-from .columns import certain_of_magnitudes, windows_of
-from .noisy_statistics import Learner, Learning, share_for
+from ..._engine import Procedure, bind_rows
+from ..._rows import BinCounts, Block, Contribution
+from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray
+from ..histograms import certain_of_magnitudes, windows_of
+from ..stage import Fit, Price, Stage
+from ..statistics import Learner, Learning, Worth, share_for
 
 #: Bins of weights for each power of two.
 _PER_OCTAVE = 16
 #: Weights are binned up to this power of two on both sides of 1.
 _EXPONENT = 64
-
 #: Octaves of the range that is taken if noise hides all bins.
 _OCTAVES = 2
-
 #: Fraction of the total weight that a cut of large weights may remove.
 _MOST_LOST = 0.02
 
-#: Target for the noise in a count of rows, as a fraction of them. There is no largest noise, since even a
-#: noisy histogram helps.
-_COUNT_ERROR = 0.001
-
-#: Target for the noise in the mean weight.
-_MEAN_ERROR = 0.005
-#: A mean weight with more noise than this is not released.
-_MOST_MEAN_ERROR = 0.5
-
-#: Smallest and largest share of mu squared for each of the two releases.
-_LIMITS = 0.002, 0.02
+#: Noise in a count of rows, as a fraction of them. Even a very noisy histogram helps.
+_WORTH_OF_SCALE = Worth(0.001, math.inf, (0.002, 0.02))
+#: Noise in the mean weight.
+_WORTH_OF_MEAN = Worth(0.005, 0.5, (0.002, 0.02))
 
 
 def scale_share(mu: float, n_rows: int) -> float:
     """Share of mu squared for :func:`noisy_scale`, from public facts."""
-    return share_for(mu, n_rows, 1.0, _COUNT_ERROR, math.inf, _LIMITS)
-
-
-def mean_share(mu: float, n_rows: int) -> float:
-    """Share of mu squared for :func:`noisy_mean_weight`, from public facts; 0 if noise would hide it."""
-    return share_for(mu, n_rows, 1.0, _MEAN_ERROR, _MOST_MEAN_ERROR, _LIMITS)
+    return share_for(mu, n_rows, 1.0, _WORTH_OF_SCALE)
 
 
 def noisy_scale(learner: Learner, multiplier: float, n_features: int = 0) -> Learning[float]:
@@ -73,7 +62,7 @@ def noisy_scale(learner: Learner, multiplier: float, n_features: int = 0) -> Lea
     return float(middles[np.flatnonzero(lost <= _MOST_LOST * float(seen @ middles))[0]])
 
 
-def _binned(Z: Any, block: Block) -> Contribution:
+def _binned(Z: FloatArray, block: Block) -> Contribution:
     """The bin of each weight: 0 for weight zero, then by size; the end bins have all other weights."""
     weights: NDArray[Any] = np.asarray(block.y, np.float64).reshape(len(block.y), -1)[:, -1]
     positive = weights > 0
@@ -89,10 +78,55 @@ def noisy_mean_weight(learner: Learner, multiplier: float) -> Learning[float]:
 
     *Guarantee*: one Gaussian release of this multiplier. A row adds its weight, which is at most 1.
     """
-    query = PrivateQuery(np.zeros((0, 0)), _one, (ReleasedArray(1.0),))
+    query = PrivateQuery(np.zeros((0, 0)), _ones, (ReleasedArray(1.0),))
     total, noise = yield from learner.ask(multiplier, query)
     return min(max(float(total[0]), noise, 1.0) / learner.n_rows, 1.0)
 
 
-def _one(Z: Any, block: Block) -> Contribution:
+def _ones(Z: FloatArray, block: Block) -> Contribution:
     return None, np.ones((len(block.y), 1))
+
+
+class ScaleOfWeights(Stage):
+    """The sample weight that counts as 1."""
+
+    name = "scale of weights"
+    limits = _WORTH_OF_SCALE.limits
+
+    def price(self, fit: Fit) -> Price | None:
+        weights = fit.weights
+        if weights.sample_weight is None or weights.largest is not None:
+            return None
+        if not fit.divides:
+            raise ValueError(
+                "max_sample_weight='auto' learns the scale of sample_weight from noisy counts, which needs "
+                "a budget that can be divided; declare the largest weight, such as "
+                "max_sample_weight=1.0, or leave out n_steps, noise_multiplier and batch_size."
+            )
+        return scale_share(fit.mu, fit.n_rows)
+
+    def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
+        weights = fit.weights
+        assert weights.sample_weight is not None
+        rows = replace(weights.bare.private, y=weights.sample_weight).mapped(None)
+        largest = yield from bind_rows(rows, noisy_scale(fit.learner, fit.budget.multiplier(price)))
+        weights = replace(weights, largest=largest)
+        return fit.spent(self, price).learned(weights=weights, data=weights.applied(weights.of_classes))
+
+
+class MeanWeight(Stage):
+    """The mean weight, by which noisy sums are divided."""
+
+    name = "mean weight"
+    limits = _WORTH_OF_MEAN.limits
+
+    def price(self, fit: Fit) -> Price | None:
+        weights = fit.weights
+        weighted = weights.sample_weight is not None or weights.of_classes is not None
+        if not weighted or weights.n_counted or not fit.divides:
+            return None
+        return share_for(fit.mu, fit.n_rows, 1.0, _WORTH_OF_MEAN) or None
+
+    def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
+        mean = yield from fit.ask(noisy_mean_weight(fit.counting, fit.budget.multiplier(price)))
+        return fit.spent(self, price).learned(weights=replace(fit.weights, mean=mean))

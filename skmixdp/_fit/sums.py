@@ -29,7 +29,7 @@ from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import PrivacyReport
 from ..privacy.units import Units
-from .noisy_statistics import Learner, Learning, sensitivity_of
+from .statistics import Learner, Learning, sensitivity_of
 
 _Result = TypeVar("_Result")
 

@@ -1,0 +1,1 @@
+"""The fit of a linear head: the list of its releases, and the statistics that they ask for."""

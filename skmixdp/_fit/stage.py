@@ -1,0 +1,416 @@
+"""A fit is the list of its releases: the contract of a stage, and what is known of a fit.
+
+A :class:`Stage` is a release, or free work with public rows and released numbers. The stages of a fit are in
+the order of its report, where each that has a price has a line. A stage never asks for another stage: what
+it needs is in the :class:`Fit`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+
+from numpy.typing import NDArray
+
+from .._engine import (
+    GaussianMechanism,
+    NoisyQuery,
+    Plan,
+    Procedure,
+    Recipe,
+    Released,
+    RowsKey,
+    Transaction,
+    answered,
+    bind_rows,
+    sampling_of,
+)
+from .._rows import UNCHANGED, Columns, RowMap, TargetMap
+from ..components.protocols import Rounds, Sampling
+from ..privacy.accounting.budgets import Budget
+from .rows import Data, PublicRows, Weights
+from .statistics import Learner
+
+Array = NDArray[Any]
+_Result = TypeVar("_Result")
+
+#: Minimum degrees of freedom of public rows within classes for whitening.
+FEWEST_FREE = 20
+
+
+class Steps(int):
+    """A price in steps of the plan of the training."""
+
+
+#: A share of mu squared, 0 for what is free, or a number of steps of the plan.
+Price = float | Steps
+
+
+class Payment(NamedTuple):
+    """A line of the report, empty for what was free; ``place`` is that of the stage in the order.
+
+    ``unused`` is what a stage learned that is asked again without public rows.
+    """
+
+    place: int
+    line: str
+    price: Price
+    unused: bool = False
+
+
+class Stage(ABC):
+    """A release of a fit, or free work.
+
+    Attributes
+    ----------
+    name : str
+        Its line in the report; empty for what is always free.
+    limits : tuple of float
+        The smallest and the largest share of mu squared.
+    reopens : bool
+        Whether it is asked again if public rows turn out to mislead.
+    assumes : bool
+        Whether the training cannot be planned before its numbers are known.
+    """
+
+    name: ClassVar[str]
+    limits: ClassVar[tuple[float, float]] = (0.0, 0.0)
+    reopens: ClassVar[bool] = False
+    assumes: ClassVar[bool] = True
+
+    @abstractmethod
+    def price(self, fit: "Fit") -> Price | None:
+        """What it costs, by public facts and released numbers; None leaves it out. It may refuse."""
+
+    @abstractmethod
+    def run(self, fit: "Fit", price: Price) -> Procedure["Fit"]:
+        """Yield queries, and return the fit with what was learned and spent, which is at most the price.
+
+        What is free yields none.
+        """
+
+    def outcomes(self, fit: "Fit", price: Price) -> Iterator["Fit"]:
+        """Both extremes of each released fact on which later prices depend; first what is usual.
+
+        Nothing is drawn here. A stage without such facts assumes its numbers.
+        """
+        if not price:
+            yield without_queries(self, fit)
+        else:
+            assumed = self.assumes and not isinstance(price, Steps)  # which are those of one plan
+            yield fit.spent(self, price).foreseen() if assumed else fit.spent(self, price)
+
+    def lines(self, fit: "Fit", price: Price) -> tuple[tuple[str, Price], ...]:
+        """The lines of the report."""
+        return ((self.name, price),)
+
+    def rows(self, fit: "Fit") -> RowsKey | None:
+        """The rows of its queries if they are mapped as those of the training will be, or may be."""
+        return None
+
+
+def without_queries(stage: Stage, fit: "Fit") -> "Fit":
+    """The fit after a stage that is free."""
+    try:
+        next(stage.run(fit, 0.0))
+    except StopIteration as end:
+        after: Fit = end.value
+        return after
+    raise RuntimeError(f"the stage {type(stage).__name__} is free and asks private rows.")
+
+
+@dataclass(frozen=True)
+class Order:
+    """The stages of a fit. What those after the training cost is set aside before it."""
+
+    before: tuple[Stage, ...]
+    training: Stage
+    after: tuple[Stage, ...]
+
+    @cached_property
+    def all(self) -> tuple[Stage, ...]:
+        """All stages, in the order of the report."""
+        return (*self.before, self.training, *self.after)
+
+
+@dataclass(frozen=True, repr=False)
+class RowSettings:
+    """Parameters of the map of the rows, by their names in the estimators.
+
+    Where noisy counts tell a length that most private rows do not exceed, rows are cut at ``length_factor``
+    times it.
+    """
+
+    fit_intercept: bool
+    center: bool
+    whiten: bool | Literal["auto"]
+    geometry: bool | Literal["auto"]
+    row_norm: str | None
+    scale: bool | Literal["auto"]
+    length_factor: float = 1.0
+
+
+@dataclass(frozen=True, repr=False)
+class Settings:
+    """Parameters of a fit, by their names in the estimators.
+
+    ``is_default`` says whether "auto" turns on whitening and checks: for the default algorithm of the loss.
+    ``init`` is a name, coefficients in the units of the labels or targets, or a start by names of classes.
+    ``known_map`` is the map of the released head from which the fit continues. ``classes`` are labels in the
+    order of their indices, or names of several labels. ``facts`` are treated as public.
+    """
+
+    algorithm: Any
+    is_default: bool
+    learning_rate: float | Literal["auto"]
+    l2: float | Literal["auto"]
+    public_l2: float | Literal["auto"]
+    batch_size: int | None
+    init: Any
+    rows: RowSettings
+    known_map: RowMap | None
+    facts: tuple[str, ...]
+    logit_adjustment: float | Literal["auto"] = 0
+    classes: Array | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Labels:
+    """What is known of labels or targets.
+
+    ``target_map`` scales targets; private ones are scaled if ``is_scaled``. Their centre may be learned if
+    ``learns_center``. ``price`` is that of their noisy scale, None if it is known, and ``price_alone`` the
+    one without public rows. ``logits`` (k,) are those at which several labels start, and ``shares`` (k,)
+    released shares of classes.
+    """
+
+    target_map: TargetMap | None = None
+    is_scaled: bool = True
+    learns_center: bool = False
+    price: Price | None = None
+    price_alone: float = 0.0
+    logits: Array | None = None
+    shares: Array | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Mapping:
+    """What is known of the rows: a public map, or released numbers.
+
+    ``row_map`` is that of the next release, or of the training. ``second_moment`` is the largest of the
+    mapped rows, and ``preconditioner`` (d_in, d_in) a matrix for directions of descent. Few gradients of
+    private rows are longer than ``gradient_bound``.
+    """
+
+    row_map: RowMap
+    columns: Columns | None = None
+    second_moment: float | None = None
+    preconditioner: Array | None = None
+    gradient_bound: float | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Head:
+    """The trained head ``W`` (k, d_in), the state of its update, and the number of steps."""
+
+    W: Array
+    state: Any
+    n_steps: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fit:
+    """What is known of a fit: public facts, and numbers that were released. Queries alone touch its rows.
+
+    ``tasks`` are the callbacks and the progress bar of the estimator. ``recipe`` and ``plan`` are those of
+    the training, as far as it can be planned: what is learned later drops them. Facts that are only
+    ``assumed`` plan a fit that may come.
+    """
+
+    stages: Order
+    settings: Settings
+    transaction: Transaction
+    tasks: Any
+    data: Data
+    public: PublicRows
+    weights: Weights
+    labels: Labels
+    mapping: Mapping = Mapping(UNCHANGED)
+    recipe: Recipe | None = None
+    plan: Plan | None = None
+    head: Head | None = None
+    payments: tuple[Payment, ...] = ()
+    assumed: bool = False
+
+    # -- what was spent --------------------------------------------------------------------
+
+    def spent(self, stage: Stage, price: Price) -> "Fit":
+        """The fit after a stage of this price."""
+        place = self.stages.all.index(stage)
+        lines = [Payment(place, *line) for line in stage.lines(self, price)] if price else []
+        return self._with(payments=_sorted([*self.payments, *(lines or [Payment(place, "", 0.0)])]))
+
+    def learned(self, **facts: Any) -> "Fit":
+        """The fit with new facts, whose training is not planned yet."""
+        return self._with(recipe=None, plan=None, **facts)
+
+    def foreseen(self) -> "Fit":
+        """The fit with facts that are only assumed."""
+        return self._with(assumed=True)
+
+    def _with(self, **facts: Any) -> "Fit":
+        """The fit with other facts, in a fifth of the time of ``replace``, which counts in each stage."""
+        changed = object.__new__(Fit)
+        vars(changed).update(vars(self), **facts)
+        return changed
+
+    def mapped(self, **facts: Any) -> "Fit":
+        """The fit with new facts of its rows."""
+        return self.learned(mapping=replace(self.mapping, **facts))
+
+    def priced(self, stages: tuple[Stage, ...]) -> Iterator[tuple[int, Stage, Price]]:
+        """Those of the first stages that have not run and have a price, in order, with their places."""
+        run = {payment.place for payment in self.payments if not payment.unused}
+        first = 0 if self.head is None else len(self.stages.before)
+        for place, stage in enumerate(stages[first:], first):
+            if place not in run and (price := stage.price(self)) is not None:
+                yield place, stage, price
+
+    def set_aside(self) -> "Fit":
+        """The fit as if all stages before the training had run, so that the rest is for the training."""
+        due = [
+            Payment(place, *line)
+            for place, stage, price in self.priced(self.stages.before)
+            if price
+            for line in stage.lines(self, price)
+        ]
+        return self._with(payments=_sorted([*self.payments, *due]))
+
+    @property
+    def n_first(self) -> int:
+        """Number of steps of the plan before those of the training."""
+        return sum(payment.price for payment in self.payments if isinstance(payment.price, Steps))
+
+    @property
+    def left(self) -> float:
+        """The share of mu squared that is left."""
+        return 1 - sum(each.price for each in self.payments if not isinstance(each.price, Steps))
+
+    @property
+    def shares(self) -> tuple[tuple[str, float], ...]:
+        """The lines of the report: shares of mu squared, or of the steps."""
+        total = self.n_first
+        return tuple(
+            (line, price / total if isinstance(price, Steps) else price)
+            for _, line, price, _ in self.payments
+            if line
+        )
+
+    def without_public_rows(self, *, targets: bool = True) -> "Fit":
+        """The fit without public rows, which still determine the scale of some columns.
+
+        What the map was learned from is asked again, and so is the scale of ``targets`` that public ones
+        told.
+        """
+        order = self.stages.all
+        first = min(place for place, stage in enumerate(order) if stage.reopens and stage.name)
+        payments = [
+            Payment(first, f"unused {each.line}", each.price, True) if order[each.place].reopens else each
+            for each in self.payments
+            if each.line or not order[each.place].reopens
+        ]
+        labels = self.labels
+        if targets and labels.price_alone:
+            labels = replace(labels, price=labels.price_alone, price_alone=0.0)
+        return self.learned(
+            payments=_sorted(payments),
+            labels=labels,
+            public=self.public.left_out(),
+            mapping=Mapping(UNCHANGED),
+        )
+
+    # -- facts -----------------------------------------------------------------------------
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of the fit."""
+        return self.transaction.budget
+
+    @property
+    def mu(self) -> float:
+        """The whole budget, as the mu of Gaussian differential privacy."""
+        return self.budget.mu
+
+    @property
+    def n_rows(self) -> int:
+        """Number of private rows to fit to."""
+        return self.data.n_rows
+
+    @property
+    def sampling(self) -> Sampling:
+        """The rule that draws the private rows of a step."""
+        return sampling_of(self.settings.batch_size, self.n_rows)
+
+    @property
+    def row_map(self) -> RowMap:
+        """The map of the rows of the next release."""
+        return self.mapping.row_map
+
+    @property
+    def columns(self) -> Columns | None:
+        """How columns are standardised."""
+        return self.mapping.columns
+
+    @cached_property
+    def divides(self) -> bool:
+        """Whether releases over all rows can share the budget with the steps."""
+        return self.settings.batch_size is None and self.budget.is_divisible
+
+    @property
+    def divides_after(self) -> bool:
+        """Whether releases over all rows after the training can share the budget with the steps."""
+        return self.budget.is_divisible and self.sampling.rate(self.n_rows) == 1
+
+    @property
+    def preconditions(self) -> bool:
+        """Whether the budget allows noisy columns or a second moment."""
+        return self.divides and self.settings.is_default and self.settings.rows.row_norm is not None
+
+    @property
+    def learner(self) -> Learner:
+        """Asks private rows, each of which counts once."""
+        return Learner(self.n_rows, self.data.members, self.transaction.noise, self.data.private.dtype)
+
+    @property
+    def counting(self) -> Learner:
+        """Asks private rows that count by their weights."""
+        n_rows = max(round(self.weights.mean * self.n_rows), 1)
+        return replace(self.learner, loss=self.data.loss, n_rows=n_rows)
+
+    # -- queries ---------------------------------------------------------------------------
+
+    def ask(
+        self, asked: Generator[NoisyQuery, Released, _Result], row_map: RowMap | None = None
+    ) -> Procedure[_Result]:
+        """The result of a generator that queries rows after a map; without one, their labels alone."""
+        return bind_rows(self.data.private.mapped(row_map), asked)
+
+    def correct(self, ask: Callable[[float], Rounds], price: Price) -> Procedure[Any]:
+        """The result of queries about the trained head, which share one release over all rows."""
+        assert self.plan is not None
+        multiplier = self.budget.multiplier(price)
+        mechanism = GaussianMechanism(multiplier, 1, self.transaction.noise)
+        mechanism.begin_step(self.data.members)
+        asked = answered(mechanism, ask(multiplier), [], self.plan.info)
+        return self.ask(asked, self.row_map)
+
+    def with_head(self, W: Array) -> "Fit":
+        """The fit with another head."""
+        assert self.head is not None
+        return self._with(head=replace(self.head, W=W))
+
+
+def _sorted(payments: list[Payment]) -> tuple[Payment, ...]:
+    """Payments in the order of the report; those of one place stay in order."""
+    return tuple(sorted(payments, key=lambda payment: payment.place))

@@ -1,0 +1,250 @@
+"""Noisy centre and spread of each column, without bounds on the columns.
+
+Each row adds 1 to one bin of a histogram of each column. A first histogram of magnitudes gives a range of
+each column, and two further ones give the centre and the spread within it.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._engine import GaussianMechanism, Procedure, Transaction, bind_rows
+from ..._rows import IQR, ArrayTable, BinCounts, Columns, Table, worth_scaling
+from ..._utils.process import warn_later
+from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray
+from ...privacy import PrivacyReport
+from ...privacy.units import Units
+from ..histograms import certain_count, certain_of_magnitudes, thinned, windows_of
+from ..mapping import EXPONENT, MOST_COLUMNS, centres_columns, scales_columns, unmapped
+from ..rows import MappedRows
+from ..stage import Fit, Price, Stage
+from ..statistics import Learner, Learning, sensitivity_of
+from ..sums import noisy_sums, table_of
+from .public_map import next_map
+
+#: Bins of the second and the third histogram: of the range of a column, and around its centre.
+_BINS = (64, 32)
+#: Half the width of the third histogram, in spreads.
+_REACH = 4.0
+#: Up to this spread, in bins, all rows may be in a single bin of the third histogram.
+_SPREAD_OF_ONE_BIN = 0.4
+#: A centre farther from 0 than this number of bins counts as far.
+_FAR_IN_BINS = 100.0
+#: Minimum fraction of rows within a range for its mean and spread to be used.
+_SEEN = 0.8
+#: Half the width of the second histogram, in largest magnitudes. Its end bins hold only larger entries.
+_MARGIN = 16 / 15
+#: If these bins hold more than this fraction of all rows, the largest magnitude was noise.
+_MOST_BEYOND = 0.5
+#: Smallest share of mu squared for centres and spreads.
+_LEAST_SHARE = 0.01
+#: Largest share of mu squared for centres and spreads.
+_MOST_SHARE = 0.2
+#: Target for the noise in a count, as a fraction of the rows.
+_COUNT_ERROR = 0.02
+#: Largest noise in a count with which three histograms are released, as a fraction of the rows.
+_MOST_ERROR = 0.07
+#: Largest noise in a count with which the first histogram is released alone, as a fraction of the rows.
+_MOST_OF_ONE = 0.08
+#: Entries are cut at this, so that squares do not overflow: after a release, no row may be refused.
+_LARGEST_ENTRY = 1e150
+#: Minimum number of public rows for the spread of columns.
+_FEWEST_KNOWN = 10
+
+
+def columns_share(mu: float, n_rows: int, n_features: int) -> float:
+    """Share of mu squared for :func:`noisy_columns`, from public facts; 0 if noise would hide them."""
+    error = math.sqrt(n_features) / (mu * n_rows)
+    share = min(max(3 * min(error / _COUNT_ERROR, 1.0) ** 2, _LEAST_SHARE), _MOST_SHARE)
+    tells = n_features <= MOST_COLUMNS and error / math.sqrt(share) <= _MOST_OF_ONE
+    return share if tells else 0.0
+
+
+@dataclass(frozen=True)
+class NoisyColumns:
+    """Estimated centre and spread of each column, (n_features,) each; spread 0 where noise hides it."""
+
+    center: FloatArray
+    spread: FloatArray
+
+    def standardised(self, *, centred: bool) -> Columns | None:
+        """Columns scaled to spread 1, those of spread 0 unchanged; None if rows need no scaling."""
+        center = self.center if centred else np.zeros_like(self.center)
+        if not worth_scaling(center, self.spread):
+            return None
+        return Columns(center, 1 / np.where(self.spread > 0, self.spread, 1.0))
+
+
+def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learning[NoisyColumns]:
+    """The centre and the spread of each column of rows (:func:`unmapped`).
+
+    ``multiplier`` is that of one Gaussian release which is as private as all histograms together. Three are
+    released if their noise allows it, else that of magnitudes alone, and the centre is 0.
+
+    *Guarantee*: one or three Gaussian releases. A row adds 1 to one bin of each column, so the sensitivity of
+    each is ``sqrt(n_features)``.
+    """
+    learner = thinned(learner, n_features, multiplier)
+    n_rows = learner.n_expected
+    n_stages = 3 if multiplier * math.sqrt(3 * n_features) <= _MOST_ERROR * n_rows else 1
+    mechanism = GaussianMechanism(multiplier * math.sqrt(n_stages), n_stages, learner.noise)
+
+    def histograms(bins_of: Callable[[FloatArray], NDArray[Any]], n_bins: int) -> Learning[Any]:
+        query = PrivateQuery(
+            np.eye(n_features),
+            lambda Z, block: (None, BinCounts(bins_of(np.asarray(Z)), n_bins)),
+            (ReleasedArray(sensitivity_of(n_features)),),
+        )
+        counts, noise = yield from learner.ask(mechanism, query)
+        return counts.reshape(n_features, n_bins), noise
+
+    counts, noise = yield from histograms(_magnitudes, 2 * EXPONENT + 3)
+    spread, reach = _spread_of_magnitudes(counts, noise, n_rows)
+    center = np.zeros(n_features)
+    if n_stages == 1:
+        return NoisyColumns(center, spread)
+    high = np.where(reach > 0, _MARGIN * reach, 1.0)
+    low = -high
+    for stage, n_bins in enumerate(_BINS):
+        width = (high - low) / n_bins
+        counts, noise = yield from histograms(partial(_places, low=low, width=width, n_bins=n_bins), n_bins)
+        if stage == 0:
+            false = counts[:, 0] + counts[:, -1] > _MOST_BEYOND * n_rows
+            spread, reach = np.where(false, 0.0, spread), np.where(false, 0.0, reach)
+        known, mean, deviation = _moments(counts, noise, low, width, n_rows)
+        known &= reach > 0
+        hidden = known & (deviation <= _SPREAD_OF_ONE_BIN * width) & (np.abs(mean) > _FAR_IN_BINS * width)
+        center, spread = np.where(known, mean, center), np.where(known, deviation, spread)
+        low = np.maximum(center - _REACH * spread, low)
+        high = np.maximum(np.minimum(center + _REACH * spread, high), low + width)
+    if hidden.any():
+        warn_later(
+            f"the columns {np.flatnonzero(hidden)[:8].tolist()} of X, counted from 0, are constant, or so "
+            "far from 0 that their spread cannot be told; subtract a known typical value from them, or pass "
+            "public rows."
+        )
+    return NoisyColumns(center, spread)
+
+
+def released_columns(
+    X: Table, transaction: Transaction, treated_as_public: tuple[str, ...], units: Units
+) -> tuple[NoisyColumns, PrivacyReport]:
+    """The centre and the spread of each column of PRIVATE rows (n, n_features), without a fit.
+
+    If ``units`` are persons, each of them adds to each bin their share of rows in it. The other
+    arguments, the report and the guarantee are those of :func:`noisy_sums`.
+    """
+    n_features = X.shape[1]
+    asked = partial(noisy_columns, n_features=n_features)
+    table, labels = table_of(X, units), np.zeros(X.shape[0])
+    return noisy_sums(table, unmapped(n_features), labels, asked, transaction, treated_as_public)
+
+
+def _magnitudes(Z: FloatArray) -> NDArray[Any]:
+    """Bins (rows, n_features) of absolute values: 0, then powers of two; the last bin is open."""
+    # The stored exponent of a float32 is at least 1 for normal numbers, and 0 for zero and subnormal numbers.
+    stored = (np.ascontiguousarray(Z, dtype=np.float32).view(np.int32) >> 23) & 0xFF
+    bins = np.clip(stored + (EXPONENT - 126), 0, 2 * EXPONENT + 1) + 1
+    bins *= stored > 0
+    return np.asarray(bins)
+
+
+def _places(Z: FloatArray, low: FloatArray, width: FloatArray, n_bins: int) -> NDArray[Any]:
+    """Bins (rows, n_features) of the range of each column; the end bins have the values outside of it."""
+    # Unlike np.clip, fmin and fmax replace NaN.
+    places = np.fmin(np.fmax((Z - low) / width, 0), n_bins - 1)
+    return np.asarray(places.astype(np.intp))
+
+
+def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: float) -> tuple[FloatArray, FloatArray]:
+    """Spread about 0, and the largest magnitude, (n_features,) each, from counts (n_features, bins).
+
+    Both are 0 for a column whose counts may all be noise.
+    """
+    spread, reach = np.zeros(len(counts)), np.zeros(len(counts))
+    certain = certain_of_magnitudes(counts, noise, n_rows)
+    for j, column in enumerate(counts):
+        taken = np.zeros(len(column), bool)
+        taken[[0, 1, -1]] = True  # the bins of zeros and of values beyond the range
+        energy, end = 0.0, 0
+        for start, width, count in windows_of(column, certain, taken):
+            # The middle of a window represents its magnitudes.
+            energy += count / n_rows * 4.0 ** (start + width / 2 - 2 - EXPONENT)
+            end = max(end, start + width - 1)
+        if end:
+            spread[j], reach[j] = math.sqrt(energy), 2.0 ** (end - EXPONENT - 1)
+    return spread, reach
+
+
+def _moments(
+    counts: FloatArray, noise: float, low: FloatArray, width: FloatArray, n_rows: float
+) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+    """Whether most rows are in range, mean and spread, by column, from histograms (n_features, bins)."""
+    n_features, n_bins = counts.shape
+    seen = np.zeros_like(counts)
+    certain = certain_count(counts, noise)
+    for column, heights in zip(counts, seen, strict=True):
+        for start, size, count in windows_of(column, certain, np.zeros(n_bins, bool)):
+            heights[start : start + size] = count / size
+    total = seen.sum(axis=1)
+    known = total > _SEEN * n_rows
+    seen /= np.where(known, total, 1.0)[:, np.newaxis]
+    middles = low[:, np.newaxis] + width[:, np.newaxis] * (np.arange(n_bins) + 0.5)
+    mean = (seen * middles).sum(axis=1)
+    deviation = np.sqrt((seen * (middles - mean[:, np.newaxis]) ** 2).sum(axis=1))
+    cumulated = np.cumsum(seen, axis=1)
+    quartiles = np.zeros((2, n_features))
+    for j in np.flatnonzero(known):
+        for index, quantile in enumerate((0.25, 0.75)):
+            place = int(np.searchsorted(cumulated[j], quantile))
+            below = cumulated[j, place - 1] if place else 0.0
+            part = (quantile - below) / max(cumulated[j, place] - below, 1e-12)
+            quartiles[index, j] = low[j] + width[j] * (place + part)
+    spread = np.maximum((quartiles[1] - quartiles[0]) / IQR, deviation)
+    return known, mean, np.maximum(spread, width / 4)
+
+
+class NoisyColumnScales(Stage):
+    """How columns are standardised, if few public rows tell it."""
+
+    name = "columns"
+    limits = (_LEAST_SHARE, _MOST_SHARE)
+    reopens = True
+
+    def price(self, fit: Fit) -> Price | None:
+        public = fit.public
+        # A few public rows give a poor estimate of the spread of columns. Public rows that were left out may
+        # have other units.
+        poor = len(public.known) < _FEWEST_KNOWN or public.of_scales is not None
+        learned = poor and scales_columns(fit) and fit.preconditions and not fit.data.private.exact
+        if not learned or fit.settings.known_map is not None:
+            return None
+        return columns_share(fit.mu, fit.n_rows, fit.data.n_features) or None
+
+    def rows(self, fit: Fit) -> MappedRows:
+        return fit.data.private.mapped(unmapped(fit.data.n_features))
+
+    def outcomes(self, fit: Fit, price: Price) -> Iterator[Fit]:
+        ones = np.ones(fit.data.n_features)
+        for columns in (None, Columns(0 * ones, ones, 1.0), Columns(ones, ones, 1.0)):
+            yield self._known(fit.spent(self, price), columns).foreseen()
+
+    def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
+        n_features = fit.data.n_features
+        asked = noisy_columns(fit.learner, n_features, fit.budget.multiplier(price))
+        noisy = yield from bind_rows(self.rows(fit), asked)
+        columns = noisy.standardised(centred=centres_columns(fit))
+        fit = self._known(fit.spent(self, price), columns)
+        if columns is not None or isinstance(fit.data.private.table, ArrayTable):
+            return fit
+        # A refusal of a row whose length overflows would now reveal that it exists.
+        limits = Columns(np.zeros(n_features), np.ones(n_features), cut=_LARGEST_ENTRY)
+        return fit.mapped(row_map=replace(fit.row_map, columns=limits))
+
+    def _known(self, fit: Fit, columns: Columns | None) -> Fit:
+        return fit.mapped(row_map=next_map(fit, columns), columns=columns)

@@ -1,0 +1,143 @@
+"""Columns and targets that have other units in public rows than in private ones."""
+
+import math
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+
+from ..._engine import Procedure
+from ..._rows import BinCounts, Block, Contribution
+from ..._utils.process import warn_later
+from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray
+from ..histograms import thinned
+from ..mapping import EXPONENT, MOST_COLUMNS, unmapped
+from ..stage import Fit, Price, Stage
+from ..statistics import Learner, Learning, Worth, sensitivity_of, share_for
+from .start import check_share
+
+#: Fewest public rows for the check.
+_FEWEST_PUBLIC = 10
+#: Noise in a count, as a fraction of the rows.
+_WORTH = Worth(0.05, 0.07, (0.002, 0.02))
+
+#: Fewest rows in the part of a large dataset that is used.
+_FEWEST_ROWS = 5_000
+#: Public entries below this size count as 0.
+_SMALLEST = 1e-30
+
+#: Number of ranges of a column.
+_RANGES = 10
+#: Units differ if two ranges have more than this fraction of the private rows. This finds a factor of 5, or a
+#: shift by two deviations.
+_MOST_IN_RANGES = 0.75
+#: Probability that public rows of the same unit cause such a fraction by chance.
+_SURPRISE = 1e-6
+#: Standard deviations of noise that are allowed for in such a fraction.
+_SURE_DEVIATIONS = 4.0
+
+
+def unit_share(mu: float, n_rows: int, n_public: int, n_columns: int) -> float:
+    """Share of mu squared for :func:`columns_in_other_units`, from public facts; 0 if it tells nothing."""
+    if n_columns > MOST_COLUMNS or n_public < _FEWEST_PUBLIC:
+        return 0.0
+    return share_for(mu, n_rows, math.sqrt(n_columns), _WORTH)
+
+
+def columns_in_other_units(
+    learner: Learner, X_pub: FloatArray, y_pub: FloatArray, multiplier: float
+) -> Learning[NDArray[np.bool_]]:
+    """Flags (d + k,) of columns (:func:`unmapped`) and targets that have other units in public rows.
+
+    Public rows divide each column into ten ranges. If most private rows are in two neighbouring ranges, or
+    in the first and the last, which hold few public rows, the column has another unit or another centre.
+    ``y_pub`` (n_pub, k) are targets; k may be 0.
+
+    *Guarantee*: one Gaussian release of this multiplier. A row adds 1 to one range of each column, so the
+    sensitivity is ``sqrt(d + k)``.
+    """
+    known = np.sort(np.column_stack([X_pub, y_pub]).T)
+    known[np.abs(known) < _SMALLEST] = 0.0
+    n_columns, n_public = known.shape
+    learner = thinned(learner, n_columns, multiplier, _FEWEST_ROWS, _WORTH.wanted)
+    edges = np.stack([_ends_of_ranges(values) for values in known])
+    # Clipped private entries are beyond this limit, so they stay in the first and the last range.
+    limit = 0.99 * 2.0**EXPONENT
+    edges[: X_pub.shape[1]] = np.clip(edges[: X_pub.shape[1]], -limit, limit)
+    stated = ReleasedArray(sensitivity_of(n_columns))
+    query = PrivateQuery(np.eye(X_pub.shape[1]), partial(_ranges, edges=edges), (stated,))
+    released, noise = yield from learner.ask(multiplier, query)
+    places = [np.searchsorted(ends, values, "right") for ends, values in zip(edges, known, strict=True)]
+    public, private = (
+        counts + np.roll(counts, 1, axis=1)
+        for counts in (
+            np.stack([np.bincount(each, minlength=_RANGES) for each in places]),
+            released.reshape(n_columns, _RANGES),
+        )
+    )
+    # Upper Clopper-Pearson limit, of confidence ``1 - _SURPRISE``, for the fraction of rows in two ranges.
+    largest = 1 - betaincinv(np.maximum(n_public - public, 1), public + 1, _SURPRISE)
+    n_rows = learner.n_expected
+    of_coins = math.sqrt(n_rows * (1 - n_rows / learner.n_rows))  # the number of rows that they draw
+    largest += _SURE_DEVIATIONS * math.hypot(math.sqrt(2) * noise, of_coins) / n_rows
+    return np.asarray((private > np.maximum(_MOST_IN_RANGES, largest) * n_rows).any(axis=1))
+
+
+def _ends_of_ranges(values: FloatArray) -> FloatArray:
+    """Ends between ``_RANGES`` ranges of about as many sorted values each, halfway between two values.
+
+    Entries that differ from a constant are in the first or the last range.
+    """
+    if values[0] == values[-1]:
+        rounding = max(1e-5 * abs(values[0]), _SMALLEST)
+        return np.asarray(values[0] + np.where(np.arange(1, _RANGES) < _RANGES / 2, -rounding, rounding))
+    lower = values[np.round(len(values) * np.arange(1, _RANGES) / _RANGES).astype(int) - 1]
+    upper = np.append(values, np.inf)[np.searchsorted(values, lower, "right")]
+    return np.asarray(lower + (upper - lower) / 2)
+
+
+def _ranges(Z: FloatArray, block: Block, edges: FloatArray) -> Contribution:
+    """Bins (rows, d + k) of entries and targets; weights in ``y`` after the targets are left out."""
+    entries = np.asarray(Z)
+    if n_targets := len(edges) - entries.shape[1]:
+        entries = np.hstack([entries, np.asarray(block.y)[:, :n_targets]])
+    places = np.zeros_like(entries, np.int8)
+    largest = np.finfo(entries.dtype).max
+    for ends in np.clip(edges.T, -largest, largest).astype(
+        entries.dtype
+    ):  # faster than a search in each column
+        places += entries >= ends
+    return None, BinCounts(places, _RANGES)
+
+
+class Units(Stage):
+    """Leaves out public rows in other units, before anything rests on them."""
+
+    name = "check of units"
+    limits = _WORTH.limits
+    assumes = False  # public rows that are left out at the check of the start cost more than those here
+
+    def price(self, fit: Fit) -> Price | None:
+        useful = fit.preconditions and fit.settings.rows.scale is not False and not fit.data.private.exact
+        if not (useful and check_share(fit)):
+            return None
+        loss = fit.data.loss
+        n_columns = fit.data.n_features + (loss.n_outputs if loss.quadratic else 0)
+        return unit_share(fit.mu, fit.n_rows, len(fit.public.X), n_columns) or None
+
+    def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
+        d, X, y = fit.data.n_features, fit.public.X, fit.public.y
+        y_pub = y if fit.data.loss.quadratic else np.zeros((len(X), 0))
+        asked = columns_in_other_units(fit.learner, X, y_pub, fit.budget.multiplier(price))
+        differing = np.flatnonzero((yield from fit.ask(asked, unmapped(d)))).tolist()
+        fit = fit.spent(self, price)
+        if not differing:
+            return fit
+        columns = [column for column in differing if column < d][:8]
+        named = f"the columns {columns} of X_pub, counted from 0," if columns else "the targets y_pub"
+        warn_later(
+            f"{named} have another unit or centre than private ones, so the fit left them out; pass public "
+            "rows in the same units and transformed alike, or none."
+        )
+        return fit.without_public_rows(targets=differing[-1] >= d)

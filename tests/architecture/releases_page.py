@@ -1,0 +1,50 @@
+"""The page of the releases of a fit: ``python -m tests.architecture.releases_page`` writes it."""
+
+import inspect
+import re
+import sys
+
+from tests.architecture.test_architecture import PACKAGE
+from tests.architecture.test_releases import RELEASES, stated
+from tests.private_names import STAGES, Knots
+
+PAGE = PACKAGE.parent / "docs" / "releases.md"
+_HEAD = """# Releases of a fit
+
+A fit is the list of its releases, in the order of its report. Each has a share of the squared budget (mu
+squared), by public facts and earlier releases. It is left out if noise would hide the answer. Training gets
+what is left. This page is made from the list in `skmixdp/_fit/order.py`. Sensitivities are as the code states
+them, for one row or one person.
+
+| line of the report | what it is for | share | sensitivity | tested in |
+| --- | --- | --- | --- | --- |
+"""
+
+
+def _row(stage):
+    kind = type(stage)
+    source = inspect.getsource(sys.modules[kind.__module__])
+    summary = inspect.getdoc(kind).partition("\n")[0]
+    functions = [name for name in RELEASES if re.search(rf"\b{name.split('.')[0]}\(", source)]
+    sensitivities = dict.fromkeys(text for name in functions for text in stated()[name])
+    tests = dict.fromkeys(RELEASES[name][1].partition("::")[0] for name in functions)
+    low, high = (f"{100 * share:.3g}%" for share in kind.limits)
+    share = "what is left" if stage is STAGES.training else low if low == high else f"{low} to {high}"
+    cells = (
+        stage.name,
+        f"{summary} (`{kind.__module__.replace('.', '/')}.py`)",
+        share,
+        ", ".join(f"`{text}`" for text in sensitivities) or "that of the clip",
+        ", ".join(f"`{test}`" for test in tests) or "`tests/property/test_sensitivity.py`",
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def page():
+    """The text of the page."""
+    knots = Knots.__new__(Knots)  # which the list of an additive model has besides
+    return _HEAD + "".join(map(_row, [knots, *(stage for stage in STAGES.all if stage.name)]))
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
