@@ -217,10 +217,9 @@ class NoisyColumnScales(Stage):
     reopens = True
 
     def price(self, fit: Fit) -> Price | None:
-        public = fit.public
-        # A few public rows give a poor estimate of the spread of columns. Public rows that were left out may
-        # have other units.
-        poor = len(public.known) < _FEWEST_KNOWN or public.of_scales is not None
+        # A few public rows give a poor estimate of the spread of columns, and so do those that were left out,
+        # which may have other units.
+        poor = len(fit.public.known) < _FEWEST_KNOWN
         learned = poor and scales_columns(fit) and fit.preconditions and not fit.data.private.exact
         if not learned or fit.settings.known_map is not None:
             return None
