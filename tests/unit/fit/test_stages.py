@@ -11,7 +11,6 @@ import pytest
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.privacy import PrivacyLedger
-from tests.architecture.releases_page import PAGE, page
 from tests.golden.other_fits import result
 from tests.private_names import STAGES, Knots, Stage, Steps, fit_rows, fit_stage, fit_stages, linear_heads
 
@@ -104,11 +103,6 @@ def test_no_record_of_a_fit_has_many_fields():
     assert len(records) > 8 and max(len(fields(record)) for record in records) <= 14
 
 
-def test_the_page_lists_all_releases():
-    """``python -m tests.architecture.releases_page`` writes it anew."""
-    assert PAGE.read_text(encoding="utf-8") == page()
-
-
 # -- the release of the guide ----------------------------------------------------------------
 
 
@@ -130,13 +124,13 @@ def test_the_release_of_the_guide_is_asked_charged_and_reported(monkeypatch, gui
     assert len(ledger.charges()) == 1 and starts == ["public" if long else "zeros"]
 
 
-def test_a_stage_that_spends_more_than_its_price_is_stopped(monkeypatch, guide):
-    class Greedy(guide.LongRows):
+def test_a_stage_that_spends_more_than_its_price_is_stopped(monkeypatch):
+    class Greedy(ALL["check of the start"]):
         def run(self, fit, price):
             return super().run(fit, 2 * price)
 
     listed(monkeypatch, Greedy())
-    with pytest.raises(RuntimeError, match="'long rows' has spent more than its price"):
+    with pytest.raises(RuntimeError, match="'check of the start' has spent more than its price"):
         fitted()
 
 
