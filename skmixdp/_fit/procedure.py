@@ -19,15 +19,20 @@ _CLEAR = 3.0
 _ROUNDING = 1e-12
 
 
-def worlds(fit: Fit) -> Iterator[Fit]:
-    """Every way that a fit may go before its training; first the usual one."""
-    following = next(fit.priced(fit.stages.before), None)
+def worlds(fit: Fit, first: int = 0) -> Iterator[Fit]:
+    """Every way that a fit may go before its training, from a place on; first the usual one."""
+    following = next(fit.priced(fit.stages.before, first), None)
     if following is None:
         yield fit
         return
-    _, stage, price = following
+    place, stage, price = following
     for outcome in stage.outcomes(fit, price):
-        yield from worlds(outcome)
+        yield from worlds(outcome, _next_place(place, fit, outcome))
+
+
+def _next_place(place: int, before: Fit, after: Fit) -> int:
+    """Where the next stage is looked for: stages are asked again only with other public rows."""
+    return place + 1 if after.public is before.public else 0
 
 
 def prepared(fit: Fit, earlier: Sequence[Fit] = ()) -> Fit:
@@ -68,11 +73,12 @@ def procedure(fit: Fit) -> ChargedProcedure[Fit]:
     The answer to the transaction is the charge. What fails after it fails by released numbers alone.
     """
     yield fit.transaction
-    while (following := next(fit.priced(fit.stages.all), None)) is not None:
-        _, stage, price = following
-        left = fit.left
+    place = 0
+    while (following := next(fit.priced(fit.stages.all, place), None)) is not None:
+        (place, stage, price), before = following, fit
         fit = yield from stage.run(fit, price)
-        if left - fit.left > price + _ROUNDING:
+        place = _next_place(place, before, fit)
+        if before.left - fit.left > price + _ROUNDING:
             raise RuntimeError(f"the stage {stage.name!r} has spent more than its price.")
         if price and fit.head is None:
             fit.tasks.stage_ended()

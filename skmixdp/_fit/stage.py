@@ -269,10 +269,9 @@ class Fit:
         """The fit with new facts of its rows."""
         return self.learned(mapping=replace(self.mapping, **facts))
 
-    def priced(self, stages: tuple[Stage, ...]) -> Iterator[tuple[int, Stage, Price]]:
-        """Those of the first stages that have not run and have a price, in order, with their places."""
+    def priced(self, stages: tuple[Stage, ...], first: int = 0) -> Iterator[tuple[int, Stage, Price]]:
+        """Those of the stages that have not run and have a price, from a place on, with their places."""
         run = {payment.place for payment in self.payments if not payment.unused}
-        first = 0 if self.head is None else len(self.stages.before)
         for place, stage in enumerate(stages[first:], first):
             if place not in run and (price := stage.price(self)) is not None:
                 yield place, stage, price

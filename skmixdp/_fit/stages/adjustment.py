@@ -85,13 +85,14 @@ class Adjustment(Stage):
 
     def _adjust(self, fit: Fit, price: Price, multiplier: float) -> Rounds:
         """Yield two queries that share the budget of one step; return the adjusted head and class shares."""
-        assert fit.plan is not None and fit.head is not None
+        constant = fit.row_map.intercept_value
+        assert fit.plan is not None and fit.head is not None and constant is not None
         W, info, strength = fit.head.W, fit.plan.info, fit.settings.logit_adjustment
         k, (part, *compared) = max(fit.data.loss.n_outputs, 2), [share for _, share in self.lines(fit, price)]
         part, labels_alone = part / price, np.zeros((0, W.shape[1]))
         (counts,) = yield counts_query(labels_alone, partial(in_class, n_classes=k), part)
         shares = class_shares(counts, multiplier / math.sqrt(part), info.n_effective)
-        adjusted = partial(_adjusted, W, shares, info, fit.row_map.intercept_value)
+        adjusted = partial(_adjusted, W, shares, info, constant)
         if strength != "auto":
             return adjusted(float(strength), min(1.0, float(strength))), shares
         if np.ptp(shares) == 0:
