@@ -1,6 +1,7 @@
 """How the rows of a fit are mapped, by its settings and public rows."""
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ def intercept_constant(n_outputs: int) -> float:
     return max(_LEAST_INTERCEPT, _INTERCEPT_OF_TWO * math.sqrt(2 / max(n_outputs, 2)))
 
 
+@lru_cache(maxsize=8)  # so that fits have the same object
 def unmapped(n_features: int) -> RowMap:
     """The row map for histograms of columns: entries are unchanged, but clipped at the largest magnitude."""
     columns = Columns(np.zeros(n_features), np.ones(n_features), cut=2.0**EXPONENT)

@@ -19,8 +19,8 @@ Array = NDArray[Any]
 class LabelledRows:
     """Private rows with class indices or scaled targets ``y``, and how their sums are computed.
 
-    ``exact`` sums are on a grid. ``record`` records the privacy loss of each row. ``maps`` are those that
-    fits to these rows have asked for.
+    ``exact`` sums are on a grid. ``record`` records the privacy loss of each row. ``maps`` are public
+    ones of fits to these rows.
     """
 
     table: Table
@@ -32,10 +32,10 @@ class LabelledRows:
 
     def mapped(self, row_map: RowMap | None) -> "MappedRows":
         """The rows after a map. Fits share passes if their maps are the same object."""
-        return MappedRows(self, None if row_map is None else self.same(row_map))
+        return MappedRows(self, row_map)
 
     def same(self, row_map: RowMap) -> RowMap:
-        """The first of all equal maps."""
+        """The first of equal maps that public facts determine."""
         for known in self.maps:
             if known is row_map or known.same_as(row_map):
                 return known

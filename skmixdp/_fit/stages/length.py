@@ -82,8 +82,9 @@ class Length(Stage):
         return length_price(fit, fit.columns) or None
 
     def rows(self, fit: Fit) -> MappedRows:
+        private = fit.data.private
         # Rows have no intercept, which would add to their length; the start may have one.
-        return fit.data.private.mapped(replace(fit.row_map, intercept_value=None))
+        return private.mapped(private.same(replace(fit.row_map, intercept_value=None)))
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         rows = self.rows(fit)
