@@ -101,10 +101,10 @@ def test_the_readme_states_the_time_that_the_benchmark_measured():
         " ".join(page.read_text(encoding="utf-8").split())
         for page in (ROOT / "README.md", ROOT / "benchmarks" / "README.md")
     )
-    pattern = r"A default fit\*\* at d_in (\d+), .*? takes ([\d.]+) s .*? so the ratio is ([\d.]+)\. "
-    d_in, seconds, ratio = re.search(pattern, measured).groups()
-    assert re.search(rf"rows, {d_in} features and 10 classes took {seconds} s on one core", said)
-    assert f" {ratio} times the time of" in said
+    pattern = r"A default fit\*\* at d_in (\d+), .*? takes ([\d.]+) s "
+    d_in, seconds = re.search(pattern, measured).groups()
+    stated = re.search(rf"rows, {d_in} features and 10 classes took ([\d.]+) to ([\d.]+) s on one core", said)
+    assert float(stated[1]) <= float(seconds) <= float(stated[2])
 
 
 def test_the_readme_says_of_the_default_what_was_found():

@@ -115,7 +115,7 @@ def folds_of(rows, **parameters):
         heads = [MixedDPLogisticRegression(classes=range(K), **BUDGET, **parameters) for _ in rows]
         for head in heads:
             head.set_callbacks(calls)
-        fit_many(heads, table_of(private.X, "unlike"), private.y, rows=rows)
+        fit_many(heads, table_of(private.X, "unlike"), private.y, rows=[private.fold(each) for each in rows])
         return [shown(head) for head in heads]
 
     return path
@@ -134,7 +134,8 @@ def of_constant_column(path):
 
     def changed(private, calls):
         X = private.X.copy()
-        X[np.arange(len(X)) != ROW, 1] = 1.0
+        numbers = np.arange(len(X)) if private.places is None else private.places
+        X[numbers != ROW, 1] = 1.0
         return path(replace(private, X=X), calls)
 
     return changed

@@ -128,7 +128,8 @@ def test_a_purpose_is_the_same_data_set_in_other_words(people):
     assert told.for_purpose("second").purpose == "second" and people.purpose == ""
     made = told.charge(GaussianEvent(20.0, 1), neighboring="zero_out", description="a fit")
     people.record_outcome(made, "failed: ValueError")
-    assert told.report() == people.report() and told.holds(made) and told.account == people.account
+    assert told.report() == people.report() and told.account == people.account
+    assert [charge.id for charge in told.charges()] == [made.id]
     report = people.report()
     assert f"(a fit, for '{WORDS}') failed: ValueError" in str(report)
     assert f"for &#39;{WORDS}&#39;" in report._repr_html_() and f"for &#39;{WORDS}&#39;" in report.to_html()

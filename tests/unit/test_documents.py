@@ -398,6 +398,7 @@ OTHERS = {
     "Estimate": "it is a number of an evaluation, whose text has the line",
     "AuditResult": "it states what an attack found, next to the claim that it tests",
     "MembershipResult": "it states what an attack found",
+    "StoredPath": "it is the address of a file",
 }
 
 

@@ -117,7 +117,7 @@ def test_a_step_on_a_device_is_that_of_the_host(monkeypatch, query, name, kind, 
 
 def test_large_blocks_are_stated(monkeypatch):
     monkeypatch.setitem(torch_table._BLOCKS, "cpu", torch_table._DEVICE_BLOCKS)
-    n, seen = BLOCK_ROWS + 1000, []
+    n, seen = 2 * BLOCK_ROWS, []
     rows = TorchRows(torch.from_numpy(np.resize(X, (n, D))), np.resize(Y, n))
 
     def ones(Z, block):
