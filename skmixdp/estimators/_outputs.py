@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
@@ -22,6 +23,7 @@ from .._rows import (
     scaled_first,
     special_table,
 )
+from .._utils.frames import is_frame
 from .._utils.process import own_errors
 from .._utils.validation import rows_to_transform
 
@@ -83,7 +85,8 @@ def lazy_result(
 ) -> Any:
     """The result of a method for Dask rows, as a lazy Dask array."""
     check_is_fitted(estimator)
-    validate_data(estimator, X, reset=False, skip_check_array=True)
+    named = pd.DataFrame(columns=[*X.columns]) if is_frame(X) else X
+    validate_data(estimator, named, reset=False, skip_check_array=True)
     light = copy.copy(estimator)  # workers need no ledger
     light.ledger = None
     light.__dict__.pop("feature_names_in_", None)  # names were compared, and chunks have none

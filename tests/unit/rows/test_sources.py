@@ -298,6 +298,7 @@ class TestFits:
             holder.kind in ("parquet", "arrow", "lists")
         )
 
+    @pytest.mark.filterwarnings("ignore:X_pub is a Dask collection:UserWarning")
     def test_public_rows_and_labels_held_in_other_ways(self, holder):
         held, _ = holder.hold(X[:100], y[:100])
         # (In float32 the sources' sums are rounded differently, and the default shrinks by the noise.)
