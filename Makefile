@@ -6,11 +6,12 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test cores test-all package oldest prerelease fuzz sabotage faults endurance coverage mutants lint docs pages benchmark diffprivlib interpret peers scale utility clean
+.PHONY: help setup demo quick test cores test-all package oldest prerelease fuzz sabotage faults endurance coverage mutants lint docs pages benchmark diffprivlib interpret peers scale utility clean
 
 help:
 	@echo "make demo       the main job on real data: a table and a picture in results/"
 	@echo "make test       the tests, slow ones left out"
+	@echo "make quick      the tests that find most mistakes, in less than a minute"
 	@echo "make cores      tests of products once more, as on another processor, and in two threads"
 	@echo "make test-all   all tests"
 	@echo "make package    wheel and source distribution, built, installed and used in a clean environment"
@@ -89,6 +90,13 @@ demo: .venv/.demo
 
 test: .venv/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+# What to run after each change: rules of the code, golden fits, stages and releases, budgets, the known attacks.
+QUICK := tests/architecture tests/golden tests/property/test_known_attacks.py tests/sklearn/test_estimator_interface.py \
+	tests/unit/engine tests/unit/fit tests/unit/learning tests/unit/test_imports.py
+
+quick: .venv/.test
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(QUICK)
 
 # Libraries multiply in another order on another processor, and in two threads. So the unit and property tests run
 # a second time as on another one, but for those whose outcome hangs on no product, and those of modules, which

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from os import PathLike
 from pathlib import Path, PurePosixPath
 from stat import S_IFDIR, S_IFREG
 from types import SimpleNamespace
@@ -104,11 +105,11 @@ def _reached(name: str) -> Iterator[None]:
         ) from None
 
 
-def places(address: Any) -> list[Any]:
+def places(address: str | PathLike[str]) -> list[Any]:
     """The paths of an address, path or pattern."""
     scheme, separator, rest = address.partition("://") if isinstance(address, str) else ("", "", "")
     if separator and scheme != "file":
-        path = _stored(scheme, address)
+        path = _stored(scheme, str(address))
         return path.matching() if glob.has_magic(str(path)) else [path]
     local = Path("/" + unquote(rest.partition("/")[2]) if separator else address)
     if glob.has_magic(str(local)) and not local.exists():

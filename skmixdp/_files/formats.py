@@ -453,7 +453,7 @@ def _of_columns(places: list[int]) -> Any:
     return pa.ipc.IpcReadOptions(included_fields=places)
 
 
-def _is_fixed(kind: Any) -> bool:
+def _is_fixed(kind: object) -> bool:
     """Whether a type of pyarrow is one of lists of a fixed length."""
     import pyarrow as pa
 

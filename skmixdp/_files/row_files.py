@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 from weakref import ref
@@ -9,7 +10,7 @@ from weakref import ref
 import pandas as pd
 
 from .._utils.process import own_state
-from .addresses import places
+from .addresses import StoredPath, places
 from .formats import FORMATS
 from .shards import Shard, Wanted, file_shards
 from .streamed import StreamedTable
@@ -178,9 +179,9 @@ def _files(paths: Any) -> list[tuple[Any, dict[str, str]]]:
     return files
 
 
-def _in_folder(folder: Any, told: dict[str, str]) -> list[tuple[Any, dict[str, str]]]:
+def _in_folder(folder: Path | StoredPath, told: dict[str, str]) -> list[tuple[Any, dict[str, str]]]:
     """Files in a folder, then those in its folders named ``column=value``, in the order of names."""
-    entries = sorted(folder.iterdir())
+    entries: list[Path | StoredPath] = sorted(folder.iterdir(), key=str)
     files = [
         (path, told) for path in entries if path.name.lower().endswith(tuple(FORMATS)) and path.is_file()
     ]

@@ -203,7 +203,7 @@ def centered_weighted_sum(
     return total
 
 
-def part_of(X: Any, rows: Any) -> Any:
+def part_of(X: Any, rows: slice | NDArray[np.intp]) -> Any:
     """Some of the rows: those of a slice of a CSR array share its memory."""
     if not (isinstance(rows, slice) and isinstance(X, sp.csr_array)):
         return X[rows]
