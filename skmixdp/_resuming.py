@@ -193,7 +193,7 @@ class Checkpoint:
                 "record_per_instance and random_state, since released numbers alone do not tell how such a "
                 "fit went; leave them out, or resumable()."
             )
-        facts = _facts(transaction)
+        facts = _hash_of_facts(transaction)
         self._open()
         begun = self._execute("SELECT facts, key FROM fit")
         if not begun:
@@ -305,7 +305,7 @@ class Checkpoint:
             self._connection.close()
 
 
-def _facts(transaction: Any) -> str:
+def _hash_of_facts(transaction: Any) -> str:
     """A hash of all public facts that determine, with released numbers, the queries of a fit."""
     estimator, *public = transaction.public
     parameters = {k: v for k, v in estimator.get_params(deep=False).items() if k not in _FREE}

@@ -57,20 +57,20 @@ class StoredPath:
 
     def is_dir(self) -> bool:
         """Whether this is a folder."""
-        return bool(self._facts().type.name == "Directory")
+        return bool(self._info().type.name == "Directory")
 
     def is_file(self) -> bool:
         """Whether this is a file."""
-        return bool(self._facts().type.name == "File")
+        return bool(self._info().type.name == "File")
 
     def stat(self) -> SimpleNamespace:
         """The size and the kind, as those of a local path."""
-        facts = self._facts()
+        facts = self._info()
         if facts.type.name == "NotFound":
             raise FileNotFoundError
         return SimpleNamespace(st_size=facts.size, st_mode=S_IFREG if facts.type.name == "File" else S_IFDIR)
 
-    def _facts(self) -> Any:
+    def _info(self) -> Any:
         with _reached(self.name):
             return self.files.get_file_info(str(self.path))
 
