@@ -174,3 +174,13 @@ def test_patience_ends_in_a_sentence(locked, monkeypatch):
     monkeypatch.setattr(_store, "_PATIENCE", 0.05)
     with pytest.raises(OSError, match=r"ledger\.sqlite cannot be used \(database is locked\)"):
         people.charge(EVENT, neighboring=RELATION)
+
+
+def test_charges_whose_data_set_has_gone_are_refused(tmp_path):
+    ledger_bytes(tmp_path)
+    path = tmp_path / "whole.sqlite"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DELETE FROM accounts WHERE dataset = 'visits'")
+        connection.commit()
+    with pytest.raises((ValueError, OSError), match=r"whole\.sqlite"):
+        PrivacyLedger(path).report()

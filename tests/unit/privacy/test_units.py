@@ -103,3 +103,18 @@ def test_unconvertible_ids_are_refused_without_quoting_them():
     with pytest.raises(ValueError, match="flat array of ids that can be read") as refusal:
         units_of(Secret(), 4, "float")
     assert "Smith" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("word", ["NA", "N/A", "NaN", " NA "])
+def test_words_for_missing_cells_are_no_ids(word):
+    with pytest.raises(ValueError, match="groups"):
+        units_of(["Smith", word, "Jones", word], 4, "float")
+
+
+def test_ids_that_cannot_be_ordered_are_refused():
+    class Unordered:
+        __hash__ = None
+
+    with pytest.raises(ValueError, match="ids of one type") as refusal:
+        units_of(np.array([Unordered() for _ in range(4)], dtype=object), 4, "float")
+    assert refusal.value.__cause__ is None
