@@ -54,12 +54,13 @@ def names_in(tree):
 
 
 def stored_in(tree):
-    """Names that are assigned, and arguments."""
+    """Names that are assigned or imported, and arguments."""
     loaded = {id(node) for node in ast.walk(tree) if isinstance(getattr(node, "ctx", None), ast.Load)}
     nodes = [
         node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.arg) and id(node) not in loaded
     ]
-    return {node.id if isinstance(node, ast.Name) else node.arg for node in nodes}
+    imported = {node.asname or node.name for node in ast.walk(tree) if isinstance(node, ast.alias)}
+    return imported | {node.id if isinstance(node, ast.Name) else node.arg for node in nodes}
 
 
 @cache
