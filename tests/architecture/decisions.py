@@ -72,7 +72,7 @@ ALLOWED = {
     "_rows/table.py::check_targets": (1, "refusal"),
     "_rows/table.py::check_indicator": (3, "refusal"),
     "_resuming.py::Checkpoint._begin": (1, "released"),
-    "_resuming.py::_facts": (1, "public"),
+    "_resuming.py::_hash_of_facts": (1, "public"),
     "_resuming.py::module": (1, "public"),
     "estimators/_problem.py::check_sample_weight": (4, "refusal"),
     "estimators/_problem.py::check_class_weight": (1, "public"),
