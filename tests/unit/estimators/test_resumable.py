@@ -531,7 +531,7 @@ def test_parameters_that_have_no_pickle_are_refused(people, path):
     head = MixedDPLogisticRegression("noisy-gd")
     start = type("Start", (), {"public": (head, Local()), "n_units": 3, "unit": "row"})
     with pytest.raises(ValueError, match=r"cannot be pickled \(no pickle\)"):
-        _resuming._facts(start)
+        _resuming._hash_of_facts(start)
 
 
 # -- where it is used ------------------------------------------------------------------------
