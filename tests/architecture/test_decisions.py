@@ -68,33 +68,45 @@ def holds_rows(side):
     return getattr(side, "attr", getattr(side, "id", None)) in OF_ROWS
 
 
-def decisions_in(tree):
-    """For each function with such calls and comparisons, by qualified name, how many it has."""
-    found = Counter()
+def counted_in(tree, count):
+    """For each function of a module, by qualified name, the sum of a count of its nodes, if it is not 0."""
+    counts = Counter()
 
     def visit(node, name):
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.FunctionDef | ast.ClassDef):
                 visit(child, f"{name}.{child.name}".lstrip("."))
                 continue
-            if is_comparison(child) or (isinstance(child, ast.Call) and is_decision(child)):
-                found[name or "module"] += 1
-            if isinstance(child, ast.Call) and getattr(child.func, "id", None) == "len":
-                found[name or "module"] += isinstance(child.args[0], ast.Set | ast.SetComp)
+            counts[name or "module"] += count(child)
             visit(child, name)
 
     visit(tree, "")
-    return found
+    return +counts
+
+
+def counted_in_rooms(rooms, count):
+    """The counts of :func:`counted_in` for each file of some rooms, by its path."""
+    paths = [path for room in rooms for path in sorted((PACKAGE / room).rglob("*.py")) or [PACKAGE / room]]
+    return {
+        path.relative_to(PACKAGE).as_posix(): counted_in(ast.parse(path.read_text(encoding="utf-8")), count)
+        for path in paths
+    }
+
+
+def n_decisions(node):
+    """How many such calls and comparisons a node is."""
+    if not isinstance(node, ast.Call):
+        return is_comparison(node)
+    of_set = getattr(node.func, "id", None) == "len" and isinstance(node.args[0], ast.Set | ast.SetComp)
+    return is_decision(node) + of_set
 
 
 def decisions():
     """All functions of the rooms with such calls, by file and name, and how many they have."""
     return {
-        f"{path.relative_to(PACKAGE).as_posix()}::{name}": count
-        for room in ROOMS
-        for path in sorted((PACKAGE / room).rglob("*.py")) or [PACKAGE / room]
-        for name, count in decisions_in(ast.parse(path.read_text(encoding="utf-8"))).items()
-        if count
+        f"{path}::{name}": count
+        for path, counts in counted_in_rooms(ROOMS, n_decisions).items()
+        for name, count in counts.items()
     }
 
 
@@ -144,4 +156,4 @@ def test_the_page_lists_all_that_see_private_rows():
     ],
 )
 def test_what_counts_as_a_decision(code, count):
-    assert sum(decisions_in(ast.parse(code)).values()) == count
+    assert counted_in(ast.parse(code), n_decisions).total() == count

@@ -1,47 +1,35 @@
 """Messages tell of private rows by stated checks and releases alone: all are on a list of what they tell."""
 
 import ast
-from collections import Counter
 
 import pytest
 
 from .messages import FACTS, MESSAGES
 from .test_architecture import PACKAGE
 from .test_decisions import ROOMS as DECIDING
+from .test_decisions import counted_in, counted_in_rooms
 
 #: Where private rows are seen, and where messages about them are written.
-ROOMS = (*DECIDING, "inference", "features", "_cli")
+ROOMS = (*DECIDING, "features", "_cli")
 PAGE = PACKAGE.parent / "docs" / "guarantee.md"
 WARNS = frozenset(("warn", "warn_later"))
 
 
+def is_message(node):
+    """Whether a node raises an error that it makes, or warns."""
+    called = getattr(node, "func", None)
+    warns = getattr(called, "attr", getattr(called, "id", None)) in WARNS
+    return warns or (isinstance(node, ast.Raise) and node.exc is not None)
+
+
 def messages_in(tree):
     """For each function that raises an error or warns, by qualified name, how often it does."""
-    found = Counter()
-
-    def visit(node, name):
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.FunctionDef | ast.ClassDef):
-                visit(child, f"{name}.{child.name}".lstrip("."))
-                continue
-            called = getattr(child, "func", None)
-            warns = getattr(called, "attr", getattr(called, "id", None)) in WARNS
-            raises = isinstance(child, ast.Raise) and child.exc is not None
-            found[name or "module"] += warns or raises
-            visit(child, name)
-
-    visit(tree, "")
-    return +found
+    return counted_in(tree, is_message)
 
 
 def messages():
     """All functions of the rooms that raise or warn, by file, and how often they do."""
-    paths = [path for room in ROOMS for path in sorted((PACKAGE / room).rglob("*.py")) or [PACKAGE / room]]
-    found = {
-        path.relative_to(PACKAGE).as_posix(): messages_in(ast.parse(path.read_text(encoding="utf-8")))
-        for path in paths
-    }
-    return {path: counts for path, counts in found.items() if counts}
+    return {path: counts for path, counts in counted_in_rooms(ROOMS, is_message).items() if counts}
 
 
 def test_every_message_is_on_the_list():

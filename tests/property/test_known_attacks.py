@@ -135,4 +135,4 @@ def test_one_number_that_is_no_feature_sorts_the_rows():
     secrets = rng.integers(0, 2, n_tries)
     values = np.array([centre(secret) for secret in secrets])
     right = (np.abs(values - known[1]) < np.abs(values - known[0])) == secrets
-    assert right.sum() < n_tries  # by chance with a probability of 1e-9
+    assert right.sum() <= 25  # of 30; more by chance with a probability of 3e-5
