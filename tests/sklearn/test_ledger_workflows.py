@@ -33,6 +33,7 @@ from skmixdp.privacy import (
     epsilon_of,
     noise_multiplier_for,
 )
+from tests.conftest import failing
 
 pytestmark = pytest.mark.usefixtures("routing")
 
@@ -255,7 +256,7 @@ def test_over_budget_releases_nothing_and_keeps_the_earlier_fit(rows, head, ledg
     few = ledger.ledger.add_dataset("small", epsilon=1.0, delta=DELTA)
     clf = head().set_params(ledger=few)
     coef = clf.fit(*rows).coef_
-    monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("something was released"))
+    monkeypatch.setattr(NoiseSource, "add_noise", failing("something was released"))
     with pytest.raises(BudgetExceededError):
         clf.fit(*rows)
     assert clf.coef_ is coef and len(few.charges()) == 1
@@ -282,7 +283,7 @@ def test_fits_of_one_call_are_charged_together_or_not_at_all(rows, head, ledger,
     copied = pickle.loads(pickle.dumps(small))  # another object for the same file
     heads = [head().set_params(ledger=data) for data in (ledger, small, copied, small)]
     with monkeypatch.context() as patch:
-        patch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("something was released"))
+        patch.setattr(NoiseSource, "add_noise", failing("something was released"))
         with pytest.raises(BudgetExceededError, match=r"^4 charges .* only the first 3 fit: dataset='small'"):
             fit_many(heads, *rows)
     assert small.charges() == ledger.charges() == []

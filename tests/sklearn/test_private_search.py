@@ -23,7 +23,7 @@ from skmixdp.exceptions import BudgetExceededError
 from skmixdp.model_selection import PrivateSearchCV, public_cross_val_score
 from skmixdp.preprocessing import NoisyScaler, PublicOnly
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, TrialLaw, epsilon_of_event
-from tests.conftest import heads_of_passes
+from tests.conftest import failing, heads_of_passes
 from tests.private_names import Allowance, RowMap, dotted_path, loop, make_plan, private_search
 from tests.rounding import assert_close
 
@@ -139,11 +139,8 @@ class TestWhatIsShown:
         def noisy(head, X, y, *, noise_multiplier):
             return 0.9 if head.n_steps == 3 else 0.1
 
-        def exact(head, *arguments):
-            pytest.fail("an exact score")
-
         monkeypatch.setattr(MixedDPLogisticRegression, "private_score", noisy)
-        monkeypatch.setattr(MixedDPLogisticRegression, "score", exact)
+        monkeypatch.setattr(MixedDPLogisticRegression, "score", failing("an exact score"))
         found = search({"n_steps": [2, 3, 4]}, strategy="grid")
         assert (found.best_index_, found.best_score_) == (1, 0.9)
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from skmixdp.privacy import DiscreteNoise, NoiseSource
+from tests.conftest import failing
 
 #: A configuration of open_clip, as small as it gets.
 CLIP = {
@@ -40,4 +41,4 @@ def no_noise(monkeypatch):
         *((NoiseSource, "normal"), (NoiseSource, "uniform"), (NoiseSource, "add_noise")),
         (DiscreteNoise, "add_noise"),
     ):
-        monkeypatch.setattr(source, draw, lambda *args: pytest.fail("noise was drawn"))
+        monkeypatch.setattr(source, draw, failing("noise was drawn"))
