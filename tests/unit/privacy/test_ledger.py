@@ -130,6 +130,14 @@ def test_running_sums_are_those_of_the_charges(ledger, events, neighboring):
     assert again.spent == ledger.report().charges[-1].spent and not again.private
 
 
+def test_no_budget_lasts_for_ever(ledger):
+    """Every charge counts for the next one, also before anybody reads them."""
+    data = ledger.add_dataset("b", epsilon=1.0, delta=1e-5)
+    with pytest.raises(BudgetExceededError):
+        for _ in range(50):
+            data.charge(FULL, neighboring=ADD)
+
+
 def test_a_single_charge_costs_what_its_own_accountant_says(ledger):
     found = charge(ledger, SAMPLED)
     own = epsilon_of(3.0, 5, delta=1e-5, sampling_rate=0.05)
