@@ -138,7 +138,8 @@ def test_no_budget_lasts_for_ever(ledger):
         for _ in range(50):
             data.charge(FULL, neighboring=ADD)
 
-    pytest.raises(BudgetExceededError, spend)
+    with pytest.raises(BudgetExceededError):
+        spend()
 
 
 def test_a_single_charge_costs_what_its_own_accountant_says(ledger):
