@@ -17,7 +17,7 @@ from skmixdp import (
 )
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import PrivacyLedger
-from tests.conftest import Watched, heads_of_passes
+from tests.conftest import Watched, failing, heads_of_passes
 from tests.private_names import dotted_path, loop
 from tests.rounding import assert_close
 from tests.unit.rows.conftest import HELD
@@ -105,7 +105,7 @@ def test_one_bad_estimator_leaves_all_as_they_were():
 def test_each_pays_and_nothing_is_released_where_one_cannot(tmp_path, monkeypatch):
     ledger = PrivacyLedger(tmp_path / "ledger.db").add_dataset("rows", epsilon=1.2, delta=1e-4)
     both = [MixedDPLogisticRegression(epsilon=1.0, random_state=None, ledger=ledger) for _ in range(2)]
-    monkeypatch.setattr(loop, "release", lambda *_: pytest.fail("something was released"))
+    monkeypatch.setattr(loop, "release", failing("something was released"))
     with pytest.raises(BudgetExceededError):
         fit_many(both, X, y, **PUBLIC)
     assert not hasattr(both[0], "coef_")

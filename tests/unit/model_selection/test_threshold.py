@@ -23,6 +23,7 @@ from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, WithPublicRows
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, RowNormalizer, TableEncoder, check_pipeline
 from skmixdp.privacy import GaussianEvent, NoiseSource, NotPrivateWarning, PrivacyLedger, epsilon_of_event
+from tests.conftest import failing
 from tests.noise import watch
 
 X, Y = make_classification(6000, 6, n_informative=4, n_redundant=0, weights=[0.9], random_state=0)
@@ -119,7 +120,7 @@ def test_two_charges_that_do_not_last_together_are_refused_before_the_fit(piped,
     entry = PrivacyLedger(tmp_path / "l.sqlite")["people"]
     estimator = make_pipeline(RowNormalizer(), head) if piped else head
     with monkeypatch.context() as patch:
-        patch.setattr(NoiseSource, "add_noise", lambda *args: pytest.fail("noise was drawn"))
+        patch.setattr(NoiseSource, "add_noise", failing("noise was drawn"))
         with pytest.raises(BudgetExceededError):
             PrivateThresholdClassifier(estimator, epsilon=0.9, ledger=entry).fit(X, Y)
     assert not entry.charges()

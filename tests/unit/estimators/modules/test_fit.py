@@ -14,6 +14,7 @@ from skmixdp import FirstOrderDPModuleClassifier, ZerothOrderDPModuleClassifier
 from skmixdp.algorithms import PAZO, DPZero, NoisyGD
 from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skmixdp.privacy import NoiseSource, PrivacyLedger
+from tests.conftest import failing
 from tests.module_problems import torch
 from tests.private_names import dotted_path
 from tests.rounding import assert_close
@@ -427,7 +428,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_bad_modules_and_parameters_are_refused_before_any_noise(case, monkeypatch):
     parameters, error, message = REFUSED[case]
-    monkeypatch.setattr(NoiseSource, "add_noise", lambda *given: pytest.fail("noise was drawn"))
+    monkeypatch.setattr(NoiseSource, "add_noise", failing("noise was drawn"))
     clf = classifier(**parameters)
     with pytest.raises(error, match=message) as refused:
         clf.fit(X, Y, X_pub=X_PUB, y_pub=Y_PUB)
