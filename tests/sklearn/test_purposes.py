@@ -33,7 +33,7 @@ from tests.private_names import main
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning"),
     # The noise has no seed here, and may hide every threshold.
-    pytest.mark.filterwarnings("ignore:no threshold reaches"),
+    pytest.mark.filterwarnings("ignore:no threshold reaches", "ignore:the precision at the threshold"),
 ]
 
 X, Y = load_iris(return_X_y=True)

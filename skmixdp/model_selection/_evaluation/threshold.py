@@ -1,5 +1,6 @@
 """A classifier with a decision threshold from private rows that its fit has not seen."""
 
+import warnings
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
@@ -87,7 +88,8 @@ class PrivateThresholdClassifier(DelegatingMixin, MetaEstimatorMixin, Classifier
     estimator_ : classifier
         The fitted classifier.
     threshold_ : float
-        Probability of ``classes_[1]`` from which it is predicted.
+        Probability of ``classes_[1]`` from which it is predicted. It reaches a wanted precision or recall
+        about: ``evaluation_.at(threshold_)`` has the metrics with their intervals.
     evaluation_ : ScoreEvaluation
         The released histogram, with its metrics.
     privacy_ : PrivacyReport
@@ -226,10 +228,12 @@ class PrivateThresholdClassifier(DelegatingMixin, MetaEstimatorMixin, Classifier
             found = private_evaluation(fitted, X, y, groups=groups, **terms, random_state=self.random_state)
             self.evaluation_ = replace(found, privacy=replace(found.privacy, leaks=leaks))
             self.privacy_ = _weaker(self.evaluation_.privacy, report, self.holdout == "prefit")
-            self.threshold_ = found.threshold(self.goal, self.value)
+            self.threshold_, message = found.chosen(self.goal, self.value)
             self.estimator_ = fitted
             copy_fitted(self, fitted, "classes_")
-            return self
+        if message:
+            warnings.warn(message, UserWarning, stacklevel=2)
+        return self
 
     @own_state()
     def predict(self, X: object) -> NDArray[Any]:
