@@ -12,7 +12,7 @@ from .._utils.models import names_of_features
 from .._utils.validation import shown
 from ..preprocessing import TableColumn
 from .onnx_graph import Graph
-from .operations import OWN, Affine, Cut, Operations, Project, of_numbers
+from .operations import OWN, Affine, Cut, Operations, Project, of_categories, of_numbers
 
 Array = NDArray[Any]
 
@@ -101,9 +101,8 @@ def _of_table(graph: Graph, encoder: Any, rows: _Rows, path: str) -> str:
             )
         if column.kind == "category":
             texts = graph.input(name, 1, text=True)
-            blocks.append(_one_hot(graph, texts, column.categories))
-            if column.indicator:
-                blocks.append(_one_hot(graph, texts, [""]))
+            known = _one_hot(graph, texts, [*column.categories, *([""] if column.indicator else [])])
+            blocks.append(graph.applied(of_categories(column), known))
         elif column.kind == "list":
             if column.indicator:
                 raise TypeError(

@@ -165,6 +165,13 @@ def of_numbers(column: TableColumn) -> Operations:
     return [("whole", _cut(FARTHEST)), ("linear", linear), ("cut", _cut(column.cut))]
 
 
+def of_categories(column: TableColumn) -> Operations:
+    """Zeros and ones (n, width) of a category, and of missing cells, with the entries of rows without one."""
+    unknown = np.append(column.of_unknown, [0.0] * column.indicator)
+    others = np.eye(len(unknown)) - np.outer(unknown, np.ones(len(unknown)))
+    return [("others", Project(others)), ("known", Affine(-unknown))]
+
+
 def _cut(end: float) -> Cut:
     return Cut(-end, end)
 

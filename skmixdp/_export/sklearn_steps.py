@@ -22,7 +22,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from ..preprocessing import TableColumn
 from ..preprocessing._cells import days_of, number_of
-from .operations import OWN, Affine, Operations, Project, of_numbers
+from .operations import OWN, Affine, Operations, Project, of_categories, of_numbers
 from .sklearn_makers import Step, function, steps_of
 
 #: A regular expression, and its replacement.
@@ -189,7 +189,9 @@ def _of_categories(column: TableColumn) -> Pipeline:
         for category, value in zip(column.categories, values, strict=True)
     ]
     order += [len(numbers) + len(texts)] if column.indicator else []
-    return Pipeline([("found", FeatureUnion(parts)), ("order", function(np.take, indices=order, axis=1))])
+    filled = _frozen(of_categories(column), len(order))
+    ordered = function(np.take, indices=order, axis=1)
+    return Pipeline([("found", FeatureUnion(parts)), ("order", ordered), *filled])
 
 
 def _read(*rules: _Rule) -> list[Step]:

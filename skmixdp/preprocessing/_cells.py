@@ -28,7 +28,7 @@ from scipy.special import cosdg, sindg
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from .._utils.frames import dtype_of, names_of_list
-from .._utils.validation import FLAG, POSITIVE, Allowed, Number, check_params
+from .._utils.validation import FLAG, POSITIVE, Allowed, Kind, Number, check_params
 from ..privacy.report import FINITE, TEXT, TEXTS
 
 if TYPE_CHECKING:
@@ -42,6 +42,9 @@ MOST_HASHED = 2**20
 #: Words that declare the kind of a column.
 KINDS = ("number", "boolean", "date", "datetime", "category", "text", "drop", "amount")
 
+_SHARES = Kind(
+    "a tuple of positive shares", lambda value: isinstance(value, tuple) and all(map(POSITIVE.admits, value))
+)
 _NUMBER_OF_COLUMNS = Number("a count", 0, MOST_HASHED, "both", whole=True)
 
 #: Allowed values of the fields of an encoded column.
@@ -51,6 +54,7 @@ _FIELDS: dict[str, tuple[Allowed, ...]] = {
     "scale": (POSITIVE,),
     "cut": (POSITIVE,),
     "categories": (TEXTS,),
+    "shares": (_SHARES,),
     "n_hashed": (_NUMBER_OF_COLUMNS,),
     "indicator": (FLAG,),
     "format": (TEXT,),
@@ -90,6 +94,8 @@ class TableColumn:
         Numbers and days become ``(x - center) / scale``, cut at ``-cut`` and ``cut``.
     categories : tuple of str
         The known values of a category, as texts.
+    shares : tuple of float
+        The share of each category in public rows; empty if all count the same.
     n_hashed : int
         The number of columns into which words are hashed.
     indicator : bool
@@ -105,6 +111,7 @@ class TableColumn:
     scale: float = 1.0
     cut: float = FARTHEST
     categories: tuple[str, ...] = ()
+    shares: tuple[float, ...] = ()
     n_hashed: int = 0
     indicator: bool = False
     format: str = ""
@@ -113,6 +120,10 @@ class TableColumn:
     def check_fields(self) -> None:
         """Refuse values that no encoder has, such as those of a forged file."""
         check_params(self, _FIELDS)
+        if len(self.shares) not in (0, len(self.categories)):
+            raise ValueError(
+                f"shares={self.shares!r} must be one for each of {len(self.categories)} categories, or none."
+            )
 
     def names(self, name: str) -> list[str]:
         """Names of the encoded columns of the column with this name."""
@@ -129,6 +140,15 @@ class TableColumn:
         """Which of the encoded columns hold numbers or days, and not two values, waves or hashed words."""
         first = self.kind in ("number", "amount", "date", "datetime")
         return [first and place == 0 for place in range(len(self.names("")))]
+
+    @property
+    def of_unknown(self) -> Array:
+        """Entries (n_categories,) of an unknown category: what known ones have on average.
+
+        The entries of each row sum to 1, since a head never learns what another sum means.
+        """
+        count = len(self.categories)
+        return np.array(self.shares) if self.shares else np.full(count, 1 / max(count, 1))
 
     @property
     def periods(self) -> tuple[tuple[str, float], ...]:
@@ -184,13 +204,13 @@ class TableColumn:
         return values, np.isnan(values)
 
     def _one_hot(self, cells: Any) -> tuple[Array, NDArray[np.bool_]]:
-        """Zeros and ones (n, n_categories), and which cells are missing."""
+        """Entries (n, n_categories), and which cells are missing."""
         block = np.zeros((len(cells), len(self.categories) + 1))
         values = _plain_numbers(cells)
         if values is not None:
             for place, category in enumerate(self.categories):
                 block[:, place] = values == number_of(category)
-            return block[:, :-1], np.isnan(values)
+            return self._with_unknown(block[:, :-1], np.isnan(values))
         places = {text_of(value): place for place, value in enumerate(self.categories)}
         found: list[int] = []
         missing = np.zeros(len(block), dtype=bool)
@@ -203,7 +223,14 @@ class TableColumn:
                 place = places.get(text, -1)  # others go to the last column, which is dropped
             found.append(place)
         block[np.arange(len(block)), found] = 1.0
-        return block[:, :-1], missing
+        return self._with_unknown(block[:, :-1], missing)
+
+    def _with_unknown(self, block: Array, missing: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
+        """Zeros and ones with the entries of rows of no category, and which cells are missing."""
+        # Missing cells with a column of their own are one more category.
+        unknown = ~block.any(axis=1) & ~(missing & self.indicator)
+        block[unknown] = self.of_unknown
+        return block, missing
 
     def _hashed(self, texts: list[str | None]) -> Array:
         if not texts:

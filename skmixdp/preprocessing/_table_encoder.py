@@ -1,6 +1,7 @@
 """Tables of mixed columns as rows of numbers, by public rows or by what is declared of the columns."""
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from datetime import datetime
@@ -111,7 +112,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     **No cell causes an error or a warning.** Heads refuse private rows that are not finite, before the
     charge, and that no row was refused counts as public. Here no row is refused. Cells that are no number in
-    a column of numbers count as missing. Infinite numbers are cut. Unknown and missing categories have zeros.
+    a column of numbers count as missing. Infinite numbers are cut. An unknown or missing category
+    has the shares of the known ones in public rows, or equal ones, so that predictions are about average.
 
     Numbers have the mean and deviation of the public rows, and are cut at 8 deviations. With bounds, they go
     from -1 to 1. If fewer than 10 public rows have a number, they keep their unit. Heads then find the
@@ -127,7 +129,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     >>> X = pd.DataFrame({"age": [30, None], "city": ["Ulm", "Rome"]})
     >>> encoder = TableEncoder({"age": (0, 120), "city": ["Bonn", "Ulm"]}).fit(X)
     >>> encoder.transform(X).tolist()
-    [[-0.5, 0.0, 1.0], [0.0, 0.0, 0.0]]
+    [[-0.5, 0.0, 1.0], [0.0, 0.5, 0.5]]
     >>> encoder.get_feature_names_out().tolist()
     ['age', 'city=Bonn', 'city=Ulm']
     """
@@ -328,14 +330,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 )
             texts = [] if kind == "text" else sorted({text for cell in cells if (text := text_of(cell))})
             if 0 < len(texts) <= parameters["max_categories"]:
-                return replace(column, categories=tuple(texts))
+                return _counted(replace(column, categories=tuple(texts)), cells)
             if not (declared or remedy) and len(texts) > 0.9 * len(cells):
                 _warn(
                     f"nearly every public row has another text in the column {name!r}, whose words are "
                     f"hashed; leave a name of rows out by columns={{{name!r}: 'drop'}}, or declare 'text'."
                 )
             return replace(column, kind="text", n_hashed=parameters["n_hashed"])
-        return column
+        return _counted(column, cells)
 
 
 _ALLOWED: dict[str, tuple[Allowed, ...]] = {
@@ -397,6 +399,13 @@ def _scaled(column: TableColumn, cells: list[Any], name: str) -> TableColumn:
         return replace(column, center=center)
     constant = scale <= _ROUNDING * np.abs(values).max()
     return replace(column, center=center, scale=1.0 if constant else scale, cut=_CUT_IN_SPREADS)
+
+
+def _counted(column: TableColumn, cells: list[Any]) -> TableColumn:
+    """A column with the shares of its categories in public cells; one more of each counts."""
+    counts = Counter(map(text_of, cells))
+    seen = [1 + counts[category] for category in column.categories]
+    return replace(column, shares=tuple(each / sum(seen) for each in seen)) if cells else column
 
 
 def _is_format(text: str) -> bool:

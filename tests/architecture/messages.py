@@ -141,6 +141,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
         {"PublicTransformedTargetRegressor._mapped": (1, "code"), "_table": (2, "targets")},
     ),
     "preprocessing/_row_normalizer.py": (0, {"RowNormalizer._without_quotes": (1, "numbers")}),
+    "preprocessing/_cells.py": (1, {}),
     "preprocessing/_table_encoder.py": (10, {"_table": (4, "shapes"), "_cells": (1, "shapes")}),
     "inference/_private_inference.py": (
         9,

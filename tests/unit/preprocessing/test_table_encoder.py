@@ -131,8 +131,9 @@ def test_declared_columns():
     encoder = TableEncoder(columns).fit(X)
     rows = pd.DataFrame(encoder.transform(X), columns=encoder.get_feature_names_out())
     assert rows["age"].tolist() == [-1, 1, 0, 1, 0]
-    assert rows["city=Ulm"].tolist() == [1, 0, 0, 0, 1] and rows["city=Bonn"].tolist() == [0, 0, 0, 1, 0]
-    assert rows[[f"grade={k}" for k in (1, 2, 3)]].sum(axis=1).tolist() == [1, 1, 0, 0, 1]
+    assert rows["city=Ulm"].tolist() == [1, 0.5, 0.5, 0, 1]
+    assert rows["city=Bonn"].tolist() == [0, 0.5, 0.5, 1, 0]
+    assert rows["grade=1"].tolist() == [1, 0, 1 / 3, 1 / 3, 0]
     assert rows["born"].tolist() == [-1, 1, 0, 0, -1]
     assert rows["born year sin"][2] == rows["born year sin"][3] == 0 != rows["born year sin"][1]
     assert not any("missing" in name for name in rows)
