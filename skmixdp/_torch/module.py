@@ -178,7 +178,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
                 f"{data.rows[0]} selects rows, which only linear heads support; pass those rows as X."
             )
         torch_side = load_modules()
-        self._leaks = warn_of_leaks(public_rows=data.X_pub is not None)
+        self._leaks = warn_of_leaks(data.X, public_rows=data.X_pub is not None)
         X, y, X_pub, y_pub, origin = self._check_rows(torch_side, data)
         n_classes, n_rows = len(self.classes_), len(X)
         weights, by_class = self._weights(data.sample_weight, y, y_pub)

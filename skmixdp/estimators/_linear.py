@@ -137,7 +137,9 @@ class LinearHead(PrivateEstimator):
         for name in ("class_shares_", "per_instance_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         labels = labels_of(data.X, data.y)
-        self._leaks = warn_of_leaks(public_rows=data.X_pub is not None, persons=data.groups is not None)
+        self._leaks = warn_of_leaks(
+            data.X, public_rows=data.X_pub is not None, persons=data.groups is not None
+        )
         table = check_private_rows(self, data.X)
         groups = groups_of(data.X, data.groups)
         if check_device(self.device) not in (None, "cpu"):

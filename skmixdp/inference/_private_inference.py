@@ -205,7 +205,7 @@ def private_inference(
         ledger=ledger,
     )
     warn_of_seed(random_state)
-    transaction.leaks = warn_of_leaks(public_rows=X_pub is not None, persons=groups is not None)
+    transaction.leaks = warn_of_leaks(X, public_rows=X_pub is not None, persons=groups is not None)
     logistic = family == "logistic"
     holder: Any = BaseEstimator()
     held, ids = labels_of(X, y), groups_of(X, groups)

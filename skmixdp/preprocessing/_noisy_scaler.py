@@ -177,7 +177,7 @@ class NoisyScaler(ColumnwiseMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimato
             )
             warn_of_seed(self.random_state)
             table, header, groups = private_table(X, groups)
-            transaction.leaks = warn_of_leaks(public_rows=False, persons=groups is not None)
+            transaction.leaks = warn_of_leaks(X, public_rows=False, persons=groups is not None)
             n_rows, n_features = table.shape
             units = units_of(groups, n_rows, self.noise)
             if self.bounds is None and self.noise == "discrete":

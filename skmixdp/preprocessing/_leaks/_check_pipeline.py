@@ -104,7 +104,7 @@ def _findings(estimator: BaseEstimator, path: str, in_columns: bool) -> Iterator
     if not rules.chooses_publicly(estimator):
         yield from (Finding("leak", path, step, *learns_and_fix) for learns_and_fix in learned)
     yield from _of_container(estimator, path, names)
-    if not learned and not names & rules.ONLY_PARTS:
+    if not (learned or names & rules.ONLY_PARTS or rules.steps_of(estimator)):
         yield _of_leaf(estimator, path, in_columns)
     columns = in_columns or "ColumnTransformer" in names
     for name, part in _parts(estimator):
@@ -158,9 +158,9 @@ def _of_container(estimator: BaseEstimator, path: str, names: frozenset[str]) ->
 
 
 def _of_pipeline(pipe: Any, path: str) -> Iterator[Finding]:
-    if "X_pub" not in (pipe.transform_input or ()):
+    if "X_pub" not in (getattr(pipe, "transform_input", None) or ()):
         earlier: list[str] = []
-        for name, part in pipe.steps:
+        for name, part in rules.steps_of(pipe):
             if earlier and _takes_public_rows(part):
                 yield Finding(
                     "public rows",
@@ -172,9 +172,8 @@ def _of_pipeline(pipe: Any, path: str) -> Iterator[Finding]:
                     else "transform_input=['X_pub']",
                 )
                 break
-            if not (isinstance(part, str) or part is None):
-                earlier.append(name)
-    if pipe.memory is not None:
+            earlier.append(name)
+    if getattr(pipe, "memory", None) is not None:
         yield Finding(
             "note",
             path,
@@ -212,18 +211,22 @@ def _of_leaf(estimator: Any, path: str, in_columns: bool) -> Finding:
 
 
 def _parts(estimator: BaseEstimator) -> Iterator[tuple[str, Any]]:
-    """Estimators among an estimator's parameters, by their names in ``set_params``."""
+    """Steps of an estimator, and estimators among its parameters, by their names in ``set_params``."""
+    steps = rules.steps_of(estimator)
+    yield from steps
     if not hasattr(estimator, "get_params"):
         return
     for name, value in estimator.get_params(deep=False).items():
+        if steps and name == "steps":
+            continue
         if name in ("param_grid", "param_distributions"):
             for key, candidates in _candidates(value):
-                yield from ((f"{name}[{key}]", part) for part in candidates if _is_estimator(part))
-        elif _is_estimator(value):
+                yield from ((f"{name}[{key}]", part) for part in candidates if rules.is_step(part))
+        elif rules.is_step(value):
             yield name, value
         elif isinstance(value, (list, tuple)):
             for item in value:
-                if isinstance(item, tuple) and len(item) in (2, 3) and _is_estimator(item[1]):
+                if isinstance(item, tuple) and len(item) in (2, 3) and rules.is_step(item[1]):
                     yield str(item[0]), item[1]
 
 
@@ -238,15 +241,11 @@ def _candidates(grid: Any) -> Iterator[tuple[str, list[Any]]]:
 
 def _takes_public_rows(estimator: BaseEstimator) -> bool:
     """Whether an estimator or one of its parts asks for ``X_pub``."""
-    if not _is_estimator(estimator):
+    if not rules.is_step(estimator):
         return False
     return has_fit_parameter(estimator, "X_pub") or any(
         _takes_public_rows(part) for _, part in _parts(estimator)
     )
-
-
-def _is_estimator(value: object) -> bool:
-    return callable(getattr(value, "fit", None)) and not isinstance(value, type)
 
 
 def _join(path: str, name: str) -> str:

@@ -2,9 +2,9 @@
 
 Inside ``Pipeline.fit`` the last step gets transformed rows, and scikit-learn has no way to ask where
 they come from. But clones, searches and workers all call ``Pipeline.fit``, so the pipeline is on the
-call stack. This is the only file that looks there. It is an aid, not a part of the guarantee: errors
-are ignored. A worker, in a thread or a process, sees its own part of the work: the fold of a search or a
-cross-validation, but no other wrapper.
+call stack. So are pipelines of other libraries, and any object that has ``steps``. This is the only
+file that looks there. It is an aid, not a part of the guarantee: errors are ignored. A worker, in a thread
+or a process, sees its own part of the work: the fold of a search or a cross-validation, but no other wrapper.
 """
 
 import sys
@@ -15,12 +15,24 @@ from typing import Any
 
 from sklearn.model_selection import cross_validate
 
+from ..._utils.frames import n_rows_of
 from ...privacy import PrivacyLeakWarning
 from ._check_pipeline import check_pipeline
 from ._report import Finding, PipelineReport
-from ._rules import BY_SIZE, BY_SIZE_FIX, deals_by_size, holds_public_targets, is_public_score, kinds
+from ._rules import (
+    BY_SIZE,
+    BY_SIZE_FIX,
+    deals_by_size,
+    holds_public_targets,
+    is_pipeline,
+    is_public_score,
+    kinds,
+    steps_of,
+)
 
 _METHODS = frozenset({"fit", "fit_transform", "fit_predict"})
+_OTHER_ROWS = "other rows than those that were passed, so that one of these may be behind several"
+_OTHER_ROWS_FIX = "leave out the step that makes or drops rows; class_weight allows for rare classes"
 #: Module of the functions that fit their argument ``estimator``, and score it or predict with it.
 _VALIDATION = cross_validate.__module__
 #: Local variable that marks a frame of scikit-learn for which a warning was already given.
@@ -45,13 +57,14 @@ _ONE_OF_SEVERAL = {
 }
 
 
-def warn_of_leaks(*, public_rows: bool, persons: bool = False) -> tuple[str, ...]:
-    """Warn, once per call, of leaks in the outermost call of scikit-learn around a fit; return them."""
+def warn_of_leaks(X: object, *, public_rows: bool, persons: bool = False) -> tuple[str, ...]:
+    """Warn, once per call, of leaks in the outermost pipeline or call of scikit-learn; return them."""
     try:
         call, search, depth = _find()
         if call is None:
             return ()
         name, report = _findings(call, public_rows, persons)
+        report = PipelineReport((*report, *_other_rows(n_rows_of(X))))
         leaks, lost = report.of_kind("leak"), report.of_kind("public rows")
         # Each fit of a private search gives the warning; the search collects warnings and shows each once.
         token = object() if search is None else search.f_locals.setdefault(_MARK, object())
@@ -131,12 +144,12 @@ def _within(package: str) -> list[FrameType]:
 
 
 def _find() -> tuple[FrameType | None, FrameType | None, int]:
-    """The outermost call of scikit-learn that fits, a private search in it, and the user's stack level."""
+    """The outermost fit that may leak, a private search in it, and the user's stack level."""
     call, search, within, caller, level = None, None, None, 0, 1
     # Level 1 is `warn_of_leaks`.
     for level, (frame, _) in enumerate(walk_stack(sys._getframe(1)), start=1):
         module = _module(frame)
-        if module.startswith("sklearn.") and _fits(frame, module):
+        if _fits(frame, module):
             call, search, caller = frame, within, 0
         elif call is not None and not caller and not _is_machinery(module):
             caller = level
@@ -146,17 +159,47 @@ def _find() -> tuple[FrameType | None, FrameType | None, int]:
 
 
 def _fits(frame: FrameType, module: str) -> bool:
-    """Whether a frame of scikit-learn fits an estimator, or scores fits of one."""
+    """Whether a frame fits an object with steps, or one of scikit-learn fits an estimator or scores fits."""
+    if not module.startswith("sklearn."):
+        return not _is_machinery(module) and _pipeline_of(frame) is not None
     if frame.f_code.co_name in _METHODS:
         return "BaseEstimator" in kinds(frame.f_locals.get("self"))
     return module == _VALIDATION and "estimator" in frame.f_locals
 
 
+def _pipeline_of(frame: FrameType) -> Any:
+    """The object with steps whose method a frame is, whatever the names of class and method; or None."""
+    names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
+    owner = frame.f_locals.get(names[0]) if names else None
+    try:
+        return owner if hasattr(type(owner), frame.f_code.co_name) and is_pipeline(owner) else None
+    except Exception:  # any object may be there, such as one whose attributes fail
+        return None
+
+
+def _other_rows(n_rows: int) -> list[Finding]:
+    """The finding of a pipeline that was passed another number of rows than its last step is."""
+    # The innermost first: each is the last step of the next one.
+    last = None
+    for frame, _ in walk_stack(sys._getframe(1)):
+        names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
+        if last is None and _module(frame).startswith("skmixdp.") and frame.f_code.co_name == "fit":
+            last = frame.f_locals.get("self")
+        owner = None if last is None else _pipeline_of(frame)
+        if owner is None or all(step is not last for _, step in steps_of(owner)[-1:]):
+            continue
+        if len(names) > 1 and n_rows_of(frame.f_locals.get(names[1])) != n_rows:
+            return [Finding("leak", "", type(owner).__name__, _OTHER_ROWS, _OTHER_ROWS_FIX)]
+        last = owner
+    return []
+
+
 def _findings(call: FrameType, public_rows: bool, persons: bool) -> tuple[str, PipelineReport]:
     """Description of the call, and the leaks of its estimator."""
     name, arguments = call.f_code.co_name, call.f_locals
-    is_method = name in _METHODS
-    owner = arguments["self" if is_method else "estimator"]
+    owner = _pipeline_of(call)
+    is_method = owner is not None or name in _METHODS
+    owner = arguments["self" if is_method else "estimator"] if owner is None else owner
     report = check_pipeline(owner, public_rows=public_rows)
     step = type(owner).__name__ if is_method else name
     cv = getattr(owner, "cv", ()) if is_method else arguments.get("cv", ())
@@ -164,7 +207,7 @@ def _findings(call: FrameType, public_rows: bool, persons: bool) -> tuple[str, P
     if deals_by_size(cv, persons=persons) and not (is_method and deals_by_size(cv)):
         report = PipelineReport((Finding("leak", "", step, BY_SIZE, BY_SIZE_FIX), *report))
     if is_method:
-        return "steps of the pipeline" if "Pipeline" in kinds(owner) else f"parts of {step}", report
+        return "steps of the pipeline" if is_pipeline(owner) else f"parts of {step}", report
     public = is_public_score(arguments.get("scoring", arguments.get("scorer")))
     # In a worker, predictions may be those of a StackingClassifier, which does not release them.
     if public or ("predict" in name and any("joblib" in _module(frame) for frame, _ in walk_stack(call))):

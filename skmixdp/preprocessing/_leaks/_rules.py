@@ -160,6 +160,33 @@ def kinds(estimator: Any) -> frozenset[str]:
     return frozenset(kind.__name__ for kind in type(estimator).__mro__)
 
 
+def steps_of(value: object) -> list[tuple[str, Any]]:
+    """Names and steps of a pipeline of any library, or of one's own: what its attribute ``steps`` lists."""
+    steps = getattr(value, "steps", None)
+    if isinstance(steps, Mapping):
+        steps = list(steps.items())
+    if not isinstance(steps, (list, tuple)):
+        return []
+    pairs = [
+        (str(step[0]), step[1])
+        if isinstance(step, (list, tuple)) and len(step) in (2, 3)
+        else (type(step).__name__.lower(), step)
+        for step in steps
+    ]
+    return [(name, step) for name, step in pairs if is_step(step)]
+
+
+def is_pipeline(value: object) -> bool:
+    """Whether an object fits what ``steps`` lists, or the operations of a skrub learner or search."""
+    return bool(steps_of(value) or kinds(value) & {"SkrubLearner", "_BaseParamSearch"})
+
+
+def is_step(value: object) -> bool:
+    """Whether a value can be fitted, or makes rows of others."""
+    names = ("fit", "fit_transform", "fit_resample")
+    return not isinstance(value, type) and any(callable(getattr(value, name, None)) for name in names)
+
+
 def states_budget(estimator: BaseEstimator) -> bool:
     """Whether an estimator has a budget, with the parameters epsilon and delta."""
     get_params = getattr(estimator, "get_params", None)
