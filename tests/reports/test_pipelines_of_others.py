@@ -219,7 +219,7 @@ def test_a_regression_and_an_inference_see_it_too():
             return self
 
     with pytest.warns(PrivacyLeakWarning, match="StandardScaler"):
-        Alone([("a", StandardScaler()), ("b", Inference())]).fit(X, Y)
+        Alone([("a", StandardScaler()), ("b", Inference())]).fit(np.tile(X, (10, 1)), np.tile(Y, 10))
 
 
 def test_a_function_that_is_passed_a_pipeline_is_none_itself():

@@ -9,6 +9,7 @@ or a process, sees its own part of the work: the fold of a search or a cross-val
 
 import sys
 import warnings
+from collections.abc import Sized
 from traceback import walk_stack
 from types import FrameType
 from typing import Any
@@ -172,7 +173,7 @@ def _pipeline_of(frame: FrameType) -> Any:
     names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
     owner = frame.f_locals.get(names[0]) if names else None
     try:
-        return owner if hasattr(type(owner), frame.f_code.co_name) and is_pipeline(owner) else None
+        return owner if frame.f_code.co_name in dir(type(owner)) and is_pipeline(owner) else None
     except Exception:  # any object may be there, such as one whose attributes fail
         return None
 
@@ -246,7 +247,7 @@ def _misuse(frame: FrameType) -> str | None:
 def _folds(frame: FrameType, n_rows: int) -> bool:
     """Whether a frame of scikit-learn cuts rows to a training fold of ``n_rows`` rows."""
     held: list[Any] = [frame.f_locals.get(name) for name in _FOLDS]
-    fold = any(hasattr(value, "__len__") and len(value) == n_rows for value in held)
+    fold = any(isinstance(value, Sized) and len(value) == n_rows for value in held)
     return fold and not _module(frame).startswith("sklearn.utils.")
 
 
