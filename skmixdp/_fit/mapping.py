@@ -24,7 +24,7 @@ _FEWEST_AT_UNIT_LENGTH = 4
 MOST_COLUMNS = 100
 
 #: Bins of magnitudes end at powers of two, from minus this exponent to this exponent.
-EXPONENT = 50
+EXPONENT = 63
 
 #: Upper end of the search for a length, a power of two. It is the unit of lengths, which causes no rounding.
 #: Longer rows are shortened to it.

@@ -32,8 +32,8 @@ _SHARE = 0.1
 #: Largest noise in a count up to which curves gain, as a fraction of the rows.
 _MOST_ERROR = 0.028
 
-#: Ends of the bins of the first histogram: half powers of two, up to 60 on both sides of 1.
-_HALVES = 2.0 ** np.arange(-60, 60.5, 0.5)
+#: Ends of the bins of the first histogram: half powers of two, up to 64 on both sides of 1.
+_HALVES = 2.0 ** np.arange(-64, 64.5, 0.5)
 _SIGNED = np.concatenate([-_HALVES[::-1], _HALVES])
 
 #: Bins of the second histogram that have equal mass in the first.

@@ -98,7 +98,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         ``"clip"`` for standardised columns, and ``"unit"`` for others.
     scale : bool or "auto", default="auto"
         Whether to standardise columns whose units differ, by 10 public rows or more, or else by noisy
-        histograms for 1 to 20% of the squared budget. Explicit algorithms use public rows alone. ``"auto"``
+        histograms for 1 to 37% of the squared budget. Explicit algorithms use public rows alone. ``"auto"``
         is True unless ``row_norm`` is None.
     learning_rate : float or "auto", default="auto"
         Step size for the mean objective. ``"auto"`` derives it from public quantities.

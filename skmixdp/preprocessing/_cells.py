@@ -62,7 +62,7 @@ _FIELDS: dict[str, tuple[Allowed, ...]] = {
 }
 
 #: Magnitude at which numbers are cut: heads look for the spread of columns below it.
-FARTHEST = 1e15
+FARTHEST = 9e18
 
 _TRUTH = {"true": 1.0, "false": 0.0}
 #: How NumPy writes missing numbers and dates in an array of texts, which one cell that is a text made so.

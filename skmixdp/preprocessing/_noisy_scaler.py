@@ -102,7 +102,7 @@ class NoisyScaler(ColumnwiseMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimato
     than if they were released alone.
 
     Without bounds, each row adds 1 to one bin of a histogram of each column, so the sensitivity of a
-    histogram is ``sqrt(d)``. The first counts magnitudes by powers of two from 2^-50 to 2^50. Two more divide
+    histogram is ``sqrt(d)``. The first counts magnitudes by powers of two from 2^-63 to 2^63. Two more divide
     the range that was found, if the noise allows it. The spread is the standard deviation within the bins
     that noise does not hide, or the interquartile range over 1.349 if that is larger. Without these two
     histograms, the mean is 0 and the spread is the root mean square. Columns whose spread is not found, such

@@ -31,8 +31,13 @@ from tests.replay import Calls, shown
 
 #: Enough for all stages with so few rows.
 BUDGET = {"epsilon": 300.0, "delta": 1e-4}
-#: How wide rows are made, and the unit of each column. Only the columns of the last one are unlike.
-TABLES = {"few": (1, 1.0), "alike": (3, 1.0), "unlike": (3, np.where(np.arange(3 * D) < 2, 1.0, 1e-4))}
+#: How wide rows are made, the unit of each column, and how far the first is from 0.
+TABLES = {
+    "few": (1, 1.0, 0.0),
+    "far": (1, 1.0, 1e5),
+    "alike": (3, 1.0, 0.0),
+    "unlike": (3, np.where(np.arange(3 * D) < 2, 1.0, 1e-4), 0.0),
+}
 N_PUBLIC = {"none": 0, "two of each class": 2 * K, "some": 30}
 OPTIONS = {
     "default": {},
@@ -57,9 +62,9 @@ OF_CLASSES = ("balanced", "geometry", "whitened")
 
 
 def table_of(X, table):
-    times, unit = TABLES[table]
+    times, unit, far = TABLES[table]
     with np.errstate(all="ignore"):  # tiny rows become 0
-        return (np.tile(X, times) * unit).astype(X.dtype)
+        return (np.tile(X, times) * unit + np.where(np.arange(times * D) < 1, far, 0.0)).astype(X.dtype)
 
 
 def path_of(kind, table, public, option):

@@ -178,7 +178,7 @@ def test_every_entry_has_one_bin_of_each_histogram(data, dtype):
         Z = Z.astype(dtype)
         low = data.draw(hnp.arrays(np.float64, D, elements=st.floats(-(2.0**51), 2.0**51)))
         width = data.draw(hnp.arrays(np.float64, D, elements=st.floats(2.0**-70, 2.0**51)))
-        finders = {103: _magnitudes}
+        finders = {129: _magnitudes}
         for n_bins in _BINS:
             finders[n_bins] = partial(_places, low=low, width=width, n_bins=n_bins)
         for n_bins, bins_of in finders.items():
@@ -212,7 +212,7 @@ def test_a_row_that_adds_twice_would_be_found():
 
     def twice(Z, block):
         bins = _magnitudes(Z)
-        formed = np.asarray(BinCounts(bins, 103)).reshape(len(Z), D, 103)
+        formed = np.asarray(BinCounts(bins, 129)).reshape(len(Z), D, 129)
         formed += np.where((np.frexp(Z)[0] == 0.5)[..., np.newaxis], np.roll(formed, -1, axis=2), 0)
         return None, formed.reshape(len(Z), -1)
 

@@ -290,7 +290,7 @@ def test_the_noise_is_that_of_three_histograms(monkeypatch):
 
     monkeypatch.setattr(NoiseSource, "add_noise", listen)
     scaler = without_bounds()
-    assert [size for size, _ in asked] == [3 * 103, 3 * 64, 3 * 32]
+    assert [size for size, _ in asked] == [3 * 129, 3 * 64, 3 * 32]
     stated = scaler.privacy_.noise_multiplier * math.sqrt(3 * 3)
     assert_relative([scale for _, scale in asked], stated, 1e-6)
     # Each row is in one bin of each column.

@@ -5,7 +5,7 @@ each column, and two further ones give the centre and the spread within it.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._engine import GaussianMechanism, Procedure, Transaction, bind_rows
-from ..._rows import IQR, ArrayTable, BinCounts, Columns, Table, worth_scaling
+from ..._engine import GaussianMechanism, Procedure, RowsKey, Transaction, bind_rows
+from ..._rows import IQR, ArrayTable, BinCounts, Columns, RowMap, Table, worth_scaling
 from ..._utils.process import warn_later
 from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ...privacy import PrivacyReport
@@ -23,7 +23,7 @@ from ..histograms import certain_count, certain_of_magnitudes, thinned, windows_
 from ..mapping import EXPONENT, MOST_COLUMNS, centres_columns, scales_columns, unmapped
 from ..rows import MappedRows
 from ..stage import Fit, Price, Stage
-from ..statistics import Learner, Learning, sensitivity_of
+from ..statistics import Learner, sensitivity_of
 from ..sums import noisy_sums, table_of
 from .public_map import next_map
 
@@ -31,10 +31,19 @@ from .public_map import next_map
 _BINS = (64, 32)
 #: Half the width of the third histogram, in spreads.
 _REACH = 4.0
-#: Up to this spread, in bins, all rows may be in a single bin of the third histogram.
-_SPREAD_OF_ONE_BIN = 0.4
+#: Up to this spread, in bins, all rows may be in one or two bins.
+_TWO_BINS = 0.8
+#: Most histograms that look closer at columns far from 0, and the bins of each. An odd number of bins puts
+#: the middle of the last window into one bin.
+MOST_CLOSER, _CLOSER_BINS = 5, 63
+#: Half the width of these histograms, in spreads of the one before.
+_REACH_OF_CLOSER = 2.0
+#: Largest squared budget of one of them, in that of one of the first three.
+_MOST_OF_CLOSER = 0.5
+#: Most that all histograms spend, in the squared budget of the first three.
+MOST_SPENT = 1 + MOST_CLOSER * _MOST_OF_CLOSER / 3
 #: A centre farther from 0 than this number of bins counts as far.
-_FAR_IN_BINS = 100.0
+_FAR_IN_BINS = 50.0
 #: Minimum fraction of rows within a range for its mean and spread to be used.
 _SEEN = 0.8
 #: Half the width of the second histogram, in largest magnitudes. Its end bins hold only larger entries.
@@ -58,7 +67,10 @@ _FEWEST_KNOWN = 10
 
 
 def columns_share(mu: float, n_rows: int, n_features: int) -> float:
-    """Share of mu squared for :func:`noisy_columns`, from public facts; 0 if noise would hide them."""
+    """Share of mu squared for the histograms of this number of columns; 0 if noise would hide them.
+
+    It follows from public facts, and is that without the histograms that look closer.
+    """
     error = math.sqrt(n_features) / (mu * n_rows)
     share = min(max(3 * min(error / _COUNT_ERROR, 1.0) ** 2, _LEAST_SHARE), _MOST_SHARE)
     tells = n_features <= MOST_COLUMNS and error / math.sqrt(share) <= _MOST_OF_ONE
@@ -67,47 +79,91 @@ def columns_share(mu: float, n_rows: int, n_features: int) -> float:
 
 @dataclass(frozen=True)
 class NoisyColumns:
-    """Estimated centre and spread of each column, (n_features,) each; spread 0 where noise hides it."""
+    """Estimated centre and spread of each column, (n_features,) each; spread 0 where noise hides it.
+
+    ``unclear`` (n_features,) flags columns that are constant as far as all histograms tell. These spent
+    ``spent`` times the squared budget of the first three.
+    """
 
     center: FloatArray
     spread: FloatArray
+    unclear: NDArray[np.bool_]
+    spent: float = 1.0
 
-    def standardised(self, *, centred: bool) -> Columns | None:
-        """Columns scaled to spread 1, those of spread 0 unchanged; None if rows need no scaling."""
+    def standardised(self, *, centred: bool, always: bool = False) -> Columns | None:
+        """Columns scaled to spread 1, those of spread 0 unchanged; None if rows need no scaling.
+
+        With ``always``, they are scaled wherever a spread is known.
+        """
         center = self.center if centred else np.zeros_like(self.center)
-        if not worth_scaling(center, self.spread):
+        if not (worth_scaling(center, self.spread) or (always and self.spread.any())):
             return None
         return Columns(center, 1 / np.where(self.spread > 0, self.spread, 1.0))
 
 
-def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learning[NoisyColumns]:
-    """The centre and the spread of each column of rows (:func:`unmapped`).
+def noisy_columns(
+    learner: Learner,
+    n_features: int,
+    multiplier: float,
+    *,
+    asked: NDArray[np.intp] | None = None,
+    rows_of: Callable[[RowMap], RowsKey] | None = None,
+    n_closer: int = MOST_CLOSER,
+    thins: bool = True,
+) -> Generator[Any, Any, NoisyColumns]:
+    """The centre and the spread of columns of rows (:func:`unmapped`): those ``asked`` for, or all.
 
-    ``multiplier`` is that of one Gaussian release which is as private as all histograms together. Three are
-    released if their noise allows it, else that of magnitudes alone, and the centre is 0.
+    ``multiplier`` is that of one Gaussian release which is as private as the first three histograms together.
+    Three are released if their noise allows it, else that of magnitudes alone, and the centre is 0. Where
+    all rows are in one or two bins far from 0, up to ``n_closer`` histograms look closer; the squared
+    budget of all of them is at most ``MOST_SPENT`` times that of three. ``rows_of`` opens rows after a map,
+    so that offsets are subtracted in double precision; without it, queries go to the rows, which are in
+    double precision. Many rows are thinned if ``thins``.
 
-    *Guarantee*: one or three Gaussian releases. A row adds 1 to one bin of each column, so the sensitivity of
-    each is ``sqrt(n_features)``.
+    *Guarantee*: one or more Gaussian releases. A row adds 1 to one bin of each column that a histogram is
+    about, so its sensitivity is the root of their number. Released numbers alone decide which columns the
+    next one is about: Smith and Thakurta 2022, "Fully adaptive composition for Gaussian differential
+    privacy".
     """
-    learner = thinned(learner, n_features, multiplier)
+    places = np.arange(n_features) if asked is None else asked
+    learner = thinned(learner, len(places), multiplier) if thins else learner
     n_rows = learner.n_expected
-    n_stages = 3 if multiplier * math.sqrt(3 * n_features) <= _MOST_ERROR * n_rows else 1
+    n_stages = 3 if multiplier * math.sqrt(3 * len(places)) <= _MOST_ERROR * n_rows else 1
     mechanism = GaussianMechanism(multiplier * math.sqrt(n_stages), n_stages, learner.noise)
 
-    def histograms(bins_of: Callable[[FloatArray], NDArray[Any]], n_bins: int) -> Learning[Any]:
+    def histograms(
+        bins_of: Callable[[FloatArray], NDArray[Any]],
+        n_bins: int,
+        chosen: NDArray[np.intp] | slice = slice(None),
+        mechanism: GaussianMechanism = mechanism,
+        scale: tuple[FloatArray, FloatArray] | None = None,
+    ) -> Generator[Any, Any, Any]:
+        columns, row_map = places[chosen], unmapped(n_features)
+        if scale is not None and rows_of is not None:
+            row_map = _in_bins(columns, *scale, n_features)
+            bins_of = partial(_places, low=np.zeros(1), width=np.ones(1), n_bins=n_bins)
         query = PrivateQuery(
-            np.eye(n_features),
+            np.eye(n_features)[columns],
             lambda Z, block: (None, BinCounts(bins_of(np.asarray(Z)), n_bins)),
-            (ReleasedArray(sensitivity_of(n_features)),),
+            (ReleasedArray(sensitivity_of(len(columns))),),
         )
-        counts, noise = yield from learner.ask(mechanism, query)
-        return counts.reshape(n_features, n_bins), noise
+        asking = learner.ask(mechanism, query)
+        counts, noise = yield from asking if rows_of is None else bind_rows(rows_of(row_map), asking)
+        return counts.reshape(len(columns), n_bins), noise
+
+    def of_all(
+        center: FloatArray, spread: FloatArray, unclear: NDArray[np.bool_] | bool, spent: float
+    ) -> NoisyColumns:
+        every = (np.zeros(n_features), np.zeros(n_features), np.zeros(n_features, bool))
+        for values, own in zip(every, (center, spread, unclear), strict=True):
+            values[places] = own
+        return NoisyColumns(*every, spent)
 
     counts, noise = yield from histograms(_magnitudes, 2 * EXPONENT + 3)
     spread, reach = _spread_of_magnitudes(counts, noise, n_rows)
-    center = np.zeros(n_features)
+    center = np.zeros(len(places))
     if n_stages == 1:
-        return NoisyColumns(center, spread)
+        return of_all(center, spread, False, 1.0)
     high = np.where(reach > 0, _MARGIN * reach, 1.0)
     low = -high
     for stage, n_bins in enumerate(_BINS):
@@ -118,17 +174,38 @@ def noisy_columns(learner: Learner, n_features: int, multiplier: float) -> Learn
             spread, reach = np.where(false, 0.0, spread), np.where(false, 0.0, reach)
         known, mean, deviation = _moments(counts, noise, low, width, n_rows)
         known &= reach > 0
-        hidden = known & (deviation <= _SPREAD_OF_ONE_BIN * width) & (np.abs(mean) > _FAR_IN_BINS * width)
         center, spread = np.where(known, mean, center), np.where(known, deviation, spread)
         low = np.maximum(center - _REACH * spread, low)
         high = np.maximum(np.minimum(center + _REACH * spread, high), low + width)
-    if hidden.any():
+    unclear = known & (spread <= _TWO_BINS * width) & (np.abs(center) > _FAR_IN_BINS * width)
+    far, spent, middle, near = np.flatnonzero(unclear), 1.0, center.copy(), spread.copy()
+    for _ in range(n_closer):
+        if not len(far):
+            break
+        part = min(len(far) / len(places), _MOST_OF_CLOSER)
+        spent += part / 3
+        low = middle[far] - _REACH_OF_CLOSER * near[far]
+        width = 2 * _REACH_OF_CLOSER * near[far] / _CLOSER_BINS
+        counts, noise = yield from histograms(
+            partial(_places, low=low, width=width, n_bins=_CLOSER_BINS),
+            _CLOSER_BINS,
+            far,
+            GaussianMechanism(multiplier * math.sqrt(3 / part), 1, learner.noise),
+            (low, width),
+        )
+        known, mean, deviation = _moments(counts, noise, low, width, n_rows)
+        # Where rows are spread over so many bins that noise hides these, the histogram before was clear.
+        middle[far[known]], near[far[known]] = mean[known], deviation[known]
+        clear = far[~known | (deviation > _TWO_BINS * width)]
+        center[clear], spread[clear], unclear[clear] = middle[clear], near[clear], False
+        far = far[unclear[far]]
+    if unclear.any():
         warn_later(
-            f"the columns {np.flatnonzero(hidden)[:8].tolist()} of X, counted from 0, are constant, or so "
+            f"the columns {places[unclear][:8].tolist()} of X, counted from 0, are constant, or so "
             "far from 0 that their spread cannot be told; subtract a known typical value from them, or pass "
             "public rows."
         )
-    return NoisyColumns(center, spread)
+    return of_all(center, spread, unclear, spent)
 
 
 def released_columns(
@@ -140,7 +217,7 @@ def released_columns(
     arguments, the report and the guarantee are those of :func:`noisy_sums`.
     """
     n_features = X.shape[1]
-    asked = partial(noisy_columns, n_features=n_features)
+    asked = partial(noisy_columns, n_features=n_features, n_closer=0)
     table, labels = table_of(X, units), np.zeros(X.shape[0])
     return noisy_sums(table, unmapped(n_features), labels, asked, transaction, treated_as_public)
 
@@ -152,6 +229,13 @@ def _magnitudes(Z: FloatArray) -> NDArray[Any]:
     bins = np.clip(stored + (EXPONENT - 126), 0, 2 * EXPONENT + 1) + 1
     bins *= stored > 0
     return np.asarray(bins)
+
+
+def _in_bins(columns: NDArray[np.intp], low: FloatArray, width: FloatArray, n_features: int) -> RowMap:
+    """The map to places of some columns in bins of this width, counted from the lowest end."""
+    start, factor = np.zeros(n_features), np.ones(n_features)
+    start[columns], factor[columns] = low, 1 / width
+    return RowMap(None, False, None, columns=Columns(start, factor, cut=2.0 * _CLOSER_BINS))
 
 
 def _places(Z: FloatArray, low: FloatArray, width: FloatArray, n_bins: int) -> NDArray[Any]:
@@ -213,7 +297,7 @@ class NoisyColumnScales(Stage):
     """How columns are standardised, if few public rows tell it."""
 
     name = "columns"
-    limits = (_LEAST_SHARE, _MOST_SHARE)
+    limits = (_LEAST_SHARE, MOST_SPENT * _MOST_SHARE)
     reopens = True
 
     def price(self, fit: Fit) -> Price | None:
@@ -223,7 +307,7 @@ class NoisyColumnScales(Stage):
         learned = poor and scales_columns(fit) and fit.preconditions and not fit.data.private.exact
         if not learned or fit.settings.known_map is not None:
             return None
-        return columns_share(fit.mu, fit.n_rows, fit.data.n_features) or None
+        return MOST_SPENT * columns_share(fit.mu, fit.n_rows, fit.data.n_features) or None
 
     def rows(self, fit: Fit) -> MappedRows:
         return fit.data.private.mapped(unmapped(fit.data.n_features))
@@ -234,12 +318,14 @@ class NoisyColumnScales(Stage):
             yield self._known(fit.spent(self, price), columns).foreseen()
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        n_features = fit.data.n_features
-        asked = noisy_columns(fit.learner, n_features, fit.budget.multiplier(price))
-        noisy = yield from bind_rows(self.rows(fit), asked)
-        columns = noisy.standardised(centred=centres_columns(fit))
-        fit = self._known(fit.spent(self, price), columns)
-        if columns is not None or isinstance(fit.data.private.table, ArrayTable):
+        private, n_features = fit.data.private, fit.data.n_features
+        usual = price / MOST_SPENT
+        noisy = yield from noisy_columns(
+            fit.learner, n_features, fit.budget.multiplier(usual), rows_of=private.mapped
+        )
+        columns, cost = noisy.standardised(centred=centres_columns(fit)), min(usual * noisy.spent, price)
+        fit = self._known(fit.spent(self, cost), columns)
+        if columns is not None or isinstance(private.table, ArrayTable):
             return fit
         # A refusal of a row whose length overflows would now reveal that it exists.
         limits = Columns(np.zeros(n_features), np.ones(n_features), cut=_LARGEST_ENTRY)

@@ -1,6 +1,7 @@
 """Columns and targets that have other units in public rows than in private ones."""
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from ..._engine import Procedure
-from ..._rows import BinCounts, Block, Contribution
+from ..._rows import BinCounts, Block, Contribution, RowMap
 from ..._utils.process import warn_later
 from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..histograms import thinned
@@ -46,18 +47,23 @@ def unit_share(mu: float, n_rows: int, n_public: int, n_columns: int) -> float:
 
 
 def columns_in_other_units(
-    learner: Learner, X_pub: FloatArray, y_pub: FloatArray, multiplier: float
+    learner: Learner,
+    X_pub: FloatArray,
+    y_pub: FloatArray,
+    multiplier: float,
+    center: FloatArray | float = 0.0,
 ) -> Learning[NDArray[np.bool_]]:
     """Flags (d + k,) of columns (:func:`unmapped`) and targets that have other units in public rows.
 
-    Public rows divide each column into ten ranges. If most private rows are in two neighbouring ranges, or
-    in the first and the last, which hold few public rows, the column has another unit or another centre.
-    ``y_pub`` (n_pub, k) are targets; k may be 0.
+    Private rows are those less ``center`` (d,), as computed in double precision. Public rows divide each
+    column into ten ranges. If most private rows are in two neighbouring ranges, or in the first and the last,
+    which hold few public rows, the column has another unit or another centre. ``y_pub`` (n_pub, k) are
+    targets; k may be 0.
 
     *Guarantee*: one Gaussian release of this multiplier. A row adds 1 to one range of each column, so the
     sensitivity is ``sqrt(d + k)``.
     """
-    known = np.sort(np.column_stack([X_pub, y_pub]).T)
+    known = np.sort(np.column_stack([X_pub - center, y_pub]).T)
     known[np.abs(known) < _SMALLEST] = 0.0
     n_columns, n_public = known.shape
     learner = thinned(learner, n_columns, multiplier, _FEWEST_ROWS, _WORTH.wanted)
@@ -111,6 +117,17 @@ def _ranges(Z: FloatArray, block: Block, edges: FloatArray) -> Contribution:
     return None, BinCounts(places, _RANGES)
 
 
+def _from_the_middle(X_pub: FloatArray) -> tuple[RowMap, FloatArray]:
+    """The map :func:`unmapped` after the middle (d,) of public rows is subtracted, and that middle.
+
+    Differences are computed in double precision, so that columns far from 0 keep their digits.
+    """
+    plain = unmapped(X_pub.shape[1])
+    assert plain.columns is not None
+    center = np.clip(np.median(X_pub, axis=0), -plain.columns.cut, plain.columns.cut)
+    return replace(plain, columns=replace(plain.columns, center=center)), center
+
+
 class Units(Stage):
     """Leaves out public rows in other units, before anything rests on them."""
 
@@ -129,8 +146,10 @@ class Units(Stage):
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         d, X, y = fit.data.n_features, fit.public.X, fit.public.y
         y_pub = y if fit.data.loss.quadratic else np.zeros((len(X), 0))
-        asked = columns_in_other_units(fit.learner, X, y_pub, fit.budget.multiplier(price))
-        differing = np.flatnonzero((yield from fit.ask(asked, unmapped(d)))).tolist()
+        row_map, center = _from_the_middle(X)
+        asked = columns_in_other_units(fit.learner, X, y_pub, fit.budget.multiplier(price), center)
+        rows = fit.ask(asked, fit.data.private.same(row_map))
+        differing = np.flatnonzero((yield from rows)).tolist()
         fit = fit.spent(self, price)
         if not differing:
             return fit

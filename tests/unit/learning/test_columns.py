@@ -10,6 +10,7 @@ from skmixdp.components.protocols import ReleasedArray
 from skmixdp.privacy import NoiseSource, mu_of_budget
 from tests.conftest import Watched, learned
 from tests.private_names import (
+    MOST_SPENT,
     InMemoryRows,
     Learner,
     Released,
@@ -87,7 +88,7 @@ class TestGenerousBudget:
         columns = found.standardised(centred=True)
         np.testing.assert_array_equal(columns.factor[:2], 1)
 
-    def test_nothing_beyond_2_to_the_50_is_found_nor_harms_others(self):
+    def test_nothing_beyond_2_to_the_63_is_found_nor_harms_others(self):
         far = np.column_stack([1e30 * X[:, 0], 1e-30 * X[:, 0], X[:, 0], np.full(N, np.finfo("f8").max)])
         found = found_in(far, GENEROUS)
         np.testing.assert_array_equal(found.spread[[0, 1, 3]], 0)
@@ -119,6 +120,38 @@ class TestGenerousBudget:
         Z = columns(1e3 * X + 5)
         assert np.all(np.abs(Z.mean(axis=0)) < 0.5) and np.all((Z.std(axis=0) > 0.5) & (Z.std(axis=0) < 1.5))
         assert not found_in(1e3 * X + 5, GENEROUS).standardised(centred=False).center.any()
+
+
+class TestFarColumns:
+    """Columns whose spread is far below their distance from 0; the rows are in double precision."""
+
+    @pytest.mark.parametrize("spread", [1.0, 1e-3, 1e3])
+    @pytest.mark.parametrize(
+        "offset", [1e2, 1e3, 1023.9, 1024.0, 1e4, 65536.0, 65535.0, 1e6, 2.0**23, 1e7, 1e9]
+    )
+    def test_they_are_found_at_any_distance_and_near_powers_of_two(self, offset, spread):
+        drawn = np.random.default_rng(2).normal(size=(20_000, 3))
+        moved = spread * (drawn + offset * np.array([1.0, -1.0, 0.0]))
+        for seed in range(3):
+            found = found_in(moved, multiplier_for(1.0, 20_000, 3), seed)
+            assert np.all((found.spread > 0.5 * spread) & (found.spread < 2 * spread)), (seed, found.spread)
+            assert np.all(np.abs(found.center - moved.mean(axis=0)) < spread)
+            assert not found.unclear.any() and 1 <= found.spent <= MOST_SPENT
+
+    def test_constant_columns_are_unclear_and_as_before(self):
+        constant = np.tile([0.0, 5.0, -1e6, 1.0], (N, 1))
+        constant[:20, 3] = 0.0  # ones, but for a few that noise hides
+        with pytest.warns(UserWarning, match=r"columns \[1, 2, 3\] of X"):
+            found = found_in(constant, 20.0)
+        assert found.unclear.tolist() == [False, True, True, True] and found.spent > 1
+        assert np.all(found.spread[1:] > 1e-4 * np.abs(constant[-1, 1:]))
+
+    def test_only_they_are_looked_at(self):
+        """A histogram of one of eight columns costs an eighth of one of all columns."""
+        found = found_in(np.column_stack([X[:, [0]] + 1e5, X]), GENEROUS)
+        assert 24 * (found.spent - 1) == pytest.approx(round(24 * (found.spent - 1)), abs=1e-9)
+        assert 1 < found.spent <= 1 + 5 / 24
+        assert found_in(X, GENEROUS).spent == 1
 
 
 class TestSmallBudget:
@@ -166,8 +199,8 @@ class TestSmallBudget:
 
     def test_a_magnitude_that_noise_has_made_is_found_out(self):
         """The histograms are those of a column whose entries are all 100, but for the first."""
-        rows = [np.zeros((1, 103)), np.zeros((1, 64))]
-        rows[0][0, 20], rows[1][0, -1] = 100.0, 1000.0
+        rows = [np.zeros((1, 2 * 63 + 3)), np.zeros((1, 64))]
+        rows[0][0, 33], rows[1][0, -1] = 100.0, 1000.0
         learner = Learner(1000, None, NoiseSource(0), np.dtype("f8"))
         asked = noisy_columns(learner, 1, 1.0)
         next(asked)
