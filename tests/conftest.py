@@ -234,6 +234,10 @@ def digits():
     return X[60:400], y[60:400], X[:60], y[:60]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--covering", action="store_true", help="a covering set of every product of parameters")
+
+
 def _keep_what_is_left() -> None:
     """What is there now stays until the end, such as tests and imported modules: it is not searched again."""
     gc.collect()

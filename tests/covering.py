@@ -6,7 +6,8 @@ have every value of every parameter once, and every combination of the parameter
 
     @pytest.mark.covering("source dtype", "source algorithm")
 
-The other cases are marked ``slow``, so `make test-all` runs the whole product.
+The other cases are marked ``slow``, so `make test-all` runs the whole product. `make cores` runs such sets of
+all products, marked or not.
 """
 
 from collections import Counter
@@ -54,7 +55,8 @@ def covering_set(cases: Sequence[Mapping[str, Hashable]], together: Sequence[Seq
 
 def redundant(test: Any, given: Sequence[Any], params: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Those of the given cases, with these parameters, that the covering set of a test leaves out."""
-    together = [names.split() for names in test.get_closest_marker("covering").args]
+    mark = test.get_closest_marker("covering")
+    together = [names.split() for names in mark.args] if mark else []
     named = {name for group in together for name in group}
     # Parameters of one list of values are one parameter, unless the mark names them.
     for names, *_ in (mark.args for mark in test.iter_markers("parametrize")):
@@ -69,14 +71,15 @@ def redundant(test: Any, given: Sequence[Any], params: Sequence[Mapping[str, Any
 def leave_out_the_rest(metafunc: pytest.Metafunc) -> None:
     """Do not even make the cases of a test that are redundant, which takes longer than to choose them.
 
-    What pytest makes cases of has no public name.
+    With ``--covering``, every test is treated as one that has the mark. What pytest makes cases of has no
+    public name.
     """
-    if not metafunc.definition.get_closest_marker("covering") or _excepted(
-        metafunc.definition.iter_markers()
-    ):
+    test = metafunc.definition
+    marked = test.get_closest_marker("covering") or metafunc.config.getoption("covering", default=False)
+    if not marked or _excepted(test.iter_markers()):
         return
     given = [call for call in metafunc._calls if not _excepted(call.marks)]
-    left_out = {id(call) for call in redundant(metafunc.definition, given, [call.params for call in given])}
+    left_out = {id(call) for call in redundant(test, given, [call.params for call in given])}
     metafunc._calls = [call for call in metafunc._calls if id(call) not in left_out]
 
 

@@ -5,6 +5,7 @@
 
 import ast
 import sys
+from functools import cache
 
 from tests.docs.test_promises import exists
 
@@ -106,6 +107,7 @@ RELEASES = {
 }
 
 
+@cache
 def stated():
     """The sensitivities that each function of the package states, as text, by its qualified name."""
     found: dict[str, list[str]] = {}
