@@ -174,7 +174,7 @@ def exactly_whitened(rows, whitening):
     change = rows = rows.astype(np.longdouble)
     for matrix in whitening.factorised:
         change = change @ matrix.astype(np.longdouble)
-    return rows + change
+    return np.longdouble(whitening.rest) * rows + change
 
 
 def learned(rows, learn, *arguments, noise=None, members=None):

@@ -120,8 +120,8 @@ class Graph:
                 return self.node("Div", rows, self.node("Max", self.norms(rows), bounds))
             case Project(components):
                 return self.node("MatMul", rows, self.constant(components.T))
-            case Change(factors):
+            case Change(factors, rest):
                 change = rows
                 for factor in factors:
                     change = self.node("MatMul", change, self.constant(factor))
-                return self.node("Add", rows, change)
+                return self.node("Add", self.node("Mul", rows, self.constant(rest)), change)

@@ -75,9 +75,10 @@ class Project:
 
 @dataclass(frozen=True)
 class Change:
-    """``x + x @ factors[0] @ factors[1]``, which is of low rank."""
+    """``rest x + x @ factors[0] @ factors[1]``, whose second term is of low rank."""
 
     factors: tuple[Array, ...]
+    rest: float
 
 
 Operation = Affine | Cut | Marked | Take | Squared | UnitRows | ShortRows | Project | Change
@@ -98,7 +99,7 @@ def of_row_map(row_map: RowMap) -> Operations:
     if row_map.normalize and row_map.bound is None:
         found.append(("largest_entry", UnitRows("max")))
     if row_map.whitening is not None:
-        found.append(("whiten", Change(tuple(row_map.whitening.factorised))))
+        found.append(("whiten", Change(tuple(row_map.whitening.factorised), row_map.whitening.rest)))
     if row_map.normalize:
         last = UnitRows("l2") if row_map.bound is None else ShortRows(row_map.bound)
         found.append(("normalize", last))

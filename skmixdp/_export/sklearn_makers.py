@@ -67,8 +67,8 @@ def _made(operation: Operation, d: int) -> Any:
             return _shortened(bound, d)
         case Project(components):
             return projection(components)
-        case Change(factors):
-            return projection((np.eye(d) + np.linalg.multi_dot([np.eye(d), *factors])).T)
+        case Change(factors, rest):
+            return projection((rest * np.eye(d) + np.linalg.multi_dot([np.eye(d), *factors])).T)
 
 
 def _scaler(mean: Array | None, scale: Array | None) -> StandardScaler:

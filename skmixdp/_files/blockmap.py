@@ -75,7 +75,7 @@ class BlockMap:
         #: Factor by which mapped rows may be longer than whitened ones.
         self.stretch = 1.0
         if self.whitening is not None:
-            self.stretch = 1 / float(self.whitening.factors.min(initial=1.0))
+            self.stretch = 1 / float(self.whitening.factors.min(initial=self.whitening.rest))
             self._shortest /= _MILD  # factors grow by the inverse of the whitening
             row_map = replace(row_map, whitening=None, intercept_value=None)
         self._map = row_map
@@ -182,7 +182,7 @@ class BlockMap:
 
 def _mild(whitening: Whitening | None) -> bool:
     """Whether points and sums may be whitened instead of rows: small factors make sums imprecise."""
-    return whitening is not None and float(whitening.factors.min(initial=1.0)) >= _MILD
+    return whitening is not None and float(whitening.factors.min(initial=whitening.rest)) >= _MILD
 
 
 def widen(X: FloatArray, out: FloatArray) -> None:

@@ -14,7 +14,16 @@ from .blockwise import (
 from .centered_sparse import centered_products, centered_sparse_rows, scaled_first
 from .persons import PersonTable, computed_by_blocks
 from .row_map import UNCHANGED, RowFunction, RowMap, TargetMap
-from .scaling import IQR, Columns, Whitening, columns_of, effective_columns, n_groups, worth_scaling
+from .scaling import (
+    IQR,
+    Columns,
+    Whitening,
+    columns_of,
+    effective_columns,
+    is_spread_out,
+    n_groups,
+    worth_scaling,
+)
 from .source import (
     LESS_CUT,
     Batch,

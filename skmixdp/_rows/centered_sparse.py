@@ -60,10 +60,11 @@ def centered_sparse_rows(X: "sp.csr_array[Any]", row_map: RowMap) -> CenteredSpa
     is a difference, off by at most ``dot_error(d + 16)`` times ``2 |m|^2``, which is added. Source: Higham
     2002, section 3.1.
 
-    A whitening with orthonormal directions ``u_j`` and factors ``f_j`` takes ``sum_j (1 - f_j^2) (u_j^T (x -
-    m))^2`` off the square. With ``e`` the bound, in units of ``|x| + |m|``, on the errors of these products
-    and on what tells the map from one whose directions are orthonormal, the difference of the squares is off
-    by less than ``4 e (|x| + |m|)^2``, and the length by ``e (|x| + |m|)``.
+    A whitening with orthonormal directions ``u_j``, factors ``f_j`` and ``r`` in the rest makes the square
+    ``r^2 |x - m|^2 - sum_j (r^2 - f_j^2) (u_j^T (x - m))^2``. With ``e`` the bound, in units of ``|x| +
+    |m|``, on the errors of these products and on what tells the map from one whose directions are
+    orthonormal, the difference of the squares is off by less than ``4 e (|x| + |m|)^2``, and the length by
+    ``e (|x| + |m|)``.
     """
     n_features = X.shape[1]
     values = X.data.astype(np.float64)
@@ -115,8 +116,9 @@ def mapped_lengths(
         lengths = unit * np.sqrt(squares) * _SLACK
     else:
         off = 3 * whitening.rounding + 2 * whitening.skew
-        cut = along(whitening.as_columns) ** 2 @ (1 - whitening.factors**2)
-        lengths = unit * (np.sqrt(np.maximum(squares - cut, 0) + 4 * off * sizes**2) + off * sizes) * _SLACK
+        cut = along(whitening.as_columns) ** 2 @ (whitening.rest**2 - whitening.factors**2)
+        left = np.maximum(whitening.rest**2 * squares - cut, 0)
+        lengths = unit * (np.sqrt(left + 4 * off * sizes**2) + off * sizes) * _SLACK
         n_features = whitening.directions.shape[1]
         rounding_scale += whitening.rounding / dot_error(n_features + 1, np.dtype(np.float64))
     sizes = sizes * unit

@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.blas import dtrmm
 
 from .._linear import Array, FloatArray, astype, dot_error, in_library_of, row_norms
-from .._utils.validation import POSITIVE, check
+from .._utils.validation import FRACTION, POSITIVE, check
 
 #: Entries of standardised columns are cut at this many spreads.
 _CUT_IN_SPREADS = 8.0
@@ -40,6 +40,11 @@ _SHRINKAGE = 0.9
 #: gained up to a point where columns are correlated, and lost up to a point elsewhere. Other rows may vary
 #: where those of the group do not.
 _LEAST_SHRINKAGE = 0.5
+
+#: Variance counts as spread out if it is spread over more than this number of directions.
+_SPREAD_OUT = 25.0
+#: Directions are kept if the total step times their variance is at least this.
+_LEAST_REACH = 10.0
 
 #: Directions below this fraction of the largest scatter count as flat.
 _FLAT = 1e-10
@@ -147,6 +152,15 @@ def effective_columns(energies: FloatArray) -> float:
     return float(np.sum(energies)) ** 2 / float(np.sum(energies**2))
 
 
+def is_spread_out(X: FloatArray) -> bool:
+    """Whether the variance of centred rows (n, n_features) is spread over more than 25 directions.
+
+    Their number is ``(sum l)^2 / sum l^2`` for variances ``l``.
+    """
+    gram = X @ X.T if len(X) < X.shape[1] else X.T @ X  # the smaller one
+    return float(np.trace(gram)) ** 2 > _SPREAD_OUT * float(np.vdot(gram, gram))
+
+
 def n_groups(y: NDArray[np.integer[Any]]) -> int:
     """Number of classes (n,), or of independent groups that labels (n, k) may form: one more than labels."""
     return len(np.unique(y)) if y.ndim == 1 else y.shape[1] + 1
@@ -158,11 +172,12 @@ class Whitening:
 
     The noise is in proportion to the longest row. Where rows of one class differ much, most of that length
     tells nothing about classes. Rows are shortened by ``factors`` (r,), in (0, 1], along orthonormal
-    ``directions`` (r, n_features).
+    ``directions`` (r, n_features), and by ``rest``, in [0, 1], in all others: 0 projects on the directions.
     """
 
     directions: FloatArray
     factors: FloatArray
+    rest: float = 1.0
 
     def __post_init__(self) -> None:
         # Each product would copy directions of another memory layout, and might round differently.
@@ -170,6 +185,7 @@ class Whitening:
 
     def check_for(self, n_features: int) -> None:
         """Refuse values that no whitening of this many features has, such as those of a forged file."""
+        check("rest", self.rest, FRACTION)
         check_numbers("whitening.factors", self.factors, np.shape(self.factors)[:1])
         check_numbers("whitening.directions", self.directions, (len(self.factors), n_features))
 
@@ -227,6 +243,26 @@ class Whitening:
         sphere = s * scatter.sum() / X.shape[1]
         return cls(directions, np.sqrt(sphere / ((1 - s) * scatter + sphere)))
 
+    @classmethod
+    def projection(cls, X: FloatArray, n_classes: int, total_step: float) -> "Whitening":
+        """The projection of centred unit rows (n, n_features) on directions that training reaches.
+
+        Directions of variance ``l`` with ``total_step l >= 10`` are kept, at least ``n_classes``. In all
+        others, noise exceeds what the steps can learn.
+
+        Source: Pinto, Hu, Yang and Sanyal 2023, "PILLAR: how to make semi-private learning more effective".
+        The number of directions is ours.
+        """
+        rows = X / math.sqrt(len(X))
+        few = len(rows) < _ROWS_PER_FEATURE * X.shape[1]  # the smaller Gram matrix
+        variances, vectors = np.linalg.eigh(rows @ rows.T if few else rows.T @ rows)
+        n_kept = max(n_classes, int(np.sum(total_step * variances >= _LEAST_REACH)))
+        n_kept = min(n_kept, int(np.sum(variances > _FLAT * variances[-1])))
+        directions = vectors[:, -n_kept:]
+        if few:
+            directions = np.linalg.qr(rows.T @ directions)[0]
+        return cls(directions.T, np.ones(n_kept), 0.0)
+
     @cached_property
     def as_columns(self) -> FloatArray:
         """The directions as columns (n_features, r), which sparse rows multiply without a copy."""
@@ -234,8 +270,8 @@ class Whitening:
 
     @cached_property
     def factorised(self) -> tuple[FloatArray, ...]:
-        """One or two matrices, whichever is faster, whose product plus the identity is the map."""
-        shortened = self.directions * (self.factors - 1)[:, np.newaxis]
+        """One or two matrices, whichever is faster: the map is ``rest`` plus their product."""
+        shortened = self.directions * (self.factors - self.rest)[:, np.newaxis]
         n_directions, n_features = self.directions.shape
         if 2 * n_directions > n_features:
             return (self.directions.T @ shortened,)
@@ -283,6 +319,7 @@ class Whitening:
         change = astype(whitened[:, :n_features], precision)
         for matrix in self.factorised:
             change = change @ astype(in_library_of(X, matrix), precision)
+        whitened[:, :n_features] *= self.rest
         whitened[:, :n_features] += change
         return whitened
 
@@ -290,20 +327,21 @@ class Whitening:
         """Write whitened rows (n, n_features) to other memory; all is computed in their dtype."""
         *before, last = (matrix.astype(X.dtype) for matrix in self.factorised)
         if not before:
-            last[np.diag_indices_from(last)] += 1
+            last[np.diag_indices_from(last)] += self.rest
             np.matmul(X, last, out=out)
             return
         np.matmul(X @ before[0], last, out=out)
-        out += X
+        if self.rest:
+            out += X if self.rest == 1 else X * self.rest
 
     @cached_property
     def _root(self) -> FloatArray | None:
         """The lower triangle ``L`` with ``|x^T M| = |x^T L|``; None if its rounding would be large."""
         n_directions, n_features = self.directions.shape
-        if 2 * n_directions <= n_features or self.factors.min() < _LEAST_FACTOR:
+        if 2 * n_directions <= n_features or min(self.factors.min(), self.rest) < _LEAST_FACTOR:
             return None
-        shortened = self.directions * (1 - self.factors**2)[:, np.newaxis]
-        square = np.eye(n_features) - self.directions.T @ shortened
+        shortened = self.directions * (self.rest**2 - self.factors**2)[:, np.newaxis]
+        square = self.rest**2 * np.eye(n_features) - self.directions.T @ shortened
         return np.asfortranarray(np.linalg.cholesky(square))
 
     def lengths(self, X: FloatArray) -> FloatArray:
@@ -320,7 +358,7 @@ class Whitening:
     def strongest(self) -> FloatArray | None:
         """A few directions (r, n_features) that shorten rows most; None if they are a large part of all."""
         few = np.argsort(self.factors)[:_FEW_DIRECTIONS]
-        return self.directions[few] if len(self.factors) >= _MANY_DIRECTIONS else None
+        return self.directions[few] if self.rest == 1 and len(self.factors) >= _MANY_DIRECTIONS else None
 
     def length_bounds(self, squares: FloatArray, along: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Lower and upper bounds (n,) on the lengths of whitened rows, up to rounding.

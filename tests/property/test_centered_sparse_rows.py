@@ -48,7 +48,8 @@ def whitenings(draw):
     r = draw(st.integers(1, D))
     directions = np.linalg.qr(np.random.default_rng(draw(st.integers(0, 99))).normal(size=(D, r)))[0].T
     factors = st.sampled_from([1e-9, 1e-5, 0.01, 0.3, 1.0])
-    return Whitening(directions, draw(hnp.arrays(np.float64, r, elements=factors)))
+    rest = draw(st.sampled_from([1.0, 1e-3, 0.0]))
+    return Whitening(directions, draw(hnp.arrays(np.float64, r, elements=factors)), rest)
 
 
 @st.composite

@@ -86,7 +86,9 @@ def a_map(rng, rows):
     whitening = None
     if rng.integers(2):
         directions = np.linalg.qr(rng.normal(size=(rows.shape[1], min(3, rows.shape[1]))))[0].T
-        whitening = Whitening(directions, rng.choice([1e-5, 0.1, 1.0], len(directions)))
+        whitening = Whitening(
+            directions, rng.choice([1e-5, 0.1, 1.0], len(directions)), rng.choice([0.0, 1.0])
+        )
     value, bound = rng.choice([None, 0.3]), rng.choice([None, 2.0])
     used = None if rng.random() < 0.2 else mean
     return RowMap(used, bool(rng.integers(2)), value, whitening, bound=bound)

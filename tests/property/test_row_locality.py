@@ -35,6 +35,7 @@ MAPS = {
     "as they are": RowMap(None, False, 0.4),
     "centred": RowMap(rng.normal(size=D), False, 0.4),
     "whitened": RowMap(rng.normal(size=D), True, 0.4, WHITENING),
+    "projected": RowMap(rng.normal(size=D), True, 0.4, Whitening(WHITENING.directions, np.ones(3), 0.0)),
 }
 CHANGES = {
     "huge": lambda row: np.full(D, 3e28) * np.sign(row + 0.1),

@@ -39,7 +39,8 @@ def streamed_rows(draw):
         far, along = draw(st.sampled_from([1e-4, 1.0, 1e3])), draw(st.integers(0, n_directions - 1))
         X[row] = mean + far * directions[along]
     normalize, value = draw(st.booleans()), draw(st.sampled_from([None, 0.4]))
-    row_map = RowMap(mean, normalize, value, Whitening(directions, factors))
+    whitening = Whitening(directions, factors, draw(st.sampled_from([1.0, 0.5, 0.0])))
+    row_map = RowMap(mean, normalize, value, whitening)
     return X.astype(source), replace(row_map, unit_first=draw(st.booleans()), bound=draw(BOUNDS))
 
 

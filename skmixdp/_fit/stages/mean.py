@@ -130,7 +130,7 @@ class Mean(Stage):
     reopens = True
 
     def price(self, fit: Fit) -> Price | None:
-        if not learns_mean(fit, fit.public, fit.columns):
+        if not fit.row_map.unit_first or fit.settings.known_map is not None:
             return None
         return Shares.of(fit.mu, fit.n_rows, fit.data.n_features).mean
 

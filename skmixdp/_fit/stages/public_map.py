@@ -3,8 +3,10 @@
 import math
 from dataclasses import replace
 
+import numpy as np
+
 from ..._engine import Procedure
-from ..._rows import Columns, RowMap, columns_of
+from ..._rows import Columns, RowMap, Whitening, columns_of, is_spread_out
 from ..mapping import (
     LENGTH_LIMIT,
     centres_columns,
@@ -17,10 +19,12 @@ from ..mapping import (
 )
 from ..stage import FEWEST_FREE, Fit, Price, Stage
 from .length import length_price
-from .mean import learns_mean
+from .mean import Shares, learns_mean
 
 #: The bound on rows of a regression is raised if ``n_features / (mu * n_rows)`` is below this.
 _HARDLY_NOISY = 1e-4
+#: Noise in private directions from which those of many public rows are better.
+_LEAST_FLOOR = 0.08
 #: Largest factor by which the bound is raised.
 _MOST_TIMES = 5.0
 
@@ -44,8 +48,47 @@ class PublicMap(Stage):
             # Unlabelled rows have rare values, which would become long entries of a few rows if scaled to
             # spread 1.
             columns = columns_of(rows, centred=centres_columns(fit), balanced=public.unlabeled is not None)
-        row_map = fit.data.private.same(next_map(fit, columns))
+        row_map = _spread_out(fit, columns)
+        if row_map is not None and not _is_precise(fit, row_map):
+            fit, row_map = fit.learned(public=public.left_out()), None
+        row_map = fit.data.private.same(row_map or next_map(fit, columns))
         return fit.spent(self, price).mapped(row_map=row_map, columns=columns)
+
+
+def _spread_out(fit: Fit, columns: Columns | None) -> RowMap | None:
+    """The map by public rows without labels whose variance is spread out; None if it is not, or by choice.
+
+    Whitening as one group would shorten what separates classes. Rows are projected instead. Those of two
+    classes are only centred, since one direction of little variance may separate them.
+    """
+    settings, public, loss = fit.settings, fit.public, fit.data.loss
+    rows = settings.rows
+    if public.unlabeled is None or len(public.X):
+        return None  # with labelled rows, a projection gains on some data and loses on others
+    of_classes = settings.is_default and not loss.quadratic and public.y.ndim == 1
+    chosen = rows.whiten == "auto" and rows.geometry is not True and rows.center and rows.row_norm is not None
+    if not (of_classes and chosen) or clips(fit, columns):
+        return None
+    row_map = RowMap.of(public.unlabeled, True, True, False, columns=columns)
+    unit = row_map(public.unlabeled, np.float64)
+    if not is_spread_out(unit):
+        return None
+    if loss.n_outputs > 1:
+        # That of the default algorithm for this budget, which starts at zero.
+        total_step = max(1.0, math.log(loss.n_outputs) / 3) * fit.mu * fit.n_rows / settings.algorithm.clip
+        row_map = replace(row_map, whitening=Whitening.projection(unit, loss.n_outputs, total_step))
+    value = intercept_constant(loss.n_outputs) if rows.fit_intercept else None
+    return replace(row_map, intercept_value=value)
+
+
+def _is_precise(fit: Fit, row_map: RowMap) -> bool:
+    """Whether a map by rows without labels is better than one by noisy releases."""
+    assert fit.public.unlabeled is not None
+    if fit.settings.rows.geometry is False:
+        return True
+    n_kept = 0 if row_map.whitening is None else len(row_map.whitening.factors)
+    floor = Shares.of(fit.mu, fit.n_rows, fit.data.n_features).floor
+    return floor >= _LEAST_FLOOR * (1 + n_kept / len(fit.public.unlabeled))
 
 
 def next_map(fit: Fit, columns: Columns | None) -> RowMap:

@@ -258,3 +258,65 @@ class TestRouting:
         search.fit(ALIKE[:1000], Y[:1000], X_unlabeled=ALIKE[OTHERS])
         assert STATED in search.best_estimator_.privacy_.treated_as_public
         assert STATED in search.privacy_.treated_as_public
+
+
+class TestSpreadOut:
+    """Variance over more than 25 directions, without labelled rows."""
+
+    WIDTH, CLASSES = 60, 4
+    Y = np.arange(4000) % CLASSES
+    X = np.random.default_rng(5).normal(size=(4000, WIDTH))
+    X[np.arange(4000), Y] += 3.0
+
+    def fitted(self, n_unlabeled=1000, n_rows=1000, X=X, Y=Y, **parameters):
+        settings = {"epsilon": 1.0, "classes": np.unique(Y), "random_state": 0} | parameters
+        others = X[3000 : 3000 + n_unlabeled] if n_unlabeled else None
+        return MixedDPLogisticRegression(**settings).fit(X[:n_rows], Y[:n_rows], X_unlabeled=others)
+
+    def test_rows_are_projected_on_the_directions_of_largest_variance(self):
+        clf = self.fitted(epsilon=0.3)
+        row_map = clf._row_map
+        assert row_map.whitening.rest == 0 and row_map.mean is not None and not row_map.unit_first
+        assert self.CLASSES <= len(row_map.whitening.factors) < self.WIDTH
+        # Classes differ along three directions of the first four columns.
+        assert np.all(np.sum(row_map.whitening.directions[:, :4] ** 2, axis=0) > 0.6)
+        rows = row_map(self.X[:100], np.float64)[:, :-1]
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, atol=1e-12)
+        assert np.linalg.matrix_rank(rows, tol=1e-9) == len(row_map.whitening.factors)
+        X_test, y_test = self.X[2000:3000], self.Y[2000:3000]
+        assert clf.score(X_test, y_test) > self.fitted(0, epsilon=0.3).score(X_test, y_test) + 0.05
+        assert not {"mean", "directions"} & set(dict(clf.privacy_.shares))
+
+    def test_a_larger_budget_keeps_more_directions(self):
+        few, many = (len(self.fitted(epsilon=each)._row_map.whitening.factors) for each in (0.3, 1.0))
+        assert few < many
+
+    @pytest.mark.parametrize(
+        "parameters",
+        [{"whiten": True}, {"whiten": False}, {"algorithm": "adamix"}, {"center": False}, {"geometry": True}],
+        ids=str,
+    )
+    def test_other_settings_do_not_project(self, parameters):
+        whitening = self.fitted(**parameters)._row_map.whitening
+        assert whitening is None or whitening.rest == 1
+
+    def test_rows_of_two_classes_are_only_centred(self):
+        row_map = self.fitted(Y=(self.Y < 2).astype(int))._row_map
+        assert row_map.whitening is None and row_map.mean is not None and not row_map.unit_first
+
+    def test_where_private_directions_are_better_the_rows_are_left_out(self):
+        without, others = self.fitted(0, 3000, epsilon=20.0), self.fitted(80, 3000, epsilon=20.0)
+        same(without, others)
+        assert without.privacy_.shares == others.privacy_.shares
+        assert len(self.fitted(80, 3000, epsilon=20.0, geometry=False)._row_map.whitening.factors) <= self.WIDTH
+
+    def test_few_directions_whiten(self):
+        X = self.X * np.where(np.arange(self.WIDTH) < 6, 1.0, 0.02)
+        assert self.fitted(X=X)._row_map.whitening.rest == 1
+
+    @pytest.mark.parametrize("rows", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+    def test_exports_project(self, rows):
+        clf = self.fitted().fit(rows(self.X[:1000]), self.Y[:1000], X_unlabeled=self.X[3000:])
+        expected = clf.predict_proba(self.X[:20])
+        np.testing.assert_allclose(clf.predict_proba(rows(self.X[:20])), expected, atol=1e-9)
+        np.testing.assert_allclose(clf.to_sklearn().predict_proba(self.X[:20]), expected, atol=1e-9)

@@ -23,13 +23,21 @@ def whitening(n_directions, least):
     return Whitening(directions, np.geomspace(1, least, n_directions))
 
 
-WHITENINGS = [None, whitening(20, 0.3), whitening(150, 0.2), whitening(D, 0.5), whitening(150, 1e-6)]
+PROJECTION = Whitening(whitening(20, 1.0).directions, np.ones(20), 0.0)
+WHITENINGS = [
+    None,
+    PROJECTION,
+    whitening(20, 0.3),
+    whitening(150, 0.2),
+    whitening(D, 0.5),
+    whitening(150, 1e-6),
+]
 MAPS = [
     RowMap(mean, True, 0.3, white, unit_first=unit_first, columns=columns, bound=bound)
     for mean, white, unit_first, columns, bound in product(
         (None, MEAN), WHITENINGS, (False, True), (None, Columns(MEAN, 1 / SCALES)), (None, 40.0)
     )
-] + [RowMap(MEAN, False, None), RowMap(None, False, None, WHITENINGS[2])]
+] + [RowMap(MEAN, False, None), RowMap(None, False, None, WHITENINGS[3])]
 
 
 def exact(row_map, X):
