@@ -7,7 +7,7 @@ have every value of every parameter once, and every combination of the parameter
     @pytest.mark.covering("source dtype", "source algorithm")
 
 The other cases are marked ``slow``, so `make test-all` runs the whole product. `make cores` runs such sets of
-all products, marked or not.
+all products, marked or not, with no combinations.
 """
 
 from collections import Counter
@@ -53,10 +53,11 @@ def covering_set(cases: Sequence[Mapping[str, Hashable]], together: Sequence[Seq
     return chosen
 
 
-def redundant(test: Any, given: Sequence[Any], params: Sequence[Mapping[str, Any]]) -> list[Any]:
+def redundant(
+    test: Any, given: Sequence[Any], params: Sequence[Mapping[str, Any]], combined: Sequence[str]
+) -> list[Any]:
     """Those of the given cases, with these parameters, that the covering set of a test leaves out."""
-    mark = test.get_closest_marker("covering")
-    together = [names.split() for names in mark.args] if mark else []
+    together = [names.split() for names in combined]
     named = {name for group in together for name in group}
     # Parameters of one list of values are one parameter, unless the mark names them.
     for names, *_ in (mark.args for mark in test.iter_markers("parametrize")):
@@ -71,16 +72,20 @@ def redundant(test: Any, given: Sequence[Any], params: Sequence[Mapping[str, Any
 def leave_out_the_rest(metafunc: pytest.Metafunc) -> None:
     """Do not even make the cases of a test that are redundant, which takes longer than to choose them.
 
-    With ``--covering``, every test is treated as one that has the mark. What pytest makes cases of has no
-    public name.
+    With ``--covering``, every test is treated as one whose mark names nothing. What pytest makes cases of has
+    no public name.
     """
     test = metafunc.definition
-    marked = test.get_closest_marker("covering") or metafunc.config.getoption("covering", default=False)
-    if not marked or _excepted(test.iter_markers()):
+    mark = pytest.mark.covering() if metafunc.config.getoption("covering", default=False) else _mark_of(test)
+    if not mark or _excepted(test.iter_markers()):
         return
     given = [call for call in metafunc._calls if not _excepted(call.marks)]
-    left_out = {id(call) for call in redundant(test, given, [call.params for call in given])}
+    left_out = {id(call) for call in redundant(test, given, [call.params for call in given], mark.args)}
     metafunc._calls = [call for call in metafunc._calls if id(call) not in left_out]
+
+
+def _mark_of(test: Any) -> Any:
+    return test.get_closest_marker("covering")
 
 
 def _excepted(marks: Iterable[pytest.Mark]) -> bool:
@@ -96,5 +101,6 @@ def mark_the_rest_slow(items: Sequence[pytest.Item]) -> None:
     marked = [item for item in items if item.get_closest_marker("covering")]
     for _, group in groupby(marked, key=lambda item: item.nodeid.split("[")[0]):
         cases = [item for item in group if not _excepted(item.iter_markers())]
-        for case in redundant(cases[0], cases, [case.callspec.params for case in cases]) if cases else ():
+        params = [case.callspec.params for case in cases]
+        for case in redundant(cases[0], cases, params, _mark_of(cases[0]).args) if cases else ():
             case.add_marker(pytest.mark.slow)
