@@ -16,7 +16,6 @@ import io
 import math
 import secrets
 import sqlite3
-import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple
@@ -31,6 +30,7 @@ import joblib
 import numpy as np
 
 from ._engine import LostReleaseError, QueryRequest, Released
+from ._utils.process import warn
 from ._utils.validation import Kind, check, one_line, shown
 from .components.protocols import ReleasedArray
 from .estimators._base import current_checkpoint
@@ -289,11 +289,9 @@ class Checkpoint:
         if self._connection is not None:
             self._path.unlink(missing_ok=True)
             return
-        warnings.warn(
+        warn(
             f"no fit has run within resumable({str(self._path)!r}) in this process, so nothing was kept; "
-            "call fit in the block.",
-            UserWarning,
-            stacklevel=4,
+            "call fit in the block."
         )
 
     def close(self) -> None:

@@ -5,7 +5,6 @@
 
 import argparse
 import json
-import warnings
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from .._files.formats import ArrayFile, TableFile, TextFile, format_of, opened, reading
 from .._files.text import TextForm, guessed
+from .._utils.process import warn
 from .._utils.validation import reason_of
 from .messages import InputError, Parser, flags_of, in_flags
 
@@ -48,11 +48,9 @@ def guessed_form(path: Path, form: TextForm, where: str) -> TextForm:
     with reading(where):
         found = guessed(path, form, where)
     if found.encoding != form.encoding:
-        warnings.warn(
+        warn(
             f"{where} is not written in UTF-8, and is read as {found.encoding}; name its encoding by "
-            "--encoding.",
-            UserWarning,
-            stacklevel=2,
+            "--encoding."
         )
     return found
 

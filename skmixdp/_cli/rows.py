@@ -6,7 +6,6 @@ array elsewhere. Labels are a 1-D array of numbers, truth values or text.
 
 import argparse
 import json
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from .._files.text import TextForm, numbers_of, with_point
 from .._utils.frames import MISSING, entries_of, is_list, letter_of, names_of_list, stacked_lists
+from .._utils.process import warn
 from .._utils.validation import listed
 from .files import is_table, is_text, read_arrays, read_table
 from .labels import labels_of_array, labels_of_column
@@ -175,11 +175,7 @@ def read_unlabelled(
         known = [*frame.columns] if public is None else public
         others = [name for name in frame.columns if name not in known]
         if others and known and set(known) <= set(frame.columns):
-            warnings.warn(
-                f"{where} has columns besides those of {reference}, {listed(others)}; they are left out.",
-                UserWarning,
-                stacklevel=2,
-            )
+            warn(f"{where} has columns besides those of {reference}, {listed(others)}; they are left out.")
             frame = frame.drop(columns=others)
         X = _features(frame, where, known, reference, form if spelt else None, raw)
         return Unlabelled(X, names)

@@ -145,7 +145,7 @@ def make_plan(
     facts = replace(facts, private_weight=float(np.sqrt(np.mean(np.square(private)))))
     event = budget.whole if share < 1 else recipe.event(sigma, n_steps, rate, budget.noise)
     if budget.epsilon is None:
-        warn_of_epsilon(epsilon_of_event(event, budget.delta, budget.neighboring), stacklevel=7)
+        warn_of_epsilon(epsilon_of_event(event, budget.delta, budget.neighboring))
     return Plan(
         recipe,
         info,

@@ -95,7 +95,7 @@ class Transaction:
         """The transaction of a release without a fit, whose parameters are checked."""
         if epsilon is None:
             raise ValueError("epsilon=None does not determine the noise; pass a positive number.")
-        budget = Budget(epsilon, delta, None, None, neighboring, noise, stacklevel=5)
+        budget = Budget(epsilon, delta, None, None, neighboring, noise)
         check_noise(noise, random_state)
         check("ledger", ledger, None, LEDGER)
         return cls(budget, name, ledger, random_state)

@@ -1,13 +1,13 @@
 """The procedure of a fit: every way that it may go is planned, then it is charged, then its stages run."""
 
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from .._engine import ChargedProcedure
 from .._linear import work_of_pass
+from .._utils.process import warn
 from .planning import planned
 from .stage import Fit, without_queries
 
@@ -106,12 +106,10 @@ def _warn_of_noise(fit: Fit) -> None:
     """Warn of a fit without public rows to so few private ones that noise hides what they show."""
     if len(fit.public.X) or fit.mu * fit.n_rows >= _CLEAR * math.sqrt(fit.data.n_features + 1):
         return
-    warnings.warn(
+    warn(
         f"this budget leaves more noise than {fit.n_rows} {fit.data.private.table.unit}s can show through, "
         "so predictions may be no better than guesses; pass a larger epsilon, more private rows, or public "
-        "rows.",
-        UserWarning,
-        stacklevel=7,
+        "rows."
     )
 
 

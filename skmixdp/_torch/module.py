@@ -1,7 +1,6 @@
 """Parts that classifiers of torch modules share."""
 
 import math
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
@@ -17,7 +16,7 @@ from .._engine import OpenRows, Options, Plan, Transaction, bind_rows, make_plan
 from .._rows import PrivateRows, check_labels
 from .._utils.frames import is_frame
 from .._utils.models import names_of_features
-from .._utils.process import LEFT_OUT, is_own, own_errors, warn_later
+from .._utils.process import LEFT_OUT, is_own, own_errors, warn, warn_later
 from .._utils.validation import COUNT, Allowed, Kind, passed, shown, warn_of_delta
 from ..components.protocols import PublicInfo, PublicView
 from ..estimators._base import EstimatorProcedure, FitData, PrivateEstimator, fit_one
@@ -285,9 +284,7 @@ def load_modules() -> Any:
 
 def _warn_of_batch_norms(names: list[str]) -> None:
     if names:
-        warnings.warn(
+        warn(
             f"module has batch normalisation in training mode ({names[0]!r}); it will run in evaluation mode "
-            "with its present running statistics, which must not come from private rows.",
-            UserWarning,
-            stacklevel=5,
+            "with its present running statistics, which must not come from private rows."
         )

@@ -20,6 +20,7 @@ from .._rows.blockwise import Arithmetic, BlockRows, InMemoryRows, Selection, Vi
 from .._rows.row_map import RowFunction, RowMap
 from .._rows.source import Block, Contribution, Labels, PrivateRows, Request, Sums, Table
 from .._rows.table import from_device
+from .._utils.process import warn
 from .._utils.validation import check_finite, shown
 
 #: Bytes and most rows of a block. A block on a device has a fixed cost of about a millisecond.
@@ -294,9 +295,7 @@ def _parts_of(X: torch.Tensor) -> Iterator[torch.Tensor]:
 
 def _warn_of_streaming(device: torch.device) -> None:
     """Warn that rows do not fit on a device."""
-    warnings.warn(
+    warn(
         f"the rows do not fit on {device} with what else is there; they are kept in the host's memory and "
-        "sent there block by block in every step, which is slower.",
-        UserWarning,
-        stacklevel=2,
+        "sent there block by block in every step, which is slower."
     )

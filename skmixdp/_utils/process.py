@@ -17,6 +17,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from functools import cache, lru_cache
+from importlib import import_module
+from importlib.util import find_spec
 from traceback import walk_tb
 from types import FrameType
 from typing import Any, TypeVar
@@ -161,11 +163,33 @@ def finite(numbers: NDArray[Any], *, nan: float = 0.0) -> NDArray[Any]:
 _late_warnings: ContextVar[list[str] | None] = ContextVar("_late_warnings", default=None)
 
 
+#: Packages whose frames lie between the line of a user and that of a warning.
+_BETWEEN = (
+    _PACKAGE,
+    "sklearn",
+    "joblib",
+    "contextlib",
+    "functools",
+    "copy",
+    "concurrent",
+    "threading",
+    "runpy",
+)
+
+
+def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user: the innermost one outside of this package and of scikit-learn."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _module_of(frame).partition(".")[0] in _BETWEEN:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
 def warn_later(message: str) -> None:
     """Warn when the fit in this context has its results, which a warning that is an error then leaves."""
     late = _late_warnings.get()
     if late is None:
-        warnings.warn(message, UserWarning, stacklevel=2)
+        warn(message)
     else:
         late.append(message)
 
@@ -328,9 +352,10 @@ def progress_bar(
 @cache
 def _bar_class() -> Any:
     """The class of tqdm's bars, with a lock for this process alone, and without a thread."""
-    from tqdm.auto import tqdm  # imported only where a bar may appear, since it takes time
-
-    return type("Bar", (tqdm,), {"_lock": threading.RLock(), "monitor_interval": 0})
+    # Imported only where a bar may appear, since it takes time. Bars of notebooks need widgets, and
+    # without them tqdm.auto warns and uses plain bars.
+    bars = import_module("tqdm.auto" if find_spec("ipywidgets") else "tqdm").tqdm
+    return type("Bar", (bars,), {"_lock": threading.RLock(), "monitor_interval": 0})
 
 
 @contextmanager

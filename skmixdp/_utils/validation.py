@@ -11,7 +11,6 @@ They never name an entry, a row number, or the number of rows that failed.
 
 import difflib
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -26,7 +25,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from .frames import ENCODE, dtype_of, is_arrow, is_frame, letter_of, numbers_of, numeric_frame
 from .models import names_of_features
-from .process import LEFT_OUT
+from .process import LEFT_OUT, warn
 
 Array = NDArray[Any]
 
@@ -299,11 +298,9 @@ def with_float_columns(X: Any) -> Any:
 def _as_floats(X: object, name: str) -> Array:
     """An array of a data frame, lists or any other object: float32 if it :func:`is_single`, else float64."""
     if type(X).__module__.partition(".")[0] == "dask":
-        warnings.warn(
+        warn(
             f"{name} is a Dask collection, all of whose rows are read into the memory of this process; pass "
-            "an array to say that they fit. Linear heads leave the rows with the workers.",
-            UserWarning,
-            stacklevel=3,
+            "an array to say that they fit. Linear heads leave the rows with the workers."
         )
     _refuse_text(X, name)
     if letter_of(dtype_of(X)) in ("m", "M"):
@@ -549,12 +546,10 @@ def copy_fitted(owner: object, fitted: object, *names: str) -> None:
             setattr(owner, name, getattr(fitted, name))
 
 
-def warn_of_delta(delta: float, n_rows: int, stacklevel: int = 6) -> None:
+def warn_of_delta(delta: float, n_rows: int) -> None:
     """Warn of a delta that guarantees little for this many rows."""
     if delta >= 1 / n_rows:
-        warnings.warn(
+        warn(
             f"delta={delta:g} is not below 1/n = {1 / n_rows:g}, so the guarantee allows a "
-            "row to be published outright with that probability; use a smaller delta.",
-            UserWarning,
-            stacklevel=stacklevel,
+            "row to be published outright with that probability; use a smaller delta."
         )

@@ -7,7 +7,6 @@ finished.
 """
 
 import copy
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextvars import ContextVar
@@ -23,7 +22,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import has_fit_parameter
 
 from .._engine import ChargedProcedure, transact
-from .._utils.process import late_warnings, own_state
+from .._utils.process import late_warnings, own_state, warn
 from .._utils.validation import (
     COUNT,
     FLAG,
@@ -107,11 +106,11 @@ def fit_one(estimator: BaseEstimator, data: FitData, unsupported: Collection[str
     with own_state(), late_warnings() as late:
         budget = fitted._check_parameters()
         if estimator.random_state is not None:
-            warn_of_seed(estimator.random_state, set_by=seeding_ensemble(), stacklevel=4)
+            warn_of_seed(estimator.random_state, set_by=seeding_ensemble())
         (attributes,) = transact([fitted._fit_procedure(budget, data)], current_checkpoint.get())
     adopt(estimator, fitted, attributes)
     for message in late:
-        warnings.warn(message, UserWarning, stacklevel=3)
+        warn(message)
 
 
 def fit_many(
@@ -230,7 +229,7 @@ def fit_many(
     for estimator, copied, attributes in zip(estimators, fitted, found, strict=True):
         adopt(estimator, copied, attributes)
     for message in late:
-        warnings.warn(message, UserWarning, stacklevel=2)
+        warn(message)
     return estimators
 
 

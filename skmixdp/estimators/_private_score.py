@@ -60,8 +60,8 @@ class PrivateSumsMixin:
             # Rows that are not in memory are read and checked here, before the charge.
             rows = table.private_rows(targets, row_map, self._products_dtype(), exact=noise.needs_grid)
             if budget.epsilon is None:
-                warn_of_epsilon(epsilon_of_event(budget.whole, budget.delta, self.neighboring), stacklevel=4)
-            warn_of_delta(budget.delta, n_rows, stacklevel=4)
+                warn_of_epsilon(epsilon_of_event(budget.whole, budget.delta, self.neighboring))
+            warn_of_delta(budget.delta, n_rows)
             learner = Learner(n_rows, None, noise, self._products_dtype())
             mechanism = GaussianMechanism(budget.whole.noise_multiplier, 1, noise)
             asked = learner.ask(mechanism, counts_query(head, scores))
@@ -276,7 +276,6 @@ def budget_of(estimator: BaseEstimator, noise_multiplier: Any, epsilon: Any, del
         noise_multiplier,
         estimator.neighboring,
         estimator.noise,
-        stacklevel=5,
     )
 
 

@@ -1,7 +1,6 @@
 """Checks of the rows, labels and parameters of a fit."""
 
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -13,6 +12,7 @@ from sklearn.base import BaseEstimator
 from .._linear import Loss
 from .._rows import TABLE_TYPES, Table, TargetMap, check_classes, check_indices, encode_labels, from_device
 from .._utils.frames import numeric_frame
+from .._utils.process import warn
 from .._utils.validation import (
     NON_NEGATIVE,
     Kind,
@@ -203,11 +203,10 @@ def encode_classes(
     else:
         classes, origin = np.unique(y), "READ FROM THE PRIVATE LABELS"
         estimator._leaks = (*estimator._leaks, "the classes were read from the private labels")
-        warnings.warn(
+        warn(
             "classes were read from the private labels y, which the guarantee does not cover; "
             "pass classes=[...] or public rows.",
             PrivacyLeakWarning,
-            stacklevel=5,
         )
     if len(classes) < 2:
         # The message names no class, since classes were read from private labels.
@@ -226,11 +225,9 @@ def encode_classes(
     y_pub = encode_labels(y_pub, classes, "y_pub", private=False)
     counts = np.bincount(y_pub, minlength=len(classes))
     if np.any(counts == 0):
-        warnings.warn(
+        warn(
             f"no public row has a label in {classes[counts == 0].tolist()}; the outputs of these "
-            "classes start from the rows of the other classes, so add a public row of each class if you can.",
-            UserWarning,
-            stacklevel=5,
+            "classes start from the rows of the other classes, so add a public row of each class if you can."
         )
     return y, y_pub, origin
 

@@ -1,6 +1,5 @@
 """The ridge regression."""
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
@@ -15,6 +14,7 @@ from .._fit.stages.target_scale import TARGET_RELEASES, target_share, unknown_sc
 from .._linear import SquaredLoss
 from .._rows import RowMap, TargetMap, check_targets, is_dask, labels_of
 from .._utils.models import names_of_features
+from .._utils.process import warn
 from ..algorithms import BY_NAME, Algorithm
 from ..algorithms.auto import AutoRegression
 from ..privacy.accounting.budgets import Budget
@@ -219,12 +219,10 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         spread = np.mean((y_pub - constant) ** 2, axis=0)
         error = np.mean((predicted - y_pub) ** 2, axis=0)
         if np.any((error > _WORST_FIT * spread) & (spread > _CONSTANT)):
-            warnings.warn(
+            warn(
                 "the trained head fits the public rows worse than a constant would; check that y and y_pub "
                 "are in the same units and were transformed alike, or give more budget, since strong noise "
-                "does this too.",
-                UserWarning,
-                stacklevel=3,
+                "does this too."
             )
 
     def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
@@ -314,7 +312,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
             possible = enough and y_pub is None and self._chosen_algorithm().admits_releases
             price = Steps(TARGET_RELEASES) if possible else None
         if price is None:
-            warnings.warn(unknown_scale("is unknown"), UserWarning, stacklevel=5)
+            warn(unknown_scale("is unknown"))
         return price
 
     def predict(self, X: object) -> Any:

@@ -1,7 +1,6 @@
 """The base class of all feature transformers."""
 
 import os
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from .._utils.process import own_state
+from .._utils.process import own_state, warn
 from .._utils.validation import COUNT, FLAG, Allowed, Kind, check_params, whole_from
 from ._extraction import Extraction, extract
 from ._inputs import ItemKind, Items, as_items
@@ -138,11 +137,9 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows = np.full((n, result.features.shape[1]), np.nan, dtype=np.float32)
         rows[result.index] = result.features
         names = ", ".join(item.name for item in result.skipped[:8])
-        warnings.warn(
+        warn(
             f"{len(result.skipped)} of {n} items could not be read and have rows of NaN: {names}"
-            f"{', ...' if len(result.skipped) > 8 else ''}; leave them out, or use extract.",
-            UserWarning,
-            stacklevel=2,
+            f"{', ...' if len(result.skipped) > 8 else ''}; leave them out, or use extract."
         )
         return rows
 

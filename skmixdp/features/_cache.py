@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import time
-import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._utils.files import write_arrays, written_whole
+from .._utils.process import warn
 
 #: Most rows of a shard, and seconds after which a smaller shard is written.
 _SHARD_ROWS = 2048
@@ -87,11 +87,9 @@ class RowCache:
         except FileNotFoundError:  # another process removed it
             return []
         except _DAMAGE as error:
-            warnings.warn(
+            warn(
                 f"the cache file {path} is damaged ({' '.join(str(error).split())}); it is removed and its "
-                "rows are computed again.",
-                UserWarning,
-                stacklevel=2,
+                "rows are computed again."
             )
             path.unlink(missing_ok=True)
             return []

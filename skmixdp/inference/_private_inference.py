@@ -244,7 +244,7 @@ def private_inference(
         known = _public_scales(x_pub) | known
         if not logistic and known_target is None:
             known_target = _public_scales(labels_pub[:, np.newaxis])[0]
-    warn_of_delta(delta, units.n_units, stacklevel=3)
+    warn_of_delta(delta, units.n_units)
     if units.codes is not None:
         table = PersonTable(table, *units)
     robust = cov == "robust" or units.codes is not None or weights is not None

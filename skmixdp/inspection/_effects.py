@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from .._utils.models import classes_of, names_of_features
-from .._utils.templates import html
+from .._utils.templates import html_table
 from .._utils.validation import listed, shown
 from ..privacy.report import html_line
 from ._style import OKABE_ITO, axes, curve_style, plain_axes
@@ -35,10 +35,10 @@ _N_VALUES = 100
 #: Most outputs, so that their colours differ.
 _MOST_OUTPUTS = len(OKABE_ITO)
 
-_TABLE = """<table><tr>{% for name in names %}<th>{{ name }}</th>{% endfor %}</tr>
-{% for row in rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
-{% endfor %}</table><p>Effects are in {{ unit }}, over the usual values of a column. The noise is the \
-largest half-width of a 95% interval of the noise of training.</p>"""
+_NOTE = (
+    "Effects are in {}, over the usual values of a column. The noise is the largest half-width of a 95% "
+    "interval of the noise of training."
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -224,4 +224,4 @@ class EffectsDisplay:
             for numbers in [(self.importances[name], effect.min(), effect.max(), _Z * error.max())]
         ]
         names = ("column", "importance", "lowest", "highest", "noise")
-        return html_line(self.no_guarantee) + html(_TABLE, names=names, rows=rows, unit=self.unit)
+        return html_table(names, rows, first=html_line(self.no_guarantee), notes=[_NOTE.format(self.unit)])

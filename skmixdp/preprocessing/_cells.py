@@ -15,7 +15,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from numbers import Real
@@ -28,6 +28,7 @@ from scipy.special import cosdg, sindg
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from .._utils.frames import dtype_of, names_of_list
+from .._utils.templates import html_table
 from .._utils.validation import FLAG, POSITIVE, Allowed, Kind, Number, check_params
 from ..privacy.report import FINITE, TEXT, TEXTS
 
@@ -38,6 +39,9 @@ Array = NDArray[np.float64]
 
 #: Most columns into which words are hashed.
 MOST_HASHED = 2**20
+
+#: Most categories that are shown.
+_FEW = 3
 
 #: Words that declare the kind of a column.
 KINDS = ("number", "boolean", "date", "datetime", "category", "text", "drop", "amount")
@@ -82,7 +86,7 @@ _DAY = 86_400_000_000  # in microseconds
 _PERIODS = (("year", 365.2425), ("week", 7.0), ("day", 1.0))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableColumn:
     """How a :class:`~skmixdp.preprocessing.TableEncoder` encodes one column.
 
@@ -124,6 +128,18 @@ class TableColumn:
             raise ValueError(
                 f"shares={self.shares!r} must be one for each of {len(self.categories)} categories, or none."
             )
+
+    def __repr__(self) -> str:
+        return f"TableColumn({', '.join([repr(self.kind), *self._facts()])})"
+
+    def _facts(self) -> list[str]:
+        """What was declared or learned, without what is as always, and with at most 3 categories."""
+        each = [*zip(fields(self), astuple(self), strict=True)][1:]
+        shown = {field.name: value for field, value in each if value != field.default}
+        if len(self.categories) > _FEW:
+            first = ", ".join(map(repr, self.categories[:_FEW]))
+            return [f"{len(self.categories)} categories ({first}, ...)", *_said(shown, "categories")]
+        return _said(shown)
 
     def names(self, name: str) -> list[str]:
         """Names of the encoded columns of the column with this name."""
@@ -237,6 +253,30 @@ class TableColumn:
             return np.zeros((0, self.n_hashed))
         hashing = HashingVectorizer(n_features=self.n_hashed, token_pattern=r"(?u)\b\w+\b")
         return np.asarray(hashing.transform(text or "" for text in texts).toarray(), dtype=np.float64)
+
+
+class TableColumns(dict[str, TableColumn]):
+    """The columns of a table by name, which a notebook shows as a table."""
+
+    def __repr__(self) -> str:
+        lines = (f"{name!r}: {column!r}" for name, column in self.items())
+        return "{" + ",\n ".join(lines) + "}"
+
+    def _repr_html_(self) -> str:
+        rows = (
+            (name, column.kind, len(column.names(name)), ", ".join(column._facts()))
+            for name, column in self.items()
+        )
+        return html_table(("column", "kind", "encoded as", "what is known"), rows)
+
+
+def _said(facts: dict[str, Any], *without: str) -> list[str]:
+    """Facts as text; numbers with 4 digits."""
+    return [
+        f"{name}={value:.4g}" if type(value) is float else f"{name}={value!r}"
+        for name, value in facts.items()
+        if name not in without
+    ]
 
 
 # -- columns ---------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """A scaler that learns from private rows within a privacy budget."""
 
 import math
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -14,7 +13,7 @@ from .._engine.ahead import refuse_without_room
 from .._engine.transaction import Transaction
 from .._fit.stages.columns import released_columns
 from .._fit.sums import PrivateTable, computed, noisy_sum, private_table
-from .._utils.process import own_state
+from .._utils.process import own_state, warn
 from .._utils.validation import FLAG, check_params, passed, warn_of_delta
 from ..privacy import LedgerDataset
 from ..privacy.noise import warn_of_seed
@@ -186,7 +185,7 @@ class NoisyScaler(ColumnwiseMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimato
                     "noise='float'."
                 )
             bounds = None if self.bounds is None else _check_bounds(self.bounds, n_features)
-            warn_of_delta(self.delta, units.n_units, stacklevel=3)
+            warn_of_delta(self.delta, units.n_units)
             public = (
                 f"the numbers of {units.plural} and of features, and the features' names",
                 passed("shapes", "finiteness", *(() if units.codes is None else ("ids of persons",))),
@@ -245,11 +244,9 @@ class NoisyScaler(ColumnwiseMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimato
         elif self.with_mean and not found.center.any():
             hidden = "the centres of all columns"
         if hidden:
-            warnings.warn(
+            warn(
                 f"noise hides {hidden}, so they stay as they are in that; pass bounds, more rows or a larger "
-                "epsilon.",
-                UserWarning,
-                stacklevel=3,
+                "epsilon."
             )
         self.mean_ = found.center if self.with_mean else None
         self.mean_noise_ = None

@@ -1,6 +1,5 @@
 """Tables of mixed columns as rows of numbers, by public rows or by what is declared of the columns."""
 
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -15,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.frames import is_frame, pandas_frame, stacked_lists
-from .._utils.process import own_state
+from .._utils.process import own_state, warn
 from .._utils.validation import (
     COUNT,
     FLAG,
@@ -35,6 +34,7 @@ from ._cells import (
     KINDS,
     MOST_HASHED,
     TableColumn,
+    TableColumns,
     days_of,
     is_missing,
     kind_of,
@@ -199,7 +199,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         where = self.indicators if isinstance(self.indicators, (list, tuple)) else None
         if where is not None and (absent := sorted(set(where) - set(names))):
             raise ValueError(f"indicators names {listed(absent)}, which X does not have; name its columns.")
-        columns = {}
+        columns = TableColumns()
         for name in names:
             cells = [cell for table in public for cell in cells_of(table[name])]
             categorical = any(
@@ -438,7 +438,7 @@ def _to_fill_in(names: Sequence[str], declared: Mapping[str, Any]) -> str:
 
 
 def _warn(text: str) -> None:
-    warnings.warn(text, UserWarning, stacklevel=4)
+    warn(text)
 
 
 def _table(X: Any, what: str) -> tuple[Any, list[str]]:

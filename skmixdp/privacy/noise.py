@@ -6,12 +6,12 @@ stream cannot predict the rest. It is as fast as NumPy's generator.
 
 import os
 import secrets
-import warnings
 from typing import Any, Literal, Never
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._utils.process import warn
 from .._utils.validation import SEED, check
 from .accounting.budgets import LARGE_EPSILON
 from .accounting.events import Noise
@@ -201,9 +201,7 @@ def noise_caveats(noise: NoiseSource, epsilon: float, delta: float, n_private: i
     return tuple(caveats)
 
 
-def warn_of_seed(
-    *random_states: object, name: str = "random_state", set_by: str | None = None, stacklevel: int = 3
-) -> None:
+def warn_of_seed(*random_states: object, name: str = "random_state", set_by: str | None = None) -> None:
     """Warn, before anything is drawn, of seeds that were set by the user or by the ensemble ``set_by``."""
     if all(random_state is None for random_state in random_states):
         return
@@ -213,8 +211,7 @@ def warn_of_seed(
         else f"{set_by} sets it in each member, so put the member into "
         "skmixdp.model_selection.WithPublicRows, which keeps it private"
     )
-    warnings.warn(
+    warn(
         f"{name} is set, so whoever knows it can remove the noise and the result is NOT private; {remedy}.",
         NotPrivateWarning,
-        stacklevel=stacklevel,
     )

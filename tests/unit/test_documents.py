@@ -285,6 +285,8 @@ STATEMENTS = {
     "report --html": lambda f, folder, capsys: of_html(printed(capsys, saved(f, folder), "--html")),
     "ledger": lambda f, *_: str(f.ledger.report()).splitlines(),
     "short ledger": lambda f, *_: str(f.ledger.report(charges="failed")).splitlines(),
+    "printed ledger": lambda f, *_: str(f.ledger.ledger).splitlines(),
+    "HTML of a ledger's data set": lambda f, *_: of_html(f.ledger._repr_html_()),
     "HTML of a ledger": lambda f, *_: of_html(f.ledger.report()._repr_html_()),
     "page of a ledger": lambda f, *_: of_html(f.ledger.report().to_html()),
     "JSON of a ledger": lambda f, *_: of_json(f.ledger.report().to_json()),
@@ -399,6 +401,7 @@ OTHERS = {
     "AuditResult": "it states what an attack found, next to the claim that it tests",
     "MembershipResult": "it states what an attack found",
     "StoredPath": "it is the address of a file",
+    "TableColumns": "it is what public rows tell of the columns",
 }
 
 

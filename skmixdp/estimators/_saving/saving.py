@@ -7,7 +7,6 @@ JSON of the parameters, the fitted attributes and the privacy report. Reading a 
 import hashlib
 import json
 import platform
-import warnings
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -23,6 +22,7 @@ from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..._utils.files import refuse_special, written_whole
+from ..._utils.process import warn
 from ..._utils.validation import one_line
 from ..._version import __version__
 from .coding import FITTED, HEADS, Decoder, Encoder, NotEncodableError, is_known, restored
@@ -196,13 +196,12 @@ def _read(path: Path) -> tuple[str, dict[str, Any], dict[str, Any], Any]:
         parts = decoder.named(model["parameters"]), decoder.named(model["attributes"])
         written = model["written_with"]["scikit-learn"]
         if decoder.foreign and written != sklearn.__version__:
-            warnings.warn(
+            warn(
                 InconsistentVersionWarning(
                     estimator_name=", ".join(sorted(set(decoder.foreign))),
                     current_sklearn_version=sklearn.__version__,
                     original_sklearn_version=written,
-                ),
-                stacklevel=4,
+                )
             )
         return model["class"], *parts, model.get("note")
     except _DAMAGE as error:

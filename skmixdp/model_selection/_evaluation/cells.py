@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ..._utils.registry import DISPLAYS
+from ..._utils.templates import html_table
 from ..._utils.validation import FLAG, PROBABILITY, check
 from ...privacy import PrivacyReport
-from ...privacy.report import counted
+from ...privacy.report import counted, html_line
 
 Floats = NDArray[np.float64]
 
@@ -172,13 +173,31 @@ class Evaluation:
         return f"{100 * known.level:g}% intervals for {whose}; noise {known.noise_scale:.3g} {units} a cell"
 
     def __str__(self) -> str:
-        n_rows, unit = self.cells.n_rows, self.privacy.unit
         rows = {name: str(estimate) for name, estimate in self.summary().items()}
         width = max(map(len, rows))
+        lines = [self.no_guarantee] if self.no_guarantee else []
+        lines += [self._heading, *(f"  {name:<{width}}  {text}" for name, text in rows.items())]
+        return "\n".join([*lines, f"  {self._terms}", f"  {cost_of(self.privacy)}"])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            ("metric", f"value ({100 * self.cells.level:g}% interval)"),
+            self.summary().items(),
+            caption=self._heading,
+            first=html_line(self.no_guarantee),
+            notes=[f"{self._terms}; {cost_of(self.privacy)}"],
+        )
+
+    @property
+    def _heading(self) -> str:
+        """What was evaluated, as text."""
+        n_rows, unit = self.cells.n_rows, self.privacy.unit
         number = f"{n_rows:.0f} private rows" if unit == "row" else counted(round(n_rows), unit)
-        number = f"about {number}" if self.cells.noisy else number
-        lines = [f"{type(self).__name__} of {number}"]
-        lines += [f"  {name:<{width}}  {text}" for name, text in rows.items()]
-        lines.append(f"  {self._terms}")
-        lines.append(f"  epsilon {self.privacy.epsilon:.4g}, delta {self.privacy.delta:.3g}")
-        return "\n".join([self.no_guarantee, *lines] if self.no_guarantee else lines)
+        return f"{type(self).__name__} of {f'about {number}' if self.cells.noisy else number}"
+
+
+def cost_of(report: PrivacyReport) -> str:
+    """The budget of an evaluation, as text."""
+    return f"epsilon {report.epsilon:.4g}, delta {report.delta:.3g}"

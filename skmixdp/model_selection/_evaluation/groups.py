@@ -13,11 +13,13 @@ from ..._engine.transaction import Transaction
 from ..._fit.sums import noisy_histograms
 from ..._utils.frames import n_rows_of
 from ..._utils.registry import DISPLAYS
+from ..._utils.templates import html_table
 from ..._utils.validation import shown
 from ...preprocessing._cells import listed, text_of
 from ...privacy import PrivacyReport
+from ...privacy.report import html_line
 from ...privacy.units import Units
-from .cells import Estimate, NoisyCells
+from .cells import Estimate, NoisyCells, cost_of
 from .scores import ScoreEvaluation
 
 #: Name of the group of all rows without a declared group.
@@ -117,10 +119,28 @@ class GroupedEvaluation:
         values = table.xs("value", axis=1, level=1)
         text = values.to_string(float_format=lambda value: f"{value:.3f}", na_rep="unknown")
         lines = [self.no_guarantee] if self.no_guarantee else []
-        lines += [f"GroupedEvaluation of {len(self)} groups; summary() has the intervals", text]
-        return "\n".join([*lines, f"epsilon {self.privacy.epsilon:.4g}, delta {self.privacy.delta:.3g}"])
+        return "\n".join([*lines, self._heading, text, cost_of(self.privacy)])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        table = self.summary()
+        names = list(dict.fromkeys(table.columns.get_level_values(0)))
+        rows = [
+            (group, f"{row['rows', 'value']:.0f}", *(Estimate(*row[name]) for name in names[1:]))
+            for group, row in table.iterrows()
+        ]
+        return html_table(
+            ("group", *names),
+            rows,
+            caption=self._heading,
+            first=html_line(self.no_guarantee),
+            notes=[cost_of(self.privacy)],
+        )
+
+    @property
+    def _heading(self) -> str:
+        return f"GroupedEvaluation of {len(self)} groups; summary() has the intervals"
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from ..._rows import (
 )
 from ..._utils.frames import n_rows_of
 from ..._utils.models import has_several_labels, last_step
-from ..._utils.process import own_state
+from ..._utils.process import own_state, warn
 from ..._utils.validation import (
     Number,
     check,
@@ -209,10 +209,8 @@ def _scores(
     """The evaluation of a classifier."""
     # That of this library or of scikit-learn.
     if "ThresholdClassifier" in type(last_step(estimator)).__name__:
-        warnings.warn(
-            "the model has a threshold of its own, and the summary is at 0.5; pass the threshold to at(...).",
-            UserWarning,
-            stacklevel=3,
+        warn(
+            "the model has a threshold of its own, and the summary is at 0.5; pass the threshold to at(...)."
         )
     several = is_indicator(y)
     if _has_several_labels(estimator) and not several:
@@ -253,7 +251,7 @@ def _scores(
         scores, places = np.take_along_axis(P, best[:, np.newaxis], 1), (best == answers)[:, np.newaxis]
     else:
         scores, places = P[:, 1:], answers[:, np.newaxis]
-    warn_of_delta(transaction.budget.delta, units.n_units, stacklevel=4)
+    warn_of_delta(transaction.budget.delta, units.n_units)
     number = _number_of_bins(n_bins, units.n_units // parts.number, transaction, scores.shape[1])
     bins = _bins_of(logit(scores), low, LARGEST_LOGIT, number) + number * places.astype(np.intp)
     public = (f"the number of {units.plural}, the model and its classes", _passed("labels", units))
@@ -289,7 +287,7 @@ def _residuals(
             f"y has {targets.shape[1]} targets per row and predict gives an array of shape "
             f"{predicted.shape}; evaluate one target at a time."
         )
-    warn_of_delta(transaction.budget.delta, units.n_units, stacklevel=4)
+    warn_of_delta(transaction.budget.delta, units.n_units)
     number = 2 * (_number_of_bins(n_bins, units.n_units // parts.number, transaction, 2) // 2)
     residuals, ends = np.arcsinh((targets[:, 0] - predicted.ravel()) / bound * FINENESS), np.arcsinh(FINENESS)
     bins = np.column_stack(

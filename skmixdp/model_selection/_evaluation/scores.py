@@ -1,7 +1,6 @@
 """Metrics of scores, from noisy numbers of rows by score and label."""
 
 import math
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ from scipy.interpolate import PchipInterpolator
 from scipy.optimize import isotonic_regression
 from scipy.special import expit, logit, ndtr
 
+from ..._utils.process import warn
 from ..._utils.validation import FRACTION, POSITIVE, check, shown
 from .cells import Estimate, Evaluation, Floats, interval
 
@@ -305,7 +305,7 @@ class ScoreEvaluation(Evaluation):
         """
         chosen, message = self.chosen(goal, value)
         if message:
-            warnings.warn(message, UserWarning, stacklevel=2)
+            warn(message)
         return chosen
 
     def chosen(self, goal: str, value: Any) -> tuple[float, str]:

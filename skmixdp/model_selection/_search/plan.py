@@ -147,7 +147,7 @@ _ALLOWED = {
 def check_parameters(search: Any) -> None:
     """Check the parameters of a search that can be checked without data."""
     check_params(search, _ALLOWED)
-    warn_of_epsilon(search.epsilon, stacklevel=4)
+    warn_of_epsilon(search.epsilon)
     shape_of(search.distribution)
     if search.refit and search.scoring == "private":
         raise ValueError(

@@ -241,7 +241,7 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
             rows = replace(rows, score_multiplier=plan.terms.score_multiplier(plan.fit_epsilon))
             key = self._key(X, y, X_pub, y_pub, groups, X_unlabeled)
             transaction = Transaction(
-                Budget(self.epsilon, self.delta, None, None, head.neighboring, head.noise, stacklevel=4),
+                Budget(self.epsilon, self.delta, None, None, head.neighboring, head.noise),
                 f"PrivateSearchCV of {type(head).__name__}",
                 self.ledger,
                 self.random_state,
@@ -298,7 +298,7 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
             self.privacy_ = report
             copy_fitted(self, best, "classes_")
             # Shown last: if a filter turns a warning into an error, the charged result is not lost.
-            show(caught, shown, stacklevel=3)
+            show(caught, shown)
             return self
 
     @own_state()

@@ -204,9 +204,9 @@ def begin(
                 leaks.append(rehearse(prepared(search, plan, candidate, seeds[0], rehearsal=True), rows))
             warned.append(caught)
     if plan.strategy == "grid":
-        show((warning for caught in warned for warning in caught), shown, stacklevel=4)
+        show((warning for caught in warned for warning in caught), shown)
     elif candidates.size is not None:  # what all candidates have in common reveals none
-        show(common(warned), shown, stacklevel=4)
+        show(common(warned), shown)
     # Leaks of drawn candidates would reveal which were drawn.
     common_leaks = leaks if candidates.size is not None else leaks[:1]
     known = tuple(dict.fromkeys([*chain.from_iterable(common_leaks), *search._known_leaks()]))

@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
+from ..._utils.process import warn
 from ...privacy import NotPrivateWarning
 
 #: Category and text of a warning.
@@ -60,9 +61,9 @@ def common(lists: Sequence[Iterable[Warning]]) -> list[Warning]:
     return [warning for key, warning in first.items() if all(key in other for other in others)]
 
 
-def show(caught: Iterable[Warning], shown: set[Key], stacklevel: int) -> None:
+def show(caught: Iterable[Warning], shown: set[Key]) -> None:
     """Show each warning that is not among those ``shown``, and add it there."""
     for key, warning in _distinct(caught).items():
         if key not in shown:
             shown.add(key)
-            warnings.warn(warning, stacklevel=stacklevel)
+            warn(warning)

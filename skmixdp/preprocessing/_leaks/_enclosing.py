@@ -8,7 +8,6 @@ or a process, sees its own part of the work: the fold of a search or a cross-val
 """
 
 import sys
-import warnings
 from collections.abc import Sized
 from traceback import walk_stack
 from types import FrameType
@@ -17,6 +16,7 @@ from typing import Any
 from sklearn.model_selection import cross_validate
 
 from ..._utils.frames import n_rows_of
+from ..._utils.process import warn
 from ...privacy import PrivacyLeakWarning
 from ._check_pipeline import check_pipeline
 from ._report import Finding, PipelineReport
@@ -61,7 +61,7 @@ _ONE_OF_SEVERAL = {
 def warn_of_leaks(X: object, *, public_rows: bool, persons: bool = False) -> tuple[str, ...]:
     """Warn, once per call, of leaks in the outermost pipeline or call of scikit-learn; return them."""
     try:
-        call, search, depth = _find()
+        call, search = _find()
         if call is None:
             return ()
         name, report = _findings(call, public_rows, persons)
@@ -80,10 +80,9 @@ def warn_of_leaks(X: object, *, public_rows: bool, persons: bool = False) -> tup
         if findings and variables.get(mark, token) is token:
             listed = "; and ".join(map(str, findings[:_SHOWN]))
             more = f"; and {len(findings) - _SHOWN} more" if len(findings) > _SHOWN else ""
-            warnings.warn(
+            warn(
                 f"{words}: {listed}{more} (skmixdp.preprocessing.check_pipeline lists all findings).",
                 category,
-                stacklevel=depth,
             )
             # After the warning: if a filter turns it into an error, each later fit must fail as well.
             variables[mark] = token
@@ -110,11 +109,9 @@ def check_public_rows(n_rows: int, X_pub: Any, name: str = "X_pub") -> None:
         cut_rows, remedy = "X_pub and y_pub", "skmixdp.model_selection.public_params(X_pub, y_pub)"
         if name != "X_pub":
             cut_rows, remedy = name, f"the tuple ({name},)"
-        warnings.warn(
+        warn(
             f"scikit-learn cut {cut_rows} to the rows of a training fold, since they are as long as X; "
-            f"pass {remedy}, which is passed on whole.",
-            UserWarning,
-            stacklevel=2 + next((i for i, f in enumerate(frames) if not _is_machinery(_module(f))), 0),
+            f"pass {remedy}, which is passed on whole."
         )
 
 
@@ -144,19 +141,16 @@ def _within(package: str) -> list[FrameType]:
     return [frame for frame, _ in walk_stack(sys._getframe(1)) if _module(frame).startswith(package)]
 
 
-def _find() -> tuple[FrameType | None, FrameType | None, int]:
-    """The outermost fit that may leak, a private search in it, and the user's stack level."""
-    call, search, within, caller, level = None, None, None, 0, 1
-    # Level 1 is `warn_of_leaks`.
-    for level, (frame, _) in enumerate(walk_stack(sys._getframe(1)), start=1):
+def _find() -> tuple[FrameType | None, FrameType | None]:
+    """The outermost fit that may leak, and a private search in it."""
+    call, search, within = None, None, None
+    for frame, _ in walk_stack(sys._getframe(1)):
         module = _module(frame)
         if _fits(frame, module):
-            call, search, caller = frame, within, 0
-        elif call is not None and not caller and not _is_machinery(module):
-            caller = level
+            call, search = frame, within
         elif module == "skmixdp.model_selection._search.private_search" and frame.f_code.co_name == "fit":
             within = frame
-    return call, search, caller or level
+    return call, search
 
 
 def _fits(frame: FrameType, module: str) -> bool:
@@ -253,7 +247,3 @@ def _folds(frame: FrameType, n_rows: int) -> bool:
 
 def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
-
-
-def _is_machinery(module: str) -> bool:
-    return module.partition(".")[0] in ("sklearn", "joblib", "skmixdp")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, overload
 
-from ..._utils.templates import html
+from ..._utils.templates import html, html_table
 
 Kind = Literal["leak", "uncounted", "public rows", "note"]
 
@@ -14,11 +14,6 @@ _HEADINGS: dict[Kind, str] = {
     "public rows": "does not get the public rows in the right form",
     "note": "needs a decision",
 }
-
-_TABLE = """<table><caption>Pipeline check</caption>\
-<tr>{% for name in names %}<th>{{ name }}</th>{% endfor %}</tr>\
-{% for row in rows %}<tr>{% for cell in row %}<td style='text-align:left'>{{ cell }}</td>{% endfor %}</tr>\
-{% endfor %}</table>"""
 
 
 @dataclass(frozen=True)
@@ -97,4 +92,4 @@ class PipelineReport(Sequence[Finding]):
         if not self.findings:
             return html("<p>{{ text }}</p>", text=str(self))
         rows = [(each.kind, each.path, each.step, each.learns, each.fix) for each in self.findings]
-        return html(_TABLE, names=("kind", "step", "class", "what", "fix"), rows=rows)
+        return html_table(("kind", "step", "class", "what", "fix"), rows, caption="Pipeline check")

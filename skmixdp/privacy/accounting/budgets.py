@@ -5,11 +5,11 @@ Of epsilon, noise multiplier and number of steps, any two determine the third.
 """
 
 import math
-import warnings
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass
 from functools import cached_property, singledispatch
 from typing import Any
 
+from ..._utils.process import warn
 from ..._utils.validation import COUNT, POSITIVE, check
 from . import gaussian
 from .events import EventFamily, GaussianEvent, Neighboring, Noise, check_terms, shift_of
@@ -114,14 +114,12 @@ def epsilon_of(
     return epsilon_of_event(event, delta, neighboring)
 
 
-def warn_of_epsilon(epsilon: float, stacklevel: int = 3) -> None:
+def warn_of_epsilon(epsilon: float) -> None:
     """Warn of an epsilon, given or derived, that guarantees next to nothing."""
     if epsilon > LARGE_EPSILON:
-        warnings.warn(
+        warn(
             f"epsilon={epsilon:.4g} guarantees next to nothing, since a guess of whether a row took part may "
-            "mostly be right; use a smaller epsilon or more noise, such as epsilon=1, or 8 at most.",
-            UserWarning,
-            stacklevel=stacklevel,
+            "mostly be right; use a smaller epsilon or more noise, such as epsilon=1, or 8 at most."
         )
 
 
@@ -254,7 +252,6 @@ class Budget:
     """The privacy budget of a fit, checked when it is made.
 
     Two of epsilon, noise multiplier and steps determine the third. Values to be computed are None.
-    ``stacklevel`` is that of a warning of a large epsilon.
     """
 
     epsilon: float | None
@@ -263,9 +260,8 @@ class Budget:
     noise_multiplier: float | None
     neighboring: Neighboring
     noise: Noise
-    stacklevel: InitVar[int] = 6
 
-    def __post_init__(self, stacklevel: int) -> None:
+    def __post_init__(self) -> None:
         check("epsilon", self.epsilon, POSITIVE, None)
         check("noise_multiplier", self.noise_multiplier, POSITIVE, None)
         check("n_steps", self.n_steps, COUNT, None)
@@ -278,7 +274,7 @@ class Budget:
                 "epsilon=None to fix the other two."
             )
         if self.epsilon is not None:
-            warn_of_epsilon(self.epsilon, stacklevel=stacklevel)
+            warn_of_epsilon(self.epsilon)
         if self.epsilon is None and open_terms:
             raise ValueError(
                 f"epsilon=None needs both noise_multiplier (now {self.noise_multiplier!r}) and n_steps "

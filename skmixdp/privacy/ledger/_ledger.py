@@ -1,6 +1,5 @@
 """The public classes of privacy ledgers."""
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -10,13 +9,14 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any, Literal, Self
 
+from ..._utils.process import warn
 from ..._utils.validation import POSITIVE, PROBABILITY, Kind, check, shown
 from ..accounting.budgets import warn_of_epsilon
 from ..accounting.composition import Composition
 from ..accounting.events import NEIGHBORING, Neighboring
 from ._account import NAME, PURPOSE, TEXT, Account
 from ._records import event_from_json, event_to_json
-from ._report import Charge, LedgerReport, current_user
+from ._report import Charge, LedgerReport, Shared, current_user
 from ._sql import (
     OPEN,
     add_charge,
@@ -49,20 +49,7 @@ _FAILED = Kind(
 )
 
 
-class _Shared:
-    """Base of objects whose copies and clones are the object itself."""
-
-    def __sklearn_clone__(self) -> Self:
-        return self
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
-
-class PrivacyLedger(_Shared):
+class PrivacyLedger(Shared):
     """A persistent record of the privacy budgets of named data sets and of all charges to them.
 
     :meth:`add_dataset` fixes the budget of a data set. After that, ``ledger["name"]`` is the data set, and
@@ -173,11 +160,9 @@ class PrivacyLedger(_Shared):
         reserved = _reserved(others, epsilon, delta)
         warn_of_epsilon(epsilon)
         if delta > _LARGE_DELTA:
-            warnings.warn(
+            warn(
                 f"delta={delta:g} allows to publish a row outright with that probability; choose it well "
-                "below 1/n, such as 1e-5.",
-                UserWarning,
-                stacklevel=2,
+                "below 1/n, such as 1e-5."
             )
         new = Account(
             name,
@@ -282,7 +267,7 @@ class PrivacyLedger(_Shared):
 
 
 @dataclass(frozen=True, repr=False)
-class LedgerDataset(_Shared):
+class LedgerDataset(Shared):
     """One data set of a ledger, for the parameter ``ledger`` of estimators.
 
     :meth:`PrivacyLedger.add_dataset` and ``ledger[name]`` return it. Each fit is charged after its input is

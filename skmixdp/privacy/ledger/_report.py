@@ -7,20 +7,24 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, Self
 
 from ..._utils.registry import DISPLAYS
-from ..._utils.templates import html
+from ..._utils.templates import html, html_table
 from ..._utils.validation import printable
 from ..report import first_line, html_line
 from ._account import Account
 from ._records import event_to_json
 
 _HEADER = ("data set", "spent", "budget", "left", "delta", "charges", "neighbours", "composed by")
-_TABLE = """{{ first | safe }}<table><caption>Privacy ledger</caption>\
-<tr>{% for name in names %}<th style='text-align:left'>{{ name }}</th>{% endfor %}</tr>\
-{% for row in rows %}<tr>{% for cell in row %}<td style='text-align:left'>{{ cell }}</td>{% endfor %}</tr>\
-{% endfor %}</table>{% for line in failures %}<p>{{ line }}</p>{% endfor %}"""
+
+#: A bar for each data set.
+_BARS = """{% for account in accounts %}<p>{{ account.dataset }}: {{ '%.4g' % account.spent }} of \
+{{ '%.4g' % account.epsilon }} <progress value='{{ account.spent }}' max='{{ account.epsilon }}'></progress>\
+</p>{% endfor %}"""
+_OF_CHARGES = ("charge", "data set", "time (UTC)", "what", "spent so far")
+#: Number of charges in a notebook.
+_LAST = 5
 
 #: Columns of the exported charges.
 _COLUMNS = (
@@ -194,8 +198,44 @@ class LedgerReport:
         return "\n".join([*first, "Privacy ledger", *_table([_HEADER, *rows]), *failures])
 
     def _repr_html_(self) -> str:
-        first = html_line(self.no_guarantee)
-        return html(_TABLE, first=first, names=_HEADER, rows=self._rows(), failures=self._failures())
+        charges = [
+            (charge.id, charge.dataset, f"{charge.time:%Y-%m-%d %H:%M}", charge.what, f"{charge.spent:.4g}")
+            for charge in self.charges[-_LAST:]
+        ]
+        accounts = html_table(
+            _HEADER, self._rows(), caption="Privacy ledger", first=html_line(self.no_guarantee)
+        )
+        bars = html(_BARS, accounts=self.accounts)
+        last = html_table(_OF_CHARGES, charges, caption="Last charges", notes=self._failures())
+        return accounts + bars + (last if charges else "")
+
+
+class Shared:
+    """Base of ledgers and data sets: shown by their report; copies and clones are the object itself."""
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def report(self, charges: Literal["all", "failed"] = "all") -> LedgerReport:
+        """The report of the ledger, or of one data set."""
+        raise NotImplementedError
+
+    @property
+    def no_guarantee(self) -> str:
+        """The first line of the text, which names known leaks of charges; empty without leaks."""
+        return self.report().no_guarantee
+
+    def __str__(self) -> str:
+        return str(self.report())
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
 
 
 def _values(charge: Charge) -> list[Any]:

@@ -10,13 +10,13 @@ import secrets
 import sqlite3
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from ..._utils.process import warn
 from ..._utils.validation import one_line
 from ._sql import TABLES, UnreadableError
 
@@ -136,11 +136,7 @@ def _transact(connection: sqlite3.Connection, begin: str, work: Work[Result], pa
                 connection.execute("ROLLBACK")
         if is_silent and waited > _SILENCE:
             is_silent = False
-            warnings.warn(
-                f"the ledger {path} is locked by another program; waiting for up to {_PATIENCE:g} seconds.",
-                UserWarning,
-                stacklevel=3,
-            )
+            warn(f"the ledger {path} is locked by another program; waiting for up to {_PATIENCE:g} seconds.")
         time.sleep(_PAUSE * secrets.randbelow(1000) / 1000)
 
 

@@ -154,7 +154,7 @@ def test_a_seed_is_warned_of_by_its_name():
         warnings.simplefilter("error")
         warn_of_seed(None, None)
     with pytest.warns(NotPrivateWarning, match="^--seed is set, so whoever knows it"):
-        warn_of_seed(None, 0, name="--seed", stacklevel=1)
+        warn_of_seed(None, 0, name="--seed")
 
 
 def test_float_noise_ends_at_twelve_standard_deviations_as_the_page_of_the_guarantee_says():
