@@ -1,6 +1,5 @@
 """A classifier with a decision threshold from private rows that its fit has not seen."""
 
-import warnings
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
@@ -18,7 +17,7 @@ from ..._engine.transaction import Transaction, same_dataset
 from ..._rows import check_classes, check_labels, check_private_rows, encode_labels, groups_of
 from ..._utils.frames import n_rows_of
 from ..._utils.models import last_step, report_of
-from ..._utils.process import own_state
+from ..._utils.process import own_state, warn
 from ..._utils.validation import (
     PROBABILITY,
     check,
@@ -232,7 +231,7 @@ class PrivateThresholdClassifier(DelegatingMixin, MetaEstimatorMixin, Classifier
             self.estimator_ = fitted
             copy_fitted(self, fitted, "classes_")
         if message:
-            warnings.warn(message, UserWarning, stacklevel=2)
+            warn(message)
         return self
 
     @own_state()

@@ -247,3 +247,7 @@ def _folds(frame: FrameType, n_rows: int) -> bool:
 
 def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
+
+
+def _is_machinery(module: str) -> bool:
+    return module.partition(".")[0] in ("sklearn", "joblib", "skmixdp")
