@@ -300,6 +300,7 @@ def read_both(args: argparse.Namespace) -> tuple[FileRows, FileRows | None, dict
         "id_column": args.id,
         "group_column": args.group_column,
         "weight_column": args.weight_column,
+        "exposure_column": args.exposure_column,
         "raw": args.encode is not None,
         "targets": args.regression,
     }

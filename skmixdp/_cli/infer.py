@@ -28,8 +28,10 @@ example:
 
 #: Flags of the parameters that messages name.
 _FLAGS = flags_of(
-    *("classes", "scale", "confidence", "neighboring", "family"),
+    *("classes", "scale", "confidence", "neighboring", "family", "reference"),
     target_scale="--target-bounds",
+    exposure="--exposure-column",
+    exposure_pub="--exposure-column",
     sample_weight="--weight-column",
     sample_weight_pub="--weight-column",
     max_sample_weight="--max-weight",
@@ -54,9 +56,10 @@ def add_to(commands: Any) -> None:
     model = parser.add_argument_group("model")
     model.add_argument(
         "--family",
-        choices=("logistic", "gaussian"),
+        choices=("logistic", "gaussian", "poisson"),
         default="logistic",
-        help="log-odds of classes, or least squares of numbers (default: %(default)s)",
+        help="log-odds of classes, least squares of numbers, or logs of rates of counts "
+        "(default: %(default)s)",
     )
     model.add_argument(
         "--robust", action="store_true", help="errors that also hold if the model is not right"
@@ -77,6 +80,16 @@ def add_to(commands: Any) -> None:
         metavar="LOW,HIGH",
         help="for --family gaussian: where most targets lie, from prior knowledge",
     )
+    model.add_argument(
+        "--exposure-column",
+        metavar="NAME",
+        help="for --family poisson: column of the tables with the time or number at risk behind each count",
+    )
+    model.add_argument(
+        "--reference",
+        metavar="COLUMN=A,...",
+        help="of encoded columns: categories against which the others are compared",
+    )
     model.add_argument("--weight-column", metavar="NAME", help="column of the tables with weights of rows")
     model.add_argument(
         "--max-weight",
@@ -90,15 +103,18 @@ def add_to(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Check everything, charge the ledger, estimate, write and print."""
     check_terms(args)
-    args.regression = args.family == "gaussian"
+    args.regression = args.family != "logistic"
     if args.regression and args.classes is not None:
         raise InputError(f"--classes {args.classes} is for --family logistic; drop one of them.")
     if not args.regression and args.classes is None and args.public is None:
         raise InputError("--family logistic needs all classes; name them in --classes, or give --public.")
-    if not args.regression and args.target_bounds is not None:
+    if args.family != "gaussian" and args.target_bounds is not None:
         raise InputError("--target-bounds is for --family gaussian; drop it.")
     inputs = [args.private, args.public, args.labels, args.public_labels, args.scale]
     check_report(args, "coefficients", inputs)
+    reference = None if args.reference is None else _references(args.reference)
+    if reference is not None and args.encode is None:
+        raise InputError("--reference names categories of encoded columns; add --encode, or drop it.")
     scale = None if args.scale is None else _scales(args.scale)
     private, public, columns = read_both(args)
     check_together(private, public)
@@ -118,9 +134,11 @@ def run(args: argparse.Namespace) -> None:
             family=args.family,
             epsilon=args.epsilon,
             delta=args.delta,
+            exposure=private.exposures,
             classes=classes,
             X_pub=None if public is None else public.X,
             y_pub=None if public is None else public.y,
+            exposure_pub=None if public is None else public.exposures,
             sample_weight=private.weights,
             sample_weight_pub=None if public is None else public.weights,
             max_sample_weight="auto" if args.max_weight is None else args.max_weight,
@@ -128,6 +146,7 @@ def run(args: argparse.Namespace) -> None:
             cov="robust" if args.robust else "model",
             confidence=args.confidence,
             encoder=encoder,
+            reference=reference,
             scale=scale,
             target_scale=target_scale,
             neighboring=args.neighboring,
@@ -136,6 +155,14 @@ def run(args: argparse.Namespace) -> None:
         )
     coefficients = section("Coefficients", found._repr_html_())
     hand_out(args, found, found.privacy_, found.to_dict(), "Private regression", coefficients)
+
+
+def _references(text: str) -> dict[str, str]:
+    """Reference categories by column."""
+    pairs = [part.partition("=") for part in text.split(",")]
+    if not all(name and equals and category for name, equals, category in pairs):
+        raise InputError(f"--reference {text!r} must be pairs such as city=Ulm,sex=f.")
+    return {name: category for name, _, category in pairs}
 
 
 def _scales(path: Path) -> dict[str, Any]:

@@ -26,7 +26,8 @@ def build_parser() -> Parser:
     prog = "skmixdp" if script else "python -m skmixdp"
     parser = Parser(prog=prog, description=_DESCRIPTION, epilog=EXIT_CODES)
     parser.add_argument("--version", action="version", version=f"skmixdp {__version__}")
-    parser.set_defaults(flags={}, quiet=False, weight_column=None)  # of commands without these
+    # Those are of commands without these.
+    parser.set_defaults(flags={}, quiet=False, weight_column=None, exposure_column=None)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in (extract, fit, predict, evaluate, infer, report, export):
         command.add_to(commands)

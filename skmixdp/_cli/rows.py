@@ -38,7 +38,8 @@ class FileRows:
     """Labelled rows of a file that messages call ``where``, and how ``extract`` made them, if it did.
 
     Labels are ``spelt`` in a table of text, which does not tell their type. ``groups`` is the column of
-    persons, and ``weights`` (n_rows,) that of weights; None without one.
+    persons, ``weights`` (n_rows,) that of weights and ``exposures`` (n_rows,) that of exposures; None without
+    one.
     """
 
     X: Any
@@ -49,6 +50,7 @@ class FileRows:
     encoder: dict[str, Any] | None = None
     groups: Any = None
     weights: Array | None = None
+    exposures: Array | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,6 +73,7 @@ def read_labelled(
     id_column: str | None = None,
     group_column: str | None = None,
     weight_column: str | None = None,
+    exposure_column: str | None = None,
     raw: bool = False,
     public: Collection[str] | None = None,
     reference: str = "",
@@ -82,7 +85,9 @@ def read_labelled(
     file. Labels are ``targets`` of a regression, or classes.
     """
     where = f"{flag} {path}"
-    report = encoder = groups = weights = None
+    report = encoder = groups = None
+    beside: dict[str, Any] = {"weight": weight_column, "exposure": exposure_column}
+    numbers: dict[str, Array] = {}
     spelt = False
     if is_table(path, where):
         if (label_column is None) == (labels is None):
@@ -90,14 +95,15 @@ def read_labelled(
                 f"{where} is a table, whose labels come from either --label-column or {labels_flag}, "
                 f"and {'neither was' if labels is None else 'both were'} given; give one of them."
             )
-        frame = read_table(path, where, form, (label_column, id_column, group_column, weight_column))
+        frame = read_table(path, where, form, (label_column, id_column, group_column, *beside.values()))
         spelt = is_text(path, where)
         if group_column is not None and group_column in frame.columns:
             groups, frame = frame[group_column], frame.drop(columns=group_column)
-        if weight_column is not None and weight_column in frame.columns:
-            column = f"the weight column {weight_column!r} of {where}"
-            weights = labels_of_column(frame[weight_column], column, spelt, True, form.decimal)
-            frame = frame.drop(columns=weight_column)
+        for what, name in beside.items():
+            if name is not None and name in frame.columns:
+                column = f"the {what} column {name!r} of {where}"
+                numbers[what] = labels_of_column(frame[name], column, spelt, True, form.decimal)
+                frame = frame.drop(columns=name)
         if id_column is not None:
             frame, _ = _without_ids(frame, id_column, where)
         inside = None
@@ -129,14 +135,15 @@ def read_labelled(
             f"{where} has {len(X)} rows and {len(y)} labels; give one label for each row (a CSV "
             "file starts with a line of names)."
         )
-    if weight_column is not None and weights is None:
-        raise InputError(
-            f"--weight-column {weight_column!r} is no column of {where}; name the column of weights."
-        )
+    for what, name in beside.items():
+        if name is not None and what not in numbers:
+            raise InputError(f"--{what}-column {name!r} is no column of {where}; name the column of {what}s.")
     # ``public`` is None for the file of public rows, which may lack ids.
     if public is not None and group_column is not None and groups is None:
         raise InputError(f"--group-column {group_column!r} is no column of {where}; name the column of ids.")
-    return FileRows(X, y, where, spelt, report, encoder, groups, weights)
+    return FileRows(
+        X, y, where, spelt, report, encoder, groups, numbers.get("weight"), numbers.get("exposure")
+    )
 
 
 def only_for_tables(args: argparse.Namespace, what: str) -> None:

@@ -1,8 +1,7 @@
 """Regression coefficients of private rows, with confidence intervals."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -31,24 +30,18 @@ from .._rows import (
 )
 from .._utils.models import names_of_features
 from .._utils.process import own_state
-from .._utils.validation import POSITIVE, PROBABILITY, check, passed, shown, sources_of, warn_of_delta
-from ..estimators._problem import check_sample_weight, collect_public
+from .._utils.validation import check, passed, shown, sources_of, warn_of_delta
+from ..estimators._problem import collect_public
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy.noise import warn_of_seed
 from ..privacy.units import units_of
-from ._estimating import (
-    Design,
-    Estimate,
-    Known,
-    Logistic,
-    Mechanisms,
-    least_squares_shares,
-    least_squares_steps,
-    logistic_shares,
-    logistic_steps,
-    noise_floor,
-)
-from ._result import INTERCEPT, InferenceResult, named
+from ._encoded import Encoded
+from ._estimating import Design, Estimate, Known, Mechanisms, noise_floor
+from ._generalized import Logistic, logistic_shares, logistic_steps, poisson_shares, poisson_steps
+from ._least_squares import least_squares_shares, least_squares_steps
+from ._outcomes import check_counts, exposures_of, one_target, weights_of
+from ._questions import INTERCEPT, check_confidence
+from ._result import InferenceResult, named
 
 Array = NDArray[Any]
 
@@ -62,6 +55,13 @@ _ENOUGH = 30
 _SMALLEST = 1e-15
 #: Largest declared spread. Centres may be as far from 0.
 _LARGEST = 1e15
+
+#: Mean count that is assumed where counts are cut at 1, to tell how many rows are too few.
+_USUAL_COUNT = 0.25
+
+#: A coefficient has not arrived if its last step was longer than its standard error, and than this many
+#: deviations of the noise in the step.
+_MOVED_DEVIATIONS = 3.5
 
 #: A coefficient is not identified if more than this fraction of it is in directions that noise hides.
 _MOSTLY_HIDDEN = 0.05
@@ -77,11 +77,13 @@ def private_inference(
     y: object,
     *,
     family: str = "logistic",
+    exposure: object = None,
     epsilon: float = 1.0,
     delta: float = 1e-5,
     classes: object = None,
     X_pub: object = None,
     y_pub: object = None,
+    exposure_pub: object = None,
     sample_weight: object = None,
     sample_weight_pub: object = None,
     max_sample_weight: Any = "auto",
@@ -89,6 +91,7 @@ def private_inference(
     cov: str = "model",
     confidence: float = 0.95,
     encoder: object = None,
+    reference: Mapping[str, str] | None = None,
     scale: Mapping[Any, tuple[float, float]] | None = None,
     target_scale: tuple[float, float] | None = None,
     neighboring: Any = "add_or_remove_one",
@@ -106,17 +109,24 @@ def private_inference(
         PRIVATE rows of numbers, or a table of mixed columns with an ``encoder``. If you encode categories
         yourself, leave out one of each column: all categories and the intercept together are collinear.
     y : array-like of shape (n_samples,) or None
-        Classes or targets of the rows. If None, the labels in the files of ``X`` are used.
-    family : {"logistic", "gaussian"}, default="logistic"
+        Classes, targets or counts of the rows. If None, the labels in the files of ``X`` are used.
+    family : {"logistic", "gaussian", "poisson"}, default="logistic"
         ``"logistic"`` estimates log-odds of the second class; of more classes, those of each class against
-        the first (multinomial). ``"gaussian"`` is least squares.
+        the first (multinomial). ``"gaussian"`` is least squares. ``"poisson"`` estimates the log of the rate
+        of counts; with robust errors, counts may vary more than Poisson's (quasi-Poisson).
+    exposure : array-like of shape (n_samples,) or None, default=None
+        For ``family="poisson"``: the positive time or number at risk behind each count. PRIVATE. Rates are
+        per unit of exposure. None is 1 for each row.
     epsilon, delta : float, default=1.0 and 1e-5
         The budget of all releases together. Choose delta well below 1/n.
     classes : array-like or None, default=None
-        All classes. If None, they are those of ``y_pub``; without public rows, they are required.
+        All classes, the first of which is the reference. If None, they are those of ``y_pub``, sorted;
+        without public rows, they are required.
     X_pub, y_pub : array-like, or None
         Public rows. They are a known part of the same regression, so they must come from the same population.
         Thirty of them or more also tell centre and spread of the columns.
+    exposure_pub : array-like of shape (n_pub,) or None, default=None
+        Exposures of the public rows in the same units; required where both have exposures.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         Non-negative weights of the private rows, such as those of a survey. They are PRIVATE, and only their
         ratios count. Errors are then always robust.
@@ -135,7 +145,10 @@ def private_inference(
         Coverage of the intervals.
     encoder : TableEncoder or None, default=None
         A fitted encoder of the rows. Coefficients of numbers are then in units of the table's cells, and
-        those of dates are per day. The first category of each column is the reference of the others.
+        those of dates are per day. One category of each column is the reference of the others.
+    reference : dict of str to str or None, default=None
+        ``{column: category}``: reference categories of columns of the encoder. That of other columns is the
+        most frequent one of the public rows ``X_pub``, or without those the first one of the encoder.
     scale : dict or None, default=None
         ``{column: (center, spread)}`` by name or position, from prior knowledge: a typical value, and how far
         values usually lie from it. Noisy histograms of the private rows tell those of the other columns.
@@ -192,9 +205,9 @@ def private_inference(
     >>> bool(np.all(np.abs(result.params.iloc[1:] - slopes) < 5 * result.bse.iloc[1:]))
     True
     """
-    check("family", family, "logistic", "gaussian")
+    check("family", family, "logistic", "gaussian", "poisson")
     check("cov", cov, "model", "robust")
-    check("confidence", confidence, PROBABILITY)
+    check_confidence(confidence)
     transaction = Transaction.of_release(
         "private_inference",
         epsilon=epsilon,
@@ -206,12 +219,14 @@ def private_inference(
     )
     warn_of_seed(random_state)
     transaction.leaks = warn_of_leaks(X, public_rows=X_pub is not None, persons=groups is not None)
-    logistic = family == "logistic"
+    logistic, poisson = family == "logistic", family == "poisson"
     holder: Any = BaseEstimator()
     held, ids = labels_of(X, y), groups_of(X, groups)
     encoded = None
-    if encoder is not None:
-        encoded = Encoded.of(encoder)
+    if encoder is None:
+        check("reference", reference, None, remedy="there is no encoder")
+    else:
+        encoded = Encoded.of(encoder, reference, X_pub)
         X, X_pub = encoded(X), None if X_pub is None else tuple(map(encoded, sources_of(X_pub)))
         y_pub = y_pub if isinstance(y_pub, tuple) or y_pub is None else (y_pub,)
     table = check_private_rows(holder, X)
@@ -227,44 +242,59 @@ def private_inference(
     target: tuple[str, ...] = ("0", "1")
     if logistic:
         found = _classes(classes, None if public is None else labels_pub)
-        labels = encode_labels(labels, found, "y", private=True)
+        places = np.argsort(found)  # codes are places among sorted classes
+        labels = places[encode_labels(labels, found[places], "y", private=True)]
         if public is not None:
-            labels_pub = encode_labels(labels_pub, found, "y_pub", private=False)
+            labels_pub = places[encode_labels(labels_pub, found[places], "y_pub", private=False)]
         target = tuple(str(label) for label in found.tolist())
     else:
-        check("classes", classes, None, remedy="family='gaussian' has no classes")
-        labels, labels_pub = _one_target(labels, "y"), _one_target(labels_pub, "y_pub")
+        check("classes", classes, None, remedy=f"family={family!r} has no classes")
+        labels, labels_pub = one_target(labels, "y"), one_target(labels_pub, "y_pub")
     known = _declared_scales(scale, names)
-    if logistic:
-        check("target_scale", target_scale, None, remedy="family='logistic' has no targets")
+    if family != "gaussian":
+        check("target_scale", target_scale, None, remedy=f"family={family!r} has no targets")
     known_target = None if target_scale is None else _pair("target_scale", target_scale)
-    weights, weights_pub = _weights(sample_weight, sample_weight_pub, max_sample_weight, n_rows, len(x_pub))
+    weights, weights_pub = weights_of(sample_weight, sample_weight_pub, max_sample_weight, n_rows, len(x_pub))
+    exposures, exposures_pub = exposures_of(exposure, exposure_pub, family, n_rows, len(x_pub))
+    if poisson:
+        check_counts(labels, "y")
+        check_counts(labels_pub, "y_pub")
+        labels_pub = np.column_stack([labels_pub, exposures_pub])
     declared_weight = None if max_sample_weight == "auto" else float(max_sample_weight)
     if len(x_pub) >= _ENOUGH:
         known = _public_scales(x_pub) | known
-        if not logistic and known_target is None:
+        if family == "gaussian" and known_target is None:
             known_target = _public_scales(labels_pub[:, np.newaxis])[0]
     warn_of_delta(delta, units.n_units)
     if units.codes is not None:
         table = PersonTable(table, *units)
     robust = cov == "robust" or units.codes is not None or weights is not None
     n_units = units.n_units
-    unknown = n_features if len(known) < n_features else 0
+    unknown = len(known) < n_features
     multiplier = transaction.budget.whole.noise_multiplier
-    shares = _shares(
-        multiplier,
-        n_units,
-        unknown,
-        target=not logistic and known_target is None,
-        weights=weights is not None and declared_weight is None,
-    )
-    n_classes = len(target) if logistic else 0
-    left = multiplier / math.sqrt(shares["steps"])
-    _refuse_what_noise_hides(left, n_units + len(x_pub), n_features, n_classes, robust)
+
+    def divided(n_columns: int) -> dict[str, float]:
+        """Shares of the squared budget for that many columns."""
+        return _shares(
+            multiplier,
+            n_units,
+            n_columns if unknown else 0,
+            target=family == "gaussian" and known_target is None,
+            weights=weights is not None and declared_weight is None,
+        )
+
+    shares = divided(n_features)
+
+    def left(n_columns: int) -> float:
+        """The noise multiplier of all steps."""
+        return multiplier / math.sqrt(divided(n_columns)["steps"])
+
+    _refuse_what_noise_hides(left, n_units + len(x_pub), n_features, family, len(target), robust)
     facts = (
         f"the numbers of {units.plural} and of features, and the features' names",
         passed(
             *("shapes", "finiteness", "labels" if logistic else "targets"),
+            *(("exposures",) if exposure is not None else ()),
             *(("weights",) if weights is not None else ()),
             *(("ids of persons",) if units.codes is not None else ()),
         ),
@@ -300,16 +330,20 @@ def private_inference(
         if logistic:
             public_part = Known(x, v * u, labels_pub, u)
             steps = logistic_steps(mechanisms, design, len(target), public_part, robust=robust)
+        elif poisson:
+            public_part = Known(x, v * u, labels_pub, u)
+            steps = poisson_steps(mechanisms, design, public_part, robust=robust)
         else:
             public_part = Known(x, v * u, (labels_pub - middle) / width, u)
             steps = least_squares_steps(mechanisms, design, (middle, width), public_part, robust=robust)
         estimate = yield from steps
         return design, TargetMap(np.array([middle]), np.array([width])), estimate
 
-    if weights is not None:
-        labels = np.column_stack([labels, weights])
-    elif not logistic:
-        labels = labels[:, np.newaxis]
+    labels = np.column_stack(
+        [labels, *([exposures] if poisson else []), *([] if weights is None else [weights])]
+    )
+    if logistic and weights is None:
+        labels = labels[:, 0]
     (design, target_map, estimate), report = noisy_sums(
         table, unmapped(n_features), labels, asked, transaction, facts
     )
@@ -317,14 +351,29 @@ def private_inference(
         design = encoded.in_cells(design)
     values, to_units = _in_units(design, estimate, len(target) - 1, target_map)
     index = _index(design, names, target if len(target) > 2 else ())
+    covariance = to_units @ (estimate.sampling + estimate.noise) @ to_units.T
     off = design.columns[(np.abs(estimate.centers[:, 1:]) > _OFF_CENTER).any(axis=0)]
-    hidden = (estimate.hidden > _MOSTLY_HIDDEN) | estimate.separated | (len(off) > 0)
+    # In units, since the constant depends on all columns there.
+    hidden = ((to_units @ estimate.hidden) ** 2).sum(axis=1) / (to_units**2).sum(axis=1) > _MOSTLY_HIDDEN
+    by_noise = np.sqrt(np.diag(to_units @ estimate.moved_noise @ to_units.T))
+    limit = np.maximum(np.sqrt(np.diag(covariance)), _MOVED_DEVIATIONS * by_noise)
+    moving = (np.abs(to_units @ estimate.moved) > limit) | estimate.fading
+    endless = math.isinf(estimate.cut_off)
+    unknown_ones = hidden | moving | estimate.separated | (len(off) > 0) | endless
     left_out = tuple(name for j, name in enumerate(names) if j not in design.columns)
+    notes = _notes(
+        left_out,
+        [names[j] for j in off],
+        index[hidden & ~moving],
+        index[moving],
+        separated=estimate.separated,
+        endless=endless,
+    )
     return InferenceResult(
         params=pd.Series(values, index),
-        covariance=to_units @ (estimate.sampling + estimate.noise) @ to_units.T,
+        covariance=covariance,
         sampling_covariance=to_units @ estimate.sampling @ to_units.T,
-        identified=pd.Series(~hidden, index),
+        identified=pd.Series(~unknown_ones, index),
         hidden_columns=left_out,
         family=family,
         cov_type="robust" if robust else "model",
@@ -334,60 +383,18 @@ def private_inference(
         unit=units.unit,
         confidence=confidence,
         references={} if encoded is None else encoded.references,
-        notes=_notes(left_out, [names[j] for j in off], index[hidden], estimate.separated),
+        notes=notes,
         privacy_=report,
+        spreads=pd.Series(design.spread, [names[j] for j in design.columns]),
+        encoded=encoded,
     )
 
 
-@dataclass(frozen=True)
-class Encoded:
-    """The columns of an encoder without one category of each column, and the units of their cells.
-
-    ``center`` and ``scale`` are those of the kept columns. ``references`` are the categories left out.
-    """
-
-    encoder: Any
-    kept: NDArray[np.intp]
-    center: Array
-    scale: Array
-    references: dict[str, str]
-
-    @classmethod
-    def of(cls, encoder: object) -> "Encoded":
-        if not hasattr(encoder, "columns_"):
-            raise TypeError(
-                f"encoder={shown(encoder)} must be a fitted skmixdp.preprocessing.TableEncoder; fit it to "
-                "public rows, or with declared columns."
-            )
-        kept, center, scale, place = [], [], [], 0
-        references = {}
-        for name, column in encoder.columns_.items():
-            for number, _ in enumerate(column.names(name)):
-                if column.kind == "category" and number == 0:
-                    references[name] = column.categories[0]
-                else:
-                    kept.append(place)
-                    in_cells = number == 0 and column.kind in ("number", "boolean", "date", "datetime")
-                    center.append(column.center if in_cells else 0.0)
-                    scale.append(column.scale if in_cells else 1.0)
-                place += 1
-        return cls(encoder, np.array(kept), np.array(center), np.array(scale), references)
-
-    def __call__(self, X: object) -> pd.DataFrame:
-        """Encoded rows, without reference categories."""
-        names = np.asarray(self.encoder.get_feature_names_out())[self.kept]
-        return pd.DataFrame(self.encoder.transform(X)[:, self.kept], columns=names)
-
-    def in_cells(self, design: Design) -> Design:
-        """A design in the units of the cells of the table."""
-        center, scale = self.center[design.columns], self.scale[design.columns]
-        return Design(design.columns, center + scale * design.center, scale * design.spread)
-
-
 def _classes(declared: object, y_pub: Array | None) -> Array:
-    """The classes, sorted, from declared or public ones."""
+    """The classes in the order declared, or sorted ones of public labels."""
     if declared is not None:
-        found = check_classes(declared)
+        check_classes(declared)
+        found = np.array(list(dict.fromkeys(np.asarray(declared).tolist())), np.asarray(declared).dtype)
     elif y_pub is not None:
         found = np.unique(y_pub)
     else:
@@ -395,33 +402,6 @@ def _classes(declared: object, y_pub: Array | None) -> Array:
     if len(found) < 2:
         raise ValueError(f"classes={shown(found.tolist())} holds one class; list all classes.")
     return found
-
-
-def _one_target(targets: Array, name: str) -> Array:
-    """Targets (n,) of a table (n, 1)."""
-    if targets.ndim == 2 and targets.shape[1] > 1:
-        raise ValueError(f"{name} has {targets.shape[1]} targets per row; pass one at a time.")
-    return targets.reshape(-1)
-
-
-def _weights(
-    private: object, public: object, largest: object, n_rows: int, n_pub: int
-) -> tuple[Array | None, Array]:
-    """Sample weights (n_rows,) of private rows or None, and those (n_pub,) of public rows."""
-    check("max_sample_weight", largest, POSITIVE, "auto")
-    if private is None:
-        check("max_sample_weight", largest, "auto", remedy="there is no sample_weight")
-        if public is not None:
-            raise ValueError("sample_weight_pub needs a sample_weight; pass both, or neither.")
-        return None, np.ones(n_pub)
-    if public is None and n_pub:
-        raise ValueError(
-            "sample_weight needs the weights of the public rows in the same units; pass sample_weight_pub."
-        )
-    if public is not None and not n_pub:
-        raise ValueError("sample_weight_pub was given without public rows; pass X_pub and y_pub, or drop it.")
-    of_public = check_sample_weight(public, n_pub, "sample_weight_pub", "X_pub")
-    return check_sample_weight(private, n_rows), np.ones(0) if of_public is None else of_public
 
 
 def _pair(name: str, value: Any) -> tuple[float, float]:
@@ -482,21 +462,32 @@ def _shares(
 
 
 def _refuse_what_noise_hides(
-    multiplier: float, n_rows: int, n_features: int, n_classes: int, robust: bool
+    multiplier: Callable[[int], float],
+    n_rows: int,
+    n_features: int,
+    family: str,
+    n_classes: int,
+    robust: bool,
 ) -> None:
-    """Refuse columns whose effects noise would hide; ``n_classes`` is 0 for least squares."""
+    """Refuse columns whose effects noise would hide.
+
+    ``multiplier`` is that of the steps by the number of columns; ``n_classes`` counts for log-odds.
+    """
 
     def needed(d: int) -> float:
         """Number of rows with d columns for which the curvature exceeds the noise clearly."""
         radius = math.sqrt(d + 1)
-        if n_classes:
-            family = Logistic(n_classes)
+        if family == "logistic":
+            model = Logistic(n_classes)
             share = float(logistic_shares(robust)[1].max())
-            sensitivity, size = family.curvature_bound * radius**2, family.n_outputs * (d + 1)
+            sensitivity, size = model.curvature_bound * radius**2, model.n_outputs * (d + 1)
             usual = 1 / n_classes - 1 / n_classes**2 if n_classes == 2 else 1 / n_classes**2
+        elif family == "poisson":
+            share, sensitivity = float(poisson_shares(robust)[1].max()), radius**2
+            size, usual = d + 1, _USUAL_COUNT
         else:
             share, sensitivity, size, usual = least_squares_shares(robust)[0], radius**2, d + 1, 1.0
-        return _CLEAR * noise_floor(multiplier * sensitivity / math.sqrt(share), size) / usual
+        return _CLEAR * noise_floor(multiplier(d) * sensitivity / math.sqrt(share), size) / usual
 
     if n_rows >= needed(n_features):
         return
@@ -530,7 +521,15 @@ def _index(design: Design, names: list[str], classes: tuple[str, ...]) -> pd.Ind
     )
 
 
-def _notes(left_out: tuple[str, ...], off: list[str], hidden: pd.Index, separated: bool) -> tuple[str, ...]:
+def _notes(
+    left_out: tuple[str, ...],
+    off: list[str],
+    hidden: pd.Index,
+    moving: pd.Index,
+    *,
+    separated: bool,
+    endless: bool,
+) -> tuple[str, ...]:
     """Notes on the numbers, to read before they are used."""
     notes = []
     if left_out:
@@ -544,6 +543,12 @@ def _notes(left_out: tuple[str, ...], off: list[str], hidden: pd.Index, separate
             f"Not identified (collinear columns, or hidden by noise): {names}. Where noise hides a column, "
             "the other coefficients are those of a regression without it."
         )
+    if len(moving):
+        names = ", ".join(map(named, moving))
+        notes.append(
+            f"Not identified, since the last step still moved them by more than their error: {names}. "
+            "Effects may be very strong, or without end, as where a group has no event."
+        )
     if off:
         notes.append(
             f"Rows lie so far from the centre of {', '.join(off)} that noise hides effects; declare another "
@@ -553,5 +558,10 @@ def _notes(left_out: tuple[str, ...], off: list[str], hidden: pd.Index, separate
         notes.append(
             "The columns nearly separate the classes, so their coefficients are not identified. Leave out "
             "the column that does."
+        )
+    if endless:
+        notes.append(
+            "No interval: residuals fall so slowly in size that noise hides how much the largest add. Take "
+            "logarithms of y, cut it at a bound from prior knowledge, or use more rows or budget."
         )
     return tuple(notes)

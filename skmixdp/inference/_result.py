@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from .._utils.templates import html
+from .._utils.validation import check
+from ._questions import INTERCEPT, Questions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,9 +20,6 @@ if TYPE_CHECKING:
     from ..privacy import PrivacyReport
 
 Array = NDArray[Any]
-
-#: Name of the constant among the coefficients.
-INTERCEPT = "intercept"
 
 #: Names of the columns of the summary in dictionaries.
 _FIELDS = "coef", "std_err", "z", "p", "p_holm", "low", "high", "from_noise"
@@ -41,7 +40,7 @@ def named(term: object) -> str:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class InferenceResult:
+class InferenceResult(Questions):
     """Coefficients of a regression of private rows, with standard errors that include the noise.
 
     Everything follows from released numbers, so it may be published, and costs nothing more.
@@ -61,7 +60,7 @@ class InferenceResult:
     family, cov_type : str
         The model, and the kind of the standard errors.
     classes : tuple of str
-        The classes, the first of which is the reference; empty for least squares.
+        The classes, the first of which is the reference; empty without classes.
     n_private, n_public : int
         Numbers of private rows, or persons, and of public rows.
     unit : str
@@ -74,6 +73,10 @@ class InferenceResult:
         What to know before the numbers are used.
     privacy_ : PrivacyReport
         The guarantee and its assumptions.
+    spreads : Series of shape (d,)
+        Spread of each column, declared or noisy.
+    encoded : object or None
+        The encoder, without reference categories.
     """
 
     params: pd.Series
@@ -91,16 +94,13 @@ class InferenceResult:
     references: dict[str, str]
     notes: tuple[str, ...]
     privacy_: PrivacyReport
+    spreads: pd.Series
+    encoded: Any = None
 
     @property
     def no_guarantee(self) -> str:
         """The first line of the text, which names known leaks; empty without leaks."""
         return self.privacy_.no_guarantee
-
-    @property
-    def bse(self) -> pd.Series:
-        """Standard errors, including the noise."""
-        return self._series(np.sqrt(np.diag(self.covariance)))
 
     @property
     def sampling_bse(self) -> pd.Series:
@@ -123,28 +123,33 @@ class InferenceResult:
         steps = slopes * np.arange(len(slopes), 0, -1)
         return steps.cummax().clip(upper=1.0).reindex(self.params.index)
 
-    def conf_int(self, confidence: float | None = None) -> pd.DataFrame:
+    def conf_int(self, *, confidence: float | None = None) -> pd.DataFrame:
         """Confidence intervals, with columns ``low`` and ``high``; NaN if not identified.
 
         Parameters
         ----------
         confidence : float or None, default=None
-            Coverage of each interval; None is that of the result.
+            Coverage of each interval, such as 0.95; None is that of the result. statsmodels has alpha
+            instead, which is 1 minus this.
 
         Returns
         -------
         DataFrame of shape (p, 2)
             An interval for each coefficient.
+
+        Raises
+        ------
+        ValueError
+            For a confidence below 0.5 or from 1 up.
         """
-        wanted = self.confidence if confidence is None else confidence
-        half = norm.ppf(0.5 + wanted / 2) * self.bse.where(self.identified)
+        half = norm.ppf(0.5 + self._confidence(confidence) / 2) * self.bse.where(self.identified)
         return pd.DataFrame({"low": self.params - half, "high": self.params + half})
 
     def cov_params(self) -> pd.DataFrame:
         """Covariance (p, p) of the coefficients, including the noise."""
         return pd.DataFrame(self.covariance, self.params.index, self.params.index)
 
-    def odds_ratios(self, confidence: float | None = None) -> pd.DataFrame:
+    def odds_ratios(self, *, confidence: float | None = None) -> pd.DataFrame:
         """Odds ratios per unit of each column, with their intervals.
 
         Parameters
@@ -160,11 +165,37 @@ class InferenceResult:
         Raises
         ------
         ValueError
-            For least squares, which has no odds.
+            For other families than ``"logistic"``, which have no odds.
         """
-        if self.family != "logistic":
-            raise ValueError("odds ratios need family='logistic', and this is family='gaussian'; use params.")
-        table = pd.concat([self.params.rename("odds_ratio"), self.conf_int(confidence)], axis=1)
+        return self._ratios("odds", "logistic", confidence)
+
+    def rate_ratios(self, *, confidence: float | None = None) -> pd.DataFrame:
+        """Rate ratios per unit of each column, with their intervals.
+
+        Parameters
+        ----------
+        confidence : float or None, default=None
+            Coverage of each interval; None is that of the result.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``rate_ratio``, ``low`` and ``high``, one row for each slope.
+
+        Raises
+        ------
+        ValueError
+            For other families than ``"poisson"``, which have no rates.
+        """
+        return self._ratios("rate", "poisson", confidence)
+
+    def _ratios(self, what: str, family: str, confidence: float | None) -> pd.DataFrame:
+        if self.family != family:
+            raise ValueError(
+                f"{what} ratios need family={family!r}, and this is {self.family!r}; use params."
+            )
+        intervals = self.conf_int(confidence=confidence)
+        table = pd.concat([self.params.rename(f"{what}_ratio"), intervals], axis=1)
         return table[self.slopes].apply(np.exp)
 
     def summary(self) -> pd.DataFrame:
@@ -222,11 +253,13 @@ class InferenceResult:
             "privacy": self.privacy_.to_dict(),
         }
 
-    def plot(self, *, ax: Axes | None = None) -> Axes:
+    def plot(self, *, per: str = "spread", ax: Axes | None = None) -> Axes:
         """Plot the slopes with their intervals.
 
         Parameters
         ----------
+        per : {"spread", "unit"}, default="spread"
+            Effects per spread of each column, which can be compared, or per unit as in ``params``.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
 
@@ -234,10 +267,16 @@ class InferenceResult:
         -------
         matplotlib Axes
             The axes with the plot.
+
+        Raises
+        ------
+        ValueError
+            For another ``per``.
         """
         from ..inspection._coefficients import draw_coefficients  # takes time, and few results are drawn
 
-        return draw_coefficients(self, ax)
+        check("per", per, "spread", "unit")
+        return draw_coefficients(self, per, ax)
 
     @property
     def slopes(self) -> pd.Series:
@@ -249,7 +288,8 @@ class InferenceResult:
         return pd.Series(np.asarray(values), self.params.index)
 
     def _heading(self) -> list[str]:
-        model = "Logistic regression" if self.family == "logistic" else "Least squares"
+        models = {"logistic": "Logistic", "poisson": "Poisson"}
+        model = f"{models[self.family]} regression" if self.family in models else "Least squares"
         counted = "rows" if self.unit == "row" else "persons"
         public = f", {self.n_public} public rows" if self.n_public else ""
         head = [
@@ -259,6 +299,8 @@ class InferenceResult:
         ]
         if self.family == "logistic":
             head.append(f"log-odds against class {self.classes[0]}")
+        if self.family == "poisson":
+            head.append("log of the rate of counts, per unit of exposure")
         if self.references:
             head.append("categories against " + ", ".join(f"{k}={v}" for k, v in self.references.items()))
         return [self.no_guarantee, *head] if self.no_guarantee else head

@@ -14,6 +14,7 @@ FACTS = {
     "labels": "whether labels are of one kind, none is missing, and each is one of the classes",
     "classes": "which classes the private labels hold, where none were declared: a declared leak",
     "targets": "whether targets are finite numbers, as many for each row",
+    "exposures": "whether counts are at least 0, and exposures larger than 0",
     "weights": "whether weights are finite numbers of at least 0, and not all 0",
     "ids of persons": "whether ids are of one type, none is missing, and there are two persons",
     "reading": "whether files, chunks and images can be read: encoding, cells of a line, line of names",
@@ -143,10 +144,20 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "preprocessing/_row_normalizer.py": (0, {"RowNormalizer._without_quotes": (1, "numbers")}),
     "preprocessing/_cells.py": (1, {}),
     "preprocessing/_table_encoder.py": (10, {"_table": (4, "shapes"), "_cells": (1, "shapes")}),
-    "inference/_private_inference.py": (
-        9,
-        {"_one_target": (1, "shapes"), "_shares": (1, "shapes"), "_refuse_what_noise_hides": (1, "shapes")},
+    "inference/_encoded.py": (3, {}),
+    "inference/_outcomes.py": (
+        6,
+        {
+            "one_target": (1, "shapes"),
+            "_checked_exposure": (1, "exposures"),
+            "check_counts": (1, "exposures"),
+        },
     ),
+    "inference/_private_inference.py": (
+        5,
+        {"_shares": (1, "shapes"), "_refuse_what_noise_hides": (1, "shapes")},
+    ),
+    "inference/_questions.py": (5, {}),
     "inference/_result.py": (1, {}),
     "model_selection/_evaluation/cells.py": (1, {}),
     "model_selection/_evaluation/groups.py": (0, {"Parts.of": (5, "shapes")}),
@@ -251,7 +262,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "_cli/extract.py": (1, {}),
     "_cli/files.py": (3, {"read_table": (1, "shapes")}),
     "_cli/fit.py": (14, {}),
-    "_cli/infer.py": (4, {}),
+    "_cli/infer.py": (6, {}),
     "_cli/items.py": (1, {"_labels_by_file": (5, "labels"), "_arrays": (2, "shapes")}),
     "_cli/labels.py": (
         6,

@@ -212,6 +212,9 @@ def _inference(
     X = X + rng.normal(size=X.shape)
     y = np.tile(np.minimum(y, 1) if family == "logistic" else y, many)
     extra = dict(parameters)
+    if family == "poisson":
+        y = rng.poisson(np.exp(0.3 * X[:, 0] / X[:, 0].std()))
+        extra["exposure"] = rng.uniform(0.5, 2.0, len(X))
     if weights:
         extra["sample_weight"] = rng.exponential(3.0, len(X))
         if n_public:
@@ -389,6 +392,7 @@ OTHER_FITS: dict[str, Callable[[], Any]] = {
         _inference, scale={0: (0, 1), 1: (0, 1), 2: (2, 1)}, target_scale=(0, 100)
     ),
     "inference, logistic": partial(_inference, "logistic"),
+    "inference, counts": partial(_inference, "poisson", weights=True),
     "inference, logistic, public rows and weights": partial(
         _inference, "logistic", n_public=60, weights=True
     ),

@@ -57,13 +57,29 @@ KINDS = [
     ("logistic", {"classes": [0, 1], "sample_weight": W, "max_sample_weight": 50.0}, Y),
 ]
 
+#: Counts and exposures, and those of public rows.
+C = RNG.poisson(np.exp(0.5 * X[:, 0]))
+E = RNG.lognormal(size=N)
+PUBLIC_COUNTS = {"X_pub": X_PUB, "y_pub": RNG.poisson(np.ones(N_PUBLIC))}
+KINDS += [
+    ("poisson", {}, C),
+    ("poisson", {"exposure": E, "cov": "robust"}, C),
+    ("poisson", {"exposure": E, "sample_weight": W, "max_sample_weight": 2.0}, C),
+    ("poisson", {"exposure": E, "exposure_pub": np.ones(N_PUBLIC), **PUBLIC_COUNTS}, C),
+    ("poisson", {"exposure": E, "neighboring": "replace_one"}, C),
+]
+
+#: Exposures of the odd rows.
+ODD_EXPOSURES = [1e300, 5e-324, 1e-300, 1.0, 2.0**64, 1e-3, 1e3]
+
 #: Weights of the odd rows.
 ODD_WEIGHTS = [0.0, 1e300, 5e-324, 1.0, 2.0**64, 1e-3, 1e3]
 
 
 def path(rows, labels, family, options):
     def run(calls):
-        return private_inference(rows, labels, family=family, epsilon=40.0, delta=1e-3, **options)
+        epsilon = 160.0 if family == "poisson" else 40.0
+        return private_inference(rows, labels, family=family, epsilon=epsilon, delta=1e-3, **options)
 
     return run
 
@@ -72,8 +88,11 @@ def with_odd_row(kind, number):
     """The rows, labels and options of a kind, whose first row is an odd one."""
     family, options, labels = KINDS[kind]
     row, label, target = ODD[number]
-    rows, labels = X.copy(), labels.copy()
-    rows[0], labels[0] = row, label if family == "logistic" else target
+    rows, labels = X.copy(), labels.astype(float) if family == "poisson" else labels.copy()
+    odd = {"logistic": label, "gaussian": target, "poisson": min(abs(target), 1e300)}
+    rows[0], labels[0] = row, odd[family]
+    if "exposure" in options:
+        options = {**options, "exposure": np.r_[ODD_EXPOSURES[number], E[1:]]}
     if "sample_weight" in options:
         options = {**options, "sample_weight": np.r_[ODD_WEIGHTS[number], W[1:]]}
     return rows, labels, family, options
@@ -104,7 +123,9 @@ def test_a_row_that_is_zeroed_out_moves_no_release_by_more_than_its_sensitivity(
 def test_entirely_other_rows_show_nothing_else(monkeypatch, kind, rows):
     """All that is seen is a function of noisy numbers and public facts, however unlike the rows are."""
     family, options, labels = KINDS[kind]
-    others = 1e6 * (labels + RNG.lognormal(size=N)) if family == "gaussian" else np.ones(N, int)
+    others = np.ones(N, int) if family == "logistic" else np.abs(1e6 * (labels + RNG.lognormal(size=N)))
+    if "exposure" in options:
+        options = {**options, "exposure": 1e3 * E[::-1]}
     if "sample_weight" in options:
         options = {**options, "sample_weight": 1e3 * W[::-1]}
     paths = path(X, labels, family, KINDS[kind][1]), path(rows, others, family, options)
@@ -112,15 +133,18 @@ def test_entirely_other_rows_show_nothing_else(monkeypatch, kind, rows):
 
 
 @pytest.mark.parametrize("neighbour", range(len(ODD)))
-@pytest.mark.parametrize("family", ["logistic", "gaussian"])
+@pytest.mark.parametrize("family", ["logistic", "gaussian", "poisson"])
 @pytest.mark.parametrize("public", [False, True])
 def test_persons(monkeypatch, family, neighbour, public):
     """A person of one row gets 40 rows more, or other rows."""
     row, label, target = ODD[neighbour]
-    labels, options = (Y, {"classes": [0, 1]}) if family == "logistic" else (LOOSE, {})
+    labels, options = {"logistic": (Y, {"classes": [0, 1]}), "gaussian": (LOOSE, {}), "poisson": (C, {})}[
+        family
+    ]
+    target = abs(target) if family == "poisson" else target
     if public:
         known = {"X_pub": X_PUB, "y_pub": Y_PUB % 2}
-        options = {**options, **(known if family == "logistic" else PUBLIC_TARGETS)}
+        options |= {"logistic": known, "gaussian": PUBLIC_TARGETS, "poisson": PUBLIC_COUNTS}[family]
     groups = np.r_[0, np.arange(N - 1) // 3 + 1]
     more = np.r_[np.tile(row, (41, 1)), X[1:]]
     others = np.r_[np.full(41, label if family == "logistic" else target), labels[1:]]

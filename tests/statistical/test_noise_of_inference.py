@@ -22,6 +22,7 @@ X = rng.normal(size=(N, D)) * 10.0 ** np.arange(D)
 T = X[:, 0] + rng.normal(size=N)
 Y = (T > 0).astype(int)
 W = rng.lognormal(size=N)
+C = rng.poisson(np.exp(X[:, 0] / 2))
 #: Rows that tell centre and spread of columns and targets.
 PUBLIC = {"X_pub": X[:30], "y_pub": Y[:30]}
 
@@ -31,7 +32,12 @@ BY_CUT = None
 
 
 def steps(score, curvature):
-    return [1.0, *[score, curvature] * 5, score]
+    return [1.0, *[score, curvature] * 8, score]
+
+
+def counts(last=()):
+    """Histograms of counts and exposures, rate, six steps, histograms, three steps."""
+    return [math.sqrt(2), 1.0, 1.0, *[BY_CUT] * 12, math.sqrt(2), *[BY_CUT] * 5, *last]
 
 
 def least_squares(last):
@@ -72,6 +78,11 @@ PATHS = {
             "y_pub": T[:30],
         },
         least_squares(BY_CUT),
+    ),
+    "counts": ({"y": C, "family": "poisson"}, [*COLUMNS, *counts()]),
+    "counts with exposure, robust errors and weights": (
+        {"y": C, "family": "poisson", "exposure": W, "cov": "robust", "sample_weight": W},
+        [*COLUMNS, 1.0, *counts([BY_CUT])],
     ),
     "zero out": ({"y": Y, "classes": [0, 1], "neighboring": "zero_out"}, [*COLUMNS, *steps(R, R**2 / 4)]),
 }

@@ -1,6 +1,7 @@
 """Coefficients and intervals at the command line."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +79,16 @@ def test_raw_tables_weights_scales_and_public_rows(studies, capsys):
     Path("columns.json").write_text(json.dumps({"categories": categories, "numbers": numbers}))
     rows = ("--private", "priv.csv", "--public", "pub.csv", "--label-column", "wage", "--family", "gaussian")
     more = ("--weight-column", "weight", "--max-weight", 900, "--epsilon", 4)
-    told = ("--scale", "scale.json", "--target-bounds", "5,35", "--confidence", 0.9)
+    told = (
+        "--scale",
+        "scale.json",
+        "--reference",
+        "city=Bonn",
+        "--target-bounds",
+        "5,35",
+        "--confidence",
+        0.9,
+    )
     assert run("infer", *rows, *more, *told, "--encode", "columns.json", *SEEDED, "--report", "r.json") == 0
     features = ["school", "city"]
     result = private_inference(
@@ -90,6 +100,7 @@ def test_raw_tables_weights_scales_and_public_rows(studies, capsys):
         sample_weight=private["weight"],
         sample_weight_pub=public["weight"],
         max_sample_weight=900.0,
+        reference={"city": "Bonn"},
         encoder=TableEncoder({"school": (0, 25), "city": ["Bonn", "Ulm"]}).fit(
             private[features], X_pub=public[features]
         ),
@@ -155,3 +166,47 @@ def test_refusals(studies, capsys, no_noise, argv, words):
     captured = capsys.readouterr()
     assert words in captured.err and captured.out == ""
     assert not PrivacyLedger("l.sqlite")["wages"].charges()
+
+
+def test_counts_with_exposure(studies, capsys):
+    private, _ = studies
+    private = private.assign(days=np.random.default_rng(1).poisson(2 * private["weight"] / 100))
+    private[["school", "weight", "days"]].to_csv("priv.csv", index=False)
+    rows = ("--private", "priv.csv", "--label-column", "days", "--family", "poisson", "--epsilon", 4)
+    assert run("infer", *rows, "--exposure-column", "weight", *SEEDED, "--report", "r.json") == 0
+    result = private_inference(
+        private[["school"]],
+        private["days"],
+        family="poisson",
+        exposure=private["weight"],
+        epsilon=4.0,
+        random_state=int(SEED),
+    )
+    same_coefficients(json.loads(Path("r.json").read_text()), result)
+    assert "per unit of exposure" in capsys.readouterr().out
+    assert abs(result.params["intercept"] - np.log(0.02)) < 5 * result.bse["intercept"]
+    assert run("infer", *rows, "--exposure-column", "time", *SEEDED) == 2
+    assert "--exposure-column 'time' is no column" in capsys.readouterr().err
+
+
+def test_the_first_class_is_the_reference(studies, capsys):
+    columns("school", "high")
+    rows = ("--private", "priv.csv", "--label-column", "high")
+    assert run("infer", *rows, "--classes", "yes,no", *SEEDED) == 0
+    assert "log-odds against class yes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (("--reference", "city=Ulm"), "add --encode"),
+        (("--reference", "city", "--encode", "columns.json"), "must be pairs"),
+        (("--exposure-column", "weight"), "family='poisson'|--family"),
+    ],
+)
+def test_flags_that_do_not_fit(studies, capsys, flags, words):
+    columns("school", "weight", "high")
+    Path("columns.json").write_text('{"numbers": {"school": [0, 25]}}')
+    rows = ("--private", "priv.csv", "--label-column", "high", "--classes", "no,yes")
+    assert run("infer", *rows, *flags, *SEEDED) == 2
+    assert re.search(words, capsys.readouterr().err)

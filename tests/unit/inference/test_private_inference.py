@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
+from scipy.stats import chi2
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.inference import private_inference
@@ -41,8 +42,14 @@ def linear(seed=0, n=N):
     return X, y, 7 * SLOPES / spread
 
 
+def counted(seed=0, n=N):
+    X, Z, spread = rows(seed, n)
+    y = np.random.default_rng([seed, 1]).poisson(np.exp(Z @ SLOPES - 0.5))
+    return X, y, SLOPES / spread
+
+
 #: What makes rows and outcomes of a family, and what else is known of it.
-FAMILIES = {"logistic": (binary, {"classes": [0, 1]}), "gaussian": (linear, {})}
+FAMILIES = {"logistic": (binary, {"classes": [0, 1]}), "gaussian": (linear, {}), "poisson": (counted, {})}
 families = pytest.mark.parametrize("family", FAMILIES)
 
 
@@ -70,6 +77,10 @@ def known_estimate(family, Z, y, weights):
         model = LogisticRegression(C=np.inf, tol=1e-10).fit(Z, y, sample_weight=weights)
         slopes, p = model.coef_[0], model.predict_proba(Z)[:, 1]
         residuals, hessian = y - p, (A * (weights * p * (1 - p))[:, np.newaxis]).T @ A
+    elif family == "poisson":
+        model = PoissonRegressor(alpha=0, tol=1e-10).fit(Z, y, sample_weight=weights)
+        slopes, p = model.coef_, model.predict(Z)
+        residuals, hessian = y - p, (A * (weights * p)[:, np.newaxis]).T @ A
     else:
         hessian = (A * weights[:, np.newaxis]).T @ A
         known = np.linalg.solve(hessian, A.T @ (weights * y))
@@ -136,7 +147,7 @@ def test_several_classes_cover_and_name_the_reference():
     assert list(result.params.index)[1] == ("b", "x0")
 
 
-@pytest.mark.parametrize("family", ["logistic", "gaussian"])
+@families
 def test_persons_whose_rows_are_alike(family):
     """Model-based errors of rows would be far too small, and those of mean rows too large."""
     inside, m = 0, 5
@@ -146,6 +157,8 @@ def test_persons_whose_rows_are_alike(family):
         groups = np.repeat(np.arange(N // 2), m)
         if family == "logistic":
             y = (Z @ [0.5, 0.0] + np.repeat(rng.logistic(size=N // 2), m) > 0).astype(int)
+        elif family == "poisson":
+            y = np.repeat(rng.poisson(np.exp(Z[::m] @ [0.5, 0.0])), m)
         else:
             y = Z @ [0.5, 0.0] + np.repeat(rng.normal(size=N // 2), m)
         options = {"family": family, **FAMILIES[family][1]}
@@ -161,7 +174,7 @@ def test_with_much_budget_persons_count_by_their_means(family):
     """Errors are those of the outer products of persons' mean scores, not of the mean outer products."""
     X, y, _, options = of_family(family)
     _, Z, spread = rows()
-    options |= {} if family == "logistic" else {"target_scale": (100.0, 10.0)}
+    options |= {"target_scale": (100.0, 10.0)} if family == "gaussian" else {}
     result = private_inference(X, y, epsilon=1e7, scale=SCALES, groups=np.arange(N) // 3, **options)
     _, scores, bread = known_estimate(family, Z, y, weighted(Z))
     errors = robust_errors(scores.reshape(N // 3, 3, D + 1).sum(axis=1), bread)
@@ -229,7 +242,7 @@ def test_intervals_cover_the_population_of_a_weighted_sample(family):
     inside = missed = 0
     for seed in range(15):
         X, y, slopes, options = of_family(family, seed, 4 * N)
-        rare = y * (X[:, 0] > 50) > 0 if family == "logistic" else y > 100
+        rare = y > 100 if family == "gaussian" else y * (X[:, 0] > 50) > 0
         kept = np.random.default_rng([seed, 5]).random(len(y)) < np.where(rare, 0.2, 0.6)
         X, y, w = X[kept], y[kept], np.where(rare, 3.0, 1.0)[kept]
         options |= {"epsilon": 4.0, "random_state": seed}
@@ -246,7 +259,7 @@ def test_wrong_scales_widen_intervals_and_move_none(family, off):
     scores = []
     for seed in range(8):
         X, y, slopes, options = of_family(family, seed)
-        options |= {} if family == "logistic" else {"target_scale": (100.0, 700.0)}
+        options |= {"target_scale": (100.0, 700.0)} if family == "gaussian" else {}
         center, spread = SCALES[0]
         wrong = {**SCALES, 0: (center + off[0] * spread, spread * off[1])}
         result = private_inference(X, y, epsilon=3.0, scale=wrong, random_state=seed, **options)
@@ -257,8 +270,9 @@ def test_wrong_scales_widen_intervals_and_move_none(family, off):
         scores.extend(z)
         if off[0] == 20:
             assert not result.identified.any() and "far from the centre of x0" in str(result)
-    # Mean squares of at most 24 scores; 3 is rarer than 1e-6.
-    assert len(scores) == (24 if off[0] < 20 and off[1] <= 1 else 0)
+    # Mean squares of at most 24 scores; 3 is rarer than 1e-6. Rows that count as long hide rates.
+    if family != "poisson" or off[1] == 1:
+        assert len(scores) == (24 if off[0] < 20 and off[1] <= 1 else 0)
     assert not scores or np.mean(np.square(scores)) < 3
 
 
@@ -319,11 +333,94 @@ def test_separated_classes_have_no_pvalues():
     assert private_inference(X, y, classes=[0, 1], epsilon=3.0, random_state=0).identified.all()
 
 
+def test_strong_effects_of_rare_groups_are_found():
+    """Steps by the curvature alone overshoot where nearly no row without the effect has an event."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        exposed = rng.random(100_000) < 0.05
+        y = (rng.random(len(exposed)) < np.where(exposed, 0.3, 0.02)).astype(int)
+        X = exposed[:, np.newaxis].astype(float)
+        result = private_inference(X, y, epsilon=4.0, classes=[0, 1], scale={0: (0.05, 0.2)})
+        assert result.identified.all()
+        assert abs(result.params["x0"] - 3.04) < 5 * result.bse["x0"] < 1
+
+
+def test_effects_that_steps_do_not_reach_have_no_interval():
+    rng = np.random.default_rng(0)
+    Z, group = rng.normal(size=(100_000, 2)), rng.random(100_000) < 0.3
+    for strength, arrives in ((5.0, True), (10.0, False)):
+        y = (rng.random(len(Z)) < expit(strength * Z[:, 0])).astype(int)
+        result = private_inference(Z, y, epsilon=8.0, classes=[0, 1])
+        assert result.identified["x0"] == arrives
+        assert not arrives or abs(result.params["x0"] - strength) < 5 * result.bse["x0"]
+    # No row of the group has an event: its coefficient goes on for ever, and the other stays.
+    y = (rng.random(len(Z)) < expit(Z[:, 0] - 1) * ~group).astype(int)
+    scale = {0: (0.3, 0.5), 1: (0.0, 1.0)}
+    result = private_inference(np.c_[group, Z[:, 0]], y, epsilon=8.0, classes=[0, 1], scale=scale)
+    assert list(result.identified) == [True, False, True] and "no event" in str(result)
+    assert abs(result.params["x1"] - 1) < 5 * result.bse["x1"]
+
+
+def test_dummies_of_all_categories_leave_no_intercept():
+    rng = np.random.default_rng(0)
+    X, y = np.eye(4)[rng.integers(0, 4, 20_000)], rng.integers(0, 2, 20_000)
+    scale = dict.fromkeys(range(4), (0.25, 0.43))
+    result = private_inference(X, y, epsilon=2.0, classes=[0, 1], scale=scale)
+    assert not result.identified.any()
+    assert private_inference(X[:, 1:], y, epsilon=2.0, classes=[0, 1]).identified.all()
+
+
+@pytest.mark.parametrize("spread", [0.5, 1.5])
+def test_skewed_targets_are_covered(spread):
+    """Errors in proportion to the mean: a cut moves slopes. 60 intervals; 48 of them is rarer than 1e-5."""
+    inside = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = (rng.normal(size=(10_000, 5)) > 0).astype(float)
+        slopes = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+        y = (1 + X @ slopes) * np.exp(spread * rng.normal(size=len(X)) - spread**2 / 2)
+        result = private_inference(X, y, family="gaussian", epsilon=2.0, cov="robust", random_state=seed)
+        inside += n_covered(result, slopes)
+    assert inside >= 49
+
+
+@pytest.mark.parametrize("unit", [1.0, 365.0])
+def test_exposures_give_rates(unit):
+    """Of clustered counts with exposures in years or days; 45 of 60 intervals is rarer than 1e-6."""
+    inside = 0
+    for seed in range(20):
+        X, _, slopes = counted(seed, 4 * N)
+        rng = np.random.default_rng([seed, 7])
+        years = rng.uniform(0.02, 2, len(X))
+        means = (
+            years * np.exp(X @ slopes - 0.5 - 50 * slopes[0] - 3 * slopes[2]) * rng.gamma(2.0, 0.5, len(X))
+        )
+        options = {"epsilon": 3.0, "cov": "robust", "random_state": seed, "exposure": unit * years}
+        result = private_inference(X, rng.poisson(means), family="poisson", **options)
+        inside += n_covered(result, slopes)
+        assert result.identified.all()
+    assert inside >= 46
+    assert "log of the rate" in str(result)
+    ratios = result.rate_ratios()
+    np.testing.assert_allclose(ratios["rate_ratio"], np.exp(result.params.iloc[1:]), rtol=1e-9, atol=0)
+
+
+def test_counts_in_any_unit_of_exposure_are_the_same_rates():
+    X, y, _ = counted()
+    years = np.random.default_rng(3).uniform(0.1, 2, N)
+    first, second = (
+        private_inference(X, y, family="poisson", exposure=unit * years, epsilon=50.0, random_state=0)
+        for unit in (1.0, 1000.0)
+    )
+    off = (second.params - first.params + [np.log(1000), 0, 0, 0]) / first.bse
+    assert (np.abs(off) < 2).all()
+
+
 def test_results_read_like_those_of_statsmodels():
     X, y, _ = binary()
     result = private_inference(X, y, classes=[0, 1], epsilon=3.0, confidence=0.9, random_state=0)
     np.testing.assert_allclose(result.zvalues, result.params / result.bse, atol=1e-9)
-    wider = result.conf_int(0.99)
+    wider = result.conf_int(confidence=0.99)
     assert (wider["low"] < result.conf_int()["low"]).all()
     odds = result.odds_ratios()
     assert list(odds.columns) == ["odds_ratio", "low", "high"] and len(odds) == D
@@ -352,7 +449,12 @@ def test_the_ledger_is_charged_once(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"family": "poisson"}, "family='poisson'"),
+        ({"family": "probit"}, "family='probit'"),
+        ({"family": "poisson"}, "has no classes"),
+        ({"exposure": np.ones(N)}, "exposure and exposure_pub are for family='poisson'"),
+        ({"family": "poisson", "classes": None, "exposure": np.zeros(N)}, "exposure must hold positive"),
+        ({"family": "poisson", "classes": None, "exposure": [1.0]}, "exposure has 1 targets"),
+        ({"family": "poisson", "classes": None, "exposure_pub": [1.0]}, "exposure_pub needs an exposure"),
         ({"cov": "HC1"}, "cov='HC1'"),
         ({"confidence": 95}, "confidence=95"),
         ({"epsilon": 0.0}, "epsilon=0.0"),
@@ -398,3 +500,155 @@ def test_refusals_name_what_the_budget_can_carry():
     private_inference(X[:, :most], y, classes=[0, 1])
     with pytest.raises(ValueError, match="would hide"):
         private_inference(X[:, : most + 1], y, classes=[0, 1])
+
+
+@pytest.mark.parametrize("confidence", [0.05, 95, -1, 1.0, float("nan")])
+def test_confidence_is_not_alpha(confidence):
+    X, y, _ = binary()
+    result = private_inference(X, y, classes=[0, 1])
+    for asked in (result.conf_int, result.odds_ratios):
+        with pytest.raises(ValueError, match="confidence of 1 - alpha"):
+            asked(confidence=confidence)
+    with pytest.raises(TypeError):
+        result.conf_int(confidence)
+
+
+def test_contrasts_follow_from_the_covariance():
+    X, y, _ = linear()
+    result = private_inference(X, y, family="gaussian", epsilon=3.0, random_state=0)
+    b, C = result.params.to_numpy(), result.covariance
+    table = result.t_test([{"x0": 1, "x1": -2.0}, {"x2": 1.0}], confidence=0.9)
+    weights = np.array([0, 1, -2.0, 0])
+    error = np.sqrt(weights @ C @ weights)
+    np.testing.assert_allclose(
+        table.iloc[0, :3], [weights @ b, error, weights @ b / error], rtol=1e-9, atol=0
+    )
+    np.testing.assert_allclose(
+        table["high"] - table["effect"], 1.6448536 * table["std_err"], rtol=1e-6, atol=0
+    )
+    assert table["p"].iloc[1] == pytest.approx(result.pvalues["x2"], rel=1e-9)
+    one = result.wald_test("x2")
+    assert one["chi2"] == pytest.approx(result.zvalues["x2"] ** 2, rel=1e-9) and one["df"] == 1
+    both = result.wald_test(["x1", "x2"])
+    assert both["chi2"] == pytest.approx(b[2:] @ np.linalg.solve(C[2:, 2:], b[2:]), rel=1e-9)
+    assert both["p"] == pytest.approx(chi2.sf(both["chi2"], 2), rel=1e-9)
+    for contrast, words in (
+        ("age", "names 'age'|names of coefficients"),
+        ([[1.0, 2.0]], r"array \(q, 4\)"),
+        ([{"x0": 1}, {"x0": 2}], "of rank 1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            result.wald_test(contrast)
+
+
+def test_contrasts_of_what_is_not_identified_are_missing():
+    X, y, _ = binary()
+    result = private_inference(np.c_[X, 2 * X[:, 0]], y, classes=[0, 1], epsilon=3.0, random_state=0)
+    table = result.t_test(["x0", "x1"])
+    assert np.isnan(table["p"].iloc[0]) and np.isfinite(table["p"].iloc[1])
+    assert np.isnan(result.wald_test(["x0", "x1"])["p"])
+    assert result.get_prediction(np.c_[X, 2 * X[:, 0]][:5])["low"].isna().all()
+
+
+@families
+def test_predictions_cover_the_true_means(family):
+    X, _, _ = rows(n=50)
+    inside = 0
+    for seed in range(10):
+        private, y, slopes, options = of_family(family, seed)
+        start = 100 if family == "gaussian" else -0.5
+        linear = start + (X - np.array(list(SCALES.values()))[:, 0]) @ slopes
+        means = {"logistic": expit, "poisson": np.exp, "gaussian": np.asarray}[family](linear)
+        found = private_inference(private, y, epsilon=4.0, random_state=seed, **options).get_prediction(X)
+        inside += ((found["low"] < means) & (means < found["high"])).mean()
+        assert (found["low"] < found["mean"]).all() and (found["mean"] < found["high"]).all()
+    assert inside > 7.5  # of 10, each of the same coefficients
+
+
+def test_predictions_and_effects_of_several_classes_add_up():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 2))
+    y = np.array(["a", "b", "c"])[(np.c_[np.zeros(N), X] + rng.gumbel(size=(N, 3))).argmax(axis=1)]
+    result = private_inference(X, y, epsilon=4.0, classes=["b", "a", "c"], random_state=0)
+    assert result.classes == ("b", "a", "c") and result.params.index[1] == ("a", "x0")
+    found = result.get_prediction(X[:20])
+    np.testing.assert_allclose(found.xs("mean", axis=1, level=1).sum(axis=1), 1, atol=1e-12)
+    assert ((found["a"]["low"] < found["a"]["mean"]) & (found["a"]["mean"] < found["a"]["high"])).all()
+    effects = result.marginal_effects(X[:500])["effect"]
+    np.testing.assert_allclose(effects.groupby(level="term").sum(), 0, atol=1e-9)
+    assert effects[("b", "x0")] > 0 > effects[("a", "x0")]
+
+
+def test_marginal_effects_are_mean_differences():
+    X, y, _ = binary()
+    X = np.c_[X, X[:, 2] > -3]
+    result = private_inference(X, y, classes=[0, 1], epsilon=8.0, random_state=0)
+    public = X[:300]
+    found = result.marginal_effects(public)
+    assert list(found.index) == ["x0", "x1", "x2", "x3"]
+    b = result.params.to_numpy()
+    p = expit(np.c_[np.ones(300), public] @ b)
+    assert found["effect"]["x0"] == pytest.approx(float((p * (1 - p)).mean() * b[1]), rel=1e-5)
+    rest = public[:, :3] @ b[1:4] + b[0]
+    assert found["effect"]["x3"] == pytest.approx(float((expit(rest + b[4]) - expit(rest)).mean()), abs=1e-12)
+    line = private_inference(X, 3 * X[:, 0], family="gaussian", epsilon=8.0, random_state=0)
+    np.testing.assert_allclose(
+        line.marginal_effects(public)[["effect", "std_err"]].to_numpy(),
+        np.c_[line.params, line.bse][1:],
+        rtol=1e-5,
+        atol=1e-8,
+    )
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (np.ones((2, 5)), "has shape"),
+        (pd.DataFrame({"x0": [1.0]}), "lacks the columns"),
+        (np.full((2, 3), np.nan), "finite|NaN|missing"),
+    ],
+)
+def test_rows_for_predictions_have_the_columns_of_the_fit(X, words):
+    private, y, _ = binary()
+    with pytest.raises(ValueError, match=words):
+        private_inference(private, y, classes=[0, 1]).get_prediction(X)
+
+
+def test_references_are_the_usual_categories():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"age": rng.uniform(20, 70, N), "city": rng.choice(["Bonn", "Ulm"], N, p=[0.2, 0.8])}
+    )
+    y = 10 + 2.5 * frame["age"] + 15 * (frame["city"] == "Ulm") + rng.normal(size=N)
+    encoder = TableEncoder({"age": (0, 120), "city": ["Bonn", "Ulm"]}).fit(frame)
+    options = {"family": "gaussian", "epsilon": 8.0, "encoder": encoder, "random_state": 0}
+    public = {"X_pub": frame[:100], "y_pub": y[:100]}
+    for more, wanted, place in (
+        ({}, "Bonn", 1),
+        ({"reference": {"city": "Ulm"}}, "Ulm", 0),
+        (public, "Ulm", 0),
+    ):
+        result = private_inference(frame, y, **options, **more)
+        assert result.references == {"city": wanted}
+        other = ["Bonn", "Ulm"][place]
+        assert result.params[f"city={other}"] == pytest.approx(15 if other == "Ulm" else -15, abs=0.6)
+        found = result.get_prediction(frame[:50])
+        assert (np.abs(found["mean"] - y[:50]) < 6).all()
+    for reference, words in (({"town": "Ulm"}, "'town' is no such"), ({"city": "Rome"}, "'city' is no such")):
+        with pytest.raises(ValueError, match=words):
+            private_inference(frame, y, **options, reference=reference)
+    with pytest.raises(TypeError, match="must be a dict"):
+        private_inference(frame, y, **options, reference="Ulm")
+    with pytest.raises(ValueError, match="there is no encoder"):
+        private_inference(X=frame[["age"]], y=y, family="gaussian", reference={"city": "Ulm"})
+
+
+def test_a_plot_is_per_spread_unless_per_unit_is_asked_for():
+    X, y, _ = binary()
+    mpl.use("agg")
+    result = private_inference(X, y, classes=[0, 1], epsilon=8.0, scale=SCALES, random_state=0)
+    by_spread, by_unit = (result.plot(per=per).lines[1].get_xdata() for per in ("spread", "unit"))
+    np.testing.assert_allclose(by_unit, result.params.iloc[1:], atol=1e-12)
+    np.testing.assert_allclose(by_spread, by_unit * [10.0, 1e-3, 1.0], atol=1e-12)
+    with pytest.raises(ValueError, match="per='sd'"):
+        result.plot(per="sd")

@@ -1,0 +1,84 @@
+"""The columns of an encoder as columns of a regression."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from .._utils.validation import shown, sources_of
+from ._estimating import Design
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The columns of an encoder without the reference category of each column, and the units of their cells.
+
+    ``center`` and ``scale`` are those of the kept columns. ``references`` are the categories left out.
+    """
+
+    encoder: Any
+    kept: NDArray[np.intp]
+    center: Array
+    scale: Array
+    references: dict[str, str]
+
+    @classmethod
+    def of(cls, encoder: object, wanted: Any, X_pub: object) -> "Encoded":
+        """The columns without the ``wanted`` references, or those that are most frequent in public rows."""
+        if not hasattr(encoder, "columns_"):
+            raise TypeError(
+                f"encoder={shown(encoder)} must be a fitted skmixdp.preprocessing.TableEncoder; fit it to "
+                "public rows, or with declared columns."
+            )
+        declared: dict[Any, Any] = dict(wanted) if isinstance(wanted, Mapping) else {}
+        if wanted is not None and not declared:
+            raise TypeError(f"reference={shown(wanted)} must be a dict of column: category, or None.")
+        columns: dict[str, Any] = encoder.columns_
+        factors = {name: column for name, column in columns.items() if column.kind == "category"}
+        for name, category in declared.items():
+            if name not in factors or category not in factors[name].categories:
+                raise ValueError(
+                    f"reference={shown(wanted)} must map columns of categories to one of theirs; "
+                    f"{shown(name)} is no such column, or has no such category."
+                )
+        public: Any = encoder
+        parts = [] if X_pub is None else [public.transform(X).sum(axis=0) for X in sources_of(X_pub)]
+        frequent = (
+            np.sum(parts, axis=0) if parts else np.zeros(sum(len(c.names("")) for c in columns.values()))
+        )
+        kept, center, scale, place = [], [], [], 0
+        references = {}
+        for name, column in columns.items():
+            width = len(column.names(name))
+            left_out = None
+            if name in factors:
+                usual = int(np.argmax(frequent[place : place + width]))
+                left_out = column.categories.index(declared[name]) if name in declared else usual
+                references[name] = column.categories[left_out]
+            for number in range(width):
+                if number != left_out:
+                    kept.append(place)
+                    in_cells = number == 0 and column.kind in ("number", "boolean", "date", "datetime")
+                    center.append(column.center if in_cells else 0.0)
+                    scale.append(column.scale if in_cells else 1.0)
+                place += 1
+        return cls(encoder, np.array(kept), np.array(center), np.array(scale), references)
+
+    def cells(self, X: object) -> pd.DataFrame:
+        """Encoded rows, in the units of the cells of the table."""
+        return self(X) * self.scale + self.center
+
+    def __call__(self, X: object) -> pd.DataFrame:
+        """Encoded rows, without reference categories."""
+        names = np.asarray(self.encoder.get_feature_names_out())[self.kept]
+        return pd.DataFrame(self.encoder.transform(X)[:, self.kept], columns=names)
+
+    def in_cells(self, design: Design) -> Design:
+        """A design in the units of the cells of the table."""
+        center, scale = self.center[design.columns], self.scale[design.columns]
+        return Design(design.columns, center + scale * design.center, scale * design.spread)

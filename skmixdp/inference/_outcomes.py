@@ -1,0 +1,72 @@
+"""Checks of what comes with the rows of a regression: targets, counts, exposures and weights."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._rows import check_targets
+from .._utils.validation import POSITIVE, check
+from ..estimators._problem import check_sample_weight
+
+Array = NDArray[Any]
+
+
+def one_target(targets: Array, name: str) -> Array:
+    """Targets (n,) of a table (n, 1)."""
+    if targets.ndim == 2 and targets.shape[1] > 1:
+        raise ValueError(f"{name} has {targets.shape[1]} targets per row; pass one at a time.")
+    return targets.reshape(-1)
+
+
+def weights_of(
+    private: object, public: object, largest: object, n_rows: int, n_pub: int
+) -> tuple[Array | None, Array]:
+    """Sample weights (n_rows,) of private rows or None, and those (n_pub,) of public rows."""
+    check("max_sample_weight", largest, POSITIVE, "auto")
+    if private is None:
+        check("max_sample_weight", largest, "auto", remedy="there is no sample_weight")
+        if public is not None:
+            raise ValueError("sample_weight_pub needs a sample_weight; pass both, or neither.")
+        return None, np.ones(n_pub)
+    if public is None and n_pub:
+        raise ValueError(
+            "sample_weight needs the weights of the public rows in the same units; pass sample_weight_pub."
+        )
+    if public is not None and not n_pub:
+        raise ValueError("sample_weight_pub was given without public rows; pass X_pub and y_pub, or drop it.")
+    of_public = check_sample_weight(public, n_pub, "sample_weight_pub", "X_pub")
+    return check_sample_weight(private, n_rows), np.ones(0) if of_public is None else of_public
+
+
+def exposures_of(
+    private: object, public: object, family: str, n_rows: int, n_pub: int
+) -> tuple[Array, Array]:
+    """Exposures (n_rows,) of private rows, and those (n_pub,) of public rows; 1 where there are none."""
+    if family != "poisson" and (private is not None or public is not None):
+        raise ValueError(f"exposure and exposure_pub are for family='poisson', and this is {family!r}.")
+    if private is None and public is not None:
+        raise ValueError("exposure_pub needs an exposure; pass both, or neither.")
+    if private is not None and public is None and n_pub:
+        raise ValueError(
+            "exposure needs the exposures of the public rows in the same units; pass exposure_pub."
+        )
+    return _checked_exposure(private, n_rows, "exposure", "X"), _checked_exposure(
+        public, n_pub, "exposure_pub", "X_pub"
+    )
+
+
+def _checked_exposure(values: object, n_rows: int, name: str, rows: str) -> Array:
+    """Positive exposures (n_rows,)."""
+    if values is None:
+        return np.ones(n_rows)
+    found = one_target(check_targets(values, name, n_rows, rows).astype(np.float64), name)
+    if not np.all(found > 0):
+        raise ValueError(f"{name} must hold positive numbers; leave out rows without exposure.")
+    return found
+
+
+def check_counts(counts: Array, name: str) -> None:
+    """Refuse negative counts."""
+    if not np.all(counts >= 0):
+        raise ValueError(f"{name} holds a negative number; family='poisson' needs counts.")
