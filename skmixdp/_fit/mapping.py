@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._rows import Columns, RowMap, n_groups
-from .stage import FEWEST_FREE, Fit
+from .stage import FEWEST_FREE, Fit, Kinds
 
 Array = NDArray[Any]
 
@@ -20,8 +20,8 @@ _WEIGHT_OF_ALL = 0.5
 #: Minimum number of columns for unit length: with fewer, rows lose too much information.
 _FEWEST_AT_UNIT_LENGTH = 4
 
-#: Most columns that are estimated. Wider tables come from encoders, whose columns share a unit.
-MOST_COLUMNS = 100
+#: Minimum number of public rows for the spread of columns.
+FEWEST_KNOWN = 10
 
 #: Bins of magnitudes end at powers of two, from minus this exponent to this exponent.
 EXPONENT = 63
@@ -39,6 +39,13 @@ _INTERCEPT_OF_TWO = 0.3
 def intercept_constant(n_outputs: int) -> float:
     """Constant of the intercept column of centred rows of unit length."""
     return max(_LEAST_INTERCEPT, _INTERCEPT_OF_TWO * math.sqrt(2 / max(n_outputs, 2)))
+
+
+def known_kinds(fit: Fit) -> Kinds | None:
+    """The kinds of the columns, where too few public rows tell their spread."""
+    kinds = fit.settings.rows.kinds
+    fits = kinds is not None and len(kinds.numbers) == fit.data.n_features
+    return kinds if fits and len(fit.public.known) < FEWEST_KNOWN else None
 
 
 @lru_cache(maxsize=8)  # so that fits have the same object

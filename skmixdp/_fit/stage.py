@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import (
@@ -134,12 +135,24 @@ class Order:
         return (*self.before, self.training, *self.after)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Kinds:
+    """What is known of columns by how they were encoded: a public fact.
+
+    ``numbers`` (n_features,) flags those whose unit is unknown. The others are zeros and ones, waves, or
+    hashed words, which share a unit; ``square`` is about the sum of their squares in a row.
+    """
+
+    numbers: NDArray[np.bool_]
+    square: float
+
+
 @dataclass(frozen=True, repr=False)
 class RowSettings:
     """Parameters of the map of the rows, by their names in the estimators.
 
-    Where noisy counts tell a length that most private rows do not exceed, rows are cut at ``length_factor``
-    times it.
+    ``kinds`` are those of the columns, None if they are unknown. Where noisy counts tell a length that most
+    private rows do not exceed, rows are cut at ``length_factor`` times it.
     """
 
     fit_intercept: bool
@@ -149,6 +162,7 @@ class RowSettings:
     row_norm: str | None
     scale: bool | Literal["auto"]
     length_factor: float = 1.0
+    kinds: Kinds | None = None
 
 
 @dataclass(frozen=True, repr=False)

@@ -115,12 +115,13 @@ class RowMap:
         clip: bool = False,
         columns: Columns | None = None,
         shrinkage: float | None = None,
+        square: float | None = None,
     ) -> "RowMap":
         """The row map with parameters from public rows (n, n_features); n may be 0.
 
         With class indices ``y`` of the first rows, it whitens with this ``shrinkage``. With ``clip`` it keeps
-        the lengths of most rows. It begins with ``columns``. Rows so long that their mean overflows are a
-        ValueError.
+        the lengths of most rows. It begins with ``columns``, which have a mean ``square`` length, or 1 for
+        each column. Rows so long that their mean overflows are a ValueError.
         """
         first = cls(None, normalize, None, columns=columns)
         if center and len(X):
@@ -135,7 +136,7 @@ class RowMap:
         if y is not None:
             first = replace(first, whitening=Whitening.of(first(X[: len(y)], np.float64), y, shrinkage))
         if clip and columns is not None and len(X) < _FEWEST_LENGTHS:
-            first = replace(first, bound=_SPREADS * math.sqrt(X.shape[1]))
+            first = replace(first, bound=_SPREADS * math.sqrt(X.shape[1] if square is None else square))
         elif clip and len(X):
             first = replace(first, bound=first.usual_length(X))
         return first.with_intercept_for(X) if fit_intercept else first

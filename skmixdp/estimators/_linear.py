@@ -45,6 +45,7 @@ from ..privacy.accounting.budgets import Budget
 from ..privacy.units import units_of
 from ._base import EstimatorProcedure, FitData, PrivateEstimator, members
 from ._callbacks import FitTasks
+from ._kinds import kinds_of_columns
 from ._outputs import head_outputs
 from ._problem import (
     WEIGHT,
@@ -242,6 +243,7 @@ class LinearHead(PrivateEstimator):
                 geometry=self.geometry if self.geometry == "auto" else bool(self.geometry),
                 row_norm=self.row_norm,
                 scale=self.scale if self.scale == "auto" else bool(self.scale),
+                kinds=kinds_of_columns(n_features),
             ),
             known_map=None if start is None else start._row_map,
             facts=tuple(facts),

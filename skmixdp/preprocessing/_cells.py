@@ -158,6 +158,12 @@ class TableColumn:
         return [first and place == 0 for place in range(len(self.names("")))]
 
     @property
+    def square(self) -> float:
+        """About the sum of the squares of the encoded columns that are no numbers."""
+        words = self.kind in ("boolean", "category", "text")
+        return float(self.length if self.kind == "list" else words + len(self.periods))
+
+    @property
     def of_unknown(self) -> Array:
         """Entries (n_categories,) of an unknown category: what known ones have on average.
 

@@ -36,6 +36,10 @@ RELEASES = {
         "histograms of columns",
         "tests/property/test_table_neighbours.py::test_the_row_that_moves_most_moves_as_far_as_is_stated",
     ),
+    "few_dominate": (
+        "look at wide tables",
+        "tests/unit/learning/test_columns.py::TestFewThatDominate::test_no_row_adds_more_than_1",
+    ),
     "columns_in_other_units": (
         "check of units",
         "tests/property/test_geometry_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity",

@@ -191,8 +191,8 @@ def test_a_decision_by_exact_columns_would_be_found(monkeypatch, neighbour):
 
     largest = []
 
-    def by_the_rows(self, *, centred, sound=NoisyColumns.standardised):
-        return sound(self, centred=centred) if largest[-1] < 100 else None
+    def by_the_rows(self, *, centred, always, sound=NoisyColumns.standardised):
+        return sound(self, centred=centred, always=always) if largest[-1] < 100 else None
 
     monkeypatch.setattr(NoisyColumns, "standardised", by_the_rows)
     plain = path_of("logistic", "few", "none", "default")

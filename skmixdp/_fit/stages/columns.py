@@ -20,10 +20,10 @@ from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ...privacy import PrivacyReport
 from ...privacy.units import Units
 from ..histograms import certain_count, certain_of_magnitudes, thinned, windows_of
-from ..mapping import EXPONENT, MOST_COLUMNS, centres_columns, scales_columns, unmapped
+from ..mapping import EXPONENT, FEWEST_KNOWN, centres_columns, known_kinds, scales_columns, unmapped
 from ..rows import MappedRows
 from ..stage import Fit, Price, Stage
-from ..statistics import Learner, sensitivity_of
+from ..statistics import Learner, Learning, sensitivity_of
 from ..sums import noisy_sums, table_of
 from .public_map import next_map
 
@@ -60,10 +60,36 @@ _COUNT_ERROR = 0.02
 _MOST_ERROR = 0.07
 #: Largest noise in a count with which the first histogram is released alone, as a fraction of the rows.
 _MOST_OF_ONE = 0.08
+#: A bare table of more columns is looked at first: they usually share a unit, as pixels and embeddings do.
+_WIDE = 100
+#: Share of mu squared for that look, fewest rows of it, effective number of columns that count as few, and
+#: what rounding may add to squares.
+_CHECK_SHARE, _FEWEST_OF_CHECK, _FEW_COLUMNS, _ROUNDED = 0.005, 5_000, 6.0, 1e-9
 #: Entries are cut at this, so that squares do not overflow: after a release, no row may be refused.
 _LARGEST_ENTRY = 1e150
-#: Minimum number of public rows for the spread of columns.
-_FEWEST_KNOWN = 10
+#: Most columns whose spread is estimated: the time of it grows with their square.
+MOST_COLUMNS = 2000
+
+
+def few_dominate(learner: Learner, n_features: int, multiplier: float) -> Learning[bool]:
+    """Whether a few columns make up most of the squared length of rows of unit length.
+
+    *Guarantee*: one Gaussian release of this multiplier. A row adds its squared entries, the sum of which is
+    at most 1, and so is their length.
+    """
+    learner = thinned(learner, 1, multiplier, _FEWEST_OF_CHECK)
+    stated = ReleasedArray(1 + _ROUNDED)
+    query = PrivateQuery(np.eye(n_features), lambda Z, block: (None, _squares(np.asarray(Z))), (stated,))
+    squares, noise = yield from learner.ask(multiplier, query)
+    # The effective number of columns with a sum of 1, without the mean square of the noise.
+    parts, error = squares / learner.n_expected, noise / learner.n_expected
+    return bool(np.sum(parts**2) - n_features * error**2 > 1 / _FEW_COLUMNS)
+
+
+def _squares(Z: FloatArray) -> FloatArray:
+    """Squared entries (rows, n_features), whose sum in each row is at most 1; zeros for what is no number."""
+    squares = np.nan_to_num(np.square(Z, dtype=np.float64), nan=0.0, posinf=0.0)
+    return np.asarray(squares / np.maximum(squares.sum(axis=1, keepdims=True), 1.0))
 
 
 def columns_share(mu: float, n_rows: int, n_features: int) -> float:
@@ -114,7 +140,8 @@ def noisy_columns(
     """The centre and the spread of columns of rows (:func:`unmapped`): those ``asked`` for, or all.
 
     ``multiplier`` is that of one Gaussian release which is as private as the first three histograms together.
-    Three are released if their noise allows it, else that of magnitudes alone, and the centre is 0. Where
+    Three are released if their noise allows it, else that of magnitudes alone, and the centre is 0. The
+    second and the third are about columns of which the first one shows rows. Where
     all rows are in one or two bins far from 0, up to ``n_closer`` histograms look closer; the squared
     budget of all of them is at most ``MOST_SPENT`` times that of three. ``rows_of`` opens rows after a map,
     so that offsets are subtracted in double precision; without it, queries go to the rows, which are in
@@ -161,10 +188,12 @@ def noisy_columns(
 
     counts, noise = yield from histograms(_magnitudes, 2 * EXPONENT + 3)
     spread, reach = _spread_of_magnitudes(counts, noise, n_rows)
-    center = np.zeros(len(places))
-    if n_stages == 1:
-        return of_all(center, spread, False, 1.0)
-    high = np.where(reach > 0, _MARGIN * reach, 1.0)
+    center, found = np.zeros(len(places)), reach > 0
+    if n_stages == 1 or not found.any():
+        return of_all(center, spread, False, 1 / n_stages)
+    # Columns whose magnitudes noise hides are left as they are, and the others have less noise.
+    places, center, spread, reach = places[found], center[found], spread[found], reach[found]
+    high = _MARGIN * reach
     low = -high
     for stage, n_bins in enumerate(_BINS):
         width = (high - low) / n_bins
@@ -293,6 +322,10 @@ def _moments(
     return known, mean, np.maximum(spread, width / 4)
 
 
+#: Rows of unit length.
+_UNIT_ROWS = RowMap(None, True, None)
+
+
 class NoisyColumnScales(Stage):
     """How columns are standardised, if few public rows tell it."""
 
@@ -303,11 +336,14 @@ class NoisyColumnScales(Stage):
     def price(self, fit: Fit) -> Price | None:
         # A few public rows give a poor estimate of the spread of columns, and so do those that were left out,
         # which may have other units.
-        poor = len(fit.public.known) < _FEWEST_KNOWN
+        poor = len(fit.public.known) < FEWEST_KNOWN
         learned = poor and scales_columns(fit) and fit.preconditions and not fit.data.private.exact
         if not learned or fit.settings.known_map is not None:
             return None
-        return MOST_SPENT * columns_share(fit.mu, fit.n_rows, fit.data.n_features) or None
+        kinds, n_features = known_kinds(fit), fit.data.n_features
+        n_asked = n_features if kinds is None else int(kinds.numbers.sum())
+        share = MOST_SPENT * columns_share(fit.mu, fit.n_rows, n_asked) if n_asked else 0.0
+        return share + (_CHECK_SHARE if share and self._is_looked_at(fit) else 0.0) or None
 
     def rows(self, fit: Fit) -> MappedRows:
         return fit.data.private.mapped(unmapped(fit.data.n_features))
@@ -318,18 +354,37 @@ class NoisyColumnScales(Stage):
             yield self._known(fit.spent(self, price), columns).foreseen()
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        private, n_features = fit.data.private, fit.data.n_features
-        usual = price / MOST_SPENT
+        private, n_features, kinds = fit.data.private, fit.data.n_features, known_kinds(fit)
+        look = _CHECK_SHARE if self._is_looked_at(fit) else 0.0
+        if look:
+            asked = few_dominate(fit.learner, n_features, fit.budget.multiplier(look))
+            if not (yield from bind_rows(private.mapped(private.same(_UNIT_ROWS)), asked)):
+                return self._unscaled(fit.spent(self, look))
+        usual = (price - look) / MOST_SPENT
         noisy = yield from noisy_columns(
-            fit.learner, n_features, fit.budget.multiplier(usual), rows_of=private.mapped
+            fit.learner,
+            n_features,
+            fit.budget.multiplier(usual),
+            asked=None if kinds is None else np.flatnonzero(kinds.numbers),
+            rows_of=private.mapped,
         )
-        columns, cost = noisy.standardised(centred=centres_columns(fit)), min(usual * noisy.spent, price)
+        columns = noisy.standardised(centred=centres_columns(fit), always=kinds is not None)
+        cost = min(look + usual * noisy.spent, price)
         fit = self._known(fit.spent(self, cost), columns)
-        if columns is not None or isinstance(private.table, ArrayTable):
+        return fit if columns is not None else self._unscaled(fit)
+
+    def _unscaled(self, fit: Fit) -> Fit:
+        """The fit with columns as they are."""
+        fit, n_features = self._known(fit, None), fit.data.n_features
+        if isinstance(fit.data.private.table, ArrayTable):
             return fit
         # A refusal of a row whose length overflows would now reveal that it exists.
         limits = Columns(np.zeros(n_features), np.ones(n_features), cut=_LARGEST_ENTRY)
         return fit.mapped(row_map=replace(fit.row_map, columns=limits))
+
+    def _is_looked_at(self, fit: Fit) -> bool:
+        """Whether a first release tells if the columns need histograms."""
+        return known_kinds(fit) is None and fit.data.n_features > _WIDE
 
     def _known(self, fit: Fit, columns: Columns | None) -> Fit:
         return fit.mapped(row_map=next_map(fit, columns), columns=columns)

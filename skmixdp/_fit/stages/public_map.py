@@ -12,6 +12,7 @@ from ..mapping import (
     centres_columns,
     clips,
     intercept_constant,
+    known_kinds,
     scales_columns,
     whitening_groups,
     whitens_alone,
@@ -106,6 +107,7 @@ def next_map(fit: Fit, columns: Columns | None) -> RowMap:
         enough = not loss.quadratic or len(public.known) > FEWEST_FREE
         whiten = settings.is_default and enough
     groups, shrinkage = whitening_groups(fit)
+    kinds = known_kinds(fit)
     row_map = RowMap.of(
         public.known,
         settings.rows.center and not (columns is not None and columns.center.any()),
@@ -115,6 +117,7 @@ def next_map(fit: Fit, columns: Columns | None) -> RowMap:
         clip=clips(fit, columns),
         columns=columns,
         shrinkage=shrinkage,
+        square=None if kinds is None else kinds.square + int(kinds.numbers.sum()),
     )
     times = math.sqrt(_HARDLY_NOISY * fit.mu * fit.n_rows / fit.data.n_features)
     if times > 1 and row_map.bound is not None and loss.quadratic and settings.is_default:

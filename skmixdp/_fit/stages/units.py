@@ -13,11 +13,13 @@ from ..._rows import BinCounts, Block, Contribution, RowMap
 from ..._utils.process import warn_later
 from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..histograms import thinned
-from ..mapping import EXPONENT, MOST_COLUMNS, unmapped
+from ..mapping import EXPONENT, unmapped
 from ..stage import Fit, Price, Stage
 from ..statistics import Learner, Learning, Worth, sensitivity_of, share_for
 from .start import check_share
 
+#: Most columns that are checked.
+_MOST_COLUMNS = 100
 #: Fewest public rows for the check.
 _FEWEST_PUBLIC = 10
 #: Noise in a count, as a fraction of the rows.
@@ -41,7 +43,7 @@ _SURE_DEVIATIONS = 4.0
 
 def unit_share(mu: float, n_rows: int, n_public: int, n_columns: int) -> float:
     """Share of mu squared for :func:`columns_in_other_units`, from public facts; 0 if it tells nothing."""
-    if n_columns > MOST_COLUMNS or n_public < _FEWEST_PUBLIC:
+    if n_columns > _MOST_COLUMNS or n_public < _FEWEST_PUBLIC:
         return 0.0
     return share_for(mu, n_rows, math.sqrt(n_columns), _WORTH)
 

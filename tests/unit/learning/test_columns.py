@@ -14,8 +14,11 @@ from tests.private_names import (
     InMemoryRows,
     Learner,
     Released,
+    RowMap,
+    _squares,
     columns_in_other_units,
     columns_share,
+    few_dominate,
     noisy_columns,
     special_table,
     unit_share,
@@ -224,7 +227,7 @@ class TestSmallBudget:
         for part, n_releases in ((0.06, 3), (0.08, 1)):
             noise = Watched()
             learned(rows_of(X), noisy_columns, 7, part * N / math.sqrt(3 * 7), noise=noise)
-            assert len(noise.sums) == n_releases
+            assert len(noise.sums) == 1  # what is watched shows nothing, so no other follows
             ratio = noise.scales[0] / (part * N / math.sqrt(3 * 7) * math.sqrt(7))
             assert ratio == pytest.approx(math.sqrt(n_releases), rel=1e-6)
 
@@ -237,8 +240,35 @@ class TestShare:
 
     def test_it_is_0_where_it_would_tell_nothing(self):
         assert columns_share(0.27, 100, 10) == 0
-        assert columns_share(0.27, 10**6, 101) == 0 < columns_share(0.27, 10**6, 100)
+        assert columns_share(0.27, 10**6, 2001) == 0 < columns_share(0.27, 10**6, 2000)
         assert columns_share(1e-9, 10**6, 1) == 0
+
+
+class TestFewThatDominate:
+    """A look at rows of unit length, before wide tables get histograms."""
+
+    def tells(self, X, multiplier=10.0, seed=0):
+        rows = InMemoryRows(RowMap(None, True, None)(X, np.dtype("f4")), np.zeros(len(X)))
+        return learned(rows, few_dominate, X.shape[1], multiplier, noise=NoiseSource(seed))
+
+    def test_units_that_differ_are_found_and_equal_ones_are_not(self):
+        equal = np.random.default_rng(0).normal(size=(N, 200))
+        unlike = equal * np.where(np.arange(200) < 3, 1e3, 1.0)
+        for seed in range(10):
+            assert self.tells(unlike, seed=seed) and not self.tells(equal, seed=seed)
+
+    def test_noise_alone_is_no_unit(self):
+        assert not any(self.tells(np.zeros((N, 200)), multiplier, 0) for multiplier in (1.0, 30.0, 100.0))
+
+    @pytest.mark.parametrize("value", [0.0, 1.0, 1e300, -1e-300, np.inf, np.nan])
+    def test_no_row_adds_more_than_1(self, value):
+        """And one that adds as much as is stated."""
+        rows = np.full((2, 5), value)
+        rows[1, 1:] = 0.0
+        with np.errstate(over="ignore"):
+            squares = _squares(rows)
+        assert np.all(np.isfinite(squares)) and np.all(np.linalg.norm(squares, axis=1) <= 1 + 1e-9)
+        assert (np.linalg.norm(squares[1]) == 1) == (abs(value) >= 1 and np.isfinite(value) and value < 1e160)
 
 
 class TestUnits:
