@@ -308,7 +308,7 @@ def private_inference(
         spread: Array = np.zeros(n_features)
         if shares["columns"]:
             part = multiplier / math.sqrt(shares["columns"])
-            columns = yield from noisy_columns(learner, n_features, part)
+            columns = yield from noisy_columns(learner, n_features, part, n_closer=0)
             center, spread = columns.center.copy(), columns.spread.copy()
         for j, (middle, width) in known.items():
             center[j], spread[j] = middle, width
