@@ -15,10 +15,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .._files.text import TextForm, numbers_of, with_point
+from .._files.text import TextForm, number_of, numbers_of, with_point
 from .._utils.frames import MISSING, entries_of, is_list, letter_of, names_of_list, stacked_lists
 from .._utils.process import warn
 from .._utils.validation import listed
+from ..preprocessing._cells import amount_of
 from .files import is_table, is_text, read_arrays, read_table
 from .labels import labels_of_array, labels_of_column
 from .messages import InputError
@@ -307,7 +308,7 @@ def _features(
     if raw:
         if form is None:
             return frame
-        pointed = frame.map(with_point) if form.decimal == "," else frame
+        pointed = frame.map(_with_point) if form.decimal == "," else frame
         return pointed.mask(pointed.map(lambda cell: cell.strip() in MISSING))
     read = {}
     for name in frame.columns:
@@ -331,6 +332,15 @@ def _features(
     found = [values for values in read.values() if values is not None]
     values = np.column_stack(found) if found else np.empty(frame.shape)
     return pd.DataFrame(_array_features(values, where), columns=frame.columns)
+
+
+def _with_point(cell: str) -> str:
+    """A cell with a decimal point, also that of an amount."""
+    pointed = with_point(cell)
+    if pointed is not cell or number_of(cell) is not None or not ("," in cell or "." in cell):
+        return pointed
+    value = amount_of(cell, comma=True)
+    return repr(value) if value == value else cell
 
 
 def _floats(column: "pd.Series[Any]") -> Array | None:

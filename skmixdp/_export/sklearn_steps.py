@@ -37,11 +37,17 @@ _FALSE = r"(?i)^(?:str_?|bool_?) \s*false\s*\Z"
 _NONE = r"(?:NoneType|NAType|NaTType) .*"
 _MISSING = rf"(?si)^(?:{_NONE}|\w+ \s*(?:[+-]?nan|nat)?\s*)\Z"
 
+#: How spelt times and durations begin. No number is made of them here, so that their rows fail.
+_TIMES = r"\s*[+-]?(?:P[\dT]|\d+ days?|\d{1,2}:\d\d)"
+
 _NUMBERS: tuple[_Rule, ...] = (
+    ("\u2212", "-"),
+    (r"^complex\d* 0j\Z", "float 0"),
+    (r"^complex\d* \((.*)\+0j\)\Z", r"float \1"),
     (rf"(?i)^{_OF_NUMBERS} \s*({_SPELT})\s*\Z", r"\1"),
     (_TRUE, "1"),
     (_FALSE, "0"),
-    (rf"(?s)^(?:{_NONE}|str_? .*|Decimal .*|(?:Timestamp|datetime|date|datetime64) .*)\Z", "nan"),
+    (rf"(?s)^(?:{_NONE}|str_? (?!{_TIMES}).*|Decimal .*|(?:Timestamp|datetime|date|datetime64) .*)\Z", "nan"),
 )
 _WORDS: tuple[_Rule, ...] = (
     (_MISSING, "str "),
@@ -99,7 +105,7 @@ def _encoder(step: Any) -> Pipeline:
     for name, column in columns.items():
         if column.kind in ("list", "amount") or column.format:
             raise TypeError(
-                "to_sklearn has no form of lists, amounts and formats of dates, as of the column "
+                "to_sklearn has no form of lists, amounts, times and formats of dates, as of the column "
                 f"{name!r}; save the pipeline with save, or convert the column before the model."
             )
         if any(math.isnan(number_of(each)) and not math.isnan(days_of(each)) for each in column.categories):

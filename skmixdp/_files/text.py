@@ -52,6 +52,10 @@ _SHIFTING = ("iso2022", "hz", "utf-7", "idna", "punycode", "unicode", "raw-unico
 #: Numbers with a decimal comma, and with points between groups of three digits.
 _COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
 _GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
+#: The minus sign of typesetting.
+_MINUS = "\u2212"
+#: Numbers that commas may part into thousands.
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 #: Spellings of plain numbers; ``01`` is not one, since it may be a code.
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
@@ -97,7 +101,8 @@ class TextForm:
         The character between cells, or ``"tab"``. None is a tab in files that end in ``.tsv``, and else a
         comma.
     decimal : {".", ","} or None
-        The decimal mark. With a comma, points may separate groups of three digits. None is a point.
+        The decimal mark. With a comma, points may separate groups of three digits; between commas, such
+        numbers are quoted. None is a point.
     encoding : str or None
         None is that of the byte-order mark, and UTF-8 without one.
     names : tuple of str or None
@@ -121,8 +126,6 @@ class TextForm:
             object.__setattr__(self, "separator", separator)
         if self.decimal not in (None, ".", ","):
             raise ValueError(f"decimal={self.decimal!r} must be '.' or ','.")
-        if self.decimal == "," and self.separator == ",":
-            raise ValueError("decimal=',' is also the separator; name another separator, such as ';'.")
         if self.encoding is not None:
             try:
                 "".encode(self.encoding)  # raises an error for an unknown encoding
@@ -284,6 +287,8 @@ def number_of(cell: str) -> float | None:
     try:
         return None if "_" in cell else float(cell)
     except ValueError:
+        if _MINUS in cell:
+            return number_of(cell.replace(_MINUS, "-"))
         text = cell.strip()
         return math.nan if text in MISSING else _TRUTH.get(text.lower())
 
@@ -299,7 +304,7 @@ def label_of(cell: str, decimal: str | None = None) -> Any:
 
 def with_point(cell: str) -> str:
     """A cell with a decimal point instead of a comma, and without points between groups of digits."""
-    text = cell.strip()
+    text = cell.strip().replace(_MINUS, "-")
     if _GROUPS.fullmatch(text):
         return text.replace(".", "").replace(",", ".")
     return text.replace(",", ".") if _COMMA.fullmatch(text) else cell
@@ -337,8 +342,10 @@ def guessed(path: Path, form: TextForm, where: str) -> TextForm:
         best = max(widths, key=lambda one: widths[one])
         form = replace(form, separator=best if widths[best][1] > 1 else None)
     separator = form.of(path).separator
-    if form.decimal is None and separator not in (None, ","):
+    if form.decimal is None and separator is not None:
         cells = [cell.strip() for line in found[1:] for cell in _try_cells(line, separator, where)]
+        # Between commas, cells with a comma are quoted, and may have it between thousands.
+        cells = [cell for cell in cells if separator != "," or not _THOUSANDS.fullmatch(cell)]
         commas = sum(
             bool(_COMMA.fullmatch(cell) or ("," in cell and _GROUPS.fullmatch(cell))) for cell in cells
         )

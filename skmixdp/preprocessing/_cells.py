@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,7 @@ MOST_HASHED = 2**20
 _FEW = 3
 
 #: Words that declare the kind of a column.
-KINDS = ("number", "boolean", "date", "datetime", "category", "text", "drop", "amount")
+KINDS = ("number", "boolean", "date", "datetime", "category", "text", "drop", "amount", "decimal comma")
 
 _SHARES = Kind(
     "a tuple of positive shares", lambda value: isinstance(value, tuple) and all(map(POSITIVE.admits, value))
@@ -53,7 +54,7 @@ _NUMBER_OF_COLUMNS = Number("a count", 0, MOST_HASHED, "both", whole=True)
 
 #: Allowed values of the fields of an encoded column.
 _FIELDS: dict[str, tuple[Allowed, ...]] = {
-    "kind": (*KINDS, "list"),
+    "kind": (*KINDS[:-1], "list"),
     "center": (FINITE,),
     "scale": (POSITIVE,),
     "cut": (POSITIVE,),
@@ -71,8 +72,30 @@ FARTHEST = 9e18
 _TRUTH = {"true": 1.0, "false": 0.0}
 #: How NumPy writes missing numbers and dates in an array of texts, which one cell that is a text made so.
 _MISSING = frozenset(("", "nan", "+nan", "-nan", "nat"))
-#: A number with commas between thousands.
-_AMOUNT = re.compile(r"[+-]?(\d{1,3}(,\d{2,3})+|\d+)?(\.\d*)?([eE][+-]?\d+)?")
+#: A number without marks, or with marks before some groups of its digits.
+_AMOUNT = re.compile(r"([+-]?)((?:\d+|(?=[.,]\d))(?:[.,]\d*)*)([eE][+-]?\d+)?")
+#: Groups of digits between thousands: of three digits, or two before commas as in India.
+_THOUSANDS = {",": re.compile(r"\d{1,3}(,\d{2,3})*,\d{3}"), ".": re.compile(r"\d{1,3}(\.\d{3})+")}
+#: A space or an apostrophe between thousands.
+_BETWEEN = re.compile(r"(?<=\d)['\u2019\s](?=\d{3}(?!\d))")
+#: Signs that are written for a minus.
+_MINUS = str.maketrans(dict.fromkeys("\u2212\u2013\ufe63\uff0d", "-"))
+#: A time of the day, as in ISO 8601 or with AM and PM, also after a number of days.
+_TIME = re.compile(
+    r"([+-])?(?:(\d+) days?,? \+?)?(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d+)?))?(?: ?([ap])\.?m\.?)?"
+    r"(?:Z|[+-]\d\d:?\d\d)?",
+    re.IGNORECASE,
+)
+#: A duration as in ISO 8601.
+_DURATION = re.compile(
+    r"([+-])?P(?=.)"
+    + "".join(rf"(?:([\d.,]+){unit})?" for unit in "YMWD")
+    + r"(?:T(?=.)"
+    + "".join(rf"(?:([\d.,]+){unit})?" for unit in "HMS")
+    + ")?"
+)
+#: Seconds of the parts of a duration. Years and months have the average length.
+_SECONDS = (365.2425 * 86400, 365.2425 / 12 * 86400, 7 * 86400, 86400, 3600, 60, 1)
 _CURRENCY = re.compile(r"^[A-Z]{3}|[A-Z]{3}$")
 _START = datetime(1970, 1, 1)
 #: Units of ``datetime64`` up to a day. Months and years have no fixed length.
@@ -105,7 +128,9 @@ class TableColumn:
     indicator : bool
         Whether a last column says where a cell is missing.
     format : str
-        How texts spell dates, as in :meth:`datetime.datetime.strptime`; empty for ISO 8601.
+        How texts spell dates, as in :meth:`datetime.datetime.strptime`; empty for ISO 8601. Of
+        others, a comma if amounts have decimal commas, ``"seconds"`` if public cells are times of the
+        day or spelt durations, and ``"objects"`` if they are lists or others that are no plain cells.
     length : int
         The number of entries of each list.
     """
@@ -219,7 +244,7 @@ class TableColumn:
             if values is None:
                 values = np.array([days_of(cell, self.format) for cell in listed(cells)], dtype=np.float64)
         elif (values := _plain_numbers(cells)) is None:
-            number = amount_of if self.kind == "amount" else number_of
+            number = partial(amount_of, comma=bool(self.format)) if self.kind == "amount" else quantity_of
             values = np.array([number(cell) for cell in listed(cells)], dtype=np.float64)
         if self.kind == "boolean":
             values = np.where((values == 0) | (values == 1), 2 * values - 1, np.nan)
@@ -382,24 +407,85 @@ def number_of(cell: Any) -> float:
     except OverflowError:  # an integer beyond the range of floats
         return math.inf if cell > 0 else -math.inf
     except ValueError:
-        return _TRUTH.get(cell.strip().lower(), math.nan) if isinstance(cell, str) else math.nan
+        if not isinstance(cell, str):
+            return math.nan
+        if "\u2212" in cell:  # the minus sign of typesetting
+            return number_of(cell.replace("\u2212", "-"))
+        return _TRUTH.get(cell.strip().lower(), math.nan)
     except Exception:  # a cell may be of any class
         return math.nan
 
 
-def amount_of(cell: Any) -> float:
-    """A number as in :func:`number_of`, also with ``,`` for thousands, currency or percent: ``$1,234.50``."""
+def quantity_of(cell: Any) -> float:
+    """A number as in :func:`number_of`, or the seconds of a time of the day or a duration; NaN for others."""
     value = number_of(cell)
-    if value == value or not isinstance(cell, str):
+    if value == value:
         return value
-    text = "".join(sign for sign in cell if not sign.isspace() and unicodedata.category(sign) != "Sc")
+    if isinstance(cell, time):
+        return 3600.0 * cell.hour + 60 * cell.minute + cell.second + cell.microsecond / 10**6
+    if not isinstance(cell, str):
+        return math.nan
+    text = cell.strip()
+    if match := _DURATION.fullmatch(text):
+        sign, *parts = match.groups()
+        values = [number_of((part or "0").replace(",", ".")) for part in parts]
+        total = sum(count * seconds for count, seconds in zip(values, _SECONDS, strict=True))
+        return -total if sign == "-" else total
+    match = _TIME.fullmatch(text)
+    if match is None:
+        return math.nan
+    sign, days, hours, minutes, seconds, half = match.groups()
+    hour = int(hours)
+    if half:
+        hour = hour % 12 + 12 * (half in "pP") if 1 <= hour <= 12 else 24
+    if int(minutes) >= 60 or float(seconds or 0) >= 61 or hour > 24 - bool(half):
+        return math.nan
+    total = 3600.0 * hour + 60 * int(minutes) + float(seconds or 0)
+    if days:  # a sign is that of the days alone
+        return total + 86400 * int(f"{sign or ''}{days}")
+    return -total if sign == "-" else total
+
+
+def amount_of(cell: Any, *, comma: bool = False) -> float:
+    """A number as in :func:`number_of`, also with marks of thousands, currency or percent: ``$1,234.50``.
+
+    The last group of digits tells the decimal mark. Three digits after the only mark tell nothing: they are
+    thousands after a comma, or with ``comma`` after a point.
+    """
+    value = number_of(cell)
+    if not isinstance(cell, str) or (value == value and not (comma and "." in cell)):
+        return value
+    text = _BETWEEN.sub("", cell)
+    if re.search(r"\d\s+\d", text):
+        return math.nan
+    text = "".join(sign for sign in text if not sign.isspace() and unicodedata.category(sign) != "Sc")
+    text = text.translate(_MINUS)
     in_brackets = text[:1] + text[-1:] == "()"  # brackets mean a minus sign in accounting
     text = _CURRENCY.sub("", text[1:-1] if in_brackets else text)
     digits = text.removesuffix("%")
-    if not _AMOUNT.fullmatch(digits) or not any(map(str.isdigit, digits)):
+    if digits.endswith("-") and digits[:1].isdigit():  # a minus sign behind, as in accounts
+        digits = f"-{digits[:-1]}"
+    match = _AMOUNT.fullmatch(digits)
+    if match is None:
         return math.nan
-    value = number_of(digits.replace(",", ""))
-    return (-value if in_brackets else value) / (100 if digits != text else 1)
+    sign, body, power = match.groups()
+    value = number_of(f"{sign}{_with_point(body, comma)}{power or ''}")
+    return (-value if in_brackets else value) / (100 if text.endswith("%") else 1)
+
+
+def _with_point(body: str, comma: bool) -> str:
+    """Digits with a decimal point as the only mark; no number if their marks are in no order."""
+    marks = re.findall("[.,]", body)
+    if not marks:
+        return body
+    first, last = marks[0], marks[-1]
+    whole, part = body.rsplit(last, 1)
+    if first == last:
+        groups = len(part) == 3 and re.fullmatch(r"[1-9]\d{0,2}", whole)
+        if len(marks) == 1 and (not groups or last == (",." if comma else ".,")[0]):
+            return f"{whole}.{part}"
+        return body.replace(first, "") if _THOUSANDS[first].fullmatch(body) else "?"
+    return f"{whole.replace(first, '')}.{part}" if _THOUSANDS[first].fullmatch(whole) else "?"
 
 
 def days_of(cell: object, form: str = "") -> float:
@@ -498,6 +584,9 @@ def _real(cell: object) -> Any:
     return cell
 
 
+#: Classes of cells that every library spells alike.
+_SPELT = (str, Real, Decimal, np.bool_, np.timedelta64, np.datetime64, timedelta, date)
+
 #: Classes of cells that are read unchanged.
 _PLAIN = frozenset((str, float, int, bool, datetime, date, type(None)))
 
@@ -510,9 +599,32 @@ def kind_of(cells: Iterable[Any]) -> str | None:
     known = [cell for cell in cells if not is_missing(cell)]
     if not known:
         return None
-    if all(number_of(cell) == number_of(cell) for cell in known):
+    if all(quantity_of(cell) == quantity_of(cell) for cell in known):
         return "number"
     days = [days_of(cell) for cell in known]
     if any(map(math.isnan, days)):
         return "category"
     return "datetime" if any(day % 1 for day in days) else "date"
+
+
+def form_of(kind: str, cells: Sequence[Any]) -> str:
+    """How public cells are spelt, if it is not plain: a comma, ``"seconds"`` or ``"objects"``; else empty."""
+    if kind in ("number", "category", "text") and any(isinstance(cell, time) for cell in cells):
+        return "seconds"
+    if kind == "number" and any(number_of(cell) != quantity_of(cell) == quantity_of(cell) for cell in cells):
+        return "seconds"
+    if kind in ("number", "category", "text"):
+        plain = (is_missing(cell) or isinstance(_real(cell), _SPELT) for cell in cells)
+        return "" if all(plain) else "objects"
+    return "," if kind == "amount" and _has_decimal_commas(cells) else ""
+
+
+def _has_decimal_commas(cells: Sequence[Any]) -> bool:
+    """Whether more cells have a decimal comma than a point; those that may have either do not count."""
+    votes = 0
+    for cell in cells:
+        marks = re.findall("[.,]", cell) if isinstance(cell, str) else []
+        if marks and amount_of(cell) == amount_of(cell, comma=True):
+            between = len(marks) > 1 and marks[0] == marks[-1]
+            votes += 1 if (marks[-1] == ",") != between else -1
+    return votes > 0

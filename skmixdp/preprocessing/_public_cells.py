@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._cells import amount_of, days_of, is_missing, number_of, text_of
+from ._cells import amount_of, days_of, is_missing, number_of, quantity_of, text_of
 
 #: Most cells in which a format of dates is looked for.
 _LOOKED_AT = 100
@@ -38,14 +38,16 @@ def remedy_for_odd_cells(name: str, cells: Sequence[Any]) -> str:
     """Advice if most cells of a category are numbers or dates; empty if they are not."""
     known = [cell for cell in cells if not is_missing(cell)]
     what = f"most public cells of the column {name!r} are"
-    for kind, read in (("number", number_of), ("date", days_of), ("amount", amount_of)):
-        if _share(known, read) >= 0.5:
-            others = "written with signs" if kind == "amount" else "while others are texts"
-            return (
-                f"{what} {'dates' if kind == 'date' else 'numbers'} {others}, which makes categories of all; "
-                f"declare columns={{{name!r}: {kind!r}}}, by which cells of other kinds count as missing, or "
-                "declare 'category'."
-            )
+    ways = {"number": quantity_of, "date": days_of, "amount": amount_of}
+    read = {kind: _share(known, way) for kind, way in ways.items()}
+    kind = max(read, key=lambda each: read[each])  # the first of equal ones
+    if read[kind] >= 0.5:
+        others = "written with signs" if kind == "amount" else "while others are texts"
+        return (
+            f"{what} {'dates' if kind == 'date' else 'numbers'} {others}, which makes categories of all; "
+            f"declare columns={{{name!r}: {kind!r}}}, by which cells of other kinds count as missing, or "
+            "declare 'category'."
+        )
     texts = [cell for cell in known if isinstance(cell, str)][:_LOOKED_AT]
     with_digits = [text for text in texts if any(map(str.isdigit, text))]
     if not texts or len(with_digits) < 0.5 * len(texts):

@@ -36,9 +36,11 @@ from ._cells import (
     TableColumn,
     TableColumns,
     days_of,
+    form_of,
     is_missing,
     kind_of,
     number_of,
+    quantity_of,
     text_of,
 )
 from ._cells import listed as cells_of
@@ -77,9 +79,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     columns : dict or None, default=None
-        What is known about columns, by name: ``"number"``, ``"amount"`` (numbers with commas between
-        thousands, currencies and percent signs, like ``$1,234.50``), ``"boolean"``, ``"date"``,
-        ``"datetime"``, ``"category"``, ``"text"``, ``"drop"``, bounds ``(low, high)``, a list of categories,
+        What is known about columns, by name: ``"number"``, ``"amount"`` (numbers with marks between
+        thousands, currencies and percent signs, like ``$1,234.50`` and ``12,50 €``), ``"decimal comma"`` (an
+        amount in which ``1.234`` is 1234), ``"boolean"``, ``"date"``, ``"datetime"``, ``"category"``,
+        ``"text"``, ``"drop"``, bounds ``(low, high)``, a list of categories,
         a format of dates like ``"%d/%m/%Y"``, or the length of lists of numbers. Public rows decide the rest.
         Without public rows, every column must be declared.
     indicators : "auto", bool or list of str, default="auto"
@@ -120,7 +123,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     spread of the column by noisy histograms of the private rows. Missing numbers get the mean or the middle.
 
     Kinds depend on what public cells hold: numbers that are stored as texts are numbers, and ISO 8601 texts
-    are dates. Types count only where a column is declared as categorical.
+    are dates. Times of the day and durations are numbers of seconds. Public cells of amounts tell their
+    decimal mark. Types count only where a column is declared as categorical.
 
     Examples
     --------
@@ -304,6 +308,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         column = declared or TableColumn(kind)
         if kind == "drop":
             return column
+        if form := form_of(kind, cells):
+            column = replace(column, format=form)
         if kind == "category" and declared is None and (length := _length_of_lists(cells, name)):
             column = TableColumn("list", length=length)
         if declared and (n_odd := int(sum(column.read(cells)[1])) - sum(map(is_missing, cells))) > 0:
@@ -357,7 +363,7 @@ _ALLOWED: dict[str, tuple[Allowed, ...]] = {
 def _as_declared(name: str, value: Any) -> TableColumn:
     """A column as a value of the parameter ``columns`` declares it."""
     if isinstance(value, str) and value in KINDS:
-        return TableColumn(value)
+        return TableColumn("amount", format=",") if value == "decimal comma" else TableColumn(value)
     if isinstance(value, str) and _is_format(value):
         kind = "datetime" if any(directive in value for directive in _OF_DAYS) else "date"
         return TableColumn(kind, format=value)
@@ -366,6 +372,8 @@ def _as_declared(name: str, value: Any) -> TableColumn:
     if isinstance(value, tuple) and len(value) == 2:
         bounds, kind = [as_float(bound) for bound in value], "number"
         if None in bounds:
+            bounds = [quantity_of(bound) for bound in value]
+        if bounds[0] != bounds[0]:
             bounds = [days_of(bound) for bound in value]
             kind = "datetime" if any(bound % 1 for bound in bounds if bound is not None) else "date"
         low, high = bounds

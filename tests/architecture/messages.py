@@ -48,7 +48,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     ),
     "_files/temporary.py": (2, {}),
     "_files/text.py": (
-        4,
+        3,
         {
             "check_expansion": (1, "reading"),
             "lines": (2, "reading"),

@@ -144,6 +144,7 @@ SAME = {
     "utf-8 with a mark": (as_text("r.csv", "utf-8-sig"), {}),
     "utf-16 without a mark": (as_text("r.csv", "utf-16-le"), {"encoding": "utf-16-le"}),
     "quoted": (as_text("r.csv", quoting=1), {}),
+    "quoted decimal commas": (as_text("r.csv", decimal=",", quoting=1), {"separator": ",", "decimal": ","}),
     "parquet": (as_arrow("r.parquet", row_group_size=7), {}),
     "feather": (as_arrow("r.feather"), {}),
     "single precision": (as_arrow("r.parquet", lambda f: f.astype({"whole": "float32"})), {}),
@@ -179,6 +180,7 @@ def test_the_same_table_gives_the_same_rows_in_python_open_rows_and_on_the_comma
         (",5", 0.5),
         ("+2,5e-3", 0.0025),
         ("7", 7.0),
+        ("\u22127,5", -7.5),
         ("0.123", None),  # a decimal point, which 123 would be wrong for
         ("1.5", None),
         ("1.23.456", None),
@@ -210,7 +212,9 @@ def test_a_private_table_with_tabs_has_its_own_decimal_mark(folder):
     assert load("m.safetensors").coef_.tolist() == load("n.safetensors").coef_.tolist()
 
 
-@pytest.mark.parametrize("kind", ["commas", "tabs", "semicolons and decimal commas", "bars", "tabs in .csv"])
+@pytest.mark.parametrize(
+    "kind", ["commas", "tabs", "semicolons and decimal commas", "quoted decimal commas", "bars"]
+)
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-16"])
 def test_what_is_not_declared_is_guessed_from_public_tables(kind, encoding, folder, recwarn):
     path = Path("p.tsv" if kind == "tabs" else "p.csv")
@@ -221,6 +225,29 @@ def test_what_is_not_declared_is_guessed_from_public_tables(kind, encoding, fold
     assert len(recwarn) == (encoding == "latin-1")
     frame = read_table(path, "--public p", guessed)
     assert [*frame.columns] == [*FRAME.columns] and frame["label"].tolist() == FRAME["label"].tolist()
+
+
+def test_commas_between_thousands_are_no_decimal_commas(folder):
+    path = written(["a,b,y", *[f'"1,{place:03d}","{place},5",1' for place in range(4)]])
+    assert guessed_form(path, TextForm(), "--public p").of(path).decimal == ","
+    path = written(["a,b,y", *[f'"1,{place:03d}",{place}.5,1' for place in range(4)]])
+    assert guessed_form(path, TextForm(), "--public p").of(path).decimal == "."
+
+
+def test_decimal_commas_of_amounts(folder):
+    """``--decimal ,`` holds for amounts too, whatever their signs."""
+    cells = {
+        "12,50 €": 12.5,
+        "1.234 €": 1234.0,
+        "(3,5)": -3.5,
+        "50,5%": 0.505,
+        "5,25-": -5.25,
+        "1.234": 1234.0,
+    }
+    path = written(["a;y", *[f"{cell};1" for cell in cells]])
+    raw = read_labelled(path, "--private", "y", None, "--labels", TextForm(**SEMICOLONS), raw=True).X
+    encoder = TableEncoder({"a": "amount"}).fit(raw)
+    assert encoder.columns_["a"].read(raw["a"])[0].tolist() == [*cells.values()]
 
 
 @pytest.mark.parametrize("kind", ["list", "large_list", "fixed", "int8", "half", "two", "with a number"])
@@ -290,7 +317,6 @@ class TestSomeColumns:
             ({"group": "no"}, "group='no' is no column of r.csv"),
             ({}, r"has features that are not numbers, at the places \[6\]"),
             ({"separator": "ab"}, "separator='ab' must be one character"),
-            ({"separator": ",", "decimal": ","}, "decimal=',' is also the separator"),
             ({"decimal": ";"}, "decimal=';' must be"),
             ({"encoding": "utf-7"}, "encoding='utf-7' must name an encoding"),
             ({"encoding": "no"}, "encoding='no' must name an encoding"),

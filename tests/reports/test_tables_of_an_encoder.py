@@ -1,6 +1,7 @@
 """Tables as people have them, encoded: odd cells, amounts, dates, row numbers, codes and lists."""
 
 import warnings
+from datetime import time, timedelta
 
 import numpy as np
 import pandas as pd
@@ -41,7 +42,8 @@ def test_numbers_with_odd_cells_are_warned_of_and_can_be_forced(odd):
     encoder, told = learned(cells)
     assert encoder.columns_["v"].kind in ("category", "text")
     assert len(told) == 1 and "most public cells of the column 'v' are numbers" in told[0]
-    assert "columns={'v': 'number'}" in told[0]
+    reads_more = odd in ("1,234.50", "$84,835.00 ", "12,5")
+    assert f"columns={{'v': {'amount' if reads_more else 'number'!r}}}" in told[0]
     forced, told = learned(cells, {"v": "number"})
     n = len(ODD_NUMBERS[odd])
     said = "are no number and count as missing; correct them, or declare another kind."
@@ -96,8 +98,43 @@ AMOUNTS = {
     "1\u00a0234": 1234.0,
     ".5": 0.5,
 }
-NO_AMOUNTS = ["", "-", "?", "x", "$", "%", "1,2", "12,5", "1.234,5", "1-2", "10 kg", "1_000", ",123"]
-NO_AMOUNTS += ["1,,000", "()"]
+# The last group of digits tells the decimal mark; three digits after a comma are thousands.
+AMOUNTS |= {
+    "0,75": 0.75,
+    "12,50 €": 12.5,
+    "1.234,50 €": 1234.5,
+    "1.234.567": 1234567.0,
+    "1.234": 1.234,
+    "1234,567": 1234.567,
+    "0,750": 0.75,
+    ",5": 0.5,
+    "1'234.50": 1234.5,
+    "CHF 1\u2019234,50": 1234.5,
+    "1 234,50": 1234.5,
+    "\u22125": -5.0,
+    "\u2212$5.25": -5.25,
+    "5.00-": -5.0,
+    "5,00 €-": -5.0,
+    "1.234,5e3": 1234500.0,
+    "-12,5 %": -0.125,
+}
+NO_AMOUNTS = [
+    "",
+    "-",
+    "?",
+    "x",
+    "$",
+    "%",
+    "1-2",
+    "10 kg",
+    "1_000",
+    "1,2,3",
+    "1.2.3",
+    "12 13",
+    "1\t2",
+    "12.34.567",
+]
+NO_AMOUNTS += ["1,,000", "()", "1,234.5.6", "1.23.456,7", "--5", "-5-", "."]
 
 
 def test_amounts():
@@ -116,6 +153,87 @@ def test_amounts_are_warned_of(sign):
     encoder, told = learned(cells, {"v": "amount"})
     assert told == [] and encoder.columns_["v"].kind == "amount"
     assert np.std(encoder.transform(pd.DataFrame({"v": cells}))) == pytest.approx(1)
+
+
+COMMAS = {"1.234 €": 1234.0, "1.234": 1234.0, "1,234": 1.234, "12,50 €": 12.5, "1.234,5": 1234.5, "7": 7.0}
+
+
+def test_amounts_with_decimal_commas():
+    """Where a point may be of either kind, public cells tell, or what is declared."""
+    private = pd.DataFrame({"v": [*COMMAS]})
+    declared = TableEncoder({"v": "decimal comma"}).fit(private)
+    np.testing.assert_array_equal(declared.transform(private)[:, 0], [*COMMAS.values()])
+    public = pd.DataFrame(
+        {"v": [f"{number:,.2f}".translate({44: 46, 46: 44}) for number in range(900, 1100)]}
+    )
+    learned_ = TableEncoder({"v": "amount"}).fit(private, X_pub=public)
+    assert learned_.columns_["v"].format == ","
+    np.testing.assert_array_equal(learned_.columns_["v"].read(private["v"])[0], [*COMMAS.values()])
+    points = TableEncoder({"v": "amount"}).fit(private, X_pub=pd.DataFrame({"v": ["1,234.50", "0.25"] * 9}))
+    assert points.columns_["v"].read(private["v"])[0].tolist() == [1.234, 1.234, 1234.0, 12.5, 1234.5, 7.0]
+
+
+@pytest.mark.parametrize("sign", ["{}", "{} €", "-{}", "{}-", "EUR {}", "\u2212{}"])
+def test_the_kind_that_reads_most_cells_is_advised(sign):
+    cells = [sign.format(f"{number:.2f}".replace(".", ",")) for number in RNG.lognormal(1, 1, 60)]
+    cells[::3] = [str(place) for place in range(20)]  # a third are plain numbers
+    _, told = learned(cells)
+    assert len(told) == 1 and "columns={'v': 'amount'}" in told[0]
+    encoder, told = learned(cells, {"v": "amount"})
+    assert told == [] and not encoder.columns_["v"].read(cells)[1].any()
+
+
+def test_numbers_with_the_minus_sign_of_typesetting():
+    cells = [f"\u2212{number}" for number in range(40)] + ["7.5"]
+    encoder, told = learned(cells)
+    assert told == [] and encoder.columns_["v"].kind == "number"
+    assert encoder.columns_["v"].read(cells)[0].tolist() == [*range(0, -40, -1), 7.5]
+
+
+SECONDS = {
+    "08:30": 30600.0,
+    "8:30": 30600.0,
+    "08:30:15": 30615.0,
+    "08:30:15.5": 30615.5,
+    "8:30 PM": 73800.0,
+    "12:15 a.m.": 900.0,
+    "24:00": 86400.0,
+    "08:30Z": 30600.0,
+    time(8, 30, 0, 500_000): 30600.5,
+    "PT1H30M": 5400.0,
+    "P3DT4H": 273600.0,
+    "P2W": 1209600.0,
+    "PT1,5S": 1.5,
+    "-PT5M": -300.0,
+    "P1Y": 365.2425 * 86400,
+    "1 days 02:00:00": 93600.0,
+    "1 day, 2:00:00": 93600.0,
+    "-1 days +02:00:00": -79200.0,
+    timedelta(hours=1): 3600.0,
+    pd.Timedelta(minutes=1): 60.0,
+    np.timedelta64(5, "s"): 5.0,
+    30600: 30600.0,
+}
+NO_SECONDS = ["25:00", "08:61", "13:00 pm", "1:2", "P", "PT", "PTM", "P1DT", "16:9", "noon", "08:30:15:10"]
+
+
+def test_times_of_the_day_and_durations_are_seconds():
+    encoder = TableEncoder({"v": "number"}, indicators=True).fit(pd.DataFrame({"v": []}))
+    rows = encoder.transform(pd.DataFrame({"v": [*SECONDS]}, dtype=object))
+    np.testing.assert_allclose(rows[:, 0], [*SECONDS.values()], rtol=1e-15, atol=1e-9)
+    assert rows[:, 1].tolist() == [0] * len(SECONDS)
+    assert encoder.transform(pd.DataFrame({"v": NO_SECONDS})).tolist() == [[0, 1]] * len(NO_SECONDS)
+    bounds = TableEncoder({"v": ("08:00", "18:00")}).fit(pd.DataFrame({"v": []}))
+    assert bounds.transform(pd.DataFrame({"v": ["08:00", "13:00", "18:00"]})).tolist() == [[-1], [0], [1]]
+
+
+@pytest.mark.parametrize(
+    "spelt", ["{0:02d}:{1:02d}", "{0:02d}:{1:02d}:30", "PT{0}H{1}M", "{0} days {1:02d}:00:00"]
+)
+def test_public_times_and_durations_tell_that_a_column_is_one_of_numbers(spelt):
+    cells = [spelt.format(place % 24, place % 13) for place in range(50)]
+    encoder, told = learned(cells)
+    assert told == [] and encoder.columns_["v"].kind == "number"
 
 
 DAYS = pd.Timestamp("2001-03-14 15:09:26") + pd.to_timedelta(RNG.integers(0, 9000, 60), "D")
@@ -372,7 +490,7 @@ def test_exports_of_lists_amounts_and_formats():
     X = table_of_lists(120).assign(a=np.random.default_rng(0).random(120), d="$1", e="31/12/2020")
     model = fitted(X[["a", "emb"]])
     for name, told in (("emb", 4), ("d", "amount"), ("e", "%d/%m/%Y")):
-        refusal = f"no form of lists, amounts and formats of dates, as of .*{name!r}"
+        refusal = f"no form of lists, amounts, times and formats of dates, as of .*{name!r}"
         with pytest.raises(TypeError, match=refusal):
             fitted(X[["a", name]], {name: told}).to_sklearn()
     runtime = pytest.importorskip("onnxruntime")
@@ -385,3 +503,41 @@ def test_exports_of_lists_amounts_and_formats():
     np.testing.assert_allclose(found, model.predict_proba(X[["a", "emb"]]), atol=1e-9)
     with pytest.raises(TypeError, match="no form of missing lists, as of the column 'emb'"):
         fitted(X[["a", "emb"]], indicators=["emb"]).to_onnx()
+
+
+def _objects(make):
+    return pd.Series([make(place) for place in range(120)], dtype=object)
+
+
+NOT_EXPORTED = {
+    "times": lambda: _objects(lambda i: time(i % 24, i % 60)),
+    "spelt times": lambda: _objects(lambda i: f"{i % 24:02d}:{i % 60:02d}"),
+    "spelt durations": lambda: _objects(lambda i: f"PT{i}M"),
+    "lists of words": lambda: _objects(lambda i: ["a", "b"][: 1 + i % 2]),
+    "tuples": lambda: _objects(lambda i: ("a", i % 3)),
+    "dicts": lambda: _objects(lambda i: {"a": i % 2}),
+    "sets": lambda: _objects(lambda i: {i % 2}),
+    "bytes": lambda: _objects(lambda i: b"ab"[: 1 + i % 2]),
+    "periods": lambda: pd.Series(pd.period_range("2020-01", periods=120, freq="M")),
+    "intervals": lambda: pd.Series(pd.cut(np.arange(120.0), 4)),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_EXPORTED)
+def test_columns_that_scikit_learn_cannot_read_are_refused_at_export(kind):
+    X = pd.DataFrame({"a": np.random.default_rng(0).random(120), "v": NOT_EXPORTED[kind]()})
+    with pytest.raises(TypeError, match=r"no form of lists, amounts, times .*'v'; save the pipeline"):
+        fitted(X).to_sklearn()
+
+
+def test_scikit_learn_reads_the_minus_sign_and_no_time_as_missing():
+    X = pd.DataFrame({"a": np.random.default_rng(0).random(120), "v": [f"\u2212{i}" for i in range(120)]})
+    model = fitted(X)
+    plain = model.to_sklearn()
+    np.testing.assert_allclose(plain.predict_proba(X), model.predict_proba(X), atol=1e-12)
+    complex_ones = X.assign(v=np.arange(120) / 7 + 0j)
+    model = fitted(complex_ones)
+    found = model.to_sklearn().predict_proba(complex_ones)
+    np.testing.assert_allclose(found, model.predict_proba(complex_ones), rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match="08:30"):
+        plain.predict_proba(X[:1].assign(v="08:30"))

@@ -158,7 +158,8 @@ def _of_container(estimator: BaseEstimator, path: str, names: frozenset[str]) ->
 
 
 def _of_pipeline(pipe: Any, path: str) -> Iterator[Finding]:
-    if "X_pub" not in (vars(pipe).get("transform_input") or ()):
+    own = vars(pipe)  # of which a subclass may lack some
+    if "X_pub" not in (own.get("transform_input") or ()):
         earlier: list[str] = []
         for name, part in rules.steps_of(pipe):
             if earlier and _takes_public_rows(part):
@@ -173,7 +174,7 @@ def _of_pipeline(pipe: Any, path: str) -> Iterator[Finding]:
                 )
                 break
             earlier.append(name)
-    if vars(pipe).get("memory") is not None:
+    if own.get("memory") is not None:
         yield Finding(
             "note",
             path,
