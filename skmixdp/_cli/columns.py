@@ -6,7 +6,7 @@ from typing import Any
 from .._utils.validation import COUNT, as_float
 from ..preprocessing._cells import KINDS, text_of
 from .files import read_json
-from .messages import InputError
+from .messages import InputError, path_named
 
 _FORM = (
     'like {"numbers": {"age": [0, 120]}, "categories": {"city": ["Bonn", "Ulm"]}, "kinds": {"born": "date"}}'
@@ -55,3 +55,23 @@ def _kind(value: object, name: str, where: str) -> Any:
     if value not in KINDS:
         raise InputError(f"{where} must give {name!r} one of the kinds {', '.join(KINDS)}; write it {_FORM}.")
     return value
+
+
+def add_scale_to(group: Any) -> None:
+    """Declare the argument for what is known of columns."""
+    group.add_argument(
+        "--scale",
+        type=path_named,
+        metavar="FILE.json",
+        help='what is known of columns, from prior knowledge: {"age": [45, 15]} for a typical value and the '
+        "usual distance from it",
+    )
+
+
+def read_scales(path: Path) -> dict[str, Any]:
+    """Typical value and usual distance by column, from a JSON file."""
+    form = 'write it like {"age": [45, 15]}'
+    given = read_json(path, f"--scale {path}", form)
+    if not isinstance(given, dict) or not given:
+        raise InputError(f"--scale {path} must map columns to a typical value and a spread; {form}.")
+    return given

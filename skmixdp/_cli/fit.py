@@ -20,7 +20,7 @@ from ..additive import AdditiveDPClassifier, AdditiveDPRegressor
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge, PrivatePipeline, private_pipeline, resumable
 from ..preprocessing import TableEncoder
 from ..privacy.noise import warn_of_seed
-from .columns import declared_columns
+from .columns import add_scale_to, declared_columns, read_scales
 from .files import add_text_to, guessed_form, is_table, text_form
 from .labels import as_classes, read_classes, read_weights, typed
 from .messages import EXIT_CODES, InputError, Parser, bounds, count, flags_of, library_errors, path_named
@@ -65,7 +65,7 @@ examples:
 
 #: Flags of the parameters that messages name; epsilon may be that of a ledger.
 _FLAGS = flags_of(
-    *("n_steps", "noise_multiplier", "classes", "row_norm", "noise", "neighboring", "class_weight"),
+    *("n_steps", "noise_multiplier", "classes", "row_norm", "noise", "neighboring", "class_weight", "scale"),
     random_state="--seed",
     X_pub="--public",
     columns="--encode",
@@ -165,6 +165,7 @@ def _add_model_to(parser: Parser) -> None:
         help="of a regression without public rows: where most targets lie, from prior knowledge; they are "
         "centred by the middle and scaled by a quarter of the distance",
     )
+    add_scale_to(model)
     model.add_argument(
         "--class-weight",
         metavar="balanced|A=1,B=5,...",
@@ -252,7 +253,7 @@ def run(args: argparse.Namespace) -> None:
             f"--out {args.out} ends in {other}, and a model is written as .safetensors, or else as a pickle; "
             "choose another ending, and write ONNX graphs by `skmixdp export`."
         )
-    inputs = [args.private, args.public, args.labels, args.public_labels, args.unlabeled]
+    inputs = [args.private, args.public, args.labels, args.public_labels, args.unlabeled, args.scale]
     check_outputs({"--out": args.out, "--report": args.report}, inputs, force=args.force)
     private, public, columns = read_both(args)
     unlabeled = _read_unlabeled(args, private)
@@ -410,7 +411,7 @@ def _train(
     public_rows = {} if public is None else {"X_pub": public.X, "y_pub": public.y}
     if unlabeled is not None:
         public_rows["X_unlabeled"] = unlabeled
-    own: dict[str, Any] = {}
+    own: dict[str, Any] = {} if args.scale is None else {"scale": read_scales(args.scale)}
     if args.model == "linear":
         own |= {"algorithm": args.algorithm, "n_steps": args.n_steps}
         own |= {"noise_multiplier": args.noise_multiplier}

@@ -1,16 +1,15 @@
 """``infer``: files of rows in, regression coefficients with intervals and their privacy report out."""
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from ..inference import private_inference
 from ..inspection._page import section
 from ..preprocessing import TableEncoder
 from ..privacy.noise import warn_of_seed
-from .files import read_json
+from .columns import add_scale_to, read_scales
 from .fit import add_rows_to, read_both, with_classes
-from .messages import EXIT_CODES, InputError, bounds, flags_of, library_errors, path_named
+from .messages import EXIT_CODES, InputError, bounds, flags_of, library_errors
 from .outputs import add_report_to, check_report, hand_out
 from .rows import check_together
 from .terms import add_budget_to, add_terms_to, charged_data_set, check_terms, fraction, positive
@@ -67,13 +66,7 @@ def add_to(commands: Any) -> None:
     model.add_argument(
         "--confidence", type=fraction, default=0.95, help="coverage of the intervals (default: %(default)s)"
     )
-    model.add_argument(
-        "--scale",
-        type=path_named,
-        metavar="FILE.json",
-        help='what is known of columns, from prior knowledge: {"age": [45, 15]} for a typical value and the '
-        "usual distance from it",
-    )
+    add_scale_to(model)
     model.add_argument(
         "--target-bounds",
         type=bounds,
@@ -115,7 +108,7 @@ def run(args: argparse.Namespace) -> None:
     reference = None if args.reference is None else _references(args.reference)
     if reference is not None and args.encode is None:
         raise InputError("--reference names categories of encoded columns; add --encode, or drop it.")
-    scale = None if args.scale is None else _scales(args.scale)
+    scale = None if args.scale is None else read_scales(args.scale)
     private, public, columns = read_both(args)
     check_together(private, public)
     private, public, classes = with_classes(args, private, public)
@@ -163,12 +156,3 @@ def _references(text: str) -> dict[str, str]:
     if not all(name and equals and category for name, equals, category in pairs):
         raise InputError(f"--reference {text!r} must be pairs such as city=Ulm,sex=f.")
     return {name: category for name, _, category in pairs}
-
-
-def _scales(path: Path) -> dict[str, Any]:
-    """Typical value and spread by column, from a JSON file."""
-    form = 'write it like {"age": [45, 15]}'
-    given = read_json(path, f"--scale {path}", form)
-    if not isinstance(given, dict) or not given:
-        raise InputError(f"--scale {path} must map columns to a typical value and a spread; {form}.")
-    return given

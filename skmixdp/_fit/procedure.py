@@ -109,7 +109,7 @@ def _warn_of_noise(fit: Fit) -> None:
     warn(
         f"this budget leaves more noise than {fit.n_rows} {fit.data.private.table.unit}s can show through, "
         "so predictions may be no better than guesses; pass a larger epsilon, more private rows, or public "
-        "rows."
+        "rows. Declare typical values of columns in scale: that costs nothing."
     )
 
 

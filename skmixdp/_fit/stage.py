@@ -152,7 +152,8 @@ class RowSettings:
     """Parameters of the map of the rows, by their names in the estimators.
 
     ``kinds`` are those of the columns, None if they are unknown. Where noisy counts tell a length that most
-    private rows do not exceed, rows are cut at ``length_factor`` times it.
+    private rows do not exceed, rows are cut at ``length_factor`` times it. ``declared`` (2, n_features) has
+    the centre and the spread of columns that are known beforehand, NaN for others.
     """
 
     fit_intercept: bool
@@ -163,6 +164,7 @@ class RowSettings:
     scale: bool | Literal["auto"]
     length_factor: float = 1.0
     kinds: Kinds | None = None
+    declared: Array | None = None
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from .._fit.procedure import prepared
 from .._fit.rows import Data, PublicRows
@@ -15,6 +16,7 @@ from .._utils.models import names_of_features
 from .._utils.validation import POSITIVE, Allowed, Number, check, listed, shown
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge
 from ..estimators._base import EstimatorProcedure, FitData, current_pipeline
+from ..estimators._scales import DECLARED
 from ..preprocessing import TableEncoder
 from ..privacy.accounting.budgets import Budget
 from ._basis import Basis, Column, Pairs
@@ -52,6 +54,9 @@ _HUGE_CUT = 1e30
 #: Noise grows in proportion to the longest row. Classes lose little accuracy if the longest rows are cut.
 _LENGTH_FACTOR = 0.7
 
+#: Number of quantiles that stand for a declared column.
+_USUAL_ROWS = 100
+
 
 def pieces(mu: float, n_rows: int, n_known: int | None = None) -> int:
     """Number of pieces of a curve, from public facts; ``n_known`` public rows may allow fewer."""
@@ -64,7 +69,10 @@ def pieces(mu: float, n_rows: int, n_known: int | None = None) -> int:
 class AdditiveHead(SeenHead):
     """Base class of the additive models: their parameters, and the stage that learns the basis."""
 
-    _additive: ClassVar[dict[str, tuple[Allowed, ...]]] = {"n_knots": (_N_KNOTS, "auto")}
+    _additive: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        "n_knots": (_N_KNOTS, "auto"),
+        "scale": ("auto", DECLARED),
+    }
 
     _takes_missing: ClassVar[bool] = True
 
@@ -82,12 +90,12 @@ class AdditiveHead(SeenHead):
     geometry: Any = field(default="auto", init=False)
     # With rows of unit length, the effect of a column on an output would depend on other columns.
     row_norm: str | None = field(default="clip", init=False)
-    scale: Any = field(default="auto", init=False)
     batch_size: int | None = field(default=None, init=False)
     init: Any = field(default="public", init=False)
     n_knots: Any = "auto"
     linear: Any = "auto"
     interactions: Any = False
+    scale: Any = "auto"
 
     def _check_parameters(self) -> Budget:
         check("epsilon", self.epsilon, POSITIVE)
@@ -108,13 +116,18 @@ class AdditiveHead(SeenHead):
             fit = _with_fact(fit, "the pairs of columns with products (interactions)")
         asked, n_known = np.flatnonzero(~linear), len(fit.public.known)
         clear = count_error(mu, n_rows, len(asked)) <= _HARDLY_NOISY and n_known < _FEW_KNOWN
-        known_tell = n_known >= ENOUGH and not clear
+        known_tell, known = n_known >= ENOUGH and not clear, fit.public.known
+        declared = fit.settings.rows.declared
+        if declared is not None and n_known < ENOUGH and not np.isnan(declared[:, ~linear]).any():
+            known = _usual_rows(np.nan_to_num(declared))
+            n_known, known_tell = len(known), not clear
         n_knots = self.n_knots
         if n_knots == "auto":
             n_knots = pieces(mu, n_rows, n_known if known_tell else None)
         if known_tell:
-            columns = public_columns(fit.public.known, n_knots, linear)
-            fit = _with_fact(fit, "the knots of the columns (from public rows)")
+            columns = public_columns(known, n_knots, linear)
+            source = "public rows" if known is fit.public.known else "declared scales"
+            fit = _with_fact(fit, f"the knots of the columns (from {source})")
             return self._curved(self._on_basis(fit, columns))
         if not knots_share(mu, n_rows, len(asked)):
             return self._curved(self._linear(unpaired))
@@ -203,6 +216,12 @@ class AdditiveHead(SeenHead):
         return super()._attributes_at(W, replace(row_map, basis=self._basis), target_map)
 
 
+def _usual_rows(declared: Array) -> Array:
+    """Rows (n, d) whose columns have quantiles of normal distributions of this centre and spread (2, d)."""
+    center, spread = declared
+    return np.asarray(center + spread * ndtri((np.arange(_USUAL_ROWS) + 0.5) / _USUAL_ROWS)[:, np.newaxis])
+
+
 def _with_fact(fit: Fit, fact: str) -> Fit:
     """A fit with one more fact that is treated as public."""
     return replace(fit, settings=replace(fit.settings, facts=(*fit.settings.facts, fact)))
@@ -242,6 +261,10 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
         Pairs of columns whose effects depend on each other, as public knowledge tells. Each adds up to 16
         products of coarse hats, except in a linear model. There is no ``"auto"``: random products gain on
         some tables and lose on others, and no public rule tells which.
+    scale : "auto" or dict of column: Typical(value, distance), default="auto"
+        Typical values of columns, as in :class:`MixedDPLogisticRegression`. If all columns but linear ones
+        are declared, knots are quantiles of normal distributions with these, which costs nothing, unless
+        histograms are clear.
     ledger, record_per_instance, device, dtype, random_state, verbose
         As in :class:`MixedDPLogisticRegression`.
 
@@ -299,7 +322,7 @@ class AdditiveDPRegressor(AdditiveHead, MixedDPRidge):
     ----------
     epsilon, delta, neighboring, noise, target_center, target_scale, max_sample_weight
         As in :class:`MixedDPRidge`.
-    n_knots, linear, interactions
+    n_knots, linear, interactions, scale
         As in :class:`AdditiveDPClassifier`.
     ledger, record_per_instance, device, dtype, random_state, verbose
         As in :class:`MixedDPRidge`.

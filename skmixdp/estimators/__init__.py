@@ -8,6 +8,7 @@ from ._logistic import MixedDPLogisticRegression
 from ._pipeline import PrivatePipeline, private_pipeline
 from ._ridge import MixedDPRidge
 from ._saving import load
+from ._scales import Typical
 
 if TYPE_CHECKING:
     from .._papers.zeroth_order_classifier import ZerothOrderDPClassifier
@@ -30,6 +31,7 @@ __all__ = [
     "MixedDPLogisticRegression",
     "MixedDPRidge",
     "PrivatePipeline",
+    "Typical",
     "ZerothOrderDPClassifier",
     "ZerothOrderDPModuleClassifier",
     "fit_many",

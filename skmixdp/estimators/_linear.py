@@ -57,6 +57,7 @@ from ._problem import (
     public_rows,
 )
 from ._saving import EXPORTERS
+from ._scales import DECLARED, declared_scales
 
 Array = NDArray[Any]
 
@@ -78,7 +79,7 @@ class LinearHead(PrivateEstimator):
         "fit_intercept": (FLAG,),
         "center": (FLAG,),
         "row_norm": ("auto", "unit", "clip", None),
-        "scale": (FLAG, "auto"),
+        "scale": (FLAG, "auto", DECLARED),
         "whiten": (FLAG, "auto"),
         "geometry": (FLAG, "auto"),
         "max_sample_weight": (WEIGHT, "auto"),
@@ -193,6 +194,9 @@ class LinearHead(PrivateEstimator):
         facts = [*public_facts(table, loss, finite=finite, lengths=lengths, weights=weights), known]
         if self._released_start is not None:
             facts.append(self._check_released_start(n_features))
+        declared = declared_scales(self, n_features)
+        if declared is not None:
+            facts.append(f"the scale of {len(self.scale)} columns (declared)")
         X_unlabeled = None
         if not is_empty(data.X_unlabeled):
             sources = sources_of(data.X_unlabeled)
@@ -242,8 +246,9 @@ class LinearHead(PrivateEstimator):
                 whiten=self.whiten if self.whiten == "auto" else bool(self.whiten),
                 geometry=self.geometry if self.geometry == "auto" else bool(self.geometry),
                 row_norm=self.row_norm,
-                scale=self.scale if self.scale == "auto" else bool(self.scale),
+                scale=bool(self.scale) if isinstance(self.scale, (bool, np.bool_)) else "auto",
                 kinds=kinds_of_columns(n_features),
+                declared=declared,
             ),
             known_map=None if start is None else start._row_map,
             facts=tuple(facts),

@@ -96,10 +96,12 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         How the lengths of rows are bounded. ``"unit"`` divides each row by its L2 norm, ``"clip"`` divides
         all rows by one length and shortens longer ones, and None leaves rows unchanged. ``"auto"`` is
         ``"clip"`` for standardised columns, and ``"unit"`` for others.
-    scale : bool or "auto", default="auto"
+    scale : bool, "auto" or dict of column: Typical(value, distance), default="auto"
         Whether to standardise columns whose units differ, by 10 public rows or more, or else by noisy
         histograms for 1 to 37% of the squared budget. Explicit algorithms use public rows alone. ``"auto"``
-        is True unless ``row_norm`` is None.
+        is True unless ``row_norm`` is None. A dict declares columns by name or number, see
+        :class:`~skmixdp.Typical`; behind a ``TableEncoder``, by their names in the frame. Declared columns
+        cost nothing. Noisy histograms take their place only where noise in them is small.
     learning_rate : float or "auto", default="auto"
         Step size for the mean objective. ``"auto"`` derives it from public quantities.
     l2 : float or "auto", default="auto"

@@ -99,7 +99,7 @@ def columns_share(mu: float, n_rows: int, n_features: int) -> float:
     """
     error = math.sqrt(n_features) / (mu * n_rows)
     share = min(max(3 * min(error / _COUNT_ERROR, 1.0) ** 2, _LEAST_SHARE), _MOST_SHARE)
-    tells = n_features <= MOST_COLUMNS and error / math.sqrt(share) <= _MOST_OF_ONE
+    tells = 0 < n_features <= MOST_COLUMNS and error / math.sqrt(share) <= _MOST_OF_ONE
     return share if tells else 0.0
 
 
@@ -340,9 +340,7 @@ class NoisyColumnScales(Stage):
         learned = poor and scales_columns(fit) and fit.preconditions and not fit.data.private.exact
         if not learned or fit.settings.known_map is not None:
             return None
-        kinds, n_features = known_kinds(fit), fit.data.n_features
-        n_asked = n_features if kinds is None else int(kinds.numbers.sum())
-        share = MOST_SPENT * columns_share(fit.mu, fit.n_rows, n_asked) if n_asked else 0.0
+        share = MOST_SPENT * columns_share(fit.mu, fit.n_rows, len(_asked(fit)))
         return share + (_CHECK_SHARE if share and self._is_looked_at(fit) else 0.0) or None
 
     def rows(self, fit: Fit) -> MappedRows:
@@ -362,12 +360,12 @@ class NoisyColumnScales(Stage):
                 return self._unscaled(fit.spent(self, look))
         usual = (price - look) / MOST_SPENT
         noisy = yield from noisy_columns(
-            fit.learner,
-            n_features,
-            fit.budget.multiplier(usual),
-            asked=None if kinds is None else np.flatnonzero(kinds.numbers),
-            rows_of=private.mapped,
+            fit.learner, n_features, fit.budget.multiplier(usual), asked=_asked(fit), rows_of=private.mapped
         )
+        if (declared := fit.settings.rows.declared) is not None:
+            hidden = (noisy.spread == 0) & ~np.isnan(declared[0])
+            center = np.where(hidden, declared[0], noisy.center)
+            noisy = replace(noisy, center=center, spread=np.where(hidden, declared[1], noisy.spread))
         columns = noisy.standardised(centred=centres_columns(fit), always=kinds is not None)
         cost = min(look + usual * noisy.spent, price)
         fit = self._known(fit.spent(self, cost), columns)
@@ -388,3 +386,13 @@ class NoisyColumnScales(Stage):
 
     def _known(self, fit: Fit, columns: Columns | None) -> Fit:
         return fit.mapped(row_map=next_map(fit, columns), columns=columns)
+
+
+def _asked(fit: Fit) -> NDArray[np.intp]:
+    """The columns that need histograms: numbers that are not declared, or all where noise is small."""
+    declared, kinds = fit.settings.rows.declared, known_kinds(fit)
+    numbers = np.arange(fit.data.n_features) if kinds is None else np.flatnonzero(kinds.numbers)
+    # Declarations are rough, so clear histograms are better.
+    if declared is None or 0 < columns_share(fit.mu, fit.n_rows, len(numbers)) < _MOST_SHARE:
+        return numbers
+    return numbers[np.isnan(declared[0, numbers])]

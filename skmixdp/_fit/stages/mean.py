@@ -118,7 +118,8 @@ def warn_of_few_columns(energies: FloatArray) -> None:
     if most and effective_columns(energies) < _FEW_COLUMNS:
         warn_later(
             "a few columns of X make up nearly all of the length of its rows, so the others hardly count; "
-            "scale the columns by public rows (pass X_pub), by known ranges, or by NoisyScaler."
+            "declare typical values of columns (pass scale), which costs nothing, or scale them by public "
+            "rows (pass X_pub), by known ranges, or by NoisyScaler."
         )
 
 

@@ -49,11 +49,24 @@ class PublicMap(Stage):
             # Unlabelled rows have rare values, which would become long entries of a few rows if scaled to
             # spread 1.
             columns = columns_of(rows, centred=centres_columns(fit), balanced=public.unlabeled is not None)
+            columns = _with_declared(fit, columns)
         row_map = _spread_out(fit, columns)
         if row_map is not None and not _is_precise(fit, row_map):
             fit, row_map = fit.learned(public=public.left_out()), None
         row_map = fit.data.private.same(row_map or next_map(fit, columns))
         return fit.spent(self, price).mapped(row_map=row_map, columns=columns)
+
+
+def _with_declared(fit: Fit, columns: Columns | None) -> Columns | None:
+    """How columns are standardised, with the centre and the spread of those that are declared."""
+    declared = fit.settings.rows.declared
+    if declared is None:
+        return columns
+    known, (center, spread) = ~np.isnan(declared[0]), declared
+    if columns is None:
+        columns = Columns(np.zeros(len(known)), np.ones(len(known)))
+    center = np.where(known, center, columns.center) if centres_columns(fit) else columns.center
+    return Columns(center, np.where(known, 1 / spread, columns.factor))
 
 
 def _spread_out(fit: Fit, columns: Columns | None) -> RowMap | None:

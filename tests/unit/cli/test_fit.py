@@ -1,5 +1,7 @@
 """Every kind of file trains the model that Python trains."""
 
+from pathlib import Path
+
 import joblib
 import numpy as np
 import pandas as pd
@@ -10,6 +12,7 @@ from tests.unit.cli.conftest import (
     SEED,
     WORDS,
     assert_same,
+    refuse,
     run,
     save_npy,
     save_npz,
@@ -31,6 +34,22 @@ def test_a_table_trains_the_model_that_python_trains(ending, data, folder):
     assert run("predict", "m.joblib", f"priv{ending}", "--label-column", "kind", "--out", "p.csv") == 0
     predicted = pd.read_csv("p.csv")["prediction"]
     assert (predicted == WORDS[data[1]]).mean() > 0.9
+
+
+@pytest.mark.parametrize("model", ["linear", "additive"])
+def test_scales_are_declared_in_a_file(model, data, folder, capsys):
+    Path("scale.json").write_text('{"a": [1.3, 2], "d": [0, 1]}')
+    Path("other.json").write_text('{"age": [45, 15]}')
+    rows = [*save_tables(data, ".csv"), "--model", model, "--seed", SEED, "--out", "m.joblib", "--quiet"]
+    assert run("fit", *rows, "--scale", "scale.json") == 0
+    trained = joblib.load("m.joblib")
+    assert trained.scale == {"a": [1.3, 2], "d": [0, 1]}
+    assert "the scale of 2 columns (declared)" in trained.privacy_.treated_as_public
+    capsys.readouterr()
+    rows[rows.index("m.joblib")] = "n.joblib"
+    rows.remove("--seed")
+    rows.remove(SEED)
+    assert "--scale names the column 'age'" in refuse(capsys, folder, "fit", *rows, "--scale", "other.json")
 
 
 @pytest.mark.parametrize("save", [save_npz, save_npy, lambda data: save_npy(data, ".csv")])
