@@ -62,6 +62,7 @@ NAMES = {
     "skmixdp._fit.stages.mean": "NoisyMean Shares noisy_mean",
     "skmixdp._fit.stages.second_moment": "SecondMoment noisy_second_moment second_moment_share",
     "skmixdp._fit.stages.start": "start_predicts",
+    "skmixdp._fit.stages.student": "with_student",
     "skmixdp._fit.stages.target_scale": "TARGET_RELEASES _SIGNED _places_of_targets noisy_targets",
     "skmixdp._fit.stages.temperature": "_LOGARITHMS _USUAL _overconfidence at_temperature temperature_share",
     "skmixdp._fit.stages.units": "columns_in_other_units unit_share",

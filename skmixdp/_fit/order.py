@@ -13,6 +13,7 @@ from .stages.mean import Mean
 from .stages.public_map import PublicMap
 from .stages.second_moment import Preconditioner
 from .stages.start import Start
+from .stages.student import Student
 from .stages.target_scale import TargetScale
 from .stages.temperature import Temperature
 from .stages.training import Training
@@ -37,5 +38,5 @@ STAGES = Order(
         GradientLengths(),
     ),
     training=Training(),
-    after=(Comparison(), Temperature(), Adjustment()),
+    after=(Comparison(), Temperature(), Adjustment(), Student()),
 )

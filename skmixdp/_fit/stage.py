@@ -188,6 +188,7 @@ class Settings:
     known_map: RowMap | None
     facts: tuple[str, ...]
     logit_adjustment: float | Literal["auto"] = 0
+    self_training: bool = False
     classes: Array | None = None
 
 

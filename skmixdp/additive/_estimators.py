@@ -310,6 +310,9 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
     }
     _saved: ClassVar[tuple[str, ...]] = (*MixedDPLogisticRegression._saved, "_noise")
 
+    # What it adds is no sum of curves of single columns.
+    self_training: bool = field(default=False, init=False)
+
 
 @dataclass(eq=False, repr=False)
 class AdditiveDPRegressor(AdditiveHead, MixedDPRidge):

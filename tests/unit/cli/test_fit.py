@@ -49,7 +49,7 @@ def test_scales_are_declared_in_a_file(model, data, folder, capsys):
     rows[rows.index("m.joblib")] = "n.joblib"
     rows.remove("--seed")
     rows.remove(SEED)
-    assert "--scale names the column 'age'" in refuse(capsys, folder, "fit", *rows, "--scale", "other.json")
+    assert "names the column 'age'" in refuse(capsys, folder, "fit", *rows, "--scale", "other.json")
 
 
 @pytest.mark.parametrize("save", [save_npz, save_npy, lambda data: save_npy(data, ".csv")])
