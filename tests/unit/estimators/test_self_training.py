@@ -92,11 +92,9 @@ def test_what_cannot_have_a_student_is_refused(parameters, y, others, message):
 
 
 def test_a_fit_that_leaves_public_rows_out_has_none():
-    wrong = (Y[300:340] + 1) % K
+    public = X[300:340], (Y[300:340] + 1) % K  # wrong labels
     clf, student = (
-        head(self_training=each, epsilon=5.0).fit(
-            X[PRIVATE], Y[PRIVATE], X[300:340], wrong, X_unlabeled=X[OTHERS]
-        )
+        head(self_training=each, epsilon=5.0).fit(X[PRIVATE], Y[PRIVATE], *public, X_unlabeled=X[OTHERS])
         for each in (False, True)
     )
     assert student.privacy_.n_public == 0
