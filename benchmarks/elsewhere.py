@@ -40,12 +40,12 @@ def is_there() -> bool:
 
 
 def fit(
-    X: Array, y: Array, X_test: Array, y_test: Array, *, epsilons: Sequence[float], seed: int
+    X: Array, y: Array, X_test: Array, y_test: Array, *, epsilons: Sequence[float], seed: int, C: float = 1.0
 ) -> list[Fit]:
-    """A logistic regression for each budget, on rows of unit length at the most, with its defaults."""
+    """A logistic regression for each budget, on rows of unit length at the most, with other defaults."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "rows.npz"
-        np.savez(path, X=X, y=y, X_test=X_test, y_test=y_test, epsilons=epsilons, seed=seed)
+        np.savez(path, X=X, y=y, X_test=X_test, y_test=y_test, epsilons=epsilons, seed=seed, C=C)
         return [Fit(*values) for values in json.loads(_run(PYTHON, "fit_diffprivlib.py", path))]
 
 

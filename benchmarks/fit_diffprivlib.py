@@ -20,7 +20,9 @@ def main(path: str) -> None:
     rows = np.load(path)
     found = []
     for epsilon in rows["epsilons"]:
-        head = LogisticRegression(epsilon=float(epsilon), data_norm=1.0, random_state=int(rows["seed"]))
+        head = LogisticRegression(
+            epsilon=float(epsilon), data_norm=1.0, C=float(rows["C"]), random_state=int(rows["seed"])
+        )
         start = time.process_time()
         head.fit(rows["X"], rows["y"])
         seconds = time.process_time() - start

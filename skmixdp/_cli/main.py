@@ -65,8 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The interpreter flushes stdout again when it ends, which must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except KeyboardInterrupt:
-        sys.stderr.write(f"skmixdp {args.command}: interrupted.\n")
+    except KeyboardInterrupt as error:
+        notes = vars(error).pop("__notes__", [])  # what was spent
+        sys.stderr.write(" ".join([f"skmixdp {args.command}: interrupted.", *notes]) + "\n")
         return 130
     except SystemExit:
         raise

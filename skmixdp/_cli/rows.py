@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from .._files.text import TextForm, number_of, numbers_of, with_point
 from .._utils.frames import MISSING, entries_of, is_list, letter_of, names_of_list, stacked_lists
 from .._utils.process import warn
-from .._utils.validation import listed
+from .._utils.validation import listed, respelt
 from ..preprocessing._cells import amount_of
 from .files import is_table, is_text, read_arrays, read_table
 from .labels import labels_of_array, labels_of_column
@@ -110,9 +110,13 @@ def read_labelled(
         inside = None
         if label_column is not None:
             if label_column not in frame.columns:
+                remedy = (
+                    f"name one of its {frame.shape[1]} columns, whose names must be in its first line if it "
+                    "is a CSV file"
+                )
                 raise InputError(
-                    f"--label-column {label_column!r} is not a column of {where}; name one of its "
-                    f"{frame.shape[1]} columns, whose names must be in its first line if it is a CSV file."
+                    f"--label-column {label_column!r} is not a column of {where}; "
+                    f"{respelt(label_column, frame.columns, remedy)}"
                 )
             column = f"the label column {label_column!r} of {where}"
             inside = labels_of_column(frame[label_column], column, spelt, targets, form.decimal)
@@ -198,9 +202,8 @@ def read_unlabelled(
 def _without_ids(frame: pd.DataFrame, id_column: str, where: str) -> "tuple[pd.DataFrame, pd.Series[Any]]":
     """A table without the column of identifiers, and that column."""
     if id_column not in frame.columns:
-        raise InputError(
-            f"--id {id_column!r} is not a column of {where}; name one of its {frame.shape[1]} columns."
-        )
+        remedy = respelt(id_column, frame.columns, f"name one of its {frame.shape[1]} columns")
+        raise InputError(f"--id {id_column!r} is not a column of {where}; {remedy}")
     return frame.drop(columns=id_column), frame[id_column]
 
 

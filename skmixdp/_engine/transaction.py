@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Protocol, TypeVar, cast
 
 from .._rows import LostRowsError, PrivateRows
-from .._utils.process import one_thread, worker_session
+from .._utils.process import add_note, one_thread, worker_session
 from .._utils.validation import check
 from ..privacy import (
     LEDGER,
@@ -238,7 +238,21 @@ def charged(transactions: Sequence[Transaction]) -> Iterator[None]:
                 each.charge = charge
             for each in group:
                 outcomes.enter_context(recorded_outcome(each.ledger, each.charge))
-        yield
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            add_note(error, " ".join(map(_spent_by, transactions)))
+            raise
+
+
+def _spent_by(transaction: Transaction) -> str:
+    """What an interrupted release has spent, and where that is recorded."""
+    budget, charge = transaction.budget, transaction.charge
+    epsilon = epsilon_of_event(transaction.event, budget.delta, budget.neighboring)
+    where = (
+        "no ledger records it" if charge is None else f"charge {charge.id} to {transaction.ledger!r} says so"
+    )
+    return f"Epsilon {epsilon:.4g} at delta {budget.delta:g} is spent on {transaction.name}; {where}."
 
 
 @contextmanager

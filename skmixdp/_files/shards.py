@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .._utils.frames import entries_of
-from .._utils.validation import listed
+from .._utils.validation import listed, respelt
 from .formats import ArrayFile, TableFile, opened
 from .text import TextForm, number_of
 
@@ -80,14 +80,11 @@ class Wanted:
             if absent := [name for name in asked if name not in known]:
                 raise ValueError(f"{what} names {listed(absent)}, which {where} lacks; name its columns.")
         if self.label is not None and self.label not in names:
-            raise ValueError(
-                f"label={self.label!r} is no column of {where}; name the column that holds the labels."
-            )
+            remedy = respelt(self.label, names, "name the column that holds the labels")
+            raise ValueError(f"label={self.label!r} is no column of {where}; {remedy}")
         if self.group is not None and (self.group == self.label or self.group not in names):
-            raise ValueError(
-                f"group={self.group!r} is no column of {where} other than the labels; name the column that "
-                "holds the ids of persons."
-            )
+            remedy = respelt(self.group, names, "name the column that holds the ids of persons")
+            raise ValueError(f"group={self.group!r} is no column of {where} other than the labels; {remedy}")
         others = {self.label, self.group, *self.exclude, *index}
         found = list(self.columns) if self.columns else [name for name in names if name not in others]
         if not found or {self.label, self.group} & set(found):

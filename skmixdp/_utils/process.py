@@ -92,6 +92,15 @@ _OF_NAMES = {
 }
 
 
+class _OwnNote(str):
+    """A note that this package wrote, so that it may leave :func:`own_errors`."""
+
+
+def add_note(error: BaseException, text: str) -> None:
+    """Add a note to an error that :func:`own_errors` keeps."""
+    error.add_note(_OwnNote(text))
+
+
 def is_own(error: BaseException) -> bool:
     """Whether this package wrote an error: a ``raise`` of its own made it, or it is a warning of its own.
 
@@ -138,7 +147,10 @@ def _own_form(error: BaseException) -> BaseException:
     """The error itself, if it may leave :func:`own_state`, or one that tells its kind alone."""
     passes = isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit) or is_own(error)
     if passes or (type(error) is MemoryError and not error.args):
-        vars(error).pop("__notes__", None)
+        notes = vars(error).pop("__notes__", [])
+        for text in notes:
+            if isinstance(text, _OwnNote):
+                error.add_note(text)
         setattr(error, _PASSES, True)
         return error
     if isinstance(error, MemoryError):
@@ -329,17 +341,20 @@ _hidden: ContextVar[bool] = ContextVar("_hidden", default=False)
 
 
 def progress_bar(
-    items: Iterable[Any] | None = None, *, verbose: object, hidden: bool = False, **options: object
+    items: Iterable[Any] | None = None, *, verbose: object, hidden: str | None = None, **options: object
 ) -> Any:
     """A bar of ``tqdm`` with its ``options``; without ``items``, the caller updates it.
 
     With ``verbose``, it is shown at once and everywhere. Otherwise it appears on terminals after 2 seconds
-    and goes away at the end, except within :func:`no_bars`. ``hidden`` shows nothing in any case. Where
-    nobody would see a bar, there is none: the result is ``items``, or None.
+    and goes away at the end, except within :func:`no_bars`. ``hidden`` is a line to show in place of the
+    bar, or nothing if it is empty. Where nobody would see a bar, there is none: the result is ``items``,
+    or None.
     """
     # In a notebook, bars of tqdm are not output of a terminal.
     seen = verbose or (not _hidden.get() and (sys.stderr.isatty() or "ipykernel" in sys.modules))
-    if hidden or not seen:
+    if hidden and seen:
+        sys.stderr.write(f"{hidden}\n")
+    if hidden is not None or not seen:
         # Hidden bars are not made by tqdm: its lock is shared by forked processes, and if one of them is
         # killed while it holds the lock, all others wait forever.
         return items

@@ -176,6 +176,12 @@ def suggestion(name: str, known: Iterable[str], n: int = 1) -> str:
     return f"did you mean {' or '.join(plain[one] for one in close)}" if close else ""
 
 
+def respelt(name: object, known: Iterable[object], otherwise: str) -> str:
+    """A remedy for the name of a column: one of the same letters, which quotes nothing else, or another."""
+    names = [str(one) for one in known if _letters(str(one)) == _letters(str(name))]
+    return f"did you mean {names[0]!r}?" if names else f"{otherwise}."
+
+
 def _letters(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
 

@@ -30,7 +30,7 @@ from .._rows import (
 )
 from .._utils.models import names_of_features
 from .._utils.process import own_state
-from .._utils.validation import check, passed, shown, sources_of, warn_of_delta
+from .._utils.validation import check, passed, respelt, shown, sources_of, warn_of_delta
 from ..estimators._problem import collect_public
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy.noise import warn_of_seed
@@ -427,7 +427,8 @@ def _declared_scales(scale: Any, names: list[str]) -> dict[int, tuple[float, flo
     places: dict[Any, int] = {name: j for j, name in enumerate(names)} | {j: j for j in range(len(names))}
     for name in scale:
         if name not in places:
-            raise ValueError(f"scale names column {shown(name)}, which X does not have; name its columns.")
+            remedy = respelt(name, names, "name its columns")
+            raise ValueError(f"scale names column {shown(name)}, which X does not have; {remedy}")
     return {places[name]: _pair(f"scale[{name!r}]", value) for name, value in scale.items()}
 
 

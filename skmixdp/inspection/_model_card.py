@@ -26,9 +26,10 @@ _TEXT = Kind("a string", lambda value: isinstance(value, str))
 _ONE_ROW = "Each person has one row. Someone with several rows is protected less."
 _ONE_ID = "Each person has one id. Someone with several ids is protected less."
 
+_PUBLIC_ROWS = "The public rows are public: the guarantee does not cover them."
+
 #: Assumptions of the guarantee of any model.
 _ASSUMPTIONS = (
-    "The public rows are public: the guarantee does not cover them.",
     "Whatever prepared the rows learned nothing from private ones. The card names the leaks that are known; "
     "there may be others.",
     "What is listed as public was known or decided without looking at the private rows.",
@@ -203,7 +204,7 @@ def model_card(
         A fitted estimator or search of this package. Also a fitted pipeline or ensemble of such; see
         :func:`ensemble_report`.
     title : str or None, default=None
-        Name of the model; None is the name of its class.
+        Name of the model; None is the name of its class, or that of the model in a pipeline.
     description, intended_use : str, default=""
         What the model does, and what it is for.
     public_scores : dict of str to float, or None, default=None
@@ -253,7 +254,9 @@ def model_card(
     stated = report_of(estimator)
     report = ensemble_report(estimator) if stated is None else checked(stated, estimator)
     of_rows = report.unit == "row"
-    assumptions: tuple[str, ...] = (_ONE_ROW if of_rows else _ONE_ID, *_ASSUMPTIONS)
+    has_public = not isinstance(report, Statement) or report.n_public > 0
+    public_rows = (_PUBLIC_ROWS,) if has_public else ()
+    assumptions: tuple[str, ...] = (_ONE_ROW if of_rows else _ONE_ID, *public_rows, *_ASSUMPTIONS)
     if isinstance(report, PrivacyReport):
         counted = "private rows" if of_rows else "persons"
         assumptions = (*assumptions, f"The number of {counted}, {report.n_private}, is public.")
@@ -262,7 +265,7 @@ def model_card(
         lines[_WORDS] = report._attack
     return ModelCard(
         no_guarantee=report.no_guarantee,
-        title=type(estimator).__name__ if title is None else title,
+        title=type(_model_of(estimator)[0]).__name__ if title is None else title,
         description=description,
         intended_use=intended_use,
         date=datetime.now(UTC).date().isoformat(),
@@ -277,17 +280,24 @@ def model_card(
     )
 
 
-def _facts(estimator: Model) -> dict[str, str]:
-    facts, parameters = {"class": type(estimator).__name__}, estimator.get_params(deep=False)
-    if "algorithm" in parameters:
-        facts["algorithm"] = str(parameters["algorithm"])
-    head: Any = estimator
-    if isinstance(estimator, FittedSearch):
-        facts["chosen parameters"], head = str(estimator.best_params_), estimator.best_estimator_
-    before = []
+def _model_of(estimator: Model) -> tuple[Any, list[str]]:
+    """The model within pipelines and searches, and the classes of the steps before it."""
+    head: Any = estimator.best_estimator_ if isinstance(estimator, FittedSearch) else estimator
+    before: list[str] = []
     while isinstance(head, Pipeline):
         before += [type(step).__name__ for _, step in head.steps[:-1]]
         head = head.steps[-1][1]
+    return head, before
+
+
+def _facts(estimator: Model) -> dict[str, str]:
+    head, before = _model_of(estimator)
+    name, whole = type(head).__name__, type(estimator).__name__
+    facts = {"class": name if head is estimator else f"{name} in {whole}"}
+    if "algorithm" in (parameters := head.get_params(deep=False)):
+        facts["algorithm"] = str(parameters["algorithm"])
+    if isinstance(estimator, FittedSearch):
+        facts["chosen parameters"] = str(estimator.best_params_)
     row_map = row_map_of(head)
     done = [words for name, words in _PREPARED.items() if row_map is not None and _does(row_map, name)]
     facts["preprocessing"] = ", ".join([*before, *done]) or "none"

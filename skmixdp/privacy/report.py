@@ -258,8 +258,10 @@ class Statement(Document):
     @property
     def _sizes(self) -> list[tuple[str, str]]:
         if self.unit == "row":
-            return [("rows", f"{self.n_private} private, {self.n_public} public")]
-        return [("persons", counted(self.n_private, self.unit)), ("public rows", str(self.n_public))]
+            public = f", {self.n_public} public" if self.n_public else ""
+            return [("rows", f"{self.n_private} private{public}")]
+        public_rows = [("public rows", str(self.n_public))] if self.n_public else []
+        return [("persons", counted(self.n_private, self.unit)), *public_rows]
 
     @property
     def _last_rows(self) -> list[tuple[str, str]]:

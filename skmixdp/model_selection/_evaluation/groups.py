@@ -14,7 +14,7 @@ from ..._fit.sums import noisy_histograms
 from ..._utils.frames import n_rows_of
 from ..._utils.registry import DISPLAYS
 from ..._utils.templates import html_table
-from ..._utils.validation import shown
+from ..._utils.validation import respelt, shown
 from ...preprocessing._cells import listed, text_of
 from ...privacy import PrivacyReport
 from ...privacy.report import html_line
@@ -169,8 +169,10 @@ class Parts:
                 f"{OTHER!r}, which is the name of all others."
             )
         if isinstance(by, str):
-            if by not in getattr(X, "columns", ()):
-                raise ValueError(f"by={by!r} is no column of X; pass its name, or the group of each row.")
+            names = getattr(X, "columns", ())
+            if by not in names:
+                remedy = respelt(by, names, "pass its name, or the group of each row")
+                raise ValueError(f"by={by!r} is no column of X; {remedy}")
             by = X[by]
         try:
             shape = np.asarray(by, dtype=object).shape

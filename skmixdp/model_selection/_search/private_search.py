@@ -41,6 +41,9 @@ from .trials import (
 from .warnings import Key, quiet, recorded, show
 
 #: Parameters that the cache key leaves out.
+#: What is shown in place of a bar; not again before the last fit, whose time would tell how many came before.
+_NO_BAR = "PrivateSearchCV is running; it shows no bar, since the number of its trials stays secret."
+
 _NOT_IN_KEY = frozenset({"ledger", "memory", "n_jobs", "verbose"})
 
 
@@ -360,7 +363,7 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
             results = parallel(jobs)
             # A progress bar would count the trials, whose number is secret.
             options = {"total": len(trials), "desc": type(self).__name__, "unit": "fit"}
-            hidden = plan.strategy == "random"
+            hidden = (_NO_BAR if first == 0 else "") if plan.strategy == "random" else None
             done = list(progress_bar(results, verbose=self.verbose, hidden=hidden, **options))
         caught = [warning for outcome in done if outcome is not None for warning in outcome[2]]
         return done, [*together, *caught]

@@ -162,7 +162,7 @@ def test_a_page_of_a_fit_says_what_it_is_and_what_it_is_not():
         "50%: a coin toss",
         "100%: no protection",
         "<th>preprocessing</th><td>bounds the lengths of rows</td>",
-        "<td>150 private, 0 public</td>",
+        "<td>150 private</td>",
         "people, for &#39;churn model, Q3&#39;: epsilon ",
         "<h2>Public: anyone may learn this from the model</h2>",
         "<h2>Not covered, and assumed</h2>",
