@@ -60,7 +60,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("gallery_setup.figures",),
     "nested_sections": False,
     "subsection_order": [
-        f"../examples/gallery/{group}" for group in ("data", "budget", "models", "evidence")
+        f"../examples/gallery/{group}" for group in ("tutorials", "data", "budget", "models", "evidence")
     ],
     "reset_modules": ("matplotlib", "gallery_setup.around_example"),
     "reset_modules_order": "both",
