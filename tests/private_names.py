@@ -64,7 +64,10 @@ NAMES = {
     "skmixdp._fit.stages.start": "start_predicts",
     "skmixdp._fit.stages.student": "with_student",
     "skmixdp._fit.stages.target_scale": "TARGET_RELEASES _SIGNED _places_of_targets noisy_targets",
-    "skmixdp._fit.stages.temperature": "_LOGARITHMS _USUAL _overconfidence at_temperature temperature_share",
+    "skmixdp._fit.stages.mean_prediction": "at_shares",
+    "skmixdp._fit.stages.temperature": (
+        "_LOGARITHMS _USUAL _overconfidence at_temperature at_temperature_of_rare temperature_share"
+    ),
     "skmixdp._fit.stages.units": "columns_in_other_units unit_share",
     "skmixdp._fit.statistics": "Learner Worth counts_query in_class sensitivity_of share_for",
     "skmixdp._fit.sums": "noisy_sum",

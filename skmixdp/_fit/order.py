@@ -10,6 +10,7 @@ from .stages.gradient_lengths import GradientLengths
 from .stages.label_shares import LabelShares
 from .stages.length import Length
 from .stages.mean import Mean
+from .stages.mean_prediction import MeanPrediction
 from .stages.public_map import PublicMap
 from .stages.second_moment import Preconditioner
 from .stages.start import Start
@@ -38,5 +39,5 @@ STAGES = Order(
         GradientLengths(),
     ),
     training=Training(),
-    after=(Comparison(), Temperature(), Adjustment(), Student()),
+    after=(Comparison(), Temperature(), MeanPrediction(), Adjustment(), Student()),
 )

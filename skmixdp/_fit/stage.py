@@ -39,6 +39,9 @@ _Result = TypeVar("_Result")
 #: Minimum degrees of freedom of public rows within classes for whitening.
 FEWEST_FREE = 20
 
+#: A class is rare if its share at the start is below this.
+RARE = 0.15
+
 
 class Steps(int):
     """A price in steps of the plan of the training."""
@@ -198,8 +201,8 @@ class Labels:
 
     ``target_map`` scales targets; private ones are scaled if ``is_scaled``. Their centre may be learned if
     ``learns_center``. ``price`` is that of their noisy scale, None if it is known, and ``price_alone`` the
-    one without public rows. ``logits`` (k,) are those at which several labels start, and ``shares`` (k,)
-    released shares of classes.
+    one without public rows. ``logits`` (k,) are those at which a fit starts: of released shares, or of these
+    times class weights. ``shares`` (k,) are released shares of classes.
     """
 
     target_map: TargetMap | None = None
@@ -209,6 +212,16 @@ class Labels:
     price_alone: float = 0.0
     logits: Array | None = None
     shares: Array | None = None
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether one of two classes at the start is rare."""
+        return self.rarest < RARE
+
+    @property
+    def rarest(self) -> float:
+        """The share of the rarer of two classes at the start; 1/2 for other fits."""
+        return 0.5 if self.shares is None or len(self.shares) > 2 else float(self.shares.min())
 
 
 @dataclass(frozen=True, repr=False)

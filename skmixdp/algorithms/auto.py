@@ -111,7 +111,9 @@ class Auto(Algorithm):
         data, loss = info.view.data, info.view.data.loss
         # With a larger budget, the clip rises towards the longest gradient.
         least = clip = self.clip * _OF_MEANS if info.of_persons else self.clip
-        raised = min(info.mu, _MOST_RAISED) * info.n_effective * info.curvature / _CONVERGED
+        # Weights are to count by their ratios, so that the gradients of heavy rows are not cut for ever.
+        most = _MOST_RAISED if info.mean_weight == 1 else math.inf
+        raised = min(info.mu, most) * info.n_effective * info.curvature / _CONVERGED
         if math.isfinite(raised):
             clip = max(clip, min(raised, loss.lipschitz * info.row_norm_bound))
         query = GradientQuery(L2Clip(clip), None, sum_to_zero=True)

@@ -72,6 +72,14 @@ RELEASES = {
         "temperature",
         "tests/unit/learning/test_temperature.py::test_no_row_adds_more_than_is_stated_and_its_sums_are_its_own",
     ),
+    "at_temperature_of_rare": (
+        "temperature of a rare class",
+        "tests/unit/learning/test_temperature.py::test_no_row_adds_more_to_the_sums_of_a_rare_class",
+    ),
+    "at_shares": (
+        "mean prediction",
+        "tests/unit/learning/test_mean_prediction.py::test_no_row_adds_more_than_is_stated",
+    ),
     "noisy_targets": (
         "scale of the targets",
         "tests/unit/learning/test_targets.py::test_a_row_moves_the_histograms_of_all_targets_by_no_more_than_stated",

@@ -73,7 +73,8 @@ def test_stages_of_a_classifier(monkeypatch, table, public, geometry, row_norm, 
     assert_adds_up(log, head.privacy_)
     names = names_of(head)
     assert ("columns" in names) == (public not in KNOWN and noise == "float" and row_norm is not None)
-    assert "temperature" in names and ("class counts" in names) == (class_weight is not None)
+    assert "temperature" in names
+    assert ("class counts" in names) == (class_weight is not None or not head.privacy_.n_public)
     scaled = table != "alike" and ("columns" in names or public in KNOWN) and row_norm != "unit"
     scaled &= geometry is not True
     moments = scaled and row_norm in ("auto", "clip")
@@ -104,8 +105,8 @@ def test_columns_that_are_not_used_are_paid_for_and_geometry_follows(monkeypatch
     head = fitted(MixedDPLogisticRegression(**TERMS, classes=range(K), random_state=0), table, "none")
     assert_adds_up(log, head.privacy_)
     after = {"mean", "directions"} if table == "alike" else {"second moment"}
-    names = names_of(head) - {"class shares", "strength of the adjustment"}
-    assert names == {"columns", "training", "temperature"} | after
+    names = names_of(head) - {"strength of the adjustment"}
+    assert names == {"class counts", "columns", "training", "temperature"} | after
 
 
 @pytest.mark.covering

@@ -23,12 +23,12 @@ HEADS = {
     "targets": MixedDPRidge(target_scale=2.0, **TERMS),
 }
 #: What a head of several classes releases of their shares.
-ADJUSTMENT = ("class shares", "strength of the adjustment")
+ADJUSTMENT = ("class counts", "strength of the adjustment")
 #: What a fit releases beside its steps.
 STAGES = {
     "classes": {"columns", "second moment", "temperature", *ADJUSTMENT},
-    "two classes": {"columns", "second moment", "temperature"},
-    "balanced": {"class counts", "columns", "second moment", "temperature"},
+    "two classes": {"class counts", "columns", "second moment", "temperature"},
+    "balanced": {"class counts", "columns", "second moment", "temperature", "mean prediction"},
     "geometry": {"columns", "mean", "directions", "temperature", *ADJUSTMENT},
     "targets": {"columns", "second moment", "first head", "lengths of gradients"},
 }

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from .class_shares import (
 _FROM_ZERO = 0.6
 #: Strength of the default adjustment with a public start.
 _FROM_START = 0.25
+#: The line of the comparison in the report.
+_COMPARED = "strength of the adjustment"
 #: Largest loss of accuracy that an adjustment may cause.
 _TOLERATED_LOSS = 0.01
 #: Prior for the loss of accuracy by a multiple m of the adjustment: its mean divided by m.
@@ -70,29 +73,36 @@ class Adjustment(Stage):
             refuse_without_counts("logit_adjustment", strength, fit)
         if fit.row_map.intercept_value is None:  # before the map is known
             return None
-        return sum(share for _, share in self.lines(fit, 0.0))
+        return sum(share for _, share in self.lines(fit, 0.0)) or 0.0
 
     def lines(self, fit: Fit, price: Price) -> tuple[tuple[str, Price], ...]:
-        counts = ((self.name, count_share(fit.mu, fit.n_rows, max(fit.data.loss.n_outputs, 2))),)
-        compared = 0.0
+        lines = []
+        if fit.labels.shares is None:  # no counts were released for the start
+            n_classes = max(fit.data.loss.n_outputs, 2)
+            lines.append((self.name, count_share(fit.mu, fit.n_rows, n_classes)))
         if fit.settings.logit_adjustment == "auto":
-            compared = share_for(fit.mu, fit.n_rows, math.sqrt(len(MULTIPLES)))
-        return (*counts, ("strength of the adjustment", compared)) if compared else counts
+            lines.append((_COMPARED, share_for(fit.mu, fit.n_rows, math.sqrt(len(MULTIPLES)))))
+        return tuple(line for line in lines if line[1])
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        W, shares = yield from fit.correct(partial(self._adjust, fit, price), price)
+        rounds = partial(self._adjust, fit, price)
+        asked = fit.correct(rounds, price) if price else cast(Procedure[Any], rounds(0.0))
+        W, shares = yield from asked
         return replace(fit.spent(self, price).with_head(W), labels=replace(fit.labels, shares=shares))
 
     def _adjust(self, fit: Fit, price: Price, multiplier: float) -> Rounds:
-        """Yield two queries that share the budget of one step; return the adjusted head and class shares."""
+        """Yield queries that share the budget of one step; return the adjusted head and class shares."""
         constant = fit.row_map.intercept_value
         assert fit.plan is not None and fit.head is not None and constant is not None
         W, info, strength = fit.head.W, fit.plan.info, fit.settings.logit_adjustment
-        k, (part, *compared) = max(fit.data.loss.n_outputs, 2), [share for _, share in self.lines(fit, price)]
-        part, labels_alone = part / price, np.zeros((0, W.shape[1]))
-        (counts,) = yield counts_query(labels_alone, partial(in_class, n_classes=k), part)
-        shares = class_shares(counts, multiplier / math.sqrt(part), info.n_effective)
-        adjusted = partial(_adjusted, W, shares, info, constant)
+        shares, prices = fit.labels.shares, dict(self.lines(fit, price))
+        if shares is None:
+            part, labels_alone = prices[self.name] / price, np.zeros((0, W.shape[1]))
+            classes = partial(in_class, n_classes=max(fit.data.loss.n_outputs, 2))
+            (counts,) = yield counts_query(labels_alone, classes, part)
+            shares = class_shares(counts, multiplier / math.sqrt(part), info.n_effective)
+        k, public = len(shares), fit.labels.logits is None and bool(np.any(info.view.W))
+        adjusted = partial(_adjusted, W, shares, info, constant, public)
         if strength != "auto":
             return adjusted(float(strength), min(1.0, float(strength))), shares
         if np.ptp(shares) == 0:
@@ -100,11 +110,11 @@ class Adjustment(Stage):
         # 1 without noise in the counts, and 1/2 at the largest noise allowed.
         noise = k / (math.sqrt(WORTH.limits[1]) * fit.mu * info.n_private)
         reliability = 1 - min(1.0, noise / WORTH.most) / 2
-        usual = _FROM_START if np.any(info.view.W) else _FROM_ZERO
+        usual = _FROM_START if public else _FROM_ZERO
         heads = [adjusted(m * usual * reliability, m) for m in MULTIPLES]
-        if not compared:
+        if _COMPARED not in prices:
             return heads[0], shares
-        part = compared[0] / price
+        part = prices[_COMPARED] / price
         (gains,) = yield comparison_query(W, heads, part)
         error = multiplier / math.sqrt(part) * sensitivity_of(len(heads)) / info.n_effective
         expected, spread = _EXPECTED_LOSS * MULTIPLES, np.full(len(heads), _LOSS_SPREAD)
@@ -114,11 +124,17 @@ class Adjustment(Stage):
 
 
 def _adjusted(
-    W: FloatArray, shares: FloatArray, info: PublicInfo, constant: float, strength: float, restored: float
+    W: FloatArray,
+    shares: FloatArray,
+    info: PublicInfo,
+    constant: float,
+    restores: bool,
+    strength: float,
+    restored: float,
 ) -> FloatArray:
     """A head with adjusted logits and a part of the start; ``constant`` is that of the last column."""
     W, k = np.array(W), len(shares)
-    if restored and len(W) == k:  # one output for two classes has no row for each class
+    if restores and restored and len(W) == k:  # one output for two classes has no row for each class
         rare = np.maximum(0.0, 1 - k * shares)
         # Scaled so that the outputs of the start are no larger than those of the head.
         data, start = info.view.data, info.view.W

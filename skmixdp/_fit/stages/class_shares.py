@@ -1,12 +1,13 @@
-"""Shares of classes: for balanced weights before the training, and for corrections after it."""
+"""Shares of classes: for the start and balanced weights, and for corrections after the training."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from ..._engine import Procedure
+from ..._engine import Procedure, bind_rows
 from ...components.protocols import FloatArray
 from ..stage import Fit, Price, Stage
 from ..statistics import Worth, counts_query, in_class, kept_part, share_for
@@ -15,6 +16,8 @@ from ..statistics import Worth, counts_query, in_class, kept_part, share_for
 WORTH = Worth(0.1, 0.5, (0.005, 0.02))
 #: Otherwise.
 _WORTH_UNCOMPARED = WORTH._replace(most=0.3)
+#: For the start: noise in a class share, which also hides shares of rare classes.
+_WORTH_OF_START = Worth(0.001, 0.02, WORTH.limits)
 
 #: Factor by which noise in the counts may exceed its expected squared length.
 _NOISE_FACTOR = 2.0
@@ -43,26 +46,67 @@ def class_shares(counts: FloatArray, scale: float, n_rows: float) -> FloatArray:
     return np.asarray(shrunk / shrunk.sum())
 
 
+def starts_at_shares(fit: Fit) -> bool:
+    """Whether a fit without public rows starts at the shares of its classes or labels, as by default."""
+    settings = fit.settings
+    by_default = isinstance(settings.init, str) and settings.init == "public" and settings.known_map is None
+    return by_default and settings.rows.fit_intercept and fit.divides and not len(fit.public.X)
+
+
 class ClassCounts(Stage):
-    """Balanced weights, by noisy sums of the sample weights of each class."""
+    """Balanced weights, or the start without public rows, by noisy sums of the sample weights of each class.
+
+    The start has the logarithms of the class shares ``q_c``, times the class weights ``w_c``, as intercepts:
+    ``log(w_c q_c)``, less their mean, or their difference for two classes. With balanced weights it is at 0.
+    """
 
     name = "class counts"
     limits = WORTH.limits
 
     def price(self, fit: Fit) -> Price | None:
-        n_counted = fit.weights.n_counted
-        return count_share(fit.mu, fit.n_rows, n_counted) if n_counted else None
+        loss, n_classes = fit.data.loss, max(fit.data.loss.n_outputs, 2)
+        if fit.weights.n_counted:
+            return count_share(fit.mu, fit.n_rows, n_classes)
+        if not (loss.has_classes and starts_at_shares(fit)):
+            return None
+        if n_classes == 2:
+            return share_for(fit.mu, fit.n_rows, 1.0, _WORTH_OF_START) or None
+        return count_share(fit.mu, fit.n_rows, n_classes) or None
+
+    def outcomes(self, fit: Fit, price: Price) -> Iterator[Fit]:
+        if fit.weights.n_counted:
+            yield from super().outcomes(fit, price)
+            return
+        n_classes = max(fit.data.loss.n_outputs, 2)
+        for rare in 1 / n_classes, 1 / fit.n_rows:
+            shares = np.array([1 - (n_classes - 1) * rare] + (n_classes - 1) * [rare])
+            yield _started(fit.spent(self, price), shares).foreseen()
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        weights, multiplier, n_rows = fit.weights, fit.budget.multiplier(price), fit.n_rows
-        query = counts_query(np.zeros((0, 0)), partial(in_class, n_classes=weights.n_counted))
-        counts, noise = yield from fit.ask(fit.counting.ask(multiplier, query))
+        weights, multiplier, n_rows, data = fit.weights, fit.budget.multiplier(price), fit.n_rows, fit.data
+        if weights.of_classes is not None:  # they would only hide some counts in noise
+            data = weights.bare if weights.sample_weight is None else weights.applied(None)
+        query = counts_query(np.zeros((0, 0)), partial(in_class, n_classes=max(data.loss.n_outputs, 2)))
+        asked = replace(fit.learner, loss=data.loss).ask(multiplier, query)
+        counts, noise = yield from bind_rows(data.private.mapped(None), asked)
         total = n_rows if weights.sample_weight is None else max(float(counts.sum()), noise, 1.0)
         shares = class_shares(counts, multiplier, total)
+        fit = fit.spent(self, price)
+        if not weights.n_counted:
+            return _started(fit, shares)
         # Mean of relative weights, with which each class has the total weight of the rarest one.
         mean = min(total / n_rows, 1.0) * len(shares) * float(shares.min())
-        data = weights.applied(1 / shares)
-        return fit.spent(self, price).learned(weights=replace(weights, mean=mean), data=data)
+        return fit.learned(weights=replace(weights, mean=mean), data=weights.applied(1 / shares))
+
+
+def _started(fit: Fit, shares: FloatArray) -> Fit:
+    """The fit that starts at class shares (k,), as its weights of classes change them."""
+    if fit.weights.of_classes is not None:
+        shares = shares * fit.weights.of_classes
+        shares = np.maximum(shares / shares.sum(), 1 / fit.n_rows)  # a weight may be zero
+    logs = np.log(shares)
+    logits = logs[1:] - logs[:1] if fit.data.loss.n_outputs == 1 else logs - logs.mean()
+    return fit.learned(labels=replace(fit.labels, logits=logits, shares=shares))
 
 
 def refuse_without_counts(name: str, value: object, fit: Fit) -> None:

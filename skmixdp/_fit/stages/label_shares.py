@@ -11,6 +11,7 @@ from ..._rows import Block, Contribution
 from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..stage import Fit, Price, Stage
 from ..statistics import Learner, Learning, Worth, kept_part, sensitivity_of, share_for
+from .class_shares import starts_at_shares
 
 #: Noise in the fraction of rows with a label.
 _WORTH = Worth(0.003, 0.25, (0.002, 0.03))
@@ -52,12 +53,8 @@ class LabelShares(Stage):
     limits = _WORTH.limits
 
     def price(self, fit: Fit) -> Price | None:
-        settings, public, loss = fit.settings, fit.public, fit.data.loss
-        if loss.has_classes or loss.quadratic:
-            return None
-        starts = isinstance(settings.init, str) and settings.init == "public" and settings.rows.fit_intercept
-        alone = settings.is_default and fit.divides and not len(public.X) and public.of_scales is None
-        if not (starts and alone):
+        loss = fit.data.loss
+        if loss.has_classes or loss.quadratic or not starts_at_shares(fit):
             return None
         return label_share(fit.mu, fit.n_rows, loss.n_outputs) or None
 

@@ -27,6 +27,13 @@ _CLEAR_MU = 3.0
 #: Doubling or halving the factor then costs up to this number of rows.
 _OWN_ROWS = 20.0
 
+#: Part of the budget of a rare class that tells the logit about which its outputs are scaled.
+_OF_PIVOT = 0.2
+#: The distance of this logit from that of the share: the largest, the usual one, and its spread.
+_FARTHEST, _USUAL_DISTANCE, _SPREAD = 4.0, 1.0, 1.0
+#: Smallest sum of the probabilities of the rare class, as a fraction of its rows.
+_LEAST = 0.2
+
 
 class Temperature(Stage):
     """Scales outputs so that confidence is accuracy.
@@ -36,8 +43,13 @@ class Temperature(Stage):
 
     With several labels per row, it adds the mean over its labels.
 
+    **A rare class** is the likeliest of few rows, so confidence tells little. Where a fit started at the
+    shares of two classes, and one is rare, outputs are scaled about the mean logit ``z_0`` of the rows
+    weighted by their probability ``p`` of this class. That hardly changes the mean of p. A row adds ``p``
+    less whether it is of the class, with the other sign below ``z_0``.
+
     *Guarantee*: one release of m sums. A row changes each of them by at most 1, so the sensitivity is
-    ``sqrt(m)``.
+    ``sqrt(m)``. For a rare class, one release of two sums comes before it, of sensitivity ``sqrt(2)``.
 
     Source: Guo, Pleiss, Sun and Weinberger 2017, "On calibration of modern neural networks", section 4.2,
     for one temperature of all outputs.
@@ -49,18 +61,34 @@ class Temperature(Stage):
     def price(self, fit: Fit) -> Price | None:
         if not fit.settings.is_default or fit.data.loss.quadratic or not fit.divides_after:
             return None
-        return temperature_share(fit.mu, fit.n_rows) or None
+        return temperature_share(fit.mu, fit.n_rows, fit.labels.rarest) or None
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        assert fit.head is not None
+        assert fit.head is not None and fit.plan is not None
         scaling = partial(at_temperature, fit.head.W, has_classes=fit.data.loss.has_classes, mu=fit.mu)
+        if fit.labels.is_rare:
+            assert fit.labels.logits is not None and fit.row_map.intercept_value is not None
+            scaling = partial(
+                at_temperature_of_rare,
+                fit.head.W,
+                mu=fit.mu,
+                logit=float(fit.labels.logits[0]),
+                n_rare=fit.plan.info.n_effective * fit.labels.rarest,
+                constant=fit.row_map.intercept_value,
+            )
         W = yield from fit.correct(scaling, price)
         return fit.spent(self, price).with_head(W)
 
 
-def temperature_share(mu: float, n_rows: int) -> float:
-    """Share of mu squared for the temperature, from public facts; 0 if noise would hide it."""
-    return share_for(mu, n_rows, math.sqrt(len(_LOGARITHMS)), _WORTH)
+def temperature_share(mu: float, n_rows: int, rarest: float = 0.5) -> float:
+    """Share of mu squared for the temperature; 0 if noise would hide it, by public facts.
+
+    It grows where the share of one of two classes is small, since few rows then tell the scale.
+    """
+    moved = math.sqrt(len(_LOGARITHMS))
+    usual = share_for(mu, n_rows, moved, _WORTH)
+    telling = max(round(4 * rarest * (1 - rarest) * n_rows), 1)
+    return (share_for(mu, telling, moved, _WORTH) or _WORTH.limits[1]) if usual else 0.0
 
 
 def at_temperature(W: FloatArray, multiplier: float, *, has_classes: bool, mu: float) -> Rounds:
@@ -70,13 +98,59 @@ def at_temperature(W: FloatArray, multiplier: float, *, has_classes: bool, mu: f
     """
     scales = 2.0**_LOGARITHMS
     measure = _overconfidence if has_classes else _overconfidence_in_labels
-    own_rows = _OWN_ROWS * max(0.0, 1 - _CLEAR_MU / mu)
     stated = ReleasedArray(sensitivity_of(len(scales)))
     (sums,) = yield PrivateQuery(W, partial(measure, scales=scales), (stated,))
+    return W * _scale(sums, multiplier, mu)
+
+
+def _scale(sums: FloatArray, multiplier: float, mu: float) -> float:
+    """The scale at which noisy sums, which rise with it, are 0."""
+    own_rows = _OWN_ROWS * max(0.0, 1 - _CLEAR_MU / mu)
     # For accurate heads the sums change little with the scale, and noise alone would choose an extreme one.
-    prior = multiplier * sensitivity_of(len(scales)) * (_LOGARITHMS - _USUAL) + own_rows * _LOGARITHMS
+    prior = multiplier * sensitivity_of(len(sums)) * (_LOGARITHMS - _USUAL) + own_rows * _LOGARITHMS
     rising = isotonic_regression(sums + prior)
-    return W * 2.0 ** float(np.interp(0.0, rising, _LOGARITHMS))
+    return math.exp2(float(np.interp(0.0, rising, _LOGARITHMS)))
+
+
+def at_temperature_of_rare(
+    W: FloatArray, multiplier: float, *, mu: float, logit: float, n_rare: float, constant: float
+) -> Rounds:
+    """The head (1, d_in) of two classes, one of them rare, with outputs scaled about a noisy logit.
+
+    ``logit`` is that of the share of class 1, and ``n_rare`` the number of rows of the rare class, both as
+    released. ``constant`` is that of the last column.
+    """
+    scales, sign = 2.0**_LOGARITHMS, -1.0 if logit > 0 else 1.0  # the sign of logits of the rare class
+    weights = partial(_weights, logit=logit, sign=sign)
+    ((total, away),) = yield PrivateQuery(W, weights, (ReleasedArray(sensitivity_of(2), _OF_PIVOT),))
+    error = _FARTHEST * multiplier * sensitivity_of(2) / (math.sqrt(_OF_PIVOT) * n_rare)
+    seen = _FARTHEST * float(np.clip(away / max(float(total), _LEAST * n_rare), 0.0, 1.0))
+    kept = _SPREAD**2 / (_SPREAD**2 + error**2)
+    pivot = logit + sign * (_USUAL_DISTANCE + kept * (seen - _USUAL_DISTANCE))
+    stated = ReleasedArray(sensitivity_of(len(scales)), 1 - _OF_PIVOT)
+    (sums,) = yield PrivateQuery(W, partial(_excess, scales=scales, pivot=pivot), (stated,))
+    scale = _scale(sums, multiplier / math.sqrt(1 - _OF_PIVOT), mu)
+    W = W * scale
+    W[:, -1] += (1 - scale) * pivot / constant
+    return W
+
+
+def _weights(Z: FloatArray, block: Block, logit: float, sign: float) -> Contribution:
+    """Probabilities of the rare class (rows, 2), and the same times the distance of logits from the share."""
+    Z = sign * np.asarray(Z, np.float64)
+    p = expit(Z)
+    away = np.clip((Z - sign * logit) / _FARTHEST, -1.0, 1.0)
+    return None, np.nan_to_num(np.hstack([p, p * away]), copy=False)
+
+
+def _excess(Z: FloatArray, block: Block, scales: FloatArray, pivot: float) -> Contribution:
+    """Probabilities of class 1 at each scale, less whether a row is of it, (rows, m); negative below a pivot.
+
+    The sums rise with the scale on both sides of it.
+    """
+    away = np.asarray(Z, np.float64) - pivot
+    over = expit(pivot + scales * away) - block.classes[:, np.newaxis]
+    return None, np.nan_to_num(over * np.sign(away), copy=False)
 
 
 def _overconfidence(Z: FloatArray, block: Block, scales: FloatArray) -> Contribution:

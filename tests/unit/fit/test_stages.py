@@ -33,6 +33,7 @@ FITS = {
     "training": "not centred",
     "comparison": "not centred",
     "temperature": "not whitened",
+    "mean prediction": "weights, balanced",
     "class shares": "not whitened",
 }
 ALL = {stage.name: type(stage) for stage in STAGES.all if stage.name} | {"knots": Knots}

@@ -92,9 +92,10 @@ def test_who_starts_from_shares():
         return spent
 
     assert counted() and counted(neighboring="replace_one") and counted(geometry=False)
+    assert counted(algorithm="noisy-gd")
     assert not counted(public=(X[:50], Y[:50]))
     for parameters in (
-        *({"init": "zeros"}, {"init": np.zeros((4, 3))}, {"algorithm": "noisy-gd"}, {"fit_intercept": False}),
+        *({"init": "zeros"}, {"init": np.zeros((4, 3))}, {"fit_intercept": False}),
         *({"n_steps": 5}, {"batch_size": 500}),
     ):
         assert not counted(**parameters)

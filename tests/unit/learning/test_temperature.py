@@ -16,6 +16,7 @@ from tests.private_names import (
     InMemoryRows,
     _overconfidence,
     at_temperature,
+    at_temperature_of_rare,
     temperature_share,
     with_weights,
 )
@@ -175,3 +176,54 @@ def test_its_share_follows_public_facts():
     assert share(0.27, 100) == share(1e-6, 10**4) == share(0.27, 290) == 0
     assert share(0.27, 310) == 0.03 and share(0.27, 10**6) == 0.002
     assert share(0.27, 10**4) == pytest.approx(8 / (0.27 * 10**4 * 0.01) ** 2, rel=1e-12)
+
+
+# -- a rare class ------------------------------------------------------------------------------
+
+
+def rare(W, logit, multiplier=1e-3, mu=1.0, n_rare=400.0):
+    """The rounds of the temperature of a rare class, for a head with the constant 1 in its last column."""
+    return at_temperature_of_rare(W, multiplier, mu=mu, logit=logit, n_rare=n_rare, constant=1.0)
+
+
+@pytest.mark.parametrize("factor", [0.4, 1.0, 2.5])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_rare_class_is_calibrated_about_its_rows(sign, factor):
+    drawn, start = np.random.default_rng(0), -4.0
+    z = drawn.normal(size=4 * N)
+    y = drawn.random(len(z)) < 1 / (1 + np.exp(-start - z))
+    y, X = (y if sign > 0 else ~y).astype(int), np.column_stack([sign * z, np.ones(len(z))])
+    # Factors change the slope, and hardly the mean prediction.
+    pivot = start + 1.0
+    W = np.array([[factor, sign * (pivot + factor * (start - pivot))]])
+    rows, rounds = InMemoryRows(X, y), rare(W, sign * start, n_rare=float((y == (sign > 0)).sum()))
+    second = rounds.send((exact_sums(next(rounds), rows),))
+    found = answered(rounds, exact_sums(second, rows))
+    # The logit about which outputs are scaled depends on the factor.
+    assert abs(math.log(found[0, 0])) < 0.5 * abs(math.log(factor)) + 0.1
+
+
+@given(data=st.data(), dtype=st.sampled_from(["f4", "f8"]), logit=st.sampled_from([-7.0, -2.0, 3.0]))
+def test_no_row_adds_more_to_the_sums_of_a_rare_class(data, dtype, logit):
+    n = data.draw(st.integers(1, 5))
+    with np.errstate(all="ignore"):
+        entries = st.floats(-50, 50) | st.sampled_from(EXTREME)
+        Z = data.draw(hnp.arrays(np.float64, (n, 1), elements=entries)).astype(dtype)
+        y = data.draw(hnp.arrays(np.intp, n, elements=st.integers(0, 1)))
+        rounds = rare(np.zeros((1, 2)), logit)
+        first = next(rounds)
+        for query, shape in ((first, 2), (rounds.send((np.array([300.0, 50.0]),)), len(SCALES))):
+            _, S = query.contribute(Z.copy(), Block(None, y, np.ones(n)))
+            assert S.shape == (n, shape) and np.isfinite(S).all()
+            assert np.all(np.linalg.norm(S, axis=1) <= query.releases[0].sensitivity)
+    # Both are reached, and divide the budget of one release.
+    _, S = first.contribute(np.array([[60.0 if logit < 0 else -60.0]]), Block(None, y[:1], np.ones(1)))
+    assert np.linalg.norm(S) == pytest.approx(first.releases[0].sensitivity)
+    assert query.releases[0].sensitivity == pytest.approx(math.sqrt(len(SCALES)), rel=1e-8)
+    assert first.releases[0].share + query.releases[0].share == 1
+
+
+def test_more_is_spent_on_a_class_with_few_rows():
+    shares = [temperature_share(0.27, 30_000, rarest) for rarest in (0.5, 0.15, 0.05, 1e-9)]
+    assert shares == sorted(shares) and shares[0] == 0.002 and shares[-1] == 0.03
+    assert temperature_share(0.27, 100, 0.01) == 0
