@@ -135,7 +135,8 @@ def _of_column(graph: Graph, column: TableColumn, values: str) -> str:
 
 def _of_columns(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
     blocks = []
-    for name, part, columns in step.transformers_:
+    for name, part, _ in step.transformers_:
+        columns = step._transformer_to_input_indices[name]
         if part != "drop" and len(columns):
             blocks.append(
                 _matrix(graph, _applied(graph, part, _chosen(graph, rows, columns), f"{path}__{name}"))

@@ -34,6 +34,7 @@ from .text import (
     numbers_of,
     rows_of,
     too_large,
+    with_point,
 )
 
 Array = NDArray[Any]
@@ -115,6 +116,10 @@ class TableFile(RowFile, ABC):
     @abstractmethod
     def cells(self, i: int, column: str) -> "pd.Series[Any]":
         """A column of a part; the cells are not read."""
+
+    def written(self, cells: "pd.Series[Any]") -> "pd.Series[Any]":
+        """Cells with a decimal point, whatever the mark of the file."""
+        return cells
 
     @abstractmethod
     def labels(self, cells: "pd.Series[Any]") -> Array:
@@ -223,6 +228,9 @@ class TextFile(TableFile):
         parts = [piece[column] for piece in self._pieces([column])]
         cells: pd.Series[Any] = pd.concat(parts, ignore_index=True)
         return cells.mask(cells.str.strip() == "")
+
+    def written(self, cells: "pd.Series[Any]") -> "pd.Series[Any]":
+        return cells.map(with_point, na_action="ignore") if self.form.decimal == "," else cells
 
     def labels(self, cells: "pd.Series[Any]") -> Array:
         _refuse_gaps(cells, self.where)

@@ -9,6 +9,7 @@ from weakref import ref
 
 import pandas as pd
 
+from .._utils.frames import CellSource
 from .._utils.process import own_state
 from .addresses import StoredPath, places
 from .formats import FORMATS
@@ -17,7 +18,7 @@ from .streamed import StreamedTable
 from .text import TextForm
 
 
-class RowFiles(StreamedTable):
+class RowFiles(StreamedTable, CellSource):
     """Rows in files that need not fit in memory; what :func:`open_rows` returns.
 
     ``fit`` and ``predict`` of the estimators take it for ``X``. Labels that the files hold take the
@@ -56,6 +57,15 @@ class RowFiles(StreamedTable):
             table = StreamedTable(self._shards)
             self._in_fit = ref(table)
         return table
+
+    def frame(self) -> pd.DataFrame:
+        """All features as cells in memory, as an encoder of tables reads them."""
+        parts = [shard.frame() for shard in self._shards if shard.frame is not None]
+        if len(parts) < len(self._shards):
+            raise ValueError(
+                f"{self._shards[0].where} holds an array, whose columns have no names; pass the array itself."
+            )
+        return pd.concat(parts, ignore_index=True)
 
     def __len__(self) -> int:
         return self.shape[0]

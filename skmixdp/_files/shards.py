@@ -28,7 +28,8 @@ class Shard:
 
     ``rows`` reads the features (n_rows, n_features) piece by piece, ``labels`` the labels (n_rows,), and
     ``ids`` those of persons (n_rows,); ValueErrors name the shard. If ``is_mapped``, the one piece is an
-    array that nothing decodes. ``labels``, ``ids`` and the ``names`` of features may be None.
+    array that nothing decodes. ``labels``, ``ids`` and the ``names`` of features may be None, and so may
+    ``frame``, which reads the features as cells.
     """
 
     where: str
@@ -41,6 +42,7 @@ class Shard:
     is_mapped: bool = False
     names: tuple[str, ...] | None = None
     ids: "Callable[[], pd.Series[Any]] | None" = None
+    frame: Callable[[], pd.DataFrame] | None = None
 
 
 def array_shard(
@@ -149,6 +151,7 @@ def _table_shards(file: TableFile, wanted: Wanted, folders: Mapping[str, str]) -
             None if label is None else lambda: file.labels(cells(label)),
             names=(*layout.names, *fixed),
             ids=None if group is None else lambda: cells(group),
+            frame=lambda: pd.DataFrame({name: file.written(cells(name)) for name in features}),
         )
 
     return [shard(i, n) for i, n in enumerate(file.sizes) if n]

@@ -50,6 +50,7 @@ from .table import (
     TABLE_TYPES,
     ArrayTable,
     check_classes,
+    check_columns,
     check_indicator,
     check_labels,
     check_private_rows,
@@ -62,6 +63,7 @@ from .table import (
     is_dask,
     is_indicator,
     labels_of,
+    named_columns,
     names_of_labels,
     special_table,
 )

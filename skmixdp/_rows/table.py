@@ -5,7 +5,7 @@ Each error is one sentence that names the remedy.
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -296,8 +296,10 @@ def is_indicator(y: Any) -> bool:
         return False
 
 
-def check_indicator(y: object, name: str, n_rows: int, rows_name: str) -> Array:
-    """Labels as a table (n_rows, k) of zeros and ones in int8."""
+def check_indicator(
+    y: object, name: str, n_rows: int, rows_name: str, labels: Iterable[object] | None = None
+) -> Array:
+    """Labels as a table (n_rows, k) of zeros and ones in int8; ``labels`` are their names, if known."""
     if y is None:
         raise ValueError(f"fit requires {name} to be passed, but the target {name} is None.")
     if sp.issparse(y):
@@ -321,11 +323,26 @@ def check_indicator(y: object, name: str, n_rows: int, rows_name: str) -> Array:
         raise ValueError(
             f"{name} has {len(table)} rows of labels and {rows_name} {n_rows} rows; pass labels for each row."
         )
+    if labels is not None:
+        check_columns(y, labels, "this classifier has")
     return table.astype(np.int8)
 
 
-def names_of_labels(declared: object, y: object, y_pub: object, n_labels: int) -> tuple[Array, str]:
-    """Names (k,) of the columns of labels, in order, and their origin for the report."""
+def check_columns(y: object, names: Iterable[object], whose: str) -> None:
+    """Refuse a frame of labels or targets whose columns have other names, or the same ones elsewhere."""
+    if not is_frame(y):
+        return
+    frame: Any = y
+    columns, known = [str(name) for name in frame.columns], [str(name) for name in names]
+    if columns != known and columns != [str(place) for place in range(len(columns))]:
+        raise ValueError(
+            f"y has the columns {listed(columns)} and {whose} {listed(known)}; pass the same columns in the "
+            "same order."
+        )
+
+
+def named_columns(y: object, y_pub: object) -> list[list[Any]]:
+    """Names of the columns of private and public labels or targets, of those that are data frames."""
     sources = (y, *sources_of(y_pub))
     columns = [list(source.columns) for source in sources if is_frame(source)]
     if any(other != columns[0] for other in columns):
@@ -333,6 +350,12 @@ def names_of_labels(declared: object, y: object, y_pub: object, n_labels: int) -
             f"y and y_pub differ in their columns, {listed(columns[0])} and others; pass the same columns in "
             "the same order."
         )
+    return columns
+
+
+def names_of_labels(declared: object, y: object, y_pub: object, n_labels: int) -> tuple[Array, str]:
+    """Names (k,) of the columns of labels, in order, and their origin for the report."""
+    columns = named_columns(y, y_pub)
     if declared is None:
         return (np.asarray(columns[0]), "columns of y") if columns else (np.arange(n_labels), "numbered")
     names = np.asarray(declared)
@@ -345,4 +368,5 @@ def names_of_labels(declared: object, y: object, y_pub: object, n_labels: int) -
         raise ValueError(
             f"classes={shown(declared)} must name the {n_labels} columns of y in their order, each once."
         )
+    check_columns(y, names, "classes names")
     return names, "declared"

@@ -73,6 +73,14 @@ def _of_arrow(column: Any) -> Any:
     return values.to_numpy().reshape(len(column), lengths[0].as_py() if len(column) else 1)
 
 
+class CellSource:
+    """Rows that are no frame, but can be read as one."""
+
+    def frame(self) -> pd.DataFrame:
+        """All columns as cells in memory."""
+        raise NotImplementedError
+
+
 def pandas_frame(X: Any) -> Any:
     """A table of pyarrow as a data frame of pandas; other objects unchanged."""
     if not is_arrow(X):

@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.extmath import softmax
 from sklearn.utils.validation import check_is_fitted
 
-from .._rows import is_dask
+from .._rows import check_columns, is_dask
 from .._utils.process import own_state
 from ._outputs import lazy_result
 
@@ -68,6 +69,16 @@ class Classifier(ClassifierMixin):  # type: ignore[misc]
             check_is_fitted(self)
             return lazy_result(self, "predict_log_proba", X, len(self.classes_))
         return np.log(self.predict_proba(X))
+
+    def score(self: Any, X: object, y: object, sample_weight: object = None) -> float:
+        """Accuracy of the predictions for rows with their labels.
+
+        With several labels per row, all of them must be right, and a data frame ``y`` needs the columns of
+        the fit.
+        """
+        if self.multilabel_:
+            check_columns(y, self.classes_, "this classifier has")
+        return float(accuracy_score(y, self.predict(X), sample_weight=sample_weight))
 
     def predict(self: Any, X: Any) -> Any:
         """Most likely class of each row, shape (n_samples,).

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -363,9 +364,11 @@ class LinearHead(PrivateEstimator):
         try:
             return np.asarray(self.init, dtype=np.float64)
         except Exception:
+            remedy = "pass 'public', 'zeros' or an array"
+            if isinstance(self.init, BaseEstimator):
+                remedy = "pass the public rows that it was fitted to as X_pub and y_pub, with init='public'"
             raise ValueError(
-                f"init={shown(self.init)} is not a valid start of {type(self).__name__}; pass 'public', "
-                "'zeros' or an array."
+                f"init={shown(self.init)} is not a valid start of {type(self).__name__}; {remedy}."
             ) from None
 
     # -- predicting and serving -------------------------------------------------------------

@@ -329,7 +329,7 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         """Class indices (n_rows,) or labels (n_rows, k), by the classes of the fit."""
         if not self.multilabel_:
             return encode_labels(check_labels(y, "y", n_rows, "X"), self.classes_, "y", private=True)
-        labels = check_indicator(y, "y", n_rows, "X")
+        labels = check_indicator(y, "y", n_rows, "X", self.classes_)
         if labels.shape[1] != len(self.classes_):
             raise ValueError(
                 f"y has {labels.shape[1]} labels per row and this classifier was fitted to "

@@ -9,6 +9,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._engine import Transaction, charging_steps, reserved, transaction_ahead
+from .._rows import groups_of, labels_of
 from .._utils.frames import n_rows_of
 from .._utils.models import report_of
 from .._utils.process import own_state
@@ -143,6 +144,10 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
         """
         with own_state():
             passed = {name: value for name, value in params.items() if value is not None}
+            # An encoder takes rows out of files, which may hold their labels and ids.
+            y = labels_of(X, y)
+            if (groups := groups_of(X, passed.get("groups"))) is not None:
+                passed["groups"] = groups
             with sklearn.config_context(enable_metadata_routing=True), reserved(self._ahead(X, passed)):
                 token = current_pipeline.set(self)
                 try:

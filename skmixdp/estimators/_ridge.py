@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._fit.stage import Labels, Price, Steps
 from .._fit.stages.target_scale import TARGET_RELEASES, target_share, unknown_scale
 from .._linear import SquaredLoss
-from .._rows import RowMap, TargetMap, check_targets, is_dask, labels_of
+from .._rows import RowMap, TargetMap, check_targets, is_dask, labels_of, named_columns
 from .._utils.models import names_of_features
 from .._utils.process import warn
 from ..algorithms import BY_NAME, Algorithm
@@ -228,6 +228,8 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
     def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
         self._flat = np.asarray(labels_of(data.X, data.y)).ndim == 1
         table, y, X_pub, y_pub, members = self._check_rows(data, check_targets)
+        if not self._flat:
+            named_columns(data.y, data.y_pub)
         if y_pub is not None and y_pub.shape[1] != y.shape[1]:
             raise ValueError(
                 f"y_pub has {y_pub.shape[1]} targets per row and y has {y.shape[1]}; pass the same ones."

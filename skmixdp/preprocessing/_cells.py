@@ -217,7 +217,7 @@ class TableColumn:
             scaled = (np.clip(values, -FARTHEST, FARTHEST) - self.center) / self.scale
             # Adding 0.0 removes the sign of a zero, which complex numbers lose too.
             block = np.where(np.isnan(values), 0.0, 0.0 + np.clip(scaled, -self.cut, self.cut))
-            block = block.reshape(len(missing), -1)
+            block = block.reshape(len(missing), max(self.length, 1))
             for _, length in self.periods:
                 turns = values / length
                 degrees = 360.0 * (turns - np.floor(turns))
@@ -416,7 +416,7 @@ def number_of(cell: Any) -> float:
         return math.nan
 
 
-def quantity_of(cell: Any) -> float:
+def quantity_of(cell: object) -> float:
     """A number as in :func:`number_of`, or the seconds of a time of the day or a duration; NaN for others."""
     value = number_of(cell)
     if value == value:

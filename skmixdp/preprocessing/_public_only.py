@@ -111,10 +111,22 @@ class PublicOnly(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
                     "StandardScaler()."
                 )
             with public_code():
-                transformer = self._fitted(join_rows(X, X_pub), y_pub)
+                transformer = self._fitted_without_groups(join_rows(X, X_pub), y_pub)
             validate_data(self, X, skip_check_array=True)
             self.transformer_ = transformer
             return self
+
+    def _fitted_without_groups(self, rows: object, y_pub: object) -> Any:
+        """The fitted transformer; one sentence refuses one that wants the groups of the rows."""
+        try:
+            return self._fitted(rows, y_pub)
+        except (TypeError, ValueError) as error:
+            if "groups" not in str(error):
+                raise
+        raise ValueError(
+            f"{type(self.transformer).__name__} wants groups, and PublicOnly passes rows and labels alone; "
+            "choose a splitter without groups, or fit it to the public rows and pass FrozenEstimator(...)."
+        )
 
     def _fitted(self, rows: object, y_pub: object) -> Any:
         """The transformer, fitted to public rows alone."""

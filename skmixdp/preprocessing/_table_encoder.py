@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._utils.frames import is_frame, pandas_frame, stacked_lists
+from .._utils.frames import CellSource, is_frame, pandas_frame, stacked_lists
 from .._utils.process import own_state, warn
 from .._utils.validation import (
     COUNT,
@@ -453,7 +453,7 @@ def _table(X: Any, what: str) -> tuple[Any, list[str]]:
     """A data frame or a dense array, and the names of its columns; cells are not read."""
     if sp.issparse(X):
         raise TypeError(f"{what} is sparse, and cells of tables are dense; pass {what}.toarray().")
-    X = pandas_frame(X)
+    X = pandas_frame(X.frame() if isinstance(X, CellSource) else X)
     if is_frame(X):
         names = [str(name) for name in X.columns]
     else:

@@ -36,7 +36,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
             "reading": (3, "reading"),
         },
     ),
-    "_files/row_files.py": (2, {"open_rows": (1, "shapes")}),
+    "_files/row_files.py": (3, {"open_rows": (1, "shapes")}),
     "_files/shards.py": (
         5,
         {
@@ -78,7 +78,9 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
             "check_targets": (7, "targets"),
             "encode_labels": (4, "labels"),
             "check_indicator": (5, "labels"),
-            "names_of_labels": (3, "shapes"),
+            "names_of_labels": (2, "shapes"),
+            "named_columns": (1, "shapes"),
+            "check_columns": (1, "shapes"),
         },
     ),
     "_engine/ahead.py": (1, {}),

@@ -28,7 +28,7 @@ from ..._rows import (
     special_table,
 )
 from ..._utils.frames import n_rows_of
-from ..._utils.models import has_several_labels, last_step
+from ..._utils.models import classes_of, has_several_labels, last_step
 from ..._utils.process import own_state, warn
 from ..._utils.validation import (
     Number,
@@ -228,7 +228,8 @@ def _scores(
     if several:
         if layout == "top":
             raise ValueError("layout='top' needs one label per row, and y has several; pass 'one_vs_rest'.")
-        table = check_indicator(y, "y", n_rows, "X")
+        names = np.asarray(classes_of(last_step(estimator)), dtype=object)
+        table = check_indicator(y, "y", n_rows, "X", names if names.shape == (k,) else None)
         if table.shape[1] != k:
             raise ValueError(
                 f"y has shape {table.shape} and predict_proba gives {P.shape}; pass one row of labels for "
