@@ -3,6 +3,7 @@
 Messages name columns, and never a cell, its row, or how many cells are odd.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
@@ -73,12 +74,12 @@ def _of_arrow(column: Any) -> Any:
     return values.to_numpy().reshape(len(column), lengths[0].as_py() if len(column) else 1)
 
 
-class CellSource:
+class CellSource(ABC):
     """Rows that are no frame, but can be read as one."""
 
+    @abstractmethod
     def frame(self) -> pd.DataFrame:
         """All columns as cells in memory."""
-        raise NotImplementedError
 
 
 def pandas_frame(X: Any) -> Any:

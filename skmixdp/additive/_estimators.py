@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from .._utils.validation import POSITIVE, Allowed, Number, check, listed, shown
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge
 from ..estimators._base import EstimatorProcedure, FitData, current_pipeline
 from ..estimators._scales import DECLARED
-from ..preprocessing import TableEncoder
+from ..preprocessing import TableColumn, TableEncoder
 from ..privacy.accounting.budgets import Budget
 from ._basis import Basis, Column, Pairs
 from ._effects import SeenHead
@@ -170,47 +171,46 @@ class AdditiveHead(SeenHead):
         """Flags (d,) of the columns that are declared to have no curve."""
         flags = np.zeros(n_features, dtype=bool)
         if isinstance(self.linear, str) and self.linear == "auto":
-            steps = () if current_pipeline.get() is None else current_pipeline.get().steps[:-1]
-            if steps and isinstance(encoder := steps[-1][1], TableEncoder):
-                numbers = [flag for column in encoder.columns_.values() for flag in column.are_numbers()]
-                flags = ~np.array(numbers) if len(numbers) == n_features else flags
-            return flags
+            numbers = [flag for column in _encoded().values() for flag in column.are_numbers()]
+            return ~np.array(numbers) if len(numbers) == n_features else flags
         for each in [None] if isinstance(self.linear, str) else list(self.linear):
-            if (place := self._place(each, n_features)) is None:
+            if not (places := self._places(each, n_features)):
                 raise ValueError(
                     f"linear={shown(self.linear)} must be 'auto', or a list of names or numbers of columns "
                     f"of X, which has {self._names(n_features)}."
                 )
-            flags[place] = True
+            flags[places] = True
         return flags
 
     def _pairs_of(self, n_features: int) -> Pairs:
         """Numbers of the columns of each pair in ``interactions``."""
         given = self.interactions
-        places: list[tuple[int, int]] = []
+        pairs: list[tuple[int, int]] = []
         for pair in () if given is False else given if isinstance(given, (list, tuple)) else (given,):
             named = pair if isinstance(pair, (list, tuple)) and len(pair) == 2 else (None, None)
-            one, other = (self._place(each, n_features) for each in named)
-            if one is None or other is None or one == other or {(one, other), (other, one)} & {*places}:
+            first, second = (self._places(each, n_features) for each in named)
+            both = list(product(first, second))
+            if not both or {*first} & {*second} or {*both, *product(second, first)} & {*pairs}:
                 raise ValueError(
                     f"interactions={shown(given)} must be False, or a list of distinct pairs of names or "
                     f"numbers of two columns of X, which has {self._names(n_features)}."
                 )
-            places.append((one, other))
-        return tuple(places)
+            pairs += both
+        return tuple(pairs)
 
     def _names(self, n_features: int) -> str:
-        names = names_of_features(self)
+        names = names_of_features(self) if not _encoded() else [*_encoded()]
         return listed([*(range(n_features) if names is None else names)])
 
-    def _place(self, column: object, n_features: int) -> int | None:
-        """The number of a column by its name or number; None if there is none."""
+    def _places(self, column: object, n_features: int) -> list[int]:
+        """Numbers of the columns of a name or number; behind an encoder, the name is that of the frame."""
         if isinstance(column, str):
-            names = names_of_features(self)
-            return [*names].index(column) if names is not None and column in names else None
+            owners: list[str] = [name for name, each in _encoded().items() for _ in each.names(name)]
+            names = owners if len(owners) == n_features else names_of_features(self)
+            return [place for place, name in enumerate(() if names is None else names) if name == column]
         if isinstance(column, bool) or not isinstance(column, (int, np.integer)):
-            return None
-        return int(column) if 0 <= column < n_features else None
+            return []
+        return [int(column)] if 0 <= column < n_features else []
 
     def _attributes_at(self, W: Array, row_map: RowMap, target_map: TargetMap | None) -> dict[str, Any]:
         return super()._attributes_at(W, replace(row_map, basis=self._basis), target_map)
@@ -220,6 +220,12 @@ def _usual_rows(declared: Array) -> Array:
     """Rows (n, d) whose columns have quantiles of normal distributions of this centre and spread (2, d)."""
     center, spread = declared
     return np.asarray(center + spread * ndtri((np.arange(_USUAL_ROWS) + 0.5) / _USUAL_ROWS)[:, np.newaxis])
+
+
+def _encoded() -> dict[str, TableColumn]:
+    """The columns of the frame, if the fit is that of a pipeline with an encoder before the head."""
+    steps = () if current_pipeline.get() is None else current_pipeline.get().steps[:-1]
+    return steps[-1][1].columns_ if steps and isinstance(steps[-1][1], TableEncoder) else {}
 
 
 def _with_fact(fit: Fit, fact: str) -> Fit:
@@ -257,6 +263,8 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
         Columns that stay as they are, cut at 4 on both sides: those of two values that are known beforehand.
         They need no histograms. ``"auto"`` finds columns of two values, and takes all but numbers and days
         of a :class:`~skmixdp.preprocessing.TableEncoder` just before the model in a ``private_pipeline``.
+        Behind such an encoder, names are those of the frame, here and in ``interactions``. A name then stands
+        for all columns that its column becomes.
     interactions : False or list of pairs of names or numbers of columns, default=False
         Pairs of columns whose effects depend on each other, as public knowledge tells. Each adds up to 16
         products of coarse hats, except in a linear model. There is no ``"auto"``: random products gain on

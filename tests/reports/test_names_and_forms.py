@@ -12,7 +12,13 @@ from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, private_pipeline
+from skmixdp import (
+    AdditiveDPClassifier,
+    AdditiveDPRegressor,
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    private_pipeline,
+)
 from skmixdp.datasets import open_rows
 from skmixdp.model_selection import private_evaluation
 from skmixdp.preprocessing import PublicOnly, TableEncoder
@@ -231,3 +237,68 @@ def test_rows_of_few_values_repeat_and_nothing_is_said(n_values):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         head().fit(rows, (rows[:, 0] > 0).astype(int))
+
+
+# -- names of the frame in additive models --------------------------------------------------------
+
+DAYS = "2020-01-0" + pd.Series(1 + np.arange(2000) % 7).astype(str)
+MIXED = FRAME.assign(city=np.where(X[:, 2] > 0.5, "Bonn", "Ulm"), day=DAYS)
+COLUMNS = {**BOUNDS, "city": ["Bonn", "Ulm"], "day": ("2020-01-01", "2020-01-08")}
+#: The encoded columns are p, q, r, two of the city, and five of the day.
+LINEAR = {
+    ("p",): [0],
+    ("city",): [3, 4],
+    ("day",): [5, 6, 7, 8, 9],
+    ("p", "city"): [0, 3, 4],
+    (1, "r"): [1, 2],
+}
+
+
+@pytest.mark.parametrize("names", LINEAR, ids=str)
+@pytest.mark.parametrize("kind", [AdditiveDPClassifier, AdditiveDPRegressor])
+def test_linear_columns_have_the_names_of_the_frame(kind, names):
+    model = kind(linear=list(names), epsilon=20.0, delta=1e-4)
+    if kind is AdditiveDPClassifier:
+        model.set_params(classes=[0, 1])
+    else:
+        model.set_params(target_scale=1.0, target_center=0.0)
+    encoder = TableEncoder(COLUMNS, indicators=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = private_pipeline(encoder, model).fit(MIXED, ONE)[-1]
+    assert all(len(fitted.knots_[place]) == 2 for place in LINEAR[names])
+    curved = {0, 1, 2} - {*LINEAR[names]}
+    assert all(len(fitted.knots_[place]) > 2 for place in curved)
+
+
+PAIRS = {
+    (("p", "q"),): [(0, 1)],
+    (("p", "city"),): [(0, 3), (0, 4)],
+    (("city", "q"), ("p", "r")): [(3, 1), (4, 1), (0, 2)],
+    ((0, "q"),): [(0, 1)],
+}
+
+
+@pytest.mark.parametrize("names", PAIRS, ids=str)
+def test_pairs_have_the_names_of_the_frame(names):
+    model = AdditiveDPClassifier(classes=[0, 1], interactions=[*names], epsilon=20.0, delta=1e-4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = private_pipeline(TableEncoder(COLUMNS, indicators=False), model).fit(MIXED, ONE)[-1]
+    assert [tuple(map(int, pair)) for pair in fitted.interactions_] == PAIRS[names]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"linear": ["town"]},
+        {"linear": ["city=Bonn "]},
+        {"interactions": [("p", "town")]},
+        {"interactions": [("city", "city")]},
+    ],
+    ids=str,
+)
+def test_names_that_the_frame_lacks_are_refused(options):
+    model = private_pipeline(TableEncoder(COLUMNS), AdditiveDPClassifier(classes=[0, 1], **NEAR, **options))
+    with pytest.raises(ValueError, match=r"of X, which has \['p', 'q', 'r', 'city', 'day'\]"):
+        model.fit(MIXED, ONE)

@@ -261,8 +261,8 @@ class ScoreEvaluation(Evaluation):
         edges = np.arange(len(self.logits), dtype=np.float64)
         places = np.append(np.arange(1, len(edges) - 2, 1 / _PARTS), edges[[0, -2, -1]])
         places.sort()
-        tails = (PchipInterpolator(edges, tail)(places) for tail in self._tails)
-        return np.interp(places, edges, self.logits), *tails
+        negative, positive = (PchipInterpolator(edges, tail)(places) for tail in self._tails)
+        return np.interp(places, edges, self.logits), negative, positive
 
     def _precisions(self, alarms: Floats, hits: Floats) -> Floats:
         """Precisions of numbers above each of several scores; the largest one where there are no rows."""
