@@ -126,7 +126,8 @@ class AdditiveHead(SeenHead):
         if n_knots == "auto":
             n_knots = pieces(mu, n_rows, n_known if known_tell else None)
         if known_tell:
-            columns = public_columns(known, n_knots, linear)
+            named = not isinstance(self.linear, str)
+            columns = public_columns(known, n_knots, linear, standardise=named)
             source = "public rows" if known is fit.public.known else "declared scales"
             fit = _with_fact(fit, f"the knots of the columns (from {source})")
             return self._curved(self._on_basis(fit, columns))
@@ -260,11 +261,10 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
         Number of pieces of a curve, 2 to 64. ``"auto"`` is 8, and 16 where the number of rows times mu is at
         least 5,000. Public rows tell a piece for each 5 of them, 3 to 8.
     linear : "auto" or list of names or numbers of columns, default="auto"
-        Columns that stay as they are, cut at 4 on both sides: those of two values that are known beforehand.
-        They need no histograms. ``"auto"`` finds columns of two values, and takes all but numbers and days
+        Columns that stay as they are, cut at 4 on both sides: those of two values that are known beforehand,
+        which need no histograms. ``"auto"`` finds columns of two values, and takes all but numbers and days
         of a :class:`~skmixdp.preprocessing.TableEncoder` just before the model in a ``private_pipeline``.
-        Behind such an encoder, names are those of the frame, here and in ``interactions``. A name then stands
-        for all columns that its column becomes.
+        Behind it, names here and in ``interactions`` are those of the frame, for all that a column becomes.
     interactions : False or list of pairs of names or numbers of columns, default=False
         Pairs of columns whose effects depend on each other, as public knowledge tells. Each adds up to 16
         products of coarse hats, except in a linear model. There is no ``"auto"``: random products gain on

@@ -87,10 +87,13 @@ def most_knots(n_knots: int) -> int:
     return n_knots + 1 + math.ceil(n_knots / 2) + 1
 
 
-def public_columns(X: FloatArray, n_knots: int, linear: NDArray[np.bool_]) -> list[Column]:
+def public_columns(
+    X: FloatArray, n_knots: int, linear: NDArray[np.bool_], *, standardise: bool = False
+) -> list[Column]:
     """The columns of public rows (n, d); those that are ``linear`` (d,) have no knots.
 
-    Columns of two values have none, and their linear term has distance 1.
+    Columns of two values have none, and their linear term has distance 1. ``standardise`` is for linear
+    columns of more values too.
     """
     columns = []
     for j, values in enumerate(X.T):
@@ -99,6 +102,11 @@ def public_columns(X: FloatArray, n_knots: int, linear: NDArray[np.bool_]) -> li
         distinct, counts = np.unique(known, return_counts=True)
         values = np.quantile(known, _MIDDLES, method="inverted_cdf") if len(known) else _MIDDLES * np.nan
         told = _with_missing(values, len(known) / len(X))
+        if linear[j] and standardise and len(distinct) > 2:
+            line = _of_knots(distinct, distinct, counts.astype(np.float64), missing=missing)
+            none = np.zeros(0)
+            columns.append(replace(line, knots=none, mean=none, quantiles=told))
+            continue
         if linear[j] or len(distinct) < 2:
             center = float(distinct[0]) if len(distinct) == 1 and not linear[j] else 0.0
             columns.append(Column(center, missing=missing, quantiles=told))

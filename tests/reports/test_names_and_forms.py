@@ -302,3 +302,14 @@ def test_names_that_the_frame_lacks_are_refused(options):
     model = private_pipeline(TableEncoder(COLUMNS), AdditiveDPClassifier(classes=[0, 1], **NEAR, **options))
     with pytest.raises(ValueError, match=r"of X, which has \['p', 'q', 'r', 'city', 'day'\]"):
         model.fit(MIXED, ONE)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e4])
+def test_a_linear_number_has_the_unit_of_public_rows(unit):
+    """A number in another unit has the same effect; it hid all others, or had next to none."""
+    rows = FRAME.assign(p=300 + 50 * FRAME["p"]) * [unit, 1, 1]
+    areas = []
+    for options in ({"linear": ["p"]}, {}):
+        model = AdditiveDPClassifier(**NEAR, **options)
+        areas.append(model.fit(rows[300:], ONE[300:], X_pub=rows[:300], y_pub=ONE[:300]).score(rows, ONE))
+    assert areas[0] > areas[1] - 0.02 > 0.93
