@@ -1,7 +1,7 @@
 """Noisy sums and histograms without a fit, each with a budget of its own."""
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from .._rows import (
     Contribution,
     Labels,
     PersonTable,
+    PrivateRows,
     RowMap,
     Table,
     finite_rows,
@@ -54,18 +55,31 @@ def private_table(X: object, groups: object) -> tuple[PrivateTable, object, obje
     return table, header(table), groups
 
 
-def computed(table: PrivateTable, function: Callable[[FloatArray], FloatArray], width: int) -> FloatArray:
-    """What a function makes of finite rows, (n_rows, width), each of them by itself."""
-    results, start = table.memory(table.shape[0], width), 0
-    for X in (block[part] for block in table.blocks() for part in row_slices(len(block), _BLOCK_ROWS)):
-        check_finite(finite_rows(X).all(), "X")
-        results[start : start + len(X)] = function(X)
-        start += len(X)
-    return results
+class ComputedTable(Table):
+    """What a function makes of the finite rows of a table, (n_rows, width), each of them by itself."""
+
+    def __init__(self, table: PrivateTable, function: Callable[[FloatArray], FloatArray], width: int) -> None:
+        self._table = table
+        self._function = function
+        self.shape = (table.shape[0], width)
+
+    def private_rows(self, y: Labels, row_map: RowMap, dtype: np.dtype[Any], *, exact: bool) -> PrivateRows:
+        results, start = self._table.memory(*self.shape), 0
+        for part in self.blocks():
+            results[start : start + len(part)] = part
+            start += len(part)
+        return ArrayTable(results).private_rows(y, row_map, dtype, exact=exact)
+
+    def blocks(self) -> Iterator[FloatArray]:
+        for X in (
+            block[part] for block in self._table.blocks() for part in row_slices(len(block), _BLOCK_ROWS)
+        ):
+            check_finite(finite_rows(X).all(), "X")
+            yield self._function(X)
 
 
 def noisy_sum(
-    contributions: FloatArray,
+    contributions: FloatArray | Table,
     bound: float,
     transaction: Transaction,
     treated_as_public: tuple[str, ...],
@@ -82,18 +96,18 @@ def noisy_sum(
     the bound, rounding included.
     """
     clip = L2Clip(bound)
-    values = np.asarray(contributions, dtype=np.float64)
+    table = table_of(contributions, units)
 
     def contribute(Z: FloatArray, block: Block) -> Contribution:
         return clip.weights(block.norms, lambda: block.max_abs)[:, np.newaxis], None
 
     def asked(learner: Learner, *, multiplier: float) -> Learning[FloatArray]:
         stated = ReleasedArray(clip.sensitivity(learner.dtype))
-        query = PrivateQuery(np.zeros((0, values.shape[1])), contribute, (stated,))
+        query = PrivateQuery(np.zeros((0, table.shape[1])), contribute, (stated,))
         total, _ = yield from learner.ask(multiplier, query)
         return np.asarray(total[0])
 
-    table, labels = table_of(values, units), np.zeros(len(values))
+    labels = np.zeros(contributions.shape[0])
     return noisy_sums(table, UNCHANGED, labels, asked, transaction, treated_as_public)
 
 

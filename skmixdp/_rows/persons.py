@@ -190,13 +190,15 @@ class Places:
         first = 0
         for rows in self._dense(parts):
             check_finite(np.isfinite(rows).all(), "X")
+            held_as = np.result_type(np.float32 if features is None else features, rows)
             if features is None:
-                features = np.zeros((len(self.row), rows.shape[1]), np.float32)
-            features = features.astype(np.result_type(features, rows), copy=False)
+                features = np.zeros((len(self.row), rows.shape[1]), held_as)
+            features = features.astype(held_as, copy=False)
             at = place_of[first : first + len(rows)]
             features[at[at >= 0]] = rows[: len(at)][at >= 0]
             first += len(rows)
-        X, norms = np.empty((len(features), row_map.width(features.shape[1])), dtype), np.empty(len(features))
+        shape, norms = (len(features), row_map.width(features.shape[1])), np.empty(len(features))
+        X = features if features.shape == shape and features.dtype == dtype else np.empty(shape, dtype)
         for block in row_slices(len(features), self.n_lanes):
             mapped = np.empty(X[block].shape, dtype, order="F" if is_narrow(*X[block].shape) else "C")
             row_map.write(features[block], mapped, norms[block])

@@ -90,6 +90,11 @@ def pandas_frame(X: Any) -> Any:
     return X.to_pandas(types_mapper=lambda kind: pd.ArrowDtype(kind) if str(kind)[:4] == "date" else None)
 
 
+def is_plain(X: pd.DataFrame) -> bool:
+    """Whether a frame of pandas has columns of plain numbers and truth values alone."""
+    return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in X.dtypes)
+
+
 def numeric_frame(X: Any, name: str) -> Any:
     """A table of pandas, polars or pyarrow as a data frame of float64, with a column for each entry of lists.
 
@@ -104,8 +109,7 @@ def numeric_frame(X: Any, name: str) -> Any:
         twice = [label for place, label in enumerate(names) if label in names[:place]]
         raise ValueError(f"{name} has several columns of the names {_listed(twice)}; give each its own name.")
     if isinstance(X, pd.DataFrame):
-        plain = all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in X.dtypes)
-        if plain or any(isinstance(dtype, pd.SparseDtype) for dtype in X.dtypes):
+        if is_plain(X) or any(isinstance(dtype, pd.SparseDtype) for dtype in X.dtypes):
             return X
         columns = [X.iloc[:, place] for place in range(X.shape[1])]
     elif arrow or hasattr(X, "get_columns"):  # of polars
@@ -136,7 +140,9 @@ def numeric_frame(X: Any, name: str) -> Any:
         labels.append(label)
     if dates:
         raise ValueError(f"{name} holds dates or durations in the columns {_listed(dates)}; {ENCODE}")
-    return pd.DataFrame(rows, columns=labels if len(labels) == len(names) else [*map(str, labels)])
+    if len(labels) > len(names):
+        labels = [*map(str, labels)]
+    return pd.DataFrame(rows, columns=labels, copy=False)
 
 
 def numbers_of(column: Any) -> Any:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
-from .frames import ENCODE, dtype_of, is_arrow, is_frame, letter_of, numbers_of, numeric_frame
+from .frames import ENCODE, dtype_of, is_arrow, is_frame, is_plain, letter_of, numbers_of, numeric_frame
 from .models import names_of_features
 from .process import LEFT_OUT, warn
 
@@ -241,6 +241,8 @@ def passed(*checks: str) -> str:
 
 #: Entries that are checked at a time, so that what is found of them stays in cache.
 _CHECKED_ENTRIES = 2**18
+#: Rows of a frame that are converted at a time.
+_CONVERTED_ROWS = 2**12
 
 _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
@@ -301,6 +303,20 @@ def with_float_columns(X: Any) -> Any:
     return X
 
 
+def _of_plain_frame(X: pd.DataFrame) -> Array:
+    """The numbers of a frame, row by row, in float64: a view where they are held like that."""
+    first, again = X.iloc[:1].to_numpy(), X.iloc[:1].to_numpy()
+    if first.dtype == np.float64 and np.shares_memory(first, again):
+        held = X.to_numpy()
+        if held.flags.c_contiguous:
+            return held
+    # Some rows at a time, since those of all columns together would be one more copy.
+    table = np.empty(X.shape)
+    for start in range(0, len(X), _CONVERTED_ROWS):
+        table[start : start + _CONVERTED_ROWS] = X.iloc[start : start + _CONVERTED_ROWS]
+    return table
+
+
 def _as_floats(X: object, name: str) -> Array:
     """An array of a data frame, lists or any other object: float32 if it :func:`is_single`, else float64."""
     if type(X).__module__.partition(".")[0] == "dask":
@@ -308,6 +324,8 @@ def _as_floats(X: object, name: str) -> Array:
             f"{name} is a Dask collection, all of whose rows are read into the memory of this process; pass "
             "an array to say that they fit. Linear heads leave the rows with the workers."
         )
+    if isinstance(X, pd.DataFrame) and is_plain(X):
+        return _of_plain_frame(X)
     _refuse_text(X, name)
     if letter_of(dtype_of(X)) in ("m", "M"):
         raise ValueError(f"{name} holds dates or durations; {ENCODE}")

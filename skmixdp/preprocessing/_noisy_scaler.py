@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from .._engine.ahead import refuse_without_room
 from .._engine.transaction import Transaction
 from .._fit.stages.columns import released_columns
-from .._fit.sums import PrivateTable, computed, noisy_sum, private_table
+from .._fit.sums import ComputedTable, PrivateTable, noisy_sum, private_table
 from .._utils.process import own_state, warn
 from .._utils.validation import FLAG, check_params, passed, warn_of_delta
 from ..privacy import LedgerDataset
@@ -217,7 +217,7 @@ class NoisyScaler(ColumnwiseMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimato
             unit = np.clip((np.clip(X, center - half, center + half) - center) / half, -1, 1)
             return np.hstack([weight * unit, math.sqrt(_B) * (unit**2 - _C)] if self.with_std else [unit])
 
-        contributions = computed(table, moments, (1 + self.with_std) * n_features)
+        contributions = ComputedTable(table, moments, (1 + self.with_std) * n_features)
         noisy, report = noisy_sum(contributions, math.sqrt(n_features), transaction, public, units)
         noise_std = report.noise_multiplier * math.sqrt(n_features) / n_terms
         mean = np.clip(noisy[:n_features] / (weight * n_terms), -1, 1)

@@ -27,7 +27,8 @@ PUBLIC = {
 ALLOWED = {
     "_utils/frames.py::is_list": (1, "refusal"),
     "_utils/frames.py::_of_arrow": (1, "refusal"),
-    "_utils/frames.py::numeric_frame": (3, "refusal"),
+    "_utils/frames.py::numeric_frame": (2, "refusal"),
+    "_utils/frames.py::is_plain": (1, "row"),
     "_utils/frames.py::numbers_of": (1, "refusal"),
     "_rows/blockwise.py::rounds": (2, "batch"),
     "_rows/blockwise.py::numbers_in_lanes": (2, "batch"),
@@ -55,7 +56,7 @@ ALLOWED = {
     "_rows/sparse.py::SparseTable.check": (1, "refusal"),
     "_files/streamed.py::StreamedRows._measure": (1, "refusal"),
     "_files/streamed.py::StreamedTable._decoded": (1, "refusal"),
-    "_fit/sums.py::computed": (1, "refusal"),
+    "_fit/sums.py::ComputedTable.blocks": (1, "refusal"),
     "_torch/tensors.py::TorchTable.check": (2, "refusal"),
     "_fit/stages/temperature.py::_overconfidence": (1, "row"),
     "_linear/arrays.py::row_norm_bounds": (1, "row"),

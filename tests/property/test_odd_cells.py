@@ -104,7 +104,7 @@ def test_a_type_by_all_cells_would_be_found(monkeypatch, path):
     hold = HOLDERS["pandas, smallest types"]
     one, other = hold(columns_of("floats")), hold(columns_of("floats", "float"))
     assert {str(dtype) for dtype in one.dtypes} == {"float32"} != {str(dtype) for dtype in other.dtypes}
-    monkeypatch.setattr(validation, "is_single", lambda X: np.asarray(X).dtype == np.float32)
+    monkeypatch.setattr(validation, "_of_plain_frame", lambda X: np.ascontiguousarray(X.to_numpy()))
     with pytest.raises(AssertionError, match="decide"):
         check_odd_cell(monkeypatch, PATHS[path], one, other)
 

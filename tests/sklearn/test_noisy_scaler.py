@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -295,3 +296,13 @@ def test_the_noise_is_that_of_three_histograms(monkeypatch):
     assert_relative([scale for _, scale in asked], stated, 1e-6)
     # Each row is in one bin of each column.
     assert scaler.scale_[0] == pytest.approx(1, rel=0.1)
+
+
+def test_the_rows_of_persons_take_about_two_and_a_half_times_their_memory():
+    """Contributions are twice as wide as rows; a second copy of them would exceed the bound."""
+    X = np.random.default_rng(0).normal(size=(40_000, 25))
+    tracemalloc.start()
+    NoisyScaler(epsilon=1.0, bounds=(-5, 5), random_state=0).fit(X, groups=np.arange(len(X)) // 4)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3.5 * X.nbytes

@@ -1,7 +1,10 @@
+import tracemalloc
+
 import numpy as np
+import pandas as pd
 import pytest
 
-from tests.private_names import encode_labels
+from tests.private_names import encode_labels, validation
 
 
 @pytest.mark.parametrize(
@@ -43,3 +46,22 @@ def test_labels_that_floats_cannot_tell_apart_are_refused(dtype):
     shorter = np.array([1, longest - 2, longest - 1])
     held = np.tile(shorter, 3).astype(dtype)
     np.testing.assert_array_equal(encode_labels(held, shorter, "y", private=True), [0, 1, 2] * 3)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
+def test_a_frame_is_read_with_one_copy_in_double_precision(dtype):
+    numbers = np.arange(2_000_000).reshape(40_000, 50).astype(dtype)
+    frame = pd.DataFrame(np.asfortranarray(numbers))
+    tracemalloc.start()
+    table = validation.check_table(frame, "X", minimum=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert table.dtype == np.float64 and table.flags.c_contiguous and np.array_equal(table, numbers)
+    assert peak < 1.5 * table.nbytes
+
+
+def test_a_frame_of_rows_in_double_precision_is_not_copied():
+    numbers = np.random.default_rng(0).normal(size=(100, 5))
+    assert np.shares_memory(
+        validation.check_table(pd.DataFrame(numbers, copy=False), "X", minimum=1), numbers
+    )
