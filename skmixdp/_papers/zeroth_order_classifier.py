@@ -44,9 +44,9 @@ class ZerothOrderDPClassifier(MixedDPLogisticRegression):
         (:class:`~skmixdp.algorithms.PAZO`, :class:`~skmixdp.algorithms.DPZero`) holds its own settings.
     epsilon, delta, n_steps, noise_multiplier, learning_rate, l2, public_l2
         As in :class:`MixedDPLogisticRegression`.
-    classes
+    classes, self_training
         As in :class:`MixedDPLogisticRegression`.
-    logit_adjustment, fit_intercept, center, whiten, geometry, row_norm, scale, batch_size, init
+    fit_intercept, center, whiten, geometry, row_norm, scale, batch_size, init, logit_adjustment
         As in :class:`MixedDPLogisticRegression`; ``whiten="auto"`` and ``geometry="auto"`` are False, and
         ``logit_adjustment="auto"`` is 0. Only public rows tell the scale of columns; without them, rows have
         unit length.

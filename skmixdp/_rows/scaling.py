@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import eigh, solve_triangular
 from scipy.linalg.blas import dtrmm
 
 from .._linear import Array, FloatArray, astype, dot_error, in_library_of, row_norms
@@ -255,10 +255,11 @@ class Whitening:
         """
         rows = X / math.sqrt(len(X))
         few = len(rows) < _ROWS_PER_FEATURE * X.shape[1]  # the smaller Gram matrix
-        variances, vectors = np.linalg.eigh(rows @ rows.T if few else rows.T @ rows)
+        gram = rows @ rows.T if few else rows.T @ rows
+        variances = np.linalg.eigvalsh(gram)
         n_kept = max(n_classes, int(np.sum(total_step * variances >= _LEAST_REACH)))
         n_kept = min(n_kept, int(np.sum(variances > _FLAT * variances[-1])))
-        directions = vectors[:, -n_kept:]
+        directions = eigh(gram, subset_by_index=(len(gram) - n_kept, len(gram) - 1))[1]
         if few:
             directions = np.linalg.qr(rows.T @ directions)[0]
         return cls(directions.T, np.ones(n_kept), 0.0)

@@ -81,9 +81,9 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         the logarithms of the class shares, which noisy counts estimate. ``"auto"`` takes the largest of a few
         ``tau`` that costs at most a point of accuracy. 0 turns the correction off.
     self_training : bool, default=False
-        Whether rows of ``X_unlabeled``, labelled by the released head, correct it. This costs no budget. It
-        gains where the rows form clusters that are the classes, as for most texts and images, and loses a
-        little elsewhere. It needs three classes or more and ten such rows for each.
+        Whether rows of ``X_unlabeled``, at least ten for each of three or more classes, labelled by the
+        released head, correct it. This costs no budget. It gains where the rows form clusters that are the
+        classes, as for most texts and images, and may lose elsewhere.
     fit_intercept : bool, default=True
         Whether to add a constant column after centring and scaling.
     center : bool, default=True
@@ -102,10 +102,10 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
         ``"clip"`` for standardised columns, and ``"unit"`` for others.
     scale : bool, "auto" or dict of column: Typical(value, distance), default="auto"
         Whether to standardise columns whose units differ, by 10 public rows or more, or else by noisy
-        histograms for 1 to 37% of the squared budget. Explicit algorithms use public rows alone. ``"auto"``
-        is True unless ``row_norm`` is None. A dict declares columns by name or number, see
-        :class:`~skmixdp.Typical`; behind a ``TableEncoder``, by their names in the frame. Declared columns
-        cost nothing. Noisy histograms take their place only where noise in them is small.
+        histograms for 1 to 37% of the squared budget; ``"auto"`` is True unless ``row_norm`` is None, and
+        explicit algorithms use public rows alone. A dict declares columns by name or number (see
+        :class:`~skmixdp.Typical`; behind a ``TableEncoder``, by their names in the frame), which costs
+        nothing. Histograms take their place only where noise in them is small.
     learning_rate : float or "auto", default="auto"
         Step size for the mean objective. ``"auto"`` derives it from public quantities.
     l2 : float or "auto", default="auto"

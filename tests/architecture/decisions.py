@@ -189,6 +189,8 @@ ALLOWED = {
     "additive/_knots.py::_Histogram.is_crowded": (1, "released"),
     "additive/_knots.py::_Histogram.column": (2, "released"),
     "additive/_knots.py::_of_knots": (2, "released"),
+    "_fit/stages/student.py::_directions": (1, "public"),
+    "_fit/stages/student.py::_sureness": (1, "public"),
     "_fit/stages/columns.py::noisy_columns": (3, "released"),
     "_fit/stages/columns.py::few_dominate": (1, "released"),
     "_fit/stages/columns.py::NoisyColumnScales.run": (1, "public"),

@@ -98,6 +98,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "_fit/stages/mean.py": (1, {"warn_of_few_columns": (1, "released")}),
     "_fit/stages/public_map.py": (1, {}),
     "_fit/stages/start.py": (0, {"start_is_useful": (1, "released"), "start_predicts": (1, "released")}),
+    "_fit/stages/student.py": (3, {}),
     "_fit/stages/target_scale.py": (0, {"TargetScale.run": (2, "released")}),
     "_fit/stages/training.py": (0, {"Training.run": (1, "released")}),
     "_fit/stages/units.py": (0, {"Units.run": (1, "released")}),

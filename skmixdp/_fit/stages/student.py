@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.special import softmax
 
 from ..._engine import Procedure
@@ -60,9 +61,10 @@ def with_student(W: FloatArray, U: FloatArray, X: FloatArray, Y: FloatArray) -> 
 def _directions(rows: FloatArray) -> FloatArray:
     """Orthonormal directions (d, r) of rows (n, d) that vary, as columns."""
     few = len(rows) < rows.shape[1]
-    values, vectors = np.linalg.eigh(rows @ rows.T if few else rows.T @ rows)
-    most = _MOST_DIRECTIONS if rows.shape[1] > _MANY_COLUMNS else len(values)
-    kept = vectors[:, np.flatnonzero(values > _FLAT * values[-1])[-most:]]
+    gram = rows @ rows.T if few else rows.T @ rows
+    most = min(len(gram), _MOST_DIRECTIONS if rows.shape[1] > _MANY_COLUMNS else len(gram))
+    values, vectors = eigh(gram, subset_by_index=(len(gram) - most, len(gram) - 1))
+    kept = vectors[:, values > _FLAT * values[-1]]
     return np.linalg.qr(rows.T @ kept)[0] if few else kept
 
 
