@@ -287,6 +287,13 @@ class TestSpreadOut:
         assert clf.score(X_test, y_test) > self.fitted(0, epsilon=0.3).score(X_test, y_test) + 0.05
         assert not {"mean", "directions"} & set(dict(clf.privacy_.shares))
 
+    def test_private_rows_do_not_tell_the_projection(self):
+        one = self.fitted(epsilon=0.5)
+        other = self.fitted(epsilon=0.5)
+        moved = MixedDPLogisticRegression(epsilon=0.5, classes=range(self.CLASSES), random_state=0)
+        moved.fit(self.X[:1000][::-1] * 3.0 + 1.0, self.Y[:1000], X_unlabeled=self.X[3000:])
+        assert one._row_map.same_as(other._row_map) and one._row_map.same_as(moved._row_map)
+
     def test_a_larger_budget_keeps_more_directions(self):
         few, many = (len(self.fitted(epsilon=each)._row_map.whitening.factors) for each in (0.3, 1.0))
         assert few < many
