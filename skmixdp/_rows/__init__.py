@@ -22,6 +22,7 @@ from .scaling import (
     effective_columns,
     is_spread_out,
     n_groups,
+    second_moment,
     worth_scaling,
 )
 from .source import (

@@ -152,13 +152,17 @@ def effective_columns(energies: FloatArray) -> float:
     return float(np.sum(energies)) ** 2 / float(np.sum(energies**2))
 
 
-def is_spread_out(X: FloatArray) -> bool:
-    """Whether the variance of centred rows (n, n_features) is spread over more than 25 directions.
+def second_moment(X: FloatArray) -> FloatArray:
+    """The smaller of the products ``X^T X`` and ``X X^T`` of rows (n, n_features), divided by n."""
+    return np.asarray((X @ X.T if len(X) < X.shape[1] else X.T @ X) / len(X))
 
-    Their number is ``(sum l)^2 / sum l^2`` for variances ``l``.
+
+def is_spread_out(moment: FloatArray) -> bool:
+    """Whether the variance of centred rows is spread over more than 25 directions.
+
+    ``moment`` is their :func:`second_moment`. The number is ``(sum l)^2 / sum l^2`` for variances ``l``.
     """
-    gram = X @ X.T if len(X) < X.shape[1] else X.T @ X  # the smaller one
-    return float(np.trace(gram)) ** 2 > _SPREAD_OUT * float(np.vdot(gram, gram))
+    return float(np.trace(moment)) ** 2 > _SPREAD_OUT * float(np.vdot(moment, moment))
 
 
 def n_groups(y: NDArray[np.integer[Any]]) -> int:
@@ -244,24 +248,21 @@ class Whitening:
         return cls(directions, np.sqrt(sphere / ((1 - s) * scatter + sphere)))
 
     @classmethod
-    def projection(cls, X: FloatArray, n_classes: int, total_step: float) -> "Whitening":
+    def projection(cls, X: FloatArray, moment: FloatArray, n_classes: int, total_step: float) -> "Whitening":
         """The projection of centred unit rows (n, n_features) on directions that training reaches.
 
-        Directions of variance ``l`` with ``total_step l >= 10`` are kept, at least ``n_classes``. In all
-        others, noise exceeds what the steps can learn.
+        ``moment`` is their :func:`second_moment`. Directions of variance ``l`` with ``total_step l >= 10`` are
+        kept, at least ``n_classes``. In all others, noise exceeds what the steps can learn.
 
         Source: Pinto, Hu, Yang and Sanyal 2023, "PILLAR: how to make semi-private learning more effective".
         The number of directions is ours.
         """
-        rows = X / math.sqrt(len(X))
-        few = len(rows) < _ROWS_PER_FEATURE * X.shape[1]  # the smaller Gram matrix
-        gram = rows @ rows.T if few else rows.T @ rows
-        variances = np.linalg.eigvalsh(gram)
+        variances = np.linalg.eigvalsh(moment)
         n_kept = max(n_classes, int(np.sum(total_step * variances >= _LEAST_REACH)))
         n_kept = min(n_kept, int(np.sum(variances > _FLAT * variances[-1])))
-        directions = eigh(gram, subset_by_index=(len(gram) - n_kept, len(gram) - 1))[1]
-        if few:
-            directions = np.linalg.qr(rows.T @ directions)[0]
+        directions = eigh(moment, subset_by_index=(len(moment) - n_kept, len(moment) - 1))[1]
+        if len(X) < X.shape[1]:
+            directions = np.linalg.qr(X.T @ directions)[0]
         return cls(directions.T, np.ones(n_kept), 0.0)
 
     @cached_property

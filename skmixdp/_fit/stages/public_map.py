@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..._engine import Procedure
-from ..._rows import Columns, RowMap, Whitening, columns_of, is_spread_out
+from ..._rows import Columns, RowMap, Whitening, columns_of, is_spread_out, second_moment
 from ..mapping import (
     LENGTH_LIMIT,
     centres_columns,
@@ -85,12 +85,12 @@ def _spread_out(fit: Fit, columns: Columns | None) -> RowMap | None:
         return None
     row_map = RowMap.of(public.unlabeled, True, True, False, columns=columns)
     unit = row_map(public.unlabeled, np.float64)
-    if not is_spread_out(unit):
+    if not is_spread_out(moment := second_moment(unit)):
         return None
     if loss.n_outputs > 1:
         # That of the default algorithm for this budget, which starts at zero.
         total_step = max(1.0, math.log(loss.n_outputs) / 3) * fit.mu * fit.n_rows / settings.algorithm.clip
-        row_map = replace(row_map, whitening=Whitening.projection(unit, loss.n_outputs, total_step))
+        row_map = replace(row_map, whitening=Whitening.projection(unit, moment, loss.n_outputs, total_step))
     value = intercept_constant(loss.n_outputs) if rows.fit_intercept else None
     return replace(row_map, intercept_value=value)
 
