@@ -251,8 +251,8 @@ class Whitening:
     def projection(cls, X: FloatArray, moment: FloatArray, n_classes: int, total_step: float) -> "Whitening":
         """The projection of centred unit rows (n, n_features) on directions that training reaches.
 
-        ``moment`` is their :func:`second_moment`. Directions of variance ``l`` with ``total_step l >= 10`` are
-        kept, at least ``n_classes``. In all others, noise exceeds what the steps can learn.
+        ``moment`` is their :func:`second_moment`. Directions of variance ``l`` with ``total_step l >= 10``
+        are kept, at least ``n_classes``. In all others, noise exceeds what the steps can learn.
 
         Source: Pinto, Hu, Yang and Sanyal 2023, "PILLAR: how to make semi-private learning more effective".
         The number of directions is ours.

@@ -395,4 +395,4 @@ def _asked(fit: Fit) -> NDArray[np.intp]:
     # Declarations are rough, so clear histograms are better.
     if declared is None or 0 < columns_share(fit.mu, fit.n_rows, len(numbers)) < _MOST_SHARE:
         return numbers
-    return numbers[np.isnan(declared[0, numbers])]
+    return np.asarray(numbers[np.isnan(declared[0, numbers])])
