@@ -68,7 +68,7 @@ NAMES = {
     "skmixdp._fit.stages.temperature": (
         "_LOGARITHMS _USUAL _overconfidence at_temperature at_temperature_of_rare temperature_share"
     ),
-    "skmixdp._fit.stages.units": "columns_in_other_units unit_share",
+    "skmixdp._fit.stages.units": "MOST_COUNTED=_MOST_COLUMNS columns_in_other_units unit_share",
     "skmixdp._fit.statistics": "Learner Worth counts_query in_class sensitivity_of share_for",
     "skmixdp._fit.sums": "noisy_sum",
     "skmixdp._linear": (
@@ -123,7 +123,7 @@ NAMES = {
     ),
     "skmixdp._utils.registry": "DISPLAYS Registry",
     "skmixdp._utils.templates": "html",
-    "skmixdp._utils.validation": "Allowed Kind Number is_empty suggestion",
+    "skmixdp._utils.validation": "Allowed Kind Number is_empty respelt suggestion",
     "skmixdp.additive": "_effects _estimators",
     "skmixdp.additive._basis": "Basis Column",
     "skmixdp.additive._estimators": "pieces",

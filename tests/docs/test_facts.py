@@ -1,0 +1,69 @@
+"""Numbers and claims of the pages are those of the code."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.private_names import MOST_COUNTED, respelt
+
+ROOT = Path(__file__).parents[2]
+
+
+def page(name):
+    return " ".join((ROOT / name).read_text(encoding="utf-8").split())
+
+
+def said(name, pattern):
+    """All numbers that a page has at the place of the pattern's group."""
+    found = [int(number.replace(",", "")) for number in re.findall(pattern, page(name))]
+    assert found, f"{name} says nothing like {pattern!r}"
+    return set(found)
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"left out for more than ([\d,]+) columns", r"public rows or more, up to ([\d,]+) col"]
+)
+def test_the_limit_of_columns_of_the_check_of_units(pattern):
+    assert said("docs/default.md", pattern) == {MOST_COUNTED}
+
+
+def test_the_number_of_tutorials():
+    tutorials = sorted((ROOT / "examples" / "gallery" / "tutorials").glob("plot_*.py"))
+    words = {2: "Two", 3: "Three", 4: "Four"}
+    assert f"{words[len(tutorials)]} tutorials" in page("docs/index.md")
+    assert f"{words[len(tutorials)]} tutorials" in page("examples/gallery/README.rst")
+
+
+def test_no_page_counts_the_examples():
+    """Their number changes; pages say where they are."""
+    for name in ("README.md", "docs/index.md", "docs/jobs.md", "examples/gallery/README.rst"):
+        assert not re.search(
+            r"(?i)\b(ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|\d+) (short )?examples", page(name)
+        )
+
+
+def test_warnings_of_the_list_are_those_of_the_code():
+    code = " ".join(
+        " ".join(file.read_text(encoding="utf-8").split()) for file in (ROOT / "skmixdp").rglob("*.py")
+    )
+    code = re.sub(r"[\"'] f?[\"']", "", code)
+    rows = re.findall(
+        r"^\| `(.*?)` \|", (ROOT / "docs" / "warnings.md").read_text(encoding="utf-8"), flags=re.M
+    )
+    assert len(rows) > 10
+    parts = [part.strip() for row in rows for part in row.split("...") if len(part.strip()) > 5]
+    assert [part for part in parts if part not in code] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "remedy"),
+    [
+        ("churn", ["Churn?", "age"], "did you mean 'Churn?'?"),
+        ("churn", ["churned", "age"], "name a column."),
+        ("a b", ["A_B"], "did you mean 'A_B'?"),
+        (3, [1, 2], "name a column."),
+    ],
+)
+def test_names_of_the_same_letters_are_suggested(name, known, remedy):
+    assert respelt(name, known, "name a column") == remedy
