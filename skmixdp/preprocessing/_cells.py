@@ -161,6 +161,7 @@ class TableColumn:
         """What was declared or learned, without what is as always, and with at most 3 categories."""
         each = [*zip(fields(self), astuple(self), strict=True)][1:]
         shown = {field.name: value for field, value in each if value != field.default}
+        shown.pop("shares", None)  # one for each category
         if len(self.categories) > _FEW:
             first = ", ".join(map(repr, self.categories[:_FEW]))
             return [f"{len(self.categories)} categories ({first}, ...)", *_said(shown, "categories")]

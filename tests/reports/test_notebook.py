@@ -110,3 +110,16 @@ def test_a_bar_of_a_notebook_without_widgets_gives_no_warning(monkeypatch, capsy
         warnings.simplefilter("error")
         assert sum(progress_bar(range(3), verbose=True)) == 3
     assert "3/3" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("n_words", "n_texts", "width"),
+    [(5, 1, 32), (100, 1, 256), (900, 1, 512), (900, 2, 256), (900, 40, 32), (0, 1, 512)],
+)
+def test_the_width_of_hashed_texts_follows_public_facts(n_words, n_texts, width):
+    texts = [f"w{j} w{(7 * j) % n_words}" for j in range(n_words)]
+    names = [f"t{j}" for j in range(n_texts)]
+    table = pd.DataFrame({name: texts or ["private words"] for name in names})
+    encoder = TableEncoder(dict.fromkeys(names, "text")).fit(table, X_pub=table if n_words else None)
+    assert {column.n_hashed for column in encoder.columns_.values()} == {width}
+    assert TableEncoder({"t0": "text"}, n_hashed=7).fit(table[["t0"]]).columns_["t0"].n_hashed == 7

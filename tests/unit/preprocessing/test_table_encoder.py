@@ -352,7 +352,7 @@ def test_wrong_declarations(columns, message, **options):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_hashed": 0}, "n_hashed=0 must be a whole number from 1 to"),
+        ({"n_hashed": 0}, "n_hashed=0 must be 'auto' or a whole number from 1 to"),
         ({"max_categories": 0}, "max_categories=0 must be a whole number"),
         ({"indicators": "all"}, "indicators='all' must be 'auto', True, F"),
         ({"indicators": ["a"]}, r"indicators names \['a'\], which X does not"),
