@@ -28,7 +28,7 @@ exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 
 html_theme = "furo"
-html_title = "skmixdp"
+html_title = f"skmixdp {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False

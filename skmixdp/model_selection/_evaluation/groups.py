@@ -169,7 +169,7 @@ class Parts:
                 f"{OTHER!r}, which is the name of all others."
             )
         if isinstance(by, str):
-            names = getattr(X, "columns", ())
+            names = getattr(X, "columns", [])
             if by not in names:
                 remedy = respelt(by, names, "pass its name, or the group of each row")
                 raise ValueError(f"by={by!r} is no column of X; {remedy}")
