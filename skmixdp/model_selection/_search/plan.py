@@ -10,7 +10,6 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from ..._utils.validation import FLAG, POSITIVE, PROBABILITY, SEED, Kind, check_params, number
 from ...privacy import LEDGER, NoiseSource, SearchTerms, TrialLaw, shape_of
-from ...privacy.accounting.budgets import warn_of_epsilon
 
 #: Upper end of random seeds.
 SEEDS = 2**32
@@ -147,7 +146,6 @@ _ALLOWED = {
 def check_parameters(search: Any) -> None:
     """Check the parameters of a search that can be checked without data."""
     check_params(search, _ALLOWED)
-    warn_of_epsilon(search.epsilon)
     shape_of(search.distribution)
     if search.refit and search.scoring == "private":
         raise ValueError(
