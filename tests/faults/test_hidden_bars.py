@@ -55,7 +55,7 @@ def test_bars_start_no_threads(monkeypatch):
 
 
 def test_a_hidden_bar_shows_nothing_and_passes_items_on(capsys):
-    for options in ({"verbose": 0}, {"verbose": 1, "hidden": True}):
+    for options in ({"verbose": 0}, {"verbose": 1, "hidden": ""}):
         assert list(progress_bar(iter("ab"), **options)) == ["a", "b"]
         assert progress_bar(total=2, **options) is None
     assert capsys.readouterr() == ("", "")
