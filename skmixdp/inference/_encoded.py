@@ -14,11 +14,17 @@ from ._estimating import Design
 Array = NDArray[Any]
 
 
+#: Centre and spread of columns within -1 and 1, such as zeros and ones, which are good enough.
+OF_RANGE = (0.0, 0.5)
+
+
 @dataclass(frozen=True)
 class Encoded:
     """The columns of an encoder without the reference category of each column, and the units of their cells.
 
     ``center`` and ``scale`` are those of the kept columns. ``references`` are the categories left out.
+    ``ranges`` are centre and spread, by place, of columns whose range is public, and ``bounded`` the places
+    of numbers with declared bounds.
     """
 
     encoder: Any
@@ -26,6 +32,8 @@ class Encoded:
     center: Array
     scale: Array
     references: dict[str, str]
+    ranges: dict[int, tuple[float, float]]
+    bounded: tuple[int, ...]
 
     @classmethod
     def of(cls, encoder: object, wanted: Any, X_pub: object) -> "Encoded":
@@ -51,8 +59,10 @@ class Encoded:
         frequent = (
             np.sum(parts, axis=0) if parts else np.zeros(sum(len(c.names("")) for c in columns.values()))
         )
-        kept, center, scale, place = [], [], [], 0
+        kept: list[int] = []
+        center, scale, place = [], [], 0
         references = {}
+        ranges, bounded = {}, []
         for name, column in columns.items():
             width = len(column.names(name))
             left_out = None
@@ -60,14 +70,19 @@ class Encoded:
                 usual = int(np.argmax(frequent[place : place + width]))
                 left_out = column.categories.index(declared[name]) if name in declared else usual
                 references[name] = column.categories[left_out]
-            for number in range(width):
+            for number, is_number in enumerate(column.are_numbers()):
                 if number != left_out:
+                    if column.cut == 1.0 and is_number:
+                        bounded.append(len(kept))
+                    elif not is_number and column.kind != "list":
+                        ranges[len(kept)] = OF_RANGE
                     kept.append(place)
                     in_cells = number == 0 and column.kind in ("number", "boolean", "date", "datetime")
                     center.append(column.center if in_cells else 0.0)
                     scale.append(column.scale if in_cells else 1.0)
                 place += 1
-        return cls(encoder, np.array(kept), np.array(center), np.array(scale), references)
+        units = np.array(center), np.array(scale)
+        return cls(encoder, np.array(kept), *units, references, ranges, tuple(bounded))
 
     def cells(self, X: object) -> pd.DataFrame:
         """Encoded rows, in the units of the cells of the table."""

@@ -35,7 +35,7 @@ from ..estimators._problem import collect_public
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy.noise import warn_of_seed
 from ..privacy.units import units_of
-from ._encoded import Encoded
+from ._encoded import OF_RANGE, Encoded
 from ._estimating import Design, Estimate, Known, Mechanisms, noise_floor
 from ._generalized import Logistic, logistic_shares, logistic_steps, poisson_shares, poisson_steps
 from ._least_squares import least_squares_shares, least_squares_steps
@@ -54,7 +54,7 @@ _ENOUGH = 30
 #: Smallest declared spread.
 _SMALLEST = 1e-15
 #: Largest declared spread. Centres may be as far from 0.
-_LARGEST = 1e15
+_LARGEST = 9e18
 
 #: Mean count that is assumed where counts are cut at 1, to tell how many rows are too few.
 _USUAL_COUNT = 0.25
@@ -270,7 +270,9 @@ def private_inference(
         table = PersonTable(table, *units)
     robust = cov == "robust" or units.codes is not None or weights is not None
     n_units = units.n_units
-    unknown = len(known) < n_features
+    if encoded is not None:
+        known = encoded.ranges | known
+    unknown = np.array([place for place in range(n_features) if place not in known], dtype=np.intp)
     multiplier = transaction.budget.whole.noise_multiplier
 
     def divided(n_columns: int) -> dict[str, float]:
@@ -278,7 +280,7 @@ def private_inference(
         return _shares(
             multiplier,
             n_units,
-            n_columns if unknown else 0,
+            math.ceil(n_columns * len(unknown) / n_features),
             target=family == "gaussian" and known_target is None,
             weights=weights is not None and declared_weight is None,
         )
@@ -300,16 +302,22 @@ def private_inference(
         ),
         *(("the classes",) if logistic else ()),
         *(() if encoded is None else ("the number and the names of the columns before preprocessing",)),
-        *(("centre and spread of columns that were declared or are those of public rows",) if known else ()),
+        *(("centre and spread of columns that were declared or are public",) if known else ()),
     )
 
     def asked(learner: Learner, *, multiplier: float) -> Learning[tuple[Design, TargetMap, Estimate]]:
         center: Array = np.zeros(n_features)
         spread: Array = np.zeros(n_features)
+        of_steps = shares["steps"]
         if shares["columns"]:
             part = multiplier / math.sqrt(shares["columns"])
-            columns = yield from noisy_columns(learner, n_features, part, n_closer=0)
-            center, spread = columns.center.copy(), columns.spread.copy()
+            # In a part of all rows, few rows that differ from the others would be lost.
+            columns = yield from noisy_columns(learner, n_features, part, asked=unknown, thins=False)
+            center, spread = columns.center, np.where(columns.unclear, 0.0, columns.spread)
+            of_steps -= shares["columns"] * (columns.spent - 1)
+            if encoded is not None:  # noise hides no column whose range is declared
+                for j in encoded.bounded:
+                    center[j], spread[j] = (center[j], spread[j]) if spread[j] > 0 else OF_RANGE
         for j, (middle, width) in known.items():
             center[j], spread[j] = middle, width
         middle, width = (0.0, 1.0) if known_target is None else known_target
@@ -324,7 +332,7 @@ def private_inference(
             largest = yield from noisy_scale(learner, multiplier / math.sqrt(shares["weights"]), n_features)
         shown_columns = np.flatnonzero(spread > 0)
         design = Design(shown_columns, center[shown_columns], spread[shown_columns], largest)
-        mechanisms = Mechanisms(learner, n_features, multiplier / math.sqrt(shares["steps"]))
+        mechanisms = Mechanisms(learner, n_features, multiplier / math.sqrt(of_steps))
         x, v = design.rows(x_pub)
         u = design.relative(weights_pub)
         if logistic:
@@ -359,10 +367,9 @@ def private_inference(
     limit = np.maximum(np.sqrt(np.diag(covariance)), _MOVED_DEVIATIONS * by_noise)
     moving = (np.abs(to_units @ estimate.moved) > limit) | estimate.fading
     endless = math.isinf(estimate.cut_off)
-    unknown_ones = hidden | moving | estimate.separated | (len(off) > 0) | endless
     left_out = tuple(name for j, name in enumerate(names) if j not in design.columns)
+    unknown_ones = hidden | moving | estimate.separated | (len(off) > 0 or len(left_out) > 0) | endless
     notes = _notes(
-        left_out,
         [names[j] for j in off],
         index[hidden & ~moving],
         index[moving],
@@ -412,7 +419,7 @@ def _pair(name: str, value: Any) -> tuple[float, float]:
         center = spread = math.nan
     if not (abs(center) <= _LARGEST and _SMALLEST <= spread <= _LARGEST):
         raise ValueError(
-            f"{name}={shown(value)} must be two numbers (center, spread), up to 1e15 and with a spread of at "
+            f"{name}={shown(value)} must be two numbers (center, spread), up to 9e18 and with a spread of at "
             "least 1e-15; choose them from prior knowledge, never from the private rows."
         )
     return center, spread
@@ -523,21 +530,10 @@ def _index(design: Design, names: list[str], classes: tuple[str, ...]) -> pd.Ind
 
 
 def _notes(
-    left_out: tuple[str, ...],
-    off: list[str],
-    hidden: pd.Index,
-    moving: pd.Index,
-    *,
-    separated: bool,
-    endless: bool,
+    off: list[str], hidden: pd.Index, moving: pd.Index, *, separated: bool, endless: bool
 ) -> tuple[str, ...]:
     """Notes on the numbers, to read before they are used."""
     notes = []
-    if left_out:
-        notes.append(
-            f"Left out, since noise hides their spread: {', '.join(left_out)}. Declare it by scale= to keep "
-            "them."
-        )
     if len(hidden):
         names = ", ".join(map(named, hidden))
         notes.append(

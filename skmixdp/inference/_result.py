@@ -56,7 +56,8 @@ class InferenceResult(Questions):
     identified : Series of bool, shape (p,)
         Whether the data tell the coefficient. If not, columns are collinear or noise hides them.
     hidden_columns : tuple of str
-        Columns left out, since noise hides their spread.
+        Columns left out, since noise hides their spread. Then no coefficient is identified, as all may be
+        correlated with these.
     family, cov_type : str
         The model, and the kind of the standard errors.
     classes : tuple of str
@@ -206,10 +207,11 @@ class InferenceResult(Questions):
         DataFrame
             Columns ``coef``, ``std err``, ``z``, ``P>|z|``, ``P (Holm)``, the ends of the interval, and
             ``from noise``: how much narrower the interval would be without privacy, as a part of its width.
+            If columns are left out, its ``attrs["note"]`` says why there are no intervals.
         """
         tail = (1 - self.confidence) / 2
         interval = self.conf_int()
-        return pd.DataFrame(
+        table = pd.DataFrame(
             {
                 "coef": self.params,
                 "std err": self.bse,
@@ -221,6 +223,9 @@ class InferenceResult(Questions):
                 "from noise": 1 - self.sampling_bse / self.bse,
             }
         )
+        if self.hidden_columns:
+            table.attrs["note"] = self._suspended
+        return table
 
     def to_dict(self) -> dict[str, Any]:
         """All results as a dictionary of JSON types, with None for missing numbers.
@@ -303,7 +308,18 @@ class InferenceResult(Questions):
             head.append("log of the rate of counts, per unit of exposure")
         if self.references:
             head.append("categories against " + ", ".join(f"{k}={v}" for k, v in self.references.items()))
+        if self.hidden_columns:
+            head.append(self._suspended)
         return [self.no_guarantee, *head] if self.no_guarantee else head
+
+    @property
+    def _suspended(self) -> str:
+        """Why no interval is stated where columns are left out."""
+        return (
+            f"no intervals: noise hides {', '.join(self.hidden_columns)}, which the model lacks, "
+            "so any other coefficient may be off; declare it by scale=, as (0, 0.5) for zeros and ones, or "
+            "leave the column out of X"
+        )
 
     def __str__(self) -> str:
         table = self.summary().to_string(float_format=_number, na_rep="-")

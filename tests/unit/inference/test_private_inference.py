@@ -13,6 +13,8 @@ from skmixdp.exceptions import BudgetExceededError
 from skmixdp.inference import private_inference
 from skmixdp.preprocessing import TableEncoder
 from skmixdp.privacy import PrivacyLedger
+from tests.noise import watch
+from tests.property.test_charges_add_up import assert_adds_up_to
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:delta:UserWarning", "ignore::skmixdp.exceptions.NotPrivateWarning"
@@ -305,13 +307,52 @@ def test_encoded_tables_are_in_units_of_cells_and_name_their_references():
     assert result.references == {"city": "Bonn"} and "city=Bonn" in str(result)
 
 
-def test_a_hidden_column_is_left_out_and_named():
-    """Columns of zeros have no spread; one of unit 1e6 has."""
+def test_a_hidden_column_is_left_out_and_named_and_no_interval_is_stated():
+    """Columns of zeros have no spread; one of unit 1e6 has. Others may be correlated with those of zeros."""
     X, y, _ = binary()
     X = np.c_[X * [1, 1, 1e6], np.zeros(N)]
     result = private_inference(X, y, classes=[0, 1], epsilon=3.0, random_state=0)
-    assert result.hidden_columns == ("x3",) and "x3" in result.notes[0]
+    assert result.hidden_columns == ("x3",) and not result.identified.any()
+    sentence = result.summary().attrs["note"]
+    assert "x3" in sentence and sentence in str(result) and result.pvalues.isna().all()
     assert list(result.params.index) == ["intercept", "x0", "x1", "x2"]
+
+
+def confounded(n, rare, seed=0, offset=0.0):
+    """A rare column of zeros and ones, and one that is correlated with it and has no effect of its own."""
+    rng = np.random.default_rng(seed)
+    flags = rng.random(n) < rare
+    noise = rng.normal(size=n)
+    y = (rng.random(n) < expit(1.5 * flags - 0.5)).astype(int)
+    return np.column_stack([flags.astype(float), noise + 2 * flags + offset]), y
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_rare_column_of_many_rows_is_kept_and_spoils_no_other(seed):
+    X, y = confounded(200_000, 0.02, seed)
+    result = private_inference(X, y, classes=[0, 1], random_state=seed)
+    assert not result.hidden_columns and abs(result.zvalues["x1"]) < 4
+    assert abs(result.params["x0"] - 1.5) < 4 * result.bse["x0"]
+
+
+def test_zeros_and_ones_of_an_encoder_need_no_histogram():
+    """In so few rows, noise would hide the spread of a column of which 2% are ones."""
+    X, y = confounded(20_000, 0.02)
+    frame = pd.DataFrame({"flag": np.where(X[:, 0] == 1, "yes", "no"), "x": X[:, 1]})
+    encoder = TableEncoder({"flag": ["no", "yes"], "x": (-8, 8)}).fit(frame)
+    result = private_inference(frame, y, classes=[0, 1], encoder=encoder, random_state=0)
+    assert not result.hidden_columns and abs(result.params["x"]) < 4 * result.bse["x"]
+
+
+@pytest.mark.parametrize("offset", [1e3, 65536.0, 1e6])
+def test_columns_far_from_zero_are_kept_and_spend_what_is_accounted_for(monkeypatch, offset):
+    X, y = confounded(N, 0.4, offset=offset)
+    log = watch(monkeypatch)
+    result = private_inference(X, y, classes=[0, 1], epsilon=2.0, random_state=0)
+    assert not result.hidden_columns and result.identified[["x0", "x1"]].all()
+    assert abs(result.params["x0"] - 1.5) < 4 * result.bse["x0"]
+    assert any(each.exact.size == 63 for each in log)
+    assert_adds_up_to(log, result.privacy_.mu)
 
 
 def test_collinear_columns_are_not_identified():
