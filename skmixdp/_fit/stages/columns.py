@@ -62,9 +62,9 @@ _MOST_ERROR = 0.07
 _MOST_OF_ONE = 0.08
 #: A bare table of more columns is looked at first: they usually share a unit, as pixels and embeddings do.
 _WIDE = 100
-#: Share of mu squared for that look, fewest rows of it, effective number of columns that count as few, and
-#: what rounding may add to squares.
-_CHECK_SHARE, _FEWEST_OF_CHECK, _FEW_COLUMNS, _ROUNDED = 0.005, 5_000, 6.0, 1e-9
+#: Share of mu squared for that look, fewest rows of it, the noise in a sum as a part of them, effective
+#: number of columns that count as few, and what rounding may add to squares.
+_CHECK_SHARE, _FEWEST_OF_CHECK, _ERROR_OF_CHECK, _FEW_COLUMNS, _ROUNDED = 0.005, 2_000, 0.05, 6.0, 1e-9
 #: Entries are cut at this, so that squares do not overflow: after a release, no row may be refused.
 _LARGEST_ENTRY = 1e150
 #: Most columns whose spread is estimated: the time of it grows with their square.
@@ -77,7 +77,7 @@ def few_dominate(learner: Learner, n_features: int, multiplier: float) -> Learni
     *Guarantee*: one Gaussian release of this multiplier. A row adds its squared entries, the sum of which is
     at most 1, and so is their length.
     """
-    learner = thinned(learner, 1, multiplier, _FEWEST_OF_CHECK)
+    learner = thinned(learner, 1, multiplier, _FEWEST_OF_CHECK, _ERROR_OF_CHECK)
     stated = ReleasedArray(1 + _ROUNDED)
     query = PrivateQuery(np.eye(n_features), lambda Z, block: (None, _squares(np.asarray(Z))), (stated,))
     squares, noise = yield from learner.ask(multiplier, query)
@@ -323,7 +323,7 @@ def _moments(
 
 
 #: Rows of unit length.
-_UNIT_ROWS = RowMap(None, True, None)
+_UNIT_ROWS = RowMap(None, True, None, unit_first=True)  # the map of the mean that may follow
 
 
 class NoisyColumnScales(Stage):
@@ -385,7 +385,10 @@ class NoisyColumnScales(Stage):
         return known_kinds(fit) is None and fit.data.n_features > _WIDE
 
     def _known(self, fit: Fit, columns: Columns | None) -> Fit:
-        return fit.mapped(row_map=next_map(fit, columns), columns=columns)
+        row_map = next_map(fit, columns)
+        if columns is None:  # public facts determine it
+            row_map = fit.data.private.same(row_map)
+        return fit.mapped(row_map=row_map, columns=columns)
 
 
 def _asked(fit: Fit) -> NDArray[np.intp]:
