@@ -164,7 +164,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "inference/_questions.py": (5, {}),
     "inference/_result.py": (1, {}),
     "model_selection/_evaluation/cells.py": (1, {}),
-    "model_selection/_evaluation/groups.py": (0, {"Parts.of": (5, "shapes")}),
+    "model_selection/_evaluation/groups.py": (2, {"Parts.of": (5, "shapes")}),
     "model_selection/_evaluation/private_evaluation.py": (
         3,
         {"_scores": (5, "shapes"), "_residuals": (1, "shapes"), "_predicted": (2, "code")},

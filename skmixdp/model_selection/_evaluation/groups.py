@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..._fit.sums import noisy_histograms
 from ..._utils.frames import n_rows_of
 from ..._utils.registry import DISPLAYS
 from ..._utils.templates import html_table
-from ..._utils.validation import respelt, shown
+from ..._utils.validation import FLAG, check, respelt, shown
 from ...preprocessing._cells import listed, text_of
 from ...privacy import PrivacyReport
 from ...privacy.report import html_line
@@ -69,6 +70,12 @@ class GroupedEvaluation:
     def __len__(self) -> int:
         return len(self.groups)
 
+    @property
+    def _terms(self) -> str:
+        """The level of the intervals, and the noise, as text."""
+        found: str = next(iter(self.groups.values()))._terms
+        return found
+
     def summary(self) -> pd.DataFrame:
         """The main metrics of all groups.
 
@@ -90,7 +97,7 @@ class GroupedEvaluation:
             # Distances that hold most residuals differ between groups, and so do their names.
             kept = {name: end for name, end in metrics.items() if not name.startswith("share within")}
             rows.append(pd.DataFrame(kept, Estimate._fields).unstack())
-        return pd.DataFrame(rows, list(self.groups))
+        return pd.DataFrame(rows, pd.Index(list(self.groups), tupleize_cols=False))
 
     def plot(self, metric: str | None = None, *, ax: object = None) -> Any:
         """Draw a metric of all groups with its intervals.
@@ -114,10 +121,60 @@ class GroupedEvaluation:
         """
         return DISPLAYS["evaluation"].from_groups(self, metric, ax=ax)
 
+    def compare(self, metric: str, reference: object = None, *, ratio: bool = False) -> pd.DataFrame:
+        """Differences or ratios of a metric between groups, with intervals, at no cost.
+
+        Groups share no row, and each cell has noise of its own. So the errors of two groups are independent.
+
+        Parameters
+        ----------
+        metric : str
+            A metric of :meth:`summary`.
+        reference : object, default=None
+            The group with which the others are compared; None is the first.
+        ratio : bool, default=False
+            Whether to divide by the metric of the reference, or to subtract it.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``value``, ``low`` and ``high``, one row for each other group; NaN if a group is unknown.
+
+        Raises
+        ------
+        ValueError
+            For a metric or a group that the evaluation does not have.
+
+        References
+        ----------
+        G. Y. Zou and A. Donner (2008). Construction of confidence limits about effect measures: a general
+        approach. Statistics in Medicine 27(10), 1693-1702.
+        """
+        table = self.summary()
+        check("metric", metric, *table.columns.get_level_values(0).unique())
+        check("ratio", ratio, FLAG)
+        groups = list(self.groups)
+        first = groups[0] if reference is None else reference
+        if first not in groups:
+            raise ValueError(f"reference={shown(first)} is no group; name one of {shown(groups)}.")
+        ends = table[metric].to_numpy(np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ends = np.log(np.maximum(ends, 0.0)) if ratio else ends
+            base = ends[groups.index(first)]
+            value = ends[:, 0] - base[0]
+            low = value - np.hypot(ends[:, 0] - ends[:, 1], base[2] - base[0])
+            high = value + np.hypot(ends[:, 2] - ends[:, 0], base[0] - base[1])
+            found = np.column_stack([value, low, high])
+            found = np.exp(found) if ratio else found
+        others = [place for place, group in enumerate(groups) if group != first]
+        return pd.DataFrame(found[others], table.index[others], list(Estimate._fields))
+
     def __str__(self) -> str:
         table = self.summary()
-        values = table.xs("value", axis=1, level=1)
-        text = values.to_string(float_format=lambda value: f"{value:.3f}", na_rep="unknown")
+        metrics = table.columns.get_level_values(0).unique()
+        groups = range(len(self))
+        cells = [[_cell(Estimate(*table[name].iloc[place]), name) for place in groups] for name in metrics]
+        text = pd.DataFrame(cells, metrics, list(map(name_of, self.groups))).to_string()
         lines = [self.no_guarantee] if self.no_guarantee else []
         return "\n".join([*lines, self._heading, text, cost_of(self.privacy)])
 
@@ -140,7 +197,7 @@ class GroupedEvaluation:
 
     @property
     def _heading(self) -> str:
-        return f"GroupedEvaluation of {len(self)} groups; summary() has the intervals"
+        return f"GroupedEvaluation of {len(self)} groups, with intervals"
 
 
 @dataclass(frozen=True)
@@ -161,6 +218,8 @@ class Parts:
             raise ValueError(
                 "by needs by_values, the list of groups, which must not be read from private rows."
             )
+        if isinstance(by, (list, tuple)) and len(by) == 2 and set(by) <= set(getattr(X, "columns", ())):
+            return cls._crossed(X, by, values)
         names = list(values) if isinstance(values, (list, tuple, np.ndarray)) else []
         places = {_text_of(name): place for place, name in enumerate(names)}
         if not names or len(places) < len(names) or OTHER in places or None in places:
@@ -169,9 +228,9 @@ class Parts:
                 f"{OTHER!r}, which is the name of all others."
             )
         if isinstance(by, str):
-            names = getattr(X, "columns", [])
-            if by not in names:
-                remedy = respelt(by, names, "pass its name, or the group of each row")
+            columns = getattr(X, "columns", [])
+            if by not in columns:
+                remedy = respelt(by, columns, "pass its name, or the group of each row")
                 raise ValueError(f"by={by!r} is no column of X; {remedy}")
             by = X[by]
         try:
@@ -185,6 +244,21 @@ class Parts:
             )
         # Cells are read one by one, since one odd cell may change the type and the spelling of a column.
         codes = np.array([places.get(_text_of(cell), len(names)) for cell in listed(by)], np.intp)
+        return cls(codes, (*names, OTHER))
+
+    @classmethod
+    def _crossed(cls, X: Any, by: Any, values: Any) -> "Parts":
+        """The groups by two columns, whose names are pairs."""
+        if not (isinstance(values, (list, tuple)) and len(values) == 2):
+            raise ValueError(
+                f"by_values={shown(values)} must be two lists, one for each of the columns {shown(by)}."
+            )
+        first, second = (cls.of(X, name, known) for name, known in zip(by, values, strict=True))
+        assert first.codes is not None and second.codes is not None
+        names = list(product(first.names[:-1], second.names[:-1]))
+        n_first, n_second = first.number - 1, second.number - 1
+        known = (first.codes < n_first) & (second.codes < n_second)
+        codes = np.where(known, first.codes * n_second + second.codes, len(names))
         return cls(codes, (*names, OTHER))
 
     @property
@@ -218,6 +292,20 @@ class Parts:
                 unknown.append(name)
             found[name] = evaluation(cells, report)
         return GroupedEvaluation(found, tuple(unknown), report)
+
+
+def name_of(group: object) -> str:
+    """The name of a group as text."""
+    return ", ".join(map(str, group)) if isinstance(group, tuple) else str(group)
+
+
+def _cell(estimate: Estimate, metric: str) -> str:
+    """An estimate as text."""
+    if math.isnan(estimate.value):
+        return "unknown"
+    digits = 0 if metric == "rows" else 3
+    value, low, high = (f"{end:.{digits}f}" for end in estimate)
+    return f"{value} ({low} to {high})"
 
 
 def _text_of(cell: object) -> str | None:

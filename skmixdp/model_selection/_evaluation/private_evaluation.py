@@ -104,11 +104,13 @@ def private_evaluation(
     groups : array-like of shape (n_samples,) or None, default=None
         Ids of the persons whose rows these are. The guarantee is then for all rows of one person, who adds to
         each cell their share of rows in it. All metrics are means over persons.
-    by : array-like of shape (n_samples,), str or None, default=None
+    by : array-like of shape (n_samples,), str, list of two str, or None, default=None
         Evaluate each group of rows by itself: the group of each row, or the name of a column of ``X``. It is
-        PRIVATE. One histogram of group, score and label serves all groups for the same budget.
+        PRIVATE. One histogram of group, score and label serves all groups for the same budget. The names of
+        two columns make groups of the pairs of their values.
     by_values : list or None, default=None
-        The groups, which are public. Rows of other groups are evaluated together as ``"other"``.
+        The groups, which are public; for two columns a list of two lists. Rows of other groups are evaluated
+        together as ``"other"``.
     layout : {"auto", "top", "one_vs_rest"}, default="auto"
         For two classes, "auto" is a single histogram by the probability of the second. For more, "top" takes
         the probability of the predicted class by whether it is right, and "one_vs_rest" has a histogram for

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from sklearn.metrics import roc_auc_score
 
 from skmixdp.model_selection import GroupedEvaluation, private_evaluation
 from tests.given_models import GivenPredictions, GivenScores
@@ -186,3 +187,68 @@ def test_a_column_a_regression_and_several_classes():
 def test_bad_groups_are_refused(options, words):
     with pytest.raises(ValueError, match=words):
         evaluated(*problem(n=100), **options)
+
+
+@pytest.mark.parametrize(("spread", "share"), [(0.5, 0.5), (0.25, 0.5), (0.5, 0.1)])
+def test_areas_of_narrow_scores_are_covered(spread, share):
+    """Two groups have 16 cells, of which scores fill few. 40 of 48 intervals is rarer than 1e-4 at .95."""
+    rng = np.random.default_rng(0)
+    start = np.log(share / (1 - share))
+    s = start + spread * rng.normal(size=500_000)
+    true = roc_auc_score(rng.random(len(s)) < expit(s), s)
+    inside = 0
+    for seed in range(24):
+        rng = np.random.default_rng([seed, 1])
+        s = start + spread * rng.normal(size=20_000)
+        y, by = (rng.random(len(s)) < expit(s)).astype(int), rng.integers(0, 2, len(s))
+        scores = np.column_stack([expit(-s), expit(s)])
+        found = private_evaluation(GivenScores(2), scores, y, epsilon=1.0, by=by, by_values=[0, 1])
+        areas = [found[group].roc_auc() for group in (0, 1)]
+        inside += sum(area.low < true < area.high for area in areas)
+    assert inside >= 41
+
+
+def test_groups_are_compared_by_differences_and_ratios():
+    """Of 60 intervals, fewer than 50 is rarer than 1e-4 at coverage .95."""
+    P, y, group = problem(99, 400_000)
+    true = {name: y[group == name].mean() for name in NAMES}
+    inside = 0
+    for seed in range(15):
+        P, y, group = problem(seed)
+        found = evaluated(P, y, group, random_state=seed)
+        for ratio in (False, True):
+            table = found.compare("share of class 1", "a", ratio=ratio)
+            for name in ("b", "c"):
+                wanted = true[name] / true["a"] if ratio else true[name] - true["a"]
+                inside += table["low"][name] < wanted < table["high"][name]
+    assert inside >= 50
+    text = str(found)
+    assert "with intervals" in text and " to " in text and "unknown" in text
+    assert np.isnan(found.compare("share of class 1")["value"]["other"])
+    for arguments, words in ((("speed",), "metric='speed'"), (("ROC AUC", "z"), "'z' is no group")):
+        with pytest.raises(ValueError, match=words):
+            found.compare(*arguments)
+
+
+def test_two_columns_make_groups_of_pairs():
+    P, y, group = problem()
+    sex = np.random.default_rng(5).choice(["f", "m", "x"], N, p=[0.5, 0.49, 0.01])
+    frame = pd.DataFrame({"group": group, "sex": sex, "score": P[:, 1]})
+    options = {"epsilon": 50.0, "by": ["group", "sex"], "by_values": [["a", "b"], ["f", "m"]]}
+    found = private_evaluation(OfFrame(), frame, y, **options)
+    assert list(found) == [("a", "f"), ("a", "m"), ("b", "f"), ("b", "m"), "other"]
+    for pair in list(found)[:-1]:
+        n_rows = int(((group == pair[0]) & (sex == pair[1])).sum())
+        assert abs(found[pair].cells.n_rows - n_rows) < 6 * found[pair].cells.total_scale
+    assert "a, f" in str(found) and list(found.summary().index) == list(found)
+    assert len(found.compare("ROC AUC", ("a", "m"))) == 4
+    with pytest.raises(ValueError, match="must be two lists"):
+        private_evaluation(OfFrame(), frame, y, **{**options, "by_values": ["a", "b", "c"]})
+
+
+class OfFrame(GivenScores):
+    """A classifier whose probability is a column."""
+
+    def predict_proba(self, X):
+        p = X["score"].to_numpy(float)
+        return np.column_stack([1 - p, p])
