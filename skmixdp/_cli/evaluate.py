@@ -9,11 +9,12 @@ from .._utils.frames import is_frame
 from .._utils.models import classes_of, names_of_features
 from ..estimators import PrivatePipeline
 from ..inspection._page import paragraph, section, sentence, table
-from ..model_selection import private_evaluation
+from ..model_selection import GroupedEvaluation, private_evaluation
+from ..model_selection._evaluation.groups import name_of
 from ..privacy.noise import warn_of_seed
 from .files import add_text_to, text_form
 from .labels import as_classes
-from .messages import EXIT_CODES, TRUST, bounds, flags_of, library_errors, path_named
+from .messages import EXIT_CODES, TRUST, InputError, bounds, flags_of, library_errors, path_named
 from .model_files import load_model, unpacked
 from .outputs import add_report_to, check_report, hand_out
 from .predict import trained
@@ -29,7 +30,7 @@ calibration error, all with 95% intervals, and for a regression errors and R2.
 {TRUST}"""
 
 #: Flags of the parameters that messages name.
-_FLAGS = flags_of("target_bounds", "neighboring", "noise", random_state="--seed")
+_FLAGS = flags_of("target_bounds", "neighboring", "noise", "by", "by_values", random_state="--seed")
 
 
 def add_to(commands: Any) -> None:
@@ -58,6 +59,14 @@ def add_to(commands: Any) -> None:
         metavar="LOW,HIGH",
         help="for a regression: bounds of the targets from prior knowledge, to which they are cut",
     )
+    rows.add_argument(
+        "--by", metavar="COLUMN[,COLUMN]", help="evaluate by groups of rows: one or two columns of the model"
+    )
+    rows.add_argument(
+        "--by-values",
+        metavar="A,B[;C,D]",
+        help="the groups, which must not be read from private rows; those of two columns have a semicolon",
+    )
     add_text_to(parser, "default: commas (tabs for .tsv), decimal points, UTF-8; the file is not asked")
     budget = add_budget_to(parser, required=True, help="privacy budget, in addition to that of the fit")
     add_terms_to(parser, budget, "as for fit (default: %(default)s)")
@@ -67,6 +76,7 @@ def add_to(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Check everything, charge the ledger, evaluate, write and print."""
     check_terms(args)
+    by = _groups(args)
     check_report(args, "evaluation", [args.model, args.private, args.labels])
     model, X, y, groups = _read(args)
     warn_of_seed(args.seed, name="--seed")
@@ -78,20 +88,45 @@ def run(args: argparse.Namespace) -> None:
             epsilon=args.epsilon,
             delta=args.delta,
             groups=groups,
+            **by,
             target_bounds=args.target_bounds,
             neighboring=args.neighboring,
             noise=args.noise,
             ledger=charged_data_set(args),
             random_state=args.seed,
         )
-    metrics = found.summary()
-    facts = {
-        "metrics": {name: estimate._asdict() for name, estimate in metrics.items()},
-        "privacy": found.privacy.to_dict(),
-    }
-    listing = table({name: str(estimate) for name, estimate in metrics.items()})
-    shown = section("Metrics", listing, paragraph(sentence(found._terms)))
+    grouped = isinstance(found, GroupedEvaluation)
+    parts = {name_of(group): found[group] for group in found} if grouped else {"": found}
+    metrics: dict[str, Any] = {}
+    listings = []
+    for group, evaluation in parts.items():
+        own = evaluation.summary()
+        metrics[group] = {name: estimate._asdict() for name, estimate in own.items()}
+        listings += [paragraph(group)] if group else []
+        listings.append(table({name: str(estimate) for name, estimate in own.items()}))
+    facts = {"metrics": metrics if grouped else metrics[""], "privacy": found.privacy.to_dict()}
+    if grouped:
+        facts["unknown"] = [name_of(group) for group in found.unknown]
+    shown = section("Metrics", *listings, paragraph(sentence(found._terms)))
     hand_out(args, found, found.privacy, facts, "Private evaluation", shown)
+
+
+def _groups(args: argparse.Namespace) -> dict[str, Any]:
+    """The parameters of groups of rows."""
+    if (args.by is None) != (args.by_values is None):
+        raise InputError("--by and --by-values belong together; give both or neither.")
+    if args.by is None:
+        return {}
+    columns = args.by.split(",")
+    values = [part.split(",") for part in args.by_values.split(";")]
+    if len(columns) > 2 or len(columns) != len(values):
+        raise InputError(
+            f"--by {args.by} and --by-values {args.by_values} must name one or two columns, and a list of "
+            "values for each."
+        )
+    if len(columns) == 1:
+        return {"by": args.by, "by_values": values[0]}
+    return {"by": columns, "by_values": values}
 
 
 def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:

@@ -370,6 +370,8 @@ ALLOWED = {
     "inference/_questions.py::Questions._table": (1, "released"),
     "inference/_tails.py::Tail.of": (2, "released"),
     "inference/_tails.py::Tail.cut": (1, "released"),
+    "model_selection/_evaluation/groups.py::Parts.of": (2, "public"),
+    "model_selection/_evaluation/groups.py::Parts._crossed": (2, "own"),
     "model_selection/_evaluation/groups.py::GroupedEvaluation.compare": (2, "released"),
     "model_selection/_evaluation/groups.py::GroupedEvaluation.__str__": (1, "released"),
     "model_selection/_evaluation/scores.py::ScoreEvaluation._area": (1, "released"),
