@@ -87,7 +87,7 @@ def read_labelled(
     """
     where = f"{flag} {path}"
     report = encoder = groups = None
-    beside: dict[str, Any] = {"weight": weight_column, "exposure": exposure_column}
+    of_rows: dict[str, Any] = {"weight": weight_column, "exposure": exposure_column}
     numbers: dict[str, Array] = {}
     spelt = False
     if is_table(path, where):
@@ -96,11 +96,11 @@ def read_labelled(
                 f"{where} is a table, whose labels come from either --label-column or {labels_flag}, "
                 f"and {'neither was' if labels is None else 'both were'} given; give one of them."
             )
-        frame = read_table(path, where, form, (label_column, id_column, group_column, *beside.values()))
+        frame = read_table(path, where, form, (label_column, id_column, group_column, *of_rows.values()))
         spelt = is_text(path, where)
         if group_column is not None and group_column in frame.columns:
             groups, frame = frame[group_column], frame.drop(columns=group_column)
-        for what, name in beside.items():
+        for what, name in of_rows.items():
             if name is not None and name in frame.columns:
                 column = f"the {what} column {name!r} of {where}"
                 numbers[what] = labels_of_column(frame[name], column, spelt, True, form.decimal)
@@ -140,7 +140,7 @@ def read_labelled(
             f"{where} has {len(X)} rows and {len(y)} labels; give one label for each row (a CSV "
             "file starts with a line of names)."
         )
-    for what, name in beside.items():
+    for what, name in of_rows.items():
         if name is not None and what not in numbers:
             raise InputError(f"--{what}-column {name!r} is no column of {where}; name the column of {what}s.")
     # ``public`` is None for the file of public rows, which may lack ids.
