@@ -292,3 +292,20 @@ def test_checkpoints_that_are_of_no_use_are_refused(data, folder, no_noise, caps
         assert run("fit", *rows, *options, "--out", "m", "--quiet") != 0
         assert message in capsys.readouterr().err
     assert Path("text").read_text() == "no checkpoint" and not Path("c").exists()
+
+
+def test_an_evaluation_by_groups(data, folder, capsys):
+    rows = save_tables(data)
+    assert run("fit", *rows, "--out", "m", "--quiet") == 0
+    values = ["1", "2"]  # which no row has
+    told = (*rows[:2], *rows[4:], "--epsilon", 2, "--seed", SEED)
+    capsys.readouterr()
+    by = ("--by", "a", "--by-values", ",".join(values))
+    assert run("evaluate", "m", *told, *by, "--report", "r.json") == 0
+    said = json.loads(Path("r.json").read_text())
+    assert list(said["metrics"]) == [*values, "other"] and set(values) <= set(said["unknown"])
+    assert "GroupedEvaluation of 3 groups" in capsys.readouterr().out
+    assert run("evaluate", "m", *told, *by, "--report", "r.html", "--quiet") == 0
+    for more, words in ((by[:2], "belong together"), ((*by, "--by", "a,b"), "one or two columns")):
+        assert run("evaluate", "m", *told, *more) == 2
+        assert words in capsys.readouterr().err
