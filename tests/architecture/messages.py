@@ -266,6 +266,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "_cli/extract.py": (1, {}),
     "_cli/files.py": (3, {"read_table": (1, "shapes")}),
     "_cli/fit.py": (14, {}),
+    "_cli/evaluate.py": (2, {}),
     "_cli/infer.py": (5, {}),
     "_cli/items.py": (1, {"_labels_by_file": (5, "labels"), "_arrays": (2, "shapes")}),
     "_cli/labels.py": (
