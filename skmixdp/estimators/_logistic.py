@@ -153,8 +153,8 @@ class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
     intercept_ : array of shape (k,)
         Intercepts.
     class_shares_ : array of shape (n_classes,)
-        Estimated shares of the classes among the private rows, from noisy counts. Present only if
-        ``logit_adjustment`` needed them.
+        Estimated shares of the classes among the private rows, from noisy counts; with weights, shares of the
+        total weight. Present only if the start without public rows or ``logit_adjustment`` needed them.
     privacy_ : PrivacyReport
         The guarantee of the fit and its assumptions.
     n_iter_ : int

@@ -82,6 +82,7 @@ ALLOWED = {
     "_fit/stages/class_shares.py::ClassCounts.run": (1, "released"),
     "_fit/stage.py::Labels.rarest": (1, "released"),
     "_fit/stages/mean_prediction.py::MeanPrediction.price": (1, "released"),
+    "_fit/stages/mean_prediction.py::_missing": (1, "row"),
     "_fit/stages/weights.py::noisy_scale": (4, "released"),
     "estimators/_problem.py::encode_classes": (4, "classes"),
     "estimators/_problem.py::check_same_numbering": (8, "refusal"),

@@ -14,20 +14,20 @@ from ..statistics import Worth, sensitivity_of, share_for
 
 #: Noise in the mean prediction of a class or label.
 _WORTH = Worth(0.0002, 0.02, (0.002, 0.02))
-#: Prior standard deviation of (mean prediction - share q), as a fraction of q (1 - q): clipped gradients of a
+#: Prior standard deviation of (mean prediction - share q), as a fraction of q: clipped gradients of a
 #: rare class make its predictions too small.
 _USUAL_ERROR = 0.3
-#: Least ratio of two curvatures, or of odds after and before.
+#: Least ratio of a mean prediction and a share, and of two curvatures.
 _LEAST = 0.2
 
 
 class MeanPrediction(Stage):
     """Moves the intercepts of rare classes, so that the mean prediction is the share of the class.
 
-    A row adds ``y - p``: whether it is of each class, less its probability. It also adds ``2 p (1 - p)``,
-    which tells how far an intercept moves the mean. With sums ``r`` and ``2 v``, it moves by
-    ``log(1 + r / v)``. Sums that noise may explain count less. It comes after the temperature, which moves
-    means.
+    A row adds ``y - p``: whether it is of each class, less its probability. With sums ``r`` over ``n`` rows
+    and released shares ``q``, intercepts move by ``logit(q) - logit(q - r / n)``, or by logarithms for more
+    than two classes. A row also adds ``2 p (1 - p)``, which tells how far an intercept moves the mean, for a
+    correction. Sums that noise may explain count less. It comes after the temperature, which moves means.
 
     *Guarantee*: one Gaussian release. A row moves the sums by at most 1 in length for two classes, by
     ``sqrt(2)`` for more, and by ``sqrt(k)`` for k labels. The second part costs nothing: for a class with
@@ -88,13 +88,17 @@ def at_shares(
     bound, several = _bound(loss), loss.has_classes and len(W) > 1
     (sums,) = yield PrivateQuery(W, partial(_missing, has_classes=loss.has_classes), (ReleasedArray(bound),))
     q = np.asarray(softmax(logits) if several else expit(logits))
-    variances, noise = q * (1 - q), multiplier * bound / n_rows
+    rarer, noise = np.minimum(q, 1 - q), multiplier * bound / n_rows
     missing, curvatures = np.split(sums / n_rows, 2)
-    curvatures = np.clip(curvatures / 2, _LEAST * variances, variances / _LEAST)
-    usual = (_USUAL_ERROR * variances) ** 2
+    usual = (_USUAL_ERROR * rarer) ** 2
     missing *= usual / (usual + noise**2)
+    means = np.clip(q - missing, q - (1 - _LEAST) * rarer, q + (1 - _LEAST) * rarer)
+    moves = np.log(q / means) if several else logit(q) - logit(means)
+    # That is exact if all rows have the same probability. Others have less variance, so means move less.
+    variances = means * (1 - means)
+    moves *= variances / np.clip(curvatures / 2, _LEAST * variances, variances / _LEAST)
     W = np.array(W)
-    W[:, -1] += np.log(np.clip(1 + missing / curvatures, _LEAST, 1 / _LEAST)) / constant
+    W[:, -1] += moves / constant
     return W
 
 

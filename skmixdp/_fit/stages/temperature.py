@@ -31,6 +31,8 @@ _OWN_ROWS = 20.0
 _OF_PIVOT = 0.2
 #: The distance of this logit from that of the share: the largest, the usual one, and its spread.
 _FARTHEST, _USUAL_DISTANCE, _SPREAD = 4.0, 1.0, 1.0
+#: The distance from this logit at which a row counts fully.
+_FULL = 1.5
 #: Smallest sum of the probabilities of the rare class, as a fraction of its rows.
 _LEAST = 0.2
 
@@ -46,7 +48,7 @@ class Temperature(Stage):
     **A rare class** is the likeliest of few rows, so confidence tells little. Where a fit started at the
     shares of two classes, and one is rare, outputs are scaled about the mean logit ``z_0`` of the rows
     weighted by their probability ``p`` of this class. That hardly changes the mean of p. A row adds ``p``
-    less whether it is of the class, with the other sign below ``z_0``.
+    less whether it is of the class, times the distance from ``z_0`` in units of 1.5, at most 1 on both sides.
 
     *Guarantee*: one release of m sums. A row changes each of them by at most 1, so the sensitivity is
     ``sqrt(m)``. For a rare class, one release of two sums comes before it, of sensitivity ``sqrt(2)``.
@@ -144,13 +146,13 @@ def _weights(Z: FloatArray, block: Block, logit: float, sign: float) -> Contribu
 
 
 def _excess(Z: FloatArray, block: Block, scales: FloatArray, pivot: float) -> Contribution:
-    """Probabilities of class 1 at each scale, less whether a row is of it, (rows, m); negative below a pivot.
+    """Probabilities of class 1 at each scale, less whether a row is of it, times distances from a pivot.
 
-    The sums rise with the scale on both sides of it.
+    The sums (m,) of what is returned, (rows, m), rise with the scale.
     """
     away = np.asarray(Z, np.float64) - pivot
     over = expit(pivot + scales * away) - block.classes[:, np.newaxis]
-    return None, np.nan_to_num(over * np.sign(away), copy=False)
+    return None, np.nan_to_num(over * np.clip(away / _FULL, -1.0, 1.0), copy=False)
 
 
 def _overconfidence(Z: FloatArray, block: Block, scales: FloatArray) -> Contribution:

@@ -70,7 +70,7 @@ def test_the_mean_prediction_of_two_classes_becomes_their_share(share, off):
     query, rounds = asked(np.array([[1.0, 0.0]]), "classes", [logit(share)])
     W = answered(rounds, exact_sums(query, InMemoryRows(X, y)))
     before, after = (abs(expit(X @ head[0]).mean() - y.mean()) for head in ([[1.0, 0.0]], W))
-    assert W[0, 0] == 1 and after <= max(0.4 * before, 0.002 * share)
+    assert W[0, 0] == 1 and after <= max(0.55 * before, 0.002 * share)
 
 
 @pytest.mark.parametrize("of", ["classes", "labels"])
