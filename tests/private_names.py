@@ -60,7 +60,9 @@ NAMES = {
     "skmixdp._fit.stages.label_shares": "label_share noisy_logits",
     "skmixdp._fit.stages.length": "length_share noisy_length",
     "skmixdp._fit.stages.mean": "NoisyMean Shares noisy_mean",
-    "skmixdp._fit.stages.second_moment": "SecondMoment noisy_second_moment second_moment_share",
+    "skmixdp._fit.stages.second_moment": (
+        "MomentMap SecondMoment map_share noisy_matrix noisy_second_moment second_moment_share"
+    ),
     "skmixdp._fit.stages.start": "start_predicts",
     "skmixdp._fit.stages.student": "with_student",
     "skmixdp._fit.stages.target_scale": "TARGET_RELEASES _SIGNED _places_of_targets noisy_targets",

@@ -29,6 +29,11 @@ EXPONENT = 63
 #: Upper end of the search for a length, a power of two. It is the unit of lengths, which causes no rounding.
 #: Longer rows are shortened to it.
 LENGTH_LIMIT = 2.0**64
+#: The bound on rows of a regression is raised if ``n_features / (mu * n_rows)`` is below this.
+_HARDLY_NOISY = 1e-4
+#: Largest factor by which the bound is raised.
+_MOST_TIMES = 5.0
+
 #: Smallest constant of the intercept column. Centred rows have no common direction, so a small constant is
 #: enough and adds little noise.
 _LEAST_INTERCEPT = 0.1
@@ -98,3 +103,8 @@ def clips(fit: Fit, columns: Columns | None) -> bool:
 def with_intercept(fit: Fit, row_map: RowMap) -> RowMap:
     """A map with an intercept column, if the head has an intercept."""
     return row_map.with_intercept_for(fit.public.known) if fit.settings.rows.fit_intercept else row_map
+
+
+def widening(fit: Fit) -> float:
+    """The factor, at least 1, by which the bound on rows of a regression is raised, from public facts."""
+    return min(max(math.sqrt(_HARDLY_NOISY * fit.mu * fit.n_rows / fit.data.n_features), 1.0), _MOST_TIMES)

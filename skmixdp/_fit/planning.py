@@ -51,6 +51,7 @@ def planned(fit: Fit) -> Fit:
         # What is learned of rows of bounded length tells their second moment.
         second_moment=1.0 if fit.assumed and settings.rows.row_norm is not None else mapping.second_moment,
         of_persons=private.table.unit != "row",
+        moments=mapping.moments,
         preconditioner=mapping.preconditioner,
         gradient_bound=mapping.gradient_bound,
         centered=row_map.mean is not None,

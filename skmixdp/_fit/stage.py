@@ -229,13 +229,15 @@ class Mapping:
     """What is known of the rows: a public map, or released numbers.
 
     ``row_map`` is that of the next release, or of the training. ``second_moment`` is the largest of the
-    mapped rows, and ``preconditioner`` (d_in, d_in) a matrix for directions of descent. Few gradients of
-    private rows are longer than ``gradient_bound``.
+    mapped rows, and ``moments`` (d_in,) are those along orthogonal directions. ``preconditioner``
+    (d_in, d_in) is a matrix for directions of descent. Few gradients of private rows are longer than
+    ``gradient_bound``.
     """
 
     row_map: RowMap
     columns: Columns | None = None
     second_moment: float | None = None
+    moments: Array | None = None
     preconditioner: Array | None = None
     gradient_bound: float | None = None
 

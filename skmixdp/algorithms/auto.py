@@ -9,8 +9,8 @@ import numpy as np
 from .._engine import Options, Recipe
 from .._fit.stages.comparison import PublicShrinkage, start_comparison
 from .._utils.validation import CLIP, FLAG
-from ..components import BalancedSteps, GradientQuery, L2Clip, Preconditioned, TailAverage
-from ..components.protocols import PublicInfo
+from ..components import SGD, BalancedSteps, GradientQuery, L2Clip, Preconditioned, TailAverage
+from ..components.protocols import FloatArray, PublicInfo
 from ._base import CLIPPED_STEP_SCALE, Algorithm, descent
 from .adamix import AdaMix
 
@@ -36,6 +36,22 @@ _MOST = 100
 
 #: Most steps for targets after those of a first head.
 _MOST_AFTER_FIRST = 135
+
+#: Smallest and largest clip after a map by second moments, in usual lengths of rows. With many rows, noise is
+#: too small for a short clip to gain anything, and would cut the rare targets of skewed ones.
+_LEAST_LENGTHS, _MOST_LENGTHS = 0.7, 5.0
+#: Number of rows times mu for each column at which it is one length.
+_ROWS_OF_LENGTH = 170.0
+#: Variance of the noise in usual outputs after such a map, for targets of unit scale.
+_NOISE_VARIANCE = 0.004
+#: Largest deviation of the noise in the output of a row of the largest length.
+_MOST_NOISE = 2.5
+#: Smallest second moment, relative to the largest.
+_LEAST_MOMENT = 1e-9
+#: Largest total step after such a map, in units of the one at which no direction's noise grows any more.
+_CONVERGED_MAP = 5.0
+#: Factor of the number of steps after such a map, with averaged heads.
+_MORE_STEPS_OF_MAP = 2.5
 
 #: Total step, in units of the inverse curvature, above which the clip rises.
 _CONVERGED = 10_000.0
@@ -162,7 +178,9 @@ class Auto(Algorithm):
 class AutoRegression(AdaMix):
     """The default algorithm for targets: AdaMix, followed by a comparison of the head with its start.
 
-    If a length is known that few gradients exceed, the clip is this length, but at least ``clip_floor``.
+    If a length is known that few gradients exceed, the clip is this length, but at least ``clip_floor``. If
+    second moments of the rows are known, the smallest clip is a multiple of their usual length, and rises
+    with the budget; the steps follow the moments, and the last heads are averaged.
 
     Notes
     -----
@@ -170,12 +188,42 @@ class AutoRegression(AdaMix):
     """
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
-        recipe = super().pieces(info, options)
+        floor, moments = self.clip_floor, info.moments
+        if moments is not None:
+            rows_per_feature = info.mu * info.n_effective / len(moments)
+            times = min(max((rows_per_feature / _ROWS_OF_LENGTH) ** 1.5, _LEAST_LENGTHS), _MOST_LENGTHS)
+            floor = times * math.sqrt(float(moments.sum()))
+        recipe = replace(self, clip_floor=floor)._of_adamix(info, options)
+        steps = recipe.steps
+        assert isinstance(steps, BalancedSteps)
         if info.gradient_bound is not None:
-            clip = L2Clip(max(self.clip_floor, info.gradient_bound))
-            assert isinstance(recipe.steps, BalancedSteps)
-            steps = replace(recipe.steps, maximum=_MOST_AFTER_FIRST)
-            recipe = replace(recipe, query=GradientQuery(clip, None, sum_to_zero=True), steps=steps)
-        if info.preconditioner is not None:
-            recipe = replace(recipe, update=Preconditioned(recipe.update, info.preconditioner))
+            query = GradientQuery(L2Clip(max(floor, info.gradient_bound)), None, sum_to_zero=True)
+            steps = replace(steps, maximum=_MOST_AFTER_FIRST)
+            recipe = replace(recipe, query=query, steps=steps)
+        if moments is not None:
+            sensitivity = recipe.query.sensitivity(info.view, np.dtype(np.float64))
+            factor = _tolerated(info, moments, sensitivity) / info.view.data.loss.noise_per_output
+            steps = replace(
+                steps, momentum=0.0, noise_factor=factor, averaged=True, factor=_MORE_STEPS_OF_MAP
+            )
+            momentum = steps.least_momentum(info, sensitivity, self.momentum)
+            steps = replace(steps, momentum=momentum)
+            recipe = replace(recipe, steps=steps, update=TailAverage(SGD(momentum)))
         return replace(recipe, comparison=start_comparison(recipe.update, info))
+
+    def _of_adamix(self, info: PublicInfo, options: Options) -> Recipe:
+        return super().pieces(info, options)
+
+
+def _tolerated(info: PublicInfo, moments: FloatArray, sensitivity: float) -> float:
+    """Noise in the output of a row of unit length, for which noise in usual outputs is small.
+
+    After a total step r, averaged heads have noise of variance ``s^2 min(1 / m, r / 2)`` in the outputs along
+    a direction of second moment m; s is that of a sum over all steps. What noise hides may have any moment.
+    """
+    unit = sensitivity / (info.mu * (info.n_effective + info.view.data.n_rows))
+    ends = np.sort(2 / np.maximum(moments, _LEAST_MOMENT * moments.max()))  # of growth with r
+    variances = np.minimum(ends[:, np.newaxis], ends).sum(axis=1) / 2
+    known, totals = np.append(0, variances), np.append(0, ends)
+    total = np.interp(_NOISE_VARIANCE / unit**2, known, totals, right=_CONVERGED_MAP * ends[-1])
+    return min(max(float(total), float(ends[0]) / 2) * unit, _MOST_NOISE)

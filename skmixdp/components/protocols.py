@@ -45,6 +45,9 @@ class PublicInfo:
         of the view.
     second_moment : float or None
         Released estimate of the largest eigenvalue of the private rows' second moment. None if there is none.
+    moments : array of shape (d_in,) or None
+        Released estimates of the private rows' second moments along orthogonal directions, 0 where noise
+        hides them. None if there are none.
     preconditioner : array of shape (d_in, d_in) or None
         Released matrix for directions of descent. None if there is none.
     gradient_bound : float or None
@@ -64,6 +67,7 @@ class PublicInfo:
     row_norm_bound: float
     start: Callable[[PublicData], FloatArray] | None = None
     second_moment: float | None = None
+    moments: FloatArray | None = None
     preconditioner: FloatArray | None = None
     gradient_bound: float | None = None
     centered: bool = False

@@ -90,8 +90,9 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         Whether to subtract the mean of the public rows, or that of noisy columns (``scale``). Without either,
         nothing is subtracted.
     whiten : bool or "auto", default="auto"
-        Whether to shrink, after centring, the directions in which public rows differ most. ``"auto"`` is
-        True for the default algorithm and more than 20 public rows. It helps where columns are correlated.
+        Whether to shrink, after centring, the directions in which rows differ most. ``"auto"`` is True for
+        the default algorithm: by noisy second moments of the private rows if these are many, or by more than
+        20 public rows. It helps where columns are correlated.
     geometry : bool or "auto", default="auto"
         Whether to learn the centre and the leading directions from the private rows, for 3 to 10% of the
         squared budget (``mu**2``). ``"auto"`` is False.

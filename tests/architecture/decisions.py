@@ -208,6 +208,7 @@ ALLOWED = {
     "_torch/first_order.py::FirstOrderDPModuleClassifier._weights": (2, "public"),
     "_fit/stages/directions.py::LeadingDirections.largest_second_moment": (1, "released"),
     "_fit/stages/second_moment.py::SecondMoment.preconditioner": (1, "released"),
+    "_fit/stages/second_moment.py::MomentMap.of": (1, "released"),
     "_fit/heads.py::usual_gain": (1, "public"),
     "_fit/stages/comparison.py::can_balance": (2, "public"),
     "_fit/stages/comparison.py::PublicShrinkage.compare": (4, "released"),

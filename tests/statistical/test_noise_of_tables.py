@@ -65,6 +65,8 @@ def terms(estimator):
     assert epsilon * (1 - 1e-6) <= estimator.privacy_.epsilon <= epsilon
     n_releases = {**STAGES, "training": estimator.n_iter_}
     n_targets = len(estimator.coef_) if isinstance(estimator, MixedDPRidge) else 0
+    if n_targets:
+        n_releases["second moment"] = 2
     known = sensitivities(estimator.n_features_in_, n_targets)
     return [
         (name, math.sqrt(n_releases[name] / share) / mu, n_releases[name], known.get(name))

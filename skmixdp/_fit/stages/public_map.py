@@ -1,6 +1,5 @@
 """The map that public rows give, and that of the next release where they give none."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -16,18 +15,15 @@ from ..mapping import (
     scales_columns,
     whitening_groups,
     whitens_alone,
+    widening,
     with_intercept,
 )
 from ..stage import FEWEST_FREE, Fit, Price, Stage
 from .length import length_price
 from .mean import Shares, learns_mean
 
-#: The bound on rows of a regression is raised if ``n_features / (mu * n_rows)`` is below this.
-_HARDLY_NOISY = 1e-4
 #: Noise in private directions from which those of many public rows are better.
 _LEAST_FLOOR = 0.08
-#: Largest factor by which the bound is raised.
-_MOST_TIMES = 5.0
 
 
 class PublicMap(Stage):
@@ -132,9 +128,9 @@ def next_map(fit: Fit, columns: Columns | None) -> RowMap:
         shrinkage=shrinkage,
         square=None if kinds is None else kinds.square + int(kinds.numbers.sum()),
     )
-    times = math.sqrt(_HARDLY_NOISY * fit.mu * fit.n_rows / fit.data.n_features)
+    times = widening(fit)
     if times > 1 and row_map.bound is not None and loss.quadratic and settings.is_default:
-        row_map = row_map.widened(min(times, _MOST_TIMES))
+        row_map = row_map.widened(times)
     centred_units = row_map.mean is not None and row_map.normalize and row_map.bound is None
     if public.unlabeled is not None and centred_units and settings.rows.fit_intercept:
         row_map = replace(row_map, intercept_value=intercept_constant(loss.n_outputs))

@@ -1,13 +1,14 @@
-"""The second moment of rows of standardised columns, which preconditions descent."""
+"""The second moment of rows: it maps those of a regression, and preconditions descent for classes."""
 
 import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..._engine import Procedure
+from ..._engine import GaussianMechanism, Procedure
+from ..._rows import RowMap, Whitening
 from ...components.protocols import FloatArray
-from ..mapping import clips
+from ..mapping import clips, widening
 from ..stage import Fit, Price, Stage
 from ..statistics import Learner, Learning
 from .directions import moments_query
@@ -20,6 +21,24 @@ _MOST_NOISE = 0.6
 _RAISED_BY_NOISE = 0.5
 #: They are raised by this fraction of their mean if that is larger.
 _RAISED = 0.05
+
+#: Share of mu squared for the second moments that map the rows of a regression.
+_MAP_SHARE = 0.1
+#: Number of these. The second one is that of mapped rows, whose small eigenvalues are larger.
+_MAP_ROUNDS = 2
+#: Largest noise in them, in mean eigenvalues of rows of the largest length. Of 54 problems with 10 to 100
+#: columns, none lost more than 0.002 of R2 below it, and many lost above it.
+_MOST_NOISE_OF_MAP = 0.9
+#: Eigenvalues are raised by this fraction of the noise before they are inverted.
+_FLOOR = 0.5
+#: They are raised by this fraction of the largest one if that is larger, for rounding.
+_LEAST_FLOOR = 1e-9
+#: Mapped rows are cut at this multiple of their root mean square length.
+_LENGTHS = 2.0
+#: Factor of the largest second moment, since rows of another map were cut before it was known.
+_MARGIN = 1.5
+#: The constant in rows whose second moment also tells their mean.
+_CONSTANT = 0.3
 
 
 def second_moment_share(mu: float, n_rows: int, n_features: int) -> float:
@@ -56,37 +75,123 @@ class SecondMoment:
         return matrix, float((factors * (values + self.noise)).max())
 
 
-def noisy_second_moment(learner: Learner, n_features: int, multiplier: float) -> Learning[SecondMoment]:
-    """The second moment of rows of at most unit length and of this width, without an intercept column.
+def noisy_matrix(
+    learner: Learner, width: int, multiplier: GaussianMechanism | float
+) -> Learning[tuple[FloatArray, float]]:
+    """The symmetric mean of ``x x^T`` over rows of this width, and the largest eigenvalue of its noise.
 
     *Guarantee*: one Gaussian release of this multiplier. A row adds ``x x^T``, clipped to length 1.
 
     Source: Dwork, Talwar, Thakurta and Zhang 2014, "Analyze Gauss: optimal bounds for privacy-preserving
     principal component analysis".
     """
-    query = moments_query(np.eye(n_features), learner.dtype)  # products with the identity: all entries
+    query = moments_query(np.eye(width), learner.dtype)  # products with the identity: all entries
     total, scale = yield from learner.ask(multiplier, query)
-    values, vectors = np.linalg.eigh((total + total.T) / (2 * learner.n_rows))
-    return SecondMoment(np.maximum(values, 0), vectors, scale / learner.n_rows * math.sqrt(2 * n_features))
+    return (total + total.T) / (2 * learner.n_rows), scale / learner.n_rows * math.sqrt(2 * width)
+
+
+def noisy_second_moment(learner: Learner, n_features: int, multiplier: float) -> Learning[SecondMoment]:
+    """The second moment of rows of at most unit length and of this width, without an intercept column.
+
+    *Guarantee*: that of :func:`noisy_matrix`.
+    """
+    matrix, noise = yield from noisy_matrix(learner, n_features, multiplier)
+    values, vectors = np.linalg.eigh(matrix)
+    return SecondMoment(np.maximum(values, 0), vectors, noise)
+
+
+def map_share(mu: float, n_rows: int, n_features: int) -> float:
+    """Share of mu squared for the second moments of a map, from public facts; 0 if noise would hide them."""
+    noise = math.sqrt(2 * n_features / _MAP_SHARE) / (mu * n_rows)
+    return _MAP_SHARE if noise * n_features <= _MOST_NOISE_OF_MAP else 0.0
+
+
+@dataclass(frozen=True)
+class MomentMap:
+    """A map of rows to about the same second moment in all directions that noise does not hide.
+
+    ``row_map`` bounds their length. ``moments`` (n_features,) are estimated second moments of mapped rows,
+    0 where noise hides them, and ``largest`` is at least as large as any of them.
+    """
+
+    row_map: RowMap
+    moments: FloatArray
+    largest: float
+
+    @classmethod
+    def of(cls, row_map: RowMap, matrix: FloatArray, noise: float, times: float) -> "MomentMap":
+        """The map ``(M + f I)^(-1/2)`` after an earlier one, for the noisy second moment M of its rows.
+
+        The floor f is at the edge of the ``noise``. If rows have a constant, ``matrix`` has their mean too,
+        which is subtracted. The bound is ``times`` the usual one.
+        """
+        bound, constant, mean, known = row_map.bound, row_map.intercept_value, row_map.mean, row_map.whitening
+        assert bound is not None
+        earlier = np.eye(len(matrix) - (constant is not None))
+        if known is not None:
+            earlier += (known.directions.T * (known.factors - 1)) @ known.directions
+        if constant is not None:
+            center = matrix[:-1, -1] / constant
+            matrix = matrix[:-1, :-1] - np.outer(center, center)
+            moved = bound * np.linalg.solve(earlier, center)
+            mean = moved if mean is None else mean + moved
+        values, vectors = np.linalg.eigh(matrix)
+        values = np.maximum(values, 0)
+        raised = values + max(_FLOOR * noise, _LEAST_FLOOR * float(values[-1]))
+        root = (vectors / np.sqrt(raised)) @ vectors.T @ earlier
+        # The map is symmetric; rotations of its rows make no difference.
+        _, factors, directions = np.linalg.svd(root)
+        unit = bound / factors[0]
+        largest = float(((values + noise / 2) / raised).max())
+        length = _LENGTHS * times * math.sqrt(max(float(np.sum(values / raised)), largest))
+        whitening = Whitening(directions, factors / factors[0])
+        mapped = replace(row_map, mean=mean, whitening=whitening, bound=unit * length)
+        return cls(mapped, values / raised / length**2, _MARGIN * largest / length**2)
 
 
 class Preconditioner(Stage):
-    """A matrix for directions of descent, and how long steps may be with it."""
+    """Directions of descent and the length of steps for classes; a map of the rows of a regression."""
 
     name = "second moment"
-    limits = (_MOMENT_SHARE, _MOMENT_SHARE)
+    limits = (_MOMENT_SHARE, _MAP_SHARE)
     reopens = True
 
     def price(self, fit: Fit) -> Price | None:
-        columns = fit.columns
-        bare = columns is None or fit.row_map.unit_first
-        if bare or not (clips(fit, columns) and fit.preconditions):
+        columns, row_map, settings = fit.columns, fit.row_map, fit.settings
+        if not fit.preconditions or row_map.unit_first:
+            return None
+        if fit.data.loss.quadratic:
+            bounded = row_map.bound is not None and settings.known_map is None
+            maps = bounded and settings.rows.whiten is not False
+            return map_share(fit.mu, fit.n_rows, fit.data.n_features) or None if maps else None
+        if columns is None or not clips(fit, columns):
             return None
         return second_moment_share(fit.mu, fit.n_rows, fit.data.n_features) or None
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
+        if fit.data.loss.quadratic:
+            return (yield from self._map(fit, price))
         constant = fit.row_map.intercept_value
         asked = noisy_second_moment(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
         moment = yield from fit.ask(asked, replace(fit.row_map, intercept_value=None))
         matrix, largest = moment.preconditioner(constant)
         return fit.spent(self, price).mapped(second_moment=largest, preconditioner=matrix)
+
+    def _map(self, fit: Fit, price: Price) -> Procedure[Fit]:
+        n_features, settings = fit.data.n_features, fit.settings.rows
+        multiplier = fit.budget.multiplier(price, _MAP_ROUNDS)
+        mechanism = GaussianMechanism(multiplier, _MAP_ROUNDS, fit.transaction.noise)
+        constant = _CONSTANT if settings.center else None
+        row_map = replace(fit.row_map, whitening=None, intercept_value=constant)
+        for _ in range(_MAP_ROUNDS):
+            asked = noisy_matrix(fit.learner, row_map.width(n_features), mechanism)
+            matrix, noise = yield from fit.ask(asked, row_map)
+            known = MomentMap.of(row_map, matrix, noise, widening(fit))
+            row_map = known.row_map
+        moments, largest, constant = known.moments, known.largest, None
+        if settings.fit_intercept:  # whose curvature is that of the strongest direction
+            constant, moments = math.sqrt(largest), np.append(moments, largest)
+        row_map = replace(row_map, intercept_value=constant)
+        if not settings.center:  # the constant and the rows may then have a common direction
+            largest *= 2
+        return fit.spent(self, price).mapped(row_map=row_map, second_moment=largest, moments=moments)

@@ -16,9 +16,12 @@ from tests.conftest import learned, make_problem
 from tests.private_names import (
     Columns,
     InMemoryRows,
+    MomentMap,
     RowMap,
     SecondMoment,
     WeightedLoss,
+    map_share,
+    noisy_matrix,
     noisy_second_moment,
     second_moment_share,
     special_table,
@@ -84,6 +87,53 @@ class TestRelease:
             n = math.sqrt(2 * d / 0.03) * 4 * d / 0.6 / 0.27
             assert second_moment_share(0.27, math.ceil(1.001 * n), d) == 0.03
             assert second_moment_share(0.27, math.floor(0.999 * n), d) == 0
+
+
+class TestMapOfRows:
+    """Rows of a regression after the inverse root of their second moment."""
+
+    @staticmethod
+    def mapped(row_map, multiplier=1e-6):
+        rows = row_map(X, np.float64)
+        source = InMemoryRows(rows, np.zeros(len(rows)))
+        matrix, noise = learned(source, noisy_matrix, rows.shape[1], multiplier)
+        return MomentMap.of(row_map, matrix, noise, times=1.0)
+
+    @pytest.mark.parametrize("constant", [None, 0.3])
+    def test_their_second_moment_is_that_of_a_sphere_and_what_is_stated(self, constant):
+        once = self.mapped(replace(ROW_MAP, bound=30.0, intercept_value=constant))
+        twice = self.mapped(once.row_map)
+        for found in (once, twice):
+            rows = replace(found.row_map, intercept_value=None)(X, np.float64)
+            moments = np.linalg.eigvalsh(rows.T @ rows / N)
+            assert moments[-1] <= found.largest  # which has a margin
+        # One column is a combination of others, up to rounding, and the last bound cuts a few rows.
+        np.testing.assert_allclose(moments[1:] / twice.moments.max(), np.ones(D - 1), atol=0.2)
+        lengths = np.linalg.norm(rows, axis=1)
+        assert lengths.max() <= 1 + 1e-9 and 0.3 < math.sqrt(np.mean(lengths**2)) < 0.7
+        if constant is not None:
+            np.testing.assert_allclose(rows.mean(axis=0), np.zeros(D), atol=0.02)
+
+    def test_what_noise_hides_is_as_long_as_the_floor_allows(self):
+        """Without rows, noise alone is mapped: all factors are between those of the floor and of the edge."""
+        matrix, noise = learned(
+            InMemoryRows(np.zeros((50, 30)), np.zeros(50)), noisy_matrix, 30, 2.0, noise=NoiseSource(0)
+        )
+        found = MomentMap.of(RowMap(None, True, None, bound=3.0), matrix, noise, times=1.0)
+        factors = found.row_map.whitening.factors
+        assert factors.max() == 1 and 0.5 < factors.min() < 0.7
+        assert np.all(np.isfinite(found.moments)) and found.row_map.bound > 0
+
+    def test_rows_of_zeros_without_noise_are_left_alone(self):
+        found = MomentMap.of(RowMap(None, True, None, bound=3.0), np.zeros((4, 4)), 1e-12, times=1.0)
+        assert_close(found.row_map.whitening.factors, np.ones(4))
+        assert 0 < found.row_map.bound < math.inf and found.largest > 0
+
+    def test_its_share_follows_public_facts(self):
+        for d in (1, 10, 100):
+            n = math.sqrt(2 * d / 0.1) * d / 0.9 / 0.27
+            assert map_share(0.27, math.ceil(1.001 * n), d) == 0.1
+            assert map_share(0.27, math.floor(0.999 * n), d) == 0 == map_share(1e-9, 100, d)
 
 
 class TestPreconditioner:
