@@ -1,5 +1,6 @@
 """The map that public rows give, and that of the next release where they give none."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
