@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from .._utils.validation import COUNT, as_float
-from ..preprocessing._cells import KINDS, text_of
+from ..preprocessing._cells import KINDS
+from ..preprocessing._one_cell import text_of
 from .files import read_json
 from .messages import InputError, path_named
 

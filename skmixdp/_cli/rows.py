@@ -19,7 +19,7 @@ from .._files.text import TextForm, number_of, numbers_of, with_point
 from .._utils.frames import MISSING, entries_of, is_list, letter_of, names_of_list, stacked_lists
 from .._utils.process import warn
 from .._utils.validation import listed, respelt
-from ..preprocessing._cells import amount_of
+from ..preprocessing._one_cell import amount_of
 from .files import is_table, is_text, read_arrays, read_table
 from .labels import labels_of_array, labels_of_column
 from .messages import InputError

@@ -21,7 +21,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from ..preprocessing import TableColumn
-from ..preprocessing._cells import days_of, number_of
+from ..preprocessing._one_cell import days_of, number_of
 from .operations import OWN, Affine, Operations, Project, of_categories, of_numbers
 from .sklearn_makers import Step, function, steps_of
 

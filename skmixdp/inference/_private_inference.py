@@ -335,14 +335,13 @@ def private_inference(
         mechanisms = Mechanisms(learner, n_features, multiplier / math.sqrt(of_steps))
         x, v = design.rows(x_pub)
         u = design.relative(weights_pub)
+        known_outcomes = labels_pub if logistic or poisson else (labels_pub - middle) / width
+        public_part = Known(x, v * u, known_outcomes, u)
         if logistic:
-            public_part = Known(x, v * u, labels_pub, u)
             steps = logistic_steps(mechanisms, design, len(target), public_part, robust=robust)
         elif poisson:
-            public_part = Known(x, v * u, labels_pub, u)
             steps = poisson_steps(mechanisms, design, public_part, robust=robust)
         else:
-            public_part = Known(x, v * u, (labels_pub - middle) / width, u)
             steps = least_squares_steps(mechanisms, design, (middle, width), public_part, robust=robust)
         estimate = yield from steps
         return design, TargetMap(np.array([middle]), np.array([width])), estimate

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._cells import amount_of, days_of, is_missing, number_of, quantity_of, text_of
+from ._one_cell import amount_of, days_of, is_missing, number_of, quantity_of, text_of
 
 #: Most cells in which a format of dates is looked for.
 _LOOKED_AT = 100

@@ -26,6 +26,7 @@ TARGETS = np.arange(N) % 5 - 2.0
 WEIGHTS = np.where(np.arange(N) == 0, 1e9, rng.lognormal(size=N))
 FITS = {
     "no public rows": lambda rows: head().fit(rows, Y),
+    "rows of unit length": lambda rows: head(epsilon=40.0, scale=False).fit(rows, Y),
     "names": lambda rows: head(init=NAMES).fit(rows, Y),
     "balanced": lambda rows: head(class_weight="balanced").fit(rows, Y),
     "public rows": lambda rows: head(geometry=True).fit(rows, Y, X_pub=X[1:40], y_pub=Y[1:40]),
@@ -61,6 +62,7 @@ def test_the_fits_have_the_stages_that_are_checked():
     seen = {name for fit in FITS.values() for name, _ in fit(X).privacy_.shares}
     wanted = {"columns", "mean", "directions", "second moment", "temperature", "check of the start"}
     wanted |= {"check of units", "scale of the targets", "first head", "lengths of gradients"}
+    wanted |= {"class counts", "mean prediction"}
     assert seen >= wanted | {"scale of weights", "mean weight"}, wanted - seen
 
 

@@ -6,7 +6,7 @@ import pytest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.model_selection import PrivateSearchCV, private_evaluation
 from skmixdp.privacy import PrivacyLedger
-from tests.private_names import GaussianMechanism, main
+from tests.private_names import GaussianMechanism, main, transaction
 
 X = np.random.default_rng(0).standard_normal((60, 3))
 Y = np.arange(60) % 2
@@ -40,7 +40,7 @@ def test_an_interrupt_before_the_charge_says_nothing(monkeypatch):
         raise KeyboardInterrupt
 
     ledger = PrivacyLedger(":memory:").add_dataset("people", epsilon=5.0, delta=1e-3)
-    monkeypatch.setattr("skmixdp._engine.transaction.charge_together", interrupt)
+    monkeypatch.setattr(transaction, "charge_together", interrupt)
     with pytest.raises(KeyboardInterrupt) as caught:
         head(ledger=ledger).fit(X, Y)
     assert not hasattr(caught.value, "__notes__") and ledger.spent == 0

@@ -303,11 +303,8 @@ def test_columns_that_are_far_from_zero_do_no_harm(columns, offset):
 
 
 @pytest.mark.parametrize("far", [lambda x: 100 * x + 2_459_000, lambda x: x - 1e6])
-@pytest.mark.filterwarnings("default:the columns .* are constant, or so far from 0:UserWarning")
-def test_whose_columns_are_farther_than_histograms_tell_is_warned(far):
-    rows = np.column_stack([far(MANY[:, 0]), MANY[:, 1:]])
-    with pytest.warns(UserWarning, match=r"the columns \[0\] of X, .*; subtract a known typical value"):
-        many(rows)
+def test_columns_that_are_farther_than_one_histogram_tells_do_no_harm(far):
+    assert many(np.column_stack([far(MANY[:, 0]), MANY[:, 1:]])) > 0.77
 
 
 def one_column(change, column=0):

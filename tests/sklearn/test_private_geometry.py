@@ -23,12 +23,19 @@ def default(**parameters):
 
 def test_no_public_rows_are_needed_for_a_centre_and_whitening():
     clf = default(epsilon=3.0).fit(X[TRAIN], Y[TRAIN])
-    assert set(dict(clf.privacy_.shares)) == {"columns", "mean", "directions", "training", "temperature"}
+    start = {"class counts"}
+    assert set(dict(clf.privacy_.shares)) == start | {
+        "columns",
+        "mean",
+        "directions",
+        "training",
+        "temperature",
+    }
     assert "budget spent on" in str(clf.privacy_)
-    assert clf.score(X[TEST], Y[TEST]) > 0.87  # 0.89
+    assert clf.score(X[TEST], Y[TEST]) > 0.855  # 0.879 over seeds
     assert clf.privacy_.epsilon <= 3.0 and clf.privacy_.n_steps == clf.n_iter_
     plain = clone(clf).set_params(geometry=False, scale=False).fit(X[TRAIN], Y[TRAIN])
-    assert set(dict(plain.privacy_.shares)) == {"training", "temperature"}
+    assert set(dict(plain.privacy_.shares)) == start | {"training", "temperature"}
     assert clf._row_map.columns is None and plain._row_map.mean is None
 
 
@@ -130,7 +137,13 @@ class TestClippedRows:
         assert "length of the rows" not in dict(reg.privacy_.shares) and reg._row_map.bound > 0
         alone = MixedDPRidge(target_scale=5.0, scale=False, random_state=0).fit(self.X, self.Y)
         spent = dict(alone.privacy_.shares).keys()
-        assert spent == {"length of the rows", "first head", "lengths of gradients", "training"}
+        assert spent == {
+            "length of the rows",
+            "second moment",
+            "first head",
+            "lengths of gradients",
+            "training",
+        }
         unscaled = clone(reg).set_params(scale=False).fit(self.X[30:], self.Y[30:], self.X[:30], self.Y[:30])
         assert 0.5 < alone._row_map.bound / unscaled._row_map.bound < 2
 
@@ -139,7 +152,9 @@ class TestClippedRows:
         """To refuse a row would tell that it exists."""
         rows = self.X[:2000].astype(np.float32)
         rows[7] = 3e38
-        reg = MixedDPRidge(target_scale=5.0, scale=False, random_state=0).fit(kind(rows), self.Y[:2000])
+        # No later stage maps rows once more.
+        terms = {"target_scale": 5.0, "scale": False, "whiten": False, "random_state": 0}
+        reg = MixedDPRidge(**terms).fit(kind(rows), self.Y[:2000])
         ordinary = clone(reg).fit(kind(self.X[:2000].astype(np.float32)), self.Y[:2000])
         assert "length of the rows" in dict(reg.privacy_.shares)
         assert reg._row_map.bound == ordinary._row_map.bound

@@ -46,6 +46,8 @@ MOST_SPENT = 1 + MOST_CLOSER * _MOST_OF_CLOSER / 3
 _FAR_IN_BINS = 50.0
 #: Minimum fraction of rows within a range for its mean and spread to be used.
 _SEEN = 0.8
+#: The same for a histogram that looks closer: the one before tells a spread that may be many times too large.
+_SEEN_CLOSER = 0.5
 #: Half the width of the second histogram, in largest magnitudes. Its end bins hold only larger entries.
 _MARGIN = 16 / 15
 #: If these bins hold more than this fraction of all rows, the largest magnitude was noise.
@@ -222,7 +224,7 @@ def noisy_columns(
             GaussianMechanism(multiplier * math.sqrt(3 / part), 1, learner.noise),
             (low, width),
         )
-        known, mean, deviation = _moments(counts, noise, low, width, n_rows)
+        known, mean, deviation = _moments(counts, noise, low, width, n_rows, _SEEN_CLOSER)
         # Where rows are spread over so many bins that noise hides these, the histogram before was clear.
         middle[far[known]], near[far[known]] = mean[known], deviation[known]
         clear = far[~known | (deviation > _TWO_BINS * width)]
@@ -295,9 +297,9 @@ def _spread_of_magnitudes(counts: FloatArray, noise: float, n_rows: float) -> tu
 
 
 def _moments(
-    counts: FloatArray, noise: float, low: FloatArray, width: FloatArray, n_rows: float
+    counts: FloatArray, noise: float, low: FloatArray, width: FloatArray, n_rows: float, least: float = _SEEN
 ) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
-    """Whether most rows are in range, mean and spread, by column, from histograms (n_features, bins)."""
+    """Whether this part of the rows is in range, mean and spread, from histograms (n_features, bins)."""
     n_features, n_bins = counts.shape
     seen = np.zeros_like(counts)
     certain = certain_count(counts, noise)
@@ -305,7 +307,7 @@ def _moments(
         for start, size, count in windows_of(column, certain, np.zeros(n_bins, bool)):
             heights[start : start + size] = count / size
     total = seen.sum(axis=1)
-    known = total > _SEEN * n_rows
+    known = total > least * n_rows
     seen /= np.where(known, total, 1.0)[:, np.newaxis]
     middles = low[:, np.newaxis] + width[:, np.newaxis] * (np.arange(n_bins) + 0.5)
     mean = (seen * middles).sum(axis=1)

@@ -16,7 +16,8 @@ from ..._utils.frames import n_rows_of
 from ..._utils.registry import DISPLAYS
 from ..._utils.templates import html_table
 from ..._utils.validation import FLAG, check, respelt, shown
-from ...preprocessing._cells import listed, text_of
+from ...preprocessing._cells import listed
+from ...preprocessing._one_cell import text_of
 from ...privacy import PrivacyReport
 from ...privacy.report import html_line
 from ...privacy.units import Units
