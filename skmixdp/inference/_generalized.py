@@ -20,6 +20,7 @@ from .._fit.statistics import Learning, counts_query, in_class, sensitivity_of
 from .._rows import BinCounts, Block, OuterStatistics
 from ..components.protocols import FloatArray, ReleasedArray
 from ._estimating import (
+    MOVED_DEVIATIONS,
     OUTER_SHARE,
     UP,
     Curvature,
@@ -60,8 +61,6 @@ _SAME_DIRECTION = 0.9
 
 #: Classes count as separated if the last step would have changed the slopes by more than this, plus noise.
 _UNSETTLED = 0.5
-#: Standard deviations of the noise that are allowed for in this change.
-_MOVED_DEVIATIONS = 4.0
 #: Classes also count as separated if the slopes of standardised columns are together longer than this.
 _LONGEST_SLOPES = 10.0
 #: And if they are longer than this and still grow.
@@ -429,7 +428,7 @@ class Newton:
         fading = slopes & (self._variances[-1] > _FADING * self._variances[-1 - _LATE_STEPS])
         growing = moved > _UNSETTLED or bool(fading.any())
         separated = (
-            moved > _UNSETTLED + _MOVED_DEVIATIONS * by_noise
+            moved > _UNSETTLED + MOVED_DEVIATIONS * by_noise
             or length > _LONGEST_SLOPES
             or (growing and length > _LONG_SLOPES)
         )

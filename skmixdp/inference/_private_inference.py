@@ -36,7 +36,7 @@ from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy.noise import warn_of_seed
 from ..privacy.units import units_of
 from ._encoded import OF_RANGE, Encoded
-from ._estimating import Design, Estimate, Known, Mechanisms, noise_floor
+from ._estimating import MOVED_DEVIATIONS, Design, Estimate, Known, Mechanisms, noise_floor
 from ._generalized import Logistic, logistic_shares, logistic_steps, poisson_shares, poisson_steps
 from ._least_squares import least_squares_shares, least_squares_steps
 from ._outcomes import check_counts, exposures_of, one_target, weights_of
@@ -58,10 +58,6 @@ _LARGEST = 9e18
 
 #: Mean count that is assumed where counts are cut at 1, to tell how many rows are too few.
 _USUAL_COUNT = 0.25
-
-#: A coefficient has not arrived if its last step was longer than its standard error, and than this many
-#: deviations of the noise in the step.
-_MOVED_DEVIATIONS = 3.5
 
 #: A coefficient is not identified if more than this fraction of it is in directions that noise hides.
 _MOSTLY_HIDDEN = 0.05
@@ -363,7 +359,8 @@ def private_inference(
     # In units, since the constant depends on all columns there.
     hidden = ((to_units @ estimate.hidden) ** 2).sum(axis=1) / (to_units**2).sum(axis=1) > _MOSTLY_HIDDEN
     by_noise = np.sqrt(np.diag(to_units @ estimate.moved_noise @ to_units.T))
-    limit = np.maximum(np.sqrt(np.diag(covariance)), _MOVED_DEVIATIONS * by_noise)
+    # Longer steps than the standard error, and than noise explains, have not arrived.
+    limit = np.maximum(np.sqrt(np.diag(covariance)), MOVED_DEVIATIONS * by_noise)
     moving = (np.abs(to_units @ estimate.moved) > limit) | estimate.fading
     endless = math.isinf(estimate.cut_off)
     left_out = tuple(name for j, name in enumerate(names) if j not in design.columns)

@@ -37,7 +37,7 @@ ENTRIES = {
             X[:, :2],
             y,
             classes=[0, 1],
-            epsilon=1.0,
+            epsilon=2.0,
             scale=dict.fromkeys(range(2), (0.3, 0.5)),
             random_state=0,
         ).privacy_

@@ -132,8 +132,7 @@ PATHS = {
 #: What takes parts of large data sets, which coins draw.
 IN_PARTS = {
     *("scaler", "classes", "classes, public rows", "classes of a frame", "classes, float64", "targets"),
-    *("curves", "curves of targets", "inference", "inference of targets"),
-    *("scaler of persons", "classes of persons", "curves of persons", "inference of persons"),
+    *("curves", "curves of targets", "scaler of persons", "classes of persons", "curves of persons"),
 }
 NEIGHBOURS = ["rotated", "removed", "inserted"]
 
