@@ -100,20 +100,20 @@ quick: .venv/.test
 
 # Libraries multiply in another order on another processor, and in two threads. So tests whose outcome hangs on
 # products run a second time as on another one, of all products of parameters a covering set. Left out are tests of
-# what cells, names, messages, files and charges become, and those of modules, which multiply with torch. What
-# shares passes over rows among threads runs a third time.
+# what cells, names, messages, files and charges become, those of modules, which multiply with torch, and those of
+# compiled loops, which multiply by themselves. What shares passes over rows among threads runs a third time.
 OF_PRODUCTS := $(addprefix tests/unit/,additive algorithms components engine fit inference learning linear rows \
 	$(addprefix estimators/test_,continued.py estimator.py groups.py multilabel.py weights.py)) tests/property
 OF_NONE := $(addprefix unit/,additive/test_knots.py rows/test_addresses.py rows/test_files.py rows/test_lines_of_names.py) \
-	$(patsubst %,property/test_%.py,cells_of_any_type charges_add_up charges_of_tables encoded_frames errors_of_others \
-	known_attacks messages_of_neighbours module_gradients module_rows module_sensitivity nothing_is_kept odd_cells \
-	public_helpers public_weights replay_of_files sampled_noise types_of_numbers users_state)
+	$(patsubst %,property/test_%.py,cells_of_any_type charges_add_up charges_of_tables compiled_loops encoded_frames \
+	errors_of_others known_attacks messages_of_neighbours module_gradients module_rows module_sensitivity \
+	nothing_is_kept odd_cells public_helpers public_weights replay_of_files sampled_noise types_of_numbers users_state)
 
 cores: .venv/.test
 	OPENBLAS_CORETYPE=$$($(BIN)/python -m tests.other_cores) ATEN_CPU_CAPABILITY=avx2 OMP_NUM_THREADS=1 \
 		$(BIN)/python -m pytest -q -r fE -n 2 --dist worksteal -m "not slow" --covering $(OF_PRODUCTS) \
 		$(addprefix --ignore=tests/,$(OF_NONE))
-	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -q -r fE -m "not slow" --covering tests/unit/linear \
+	OMP_NUM_THREADS=2 $(BIN)/python -m pytest -q -r fE -n 2 -m "not slow" --covering tests/unit/linear \
 		tests/unit/estimators/test_estimator.py tests/unit/rows/test_mapped_rows.py tests/unit/rows/test_sources.py
 
 # New examples each time, many times as many.

@@ -54,11 +54,19 @@ def covering_set(cases: Sequence[Mapping[str, Hashable]], together: Sequence[Seq
 
 
 def redundant(
-    test: Any, given: Sequence[Any], params: Sequence[Mapping[str, Any]], combined: Sequence[str]
+    test: Any,
+    given: Sequence[Any],
+    params: Sequence[Mapping[str, Any]],
+    combined: Sequence[str],
+    *,
+    apart: bool = False,
 ) -> list[Any]:
-    """Those of the given cases, with these parameters, that the covering set of a test leaves out."""
-    together = [names.split() for names in combined]
-    named = {name for group in together for name in group}
+    """Those of the given cases, with these parameters, that the covering set of a test leaves out.
+
+    The set has the combinations of the mark, unless values stand ``apart``.
+    """
+    named = {name for names in combined for name in names.split()}
+    together = [] if apart else [names.split() for names in combined]
     # Parameters of one list of values are one parameter, unless the mark names them.
     for names, *_ in (mark.args for mark in test.iter_markers("parametrize")):
         group = names.replace(",", " ").split() if isinstance(names, str) else names
@@ -72,15 +80,17 @@ def redundant(
 def leave_out_the_rest(metafunc: pytest.Metafunc) -> None:
     """Do not even make the cases of a test that are redundant, which takes longer than to choose them.
 
-    With ``--covering``, every test is treated as one whose mark names nothing. What pytest makes cases of has
-    no public name.
+    With ``--covering``, so is every test, and no combinations are kept. What pytest makes cases of has no
+    public name.
     """
     test = metafunc.definition
-    mark = pytest.mark.covering() if metafunc.config.getoption("covering", default=False) else _mark_of(test)
+    all_tests = metafunc.config.getoption("covering", default=False)
+    mark = _mark_of(test) or (pytest.mark.covering() if all_tests else None)
     if not mark or _excepted(test.iter_markers()):
         return
     given = [call for call in metafunc._calls if not _excepted(call.marks)]
-    left_out = {id(call) for call in redundant(test, given, [call.params for call in given], mark.args)}
+    params = [call.params for call in given]
+    left_out = {id(call) for call in redundant(test, given, params, mark.args, apart=all_tests)}
     metafunc._calls = [call for call in metafunc._calls if id(call) not in left_out]
 
 

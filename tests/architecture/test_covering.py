@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from tests.covering import covering_set, mark_the_rest_slow
+from tests.covering import covering_set, mark_the_rest_slow, redundant
 
 CASES = [dict(zip("abc", values, strict=True)) for values in product(range(4), range(3), range(2))]
 
@@ -44,8 +44,18 @@ def test_the_rest_is_slow_and_what_may_skip_covers_nothing(pytester_items):
     mark_the_rest_slow(pytester_items)
     kept = [item.name for item in pytester_items if not item.get_closest_marker("slow")]
     assert kept == ["test[0-x]", "test[1-y]", "test[z-x]", "test[z-y]", "test_alone"] + [
-        f"test_pairs[{first}-{second}-x]" for first, second in ("11", "12", "21")
+        *(f"test_pairs[{first}-{second}-x]" for first, second in ("11", "12", "21")),
+        *(f"test_list[{first}-{second}]" for first, second in ("11", "12", "21", "22")),
     ]
+
+
+def test_apart_each_value_of_a_list_of_several_parameters_is_taken_once(pytester_items):
+    of_lists = [item for item in pytester_items if item.name.startswith("test_list")]
+    params = [item.callspec.params for item in of_lists]
+    left_out = {
+        apart: redundant(of_lists[0], of_lists, params, ["one two"], apart=apart) for apart in (False, True)
+    }
+    assert [len(of_lists) - len(items) for items in left_out.values()] == [4, 2]
 
 
 @pytest.fixture
@@ -64,6 +74,8 @@ def pytester_items(tmp_path, request):
         "@pytest.mark.parametrize('a', ['x'])\n"
         "@pytest.mark.parametrize(('one', 'two'), [(1, 1), (1, 2), (2, 1)])\n"
         "def test_pairs(one, two, a): pass\n"
+        "@pytest.mark.parametrize(('one', 'two'), [(1, 1), (1, 2), (2, 1), (2, 2)])\n"
+        "def test_list(one, two): pass\n"
     )
     module = pytest.Module.from_parent(request.session, path=path)
     return list(request.session.genitems(module))
