@@ -43,7 +43,8 @@ def test_a_name_that_no_case_has_is_an_error():
 def test_the_rest_is_slow_and_what_may_skip_covers_nothing(pytester_items):
     mark_the_rest_slow(pytester_items)
     kept = [item.name for item in pytester_items if not item.get_closest_marker("slow")]
-    assert kept == ["test[0-x]", "test[1-y]", "test[z-x]", "test[z-y]", "test_alone"] + [
+    assert kept == [
+        *("test[0-x]", "test[1-y]", "test[z-x]", "test[z-y]", "test_alone"),
         *(f"test_pairs[{first}-{second}-x]" for first, second in ("11", "12", "21")),
         *(f"test_list[{first}-{second}]" for first, second in ("11", "12", "21", "22")),
     ]
