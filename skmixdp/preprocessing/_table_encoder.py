@@ -82,7 +82,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         A text with more distinct values among the public rows is hashed, word by word.
     n_hashed : int or "auto", default="auto"
         Number of columns into which the words of a text are hashed. ``"auto"`` is a power of two: twice the
-        number of words in public cells, from 32 to 512. Several texts share the 512. ``columns_`` says it.
+        number of words in public cells, from 32 to 512, which several texts share. ``columns_`` says it.
 
     Attributes
     ----------
