@@ -1,19 +1,6 @@
 """Every piece and algorithm, by name: a new one is tested everywhere by one line here."""
 
-from skmixdp.algorithms import (
-    DOPE,
-    GEP,
-    PAZO,
-    PDADPMD,
-    AdaMix,
-    Auto,
-    CosinePDADPMD,
-    Coupling,
-    DPZero,
-    ModelMix,
-    NoisyGD,
-    TheoreticalAdaMix,
-)
+from skmixdp.algorithms import DOPE, GEP, PAZO, PDADPMD, AdaMix, Auto, Coupling, DPZero, ModelMix, NoisyGD
 from skmixdp.algorithms.modelmix import MixingDescent, mixed_update
 from skmixdp.components import (
     SGD,
@@ -77,6 +64,9 @@ UPDATES = {
     "towards start": TowardsStart(SGD(0.5)),
 }
 
+#: AdaMix as its Theorem 3 analyses it.
+THEORETICAL = NoisyGD("lipschitz", radius=5.0, center="public", schedule="decaying", average=True)
+
 ALGORITHMS = {
     "auto": Auto(),
     "auto, as it comes": Auto(0.2, shrink=False),
@@ -86,20 +76,20 @@ ALGORITHMS = {
     "adamix": AdaMix(),
     "adamix, projected": AdaMix(n_components=3, clip_floor=0.01, center="public"),
     "adamix, most dimensions": AdaMix(n_components=7),
-    "adamix, theoretical": TheoreticalAdaMix(5.0),
+    "adamix, theoretical": THEORETICAL,
     "modelmix": ModelMix(),
     "modelmix, noisy-gd, linf": ModelMix(NoisyGD(momentum=0.0), width=30.0, linf_split=4),
     "modelmix, coupling": ModelMix(Coupling(momentum=0.0), width=30.0),
     "modelmix, dope-sgd, linf": ModelMix(DOPE(momentum=0.0), width=30.0, linf_split=4),
-    "modelmix, cosine pda-dpmd": ModelMix(CosinePDADPMD(), width=30.0),
-    "modelmix, theoretical": ModelMix(TheoreticalAdaMix(5.0), width=30.0),
+    "modelmix, cosine pda-dpmd": ModelMix(NoisyGD(momentum=0.0, public_weight="cosine"), width=30.0),
+    "modelmix, theoretical": ModelMix(THEORETICAL, width=30.0),
     "adamix, coupling weight": AdaMix(public_weight="coupling"),
     "noisy-gd, private alone": NoisyGD(public_weight=0.0),
     "coupling": Coupling(),
     "coupling, convex weight": Coupling(0.1, public_weight="convex"),
     "pda-dpmd": PDADPMD(),
-    "pda-dpmd, cosine": CosinePDADPMD(),
-    "pda-dpmd, second clip": CosinePDADPMD(second_clip=0.5, cosine_steps=100),
+    "pda-dpmd, cosine": NoisyGD(momentum=0.0, public_weight="cosine"),
+    "pda-dpmd, second clip": NoisyGD(momentum=0.0, public_weight=CosineWeight(100), second_clip=0.5),
     "dope-sgd": DOPE(),
     "dope-sgd, fixed clip, public centre": DOPE(0.2, center="public", momentum=0.0),
     "gep": GEP(),

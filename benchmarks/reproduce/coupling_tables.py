@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from skmixdp.algorithms import AdaMix, Algorithm, CosinePDADPMD, Coupling, NoisyGD
+from skmixdp.algorithms import AdaMix, Algorithm, Coupling, NoisyGD
+from skmixdp.components import CosineWeight
 from skmixdp.privacy import epsilon_of, noise_multiplier_for
 
 #: Data set, n_priv, epsilon at delta = 1e-5, and the printed (epsilon', delta').
@@ -46,7 +47,7 @@ TABLE_2 = (
     Method(
         "Coupling", "alpha(B, d, n, T, epsilon)", "1 / (|g| + 1)", Coupling(1.0, public_weight="coupling")
     ),
-    Method("DPMD", "1 - cos(pi t / (2 K))", "1", CosinePDADPMD(clip=1.0, cosine_steps=200)),
+    Method("DPMD", "1 - cos(pi t / (2 K))", "1", NoisyGD(1.0, momentum=0.0, public_weight=CosineWeight(200))),
     Method("AdaMix, sum of losses", "0.5", "min(R / |g|, 1)", AdaMix(public_weight=0.5)),
     Method("AdaMix, mean of losses", "n_pub / n", "min(R / |g|, 1)", AdaMix(public_weight="sample")),
     Method("SampleMechanism", "n_pub / n", "1", NoisyGD(clip="lipschitz", public_weight="sample")),

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from skmixdp._engine import OpenRows, Options, bind_rows, drive, make_plan, training
 from skmixdp._linear import classification_loss
 from skmixdp._rows import InMemoryRows
-from skmixdp.algorithms import DOPE, GEP, PAZO, Algorithm, CosinePDADPMD, DPZero, NoisyGD
+from skmixdp.algorithms import DOPE, GEP, PAZO, Algorithm, DPZero, NoisyGD
 from skmixdp.components import FullBatch
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData, PublicView
@@ -38,7 +38,7 @@ Array = NDArray[Any]
 
 METHODS: dict[str, Algorithm] = {
     "DP-SGD, closed form": NoisyGD(public_weight=0.0, momentum=0.0),
-    "PDA-DPMD, cosine": CosinePDADPMD(),
+    "PDA-DPMD, cosine": NoisyGD(momentum=0.0, public_weight="cosine"),
     "DOPE-SGD": DOPE(),
     "GEP": GEP(),
     "DPZero, q = 1": DPZero(),

@@ -31,7 +31,7 @@ from torch import nn
 from tqdm.auto import tqdm
 
 from skmixdp import FirstOrderDPModuleClassifier, ZerothOrderDPModuleClassifier
-from skmixdp.algorithms import Algorithm, CosinePDADPMD, Coupling, ModelMix, NoisyGD
+from skmixdp.algorithms import Algorithm, Coupling, ModelMix, NoisyGD
 
 from .adamix_ablation import data_folder, markdown, ranged
 
@@ -44,7 +44,7 @@ RATES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 ALGORITHMS: dict[str, Algorithm] = {
     "DP-SGD": NoisyGD(CLIP, momentum=0.0, public_weight=0.0),
-    "DPMD": CosinePDADPMD(CLIP),
+    "DPMD": NoisyGD(CLIP, momentum=0.0, public_weight="cosine"),
     "Coupling": Coupling(momentum=0.0),
     "ModelMix": ModelMix(NoisyGD(CLIP, momentum=0.0)),
 }

@@ -1,13 +1,13 @@
 """PDA-DPMD: mirror descent with the public loss as mirror map."""
 
 import math
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from .._engine import Options, Recipe
-from .._utils.validation import CLIP, POSITIVE
+from .._utils.validation import CLIP
 from ..algorithms._base import Algorithm, descent
-from ..components import BalancedSteps, ConstantWeight, CosineWeight, GradientQuery, L2Clip, UniformAverage
+from ..components import BalancedSteps, ConstantWeight, GradientQuery, L2Clip, UniformAverage
 from ..components.protocols import PublicInfo
 from .mirror import MirrorDescent, PenalizedLoss
 
@@ -30,7 +30,8 @@ class PDADPMD(Algorithm):
     *Guarantee*: one Gaussian release per step, of sensitivity ``clip``. The mirror step uses
     public rows and released sums only.
 
-    The paper's constraint set is the whole space here.
+    The paper's constraint set is the whole space here. Its approximation for networks is
+    ``NoisyGD(momentum=0, public_weight="cosine")``, and its second clip is ``second_clip``.
 
     ``learning_rate`` refers to a normalised Psi: the inverse of its Hessian has no eigenvalue above 1. The
     rule behind ``"auto"`` aims for the same noise in the outputs as in gradient descent. The noise is
@@ -63,44 +64,3 @@ class PDADPMD(Algorithm):
             info, options, query, momentum=0.0, anchored=False, weighting=ConstantWeight(0.0), steps=steps
         )
         return replace(recipe, update=UniformAverage(MirrorDescent(psi)))
-
-
-@dataclass(eq=False, repr=False)
-class CosinePDADPMD(Algorithm):
-    """Gradient descent that approximates mirror descent, with an increasing weight of the public gradient.
-
-    In step t, the private gradient has the weight ``max(0, cos(pi t / (2 K)))``, and the public gradient has
-    the rest.
-
-    Parameters
-    ----------
-    clip : float, default=0.5
-        L2 threshold on each row's gradient, for rows of unit length.
-    cosine_steps : float or None, default=None
-        ``K``; None is twice the number of steps.
-    second_clip : float or None, default=None
-        Bound on the norm of the noisy private mean. The paper uses ``clip`` for images. None does not bound
-        it.
-
-    Notes
-    -----
-    *Guarantee*: one Gaussian release per step, of sensitivity ``clip``. The second clip is applied after the
-    release.
-
-    References
-    ----------
-    "Public Data-Assisted Mirror Descent for Private Model Training" (PDA-DPMD), equation 1,
-    Appendix F.
-    """
-
-    _allowed: ClassVar = {"clip": (CLIP,), "cosine_steps": (POSITIVE, None), "second_clip": (CLIP, None)}
-
-    clip: float = 0.5
-    _: KW_ONLY
-    cosine_steps: float | None = None
-    second_clip: float | None = None
-
-    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
-        query = GradientQuery(L2Clip(self.clip), None, sum_to_zero=True, second_clip=self.second_clip)
-        weighting = CosineWeight(self.cosine_steps)
-        return descent(info, options, query, momentum=0.0, anchored=False, weighting=weighting)

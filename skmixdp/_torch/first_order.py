@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._rows import PrivateRows
 from .._utils.validation import Kind
-from ..algorithms import AdaMix, Algorithm, CosinePDADPMD, Coupling, ModelMix, NoisyGD
+from ..algorithms import AdaMix, Algorithm, Coupling, ModelMix, NoisyGD
 from ..components.protocols import PublicView
 from ..estimators._base import FitData, fit_one
 from ..estimators._problem import WEIGHT, WEIGHTS_BY_CLASS, check_class_weight, check_sample_weight
@@ -24,7 +25,7 @@ FIRST_ORDER: dict[str, Callable[[], Algorithm]] = {
     "noisy-gd": NoisyGD,
     "adamix": AdaMix,
     "coupling": Coupling,
-    "pda-dpmd": CosinePDADPMD,
+    "pda-dpmd": partial(NoisyGD, momentum=0.0, public_weight="cosine"),
     "modelmix": ModelMix,
 }
 
@@ -35,11 +36,11 @@ def _asks_for_gradients(algorithm: object) -> bool:
         return algorithm.base is None or _asks_for_gradients(algorithm.base)
     if isinstance(algorithm, AdaMix):
         return algorithm.n_components is None
-    return isinstance(algorithm, (NoisyGD, Coupling, CosinePDADPMD))
+    return isinstance(algorithm, (NoisyGD, Coupling))
 
 
 _OBJECT = Kind(
-    "an object: NoisyGD, AdaMix without n_components, Coupling, CosinePDADPMD, or ModelMix of one of these",
+    "an object: NoisyGD, AdaMix without n_components, Coupling, or ModelMix of one of these",
     _asks_for_gradients,
 )
 
@@ -57,8 +58,8 @@ class FirstOrderDPModuleClassifier(ModuleClassifier):
         As in :class:`ZerothOrderDPModuleClassifier`.
     algorithm : {"auto", "noisy-gd", "adamix", "coupling", "pda-dpmd", "modelmix"} or object, default="auto"
         A name selects an algorithm with its default settings; "auto" stands for "adamix", and "pda-dpmd" for
-        :class:`~skmixdp.algorithms.CosinePDADPMD`. An object holds its own settings. Algorithms that need
-        products with rows are refused: DOPE, GEP, mirror descent with an exact step, and AdaMix's subspace.
+        ``NoisyGD(momentum=0, public_weight="cosine")``. An object holds its own settings. Algorithms that
+        need products with rows are refused: DOPE, GEP, exact mirror descent, and AdaMix's subspace.
     trainable, loss
         As in :class:`ZerothOrderDPModuleClassifier`.
     chunk_size : int, default=128

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .._utils.registry import Registry, late_names
 from ._base import Algorithm
-from .adamix import AdaMix, TheoreticalAdaMix
+from .adamix import AdaMix
 from .auto import Auto
 from .noisy_gd import NoisyGD
 
@@ -18,13 +18,12 @@ if TYPE_CHECKING:
     from .._papers.gep import GEP
     from .._papers.modelmix.algorithm import ModelMix
     from .._papers.pazo import PAZO
-    from .._papers.pda_dpmd import PDADPMD, CosinePDADPMD
+    from .._papers.pda_dpmd import PDADPMD
 else:
     __getattr__, __dir__ = late_names(
         __name__,
         {
             "Coupling": "_papers.coupling",
-            "CosinePDADPMD": "_papers.pda_dpmd",
             "DOPE": "_papers.dope",
             "DPZero": "_papers.dpzero",
             "GEP": "_papers.gep",
@@ -57,10 +56,8 @@ __all__ = [
     "AdaMix",
     "Algorithm",
     "Auto",
-    "CosinePDADPMD",
     "Coupling",
     "DPZero",
     "ModelMix",
     "NoisyGD",
-    "TheoreticalAdaMix",
 ]

@@ -4,11 +4,10 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
-from .._utils.validation import CLIP, COUNT, POSITIVE
+from .._utils.validation import CLIP, COUNT
 from ..components import GradientQuery, PublicQuantileClip, PublicSubspace
 from ..components.protocols import PublicInfo, Subspace
 from ._base import MOMENTUM, OPEN_FRACTION, WEIGHTS, Algorithm, descent, weighting_of
-from .noisy_gd import NoisyGD
 
 
 @dataclass(eq=False, repr=False)
@@ -41,7 +40,8 @@ class AdaMix(Algorithm):
     orthonormal basis. Clip, basis and start depend on public rows and released heads only.
 
     To reproduce the paper's setting, pass ``momentum=0`` and ``n_components=2000`` (of 2048 features). Pass
-    ``noise_multiplier=20`` to the estimator.
+    ``noise_multiplier=20`` to the estimator. The variant of the paper's Theorem 3 is ``NoisyGD("lipschitz",
+    radius=..., center="public", schedule="decaying", average=True)``.
 
     References
     ----------
@@ -80,38 +80,3 @@ class AdaMix(Algorithm):
             anchored=self.center == "public",
             weighting=weighting_of(self.public_weight),
         )
-
-
-@dataclass(eq=False, repr=False)
-class TheoreticalAdaMix(Algorithm):
-    """AdaMix as analysed in its Theorem 3: a fixed clip, decaying steps, and averaged heads in a ball.
-
-    The clip is the Lipschitz constant of the loss, and the step size is ``2 / (l2 (t + 1))``. The regulariser
-    is centred at the public solution. Heads are projected on a ball.
-
-    Parameters
-    ----------
-    radius : float
-        Radius of the ball.
-
-    Notes
-    -----
-    *Guarantee*: as for :class:`NoisyGD`, which it runs with these settings.
-
-    The public phase is the fit of the public rows. The paper's is one pass of stochastic gradient descent.
-
-    References
-    ----------
-    Golatkar et al. 2022, "Mixed Differential Privacy in Computer Vision" (AdaMix), Algorithm 3,
-    Theorem 3.
-    """
-
-    _allowed: ClassVar = {"radius": (POSITIVE,)}
-
-    radius: float
-
-    def pieces(self, info: PublicInfo, options: Options) -> Recipe:
-        equivalent = NoisyGD(
-            "lipschitz", radius=self.radius, center="public", schedule="decaying", average=True
-        )
-        return equivalent.recipe(info, options)

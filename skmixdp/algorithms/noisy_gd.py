@@ -47,10 +47,16 @@ class NoisyGD(Algorithm):
         weight.
     average : bool, default=False
         Return ``sum_t 2 t / (T (T + 1)) W_t`` instead of the last head.
+    second_clip : float or None, default=None
+        Bound on the norm of the noisy private mean, after its release. None does not bound it.
 
     Notes
     -----
     *Guarantee*: one full-batch Gaussian release per step, of sensitivity ``clip``.
+
+    ``NoisyGD("lipschitz", radius=..., center="public", schedule="decaying", average=True)`` is AdaMix as its
+    Theorem 3 analyses it. ``NoisyGD(momentum=0, public_weight="cosine")`` is the approximation of PDA-DPMD
+    (its equation 1 and Appendix F), whose images use ``second_clip=clip``.
 
     With the decaying schedule and ``l2="auto"``, the strength is ``sqrt(2 p L^2 / (rho D^2)) / N``. This is
     the minimiser of the bound in AdaMix, Theorem 3, whose printed formula is inverted. ``radius`` replaces
@@ -59,7 +65,8 @@ class NoisyGD(Algorithm):
     References
     ----------
     Golatkar et al. 2022, "Mixed Differential Privacy in Computer Vision" (AdaMix),
-    Algorithms 1 and 3, Theorem 3.
+    Algorithms 1 and 3, Theorem 3; "Public Data-Assisted Mirror Descent for Private Model Training"
+    (PDA-DPMD), equation 1, Appendix F.
     """
 
     _allowed: ClassVar = {
@@ -70,6 +77,7 @@ class NoisyGD(Algorithm):
         "schedule": ("balanced", "decaying"),
         "public_weight": WEIGHTS,
         "average": (FLAG,),
+        "second_clip": (CLIP, None),
     }
 
     clip: float | str = 0.5
@@ -80,10 +88,11 @@ class NoisyGD(Algorithm):
     schedule: str = "balanced"
     public_weight: Any = "sample"
     average: bool = False
+    second_clip: float | None = None
 
     def pieces(self, info: PublicInfo, options: Options) -> Recipe:
         decaying = self.schedule == "decaying"
-        query = GradientQuery(self._clipper(info), None, sum_to_zero=True)
+        query = GradientQuery(self._clipper(info), None, sum_to_zero=True, second_clip=self.second_clip)
         recipe = descent(
             info,
             options,

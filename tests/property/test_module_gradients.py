@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp.algorithms import AdaMix, CosinePDADPMD, Coupling, ModelMix, NoisyGD
+from skmixdp.algorithms import AdaMix, Coupling, ModelMix, NoisyGD
 from skmixdp.components import FullBatch, L2Clip, PoissonBatch
 from skmixdp.components.clipping import clipped_residuals
 from tests.asking import request_of
@@ -32,7 +32,7 @@ ALGORITHMS = {
     "noisy-gd": NoisyGD(0.1),
     "adamix": AdaMix(),
     "coupling": Coupling(),
-    "pda-dpmd": CosinePDADPMD(0.1),
+    "pda-dpmd": NoisyGD(0.1, momentum=0.0, public_weight="cosine"),
     "modelmix": ModelMix(NoisyGD(0.1, momentum=0.0)),
     "modelmix, entries": ModelMix(NoisyGD(0.1, momentum=0.0), linf_split=9),
 }

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
-from skmixdp.algorithms import AdaMix, NoisyGD, TheoreticalAdaMix
+from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.privacy import PrivacyLedger
 from tests.catalog import ALGORITHMS
@@ -74,7 +74,7 @@ def test_random_state_of_the_new_numpy_kind(refuse):
         (AdaMix(clip_floor=0), "clip_floor=0 of AdaMix must be a positive finite number"),
         (AdaMix(n_components=0), "n_components=0 of AdaMix must be a whole number of at least 1"),
         (AdaMix(center="x"), "center='x' of AdaMix must be 'zero' or 'public'"),
-        (TheoreticalAdaMix(None), "radius=None of TheoreticalAdaMix must be a positive finite number"),
+        (NoisyGD(radius=0), "radius=0 of NoisyGD must be a positive finite number"),
         (NoisyGD(schedule="decaying"), "schedule='decaying' .* radius"),
     ],
     ids=repr,
@@ -100,11 +100,11 @@ def test_whatever_the_table_of_an_estimator_excludes_is_refused(rows, no_noise, 
     "kind", dict.fromkeys(map(type, ALGORITHMS.values())), ids=lambda kind: kind.__name__
 )
 def test_whatever_the_table_of_an_algorithm_excludes_is_refused(kind):
-    problem, needed = make_problem(3), {"radius": 1.0} if kind is TheoreticalAdaMix else {}
+    problem = make_problem(3)
     for name, rules in table_of(kind).items():
         for value in wrong(rules):
             with pytest.raises(ValueError, match=rf"^{name}=.* of {kind.__name__} must be ") as caught:
-                problem.recipe(kind(**{**needed, name: value}))
+                problem.recipe(kind(**{name: value}))
             check_message(str(caught.value), [name])
 
 

@@ -29,8 +29,7 @@ class ModelMix(Algorithm):
     ----------
     base : Algorithm or None, default=None
         The algorithm to wrap; None is ``AdaMix(momentum=0)``. It must be plain descent by one sum with
-        isotropic noise: ``NoisyGD``, ``AdaMix`` without projection, or their theoretical variants, all
-        without momentum. Others are refused.
+        isotropic noise: ``NoisyGD`` or ``AdaMix`` without projection, and no momentum. Others are refused.
     width : float or "auto", default="auto"
         Smallest width of the mixing in each coordinate, in units of the clip and on the scale of the clipped
         sum (``w / c``). It is fixed in advance for the whole fit. ``"auto"`` is twice the noise multiplier

@@ -24,8 +24,7 @@ from .checks import check_loaded
 Array = NDArray[Any]
 
 _ALGORITHMS = (
-    *("Auto", "AdaMix", "TheoreticalAdaMix", "Coupling", "DOPE", "DPZero", "GEP", "NoisyGD", "PAZO"),
-    *("PDADPMD", "CosinePDADPMD", "ModelMix"),
+    *("Auto", "AdaMix", "Coupling", "DOPE", "DPZero", "GEP", "ModelMix", "NoisyGD", "PAZO", "PDADPMD"),
 )
 _WEIGHTS = ("SampleWeight", "ConstantWeight", "CosineWeight", "CouplingWeight", "ConvexWeight")
 

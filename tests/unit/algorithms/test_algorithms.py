@@ -4,18 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skmixdp.algorithms import (
-    BY_NAME,
-    DOPE,
-    GEP,
-    PDADPMD,
-    AdaMix,
-    Auto,
-    Coupling,
-    ModelMix,
-    NoisyGD,
-    TheoreticalAdaMix,
-)
+from skmixdp.algorithms import BY_NAME, DOPE, GEP, PDADPMD, AdaMix, Auto, Coupling, ModelMix, NoisyGD
 from skmixdp.components import SampleWeight
 from skmixdp.components.protocols import ReleaseFacts, StepContext
 from skmixdp.components.subspaces import Complement, Coordinates
@@ -69,7 +58,7 @@ def test_without_noise_and_clip_it_is_gradient_descent(problem, make, momentum, 
 
 def test_the_theoretical_variant_without_noise_is_averaged_descent_in_a_ball(problem):
     radius, l2, T = 2.0, 0.05, 9
-    algorithm = TheoreticalAdaMix(radius)
+    algorithm = NoisyGD("lipschitz", radius=radius, center="public", schedule="decaying", average=True)
     W = problem.info.view.W
     W = W * min(1, radius / np.linalg.norm(W))
     anchor, average = W, 0 * W

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression
-from skmixdp.algorithms import GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, ModelMix, NoisyGD
+from skmixdp.algorithms import GEP, PDADPMD, AdaMix, Coupling, ModelMix, NoisyGD
 from skmixdp.algorithms.modelmix import MixingDescent, ModelMixEvent, mixed_steps, modelmix_epsilon
 from skmixdp.components import GradientQuery, PoissonBatch
 from skmixdp.components.protocols import ReleasedArray, ReleaseFacts, StepContext
@@ -234,7 +234,7 @@ def test_what_the_theorem_does_not_cover_is_refused_with_a_mend():
     refused(Coupling(), r"momentum=0.9.*pass momentum=0 to its base")
     refused(GEP(momentum=0.0), r"cannot wrap GepQuery.*wrap plain descent")
     refused(PDADPMD(), r"cannot wrap UniformAverage.*wrap plain descent")
-    refused(CosinePDADPMD(second_clip=0.5), r"second_clip=0.5.*second_clip=None")
+    refused(NoisyGD(momentum=0.0, second_clip=0.5), r"second_clip=0.5.*second_clip=None")
     with pytest.raises(ValueError, match="cannot wrap Faster"):
         mixed_steps(Faster())
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skmixdp.algorithms import PDADPMD, CosinePDADPMD
+from skmixdp.algorithms import PDADPMD, NoisyGD
+from skmixdp.components import CosineWeight
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData
 from skmixdp.privacy import NoiseSource
@@ -98,7 +99,7 @@ def test_the_cosine_approximation_is_gradient_descent_with_a_cosine_weight(probl
             private *= min(1, second_clip / np.linalg.norm(private))
         share = max(0, np.cos(np.pi * t / 8))
         W = W - 5.0 * (share * private + (1 - share) * problem.info.view.data.view(W).gradient)
-    algorithm = CosinePDADPMD(clip=NO_CLIP, cosine_steps=4, second_clip=second_clip)
+    algorithm = NoisyGD(NO_CLIP, momentum=0.0, public_weight=CosineWeight(4), second_clip=second_clip)
     np.testing.assert_allclose(trained(problem, algorithm), W, atol=1e-10)
 
 

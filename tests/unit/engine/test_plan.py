@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from skmixdp.algorithms import AdaMix, Auto, NoisyGD, TheoreticalAdaMix
+from skmixdp.algorithms import AdaMix, Auto, NoisyGD
 from skmixdp.components import BalancedSteps
 from skmixdp.components.protocols import ReleaseFacts
 from skmixdp.components.public import PublicData
@@ -192,7 +192,7 @@ class TestBalancedSteps:
 
 
 def test_the_theoretical_variant_follows_theorem_three():
-    algorithm = TheoreticalAdaMix(5.0)
+    algorithm = NoisyGD("lipschitz", radius=5.0, center="public", schedule="decaying", average=True)
     recipe = PROBLEM.recipe(algorithm)
     p, rho, n = PROBLEM.info.view.W.size, 0.27**2 / 2, 324
     lipschitz = math.sqrt(2) * np.hypot(1, 0.4)

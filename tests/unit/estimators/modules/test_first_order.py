@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skmixdp import FirstOrderDPModuleClassifier
-from skmixdp.algorithms import DOPE, GEP, PDADPMD, AdaMix, CosinePDADPMD, Coupling, DPZero, ModelMix, NoisyGD
+from skmixdp.algorithms import DOPE, GEP, PDADPMD, AdaMix, Coupling, DPZero, ModelMix, NoisyGD
 from skmixdp.components import FullBatch, L2Clip, PoissonBatch
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.exceptions import BudgetExceededError
@@ -48,7 +48,7 @@ def options(sampling):
         NoisyGD(0.3, momentum=0.5, radius=2.0, average=True),
         AdaMix(0.5),
         Coupling(0.1, public_weight=0.4),
-        CosinePDADPMD(0.3, second_clip=0.2),
+        NoisyGD(0.3, momentum=0.0, public_weight="cosine", second_clip=0.2),
         ModelMix(NoisyGD(0.3, momentum=0.0), width=1.0, linf_split=4),
     ],
     ids=str,
