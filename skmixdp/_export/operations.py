@@ -180,7 +180,6 @@ def _cut(end: float) -> Cut:
 #: Operations of the transformers of this library that consist of them, by class.
 OWN: dict[str, Callable[[Any], Operations]] = {
     "NoisyScaler": lambda step: [("scale", Affine(step.mean_, step.scale_))],
-    "PublicCenterer": lambda step: [("center", Affine(step.mean_))],
     "PublicWhitener": lambda step: [("center", Affine(step.mean_)), ("project", Project(step.components_))],
     "RowNormalizer": lambda step: [("normalize", UnitRows(step.norm))],
 }

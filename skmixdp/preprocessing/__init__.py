@@ -3,7 +3,7 @@
 from ._cells import TableColumn
 from ._leaks import Finding, PipelineReport, check_pipeline
 from ._noisy_scaler import NoisyScaler
-from ._public_moments import PublicCenterer, PublicWhitener
+from ._public_moments import PublicWhitener
 from ._public_only import PublicOnly
 from ._public_targets import PublicTransformedTargetRegressor
 from ._row_normalizer import RowNormalizer
@@ -13,7 +13,6 @@ __all__ = [
     "Finding",
     "NoisyScaler",
     "PipelineReport",
-    "PublicCenterer",
     "PublicOnly",
     "PublicTransformedTargetRegressor",
     "PublicWhitener",

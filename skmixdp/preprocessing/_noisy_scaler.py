@@ -6,21 +6,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._engine.ahead import refuse_without_room
 from .._engine.transaction import Transaction
 from .._fit.stages.columns import released_columns
 from .._fit.sums import ComputedTable, PrivateTable, noisy_sum, private_table
-from .._utils.process import own_state, warn
-from .._utils.validation import FLAG, check_params, passed, warn_of_delta
+from .._utils.process import finite, own_state, warn
+from .._utils.validation import FLAG, check_params, passed, rows_to_transform, warn_of_delta
 from ..privacy import LedgerDataset
 from ..privacy.noise import warn_of_seed
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ..privacy.units import Units, units_of
 from ._leaks import enclosing_pipeline, warn_of_leaks
-from ._public_moments import ColumnwiseMixin
 
 Array = NDArray[np.floating[Any]]
 
@@ -32,7 +31,7 @@ _A = 1 - _B * (1 - _C) ** 2
 
 
 @dataclass(eq=False, repr=False)
-class NoisyScaler(ColumnwiseMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
+class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimator):  # type: ignore[misc]
     """Standardise columns by noisy means and deviations, within a privacy budget.
 
     Use it if there are no public rows, and if what follows does not scale columns by itself, as the default
@@ -252,9 +251,31 @@ class NoisyScaler(ColumnwiseMixin, CaptionMixin, GuaranteeBoxMixin, BaseEstimato
         self.mean_noise_ = None
         self.scale_ = np.where(found.spread > 0, found.spread, 1.0) if self.with_std else None
 
+    @own_state()
+    def transform(self, X: object) -> Array:
+        """Rows (n_samples, n_features), shifted and scaled; arrays of float32 stay so.
+
+        Numbers too large for their type become its largest, so that rows that ``fit`` took stay finite.
+        """
+        check_is_fitted(self)
+        rows = rows_to_transform(self, X)
+        for numbers, change in ((self.mean_, np.subtract), (self.scale_, np.divide)):
+            rows = rows if numbers is None else change(rows, numbers.astype(rows.dtype))
+        return finite(rows)
+
+    @own_state()
+    def inverse_transform(self, X: object) -> Array:
+        """Undo :meth:`transform` on rows (n_samples, n_features)."""
+        check_is_fitted(self)
+        rows = rows_to_transform(self, X)
+        for numbers, change in ((self.scale_, np.multiply), (self.mean_, np.add)):
+            rows = rows if numbers is None else change(rows, numbers.astype(rows.dtype))
+        return finite(rows)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.random_state is None
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 

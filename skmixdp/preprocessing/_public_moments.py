@@ -1,4 +1,4 @@
-"""Centring and whitening by the moments of public rows."""
+"""Whitening by the moments of public rows."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -6,12 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    OneToOneFeatureMixin,
-    TransformerMixin,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .._utils.process import finite, own_state, public_code
@@ -21,111 +16,6 @@ Array = NDArray[np.floating[Any]]
 
 #: Directions with a smaller share of the largest eigenvalue count as constant.
 _FLAT = 1e-12
-
-
-class ColumnwiseMixin(OneToOneFeatureMixin, TransformerMixin):  # type: ignore[misc]
-    """Mixin: transformers that subtract their ``mean_`` and divide by their ``scale_``, if they have it."""
-
-    mean_: Array | None
-
-    @own_state()
-    def transform(self, X: object) -> Array:
-        """Rows (n_samples, n_features), shifted and scaled; arrays of float32 stay so.
-
-        Numbers too large for their type become its largest, so that rows that ``fit`` took stay finite.
-        """
-        check_is_fitted(self)
-        rows = rows_to_transform(self, X)
-        for known, change in ((self.mean_, np.subtract), (vars(self).get("scale_"), np.divide)):
-            rows = rows if known is None else change(rows, known.astype(rows.dtype))
-        return finite(rows)
-
-    @own_state()
-    def inverse_transform(self, X: object) -> Array:
-        """Undo :meth:`transform` on rows (n_samples, n_features)."""
-        check_is_fitted(self)
-        rows = rows_to_transform(self, X)
-        for known, change in ((vars(self).get("scale_"), np.multiply), (self.mean_, np.add)):
-            rows = rows if known is None else change(rows, known.astype(rows.dtype))
-        return finite(rows)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-class PublicCenterer(ColumnwiseMixin, BaseEstimator):  # type: ignore[misc]
-    """Subtract the mean of the public rows.
-
-    Rows of image or text features share a large common part. Scaled to unit length with it,
-    they differ little, and noise drowns what they differ in.
-
-    Attributes
-    ----------
-    mean_ : array of shape (n_features,)
-        Mean of the public rows, float64.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : array of str
-        Names of the columns, where the rows are a data frame with string columns.
-
-    See Also
-    --------
-    PublicWhitener : Also makes the directions alike in variance.
-    NoisyScaler : For those without public rows.
-
-    Notes
-    -----
-    *Guarantee*: :meth:`fit` reads nothing of its private rows but the number of columns and
-    their names, which count as public, and :meth:`transform` maps each row by itself.
-
-    The estimators centre by the public mean on their own (``center=True``) as long as they get
-    the public rows. This class serves heads that do not, and steps between.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skmixdp.preprocessing import PublicCenterer
-    >>> X, X_pub = np.array([[100.0], [200.0]]), np.array([[1.0], [3.0]])
-    >>> PublicCenterer().fit(X, X_pub=X_pub).transform(X).ravel()
-    array([ 98., 198.])
-    """
-
-    # Routed to fit by default, without set_fit_request, as for the estimators.
-    __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
-
-    @own_state()
-    def fit(
-        self, X: object, y: object = None, X_pub: object = None, y_pub: object = None
-    ) -> "PublicCenterer":
-        """Take the mean of the public rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            PRIVATE rows. Only the number and names of their columns are read.
-        y : array-like, default=None
-            Ignored.
-        X_pub : array-like of shape (n_pub, n_features), or tuple of such
-            Public rows: one array, or a tuple of several sources.
-        y_pub : array-like, default=None
-            Ignored.
-
-        Returns
-        -------
-        self : PublicCenterer
-            Fitted transformer.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Without public rows, or if they are sparse, not finite or of other columns than ``X``.
-        """
-        rows = _public_table(X, X_pub, minimum=1)
-        validate_data(self, X, skip_check_array=True)
-        self.mean_ = rows.mean(axis=0, dtype=np.float64)
-        return self
 
 
 @dataclass(eq=False, repr=False)
@@ -160,11 +50,13 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     See Also
     --------
-    PublicCenterer : Only subtracts the mean.
+    PublicOnly : ``PublicOnly(StandardScaler(with_std=False))`` only subtracts the mean.
+    NoisyScaler : For those without public rows.
 
     Notes
     -----
-    *Guarantee*: as for :class:`PublicCenterer`.
+    *Guarantee*: :meth:`fit` reads nothing of its private rows but the number of columns and
+    their names, which count as public, and :meth:`transform` maps each row by itself.
 
     Directions of little variance are lifted to that of the others, and what noise there is in them
     with them. A private head may lose by it; keep fewer components, or only centre, where it does.
@@ -186,6 +78,7 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
            [-1.,  1.]])
     """
 
+    # Routed to fit by default, without set_fit_request, as for the estimators.
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True}
 
     shrinkage: Any = "auto"
@@ -221,7 +114,7 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             that is to be kept.
         """
         check_params(self, {"shrinkage": ("auto", FRACTION), "n_components": (COUNT, None)})
-        rows = np.asarray(_public_table(X, X_pub, minimum=2), dtype=np.float64)
+        rows = np.asarray(_public_table(X, X_pub), dtype=np.float64)
         n_components = rows.shape[1] if self.n_components is None else int(self.n_components)
         if n_components > rows.shape[1]:
             raise ValueError(
@@ -285,7 +178,7 @@ class PublicWhitener(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
 
 @public_code()
-def _public_table(X: object, X_pub: object, minimum: int) -> Array:
+def _public_table(X: object, X_pub: object) -> Array:
     """Public rows as one dense, finite table (n_pub, n_features), float32 or float64."""
     if any(sp.issparse(source) for source in sources_of(X_pub)):
         raise TypeError(
@@ -295,8 +188,6 @@ def _public_table(X: object, X_pub: object, minimum: int) -> Array:
     rows = check_array(
         join_rows(X, X_pub), dtype=[np.float64, np.float32], ensure_min_samples=0, input_name="X_pub"
     )
-    if len(rows) < minimum:
-        raise ValueError(
-            f"X_pub has {len(rows)} sample(s) while a minimum of {minimum} is required; pass more."
-        )
+    if len(rows) < 2:
+        raise ValueError(f"X_pub has {len(rows)} sample(s) while a minimum of 2 is required; pass more.")
     return np.asarray(rows)

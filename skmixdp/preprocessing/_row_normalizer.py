@@ -31,7 +31,7 @@ class RowNormalizer(Normalizer):  # type: ignore[misc]
 
     See Also
     --------
-    PublicCenterer : Subtract the public mean first, and unit rows differ by more.
+    PublicOnly : ``PublicOnly(StandardScaler(with_std=False))`` first, and unit rows differ by more.
 
     Notes
     -----

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import Normalizer, SplineTransformer, StandardScaler
 
-from skmixdp.preprocessing import PublicCenterer, PublicOnly, RowNormalizer
+from skmixdp.preprocessing import PublicOnly, PublicWhitener, RowNormalizer
 
 RNG = np.random.default_rng(0)
 PUBLIC = pd.DataFrame(RNG.standard_normal((30, 3)), columns=list("abc"))
@@ -28,7 +28,7 @@ TRANSFORMERS = {
     "scaled": PublicOnly(StandardScaler()),
     "unit": PublicOnly(Normalizer()),
     "splines": PublicOnly(SplineTransformer(n_knots=3)),
-    "centred": PublicCenterer(),
+    "whitened": PublicWhitener(),
 }
 
 

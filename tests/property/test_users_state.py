@@ -17,7 +17,6 @@ from skmixdp import MixedDPLogisticRegression, MixedDPRidge, private_pipeline
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
 from skmixdp.preprocessing import (
     NoisyScaler,
-    PublicCenterer,
     PublicOnly,
     PublicTransformedTargetRegressor,
     PublicWhitener,
@@ -71,7 +70,6 @@ OF_ROWS = {
     "NoisyScaler without mean": after(scaler(with_mean=False)),
     "NoisyScaler by histograms": after(NoisyScaler(**TERMS)),
     "RowNormalizer": after(scaler(), RowNormalizer()),
-    "PublicCenterer": after(scaler(), PublicCenterer()),
     "PublicWhitener": after(scaler(), PublicWhitener()),
     "StandardScaler": after(scaler(), PublicOnly(StandardScaler())),
     "MinMaxScaler": after(scaler(), PublicOnly(MinMaxScaler())),
@@ -163,7 +161,6 @@ def test_transforms_of_finite_rows_are_finite(dtype):
     public = (X_PUB * 1e-3).astype(dtype)
     for transformer in (
         NoisyScaler(epsilon=100.0, bounds=(-1e-3, 1e-3)).fit(X_PUB.astype(dtype)),
-        PublicCenterer().fit(X, X_pub=public),
         PublicWhitener().fit(X, X_pub=public),
         PublicOnly(StandardScaler()).fit(X, X_pub=public),
         PublicOnly(PCA()).fit(X, X_pub=public),

@@ -21,7 +21,7 @@ from skmixdp import (
 )
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.model_selection import PrivateSearchCV
-from skmixdp.preprocessing import NoisyScaler, PublicCenterer, PublicOnly, RowNormalizer
+from skmixdp.preprocessing import NoisyScaler, PublicOnly, PublicWhitener, RowNormalizer
 from tests.private_names import dotted_path, is_empty, suggestion
 
 NEAR = {"delta": 1e-3}
@@ -251,7 +251,7 @@ class TestNoPublicRows:
     def test_labels_without_rows_are_not(self, rows, head):
         refused(lambda: head.fit(rows.X, rows.y, rows.X_pub[:0], rows.y_pub), "^X_pub has 0 sample")
 
-    @pytest.mark.parametrize("transformer", [PublicOnly(StandardScaler()), PublicCenterer()], ids=repr)
+    @pytest.mark.parametrize("transformer", [PublicOnly(StandardScaler()), PublicWhitener()], ids=repr)
     def test_a_transformer_has_nothing_to_learn_from(self, rows, transformer):
         none = rows.X_pub[:0]
         refused(lambda: transformer.fit(rows.X, X_pub=none), "^an empty X_pub leaves nothing to fit")

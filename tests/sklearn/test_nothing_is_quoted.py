@@ -28,14 +28,7 @@ from skmixdp import (
 )
 from skmixdp.datasets import open_rows
 from skmixdp.model_selection import PrivateSearchCV, public_cross_val_score, public_params
-from skmixdp.preprocessing import (
-    NoisyScaler,
-    PublicCenterer,
-    PublicOnly,
-    PublicWhitener,
-    RowNormalizer,
-    check_pipeline,
-)
+from skmixdp.preprocessing import NoisyScaler, PublicOnly, PublicWhitener, RowNormalizer, check_pipeline
 from tests.private_names import as_items, main
 from tests.secrets import NUMBER, ROW, TEXT, Heard, changed, refused
 
@@ -168,8 +161,6 @@ TRANSFORMERS = {
     "RowNormalizer.fit": lambda rows: RowNormalizer().fit(rows),
     "RowNormalizer.transform": lambda rows: RowNormalizer().transform(rows),
     "RowNormalizer.fit_transform": lambda rows: RowNormalizer().fit_transform(rows),
-    "PublicCenterer.transform": lambda rows: with_public(PublicCenterer()).transform(rows),
-    "PublicCenterer.inverse_transform": lambda rows: with_public(PublicCenterer()).inverse_transform(rows),
     "PublicWhitener.transform": lambda rows: with_public(PublicWhitener()).transform(rows),
     "PublicOnly.transform": lambda rows: with_public(PublicOnly(StandardScaler())).transform(rows),
     "PublicOnly.inverse_transform": lambda rows: with_public(OF_SKLEARN).inverse_transform(rows),

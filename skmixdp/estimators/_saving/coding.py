@@ -49,7 +49,7 @@ HEADS = (
     "ZerothOrderDPClassifier",
     "ZerothOrderDPModuleClassifier",
 )
-_OWN = ("NoisyScaler", "PublicCenterer", "PublicOnly", "PublicWhitener", "RowNormalizer", "TableEncoder")
+_OWN = ("NoisyScaler", "PublicOnly", "PublicWhitener", "RowNormalizer", "TableEncoder")
 _PREPROCESSING = (
     *("Binarizer", "FunctionTransformer", "KBinsDiscretizer", "MaxAbsScaler", "MinMaxScaler", "Normalizer"),
     *("OneHotEncoder", "OrdinalEncoder", "PolynomialFeatures", "PowerTransformer", "QuantileTransformer"),

@@ -152,7 +152,7 @@ _COLUMN_FUNCTIONS = frozenset(
 )
 
 #: Transformers that are fitted on public rows alone.
-PUBLIC = frozenset({"PublicOnly", "PublicCenterer", "PublicWhitener", "ScatteringFeatures", "TableEncoder"})
+PUBLIC = frozenset({"PublicOnly", "PublicWhitener", "ScatteringFeatures", "TableEncoder"})
 
 
 def kinds(estimator: Any) -> frozenset[str]:

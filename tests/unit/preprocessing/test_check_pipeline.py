@@ -50,14 +50,7 @@ import skmixdp.preprocessing
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, public_score
-from skmixdp.preprocessing import (
-    NoisyScaler,
-    PublicCenterer,
-    PublicOnly,
-    PublicWhitener,
-    RowNormalizer,
-    check_pipeline,
-)
+from skmixdp.preprocessing import NoisyScaler, PublicOnly, PublicWhitener, RowNormalizer, check_pipeline
 from tests.private_names import DROPS_FITS, LEARNS, META_LEARNS, ONLY_PARTS
 
 HEAD = MixedDPLogisticRegression()
@@ -81,7 +74,6 @@ def name_of(step):
 SAFE = [
     PublicOnly(StandardScaler()),
     PublicOnly(ColumnTransformer([("s", StandardScaler(), [0])])),
-    PublicCenterer(),
     PublicWhitener(),
     NoisyScaler(bounds=(0, 1)),
     RowNormalizer(),
