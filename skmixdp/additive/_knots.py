@@ -6,7 +6,8 @@ What is computed from private rows here is a function of noisy counts, of public
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from fractions import Fraction
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,24 +41,34 @@ _SIGNED = np.concatenate([-_HALVES[::-1], _HALVES])
 _EQUAL = 32
 #: Bins of the second histogram that have equal width, between two quantiles of the first.
 _CENTRAL = 16
+#: Bins of equal width of each of few runs.
+_OF_RUN = 8
 #: These quantiles are at this probability and at 1 minus it.
 _TAIL = 0.02
 
-#: A value gets knots of its own if it has more than this many times the rows between two knots.
+#: A value is an *atom*, with one knot of its own, if it has more than this many times the rows of a piece.
 _SPIKE = 1.5
-#: Other values get their own quantiles if they are more than this fraction of the rows.
+#: Other values get quantiles of their own if they are more than this fraction of the rows.
 _REST = 0.02
+#: Between an atom and the nearest quantile are at least this many times the rows of a piece.
+_BETWEEN = 0.5
 
 #: Minimum fraction of the rows that a histogram must show for knots.
 _SEEN = 0.5
-#: Minimum fraction of the rows that a histogram must show to find two values.
+#: Minimum fraction of the rows that a histogram must show to find few values.
 _NEARLY_ALL = 0.9
 
-#: Largest width of the bins of a value, if a column has two, as a fraction of their distance.
-_NARROW = 0.1
+#: Largest width of the bins of a value, as a fraction of the gap to the next one, if a column has two or few.
+_NARROW, _NARROW_OF_FEW = 0.1, 0.6
 
-#: Smallest distance of neighbouring knots, relative to their size.
-_APART = 1e-6
+#: The rows of a bin may count as equal if it is at most this part of the range of most rows.
+_FINE = 0.01
+
+#: Smallest distance of neighbouring knots, as a part of the range of most rows, and as one of their size. The
+#: smaller counts, since the range of long tails is large, but no less than the last part of the range.
+_APART, _APART_IN_SIZES, _CLOSE = 0.005, 0.02, 1e-4
+#: Most rows are those between these quantiles.
+_MOST = (0.05, 0.95)
 
 #: Largest size of knots from public rows, so that nothing overflows.
 _FARTHEST = 2.0**100
@@ -113,16 +124,28 @@ def public_columns(
             continue
         knots = distinct
         if len(distinct) > n_knots + 1:
-            chances = np.linspace(0, 1, n_knots + 1)
-            knots = np.quantile(known, chances)
-            heavy = distinct[counts > _SPIKE * len(known) / n_knots]
-            rest = known[~np.isin(known, heavy)]
-            if len(heavy) and len(rest) > _REST * len(known):
-                few = np.linspace(0, 1, math.ceil(n_knots / 2) + 1)
-                knots = np.concatenate([knots, heavy, np.quantile(rest, few)])
+            atoms = distinct[counts > _SPIKE * len(known) / n_knots]
+            rest = np.sort(known[~np.isin(known, atoms)])
+            knots = np.concatenate([atoms, rest[[0, -1]]])
+            if len(rest) > _REST * len(known):
+                chances = _between_atoms(
+                    len(rest) / len(known), np.searchsorted(rest, atoms) / len(rest), n_knots
+                )
+                knots = np.concatenate([atoms, np.quantile(rest, chances)])
         found = _of_knots(knots, known, np.ones(len(known)), missing=missing)
         columns.append(replace(found, quantiles=told))
     return columns
+
+
+def _between_atoms(part: float, below: FloatArray, n_knots: int) -> FloatArray:
+    """Probabilities of the quantiles that become knots, of rows that are no atoms.
+
+    These are the fraction ``part`` of all rows, and the fractions ``below`` of them lie below the atoms.
+    """
+    n_pieces = math.ceil(n_knots * max(part, 0.5))
+    chances = np.linspace(0, 1, n_pieces + 1)
+    near = np.abs(chances - below[:, np.newaxis]) < _BETWEEN / n_pieces
+    return np.asarray(chances[~near.any(axis=0)])
 
 
 def _with_missing(quantiles: FloatArray, known: float) -> FloatArray:
@@ -209,9 +232,8 @@ def noisy_columns_of(
             if found is not None:
                 quantiles = _with_missing(histogram.at(_MIDDLES), n_known[j] / n_rows)
                 told[j] = replace(found, quantiles=quantiles)
-            unclear = histogram.seen.any() if stage == 0 else histogram.is_crowded(n_known[j], n_knots)
-            if unclear:
-                places[j] = histogram.finer()
+            if histogram.seen.any() and (stage == 0 or histogram.is_crowded(n_known[j], n_knots)):
+                places[j] = histogram.finer(n_known[j], n_knots)
         if not places:
             break
     return [replace(each, missing=bool(one)) for each, one in zip(told, missing, strict=True)], stage + 1
@@ -282,10 +304,6 @@ class _Histogram:
     seen: FloatArray
     ends: FloatArray
 
-    def quantiles(self, n_parts: int, seen: FloatArray | None = None) -> FloatArray:
-        """Ends (n_parts + 1,) of parts of equal mass, by other counts if they are given."""
-        return self.at(np.linspace(0, 1, n_parts + 1), seen)
-
     def at(self, chances: FloatArray, seen: FloatArray | None = None) -> FloatArray:
         """Quantiles of the rows in the histogram, or by other counts if they are given."""
         seen = self.seen if seen is None else seen
@@ -293,48 +311,88 @@ class _Histogram:
         cumulated = np.append(0.0, np.cumsum(seen)) / seen.sum()
         return np.interp(chances, cumulated[first : last + 1], self.ends[first : last + 1])
 
-    def finer(self) -> FloatArray:
+    def finer(self, n_rows: float, n_knots: int) -> FloatArray:
         """Edges of finer bins where this histogram has rows."""
         held = np.flatnonzero(self.seen)
         low, high = self.ends[held[0]], self.ends[held[-1] + 1]
         first, last = self.at(np.array([_TAIL, 1 - _TAIL])).tolist()
-        central = np.linspace(first, last, _CENTRAL + 1)
-        return np.unique(np.clip(np.concatenate([[low, high], self.quantiles(_EQUAL), central]), low, high))
+        edges = [np.array([low, high]), np.linspace(first, last, _CENTRAL + 1)]
+        atoms = self.heavy(n_knots) & self.fine
+        edges += [self.ends[:-1][atoms], self.ends[1:][atoms]]
+        coarse = np.where(atoms, 0.0, self.seen)
+        if coarse.any():
+            edges.append(self.at(np.linspace(0, 1, _EQUAL + 1), coarse))
+        if self.is_of_values(n_rows, n_knots, 1.0):
+            edges.append(np.linspace(*self.runs[:2], _OF_RUN + 1).ravel())
+        return np.unique(np.clip(np.concatenate(edges), low, high))
 
     def heavy(self, n_knots: int) -> NDArray[np.bool_]:
         """Flags (m,) of the bins with more rows than a piece of the curve should have."""
         return np.asarray(self.seen > _SPIKE * self.seen.sum() / n_knots)
 
-    def of_two(self, n_rows: float) -> Column | None:
-        """A column whose rows have two values, up to narrow bins; None for others."""
+    @property
+    def fine(self) -> NDArray[np.bool_]:
+        """Flags (m,) of bins that are so narrow that their rows may count as equal."""
+        low, high = self.at(np.array(_MOST)).tolist()
+        return np.asarray(np.diff(self.ends) <= _FINE * (high - low))
+
+    @cached_property
+    def runs(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Lower ends, upper ends and rows of the runs of neighbouring bins with rows, (n_runs,) each."""
         steps = np.diff(np.concatenate([[0], self.seen > 0, [0]]).astype(int))
-        lows, highs = self.ends[:-1][steps[:-1] == 1], self.ends[1:][steps[1:] == -1]
-        if len(lows) != 2 or self.seen.sum() < _NEARLY_ALL * n_rows:
-            return None
-        low, high = ((lows + highs) / 2).tolist()
-        part = float(self.seen[self.ends[:-1] >= lows[1]].sum() / self.seen.sum())
-        narrow = max(highs - lows) <= _NARROW * (high - low)
-        return _of_two(low, high, part) if narrow else None
+        first, last = np.flatnonzero(steps == 1), np.flatnonzero(steps == -1)
+        return self.ends[first], self.ends[last], np.add.reduceat(self.seen, first)
+
+    def is_of_values(self, n_rows: float, n_knots: int, width: float | None = None) -> bool:
+        """Whether nearly all rows are in few runs, each narrow relative to the gaps between."""
+        lows, highs, _ = self.runs
+        if width is None:
+            width = _NARROW if len(lows) == 2 else _NARROW_OF_FEW
+        gaps = np.concatenate([[np.inf], lows[1:] - highs[:-1], [np.inf]])
+        apart = np.all(highs - lows <= width * np.minimum(gaps[1:], gaps[:-1]))
+        return 1 < len(lows) <= n_knots + 1 and self.seen.sum() >= _NEARLY_ALL * n_rows and bool(apart)
 
     def is_crowded(self, n_rows: float, n_knots: int) -> bool:
-        """Whether a bin holds many rows and perhaps many values, except the bin of 0."""
-        away = (self.ends[:-1] > 0) | (self.ends[1:] < 0)
-        return self.of_two(n_rows) is None and bool((self.heavy(n_knots) & away).any())
+        """Whether a bin holds many rows and perhaps many values, or runs may be values."""
+        if self.is_of_values(n_rows, n_knots, _NARROW):
+            return False
+        many = self.heavy(n_knots) & ~self.fine
+        return bool(many.any()) or self.is_of_values(n_rows, n_knots, 1.0)
 
     def column(self, n_rows: float, n_knots: int) -> Column | None:
         """A column by its histograms; None if too few of its rows are seen."""
         total = float(self.seen.sum())
         if total < _SEEN * n_rows or total <= 0:
             return None
-        if (two := self.of_two(n_rows)) is not None:
-            return two
+        if self.is_of_values(n_rows, n_knots):
+            lows, highs, counts = self.runs
+            values = np.array([*map(_roundest, lows.tolist(), highs.tolist())])
+            return _of_knots(values, values, counts)
         held = np.flatnonzero(self.seen)
         if len(held) == 1:  # all are equal, or noise hides their spread
             return Column(float(self.ends[held[0] : held[0] + 2].mean()))
-        knots, rest = self.quantiles(n_knots), np.where(self.heavy(n_knots), 0.0, self.seen)
-        if _REST * n_rows < rest.sum() < total:
-            knots = np.concatenate([knots, self.quantiles(math.ceil(n_knots / 2), rest)])
-        return _of_knots(knots, (self.ends[:-1] + self.ends[1:]) / 2, self.seen)
+        atoms, values = self.heavy(n_knots) & self.fine, (self.ends[:-1] + self.ends[1:]) / 2
+        for place in np.flatnonzero(atoms):
+            values[place] = _roundest(*self.ends[place : place + 2].tolist())
+        rest = np.where(atoms, 0.0, self.seen)
+        knots: list[FloatArray] = [values[atoms], values[[held[0], held[-1]]]]
+        if rest.sum() > _REST * n_rows:
+            below = (np.cumsum(rest) / rest.sum())[atoms]
+            knots[1] = self.at(_between_atoms(float(rest.sum()) / total, below, n_knots), rest)
+        return _of_knots(np.concatenate(knots), values[held], self.seen[held])
+
+
+def _roundest(low: float, high: float) -> float:
+    """The number from low to high (low < high) with the fewest digits, as repeated values have."""
+    if low <= 0 <= high:
+        return 0.0
+    size = math.floor(math.log10(max(-low, high)))
+    for exponent in range(size, size - 18, -1):
+        unit = Fraction(10) ** exponent
+        nearest = round((Fraction(low) + Fraction(high)) / 2 / unit) * unit
+        if low <= (value := float(nearest)) <= high:
+            return value
+    return low / 2 + high / 2
 
 
 def _of_two(low: float, high: float, part: float, *, missing: bool = False) -> Column:
@@ -348,18 +406,22 @@ def _of_knots(knots: FloatArray, values: FloatArray, counts: FloatArray, *, miss
 
     ``counts`` (m,) are numbers of rows with these ``values`` (m,).
     """
+    part, order = counts / counts.sum(), np.argsort(values)
+    low, first, third, high = np.interp(
+        [_MOST[0], 0.25, 0.75, _MOST[1]], np.cumsum(part[order]), values[order]
+    ).tolist()
+    reach = high - low if high > low else float(np.ptp(values))
     kept: list[float] = []
-    for knot in np.unique(knots).tolist():
-        if not kept or knot - kept[-1] > max(_APART * max(abs(knot), abs(kept[-1])), _CLOSEST):
+    for knot in np.unique(np.where(np.abs(knots) < _CLOSE * reach, 0.0, knots)).tolist():
+        apart = max(min(_APART * reach, _APART_IN_SIZES * abs(knot)), _CLOSE * reach, _CLOSEST)
+        if not kept or knot - kept[-1] > apart:
             kept.append(knot)
     if len(kept) < 3:
-        part = float(counts[values > kept[0] / 2 + kept[-1] / 2].sum() / counts.sum())
-        return _of_two(kept[0], kept[-1], part, missing=missing)
-    apart = np.array(kept)
-    hats = [np.interp(values, apart, hat) @ counts / counts.sum() for hat in np.eye(len(apart))]
+        above = float(part[values > kept[0] / 2 + kept[-1] / 2].sum())
+        return _of_two(kept[0], kept[-1], above, missing=missing)
+    found = np.array(kept)
+    hats = [np.interp(values, found, hat) @ part for hat in np.eye(len(found))]
     # The larger of two spreads, as for the columns of linear heads.
-    part, order = counts / counts.sum(), np.argsort(values)
     center = float(part @ values)
-    low, high = np.interp([0.25, 0.75], np.cumsum(part[order]), values[order])
-    spread = max(math.sqrt(part @ (values - center) ** 2), float(high - low) / IQR)
-    return Column(center, 1 / spread, apart, np.array(hats), missing)
+    spread = max(math.sqrt(part @ (values - center) ** 2), (third - first) / IQR)
+    return Column(center, 1 / spread, found, np.array(hats), missing)
