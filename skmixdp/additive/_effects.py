@@ -1,40 +1,46 @@
 """What a fitted additive model shows of each column: its curve, the noise in it, its part in an output."""
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
-from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
 from .._linear import FloatArray, row_norms
 from .._rows import RowMap, TargetMap
-from .._utils.models import classes_of
+from .._utils.models import classes_of, names_of_features
 from .._utils.process import own_state
 from ..components.protocols import StepContext
 from ..estimators._base import EstimatorProcedure
 from ..estimators._callbacks import FitTasks
 from ..estimators._linear import LinearHead
 from ..estimators._outputs import head_outputs
+from ..preprocessing import TableColumn
+from ..preprocessing._table_encoder import table_of
 from ._basis import Basis
+from ._parts import NORMAL, Panel, Part
 
 #: Number of lattice points that represent the private rows, a prime.
 _N_ROWS = 1021
 #: A primitive root of this prime, whose powers spread any two of 60 columns evenly.
 _ROOT = 385
 
-#: Quantiles of a normal distribution, for columns whose centre and spread alone are known.
-_NORMAL = norm.ppf((np.arange(32) + 0.5) / 32)
-
 #: Variance inflation factor that is assumed for the noise of correlated columns.
 _INFLATION = 5.0
 
 #: Standard deviation of the scale of all curves of a classifier, as a fraction of the scale.
 _SCALE_ERROR = 0.08
+
+
+#: The number of a column, or the numbers (c,) of several that are parts of one.
+Columns = int | NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +51,7 @@ class Effects:
     ``noise`` (k + 3,) is what is known of the noise of training: its standard deviation in each coefficient
     if no step damped it, the sum of the step sizes, the factor of the head after the last step, and the
     longest gradient of a row. ``classes`` says how outputs are read: "one" of several, "each" by itself, or
-    None for a regression.
+    None for a regression. ``parts`` are the columns of the table, each of which may be several of the model.
 
     Rows longer than a bound are shortened, and those of a linear model may have unit length, so each row
     multiplies the curves of all columns by a factor of its own. Curves are those of the median factor of the
@@ -57,6 +63,7 @@ class Effects:
     intercept: FloatArray
     noise: FloatArray
     classes: str | None
+    parts: Mapping[str, Part] = field(default_factory=dict)
 
     @cached_property
     def basis(self) -> Basis:
@@ -66,12 +73,13 @@ class Effects:
         plain = Basis(np.zeros(d), np.ones(d), none, none, np.zeros(d, bool), cut=np.inf, quantiles=none)
         if known is None:
             return self.row_map.basis if isinstance(self.row_map.basis, Basis) else plain
-        quantiles = tuple(c + _NORMAL / f for c, f in zip(known.center, known.factor, strict=True))
+        quantiles = tuple(c + NORMAL / f for c, f in zip(known.center, known.factor, strict=True))
         return replace(plain, center=known.center, factor=known.factor, cut=known.cut, quantiles=quantiles)
 
     def usual(self) -> "Effects":
         """These effects, if the distribution of some column is known."""
-        if not any(map(len, self.basis.quantiles)):
+        declared = any(part.column is not None for part in self.parts.values())
+        if not declared and not any(map(len, self.basis.quantiles)):
             raise AttributeError(
                 "there are no effects, since nothing that was released tells how the columns are "
                 "distributed; fit with public rows or a larger epsilon, or use explain."
@@ -108,13 +116,24 @@ class Effects:
     def rows(self) -> FloatArray:
         """Rows (n, d) with the released or public quantiles of each column, as if columns were independent.
 
+        Columns without any are 0, or the sign of their released or public mean, as often as this mean says.
         Columns of which nothing is known are taken to be 0 or 1, equally often.
         """
-        columns = []
+        d, bare = len(self.basis.quantiles), self._bare
+        mean = np.full(d, np.nan)
+        if bare.mean is not None and not bare.unit_first:
+            mean = self.basis.center + bare.mean[:d] / self.basis.factor
+        rows = np.empty((_N_ROWS, d))
         for j, quantiles in enumerate(self.basis.quantiles):
-            told = quantiles if len(quantiles) else np.array([0.0, 1.0])
-            columns.append(told[(_even(j) * len(told)).astype(int)])
-        return np.stack(columns, axis=1)
+            rows[:, j] = _even(j) < np.nan_to_num(np.abs(mean[j]), nan=0.5)
+            rows[:, j] *= -1.0 if mean[j] < 0 else 1.0
+            if len(quantiles):
+                rows[:, j] = quantiles[(_even(j) * len(quantiles)).astype(int)]
+        for part in self.parts.values():
+            own, known = part.places, len(self.basis.quantiles[part.places[0]]) > 0
+            chances = np.stack([_even(int(own[0])), _even(int(own[-1]) + d)])
+            rows[:, own] = part.usual(rows[:, own], known, mean[own], chances)
+        return rows
 
     @cached_property
     def _usual(self) -> float:
@@ -138,19 +157,50 @@ class Effects:
 
     # -- curves --------------------------------------------------------------------------------
 
-    def _centred(self, column: int, values: FloatArray) -> FloatArray:
-        """The entries of a column at some values (m,), minus their mean, times the usual factor."""
-        basis = self.basis.of_column(column)
-        entries, usual = basis(values[:, np.newaxis]), basis(self.rows[:, column, np.newaxis])
-        return np.asarray(self._usual * (entries - usual.mean(axis=0)))
+    def _centred(self, columns: Columns, values: FloatArray) -> tuple[FloatArray, list[int]]:
+        """The entries of columns at some values (m, c), minus their mean, times the usual factor; places."""
+        columns, parts = np.atleast_1d(columns), []
+        for j, column in zip(columns.tolist(), values.reshape(len(values), -1).T, strict=True):
+            basis = self.basis.of_column(j)
+            usual = basis(self.rows[:, [j]]).mean(axis=0)
+            parts.append(basis(column[:, np.newaxis]) - usual)
+        entries = [entry for j in columns.tolist() for entry in self.basis.entries(j)]
+        return self._usual * np.hstack(parts), entries
 
-    def curve(self, column: int, values: FloatArray) -> FloatArray:
-        """What a column adds at some values (m,) in a usual row, (m, k), about its mean over the rows."""
-        return np.asarray(self._centred(column, values) @ self._theta[:, self.basis.entries(column)].T)
+    def curve(self, columns: Columns, values: FloatArray) -> FloatArray:
+        """What a column adds at some values (m,) in a usual row, (m, k), about its mean over the rows.
 
-    def importance(self, column: int) -> float:
-        """Standard deviation of the curve of a column over the rows, root mean square over the outputs."""
-        return float(np.sqrt(np.mean(self.curve(column, self.rows[:, column]) ** 2)))
+        Several ``columns`` add a sum, at values (m, c).
+        """
+        entries, own = self._centred(columns, values)
+        return np.asarray(entries @ self._theta[:, own].T)
+
+    def importance(self, columns: Columns) -> float:
+        """Standard deviation of a curve over the rows, root mean square over the outputs."""
+        return float(np.sqrt(np.mean(self.curve(columns, self.rows[:, np.atleast_1d(columns)]) ** 2)))
+
+    def importances(self) -> dict[str, float]:
+        """The importance of each of the parts, most first."""
+        each = {name: self.importance(part.places) for name, part in self.parts.items()}
+        return dict(sorted(each.items(), key=lambda item: -item[1]))
+
+    def panel(self, name: str) -> Panel:
+        """What is drawn of a part."""
+        part = self.parts[name]
+        first = int(part.places[0])
+        curved, missing = any(map(len, self.basis.knots)), first in self.basis.of_missing
+        cells, rows, short = part.panel(self.rows[:, part.places], self.basis.knots[first], curved, missing)
+        waves = {period: self.curve(part.places, each) for period, each in short.items()}
+        hidden = [
+            f"time of the {period}: up to {np.hypot(sine - zero, cosine - zero).max():.2g}"
+            for period, (sine, cosine, zero) in waves.items()
+        ]
+        effects, errors = self.curve(part.places, rows), self.errors(part.places, rows)
+        if part.width:
+            order, of_words = np.argsort(effects, axis=0), part.kind == "text"
+            effects, errors = (np.take_along_axis(each, order, axis=0) for each in (effects, errors))
+            hidden = [f"% of {'words' if of_words else 'entries'}, sorted by effect"]
+        return Panel(cells, effects, errors, "\n".join(hidden))
 
     @cached_property
     def _damped(self) -> list[tuple[FloatArray, FloatArray]]:
@@ -187,25 +237,29 @@ class Effects:
         lengths = row_norms(trained - drawn) * row_norms(Z)
         return np.asarray((trained * (1 - trained) * (lengths <= clip)[:, np.newaxis]).T)
 
-    def errors(self, column: int, values: FloatArray) -> FloatArray:
-        """Standard deviations (m, k) of the training noise in a curve, at some values (m,).
+    def errors(self, columns: Columns, values: FloatArray) -> FloatArray:
+        """Standard deviations (m, k) of the training noise in a curve, at some values (m,) or (m, c).
 
         They are NaN in a linear model. Its columns are standardised by noisy numbers, which move its lines
         more than the noise of training.
         """
         if not any(map(len, self.basis.knots)):
             return np.full((len(values), len(self.coef)), np.nan)
-        entries, own = self._centred(column, values), self.basis.entries(column)
+        entries, own = self._centred(columns, values)
         # One-hot columns are collinear, so the noise of each is not damped. They have no hats.
-        damped = len(self.basis.knots[column]) > 0
+        damped = [
+            len(self.basis.knots[j]) > 0
+            for j in np.atleast_1d(columns).tolist()
+            for _ in self.basis.entries(j)
+        ]
         whole = np.zeros((len(values), self.coef.shape[1]))
         whole[:, own] = entries
         squares, variance = row_norms(self._whitened(whole)) ** 2, []
         for spread, (directions, change) in zip(self.noise, self._damped, strict=False):
-            along = (entries @ directions[:, own].T) ** 2
-            variance.append(np.maximum(spread**2 * squares + damped * (along @ change), 0.0))
+            along = ((entries * damped) @ directions[:, own].T) ** 2
+            variance.append(np.maximum(spread**2 * squares + along @ change, 0.0))
         scale = 0.0 if self.classes is None else _SCALE_ERROR
-        return np.asarray(np.hypot(np.sqrt(np.stack(variance, axis=1)), scale * self.curve(column, values)))
+        return np.asarray(np.hypot(np.sqrt(np.stack(variance, axis=1)), scale * self.curve(columns, values)))
 
 
 def _even(column: int) -> FloatArray:
@@ -249,6 +303,26 @@ class SeenHead(LinearHead):
             self._noise,
             None if classes is None else "one" if one else "each",
         )
+
+    def _effects_on(self, pipeline: Any, names: Sequence[str] | None = None) -> Effects:
+        """The effects by the columns of the table that a pipeline gets, or by those of the model."""
+        table, effects = table_of(pipeline), self._effects
+        if names is None and not table:
+            steps = getattr(pipeline, "steps", [self])
+            names = names_of_features(self) if len(steps) == 1 else pipeline[:-1].get_feature_names_out()
+        columns: list[TableColumn | None] = [each for each in table.values() if each.kind != "drop"]
+        encoded = [name for name, each in table.items() if each.kind != "drop"]
+        names = encoded if names is None and table else names
+        columns = columns or [None] * self.n_features_in_
+        names = [f"x{j}" for j in range(len(columns))] if names is None else [*map(str, names)]
+        if len(names) != len(columns):
+            raise ValueError(
+                f"feature_names has {len(names)} names and the model {len(columns)} columns; pass one for "
+                "each column."
+            )
+        ends = np.cumsum([0, *(1 if each is None else len(each.names("")) for each in columns)])
+        places = [np.arange(*each) for each in pairwise(ends.tolist())]
+        return replace(effects, parts=dict(zip(names, map(Part, places, columns), strict=True)))
 
     @property
     def interactions_(self) -> list[tuple[int, int]]:
@@ -301,6 +375,18 @@ class SeenHead(LinearHead):
         *Guarantee*: none for the rows that are explained; keep what is explained as private as they are.
         """
         return head_outputs(self, X, self._effects.contributions)
+
+    def _explained(self, X: object, pipeline: Any) -> pd.DataFrame:
+        """What each column of a table, and each pair, adds to the outputs for each encoded row."""
+        each, effects = self.explain(X), self._effects_on(pipeline)
+        owners = {int(j): name for name, part in effects.parts.items() for j in part.places}
+        names = [*owners.values()]
+        names += [" x ".join(map(str, (owners[i], owners[j]))) for i, j in effects.basis.pairs]
+        classes = classes_of(self)
+        outputs = list(range(each.shape[2]) if classes is None else classes)[-each.shape[2] :]
+        tables = [pd.DataFrame(each[:, :, i], columns=names) for i in range(each.shape[2])]
+        tables = [table.T.groupby(level=0, sort=False).sum().T for table in tables]
+        return tables[0] if len(tables) == 1 else pd.concat(dict(zip(outputs, tables, strict=True)), axis=1)
 
 
 @dataclass(repr=False)

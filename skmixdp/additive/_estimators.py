@@ -18,7 +18,8 @@ from .._utils.validation import POSITIVE, Allowed, Number, check, listed, shown
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge
 from ..estimators._base import EstimatorProcedure, FitData, current_pipeline
 from ..estimators._scales import DECLARED
-from ..preprocessing import TableColumn, TableEncoder
+from ..preprocessing._cells import TableColumns
+from ..preprocessing._table_encoder import table_of
 from ..privacy.accounting.budgets import Budget
 from ._basis import Basis, Column, Pairs
 from ._effects import SeenHead
@@ -223,10 +224,9 @@ def _usual_rows(declared: Array) -> Array:
     return np.asarray(center + spread * ndtri((np.arange(_USUAL_ROWS) + 0.5) / _USUAL_ROWS)[:, np.newaxis])
 
 
-def _encoded() -> dict[str, TableColumn]:
+def _encoded() -> TableColumns:
     """The columns of the frame, if the fit is that of a pipeline with an encoder before the head."""
-    steps = () if current_pipeline.get() is None else current_pipeline.get().steps[:-1]
-    return steps[-1][1].columns_ if steps and isinstance(steps[-1][1], TableEncoder) else {}
+    return table_of(current_pipeline.get())
 
 
 def _with_fact(fit: Fit, fact: str) -> Fit:

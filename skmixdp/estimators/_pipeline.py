@@ -4,8 +4,10 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any, ClassVar
 
+import pandas as pd
 import sklearn
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._engine import Transaction, charging_steps, reserved, transaction_ahead
@@ -178,6 +180,42 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
                 "skmixdp.inspection.ensemble_report(pipeline)."
             )
         return reports[0]
+
+    @available_if(lambda pipeline: hasattr(pipeline._final_estimator, "explain"))  # type: ignore[untyped-decorator]
+    @own_state()
+    def explain(self, X: Any) -> pd.DataFrame:
+        """What each column of the table adds to the outputs, for each row, if the head is an additive model.
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n_samples, n_features)
+            Rows. What is explained of PRIVATE rows is a release that no budget covers.
+
+        Returns
+        -------
+        DataFrame of shape (n_samples, n_columns + n_interactions)
+            Parts of the logits or of the prediction. The sum over these and the intercept of the head is
+            ``decision_function(X)``, or ``predict(X)`` of a regression. With several outputs, the first
+            level of the columns is the output.
+
+        Notes
+        -----
+        *Guarantee*: none for the rows that are explained; keep what is explained as private as they are.
+        """
+        check_is_fitted(self)
+        rows = X
+        for _, _, step in self._iter(with_final=False):
+            rows = step.transform(rows)
+        parts: pd.DataFrame = self._final_estimator._explained(rows, self)
+        return parts.set_axis(X.index, axis=0) if hasattr(X, "index") and hasattr(X, "iloc") else parts
+
+    @property
+    def importances_(self) -> pd.Series:
+        """Importance of each column of the table, most first, if the head is an additive model.
+
+        It is the standard deviation of what the column adds, over the released or public distribution.
+        """
+        return pd.Series(self._final_estimator._effects_on(self).usual().importances(), name="importance")
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted pipeline to a file that :func:`skmixdp.load` reads, without pickle.

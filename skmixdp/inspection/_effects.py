@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
 
-from .._utils.models import classes_of, names_of_features
+from .._utils.models import classes_of, last_step
 from .._utils.templates import html_table
 from .._utils.validation import listed, shown
 from ..privacy.report import html_line
@@ -19,18 +18,21 @@ from ._style import OKABE_ITO, axes, curve_style, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
 
 Floats = NDArray[np.float64]
 
 #: Half-length of a 95% interval in standard deviations.
 _Z = 1.959964
-#: Default number of columns.
-_N_COLUMNS = 6
-#: Curves in a line of the figure.
+#: Most columns that are drawn by default.
+_N_COLUMNS = 12
+#: Panels in a line of the figure.
 _IN_A_LINE = 3
-#: Number of values of a curve.
-_N_VALUES = 100
+#: Most categories of a column that are drawn, and characters of their names.
+_N_BARS, _N_CHARACTERS = 16, 18
+#: Part of the space of a category that its bars take.
+_BAR = 0.8
+#: Most characters of all names that have room along an axis.
+_ALONG = 24
 
 #: Most outputs, so that their colours differ.
 _MOST_OUTPUTS = len(OKABE_ITO)
@@ -45,34 +47,41 @@ _NOTE = (
 class EffectsDisplay:
     """Plot of what each column adds to the output of an additive model, with the noise of training.
 
-    A curve is centred: its mean over the released or public distribution of the column is 0. Bands are
-    pointwise 95% intervals of the noise of training, for columns whose variance inflation factor is at most
-    5. They do not tell how other private rows would change a curve. A model without any curve has no bands.
-    Columns of two values have two bars. What products of columns add (``interactions``) is left out.
+    Each column of the table has a panel, in the units of its cells: numbers and dates a curve, categories and
+    columns of two values a bar each, and missing cells one more bar. Panels are in the order of importance.
+    A text shows how much its words add, sorted, and a list what a spread of each entry adds.
+
+    Effects are centred: their mean over the released or public distribution of the column is 0. Bands and
+    lines on bars are pointwise 95% intervals of the noise of training, for columns whose variance inflation
+    factor is at most 5. They do not tell how other private rows would change a curve. A model without any
+    curve has none. What products of columns add (``interactions``) is left out.
 
     Use :meth:`from_estimator` rather than the constructor. In a notebook, the display is also a table.
 
     Parameters
     ----------
-    curves : dict of str to (values, effects, errors)
-        Values (m,) of each column, and effects and standard deviations of their noise (m, k) at these.
+    curves : dict of str to (cells, effects, errors)
+        Cells (m,) of each column that is drawn, and effects and standard deviations of their noise (m, k) at
+        these. Cells are numbers, ``datetime64``, or names. NaN, NaT and "missing" stand for missing ones.
     importances : dict of str to float
-        Standard deviation of each curve over the distribution of the column.
+        Standard deviation of what each column adds over its distribution, of all columns, most first.
     outputs : sequence of k str
         Names of the outputs.
     unit : str
         What the effects add to.
+    notes : dict of str to str, default={}
+        What a panel does not show, by the name of its column.
     no_guarantee : str, default=""
         What the model is known to have leaked; empty if nothing is known.
 
     Attributes
     ----------
     axes_ : list of matplotlib Axes
-        Where the curves were drawn, one for each column.
+        Where the columns were drawn.
     figure_ : matplotlib Figure
         Their figure.
-    lines_ : dict of str to list of Line2D
-        Curves of each column, one for each output.
+    lines_ : dict of str to list
+        What was drawn of each column, one for each output: a Line2D, or the BarContainer of a category.
 
     Notes
     -----
@@ -94,6 +103,7 @@ class EffectsDisplay:
     _: KW_ONLY
     outputs: Sequence[str]
     unit: str
+    notes: Mapping[str, str] = field(default_factory=dict)
     no_guarantee: str = ""
 
     @classmethod
@@ -110,9 +120,10 @@ class EffectsDisplay:
         Parameters
         ----------
         estimator : fitted AdditiveDPClassifier or AdditiveDPRegressor, or pipeline that ends in one
-            The model. In a pipeline, columns are those that the model gets.
+            The model. Behind a :class:`~skmixdp.preprocessing.TableEncoder`, columns are those of the data
+            frame. In another pipeline, they are those that the model gets.
         columns : sequence of str or int, or None, default=None
-            Names or numbers of the columns to draw; None is the six of largest importance.
+            Names or numbers of the columns to draw; None is the twelve of largest importance.
         feature_names : sequence of str or None, default=None
             Names of all columns; None is those of the fit, or x0, x1 and so on.
         ax : sequence of matplotlib Axes or None, default=None
@@ -132,96 +143,130 @@ class EffectsDisplay:
         AttributeError
             If nothing that was released tells how the columns are distributed.
         """
-        names = feature_names
-        if isinstance(estimator, Pipeline):
-            names = list(estimator[:-1].get_feature_names_out()) if names is None else names
-            estimator = estimator[-1]
-        if not hasattr(type(estimator), "effects_"):
+        head = last_step(estimator)
+        if not hasattr(type(head), "effects_"):
             raise TypeError(
-                f"estimator is a {type(estimator).__name__}, which has no effects; pass a fitted "
+                f"estimator is a {type(head).__name__}, which has no effects; pass a fitted "
                 "AdditiveDPClassifier or AdditiveDPRegressor."
             )
-        effects, importances = estimator._effects.usual(), estimator.importances_
-        if names is None:
-            named = names_of_features(estimator)
-            names = [f"x{j}" for j in range(len(importances))] if named is None else named
-        names = [str(name) for name in names]
-        if len(names) != len(importances):
-            raise ValueError(
-                f"feature_names has {len(names)} names and the model {len(importances)} columns; pass one "
-                "for each column."
-            )
-        wanted = np.argsort(-importances)[:_N_COLUMNS].tolist() if columns is None else columns
-        numbers: dict[str | int, int] = {j: j for j in range(len(names))}
-        numbers |= {name: j for j, name in enumerate(names)}
-        if unknown := [each for each in wanted if not isinstance(each, (str, int)) or each not in numbers]:
+        effects = head._effects_on(estimator, feature_names).usual()
+        importances, names = effects.importances(), [*effects.parts]
+        wanted: Sequence[Any] = [*importances][:_N_COLUMNS] if columns is None else columns
+        places = {**dict(enumerate(names)), **{name: name for name in names}}
+        if unknown := [each for each in wanted if not isinstance(each, (str, int)) or each not in places]:
             raise ValueError(f"columns has {shown(unknown)}; pass names or numbers among {listed(names)}.")
-        curves, places = {}, [numbers[each] for each in wanted]
-        for j in places:
-            values = effects.knots[j]
-            if len(effects.basis.knots[j]):
-                ends = np.nanmin(effects.rows[:, j]), np.nanmax(effects.rows[:, j])
-                values = np.union1d(
-                    np.linspace(*ends, _N_VALUES), values[(values > ends[0]) & (values < ends[1])]
-                )
-            curves[names[j]] = values, effects.curve(j, values), effects.errors(j, values)
+        panels = {places[each]: effects.panel(places[each]) for each in wanted}
         k = len(effects.coef)
-        classes = classes_of(estimator)
+        classes = classes_of(head)
         outputs = [str(each) for each in (range(k) if classes is None else classes)][-k:]
         unit = "logits" if k > 1 else f"logits of {outputs[0]}"
         return cls(
-            curves,
-            {names[j]: float(importances[j]) for j in places},
+            {name: (panel.cells, panel.effects, panel.errors) for name, panel in panels.items()},
+            importances,
             outputs=outputs,
             unit="units of the prediction" if effects.classes is None else unit,
-            no_guarantee=estimator.privacy_.no_guarantee,
+            notes={name: panel.note for name, panel in panels.items() if panel.note},
+            no_guarantee=head.privacy_.no_guarantee,
         ).plot(ax=ax)
 
     def plot(self, ax: Sequence[Axes] | None = None) -> EffectsDisplay:
         """Draw; ``ax`` is a sequence of matplotlib Axes, or None for a new figure."""
+        figure: Any = None
         if ax is None:
             figure = axes(None).get_figure(root=True)
-            assert figure is not None
             figure.clear()
             n_lines = -(-len(self.curves) // _IN_A_LINE)
             n_across = -(-len(self.curves) // n_lines)
             figure.set_size_inches(3.2 * n_across + 0.6, 2.6 * n_lines + 0.5)
-            grid = figure.subplots(n_lines, n_across, sharey=True, squeeze=False).ravel()
+            grid = figure.subplots(n_lines, n_across, sharey="row", squeeze=False).ravel()
             for unused in grid[len(self.curves) :]:
                 unused.remove()
             ax = list(grid[: len(self.curves)])
         if len(ax) != len(self.curves):
             raise ValueError(f"ax has {len(ax)} axes; pass one for each of {listed(list(self.curves))}.")
         self.axes_, self.figure_ = list(ax), ax[0].figure
-        self.lines_: dict[str, list[Line2D]] = {}
-        for panel, (name, curve) in zip(ax, self.curves.items(), strict=True):
-            self.lines_[name] = []
-            for i, (effect, error) in enumerate(zip(curve[1].T, curve[2].T, strict=True)):
-                style = {**curve_style(i), "marker": None, "label": self.outputs[i]}
-                colour, low, high = style["color"], effect - _Z * error, effect + _Z * error
-                if len(curve[0]) > 2:
-                    panel.fill_between(curve[0], low, high, color=colour, alpha=0.2, linewidth=0)
-                else:
-                    style |= {"marker": "o", "linestyle": "none"}
-                    panel.vlines(curve[0], low, high, color=colour, linewidth=2)
-                    panel.margins(x=0.4)
-                self.lines_[name] += panel.plot(curve[0], effect, **style)
+        self.lines_: dict[str, list[Any]] = {}
+        for panel, (name, (cells, effects, errors)) in zip(ax, self.curves.items(), strict=True):
+            draw = self._bars if cells.dtype.kind == "O" else self._curve
+            note = [
+                text
+                for text in (draw(panel, name, cells, effects, _Z * errors), self.notes.get(name))
+                if text
+            ]
             panel.axhline(0, color="0.6", linewidth=0.8)
-            panel.set_xlabel(name)
-            if len(curve[0]) > 2:
-                panel.locator_params(axis="x", nbins=5)
+            panel.set_xlabel("\n".join([name, *note]))
             if (place := panel.get_subplotspec()) is None or place.is_first_col():
                 panel.set_ylabel(f"Effect ({self.unit})")
             plain_axes(panel)
         if 1 < len(self.outputs) <= _MOST_OUTPUTS:
             ax[0].legend(frameon=False)
+        n_left = len(self.importances) - len(self.curves)
+        if figure is not None and n_left:
+            caption = f"{len(self.curves)} of {len(self.importances)} columns; {n_left} are left out"
+            figure.supxlabel(caption, fontsize="small", color="0.3")
         return self
 
+    def _curve(self, panel: Axes, name: str, cells: Any, effects: Floats, halves: Floats) -> str:
+        """Draw a curve of numbers or days, and a bar for missing ones at its right."""
+        known, self.lines_[name] = ~np.isnat(cells) if cells.dtype.kind == "M" else ~np.isnan(cells), []
+        for i, (effect, half) in enumerate(zip(effects.T, halves.T, strict=True)):
+            style = {**curve_style(i), "marker": None, "label": self.outputs[i]}
+            low, high = (effect - half)[known], (effect + half)[known]
+            panel.fill_between(cells[known], low, high, color=style["color"], alpha=0.2, linewidth=0)
+            self.lines_[name] += panel.plot(cells[known], effect[known], **style)
+        if cells.dtype.kind == "M":
+            from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+            locator = AutoDateLocator(minticks=2, maxticks=5)
+            panel.xaxis.set_major_locator(locator)
+            panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        else:
+            panel.locator_params(axis="x", nbins=5)
+        if not known.all():
+            low, high = panel.get_xlim()
+            self._bar(panel, np.array([high]), effects[~known], halves[~known], 0.1 * (high - low))
+            panel.text(
+                high,
+                0.02,
+                "missing",
+                transform=panel.get_xaxis_transform(),
+                rotation=90,
+                ha="center",
+                va="bottom",
+                fontsize=8,
+            )
+            panel.set_xlim(low, high + 0.1 * (high - low))
+        return ""
+
+    def _bars(self, panel: Axes, name: str, cells: Any, effects: Floats, halves: Floats) -> str:
+        """Draw a bar for each category, the largest effects of many."""
+        drawn = np.sort(np.argsort(-np.abs(effects).max(axis=1), kind="stable")[:_N_BARS])
+        self.lines_[name] = self._bar(panel, np.arange(len(drawn)), effects[drawn], halves[drawn], _BAR)
+        texts = [str(cell) for cell in cells[drawn]]
+        short = [text if len(text) <= _N_CHARACTERS else f"{text[: _N_CHARACTERS - 1]}…" for text in texts]
+        upright = sum(map(len, short)) > _ALONG
+        panel.set_xticks(range(len(drawn)), short, rotation=90 * upright)
+        panel.margins(x=0.1)
+        return f"{len(drawn)} of {len(cells)}, by size" if len(drawn) < len(cells) else ""
+
+    def _bar(self, panel: Axes, places: Any, effects: Floats, halves: Floats, width: float) -> list[Any]:
+        """Draw bars at each place, one for each output, with their intervals."""
+        k = effects.shape[1]
+        drawn = []
+        for i in range(k):
+            at, colour = places + width * ((i + 0.5) / k - 0.5), curve_style(i)["color"]
+            drawn.append(
+                panel.bar(at, effects[:, i], 0.9 * width / k, color=colour, alpha=0.6, label=self.outputs[i])
+            )
+            panel.vlines(at, effects[:, i] - halves[:, i], effects[:, i] + halves[:, i], color=colour)
+        return drawn
+
     def _repr_html_(self) -> str:
-        rows = [
-            (name, *("-" if np.isnan(number) else f"{number:.3g}" for number in numbers))
-            for name, (_, effect, error) in self.curves.items()
-            for numbers in [(self.importances[name], effect.min(), effect.max(), _Z * error.max())]
-        ]
+        rows = []
+        for name, importance in self.importances.items():
+            _, effects, errors = self.curves.get(name, (None, np.array([np.nan]), np.array([np.nan])))
+            numbers = importance, effects.min(), effects.max(), _Z * errors.max()
+            rows.append((name, *("-" if np.isnan(number) else f"{number:.3g}" for number in numbers)))
         names = ("column", "importance", "lowest", "highest", "noise")
-        return html_table(names, rows, first=html_line(self.no_guarantee), notes=[_NOTE.format(self.unit)])
+        notes = [_NOTE.format(self.unit), *(f"{name}: {note}." for name, note in self.notes.items())]
+        return html_table(names, rows, first=html_line(self.no_guarantee), notes=notes)

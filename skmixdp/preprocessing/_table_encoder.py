@@ -342,6 +342,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return _counted(column, cells)
 
 
+def table_of(pipeline: Any) -> TableColumns:
+    """The columns of an encoder just before the last step of a pipeline; none without it, or a pipeline."""
+    steps = [step for _, step in getattr(pipeline, "steps", [])][-2:-1]
+    return steps[0].columns_ if steps and isinstance(steps[0], TableEncoder) else TableColumns()
+
+
 _ALLOWED: dict[str, tuple[Allowed, ...]] = {
     "max_categories": (COUNT,),
     "n_hashed": (

@@ -104,7 +104,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "_fit/stages/units.py": (0, {"Units.run": (1, "released")}),
     "_fit/stages/weights.py": (1, {}),
     "additive/_basis.py": (4, {}),
-    "additive/_effects.py": (1, {}),
+    "additive/_effects.py": (2, {}),
     "additive/_estimators.py": (2, {}),
     "estimators/_base.py": (
         4,
