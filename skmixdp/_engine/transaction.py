@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Protocol, TypeVar, cast
 
 from .._rows import LostRowsError, PrivateRows
-from .._utils.process import add_note, one_thread, worker_session
+from .._utils.process import add_note, one_thread, warn, worker_session
 from .._utils.validation import check
 from ..privacy import (
     LEDGER,
@@ -31,7 +31,7 @@ from ..privacy import (
 from ..privacy.accounting.budgets import Budget
 from ..privacy.ledger._charging import charge_together, take_back
 from ..privacy.ledger._sql import RESERVED
-from ..privacy.noise import check_noise, noise_caveats, seed_of
+from ..privacy.noise import check_noise, noise_caveats, seed_of, warn_of_seed
 from ..privacy.report import counted
 from .loop import NoisyQuery, OpenRows, Procedure, QueryRequest, RowsKey, Sources, bind_rows, drive
 from .plan import Plan
@@ -92,12 +92,13 @@ class Transaction:
         random_state: object,
         ledger: object,
     ) -> "Transaction":
-        """The transaction of a release without a fit, whose parameters are checked."""
+        """The transaction of a release without a fit; its parameters are checked, and a seed is warned of."""
         if epsilon is None:
             raise ValueError("epsilon=None does not determine the noise; pass a positive number.")
         budget = Budget(epsilon, delta, None, None, neighboring, noise)
         check_noise(noise, random_state)
         check("ledger", ledger, None, LEDGER)
+        warn_of_seed(random_state)
         return cls(budget, name, ledger, random_state)
 
     @cached_property
@@ -182,6 +183,9 @@ def transact(
     if checkpoint is not None:
         procedures = checkpoint.resumed(procedures)
     opened: list[Any] = [next(procedure) for procedure in procedures]
+    for message in dict.fromkeys(map(_caveat_of_delta, opened)):
+        if message:
+            warn(message)
     sources = Sources()
     try:
         with ExitStack() as context:
@@ -196,6 +200,19 @@ def transact(
             return drive(cast("list[Procedure[_Result]]", procedures), sources, charges)
     except LostRowsError as error:
         raise LostRowsError(f"{error} {_how_to_go_on(opened, checkpoint)}") from None
+
+
+def _caveat_of_delta(transaction: Transaction) -> str:
+    """What a delta allows that is large for this many rows or persons; empty for a small one."""
+    delta, n_units, unit = transaction.budget.delta, transaction.n_units, transaction.unit
+    assert n_units is not None
+    if delta < 1 / n_units:
+        return ""
+    what = "a row" if unit == "row" else f"all rows of a {unit}"
+    return (
+        f"delta={delta:g} is not below 1/n = {1 / n_units:g}, so the guarantee allows {what} to be published "
+        "outright with that probability; use a smaller delta."
+    )
 
 
 def _how_to_go_on(transactions: Sequence[Transaction], checkpoint: Checkpoint | None) -> str:

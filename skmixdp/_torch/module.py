@@ -17,7 +17,7 @@ from .._rows import PrivateRows, check_labels
 from .._utils.frames import is_frame
 from .._utils.models import names_of_features
 from .._utils.process import LEFT_OUT, is_own, own_errors, warn, warn_later
-from .._utils.validation import COUNT, Allowed, Kind, passed, shown, warn_of_delta
+from .._utils.validation import COUNT, Allowed, Kind, passed, shown
 from ..components.protocols import PublicInfo, PublicView
 from ..estimators._base import EstimatorProcedure, FitData, PrivateEstimator, fit_one
 from ..estimators._callbacks import FitTasks
@@ -231,7 +231,6 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         names = self._set_names(data.X)
         public = torch_side.collect_public(data.X_pub, data.y_pub, names, X, check_labels)
         X_pub, y_pub = public if public is not None else (X[:0], None)
-        warn_of_delta(self.delta, len(X))
         y, y_pub, origin = encode_classes(self, y, y_pub)
         return X, y, X_pub, y[:0] if y_pub is None else y_pub, origin
 

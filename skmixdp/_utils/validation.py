@@ -568,12 +568,3 @@ def copy_fitted(owner: object, fitted: object, *names: str) -> None:
     for name in (*names, "n_features_in_", "feature_names_in_"):
         if hasattr(fitted, name):
             setattr(owner, name, getattr(fitted, name))
-
-
-def warn_of_delta(delta: float, n_rows: int) -> None:
-    """Warn of a delta that guarantees little for this many rows."""
-    if delta >= 1 / n_rows:
-        warn(
-            f"delta={delta:g} is not below 1/n = {1 / n_rows:g}, so the guarantee allows a "
-            "row to be published outright with that probability; use a smaller delta."
-        )

@@ -28,16 +28,7 @@ from .._rows import (
     labels_of,
 )
 from .._utils.models import names_of_features
-from .._utils.validation import (
-    FLAG,
-    NON_NEGATIVE,
-    Allowed,
-    Number,
-    is_empty,
-    shown,
-    sources_of,
-    warn_of_delta,
-)
+from .._utils.validation import FLAG, NON_NEGATIVE, Allowed, Number, is_empty, shown, sources_of
 from ..algorithms import BY_NAME, Algorithm, Auto
 from ..algorithms.auto import AutoRegression
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
@@ -171,7 +162,6 @@ class LinearHead(PrivateEstimator):
         mask = None if data.rows is None else members(*data.rows, n_rows)
         if groups is not None:
             table, mask = PersonTable(table, *units_of(groups, n_rows, self.noise, mask)), None
-        warn_of_delta(self.delta, table.shape[0] if mask is None else int(mask.sum()))
         X_pub, y_pub = (np.empty((0, n_features)), None) if public is None else public
         return table, y, X_pub, y_pub, mask
 

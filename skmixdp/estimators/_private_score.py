@@ -15,7 +15,7 @@ from .._fit.statistics import Learner, all_right, counts_query
 from .._linear import predicted_classes
 from .._rows import Block, PersonTable, check_private_rows, check_targets, groups_of, labels_of
 from .._utils.process import own_state
-from .._utils.validation import POSITIVE, check, warn_of_delta
+from .._utils.validation import POSITIVE, check
 from ..privacy import epsilon_of_event
 from ..privacy.accounting.budgets import Budget, warn_of_epsilon
 from ..privacy.noise import seed_of, warn_of_seed
@@ -61,7 +61,6 @@ class PrivateSumsMixin:
             rows = table.private_rows(targets, row_map, self._products_dtype(), exact=noise.needs_grid)
             if budget.epsilon is None:
                 warn_of_epsilon(epsilon_of_event(budget.whole, budget.delta, self.neighboring))
-            warn_of_delta(budget.delta, n_rows)
             learner = Learner(n_rows, None, noise, self._products_dtype())
             mechanism = GaussianMechanism(budget.whole.noise_multiplier, 1, noise)
             asked = learner.ask(mechanism, counts_query(head, scores))

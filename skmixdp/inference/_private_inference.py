@@ -30,10 +30,9 @@ from .._rows import (
 )
 from .._utils.models import names_of_features
 from .._utils.process import own_state
-from .._utils.validation import check, passed, respelt, shown, sources_of, warn_of_delta
+from .._utils.validation import check, passed, respelt, shown, sources_of
 from ..estimators._problem import collect_public
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
-from ..privacy.noise import warn_of_seed
 from ..privacy.units import units_of
 from ._encoded import OF_RANGE, Encoded
 from ._estimating import MOVED_DEVIATIONS, Design, Estimate, Known, Mechanisms, noise_floor
@@ -213,7 +212,6 @@ def private_inference(
         random_state=random_state,
         ledger=ledger,
     )
-    warn_of_seed(random_state)
     transaction.leaks = warn_of_leaks(X, public_rows=X_pub is not None, persons=groups is not None)
     logistic, poisson = family == "logistic", family == "poisson"
     holder: Any = BaseEstimator()
@@ -261,7 +259,6 @@ def private_inference(
         known = _public_scales(x_pub) | known
         if family == "gaussian" and known_target is None:
             known_target = _public_scales(labels_pub[:, np.newaxis])[0]
-    warn_of_delta(delta, units.n_units)
     if units.codes is not None:
         table = PersonTable(table, *units)
     robust = cov == "robust" or units.codes is not None or weights is not None

@@ -14,9 +14,8 @@ from .._engine.transaction import Transaction
 from .._fit.stages.columns import released_columns
 from .._fit.sums import ComputedTable, PrivateTable, noisy_sum, private_table
 from .._utils.process import finite, own_state, warn
-from .._utils.validation import FLAG, check_params, passed, rows_to_transform, warn_of_delta
+from .._utils.validation import FLAG, check_params, passed, rows_to_transform
 from ..privacy import LedgerDataset
-from ..privacy.noise import warn_of_seed
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ..privacy.units import Units, units_of
 from ._leaks import enclosing_pipeline, warn_of_leaks
@@ -173,7 +172,6 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
                 random_state=self.random_state,
                 ledger=self.ledger,
             )
-            warn_of_seed(self.random_state)
             table, header, groups = private_table(X, groups)
             transaction.leaks = warn_of_leaks(X, public_rows=False, persons=groups is not None)
             n_rows, n_features = table.shape
@@ -184,7 +182,6 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
                     "noise='float'."
                 )
             bounds = None if self.bounds is None else _check_bounds(self.bounds, n_features)
-            warn_of_delta(self.delta, units.n_units)
             public = (
                 f"the numbers of {units.plural} and of features, and the features' names",
                 passed("shapes", "finiteness", *(() if units.codes is None else ("ids of persons",))),

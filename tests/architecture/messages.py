@@ -88,7 +88,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "_engine/plan.py": (0, {"sampling_of": (1, "shapes")}),
     "_engine/recording.py": (1, {}),
     "_engine/release.py": (5, {}),
-    "_engine/transaction.py": (2, {}),
+    "_engine/transaction.py": (3, {}),
     "_fit/heads.py": (0, {"warn_of_sufficient_public_rows": (1, "released")}),
     "_fit/planning.py": (4, {}),
     "_fit/procedure.py": (2, {}),
@@ -227,7 +227,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "_utils/process.py": (1, {"own_errors": (1, "others"), "warn_later": (1, "released")}),
     "_utils/registry.py": (1, {}),
     "_utils/validation.py": (
-        12,
+        11,
         {
             "check_table": (3, "shapes"),
             "_as_floats": (6, "numbers"),

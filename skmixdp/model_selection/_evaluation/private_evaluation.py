@@ -30,17 +30,8 @@ from ..._rows import (
 from ..._utils.frames import n_rows_of
 from ..._utils.models import classes_of, has_several_labels, last_step
 from ..._utils.process import own_state, warn
-from ..._utils.validation import (
-    Number,
-    check,
-    refusal_of,
-    shown,
-    warn_of_delta,
-    whole_from,
-    with_float_columns,
-)
+from ..._utils.validation import Number, check, refusal_of, shown, whole_from, with_float_columns
 from ...privacy import PrivacyReport
-from ...privacy.noise import warn_of_seed
 from ...privacy.units import Units, units_of
 from .._public import take
 from .cells import NoisyCells
@@ -183,7 +174,6 @@ def private_evaluation(
         if y is None:
             raise ValueError("y=None leaves nothing to evaluate by; pass the labels or targets of the rows.")
         parts = Parts.of(X, by, by_values)
-        warn_of_seed(random_state)
         if is_regressor(estimator):
             return _residuals(
                 estimator, X, y, transaction, n_bins, target_bounds, residual_bound, groups, parts
@@ -254,7 +244,6 @@ def _scores(
         scores, places = np.take_along_axis(P, best[:, np.newaxis], 1), (best == answers)[:, np.newaxis]
     else:
         scores, places = P[:, 1:], answers[:, np.newaxis]
-    warn_of_delta(transaction.budget.delta, units.n_units)
     number = _number_of_bins(n_bins, units.n_units // parts.number, transaction, scores.shape[1])
     bins = _bins_of(logit(scores), low, LARGEST_LOGIT, number) + number * places.astype(np.intp)
     public = (f"the number of {units.plural}, the model and its classes", _passed("labels", units))
@@ -290,7 +279,6 @@ def _residuals(
             f"y has {targets.shape[1]} targets per row and predict gives an array of shape "
             f"{predicted.shape}; evaluate one target at a time."
         )
-    warn_of_delta(transaction.budget.delta, units.n_units)
     number = 2 * (_number_of_bins(n_bins, units.n_units // parts.number, transaction, 2) // 2)
     residuals, ends = np.arcsinh((targets[:, 0] - predicted.ravel()) / bound * FINENESS), np.arcsinh(FINENESS)
     bins = np.column_stack(
