@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from .._utils.models import LinearModel, Model, classes_of, report_of
-from .._utils.validation import check
+from .._utils.validation import check, how_to_install
 from .onnx_graph import Graph
 from .operations import of_row_map
 
@@ -67,7 +67,7 @@ def _load() -> Any:
     try:
         import onnx
     except ModuleNotFoundError as error:
-        raise ImportError("to_onnx needs the onnx package; install skmixdp[onnx].") from error
+        raise ImportError(f"to_onnx needs the onnx package; {how_to_install('onnx')}.") from error
     return onnx
 
 

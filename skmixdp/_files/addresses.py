@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
 
+from .._utils.validation import how_to_install
 from .formats import MissingPackageError
 from .text import FileError
 
@@ -132,8 +133,8 @@ def _stored(scheme: str, address: str) -> StoredPath:
             import fsspec
     except ImportError as error:
         raise MissingPackageError(
-            f"{where} needs the packages pyarrow and fsspec, which are not installed; install "
-            "skmixdp[storage]."
+            f"{where} needs the packages pyarrow and fsspec, which are not installed; "
+            f"{how_to_install('storage')}."
         ) from error
     if scheme == "memory":
         files = PyFileSystem(FSSpecHandler(fsspec.filesystem("memory")))

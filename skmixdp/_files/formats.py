@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from .._utils.files import refuse_special
 from .._utils.frames import names_of_list, stacked_lists
-from .._utils.validation import listed
+from .._utils.validation import how_to_install, listed
 from .temporary import temporary_memory
 from .text import (
     FileError,
@@ -268,7 +268,7 @@ class ArrowFile(TableFile):
             import pyarrow.parquet  # noqa: F401
         except ImportError as error:
             raise MissingPackageError(
-                f"{where} needs the pyarrow package, which is not installed; install skmixdp[parquet]."
+                f"{where} needs the pyarrow package, which is not installed; {how_to_install('parquet')}."
             ) from error
         super().__init__(path, where)
         with reading(where):  # fails for names that are not UTF-8

@@ -17,7 +17,7 @@ from .._rows import PrivateRows, check_labels
 from .._utils.frames import is_frame
 from .._utils.models import names_of_features
 from .._utils.process import LEFT_OUT, is_own, own_errors, warn, warn_later
-from .._utils.validation import COUNT, Allowed, Kind, passed, shown
+from .._utils.validation import COUNT, Allowed, Kind, how_to_install, passed, shown
 from ..components.protocols import PublicInfo, PublicView
 from ..estimators._base import EstimatorProcedure, FitData, PrivateEstimator, fit_one
 from ..estimators._callbacks import FitTasks
@@ -277,7 +277,7 @@ def load_modules() -> Any:
     try:
         from . import modules
     except ModuleNotFoundError as error:
-        raise ImportError("modules need the torch package; install skmixdp[features].") from error
+        raise ImportError(f"modules need the torch package; {how_to_install('features')}.") from error
     return modules
 
 

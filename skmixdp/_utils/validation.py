@@ -563,6 +563,11 @@ def refusal_of(
     return kind(f"{culprit} fails on X with {LEFT_OUT}; try it on rows that are public.")
 
 
+def how_to_install(extra: str) -> str:
+    """The remedy for a missing package: what to install from an index, or from a checkout."""
+    return f"install skmixdp[{extra}], or '.[{extra}]' in a checkout"
+
+
 def copy_fitted(owner: object, fitted: object, *names: str) -> None:
     """Copy the fitted attributes of these names, and those of the features, from another estimator."""
     for name in (*names, "n_features_in_", "feature_names_in_"):

@@ -19,6 +19,7 @@ from .._utils.validation import (
     Number,
     check_column_names,
     check_table,
+    how_to_install,
     is_empty,
     listed,
     passed,
@@ -176,8 +177,8 @@ def check_device(device: object) -> str | None:
         tensors = TABLE_TYPES["torch.Tensor"]
     except ModuleNotFoundError as error:
         raise ImportError(
-            f"device={shown(device)} needs the torch package; install skmixdp[features], or pass "
-            "device='auto'."
+            f"device={shown(device)} needs the torch package; {how_to_install('features')}, or "
+            "pass device='auto'."
         ) from error
     name: str = tensors.device_name(device)
     return name

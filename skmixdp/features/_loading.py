@@ -7,6 +7,7 @@ from importlib import import_module
 from threading import Lock
 from typing import Any
 
+from .._utils.validation import how_to_install
 from ._protocols import Encoder
 
 #: Number of encoders to keep: one of images and one of texts.
@@ -21,7 +22,7 @@ def load_backend(name: str, extra: str) -> Any:
         return import_module(f".backends.{name}", __package__)
     except ModuleNotFoundError as error:
         raise ImportError(
-            f"features need the package {error.name}, which is not installed; install skmixdp[{extra}]."
+            f"features need the package {error.name}, which is not installed; {how_to_install(extra)}."
         ) from error
 
 

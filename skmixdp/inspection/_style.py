@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
+from .._utils.validation import how_to_install
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -31,7 +33,7 @@ def axes(ax: Axes | None, n_lines: int = 0) -> Axes:
     try:
         import matplotlib.pyplot as plt  # imported here, so that only drawing imports matplotlib
     except ImportError as error:
-        raise ImportError("displays need matplotlib; install skmixdp[plot].") from error
+        raise ImportError(f"displays need matplotlib; {how_to_install('plot')}.") from error
 
     return plt.subplots(figsize=(8, max(4.5, 1.2 + 0.22 * n_lines)), layout="constrained")[1]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._utils.process import warn
-from .._utils.validation import SEED, check
+from .._utils.validation import SEED, check, how_to_install
 from .accounting.budgets import LARGE_EPSILON
 from .accounting.events import Noise
 from .accounting.gaussian import FloatArray
@@ -134,7 +134,7 @@ class DiscreteNoise(NoiseSource):
             import opendp.prelude as dp
         except ImportError as error:
             raise ImportError(
-                "noise='discrete' needs the opendp package; install skmixdp[discrete]."
+                f"noise='discrete' needs the opendp package; {how_to_install('discrete')}."
             ) from error
         dp.enable_features("contrib")
         self._dp = dp

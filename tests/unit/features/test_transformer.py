@@ -150,5 +150,6 @@ def test_a_missing_package_gives_one_sentence(package, monkeypatch):
     with pytest.raises(ImportError) as refused:
         features(pretrained=False).fit()
     assert str(refused.value) == (
-        f"features need the package {package}, which is not installed; install skmixdp[features]."
+        f"features need the package {package}, which is not installed; install skmixdp[features], or "
+        "'.[features]' in a checkout."
     )

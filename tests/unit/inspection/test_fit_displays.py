@@ -220,7 +220,7 @@ def test_colours_suit_any_colour_vision(fitted, ax):
 
 def test_a_missing_matplotlib_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"skmixdp\[plot\]"):
+    with pytest.raises(ImportError, match=r"install skmixdp\[plot\], or '\.\[plot\]' in a checkout\.$"):
         PublicWeightDisplay.from_results([{"step": 1, "public_weight": 0.5}])
 
 
