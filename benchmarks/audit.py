@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.audit import AuditResult, audit_epsilon
 from tests.catalog import ALGORITHMS
 
@@ -53,10 +53,8 @@ def factories() -> Iterator[tuple[str, bool, Callable[[], Any]]]:
         "delta": DELTA,
     }
     for name, algorithm in ALGORITHMS.items():
-        zeroth = name.startswith(("dpzero", "pazo"))
-        kind = ZerothOrderDPClassifier if zeroth else MixedDPLogisticRegression
         settings = parameters | {"row_norm": None if name.startswith(LONG_ROWS) else "unit"}
-        yield name, False, lambda kind=kind, algorithm=algorithm, of=settings: kind(algorithm, **of)
+        yield name, False, lambda algorithm=algorithm, of=settings: MixedDPLogisticRegression(algorithm, **of)
     for name in ("adamix", "noisy-gd"):
         yield f"ridge, {name}", True, lambda name=name: MixedDPRidge(ALGORITHMS[name], **parameters)
 

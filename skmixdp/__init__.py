@@ -21,12 +21,7 @@ from .estimators import (
 
 if TYPE_CHECKING:
     from .additive import AdditiveDPClassifier, AdditiveDPRegressor
-    from .estimators import (
-        FirstOrderDPModuleClassifier,
-        ZerothOrderDPClassifier,
-        ZerothOrderDPModuleClassifier,
-        resumable,
-    )
+    from .estimators import FirstOrderDPModuleClassifier, ZerothOrderDPModuleClassifier, resumable
 else:
     __getattr__, __dir__ = late_names(
         __name__,
@@ -34,7 +29,6 @@ else:
             "AdditiveDPClassifier": "additive",
             "AdditiveDPRegressor": "additive",
             "FirstOrderDPModuleClassifier": "estimators",
-            "ZerothOrderDPClassifier": "estimators",
             "ZerothOrderDPModuleClassifier": "estimators",
             "resumable": "estimators",
         },
@@ -48,7 +42,6 @@ __all__ = [
     "MixedDPRidge",
     "PrivatePipeline",
     "Typical",
-    "ZerothOrderDPClassifier",
     "ZerothOrderDPModuleClassifier",
     "fit_many",
     "load",

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from tests.catalog import ALGORITHMS
 
 DELTA = 1e-5
@@ -33,8 +33,7 @@ def draw_targets(n=100, d=8, seed=0):
 
 def factory(name, mu, n_steps=2, **options):
     """Makes estimators of a catalog's algorithm that claim ``mu`` for their releases together."""
-    kind = ZerothOrderDPClassifier if name.startswith(("dpzero", "pazo")) else MixedDPLogisticRegression
-    kind = MixedDPRidge if name.startswith("ridge") else kind
+    kind = MixedDPRidge if name.startswith("ridge") else MixedDPLogisticRegression
     algorithm = ALGORITHMS[name.removeprefix("ridge, ")]
     parameters = {
         "epsilon": None,

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import log_loss
 from tqdm.auto import tqdm
 
-from skmixdp import MixedDPLogisticRegression, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms import DOPE, PAZO, PDADPMD, Algorithm, DPZero, NoisyGD
 from skmixdp.inspection._style import curve_style, reference_style
 from skmixdp.privacy import noise_multiplier_for
@@ -94,8 +94,7 @@ def estimator(method: str, setting: Setting, n_steps: int, sigma: float, seed: i
     """A method at a point of its grid with given noise."""
     kind, fixed, _ = GRIDS[method]
     parameters = {name: value for name, value in setting.items() if name != "learning_rate"}
-    face = ZerothOrderDPClassifier if method in ZEROTH_ORDER else MixedDPLogisticRegression
-    return face(
+    return MixedDPLogisticRegression(
         kind(**fixed, **parameters),
         epsilon=None,
         delta=DELTA,

@@ -19,7 +19,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from tqdm.auto import tqdm
 
-from skmixdp import MixedDPLogisticRegression, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms import PAZO, DPZero, NoisyGD
 
 from .adamix_ablation import DELTA, markdown
@@ -38,9 +38,7 @@ METHODS: dict[str, Any] = {
 
 def fitted(method: str, epsilon: float, seed: int) -> Any:
     """An estimator that is not fitted yet."""
-    first = method.startswith("first order")
-    face = MixedDPLogisticRegression if first else ZerothOrderDPClassifier
-    return face(METHODS[method], epsilon=epsilon, delta=DELTA, random_state=seed)
+    return MixedDPLogisticRegression(METHODS[method], epsilon=epsilon, delta=DELTA, random_state=seed)
 
 
 def run(seeds: Sequence[int], epsilons: Sequence[float], methods: Sequence[str]) -> pd.DataFrame:

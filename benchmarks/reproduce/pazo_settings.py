@@ -28,7 +28,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from tqdm.auto import tqdm
 
-from skmixdp import MixedDPLogisticRegression, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms import GEP, PAZO, Algorithm, DPZero, NoisyGD
 
 from .adamix_ablation import DELTA, markdown, ranged
@@ -138,17 +138,19 @@ def make_split(counts: tuple[int, ...], seed: int) -> Split:
 
 def score(cell: Cell, split: Split, rate: float, seed: int, *, permuted: bool) -> float:
     """Test accuracy of a fit whose steps are ``rate`` times the library's."""
-    first = isinstance(cell.algorithm, (NoisyGD, GEP))
-    face = MixedDPLogisticRegression if first else ZerothOrderDPClassifier
     settings: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "classes": range(10)}
     if cell.n_steps is not None:
         settings |= {"n_steps": cell.n_steps, "batch_size": BATCH}
     labels = np.random.default_rng(1000 + seed).permutation(split.y) if permuted else split.y
     public = {"X_pub": split.X_pub, "y_pub": split.y_pub}
-    automatic = face(cell.algorithm, random_state=seed, **settings).fit(split.X, labels, **public)
+    automatic = MixedDPLogisticRegression(cell.algorithm, random_state=seed, **settings).fit(
+        split.X, labels, **public
+    )
     if rate != 1:
         step = rate * automatic.learning_rate_
-        automatic = face(cell.algorithm, learning_rate=step, random_state=seed, **settings)
+        automatic = MixedDPLogisticRegression(
+            cell.algorithm, learning_rate=step, random_state=seed, **settings
+        )
         automatic.fit(split.X, labels, **public)
     return 100 * float(automatic.score(split.X_test, split.y_test))
 

@@ -1,1 +1,1 @@
-"""Algorithms of papers, with their queries, and the classifier of zeroth order."""
+"""Algorithms of papers, with their queries."""

@@ -92,7 +92,7 @@ class PAZO(Algorithm):
         if info.view.data.n_rows == 0:
             raise ValueError(
                 f"PAZO(variant={self.variant!r}) needs public rows for its gradients, but there are none; "
-                "pass X_pub and y_pub, or use DPZero ('dpzero'), which needs none."
+                "pass X_pub and y_pub, or use DPZero(), which needs none."
             )
         query, weighting, spread = build[self.variant](info)
         return zeroth_order_descent(info, options, query, weighting, spread)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
-from .._papers.zeroth_order_classifier import OBJECT, REMEDY, ZEROTH_ORDER
 from .._rows import PrivateRows
-from ..algorithms import Algorithm
+from .._utils.validation import Kind
+from ..algorithms import PAZO, Algorithm, DPZero
 from ..components.protocols import PublicView
 from .module import ModuleClassifier, load_modules
 
@@ -25,7 +26,8 @@ class ZerothOrderDPModuleClassifier(ModuleClassifier):
         ``classes_``, and must process each row separately. ``fit`` trains a copy in evaluation mode, without
         dropout and with fixed running statistics in batch normalisation.
     algorithm : {"auto", "pazo-m", "pazo-p", "pazo-s", "dpzero"} or object, default="auto"
-        As in :class:`ZerothOrderDPClassifier`.
+        A name selects the algorithm with its default settings; "auto" stands for "pazo-m". An object
+        (:class:`~skmixdp.algorithms.PAZO`, :class:`~skmixdp.algorithms.DPZero`) holds its own settings.
     trainable : list of str, callable or None, default=None
         Parameters to train: names of parameters or submodules, or a function of a name. None trains all
         parameters that require gradients.
@@ -96,8 +98,17 @@ class ZerothOrderDPModuleClassifier(ModuleClassifier):
     2024 (DPZero); Malladi et al. 2023 (MeZO).
     """
 
-    _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = ZEROTH_ORDER
-    _objects, _remedy = OBJECT, REMEDY
+    _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = {
+        "auto": PAZO,
+        "pazo-m": PAZO,
+        "pazo-p": partial(PAZO, "p"),
+        "pazo-s": partial(PAZO, "s"),
+        "dpzero": DPZero,
+    }
+    _objects = Kind(
+        "an object: PAZO or DPZero from skmixdp.algorithms", lambda value: isinstance(value, (PAZO, DPZero))
+    )
+    _remedy = "algorithms that need gradients of private rows work with MixedDPLogisticRegression"
 
     def _source(self, private: object, loss: object, W: Any, exact: bool) -> PrivateRows:
         source: PrivateRows = load_modules().ModuleRows(private, loss, exact=exact)

@@ -11,7 +11,6 @@ from ._saving import load
 from ._scales import Typical
 
 if TYPE_CHECKING:
-    from .._papers.zeroth_order_classifier import ZerothOrderDPClassifier
     from .._resuming import resumable
     from .._torch.first_order import FirstOrderDPModuleClassifier
     from .._torch.zeroth_order import ZerothOrderDPModuleClassifier
@@ -20,7 +19,6 @@ else:
         __name__,
         {
             "FirstOrderDPModuleClassifier": "_torch.first_order",
-            "ZerothOrderDPClassifier": "_papers.zeroth_order_classifier",
             "ZerothOrderDPModuleClassifier": "_torch.zeroth_order",
             "resumable": "_resuming",
         },
@@ -32,7 +30,6 @@ __all__ = [
     "MixedDPRidge",
     "PrivatePipeline",
     "Typical",
-    "ZerothOrderDPClassifier",
     "ZerothOrderDPModuleClassifier",
     "fit_many",
     "load",

@@ -136,8 +136,7 @@ def fit_many(
     Parameters
     ----------
     estimators : sequence of estimators
-        ``MixedDPLogisticRegression``, ``MixedDPRidge``, additive models or ``ZerothOrderDPClassifier``
-        objects. No object may occur twice.
+        ``MixedDPLogisticRegression``, ``MixedDPRidge`` or additive models. No object may occur twice.
     X, y, X_pub, y_pub : array-like
         The arguments of ``fit``.
     rows : sequence or None, default=None

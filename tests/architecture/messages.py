@@ -200,7 +200,6 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "_papers/modelmix/event.py": (2, {}),
     "_papers/modelmix/wrapping.py": (5, {}),
     "_papers/pazo.py": (2, {}),
-    "_papers/zeroth_order_classifier.py": (1, {}),
     "_resuming.py": (16, {}),
     "_torch/first_order.py": (2, {}),
     "_torch/module.py": (7, {"module_procedure": (2, "code"), "ModuleClassifier._outputs": (1, "lengths")}),

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 import skmixdp
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.algorithms import PAZO
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
 from tests.private_names import add_charge, write_account
 
@@ -66,7 +67,7 @@ def fits(n_fits: int, folder: Path, *, say: Callable[[str], object] = print) -> 
         lambda: MixedDPLogisticRegression("adamix", **settings).fit(X, y, X_pub=X_pub, y_pub=y_pub),
         lambda: MixedDPLogisticRegression("noisy-gd", **settings).fit(X, y, X_pub=X_pub, y_pub=y_pub),
         lambda: MixedDPRidge(**settings).fit(X, X[:, 0], X_pub=X_pub, y_pub=X_pub[:, 0]),
-        lambda: ZerothOrderDPClassifier(**settings).fit(X, y, X_pub=X_pub, y_pub=y_pub),
+        lambda: MixedDPLogisticRegression(PAZO("m"), **settings).fit(X, y, X_pub=X_pub, y_pub=y_pub),
     )
     states: list[State] = []
     started = time.monotonic()

@@ -24,7 +24,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.stats import fisher_exact, mannwhitneyu
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.algorithms import PAZO
 
 N_ROWS, N_PUBLIC, N_FEATURES, N_CLASSES = 600, 60, 32, 4
 ROW = 123
@@ -84,7 +85,7 @@ KINDS = {
     "discrete noise": Kind(_logistic(n_steps=2, noise="discrete")),
     "sparse": Kind(_logistic(center=False), sp.csr_array),
     "ridge": Kind(lambda: MixedDPRidge(n_steps=5, delta=1e-4), regression=True),
-    "zeroth order": Kind(lambda: ZerothOrderDPClassifier(n_steps=5, delta=1e-4)),
+    "zeroth order": Kind(lambda: MixedDPLogisticRegression(PAZO("m"), n_steps=5, delta=1e-4)),
 }
 
 

@@ -14,11 +14,11 @@ import skmixdp
 from skmixdp import (
     MixedDPLogisticRegression,
     MixedDPRidge,
-    ZerothOrderDPClassifier,
     ZerothOrderDPModuleClassifier,
     algorithms,
     components,
 )
+from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.privacy import PrivacyLedger
 from tests.parameters import EXTREMES, HOSTILE, NOT_FINITE, table_of, takes_long, valid
 from tests.secrets import NUMBER, Heard
@@ -28,7 +28,7 @@ from .values import FAITHFUL, LABELS, NAMES, held, labels, matrices
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-HEADS = (MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier)
+HEADS = (MixedDPLogisticRegression, MixedDPRidge)
 
 _WORDS = """
 X y X_pub y_pub sample_weight classes class_weight learning_rate l2 row_norm batch_size init target_center
@@ -65,9 +65,9 @@ def parameters(draw: Any, head: Any, n: int) -> dict[str, Any]:
             chosen[name] = draw(strategy)
     if chosen.get("batch_size") and draw(st.integers(0, 20)):  # its accounting takes seconds, once
         chosen |= {"epsilon": 1.0, "delta": 1e-5, "n_steps": 3}
-    slow = head is ZerothOrderDPClassifier
-    chosen["algorithm"] = draw(pick(("auto", "auto", *head._algorithms)))
-    if slow or draw(one_in(3)):
+    losses = () if head is MixedDPRidge else (DPZero(), PAZO("m"), PAZO("p"), PAZO("s"))
+    chosen["algorithm"] = draw(pick(("auto", "auto", *head._algorithms, *losses)))
+    if chosen["algorithm"] in losses or draw(one_in(3)):
         chosen["n_steps"] = draw(pick((1, 3, 5)))
     return chosen
 
@@ -205,8 +205,6 @@ def test_containers(data):
     y = (X[:, 0], X_pub[:, 0]) if head is MixedDPRidge else (np.arange(n) % k, np.arange(6) % k)
     chosen = {"dtype": "float64", "random_state": 0, "epsilon": 5.0}
     chosen |= {"row_norm": draw(pick(("unit", "clip"))), "center": draw(st.booleans())}
-    if head is ZerothOrderDPClassifier:
-        chosen["n_steps"] = 3
     private, public = draw(pick([*FAITHFUL])), draw(pick([*FAITHFUL]))
     note(f"{head.__name__} {chosen} {private} {public}")
     with limits():
@@ -263,7 +261,7 @@ def test_parameters(data):
     draw = data.draw
     head = draw(pick(HEADS))
     X, y, X_pub, y_pub = _clean(draw(pick((2, 3))))
-    fixed = {"random_state": 0, **({"n_steps": 2} if head is ZerothOrderDPClassifier else {})}
+    fixed = {"random_state": 0}
     kind = draw(pick([head, *(kind for kind in PIECES if inspect.signature(kind).parameters)]))
     values = draw(any_values(kind))
     assume(not any(takes_long(name, value) for name, value in values.items()))

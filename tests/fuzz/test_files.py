@@ -24,7 +24,8 @@ from safetensors.numpy import save as to_bytes
 from sklearn.base import clone
 
 import skmixdp
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.algorithms import PAZO
 from skmixdp.datasets import open_rows
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.preprocessing import TableEncoder
@@ -224,7 +225,7 @@ def models() -> tuple[tuple[str, bytes], ...]:
             MixedDPLogisticRegression(**few, classes=[0, 1]).fit(X, y % 2),
             MixedDPLogisticRegression("adamix", **few, whiten=True).fit(X, y, X_pub, y_pub),
             MixedDPRidge(**few).fit(X, X[:, :2], X_pub, X_pub[:, :2]),
-            ZerothOrderDPClassifier(**few).fit(X, y, X_pub, y_pub),
+            MixedDPLogisticRegression(PAZO("m"), **few).fit(X, y, X_pub, y_pub),
         )
     return tuple((type(fit).__name__, saving.model_bytes(fit)) for fit in fits)
 

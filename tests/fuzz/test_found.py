@@ -15,8 +15,8 @@ import pytest
 import scipy.sparse as sp
 
 import skmixdp
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
-from skmixdp.algorithms import GEP, PAZO, AdaMix, ModelMix, NoisyGD
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.algorithms import GEP, PAZO, AdaMix, DPZero, ModelMix, NoisyGD
 from skmixdp.datasets import open_rows
 from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV
@@ -75,10 +75,10 @@ class TestMessages:
         with pytest.raises(ValueError, match=f"^{name}="):
             ridge(**{name: 10**400})
 
-    @pytest.mark.parametrize("algorithm", ["pazo-p", "pazo-s"])
+    @pytest.mark.parametrize("algorithm", ["p", "s"])
     def test_fewer_public_rows_than_an_algorithm_needs(self, algorithm):
         with pytest.raises(ValueError, match=r"X_pub has 2; pass more public rows, or as algorithm a PAZO"):
-            fit(y=Y % 2, public=(X_PUB[:2], Y_PUB[:2]), head=ZerothOrderDPClassifier, algorithm=algorithm)
+            fit(y=Y % 2, public=(X_PUB[:2], Y_PUB[:2]), algorithm=PAZO(algorithm))
 
     def test_ragged_rows_to_predict(self):
         with pytest.raises(ValueError, match=r"^X must hold real numbers"):
@@ -154,9 +154,8 @@ class TestNumbers:
         "algorithm", [AdaMix(clip_floor=1.7e308), NoisyGD(1e300), PAZO("m", loss_clip=1e200)]
     )
     def test_clips_whose_squares_overflow(self, algorithm):
-        head = skmixdp.ZerothOrderDPClassifier if isinstance(algorithm, PAZO) else MixedDPLogisticRegression
         with pytest.raises(ValueError, match=r"clip.*=.* up to 1e100"):
-            fit(head=head, algorithm=algorithm)
+            fit(algorithm=algorithm)
 
     @pytest.mark.parametrize("n_long", [1, 3, 6])
     def test_public_rows_of_which_some_are_huge(self, n_long):
@@ -178,10 +177,9 @@ class TestNumbers:
         for other in heads[1:]:
             np.testing.assert_allclose(other, heads[0], rtol=1e-4, atol=1e-4)
 
-    @pytest.mark.parametrize("algorithm", ["pazo-m", "pazo-p", "pazo-s", "dpzero"])
+    @pytest.mark.parametrize("algorithm", [PAZO("m"), PAZO("p"), PAZO("s"), DPZero()], ids=str)
     def test_public_rows_of_zeros_give_no_directions(self, algorithm):
-        head = skmixdp.ZerothOrderDPClassifier
-        fit(public=(0 * X_PUB, Y_PUB), head=head, algorithm=algorithm, fit_intercept=False)
+        fit(public=(0 * X_PUB, Y_PUB), algorithm=algorithm, fit_intercept=False)
 
     @pytest.mark.parametrize("scoring", [{"a": 1}, {"a": "accuracy"}, ["accuracy", "f1_macro"], 3])
     def test_a_metric_that_is_none_is_refused_before_the_charge(self, scoring, data):

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import skmixdp
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import PrivacyLedger
 
@@ -25,7 +25,7 @@ from .limits import BAD_INPUT, cases, check_message
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
-HEADS = (MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier)
+HEADS = (MixedDPLogisticRegression, MixedDPRidge)
 
 #: Changes of parameters, and whether a fit may accept them.
 CHANGES = [

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import make_classification, make_regression
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
 from skmixdp.algorithms import DOPE, GEP, PAZO, AdaMix, DPZero, ModelMix, NoisyGD
 from skmixdp.features import ZeroShotHead
 
@@ -88,7 +88,7 @@ def _unscaled() -> Any:
 
 def _zeroth_order(algorithm: Any, *, k: int = 3) -> Any:
     X, y, X_pub, y_pub = classes(k)
-    estimator = ZerothOrderDPClassifier(
+    estimator = MixedDPLogisticRegression(
         algorithm, epsilon=2.0, n_steps=15, dtype="float64", random_state=_SEED
     )
     return estimator.fit(X, y, X_pub, y_pub)
@@ -151,11 +151,11 @@ FITS: dict[str, Callable[[], Any]] = {
     "ridge, three targets": partial(_regressor, k=3),
     "ridge, pda-dpmd": partial(_regressor, "pda-dpmd"),
     "ridge, noisy-gd, no intercept": partial(_regressor, "noisy-gd", fit_intercept=False),
-    "pazo-m": partial(_zeroth_order, "pazo-m"),
-    "pazo-p": partial(_zeroth_order, "pazo-p"),
-    "pazo-s, two classes": partial(_zeroth_order, "pazo-s", k=2),
+    "pazo-m": partial(_zeroth_order, PAZO("m")),
+    "pazo-p": partial(_zeroth_order, PAZO("p")),
+    "pazo-s, two classes": partial(_zeroth_order, PAZO("s"), k=2),
     "pazo-p, two directions": partial(_zeroth_order, PAZO("p", n_directions=2)),
-    "dpzero": partial(_zeroth_order, "dpzero"),
+    "dpzero": partial(_zeroth_order, DPZero()),
     "dpzero, gaussian": partial(_zeroth_order, DPZero(2, directions="gaussian")),
     "adjusted": partial(_classifier, logit_adjustment="auto"),
     "adjusted, no public rows": partial(_classifier, logit_adjustment="auto", public=False),

@@ -20,12 +20,12 @@ from skmixdp import (
     FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
-    ZerothOrderDPClassifier,
     ZerothOrderDPModuleClassifier,
     fit_many,
     private_pipeline,
     resumable,
 )
+from skmixdp.algorithms import PAZO
 from skmixdp.inference import private_inference
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
@@ -190,7 +190,7 @@ def _searched(**parameters: Any) -> Any:
 
 def _zeroth(**parameters: Any) -> Any:
     X, y = rows("classes")
-    head = ZerothOrderDPClassifier("pazo-m", n_steps=10, **_SETTINGS | parameters)
+    head = MixedDPLogisticRegression(PAZO("m"), n_steps=10, **_SETTINGS | parameters)
     return head.fit(X[100:], y[100:], X_pub=X[:60], y_pub=y[:60])
 
 
@@ -371,7 +371,7 @@ OTHER_FITS: dict[str, Callable[[], Any]] = {
     "resumed, no public rows": partial(_resumed, "targets", 6, n_public=0),
     "resumed, start left out": partial(_resumed, "classes", 4, wrong=True, epsilon=20.0),
     "resumed, curves": partial(_resumed, "curves of targets", 3, n_public=0, epsilon=20.0),
-    "a ZerothOrderDPClassifier of little noise": partial(_zeroth, epsilon=60.0),
+    "zeroth order with little noise": partial(_zeroth, epsilon=60.0),
     "a module, noisy-gd": partial(_module, FirstOrderDPModuleClassifier, "noisy-gd"),
     "a module, adamix": partial(_module, FirstOrderDPModuleClassifier, "adamix"),
     "a module, pazo-m": partial(_module, ZerothOrderDPModuleClassifier, "pazo-m"),

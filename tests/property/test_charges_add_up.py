@@ -12,8 +12,8 @@ import warnings
 import numpy as np
 import pytest
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
-from skmixdp.algorithms import PAZO
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.estimators import fit_many
 from skmixdp.features import ZeroShotHead
 from skmixdp.preprocessing import NoisyScaler
@@ -185,12 +185,12 @@ def test_lengths_that_are_learned(monkeypatch, head, public, relation, class_wei
 
 
 @pytest.mark.covering("algorithm public")
-@pytest.mark.parametrize("algorithm", ["dpzero", "pazo-m", PAZO("s", candidate_noise=None)], ids=str)
+@pytest.mark.parametrize("algorithm", [DPZero(), PAZO("m"), PAZO("s", candidate_noise=None)], ids=str)
 @pytest.mark.parametrize("public", [True, False])
 @pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
 def test_losses_instead_of_gradients(monkeypatch, algorithm, public, relation):
-    kind = algorithm if public else "dpzero"
-    head = ZerothOrderDPClassifier(kind, classes=range(K), **terms_of(relation))
+    kind = algorithm if public else DPZero()
+    head = MixedDPLogisticRegression(kind, classes=range(K), **terms_of(relation))
     log = watch(monkeypatch)
     head.fit(X, Y, *((X_PUB, Y_PUB) if public else ()))
     assert_adds_up(log, head.privacy_)

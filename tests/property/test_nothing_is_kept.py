@@ -22,7 +22,8 @@ import scipy.sparse as sp
 from randomgen import AESCounter
 from sklearn.ensemble import VotingClassifier
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.algorithms import DPZero
 from skmixdp.estimators import fit_many, resumable
 from skmixdp.inspection import ensemble_report, model_card
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
@@ -124,7 +125,7 @@ PATHS = {
     "gep": lambda ledger: classifier(X_PUB, Y_PUB, algorithm="gep", n_steps=8),
     "dope": lambda ledger: classifier(X_PUB, Y_PUB, algorithm="dope-sgd", n_steps=8),
     "regression": lambda ledger: ridge().fit(X, X[:, :2]),
-    "losses": lambda ledger: ZerothOrderDPClassifier("dpzero", n_steps=50, **CLASSES).fit(X, Y),
+    "losses": lambda ledger: MixedDPLogisticRegression(DPZero(), n_steps=50, **CLASSES).fit(X, Y),
     "scaler": lambda ledger: NoisyScaler(1.0, 1e-4, bounds=(-20.0, 20.0), ledger=ledger).fit(X),
     "search": searched,
     "modules": modules,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
 from skmixdp.algorithms import DOPE, GEP, PAZO, PDADPMD, AdaMix, Coupling, NoisyGD
 from skmixdp.components import L2Clip
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
@@ -92,8 +92,8 @@ ESTIMATORS = {
     "discrete": MixedDPLogisticRegression(NoisyGD(clip=1.0), noise="discrete", n_steps=4),
     "ridge": MixedDPRidge(),
     "ridge without public rows": MixedDPRidge(target_scale=1.0, n_steps=6),
-    "zeroth order": ZerothOrderDPClassifier(PAZO("m"), n_steps=4),
-    "public candidates": ZerothOrderDPClassifier(PAZO("s"), n_steps=4),
+    "zeroth order": MixedDPLogisticRegression(PAZO("m"), n_steps=4),
+    "public candidates": MixedDPLogisticRegression(PAZO("s"), n_steps=4),
 }
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.algorithms import DOPE, GEP, PAZO, AdaMix
 from tests.property.test_per_instance import passes, squared_losses
 
@@ -24,7 +24,7 @@ HEADS = {
     "dope": MixedDPLogisticRegression(DOPE(), n_steps=6),
     "gep": MixedDPLogisticRegression(GEP(), n_steps=6),
     "targets": MixedDPRidge(),
-    "zeroth order": ZerothOrderDPClassifier(PAZO("s"), n_steps=4),
+    "zeroth order": MixedDPLogisticRegression(PAZO("s"), n_steps=4),
 }
 
 

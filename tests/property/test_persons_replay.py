@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
-from skmixdp.algorithms import NoisyGD
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp.algorithms import PAZO, DPZero, NoisyGD
 from skmixdp.privacy import PrivacyLedger
 from tests.private_names import recorded_releases
 from tests.replay import compare, seen, shown
@@ -99,7 +99,7 @@ def folds(one, calls):
     return [(fitted, str(fitted.privacy_)) for fitted in heads]
 
 
-LOGISTIC, ZEROTH = MixedDPLogisticRegression, ZerothOrderDPClassifier
+LOGISTIC = MixedDPLogisticRegression
 PATHS = {
     "default": head(LOGISTIC),
     "no public rows": head(LOGISTIC, public=False),
@@ -116,8 +116,8 @@ PATHS = {
     "record": head(LOGISTIC, record_per_instance=True),
     "regression": head(MixedDPRidge),
     "regression without public rows": head(MixedDPRidge, public=False),
-    "dpzero": head(ZEROTH, "dpzero", n_steps=3),
-    "pazo-s": head(ZEROTH, "pazo-s", n_steps=3),
+    "dpzero": head(LOGISTIC, DPZero(), n_steps=3),
+    "pazo-s": head(LOGISTIC, PAZO("s"), n_steps=3),
     "folds": folds,
 }
 CASES = [

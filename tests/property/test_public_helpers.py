@@ -19,9 +19,9 @@ from skmixdp import (
     FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
-    ZerothOrderDPClassifier,
     fit_many,
 )
+from skmixdp.algorithms import PAZO
 from skmixdp.inference import private_inference
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier
 from tests.replay import Calls, check_neighbours, facts_of, seen, shown
@@ -125,7 +125,7 @@ PATHS = {
     "pda-dpmd": head(LOGISTIC, "pda-dpmd", n_steps=3),
     "regression": head(RIDGE, targets=True),
     "regression, few public rows": head(RIDGE, n_public=6, targets=True),
-    "pazo-s": head(ZerothOrderDPClassifier, "pazo-s", n_steps=3),
+    "pazo-s": head(MixedDPLogisticRegression, PAZO("s"), n_steps=3),
     "additive": head(AdditiveDPClassifier),
     "additive, unlabelled": head(AdditiveDPClassifier, n_public=9, fitted={"X_unlabeled": X_MORE}),
     "additive regression": head(AdditiveDPRegressor, targets=True, n_knots=4),

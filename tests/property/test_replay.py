@@ -17,10 +17,10 @@ from skmixdp import (
     FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
-    ZerothOrderDPClassifier,
     ZerothOrderDPModuleClassifier,
     fit_many,
 )
+from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger
@@ -185,8 +185,9 @@ ESTIMATORS = {
     "logistic": MixedDPLogisticRegression,
     "labels": MixedDPLogisticRegression,
     "ridge": MixedDPRidge,
-    "zeroth": ZerothOrderDPClassifier,
+    "zeroth": MixedDPLogisticRegression,
 }
+ON_LOSSES = {"dpzero": DPZero(), "pazo-m": PAZO("m"), "pazo-p": PAZO("p"), "pazo-s": PAZO("s")}
 MODULE_KINDS = {"module": ZerothOrderDPModuleClassifier, "gradients": FirstOrderDPModuleClassifier}
 
 
@@ -299,7 +300,7 @@ def fit_path(what, option, hold=as_it_is):
         if kind in MODULE_KINDS:
             head = MODULE_KINDS[kind](module(), algorithm, **own)
         else:
-            head = ESTIMATORS[kind](algorithm, **own)
+            head = ESTIMATORS[kind](ON_LOSSES.get(algorithm, algorithm), **own)
         weights = {"sample_weight": private.weights} if option.weights else {}
         head.set_callbacks(calls).fit(*hold(private), **public, **weights)
         return shown(head, entry)

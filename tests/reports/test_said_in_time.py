@@ -26,7 +26,8 @@ from sklearn.preprocessing import (
     SplineTransformer,
 )
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, WithPublicRows
 from skmixdp.preprocessing import NoisyScaler, PublicTransformedTargetRegressor, check_pipeline
 from skmixdp.privacy import PrivacyLedger
@@ -53,7 +54,7 @@ EPSILONS = {
     "noise and steps": lambda: head(**LITTLE).fit(X, Y),
     "noise, steps and batches": lambda: head(**LITTLE, batch_size=100).fit(X, Y),
     "regression": lambda: MixedDPRidge(**LITTLE, delta=1e-4, target_scale=1.0).fit(X, X[:, 0]),
-    "losses": lambda: ZerothOrderDPClassifier("dpzero", **LITTLE, delta=1e-4, classes=[0, 1]).fit(X, Y),
+    "losses": lambda: MixedDPLogisticRegression(DPZero(), **LITTLE, delta=1e-4, classes=[0, 1]).fit(X, Y),
     "a score": lambda: head().fit(X, Y).private_score(X, Y, epsilon=100),
     "the noise of a score": lambda: head().fit(X, Y).private_score(X, Y, noise_multiplier=0.1),
     "a confusion": lambda: head().fit(X, Y).private_confusion(X, Y, epsilon=100),
@@ -96,21 +97,14 @@ def test_whoever_scores_with_a_delta_above_one_over_n_is_warned():
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [
-        *product(["first order", "losses"], ["groups", "X_unlabeled"]),
-        ("losses", "sample_weight"),
-        *(("a linear head on losses", name) for name in ("sample_weight", "X_unlabeled")),
-    ],
+    [*product(["first order", "losses"], ["groups", "X_unlabeled"]), ("losses", "sample_weight")],
 )
 def test_whoever_passes_what_an_estimator_has_not_is_told_who_has_it(kind, name):
-    if kind == "a linear head on losses":
-        estimator = ZerothOrderDPClassifier()
-    else:
-        torch = pytest.importorskip("torch")
-        import skmixdp
+    torch = pytest.importorskip("torch")
+    import skmixdp
 
-        given = {"first order": "FirstOrderDPModuleClassifier", "losses": "ZerothOrderDPModuleClassifier"}
-        estimator = getattr(skmixdp, given[kind])(torch.nn.Linear(3, 2), learning_rate=0.1)
+    given = {"first order": "FirstOrderDPModuleClassifier", "losses": "ZerothOrderDPModuleClassifier"}
+    estimator = getattr(skmixdp, given[kind])(torch.nn.Linear(3, 2), learning_rate=0.1)
     with pytest.raises(TypeError, match=f"does not accept {name}; leave it out, or use MixedDPLogistic"):
         estimator.fit(X, Y, **{name: G})
     with pytest.raises(TypeError, match="does not accept epochs; leave it out, or pass") as caught:
@@ -125,7 +119,7 @@ def in_logarithms(model):
 ORDER = {
     "a classifier": lambda w: head().fit(X, Y, w),
     "a regression": lambda w: MixedDPRidge().fit(X, Y, w),
-    "losses": lambda w: ZerothOrderDPClassifier().fit(X, Y, w),
+    "losses": lambda w: MixedDPLogisticRegression(PAZO("m")).fit(X, Y, w),
     "a search": lambda w: search().fit(X, Y, w),
     "a threshold": lambda w: PrivateThresholdClassifier(head(random_state=None), delta=1e-4).fit(X, Y, w),
     "logarithms": lambda w: in_logarithms(MixedDPRidge()).fit(X, np.exp(X[:, 0]), w),

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.privacy import PrivacyLedger
@@ -83,7 +83,7 @@ def test_algorithm_parameter_outside_its_range(refuse, algorithm, sentence):
     refuse(sentence, {"algorithm": algorithm})
 
 
-@pytest.mark.parametrize("head", [MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier])
+@pytest.mark.parametrize("head", [MixedDPLogisticRegression, MixedDPRidge])
 def test_whatever_the_table_of_an_estimator_excludes_is_refused(rows, no_noise, head):
     ledger = PrivacyLedger(":memory:").add_dataset("d", epsilon=10.0, delta=1e-3)
     for name, rules in table_of(head).items():

@@ -13,14 +13,8 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from skmixdp import (
-    AdditiveDPClassifier,
-    AdditiveDPRegressor,
-    MixedDPLogisticRegression,
-    MixedDPRidge,
-    ZerothOrderDPClassifier,
-)
-from skmixdp.algorithms import BY_NAME, AdaMix, DPZero, NoisyGD
+from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor, MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.algorithms import BY_NAME, PAZO, AdaMix, DPZero, NoisyGD
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, PublicWhitener, RowNormalizer, TableEncoder
 
@@ -50,18 +44,18 @@ class SelfWhitened(_OwnRows, PublicWhitener):
     pass
 
 
-class SelfMoved(ZerothOrderDPClassifier):
-    """The same, with arguments that are refused."""
+class SelfMoved(MixedDPLogisticRegression):
+    """The same, with other arguments."""
 
-    def fit(self, X, y=None, X_pub=None, y_pub=None, **unsupported):
-        return super().fit(X, y, X_pub=X, y_pub=y, **unsupported)
+    def fit(self, X, y=None, X_pub=None, y_pub=None, **more):
+        return super().fit(X, y, X_pub=X, y_pub=y, **more)
 
 
 #: One of each kind, which passes all checks in `make test`.
 DEFAULTS = [
     MixedDPLogisticRegression(),
     MixedDPRidge(),
-    SelfMoved("pazo-m", n_steps=10),
+    SelfMoved(PAZO("m"), n_steps=10),
     SelfFitted(StandardScaler()),
     SelfWhitened(),
     RowNormalizer(),
@@ -87,26 +81,23 @@ OTHERS = [
     MixedDPRidge("coupling", epsilon=3.0),
     AdditiveDPClassifier(),
     AdditiveDPRegressor(),
-    SelfMoved("pazo-p", n_steps=20),
-    SelfMoved("pazo-s", n_steps=20),
+    SelfMoved(PAZO("p"), n_steps=20),
+    SelfMoved(PAZO("s"), n_steps=20),
     # Without public rows it learns from zeros along random directions: more budget and steps than the
     # checks' accuracy leaves by default.
-    ZerothOrderDPClassifier(DPZero(4), epsilon=8.0),
+    MixedDPLogisticRegression(DPZero(4), epsilon=8.0),
     SelfWhitened(shrinkage=0.5, n_components=1),
     NoisyScaler(bounds=(-10, 10), with_std=False, random_state=0),
 ]
 
 _OTHER_NUMBER = "a row of weight 0 is still one of the n rows, and the noise of two fits is not the same"
 _NOISE = "fewer than a hundred private rows at epsilon 1 do not tell the classes apart"
-_UNWEIGHTED = "zeroth-order algorithms refuse weights"
 
 
 def beyond_reach(estimator):
     """The checks of weights that an estimator cannot pass, with the reasons."""
     if isinstance(estimator, TableEncoder):
         return {"check_complex_data": "complex cells count as missing, since no cell may cause an error"}
-    if isinstance(estimator, ZerothOrderDPClassifier):
-        return {"check_class_weight_classifiers": _UNWEIGHTED}
     if isinstance(estimator, MixedDPLogisticRegression | MixedDPRidge):
         exact = ("dense", "sparse")
         failing = {f"check_sample_weight_equivalence_on_{kind}_data": _OTHER_NUMBER for kind in exact}
@@ -146,7 +137,7 @@ def test_other_parameters_pass_too(estimator):
     "estimator",
     # Learning from zeros along random directions takes seconds.
     [
-        pytest.param(estimator, marks=pytest.mark.slow if type(estimator) is ZerothOrderDPClassifier else ())
+        pytest.param(estimator, marks=pytest.mark.slow if "DPZero" in repr(estimator) else ())
         for estimator in OTHERS
     ],
     ids=repr,

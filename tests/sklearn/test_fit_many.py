@@ -11,10 +11,10 @@ from skmixdp import (
     FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
-    ZerothOrderDPClassifier,
     ZerothOrderDPModuleClassifier,
     fit_many,
 )
+from skmixdp.algorithms import PAZO
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import PrivacyLedger
 from tests.conftest import Watched, failing, heads_of_passes
@@ -41,7 +41,7 @@ def heads():
         MixedDPLogisticRegression(epsilon=1.0, n_steps=7, random_state=9),
         MixedDPLogisticRegression("adamix", row_norm=None, learning_rate=0.5, n_steps=5, random_state=5),
         MixedDPLogisticRegression(dtype="float64", n_steps=5, random_state=6),
-        ZerothOrderDPClassifier(n_steps=5, random_state=7),
+        MixedDPLogisticRegression(PAZO("m"), n_steps=5, random_state=7),
     ]
 
 

@@ -25,7 +25,8 @@ from sklearn.model_selection import (
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.algorithms import DPZero
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, public_score
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, RowNormalizer
@@ -45,7 +46,7 @@ def leaking(head=None, **options):
     [
         MixedDPLogisticRegression(classes=[0, 1, 2], **NEAR),
         MixedDPRidge(target_center=1, target_scale=1, **NEAR),
-        ZerothOrderDPClassifier("dpzero", classes=[0, 1, 2], **NEAR),
+        MixedDPLogisticRegression(DPZero(), classes=[0, 1, 2], **NEAR),
     ],
     ids=lambda head: type(head).__name__,
 )

@@ -19,8 +19,8 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
-from skmixdp.algorithms import AdaMix
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp.algorithms import PAZO, AdaMix
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, public_params
 from skmixdp.preprocessing import NoisyScaler, PublicOnly
@@ -240,7 +240,7 @@ def test_a_regression_is_charged(rows, ledger):
 
 
 def test_a_zeroth_order_fit_is_charged(rows, ledger):
-    clf = ZerothOrderDPClassifier(delta=DELTA, n_steps=STEPS, ledger=ledger)
+    clf = MixedDPLogisticRegression(PAZO("m"), delta=DELTA, n_steps=STEPS, ledger=ledger)
     report = clf.fit(*rows).privacy_
     (charge,) = ledger.charges()
     assert (charge.event.noise_multiplier, charge.event.n_steps) == (report.noise_multiplier, report.n_steps)

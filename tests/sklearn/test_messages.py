@@ -12,13 +12,8 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import (
-    MixedDPLogisticRegression,
-    MixedDPRidge,
-    ZerothOrderDPClassifier,
-    ZerothOrderDPModuleClassifier,
-    fit_many,
-)
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPModuleClassifier, fit_many
+from skmixdp.algorithms import PAZO
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, PublicWhitener, RowNormalizer
@@ -53,7 +48,7 @@ class TestNamesOfArguments:
         [
             MixedDPLogisticRegression(),
             MixedDPRidge(),
-            ZerothOrderDPClassifier(),
+            MixedDPLogisticRegression(PAZO("m")),
             PrivateSearchCV(MixedDPLogisticRegression(), {"epsilon": [1.0]}),
         ],
         ids=lambda estimator: type(estimator).__name__,

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import notebook
@@ -32,7 +32,7 @@ def fitted(**parameters):
     return clf.fit(X[60:400], y[60:400], X_pub=X[:60], y_pub=y[:60])
 
 
-@pytest.mark.parametrize("kind", [MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier])
+@pytest.mark.parametrize("kind", [MixedDPLogisticRegression, MixedDPRidge])
 def test_before_the_fit_the_box_says_what_it_will_promise(kind):
     text = text_of(kind(epsilon=0.7, delta=1e-6, neighboring="replace_one"))
     assert "A fit will be (0.7, 1e-06)-differentially private" in text

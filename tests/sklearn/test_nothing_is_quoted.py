@@ -19,13 +19,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
-from skmixdp import (
-    MixedDPLogisticRegression,
-    MixedDPRidge,
-    ZerothOrderDPClassifier,
-    ZerothOrderDPModuleClassifier,
-    fit_many,
-)
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPModuleClassifier, fit_many
+from skmixdp.algorithms import PAZO
 from skmixdp.datasets import open_rows
 from skmixdp.model_selection import PrivateSearchCV, public_cross_val_score, public_params
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, PublicWhitener, RowNormalizer, check_pipeline
@@ -137,7 +132,7 @@ def grid_search(rows, labels):
 ENTRIES = {
     "fit": lambda x, y, public: head().fit(x, y, **public),
     "fit with classes": lambda x, y, _: head(classes=CLASSES).fit(x, y),
-    "zeroth order": lambda x, y, public: ZerothOrderDPClassifier(n_steps=2).fit(x, y, **public),
+    "zeroth order": lambda x, y, public: MixedDPLogisticRegression(PAZO("m"), n_steps=2).fit(x, y, **public),
     "fit_many": lambda x, y, public: fit_many([head(), head(epsilon=2.0)], x, y, **public),
     "fit_many of folds": lambda x, y, public: fit_many([head()], x, y, **public, rows=[range(250)]),
     "private_score": lambda x, y, public: fitted(public).private_score(x, y, noise_multiplier=9.0),

@@ -18,7 +18,8 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import skmixdp
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp.algorithms import DPZero
 from skmixdp.inspection import ConfusionDisplay, ensemble_report
 from skmixdp.model_selection import (
     PrivateSearchCV,
@@ -69,7 +70,7 @@ GOAL = {"goal": "precision", "value": 0.5, **TERMS}
 USES = {
     "fit": lambda ledger: head(ledger).fit(X, Y),
     "regression": lambda ledger: MixedDPRidge("noisy-gd", ledger=ledger, **UNITS).fit(X, X[:, 0]),
-    "losses": lambda ledger: ZerothOrderDPClassifier("dpzero", ledger=ledger, **FEW).fit(X, Y),
+    "losses": lambda ledger: MixedDPLogisticRegression(DPZero(), ledger=ledger, **FEW).fit(X, Y),
     "scaler": lambda ledger: NoisyScaler(1.0, 1e-3, bounds=(0.0, 9.0), ledger=ledger).fit(X),
     "many": lambda ledger: fit_many([head(ledger)], X, Y)[0],
     "score": lambda ledger: head().fit(X, Y).set_params(ledger=ledger).private_score(X, Y, epsilon=1.0),

@@ -11,10 +11,10 @@ from skmixdp import (
     FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
-    ZerothOrderDPClassifier,
     ZerothOrderDPModuleClassifier,
     fit_many,
 )
+from skmixdp.algorithms import PAZO
 from skmixdp.exceptions import NotPrivateWarning
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler
@@ -62,7 +62,7 @@ def scale(rows, **given):
 FITS = {
     "classifier": fit_head(MixedDPLogisticRegression(delta=DELTA)),
     "regressor": fit_head(MixedDPRidge(delta=DELTA)),
-    "zeroth order": fit_head(ZerothOrderDPClassifier(delta=DELTA)),
+    "zeroth order": fit_head(MixedDPLogisticRegression(PAZO("m"), delta=DELTA)),
     "module": fit_module(partial(ZerothOrderDPModuleClassifier, algorithm="dpzero")),
     "gradients of a module": fit_module(FirstOrderDPModuleClassifier),
     "fit_many": fit_side_by_side,

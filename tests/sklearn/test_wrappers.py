@@ -24,8 +24,8 @@ from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
-from skmixdp.algorithms import NoisyGD
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.algorithms import PAZO, NoisyGD
 from skmixdp.exceptions import NotPrivateWarning, PrivacyLeakWarning
 from skmixdp.model_selection import WithPublicRows, public_params
 from skmixdp.preprocessing import PublicOnly, PublicTransformedTargetRegressor, TableEncoder, check_pipeline
@@ -323,7 +323,7 @@ class TestPublicRowsThatAreCut:
             lambda: GridSearchCV(head, {"epsilon": [1.0]}, cv=2).fit(X, y, **public),
             lambda: learning_curve(head, X, y, cv=2, params=public, train_sizes=[30]),
             lambda: cross_val_score(pipe, X, y, cv=2, params=public),
-            lambda: cross_val_score(ZerothOrderDPClassifier(**NEAR), X, y, cv=2, params=public),
+            lambda: cross_val_score(MixedDPLogisticRegression(PAZO("m"), **NEAR), X, y, cv=2, params=public),
         ):
             with pytest.warns(UserWarning, match=CUT):
                 call()

@@ -19,7 +19,6 @@ from skmixdp import (
     FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
-    ZerothOrderDPClassifier,
     ZerothOrderDPModuleClassifier,
     fit_many,
 )
@@ -156,7 +155,7 @@ PATHS = {
     "gep": lambda: fitted(classifier(GEP())),
     "gep, Poisson": lambda: fitted(classifier(GEP(), batch_size=60)),
     "dope": lambda: fitted(classifier(DOPE())),
-    "pazo-s": lambda: fitted(ZerothOrderDPClassifier("pazo-s", n_steps=260, learning_rate=1e-3, **TERMS)),
+    "pazo-s": lambda: fitted(MixedDPLogisticRegression(PAZO("s"), n_steps=260, learning_rate=1e-3, **TERMS)),
     "module": lambda: fitted(module()),
     "module, Poisson": lambda: fitted(module(batch_size=60)),
     "module, pazo-s": lambda: fitted(module("pazo-s", n_steps=160)),

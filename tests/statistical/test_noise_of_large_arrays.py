@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.algorithms import DPZero, ModelMix
 from skmixdp.preprocessing import NoisyScaler
 from tests.noise import assert_energies, assert_tails, recorded
@@ -90,7 +90,7 @@ def scaler(k):
 def directions(k):
     """Differences of losses along so many directions."""
     X, y = rows(3, 60)
-    head = ZerothOrderDPClassifier(
+    head = MixedDPLogisticRegression(
         DPZero(k), epsilon=3.0, delta=1e-4, n_steps=math.ceil(9500 / k), learning_rate=1e-3
     )
     return head.fit(X, y)

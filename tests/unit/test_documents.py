@@ -27,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 
 import skmixdp
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.inspection import ensemble_report, model_card
 from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, public_score
 from skmixdp.preprocessing import NoisyScaler, RowNormalizer
@@ -111,11 +111,6 @@ def itself(whole):
 #: nothing in it states a false guarantee by itself, only documents on the whole are looked at.
 LEAKS = {
     "classes": (lambda people: head(people, classes=None).fit(X, Y), itself, CLASSES),
-    "classes of another kind": (
-        lambda people: head(people, ZerothOrderDPClassifier, "dpzero", classes=None).fit(X, Y),
-        itself,
-        CLASSES,
-    ),
     "a scaler": (behind(StandardScaler()), last, SCALER),
     "a scaler before a regression": (
         lambda people: make_pipeline(StandardScaler(), head(people, MixedDPRidge)).fit(X, Y),

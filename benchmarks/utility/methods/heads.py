@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import skmixdp
 from skmixdp import (
     AdditiveDPClassifier,
     AdditiveDPRegressor,
@@ -11,6 +10,7 @@ from skmixdp import (
     MixedDPRidge,
     fit_many,
 )
+from skmixdp.algorithms import PAZO, DPZero
 
 from ..problems import PUBLIC, ZEROS, Problem
 from .contract import Score
@@ -18,21 +18,20 @@ from .contract import Score
 #: Range of targets in units of their standard deviation, which nobody knows without public rows.
 _RANGE = 4.0
 
+#: Algorithms that use losses alone, by the names of the configuration.
+ON_LOSSES = {"dpzero": DPZero(), "pazo-m": PAZO("m"), "pazo-p": PAZO("p"), "pazo-s": PAZO("s")}
+
 
 def fit(
-    problem: Problem,
-    epsilons: Sequence[float],
-    *,
-    estimator: str = "MixedDPLogisticRegression",
-    **parameters: Any,
+    problem: Problem, epsilons: Sequence[float], *, algorithm: str = "auto", **parameters: Any
 ) -> list[Score]:
     """One head for each budget, in shared passes over the rows.
 
     ``parameters`` are the estimator's; where there are none it is given nothing but its budget, a
     seed, and the start where that is not its default.
     """
-    kind = getattr(skmixdp, estimator)
-    heads = [kind(epsilon=e, random_state=problem.seed, **start(problem), **parameters) for e in epsilons]
+    parameters |= {"algorithm": ON_LOSSES.get(algorithm, algorithm), "random_state": problem.seed}
+    heads = [MixedDPLogisticRegression(epsilon=e, **start(problem), **parameters) for e in epsilons]
     fit_together(heads, problem)
     return [
         Score(epsilon, problem.measures(head), note=describe(head))

@@ -46,7 +46,6 @@ HEADS = (
     "FirstOrderDPModuleClassifier",
     "MixedDPLogisticRegression",
     "MixedDPRidge",
-    "ZerothOrderDPClassifier",
     "ZerothOrderDPModuleClassifier",
 )
 _OWN = ("NoisyScaler", "PublicOnly", "PublicWhitener", "RowNormalizer", "TableEncoder")

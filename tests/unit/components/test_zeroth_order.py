@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skmixdp import ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import PoissonBatch, PublicDirections, RandomDirections, TwoPointQuery
 from skmixdp.components.protocols import StepContext
@@ -208,6 +208,6 @@ def test_sampled_batches_and_exact_sums_are_possible(name):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 6))
     y = (X[:, 0] > 0).astype(int)
-    clf = ZerothOrderDPClassifier(name, noise="discrete", n_steps=3)
+    clf = MixedDPLogisticRegression(algorithm, noise="discrete", n_steps=3)
     clf.fit(X[50:], y[50:], X_pub=X[:50], y_pub=y[:50])
     assert clf.privacy_.noise == "discrete"

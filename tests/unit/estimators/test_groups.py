@@ -23,11 +23,10 @@ from skmixdp import (
     FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
-    ZerothOrderDPClassifier,
     ZerothOrderDPModuleClassifier,
     fit_many,
 )
-from skmixdp.algorithms import NoisyGD
+from skmixdp.algorithms import DPZero, NoisyGD
 from skmixdp.audit import per_instance_epsilon
 from skmixdp.datasets import open_rows
 from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
@@ -190,11 +189,17 @@ def test_float16_and_integers_are_taken_as_they_are():
     np.testing.assert_allclose(half, coefficients(X=X.astype("f2").astype("f8"), dtype="float64"), atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", [MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier])
-def test_persons_of_one_row_are_as_rows(kind):
+@pytest.mark.parametrize(
+    ("kind", "algorithm"),
+    [
+        (MixedDPLogisticRegression, NoisyGD(0.3)),
+        (MixedDPRidge, NoisyGD(0.3)),
+        (MixedDPLogisticRegression, DPZero()),
+    ],
+)
+def test_persons_of_one_row_are_as_rows(kind, algorithm):
     # Sums are stated to be rounded less, which is a little less noise.
     parameters = {"epsilon": 5.0, "random_state": 0, "n_steps": 5, "dtype": "float64"}
-    algorithm = "dpzero" if kind is ZerothOrderDPClassifier else NoisyGD(clip=0.3)
     y, y_pub = (X[:, :1], X_PUB[:, :1]) if kind is MixedDPRidge else (Y, Y_PUB)
     alone, persons = (
         kind(algorithm, **parameters).fit(X, y, X_PUB, y_pub, groups=groups)

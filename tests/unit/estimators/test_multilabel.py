@@ -11,8 +11,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils import get_tags
 
 import skmixdp
-from skmixdp import MixedDPLogisticRegression, ZerothOrderDPClassifier, fit_many
-from skmixdp.algorithms import BY_NAME
+from skmixdp import MixedDPLogisticRegression, fit_many
+from skmixdp.algorithms import BY_NAME, PAZO
 from skmixdp.audit import audit_epsilon, membership_attack
 from skmixdp.datasets import open_rows
 from skmixdp.features import ZeroShotHead
@@ -153,11 +153,9 @@ def test_what_needs_one_class_per_row_is_refused(parameters, what):
     assert what in refused(head(**parameters), X, Y, **PUBLIC)
 
 
-def test_algorithms_of_losses_refuse_several_labels():
-    message = refused(ZerothOrderDPClassifier(epsilon=3.0), X, Y, **PUBLIC)
-    assert "several labels per row" in message and "use MixedDPLogisticRegression" in message
-    assert get_tags(head()).classifier_tags.multi_label
-    assert not get_tags(ZerothOrderDPClassifier()).classifier_tags.multi_label
+def test_algorithms_of_losses_take_several_labels():
+    clf = MixedDPLogisticRegression(PAZO("m"), epsilon=3.0, n_steps=5, random_state=0).fit(X, Y, **PUBLIC)
+    assert clf.predict(X).shape == Y.shape and get_tags(head()).classifier_tags.multi_label
 
 
 def test_counts_of_private_rows():

@@ -12,13 +12,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import (
-    MixedDPLogisticRegression,
-    MixedDPRidge,
-    PrivatePipeline,
-    ZerothOrderDPClassifier,
-    private_pipeline,
-)
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, PrivatePipeline, private_pipeline
+from skmixdp.algorithms import PAZO
 from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skmixdp.inspection import ensemble_report, model_card
 from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, public_cross_val_score, public_params
@@ -120,7 +115,7 @@ def test_weights_and_persons_reach_the_head(table, routing):
     np.testing.assert_array_equal(model.predict_proba(X), head.predict_proba(rows[0]))
     people = clone(model).fit(X, y, X_pub=X_pub, y_pub=y_pub, groups=np.arange(len(X)) // 2)
     assert people.privacy_.n_private == len(X) // 2
-    zeroth = private_pipeline(TableEncoder(), ZerothOrderDPClassifier("pazo-m", n_steps=5, random_state=0))
+    zeroth = private_pipeline(TableEncoder(), MixedDPLogisticRegression(PAZO("m"), n_steps=5, random_state=0))
     zeroth.fit(X, y, X_pub=X_pub, y_pub=y_pub)
 
 

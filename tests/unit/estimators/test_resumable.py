@@ -20,12 +20,11 @@ from skmixdp import (
     AdditiveDPRegressor,
     MixedDPLogisticRegression,
     MixedDPRidge,
-    ZerothOrderDPClassifier,
     ZerothOrderDPModuleClassifier,
     fit_many,
     resumable,
 )
-from skmixdp.algorithms import ModelMix, NoisyGD
+from skmixdp.algorithms import DPZero, ModelMix, NoisyGD
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.inspection import StepHistory
 from skmixdp.model_selection import PrivateSearchCV
@@ -444,7 +443,7 @@ def test_what_cannot_be_resumed_is_refused_before_the_charge(people, path):
     linear = "resumable\\(\\) is for linear heads"
     refused = [
         (MixedDPLogisticRegression(ModelMix(NoisyGD(momentum=0.0))), linear),
-        (ZerothOrderDPClassifier("dpzero"), linear),
+        (MixedDPLogisticRegression(DPZero()), linear),
         (MixedDPLogisticRegression(record_per_instance=True), linear),
         (ZerothOrderDPModuleClassifier(torch.nn.Linear(D, 3)), linear),
     ]

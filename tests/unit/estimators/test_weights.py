@@ -9,11 +9,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import cross_val_score
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
-from skmixdp.algorithms import NoisyGD
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp.algorithms import PAZO, NoisyGD
 from skmixdp.datasets import open_rows
 from skmixdp.model_selection import public_params
-from skmixdp.privacy import PrivacyLedger
+from skmixdp.privacy import NoiseSource, PrivacyLedger
+from tests.conftest import Silent
 from tests.rounding import assert_close
 from tests.unit.rows.conftest import HELD
 
@@ -163,23 +164,23 @@ def test_labels_in_files_take_weights(tmp_path):
     np.testing.assert_allclose(files.coef_, memory.coef_, atol=1e-3)
 
 
-@pytest.mark.parametrize("together", [True, False])
-def test_zeroth_order_classifiers_refuse_weights(together):
-    head = ZerothOrderDPClassifier(epsilon=1.0, classes=range(K), random_state=0)
-    if together:
-        with pytest.raises(ValueError, match="sample_weight cannot be used with ZerothOrderDPClassifier"):
-            fit_many([head], X, Y, X_PUB, Y_PUB, sample_weight=np.ones(N))
-    else:
-        with pytest.raises(TypeError, match="does not accept sample_weight"):
-            head.fit(X, Y, X_PUB, Y_PUB, sample_weight=np.ones(N))
-    assert {"class_weight", "max_sample_weight"} & set(head.get_params()) == set()
-    with pytest.raises(TypeError, match="has no parameter 'class_weight'"):
-        ZerothOrderDPClassifier(class_weight="balanced")
-    with pytest.raises(ValueError, match="Invalid parameter 'class_weight'"):
-        head.set_params(class_weight="balanced")
-    head.class_weight = "balanced"  # past all interfaces
-    with pytest.raises(ValueError, match="class_weight='balanced' must be None"):
-        head.fit(X, Y, X_PUB, Y_PUB)
+def test_clipped_losses_are_weighted(monkeypatch):
+    """A weight scales what a row adds after the clip, so rows of weight 0 add nothing."""
+    monkeypatch.setattr(NoiseSource, "add_noise", Silent.add_noise)
+    fixed = {
+        "max_sample_weight": 1.0,
+        "n_steps": 5,
+        "noise_multiplier": 1.0,
+        "epsilon": None,
+        "random_state": 0,
+    }
+    weights = np.where(np.arange(N) < N // 2, 1.0, 0.0)
+    head = MixedDPLogisticRegression(PAZO("m"), classes=range(K), **fixed)
+    moved = np.where(weights[:, np.newaxis] > 0, X, -X)
+    first, second = (clone(head).fit(rows, Y, X_PUB, Y_PUB, sample_weight=weights) for rows in (X, moved))
+    np.testing.assert_allclose(second.coef_, first.coef_, atol=1e-6)
+    other = clone(head).fit(moved, Y, X_PUB, Y_PUB)
+    assert np.abs(other.coef_ - first.coef_).max() > 1e-4
 
 
 def test_a_bound_of_the_loss_bounds_gradients_before_they_are_weighted():

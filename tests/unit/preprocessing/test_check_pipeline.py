@@ -47,7 +47,8 @@ from sklearn.utils import all_estimators
 
 import skmixdp.model_selection
 import skmixdp.preprocessing
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp.algorithms import PAZO
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, public_score
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, PublicWhitener, RowNormalizer, check_pipeline
@@ -140,7 +141,7 @@ def test_what_no_rule_knows_is_found():
 
 
 def test_heads_and_other_estimators_with_a_budget_are_paid_for():
-    for head in (HEAD, MixedDPRidge(), ZerothOrderDPClassifier()):
+    for head in (HEAD, MixedDPRidge(), MixedDPLogisticRegression(PAZO("m"))):
         assert list(check_pipeline(head)) == []
     assert found(LogisticRegression()) == [("", "LogisticRegression")]
     assert found(make_pipeline(RowNormalizer(), Ridge()), public_rows=False) == [("ridge", "Ridge")]

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier, fit_many
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp.algorithms import PAZO
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.protocols import Clip
 from skmixdp.components.public import PublicData
@@ -281,8 +282,8 @@ class TestFits:
         np.testing.assert_allclose(found.coef_, want.coef_, atol=1e-6 * np.abs(want.coef_).max())
 
     def test_of_losses(self, device, on_tensors):
-        want = fitted(ZerothOrderDPClassifier, n_steps=5)
-        found = fitted(ZerothOrderDPClassifier, n_steps=5, device=device)
+        want = fitted(algorithm=PAZO("m"), n_steps=5)
+        found = fitted(algorithm=PAZO("m"), n_steps=5, device=device)
         np.testing.assert_allclose(found.coef_, want.coef_, atol=1e-5 * np.abs(want.coef_).max())
 
     def test_of_tensors_that_are_elsewhere(self, device):
@@ -337,7 +338,7 @@ def test_rows_that_cannot_be_written_to_are_sent_without_a_warning(on_tensors):
     "device",
     ["abacus", "meta", 3.5, pytest.param("cuda", marks=pytest.mark.skipif(HAS_CUDA, reason="is there"))],
 )
-@pytest.mark.parametrize("kind", [MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier])
+@pytest.mark.parametrize("kind", [MixedDPLogisticRegression, MixedDPRidge])
 def test_a_device_that_is_not_there_is_refused_in_one_sentence(tmp_path, kind, device):
     ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=10.0, delta=1e-3)
     with pytest.raises(

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 
 import skmixdp
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPClassifier
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.algorithms import PAZO, AdaMix, ModelMix, NoisyGD
 from skmixdp.components import ConstantWeight
 from skmixdp.features import ZeroShotHead
@@ -111,7 +111,7 @@ MODELS = {
     "nested algorithm": ("digits", lambda: fitted(_logistic(ModelMix(NoisyGD(momentum=0.0))))),
     "zeroth order": (
         "digits",
-        lambda: fitted(ZerothOrderDPClassifier(PAZO("m", n_directions=2), n_steps=5, random_state=0)),
+        lambda: fitted(MixedDPLogisticRegression(PAZO("m", n_directions=2), n_steps=5, random_state=0)),
     ),
     "start from names": (
         "iris",
