@@ -5,7 +5,6 @@ from ._leaks import Finding, PipelineReport, check_pipeline
 from ._noisy_scaler import NoisyScaler
 from ._public_moments import PublicWhitener
 from ._public_only import PublicOnly
-from ._public_targets import PublicTransformedTargetRegressor
 from ._row_normalizer import RowNormalizer
 from ._table_encoder import TableEncoder
 
@@ -14,7 +13,6 @@ __all__ = [
     "NoisyScaler",
     "PipelineReport",
     "PublicOnly",
-    "PublicTransformedTargetRegressor",
     "PublicWhitener",
     "RowNormalizer",
     "TableColumn",

@@ -95,7 +95,6 @@ ALLOWED = {
     "_torch/modules/inputs.py::check_rows": (1, "refusal"),
     "_torch/modules/inputs.py::_is_finite": (2, "refusal"),
     "preprocessing/_public_only.py::_cut": (1, "row"),
-    "preprocessing/_public_targets.py::PublicTransformedTargetRegressor._mapped": (1, "refusal"),
     "model_selection/_search/private_search.py::PrivateSearchCV._key": (1, "key"),
     "model_selection/_evaluation/private_evaluation.py::_scores": (4, "row"),
     "model_selection/_evaluation/threshold.py::_check_two_classes": (1, "refusal"),

@@ -141,10 +141,6 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "preprocessing/_noisy_scaler.py": (4, {"NoisyScaler._fit_by_histograms": (1, "released")}),
     "preprocessing/_public_moments.py": (4, {}),
     "preprocessing/_public_only.py": (3, {"PublicOnly._mapped": (1, "code")}),
-    "preprocessing/_public_targets.py": (
-        5,
-        {"PublicTransformedTargetRegressor._mapped": (1, "code"), "_table": (2, "targets")},
-    ),
     "preprocessing/_row_normalizer.py": (0, {"RowNormalizer._without_quotes": (1, "numbers")}),
     "preprocessing/_cells.py": (1, {}),
     "preprocessing/_table_encoder.py": (10, {"_table": (4, "shapes"), "_cells": (1, "shapes")}),

@@ -15,14 +15,7 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, QuantileTransform
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, private_pipeline
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
-from skmixdp.preprocessing import (
-    NoisyScaler,
-    PublicOnly,
-    PublicTransformedTargetRegressor,
-    PublicWhitener,
-    RowNormalizer,
-    TableEncoder,
-)
+from skmixdp.preprocessing import NoisyScaler, PublicOnly, PublicWhitener, RowNormalizer, TableEncoder
 from skmixdp.privacy import PrivacyLedger
 from tests.odd_cells import check_odd_cell
 
@@ -89,9 +82,6 @@ OF_TARGETS = {
     "regression": lambda y: MixedDPRidge("noisy-gd", n_steps=2, target_scale=10.0, **TERMS).fit(ROWS, y),
     "score": lambda y: REG.private_score(ROWS, y, epsilon=1.0),
     "evaluation": lambda y: private_evaluation(REG, ROWS, y, epsilon=1.0, target_bounds=(-10, 10)).summary(),
-    "transformed targets": lambda y: PublicTransformedTargetRegressor(
-        MixedDPRidge("noisy-gd", n_steps=2, **TERMS), func=np.arcsinh, inverse_func=np.sinh
-    ).fit(ROWS, y, X_PUB, X_PUB[:, 0]),
     "search": lambda y: (
         PrivateSearchCV(
             MixedDPRidge(target_scale=10.0, n_steps=2), {"l2": [0.1, 1.0]}, epsilon=30.0, strategy="grid"

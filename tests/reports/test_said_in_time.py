@@ -29,7 +29,7 @@ from sklearn.preprocessing import (
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, WithPublicRows
-from skmixdp.preprocessing import NoisyScaler, PublicTransformedTargetRegressor, check_pipeline
+from skmixdp.preprocessing import NoisyScaler, check_pipeline
 from skmixdp.privacy import PrivacyLedger
 
 RNG = np.random.default_rng(0)
@@ -112,17 +112,12 @@ def test_whoever_passes_what_an_estimator_has_not_is_told_who_has_it(kind, name)
     assert name not in str(caught.value)
 
 
-def in_logarithms(model):
-    return PublicTransformedTargetRegressor(model, func=np.log, inverse_func=np.exp)
-
-
 ORDER = {
     "a classifier": lambda w: head().fit(X, Y, w),
     "a regression": lambda w: MixedDPRidge().fit(X, Y, w),
     "losses": lambda w: MixedDPLogisticRegression(PAZO("m")).fit(X, Y, w),
     "a search": lambda w: search().fit(X, Y, w),
     "a threshold": lambda w: PrivateThresholdClassifier(head(random_state=None), delta=1e-4).fit(X, Y, w),
-    "logarithms": lambda w: in_logarithms(MixedDPRidge()).fit(X, np.exp(X[:, 0]), w),
     "several fits": lambda w: fit_many([head()], X, Y, w),
 }
 
@@ -253,25 +248,14 @@ OTHER_UNITS = {
     "logs of a vote": lambda: leaking_logarithms(VotingRegressor([("one", with_public())])),
     "powers": lambda: TransformedTargetRegressor(with_public(), transformer=PowerTransformer()),
     "quantiles": lambda: TransformedTargetRegressor(with_public(), transformer=QUANTILES),
-    "public vote": lambda: in_logarithms(VotingRegressor([("one", with_public())])),
-    "public pipeline": lambda: in_logarithms(make_pipeline(Normalizer(), with_public())),
 }
 
 
 @pytest.mark.parametrize("model", OTHER_UNITS)
 @pytest.mark.filterwarnings("ignore")
 def test_public_targets_in_other_units_are_refused(model):
-    with pytest.raises(ValueError, match=r"WithPublicRows.*; (use .*PublicTransformed|leave it out)"):
+    with pytest.raises(ValueError, match=r"WithPublicRows.*; fit its regressor to transformed"):
         OTHER_UNITS[model]().fit(ROWS[100:], PRICES[100:])
-
-
-@pytest.mark.parametrize(
-    "model", [lambda: in_logarithms(with_public()), lambda: with_public(in_logarithms(RIDGE))]
-)
-def test_logarithms_of_public_targets_are_right(model):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert model().fit(ROWS[100:], PRICES[100:]).score(ROWS, PRICES) > 0.8
 
 
 # -- no coin toss without a word -------------------------------------------------------------

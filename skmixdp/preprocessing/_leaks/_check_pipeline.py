@@ -13,8 +13,7 @@ from . import _rules as rules
 from ._report import Finding, PipelineReport
 
 _TARGET_FIX = (
-    "PublicTransformedTargetRegressor(...), or declare the scale: MixedDPRidge(target_center=..., "
-    "target_scale=...)"
+    "pass func and inverse_func, or declare the scale: MixedDPRidge(target_center=..., target_scale=...)"
 )
 
 
@@ -108,8 +107,6 @@ def _findings(estimator: BaseEstimator, path: str, in_columns: bool) -> Iterator
         yield _of_leaf(estimator, path, in_columns)
     columns = in_columns or "ColumnTransformer" in names
     for name, part in _parts(estimator):
-        if name == "transformer" and "PublicTransformedTargetRegressor" in names:
-            continue  # fitted on public targets
         if name != "final_estimator" and "_BaseStacking" in names and estimator.cv == "prefit":
             continue  # not fitted
         findings = _walk(part, _join(path, name), in_columns=columns)

@@ -228,7 +228,7 @@ def _misuse(frame: FrameType) -> str | None:
             return None
         return (
             "TransformedTargetRegressor transforms y and passes y_pub on unchanged, that of WithPublicRows "
-            "too; use skmixdp.preprocessing.PublicTransformedTargetRegressor, which transforms both."
+            "too; fit its regressor to transformed targets, and pass FrozenEstimator(regressor) here."
         )
     if "_BaseStacking" in names and arguments.get("X_pub") is not None:
         return (

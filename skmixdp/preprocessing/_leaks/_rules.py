@@ -104,7 +104,7 @@ ONLY_PARTS = READS_LABEL_SET | {
     *("Pipeline", "FeatureUnion", "ColumnTransformer", "TransformedTargetRegressor", "RFE"),
     *("VotingRegressor", "StackingRegressor", "BaggingRegressor", "MultiOutputClassifier"),
     *("MultiOutputRegressor", "ClassifierChain", "RegressorChain", "FixedThresholdClassifier"),
-    *("WithPublicRows", "PublicTransformedTargetRegressor", "SelectFromModel"),
+    *("WithPublicRows", "SelectFromModel"),
 }
 
 #: Estimators that read the shape of the rows at most.
