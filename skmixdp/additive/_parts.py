@@ -141,14 +141,15 @@ class Part:
         its cosine is, and where both are 0.
         """
         column, short = self.column, dict[str, FloatArray]()
-        cells: NDArray[Any]
+        cells: Any
+        rows: NDArray[Any]
         missing = missing or (column is not None and column.indicator)
         if column is not None and self._levels:
             cells, rows = np.array(self._levels, dtype=object), column.encode(list(self._levels))
         elif self.width:
             cells, rows = np.linspace(0, 100, len(usual)), usual
         else:
-            numbers = np.unique(usual[~np.isnan(usual[:, 0]), 0])
+            numbers: NDArray[Any] = np.unique(usual[~np.isnan(usual[:, 0]), 0])
             few = not len(knots) and (curved or len(numbers) <= 2)
             low, high = numbers[0], numbers[-1]
             if few:
@@ -178,7 +179,7 @@ def _drawn(shares: FloatArray, chances: FloatArray) -> NDArray[np.intp]:
     """Places (n,) drawn by noisy ``shares``; evenly if they are unknown or nothing but noise."""
     shares = np.clip(np.nan_to_num(shares), 0.0, None)
     shares = shares if shares.sum() > _LEAST_SHARE else np.ones(len(shares))
-    return np.searchsorted(np.cumsum(shares)[:-1], chances * shares.sum(), "right")
+    return np.asarray(np.searchsorted(np.cumsum(shares)[:-1], chances * shares.sum(), "right"))
 
 
 def _spelt(cells: NDArray[Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -215,11 +216,10 @@ class EffectsDisplay:
             panel.fill_between(cells[known], low, high, color=style["color"], alpha=0.2, linewidth=0)
             self.lines_[name] += panel.plot(cells[known], effect[known], **style)
         if cells.dtype.kind == "M":
-            from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-            locator = AutoDateLocator(minticks=2, maxticks=5)
+            dates: Any = importlib.import_module("matplotlib.dates")  # has no types
+            locator = dates.AutoDateLocator(minticks=2, maxticks=5)
             panel.xaxis.set_major_locator(locator)
-            panel.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+            panel.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
         else:
             panel.locator_params(axis="x", nbins=5)
         if not known.all():
