@@ -1,7 +1,6 @@
 """What a fitted additive model shows of each column: its curve, the noise in it, its part in an output."""
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -13,6 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.utils.validation import check_is_fitted
 
+from .._engine import Procedure
+from .._fit.stage import Fit, Price, Stage
 from .._linear import FloatArray, row_norms
 from .._rows import RowMap, TargetMap
 from .._utils.models import classes_of, names_of_features
@@ -204,19 +205,22 @@ class Effects:
 
     @cached_property
     def _damped(self) -> list[tuple[FloatArray, FloatArray]]:
+        """What damping changes, for the inflation that is assumed."""
+        return self._damping(_INFLATION)
+
+    def _damping(self, inflation: float) -> list[tuple[FloatArray, FloatArray]]:
         """For each output: directions (r, width), and by how much damping changes the variance along each."""
         Z = np.asarray(self.row_map(self.rows, np.float64))
         found = []
         *spreads, total_step, factor, clip = self.noise.tolist()
         for weights, spread in zip(self._curvatures(Z, factor, clip), spreads, strict=True):
-            _, roots, vectors = np.linalg.svd(
-                Z * np.sqrt(weights / len(Z))[:, np.newaxis], full_matrices=False
-            )
+            moment = (Z.T * (weights / len(Z))) @ Z
+            curvatures, vectors = np.linalg.eigh(moment)
             # At curvature h, the noise of t steps of size s has the variance of one, times the sum of
             # (1 - s h)^(2 i), about (1 - exp(-2 t s h)) / (2 s h). ``kept`` is that sum over t, inflated.
-            decay = np.maximum(2 * total_step * roots**2, 1e-9)
-            kept = np.minimum(_INFLATION * -np.expm1(-decay) / decay, 1.0)
-            directions = self._whitened(vectors[:, : self.coef.shape[1]])
+            decay = np.maximum(2 * total_step * curvatures, 1e-9)
+            kept = np.minimum(inflation * -np.expm1(-decay) / decay, 1.0)
+            directions = self._whitened(vectors.T[:, : self.coef.shape[1]])
             found.append((directions, spread**2 * (kept - 1)))
         return found
 
@@ -236,6 +240,42 @@ class Effects:
             drawn = np.diff(chances < usual.cumsum(axis=1), axis=1, prepend=False)
         lengths = row_norms(trained - drawn) * row_norms(Z)
         return np.asarray((trained * (1 - trained) * (lengths <= clip)[:, np.newaxis]).T)
+
+    def shrunk(self) -> FloatArray:
+        """Coefficients (k, width) whose curves are shrunk towards lines by what their noise explains.
+
+        A curve over the released distribution of its column is a line and a rest. The mean square of the rest
+        is that without noise plus that of the noise, so it is multiplied by 1 less the expected fraction of
+        noise, 0 at least.
+
+        *Guarantee*: post-processing of released numbers.
+
+        Source: James and Stein 1961, "Estimation with quadratic loss".
+        """
+        theta, whitening = self._theta.copy(), self._bare.whitening
+        if whitening is not None and not whitening.rest:
+            return self.coef  # a projection cannot be undone
+        damping = self._damping(inflation=1.0)
+        for j, hats in enumerate(self.basis.hats):
+            if hats.stop == hats.start:
+                continue
+            entries = self._centred(j, self.rows[:, j])[0] / self._usual
+            line, own = entries[:, 0], slice(1, 1 + hats.stop - hats.start)
+            slopes = line @ entries[:, own] / (line @ line)
+            rests = np.zeros((len(entries), theta.shape[1]))
+            rests[:, hats] = entries[:, own] - np.outer(line, slopes)
+            lengths = row_norms(self._whitened(rests)) ** 2
+            noise = sum(
+                spread**2 * lengths.mean() + ((rests @ directions.T) ** 2 @ change).mean()
+                for spread, (directions, change) in zip(self.noise, damping, strict=False)
+            )
+            size = np.mean((rests @ theta.T) ** 2) * len(theta)
+            left = max(1 - noise / size, 0.0) if size > 0 else 0.0
+            theta[:, j] += (1 - left) * (theta[:, hats] @ slopes)
+            theta[:, hats] *= left
+        if whitening is not None:
+            theta = replace(whitening, factors=1 / whitening.factors, rest=1 / whitening.rest)(theta)
+        return theta
 
     def errors(self, columns: Columns, values: FloatArray) -> FloatArray:
         """Standard deviations (m, k) of the training noise in a curve, at some values (m,) or (m, c).
@@ -270,19 +310,40 @@ def _even(column: int) -> FloatArray:
 class SeenHead(LinearHead):
     """Base class of the heads that show what each column adds."""
 
+    _basis: Basis | None
+
     def _measured_tasks(self) -> FitTasks:
         """The tasks of a fit, which measure the noise of its steps."""
-        self._steps: tuple[float, float, float, FloatArray] | None = None
+        self._steps: tuple[float, float | FloatArray, float, FloatArray] | None = None
         return _MeasuredTasks(self, self._attributes_at)
 
     def _attributes_at(self, W: FloatArray, row_map: RowMap, target_map: TargetMap | None) -> dict[str, Any]:
+        noise = self._noise_of(W)
+        if target_map is not None:
+            noise[: len(W)] *= target_map.scale
+        return super()._attributes_at(W, row_map, target_map) | {"_noise": noise}
+
+    def _noise_of(self, W: FloatArray) -> FloatArray:
+        """What is known of the noise of a head (k, d_in); see :class:`Effects`."""
         assert self._steps is not None
         total_step, variance, clip, last = self._steps
         length = float(np.vdot(last, last))
         factor = abs(float(np.vdot(W, last))) / length if length > 0 else 1.0
-        unit = np.ones(len(W)) if target_map is None else target_map.scale
-        noise = np.array([*(math.sqrt(variance) * factor * unit), total_step, factor or 1.0, clip])
-        return super()._attributes_at(W, row_map, target_map) | {"_noise": noise}
+        return np.array([*(np.sqrt(variance) * factor * np.ones(len(W))), total_step, factor or 1.0, clip])
+
+    def _shrunk(self, fit: Fit) -> FloatArray:
+        """The head (k, d_in) of a fit whose curves are shrunk towards lines."""
+        assert fit.head is not None and self._steps is not None
+        loss, W = fit.data.loss, fit.head.W.copy()
+        if not np.all(np.isfinite(W)):
+            return W  # refused later
+        classes = "one" if loss.has_classes and loss.n_outputs > 2 else "each"
+        row_map, noise = replace(fit.row_map, basis=self._basis), self._noise_of(W)
+        effects = Effects(row_map, *row_map.split(W), noise, classes)
+        W[:, : effects.coef.shape[1]] = effects.shrunk()
+        total_step, _, clip, _ = self._steps
+        self._steps = (total_step, noise[: len(W)] ** 2, clip, W)
+        return W
 
     def _measured(self, procedure: EstimatorProcedure) -> EstimatorProcedure:
         """The procedure of a fit whose tasks measure the noise of its steps."""
@@ -399,3 +460,23 @@ class _MeasuredTasks(FitTasks):
         variance += sum((each.sensitivity * part) ** 2 / each.share for each in ctx.released)
         self.estimator._steps = (total_step + ctx.step_size, variance, ctx.released[0].sensitivity, W)
         return super().__call__(ctx, W)
+
+
+@dataclass(frozen=True, eq=False)
+class Shrinkage(Stage):
+    """Shrinks curves of classes towards lines, by what the noise of training explains; free.
+
+    *Guarantee*: post-processing of released numbers.
+    """
+
+    shrunk: Callable[[Fit], FloatArray]
+
+    name = ""
+
+    def price(self, fit: Fit) -> Price | None:
+        # Least squares damps noise more than is known here: R2 fell by 0.01 to 0.02 on two of five tables.
+        return None if fit.data.loss.quadratic else 0.0
+
+    def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
+        yield from ()  # no queries
+        return fit.spent(self, price).with_head(self.shrunk(fit))

@@ -22,7 +22,7 @@ from ..preprocessing._cells import TableColumns
 from ..preprocessing._table_encoder import table_of
 from ..privacy.accounting.budgets import Budget
 from ._basis import Basis, Column, Pairs
-from ._effects import SeenHead
+from ._effects import SeenHead, Shrinkage
 from ._knots import ENOUGH, Knots, count_error, knots_share, public_columns
 
 Array = NDArray[Any]
@@ -105,7 +105,7 @@ class AdditiveHead(SeenHead):
 
     def _prepared(self, fit: Fit, data: FitData) -> EstimatorProcedure:
         """The procedure of a fit, after everything that can be refused: the basis, and then the head."""
-        self._basis: Basis | None = None
+        self._basis = None
         fit = replace(fit, tasks=self._measured_tasks())
         linear = self._linear_columns(fit.data.n_features)
         self._pairs = self._pairs_of(fit.data.n_features)
@@ -153,6 +153,9 @@ class AdditiveHead(SeenHead):
         """A fit to the basis of the columns."""
         factor = 1.0 if fit.data.loss.quadratic else _LENGTH_FACTOR
         fit = _with_rows(fit, replace(fit.settings.rows, scale=False, length_factor=factor))
+        comparison, *others = fit.stages.after  # the comparison returns the mean of steps, for example
+        after = (comparison, Shrinkage(self._shrunk), *others)
+        fit = replace(fit, stages=replace(fit.stages, after=after))
         return self._on(fit, Basis.of(columns, pairs=self._pairs))
 
     def _on(self, fit: Fit, basis: Basis) -> Fit:

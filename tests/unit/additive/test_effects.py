@@ -219,3 +219,33 @@ def test_forged_quantiles_are_refused(quantiles, message):
     basis.check_for(4)
     with pytest.raises(ValueError, match=message):
         replace(basis, quantiles=quantiles).check_for(4)
+
+
+@pytest.mark.parametrize("name", ["two classes", "three classes", "public rows", "a regression"])
+def test_curves_shrink_to_lines_by_what_noise_explains(name):
+    effects = MODELS[name]()._effects
+    k = len(effects.coef)
+    silent = np.append(np.zeros(k), effects.noise[k:])
+    assert_allclose(replace(effects, noise=silent).shrunk(), effects.coef, atol=1e-9)
+    lines = replace(effects, coef=replace(effects, noise=np.append(np.full(k, 1e3), silent[k:])).shrunk())
+    for j, knots in enumerate(effects.basis.knots):
+        values = effects.rows[:, j]
+        line = effects.basis.of_column(j)(values[:, np.newaxis])[:, 0]
+        before, after = effects.curve(j, values), lines.curve(j, values)
+        if len(knots):  # the line of least squares
+            assert_allclose(after.std(axis=0), np.abs(np.polyfit(line, before, 1)[0]) * line.std(), atol=1e-6)
+            assert_allclose(np.polyfit(line, after, 1)[0], np.polyfit(line, before, 1)[0], atol=1e-6)
+        else:
+            assert_allclose(after, before, atol=1e-9)
+
+
+def test_a_curve_without_an_effect_is_nearly_a_line(model):
+    if not any(map(len, model._effects.basis.knots)):
+        return
+    effects, rests = model._effects, []
+    for j in (0, 1):
+        values = effects.rows[:, j]
+        line = effects.basis.of_column(j)(values[:, np.newaxis])[:, 0]
+        curve = effects.curve(j, values)[:, 0]
+        rests.append((curve - np.polyval(np.polyfit(line, curve, 1), line)).std())
+    assert rests[1] < 0.25 * rests[0]
