@@ -156,7 +156,7 @@ class Part:
                 numbers = np.unique([low, high])
             else:
                 inner = knots[(knots > low) & (knots < high)]
-                numbers = np.union1d(np.linspace(low, high, _N_VALUES), inner)
+                numbers = np.unique(np.concatenate([np.linspace(low, high, _N_VALUES), inner]))
             cells, rows = self._at(numbers)
             if few:
                 cells = np.array(_spelt(cells), dtype=object)

@@ -14,6 +14,9 @@ from ._estimating import Design
 Array = NDArray[Any]
 
 
+#: Kinds of columns whose first entry has a unit.
+_UNITS = ("number", "amount", "boolean", "date", "datetime")
+
 #: Centre and spread of columns within -1 and 1, such as zeros and ones, which are good enough.
 OF_RANGE = (0.0, 0.5)
 
@@ -77,21 +80,33 @@ class Encoded:
                     elif not is_number and column.kind != "list":
                         ranges[len(kept)] = OF_RANGE
                     kept.append(place)
-                    in_cells = number == 0 and column.kind in ("number", "boolean", "date", "datetime")
-                    center.append(column.center if in_cells else 0.0)
-                    scale.append(column.scale if in_cells else 1.0)
+                    in_cells = number == 0 and column.kind in _UNITS
+                    # Truth values are encoded as -1 and 1.
+                    middle, unit = (0.5, 0.5) if column.kind == "boolean" else (column.center, column.scale)
+                    center.append(middle if in_cells else 0.0)
+                    scale.append(unit if in_cells else 1.0)
                 place += 1
         units = np.array(center), np.array(scale)
         return cls(encoder, np.array(kept), *units, references, ranges, tuple(bounded))
 
+    @property
+    def _names(self) -> list[str]:
+        return np.asarray(self.encoder.get_feature_names_out())[self.kept].tolist()
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The unit of each encoded column: a day, or empty; zeros, ones and waves have none."""
+        numbers = [name for place, name in enumerate(self._names) if place not in self.ranges]
+        columns = self.encoder.columns_
+        return {name: "days" if name in columns and columns[name].periods else "" for name in numbers}
+
     def cells(self, X: object) -> pd.DataFrame:
-        """Encoded rows, in the units of the cells of the table."""
+        """Encoded rows, in the units of the cells of the table; truth values are 0 and 1."""
         return self(X) * self.scale + self.center
 
     def __call__(self, X: object) -> pd.DataFrame:
         """Encoded rows, without reference categories."""
-        names = np.asarray(self.encoder.get_feature_names_out())[self.kept]
-        return pd.DataFrame(self.encoder.transform(X)[:, self.kept], columns=names)
+        return pd.DataFrame(self.encoder.transform(X)[:, self.kept], columns=self._names)
 
     def in_cells(self, design: Design) -> Design:
         """A design in the units of the cells of the table."""

@@ -15,20 +15,26 @@ if TYPE_CHECKING:
 def draw_coefficients(result: Any, per: str, ax: Axes | None) -> Axes:
     """Draw the slopes of an :class:`~skmixdp.inference.InferenceResult` on ``ax``, or on a new figure.
 
-    They are ``per`` unit or spread of their column.
+    They are ``per`` unit or spread of their column, which labels state. Zeros and ones of an encoder have no
+    spread that says more than the whole difference.
     """
-    ax = axes(ax)
     drawn = result.slopes & result.identified
-    terms = result.params.index.get_level_values(-1)[drawn]
-    times = 1.0 if per == "unit" else result.spreads[terms].to_numpy()
-    interval, places = result.conf_int()[drawn], np.arange(int(drawn.sum()))[::-1]
+    ax = axes(ax, int(drawn.sum()))
+    interval, places, labels, times = result.conf_int()[drawn], np.arange(int(drawn.sum()))[::-1], [], []
+    units = dict.fromkeys(result.spreads.index, "") if result.encoded is None else result.encoded.units
+    for term in interval.index:
+        name = term[-1] if isinstance(term, tuple) else term
+        label = ": ".join(map(str, term)) if isinstance(term, tuple) else str(term)
+        step = float(result.spreads[name]) if per == "spread" and name in units else 1.0
+        times.append(step)
+        labels.append(f"{label}, per {float(f'{step:.3g}'):,.15g} {units[name]}".rstrip() if name in units else label)
     ax.axvline(0, color="0.6", linewidth=0.8)
     ax.hlines(places, interval["low"] * times, interval["high"] * times, color=OKABE_ITO[0], linewidth=2)
     ax.plot(result.params[drawn] * times, places, "o", color=OKABE_ITO[0])
-    names = [": ".join(map(str, each)) if isinstance(each, tuple) else str(each) for each in interval.index]
-    ax.set_yticks(places, names)
+    ax.set_yticks(places, labels)
     effect = {"logistic": "log-odds", "poisson": "log of the rate"}.get(result.family, "effect")
-    ax.set_xlabel(f"{effect} per {per}")
+    against = ", ".join(f"{name}={category}" for name, category in result.references.items())
+    ax.set_xlabel(f"{effect} per {per}" + (f"; categories against {against}" if against else ""))
     ax.set_title(f"{result.confidence:.0%} confidence intervals, noise included")
     plain_axes(ax)
     return ax

@@ -693,3 +693,35 @@ def test_a_plot_is_per_spread_unless_per_unit_is_asked_for():
     np.testing.assert_allclose(by_spread, by_unit * [10.0, 1e-3, 1.0], atol=1e-12)
     with pytest.raises(ValueError, match="per='sd'"):
         result.plot(per="sd")
+
+
+def test_truth_values_and_amounts_of_an_encoder_are_in_their_units():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "member": rng.random(20_000) < 0.3,
+            "price": [f"${price:,.2f}" for price in rng.uniform(0, 5000, 20_000)],
+            "hired": pd.Timestamp("2010-01-01") + pd.to_timedelta(rng.integers(0, 4000, 20_000), "D"),
+            "city": rng.choice(["Bonn", "Ulm"], 20_000),
+        }
+    )
+    prices = frame["price"].str.replace("[$,]", "", regex=True).astype(float)
+    days = (frame["hired"] - frame["hired"].min()).dt.days
+    y = 2 * frame["member"] + prices / 1000 + days / 1000 + rng.normal(0, 1, 20_000)
+    kinds = {"member": "boolean", "price": (0, 5000), "hired": "date", "city": ["Bonn", "Ulm"]}
+    encoder = TableEncoder(kinds | {"price": "amount"}).fit(frame[:500])
+    result = private_inference(
+        frame, y, family="gaussian", encoder=encoder, epsilon=4.0, target_scale=(3, 3), random_state=0
+    )
+    assert result.params["member"] == pytest.approx(2, abs=0.15)
+    assert result.params["price"] == pytest.approx(1e-3, rel=0.05)
+    assert result.params["hired"] == pytest.approx(1e-3, rel=0.05)
+    mpl.use("agg")
+    for per, day in (("spread", "hired, per 1"), ("unit", "hired, per 1 days")):
+        axes = result.plot(per=per)
+        labels = [label.get_text() for label in axes.get_yticklabels()]
+        assert any(label.startswith(day) and label.endswith(" days") for label in labels)
+        assert {"member", "city=Ulm"} <= set(labels)
+        assert "categories against city=Bonn" in axes.get_xlabel()
+        drawn = dict(zip(labels, axes.lines[1].get_xdata(), strict=True))
+        assert drawn["member"] == result.params["member"]
