@@ -27,7 +27,8 @@ def draw_coefficients(result: Any, per: str, ax: Axes | None) -> Axes:
         label = ": ".join(map(str, term)) if isinstance(term, tuple) else str(term)
         step = float(result.spreads[name]) if per == "spread" and name in units else 1.0
         times.append(step)
-        labels.append(f"{label}, per {float(f'{step:.3g}'):,.15g} {units[name]}".rstrip() if name in units else label)
+        unit = f", per {float(f'{step:.3g}'):,.15g} {units[name]}".rstrip() if name in units else ""
+        labels.append(label + unit)
     ax.axvline(0, color="0.6", linewidth=0.8)
     ax.hlines(places, interval["low"] * times, interval["high"] * times, color=OKABE_ITO[0], linewidth=2)
     ax.plot(result.params[drawn] * times, places, "o", color=OKABE_ITO[0])

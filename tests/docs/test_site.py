@@ -162,6 +162,8 @@ def broken(page):
         target, _, anchor = link.partition("#")
         file = (page.parent / target).resolve() if target else page
         if file.is_relative_to(DOCS / "gallery"):  # made from the examples
+            drawn_by = re.fullmatch(r"images/sphx_glr_(\w+)_\d{3}.png", "/".join(file.parts[-2:]))
+            file = file.parents[1] / f"{drawn_by[1]}.rst" if drawn_by else file
             made_from = "README.rst" if file.name == "index.rst" else file.with_suffix(".py")
             file = GALLERY / file.relative_to(DOCS / "gallery").with_name(Path(made_from).name)
         if not file.exists() or (anchor and anchor not in anchors(file)):
@@ -172,6 +174,17 @@ def broken(page):
 def test_links_and_their_anchors_lead_somewhere():
     found = {str(page.relative_to(ROOT)): wrong for page in LINKING if (wrong := broken(page))}
     assert found == {}
+
+
+def test_pages_show_what_they_draw():
+    """Code that draws has a picture on its page, which the gallery or a benchmark draws."""
+    draws = re.compile(r"^```python\n(?:(?!^```).)*(?:Display\.from_|\.plot\()", flags=re.M | re.S)
+    pages = {page.stem: page.read_text(encoding="utf-8") for page in LINKING if page.parent == DOCS}
+    drawing = {name for name, text in pages.items() if draws.search(text)}
+    assert {"additive", "displays", "evaluation"} <= drawing
+    assert {name for name in drawing if "![" not in pages[name]} == set()
+    for name in ("inference", "persons", "ledger", "audit"):
+        assert "](gallery/" in "".join(re.findall(r"!\[[^]]*\]\(\S+\)", pages[name])), name
 
 
 def test_broken_links_are_found(tmp_path):

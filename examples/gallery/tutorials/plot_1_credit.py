@@ -60,8 +60,8 @@ model.privacy_
 # %%
 # What it learned
 # ---------------
-# A curve for each number, with the noise of training as a band. The axes go from -1 to 1, which are the
-# declared bounds. The risk is lowest around 60 years, as it was made.
+# A curve for each number, and bars for categories and missing incomes, with the noise of training. The risk
+# is lowest around 60 years, as it was made.
 
 EffectsDisplay.from_estimator(model)
 plt.show()
