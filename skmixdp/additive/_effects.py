@@ -287,17 +287,13 @@ class Effects:
             return np.full((len(values), len(self.coef)), np.nan)
         entries, own = self._centred(columns, values)
         # One-hot columns are collinear, so the noise of each is not damped. They have no hats.
-        damped = [
-            len(self.basis.knots[j]) > 0
-            for j in np.atleast_1d(columns).tolist()
-            for _ in self.basis.entries(j)
-        ]
+        damped = any(len(self.basis.knots[j]) > 0 for j in np.atleast_1d(columns).tolist())
         whole = np.zeros((len(values), self.coef.shape[1]))
         whole[:, own] = entries
         squares, variance = row_norms(self._whitened(whole)) ** 2, []
         for spread, (directions, change) in zip(self.noise, self._damped, strict=False):
-            along = ((entries * damped) @ directions[:, own].T) ** 2
-            variance.append(np.maximum(spread**2 * squares + along @ change, 0.0))
+            along = (entries @ directions[:, own].T) ** 2
+            variance.append(np.maximum(spread**2 * squares + damped * (along @ change), 0.0))
         scale = 0.0 if self.classes is None else _SCALE_ERROR
         return np.asarray(np.hypot(np.sqrt(np.stack(variance, axis=1)), scale * self.curve(columns, values)))
 

@@ -29,11 +29,11 @@ _N_COLUMNS = 12
 #: Panels in a line of the figure.
 _IN_A_LINE = 3
 #: Most categories of a column that are drawn, and characters of their names.
-_N_BARS, _N_CHARACTERS = 16, 18
+_N_BARS, _N_CHARACTERS = 16, 16
 #: Part of the space of a category that its bars take.
 _BAR = 0.8
 #: Most characters of all names that have room along an axis.
-_ALONG = 24
+_ALONG = 32
 
 #: Most outputs, so that their colours differ.
 _MOST_OUTPUTS = len(OKABE_ITO)
@@ -172,42 +172,51 @@ class EffectsDisplay:
 
     def plot(self, ax: Sequence[Axes] | None = None) -> EffectsDisplay:
         """Draw; ``ax`` is a sequence of matplotlib Axes, or None for a new figure."""
-        figure: Any = None
-        if ax is None:
-            figure = axes(None).get_figure(root=True)
-            figure.clear()
-            n_lines = -(-len(self.curves) // _IN_A_LINE)
-            n_across = -(-len(self.curves) // n_lines)
-            figure.set_size_inches(3.2 * n_across + 0.6, 2.6 * n_lines + 0.5)
-            grid = figure.subplots(n_lines, n_across, sharey="row", squeeze=False).ravel()
-            for unused in grid[len(self.curves) :]:
-                unused.remove()
-            ax = list(grid[: len(self.curves)])
-        if len(ax) != len(self.curves):
+        if ax is not None and len(ax) != len(self.curves):
             raise ValueError(f"ax has {len(ax)} axes; pass one for each of {listed(list(self.curves))}.")
-        self.axes_, self.figure_ = list(ax), ax[0].figure
+        panels = self._panels() if ax is None else list(ax)
+        self.axes_, self.figure_ = panels, panels[0].figure
         self.lines_: dict[str, list[Any]] = {}
-        for panel, (name, (cells, effects, errors)) in zip(ax, self.curves.items(), strict=True):
+        for panel, (name, (cells, effects, errors)) in zip(panels, self.curves.items(), strict=True):
             draw = self._bars if cells.dtype.kind == "O" else self._curve
-            note = [
-                text
-                for text in (draw(panel, name, cells, effects, _Z * errors), self.notes.get(name))
-                if text
-            ]
+            draw(panel, name, cells, effects, _Z * errors)
             panel.axhline(0, color="0.6", linewidth=0.8)
-            panel.set_xlabel("\n".join([name, *note]))
-            if (place := panel.get_subplotspec()) is None or place.is_first_col():
-                panel.set_ylabel(f"Effect ({self.unit})")
+            panel.set_xlabel("\n".join([name, *filter(None, [self.notes.get(name), self._cut(cells)])]))
             plain_axes(panel)
-        if 1 < len(self.outputs) <= _MOST_OUTPUTS:
-            ax[0].legend(frameon=False)
-        n_left = len(self.importances) - len(self.curves)
-        if figure is not None and n_left:
-            caption = f"{len(self.curves)} of {len(self.importances)} columns; {n_left} are left out"
-            figure.supxlabel(caption, fontsize="small", color="0.3")
+        # Intervals are cut where they are so wide that no effect could be seen.
+        across = len(panels) if ax is None and len(panels) < _IN_A_LINE else _IN_A_LINE if ax is None else 1
+        for first in range(0, len(panels), across):
+            line = slice(first, first + across)
+            ends = [_ends(effects, _Z * errors) for _, effects, errors in [*self.curves.values()][line]]
+            for panel in panels[line]:
+                panel.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
         return self
 
-    def _curve(self, panel: Axes, name: str, cells: Any, effects: Floats, halves: Floats) -> str:
+    def _panels(self) -> list[Axes]:
+        """Axes of a new figure, with its caption, the name of its vertical axis, and its legend."""
+        figure: Any = axes(None).get_figure(root=True)
+        figure.clear()
+        from matplotlib.lines import Line2D  # after the axes, which say what to install
+
+        n_lines = -(-len(self.curves) // _IN_A_LINE)
+        n_across = min(len(self.curves), _IN_A_LINE)
+        cells = [cells for cells, _, _ in self.curves.values()]
+        lines = [cells[_IN_A_LINE * i : _IN_A_LINE * (i + 1)] for i in range(n_lines)]
+        n_long = sum(any(_names(each)[1] for each in line) for line in lines)
+        figure.set_size_inches(3.2 * n_across + 0.8, 2.6 * n_lines + 0.9 * n_long + 0.5)
+        grid = figure.subplots(n_lines, n_across, sharey="row", squeeze=False).ravel()
+        for unused in grid[len(self.curves) :]:
+            unused.remove()
+        figure.supylabel(f"Effect ({self.unit})", fontsize="medium")
+        if n_left := len(self.importances) - len(self.curves):
+            caption = f"{len(self.curves)} of {len(self.importances)} columns; left out: {n_left}"
+            figure.supxlabel(caption, fontsize="small", color="0.3")
+        if 1 < len(self.outputs) <= _MOST_OUTPUTS:
+            looks = [Line2D([], [], **{**curve_style(i), "marker": None}) for i in range(len(self.outputs))]
+            figure.legend(looks, self.outputs, loc="outside upper center", ncols=4, frameon=False)
+        return list(grid[: len(self.curves)])
+
+    def _curve(self, panel: Axes, name: str, cells: Any, effects: Floats, halves: Floats) -> None:
         """Draw a curve of numbers or days, and a bar for missing ones at its right."""
         known, self.lines_[name] = ~np.isnat(cells) if cells.dtype.kind == "M" else ~np.isnan(cells), []
         for i, (effect, half) in enumerate(zip(effects.T, halves.T, strict=True)):
@@ -236,18 +245,20 @@ class EffectsDisplay:
                 fontsize=8,
             )
             panel.set_xlim(low, high + 0.1 * (high - low))
-        return ""
 
-    def _bars(self, panel: Axes, name: str, cells: Any, effects: Floats, halves: Floats) -> str:
+    def _bars(self, panel: Axes, name: str, cells: Any, effects: Floats, halves: Floats) -> None:
         """Draw a bar for each category, the largest effects of many."""
-        drawn = np.sort(np.argsort(-np.abs(effects).max(axis=1), kind="stable")[:_N_BARS])
+        drawn, (names, upright) = _largest(effects), _names(cells[_largest(effects)])
         self.lines_[name] = self._bar(panel, np.arange(len(drawn)), effects[drawn], halves[drawn], _BAR)
-        texts = [str(cell) for cell in cells[drawn]]
-        short = [text if len(text) <= _N_CHARACTERS else f"{text[: _N_CHARACTERS - 1]}…" for text in texts]
-        upright = sum(map(len, short)) > _ALONG
-        panel.set_xticks(range(len(drawn)), short, rotation=90 * upright)
+        panel.set_xticks(range(len(drawn)), names, rotation=90 * upright)
         panel.margins(x=0.1)
-        return f"{len(drawn)} of {len(cells)}, by size" if len(drawn) < len(cells) else ""
+
+    @staticmethod
+    def _cut(cells: Any) -> str:
+        """How many categories are drawn, if these are not all."""
+        return (
+            f"{_N_BARS} of {len(cells)}, by size" if cells.dtype.kind == "O" and len(cells) > _N_BARS else ""
+        )
 
     def _bar(self, panel: Axes, places: Any, effects: Floats, halves: Floats, width: float) -> list[Any]:
         """Draw bars at each place, one for each output, with their intervals."""
@@ -270,3 +281,25 @@ class EffectsDisplay:
         names = ("column", "importance", "lowest", "highest", "noise")
         notes = [_NOTE.format(self.unit), *(f"{name}: {note}." for name, note in self.notes.items())]
         return html_table(names, rows, first=html_line(self.no_guarantee), notes=notes)
+
+
+def _largest(effects: Floats) -> NDArray[np.intp]:
+    """Places of the largest effects of many categories, in their order."""
+    return np.sort(np.argsort(-np.abs(effects).max(axis=1), kind="stable")[:_N_BARS])
+
+
+def _names(cells: Any) -> tuple[list[str], bool]:
+    """Names of categories that are not too long, and whether they are so many that they stand upright."""
+    if cells.dtype.kind != "O":
+        return [], False
+    names = [str(cell) for cell in cells[:_N_BARS]]
+    names = [name if len(name) <= _N_CHARACTERS else f"{name[: _N_CHARACTERS - 1]}…" for name in names]
+    return names, sum(len(name) + 2 for name in names) > _ALONG
+
+
+def _ends(effects: Floats, halves: Floats) -> tuple[float, float]:
+    """Ends of an axis with effects, and with intervals as far as these are no wider than the effects."""
+    low, high = min(0.0, float(effects.min())), max(0.0, float(effects.max()))
+    reach = np.minimum(np.nan_to_num(halves), max(high - low, 1e-12))
+    low, high = float(min(low, (effects - reach).min())), float(max(high, (effects + reach).max()))
+    return low - 0.05 * (high - low), high + 0.05 * (high - low)

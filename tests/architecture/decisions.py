@@ -178,7 +178,7 @@ ALLOWED = {
     "additive/_estimators.py::AdditiveHead._prepared": (2, "public"),
     "additive/_effects.py::SeenHead._shrunk": (1, "released"),
     "additive/_effects.py::Effects._usual": (3, "released"),
-    "additive/_effects.py::Effects.errors": (1, "released"),
+    "additive/_effects.py::Effects.errors": (2, "released"),
     "additive/_effects.py::Effects.knots": (1, "released"),
     "additive/_effects.py::Effects.panel": (2, "released"),
     "additive/_effects.py::Effects.usual": (2, "released"),

@@ -45,7 +45,7 @@ def test_curves_are_those_of_the_model_and_bands_those_of_the_noise(reg):
     (band,) = display.axes_[list(display.lines_).index("x0")].collections
     heights = np.ptp(band.get_paths()[0].vertices[:, 1])
     assert heights >= 2 * 1.95 * errors.min()
-    assert "units of the prediction" in display.axes_[0].get_ylabel()
+    assert display.figure_._supylabel.get_text() == "Effect (units of the prediction)"
 
 
 def test_columns_of_two_values_are_bars(reg):
@@ -62,7 +62,7 @@ def names_of(axes):
 def test_each_class_has_a_colour(clf):
     display = EffectsDisplay.from_estimator(clf, columns=["a"], feature_names=["a", "b", "c"])
     assert [to_hex(line.get_color()).upper() for line in display.lines_["a"]] == list(OKABE_ITO[:3])
-    assert [text.get_text() for text in display.axes_[0].get_legend().get_texts()] == ["0", "1", "2"]
+    assert [text.get_text() for text in display.figure_.legends[0].get_texts()] == ["0", "1", "2"]
 
 
 def test_given_axes_are_used(reg):
@@ -195,7 +195,7 @@ def test_shares_of_public_rows_tell_how_categories_are_distributed():
 
 def test_the_caption_says_how_many_columns_are_left_out(reg, model):
     display = EffectsDisplay.from_estimator(reg, columns=[0])
-    assert display.figure_._supxlabel.get_text() == "1 of 3 columns; 2 are left out"
+    assert display.figure_._supxlabel.get_text() == "1 of 3 columns; left out: 2"
     assert display._repr_html_().count("<tr>") == 1 + 3
     assert EffectsDisplay.from_estimator(model).figure_._supxlabel is None
 
@@ -227,7 +227,7 @@ def test_many_and_long_categories_are_cut():
     short = EffectsDisplay(
         {"city": tuple(each[:2] for each in curves["city"])}, {"city": 1.0}, outputs=["0"], unit=""
     )
-    assert names_of(short.plot().axes_[0]) == ["a long name of a …", "1"]
+    assert names_of(short.plot().axes_[0]) == ["a long name of …", "1"]
 
 
 def test_pipelines_without_an_encoder_name_the_columns_that_the_model_gets():
@@ -268,3 +268,22 @@ def test_the_table_says_first_what_leaked():
         clf = AdditiveDPClassifier(epsilon=8.0).fit(X, y)
     text = EffectsDisplay.from_estimator(clf)._repr_html_()
     assert text.startswith("<p><b>NO GUARANTEE: the classes were read from the private labels</b></p><table>")
+
+
+@pytest.mark.slow
+def test_intervals_of_categories_are_those_of_the_noise_of_training():
+    """Over 24 fits that differ in noise alone; stated errors may be too large by the assumed inflation."""
+    rng = np.random.default_rng(1)
+    city = rng.choice(list("abcdef"), N, p=[0.5, 0.2, 0.15, 0.1, 0.03, 0.02])
+    frame = pandas.DataFrame({"age": rng.normal(40, 10, N), "city": city})
+    y = (rng.random(N) < 1 / (1 + np.exp((frame["age"] - 40) / 10 - (city == "a")))).astype(int)
+    effects, errors = [], []
+    for seed in range(24):
+        head = AdditiveDPClassifier(epsilon=3.0, random_state=seed)
+        model = private_pipeline(TableEncoder(), head)
+        model.fit(frame[500:], y[500:], X_pub=frame[:500], y_pub=y[:500])
+        _, effect, error = EffectsDisplay.from_estimator(model, columns=["city"]).curves["city"]
+        effects.append(effect[:, 0])
+        errors.append(error[:, 0])
+    ratios = np.mean(errors, axis=0) / np.std(effects, axis=0, ddof=1)
+    assert (ratios > 0.8).all() and np.median(ratios) < 8, ratios
