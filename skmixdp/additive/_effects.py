@@ -193,7 +193,7 @@ class Effects:
         cells, rows, short = part.panel(self.rows[:, part.places], self.basis.knots[first], curved, missing)
         waves = {period: self.curve(part.places, each) for period, each in short.items()}
         hidden = [
-            f"time of the {period}: up to {np.hypot(sine - zero, cosine - zero).max():.2g}"
+            f"time of the {period}: up to {float(f'{np.hypot(sine - zero, cosine - zero).max():.2g}'):g}"
             for period, (sine, cosine, zero) in waves.items()
         ]
         effects, errors = self.curve(part.places, rows), self.errors(part.places, rows)
