@@ -196,6 +196,8 @@ class Effects:
             f"time of the {period}: up to {float(f'{np.hypot(sine - zero, cosine - zero).max():.2g}'):g}"
             for period, (sine, cosine, zero) in waves.items()
         ]
+        if part.column is not None and part.column.format == "seconds":
+            hidden = ["seconds"]
         effects, errors = self.curve(part.places, rows), self.errors(part.places, rows)
         if part.width:
             order, of_words = np.argsort(effects, axis=0), part.kind == "text"
@@ -363,7 +365,7 @@ class SeenHead(LinearHead):
 
     def _effects_on(self, pipeline: Any, names: Sequence[str] | None = None) -> Effects:
         """The effects by the columns of the table that a pipeline gets, or by those of the model."""
-        table, effects = table_of(pipeline), self._effects
+        effects, table = self._effects, table_of(pipeline)
         if names is None and not table:
             steps = getattr(pipeline, "steps", [self])
             names = names_of_features(self) if len(steps) == 1 else pipeline[:-1].get_feature_names_out()

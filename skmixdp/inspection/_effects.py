@@ -154,6 +154,8 @@ class EffectsDisplay:
         importances, names = effects.importances(), [*effects.parts]
         wanted: Sequence[Any] = [*importances][:_N_COLUMNS] if columns is None else columns
         places = {**dict(enumerate(names)), **{name: name for name in names}}
+        if not len(wanted):
+            raise ValueError(f"columns={shown(columns)} has no column; pass some among {listed(names)}.")
         if unknown := [each for each in wanted if not isinstance(each, (str, int)) or each not in places]:
             raise ValueError(f"columns has {shown(unknown)}; pass names or numbers among {listed(names)}.")
         panels = {places[each]: effects.panel(places[each]) for each in wanted}

@@ -62,9 +62,9 @@ plt.show()
 # %%
 # A threshold: when to ask a person
 # ---------------------------------
-# From this probability on, at least 95% of the answers should be right. The others go to a person.
+# From this probability on, at least 85% of the answers should be right. The others go to a person.
 
-threshold = evaluation.threshold("precision", 0.95)
+threshold = evaluation.threshold("precision", 0.85)
 at = evaluation.at(threshold)
 print(f"trust from {threshold:.2f} on: {at['selection rate']} of the images, {at['precision']} right")
 

@@ -6,9 +6,10 @@ import pandas
 import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor, MixedDPRidge, private_pipeline
+from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor, MixedDPRidge, load, private_pipeline
 from skmixdp.inspection import EffectsDisplay
 from skmixdp.preprocessing import PublicOnly, TableEncoder
 from skmixdp.privacy import PrivacyLeakWarning
@@ -259,6 +260,32 @@ def test_other_models_and_wrong_names_are_refused(reg):
         EffectsDisplay.from_estimator(MixedDPRidge())
     with pytest.raises(ValueError, match="feature_names has 1 names and the model 3 columns"):
         EffectsDisplay.from_estimator(reg, feature_names=["a"])
+
+
+def test_what_cannot_be_drawn_is_refused(reg):
+    with pytest.raises(ValueError, match=r"columns=\[\] has no column; pass some among"):
+        EffectsDisplay.from_estimator(reg, columns=[])
+    model = private_pipeline(TableEncoder(KINDS), AdditiveDPRegressor())
+    for look in (lambda: model.importances_, lambda: EffectsDisplay.from_estimator(model)):
+        with pytest.raises(NotFittedError):
+            look()
+    with pytest.raises(NotFittedError):
+        model.explain(TABLE)
+
+
+def test_times_of_the_day_are_seconds_and_saved_pipelines_show_the_same(tmp_path):
+    seconds = RNG.integers(0, 86_400, 3000)
+    times = [f"{at // 3600:02}:{at // 60 % 60:02}" for at in seconds]
+    frame = pandas.DataFrame({"at": times, "age": RNG.normal(40, 9, 3000)})
+    y = seconds / 86_400
+    head = AdditiveDPRegressor(epsilon=20.0, target_center=0.5, target_scale=0.3, random_state=0)
+    model = private_pipeline(TableEncoder(), head).fit(frame[200:], y[200:], X_pub=frame[:200], y_pub=y[:200])
+    display = EffectsDisplay.from_estimator(model)
+    assert display.notes == {"at": "seconds"} and display.curves["at"][0].max() > 70_000
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    pandas.testing.assert_series_equal(loaded.importances_, model.importances_)
+    pandas.testing.assert_frame_equal(loaded.explain(frame[:5]), model.explain(frame[:5]))
 
 
 def test_the_table_says_first_what_leaked():
