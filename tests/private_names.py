@@ -133,6 +133,7 @@ NAMES = {
         "Bins Knots count_error knots_share most_knots noisy_columns_of public_columns"
     ),
     "skmixdp.additive._loops": "compiled_pieces",
+    "skmixdp.additive._pairs": "ChosenPairs scores_query",
     "skmixdp.additive._piecewise": "MappedPiecewiseRows centered_piecewise_rows",
     "skmixdp.audit._bounds": (
         "epsilon_from_rates mu_from_rates one_run_epsilon one_run_mu one_run_p_value proportion_lower "

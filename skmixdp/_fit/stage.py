@@ -338,6 +338,12 @@ class Fit:
             if line
         )
 
+    def unmapped(self) -> "Fit":
+        """The fit whose free map of the rows is asked again, for other columns."""
+        order = self.stages.all
+        payments = tuple(each for each in self.payments if each.line or not order[each.place].reopens)
+        return self.learned(payments=payments, mapping=Mapping(UNCHANGED))
+
     def without_public_rows(self, *, targets: bool = True) -> "Fit":
         """The fit without public rows, which still determine the scale of some columns.
 

@@ -6,7 +6,7 @@ import sys
 
 from tests.architecture.test_architecture import PACKAGE
 from tests.architecture.test_releases import RELEASES, stated
-from tests.private_names import STAGES, Knots
+from tests.private_names import STAGES, ChosenPairs, Knots
 
 PAGE = PACKAGE.parent / "docs" / "releases.md"
 _HEAD = """# Releases of a fit
@@ -42,8 +42,8 @@ def _row(stage):
 
 def page():
     """The text of the page."""
-    knots = Knots.__new__(Knots)  # which the list of an additive model has besides
-    return _HEAD + "".join(map(_row, [knots, *(stage for stage in STAGES.all if stage.name)]))
+    additive = [kind.__new__(kind) for kind in (Knots, ChosenPairs)]  # which additive models have besides
+    return _HEAD + "".join(map(_row, [*additive, *(stage for stage in STAGES.all if stage.name)]))
 
 
 if __name__ == "__main__":

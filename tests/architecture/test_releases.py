@@ -48,6 +48,10 @@ RELEASES = {
         "knots",
         "tests/property/test_additive_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity",
     ),
+    "scores_query": (
+        "pairs of columns",
+        "tests/unit/additive/test_pairs.py::test_a_row_moves_the_scores_by_no_more_than_stated",
+    ),
     "noisy_mean": (
         "mean",
         "tests/property/test_geometry_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity",

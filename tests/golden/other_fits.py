@@ -295,6 +295,13 @@ OTHER_FITS: dict[str, Callable[[], Any]] = {
     "curves, noisy knots, few public rows": partial(_fit, "curves of classes", n_public=8, epsilon=60.0),
     "curves, lines alone": partial(_fit, "curves of classes", n_public=0, epsilon=1.0),
     "curves, pairs": partial(_fit, "curves of classes", n_public=0, epsilon=60.0, interactions=[(0, 1)]),
+    "curves, chosen pairs": partial(_fit, "curves of classes", n_public=0, epsilon=60.0, interactions="auto"),
+    "curves, targets, chosen pairs, weights": partial(
+        _fit, "curves of targets", n_public=0, epsilon=60.0, interactions="auto", weights=True
+    ),
+    "curves, chosen pairs, public rows": partial(
+        _fit, "curves of classes", epsilon=60.0, interactions="auto"
+    ),
     "curves, some lines": partial(_fit, "curves of classes", n_public=0, epsilon=60.0, linear=[0, 2]),
     "curves, start left out": partial(_fit, "curves of classes", wrong=True, epsilon=60.0),
     "curves, targets": partial(_fit, "curves of targets", epsilon=60.0),

@@ -17,6 +17,7 @@ X[np.arange(N) % 3 > 0, 2] = 0.0
 Y = (np.abs(X[:, 0]) > 0.7).astype(int)
 TERMS = {"epsilon": 8.0, "delta": 1e-4, "random_state": 0}
 PUBLIC_TERMS = {**TERMS, "epsilon": 2.0}
+CHOOSING = {**TERMS, "epsilon": 60.0, "interactions": "auto"}
 #: What the row is that differs.
 ROWS = {
     "typical": X[0],
@@ -32,6 +33,8 @@ FITS = {
     "few public rows": (AdditiveDPClassifier(**TERMS), Y, {"X_pub": X[1:9], "y_pub": Y[1:9]}),
     "pairs": (AdditiveDPClassifier(classes=[0, 1], interactions=[(0, 1), (3, 2)], **TERMS), Y, {}),
     "targets": (AdditiveDPRegressor(**TERMS), X[:, 1] + 3, {}),
+    "chosen pairs": (AdditiveDPClassifier(classes=[0, 1], **CHOOSING), Y, {}),
+    "chosen pairs of targets": (AdditiveDPRegressor(**CHOOSING), X[:, 1] + 3, {}),
 }
 
 

@@ -288,9 +288,9 @@ BAD = {
     "linear=": {"linear": ["x", ["nothing"], [3], [-1], [True], [1.5]]},
     "n_knots=": {"n_knots": [1, 65, "many", 2.5]},
     "epsilon=.* must be a positive finite number": {"epsilon": [None, 0, -1.0, "much"]},
-    "interactions=.* must be False, or a list of distinct pairs": {
+    "interactions=.* must be False, 'auto', or a list of distinct pairs": {
         "interactions": [
-            *("auto", True, None, 3, (0, 1), [0, 1], ["ab"], [(0,)], [(0, 1, 2)], [(0, 3)], [(-1, 0)]),
+            *("Auto", True, None, 3, (0, 1), [0, 1], ["ab"], [(0,)], [(0, 1, 2)], [(0, 3)], [(-1, 0)]),
             *([(0, 0)], [("a", 1)], [(0, True)], [(0, 1.0)], [(0, 1), (1, 0)], [(0, 1), (0, 1)], [(0, None)]),
             {(0, 1): 1},
         ]

@@ -12,11 +12,22 @@ import pytest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.privacy import PrivacyLedger
 from tests.golden.other_fits import result
-from tests.private_names import STAGES, Knots, Stage, Steps, fit_rows, fit_stage, fit_stages, linear_heads
+from tests.private_names import (
+    STAGES,
+    ChosenPairs,
+    Knots,
+    Stage,
+    Steps,
+    fit_rows,
+    fit_stage,
+    fit_stages,
+    linear_heads,
+)
 
 #: A golden fit of each stage, by the line of the report.
 FITS = {
     "knots": "curves, noisy knots",
+    "pairs of columns": "curves, chosen pairs",
     "scale of weights": "weights, classes",
     "class counts": "weights, balanced",
     "mean weight": "weights, targets",
@@ -36,7 +47,9 @@ FITS = {
     "mean prediction": "weights, balanced",
     "class shares": "not whitened",
 }
-ALL = {stage.name: type(stage) for stage in STAGES.all if stage.name} | {"knots": Knots}
+ALL = {stage.name: type(stage) for stage in STAGES.all if stage.name} | {
+    stage.name: stage for stage in (Knots, ChosenPairs)
+}
 
 
 @pytest.fixture
