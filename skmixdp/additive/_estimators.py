@@ -328,7 +328,7 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
     -----
     *Guarantee*: that of :class:`MixedDPLogisticRegression`. A row adds 1 to one bin of each column in each
     of up to three histograms, of sensitivity ``sqrt(n_columns)``; knots are functions of the noisy counts.
-    Chosen pairs are functions of noisy scores, which a row moves by at most ``sqrt(n_pairs) / 2``.
+    Chosen pairs are functions of noisy scores, which a row moves by ``sqrt(n_pairs + 1) / 2`` at most.
 
     Examples
     --------

@@ -19,9 +19,9 @@ from .._fit.stage import Fit, Price, Stage
 from .._fit.stages.length import length_price, noisy_length
 from .._fit.statistics import sensitivity_of
 from .._linear import FloatArray, Loss, WeightedLoss, row_norms
-from .._rows import Block, Contribution, OuterStatistics, RowMap
+from .._rows import Block, Contribution, RowMap
 from ..components import BalancedSteps
-from ..components.protocols import Lengths, PrivateQuery, ReleasedArray
+from ..components.protocols import PrivateQuery, ReleasedArray
 from ._basis import Basis, Pairs
 from ._effects import Effects
 
@@ -40,8 +40,8 @@ _N_COLUMNS = 6
 _MOST_PAIRS = 4
 #: Residuals are shortened to this length: in units of probabilities, or of the targets' scale.
 _LONGEST_RESIDUAL = 0.5
-#: A score counts if it exceeds this number of standard deviations of noise and of chance, a bound.
-_CLEARLY = 1.0
+#: A score counts if it exceeds this number of standard deviations of noise and of chance.
+_CLEARLY = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +56,7 @@ class ChosenPairs(Stage):
     are those of encoded columns: two with the same owner make no pair.
 
     *Guarantee*: Gaussian releases of the length of the rows, of the gradients of the first curves, and of the
-    scores. A residual has at most length ``_LONGEST_RESIDUAL`` over the outputs, and signs are at most 1. So
-    a row moves the m scores of all outputs by at most ``_LONGEST_RESIDUAL sqrt(m)`` in the L2 norm.
+    scores, see :func:`scores_query`.
     """
 
     owners: tuple[object, ...]
@@ -119,10 +118,10 @@ class ChosenPairs(Stage):
         query = scores_query(W, sides, places, fit.data.loss)
         asked = fit.counting.ask(fit.budget.multiplier(_SCORES_SHARE), query)
         released, noise = yield from fit.ask(asked, row_map)
-        # Root mean squares over the outputs. The residuals of so many rows may add up to this by chance.
-        chance = _LONGEST_RESIDUAL * math.sqrt(fit.counting.n_rows / len(W))
-        scores = np.sqrt(np.mean(released.reshape(len(W), len(pairs)) ** 2, axis=0))
-        scores /= math.hypot(noise, chance)
+        *sums, squares = released.reshape(len(pairs) + 1, len(W))
+        # The residuals of so many rows may add up to this by chance.
+        chance = np.sqrt(np.maximum(_LONGEST_RESIDUAL * squares, 0.0))
+        scores = np.sqrt(np.mean((np.array(sums) / np.hypot(noise, chance)) ** 2, axis=1))
         best = [place for place in np.argsort(-scores)[:_MOST_PAIRS].tolist() if scores[place] > _CLEARLY]
         return self._with_pairs(fit.spent(self, price), tuple(pairs[place] for place in sorted(best)))
 
@@ -163,27 +162,26 @@ def _side(basis: Basis, j: int) -> FloatArray:
 
 
 def scores_query(W: FloatArray, sides: FloatArray, pairs: NDArray[np.intp], loss: Loss) -> PrivateQuery:
-    """The query for the scores (k m,) of pairs (m, 2) of ``sides`` (h, d_in), at a head ``W`` (k, d_in).
+    """The query for scores of pairs (m, 2) of ``sides`` (h, d_in) at a head ``W`` (k, d_in), and squares.
 
-    *Guarantee*: the sensitivity is ``_LONGEST_RESIDUAL sqrt(m)``, see :class:`ChosenPairs`.
+    The sums are ((m + 1) k,). The last k are of squares of residuals, in units of ``_LONGEST_RESIDUAL``.
+
+    *Guarantee*: a residual has at most this length over the outputs, and signs are at most 1. So the
+    sensitivity is ``_LONGEST_RESIDUAL sqrt(m + 1)``.
     """
     contribute = partial(_scores, n_outputs=len(W), pairs=pairs, loss=loss)
-    stated = ReleasedArray(_LONGEST_RESIDUAL * sensitivity_of(len(pairs)) * (1 + 1e-6))
-    points = np.nan_to_num(np.concatenate([W, sides]))
-    return PrivateQuery(points, contribute, (stated,), lengths=Lengths(_lengths))
-
-
-def _lengths(C: None, S: object, products: None, block: Block) -> list[FloatArray]:
-    return [row_norms(np.asarray(S))]
+    stated = ReleasedArray(_LONGEST_RESIDUAL * sensitivity_of(len(pairs) + 1) * (1 + 1e-6))
+    return PrivateQuery(np.nan_to_num(np.concatenate([W, sides])), contribute, (stated,))
 
 
 def _scores(Z: FloatArray, block: Block, n_outputs: int, pairs: NDArray[np.intp], loss: Loss) -> Contribution:
-    """Products of clipped residuals (rows, k) and of the signs of two sides."""
+    """Products (rows, (m + 1) k) of clipped residuals with signs of two sides, and with themselves."""
     outputs, labels, plain = np.array(Z[:, :n_outputs], np.float64), block.y, loss
     if isinstance(loss, WeightedLoss):  # rows are weighted after the clip
         plain, (labels, _) = loss.inner, loss.split(labels)
     residuals = plain.residuals(outputs, labels)
     lengths = np.maximum(row_norms(residuals) / _LONGEST_RESIDUAL, 1.0)
     clipped = np.nan_to_num(residuals / lengths[:, np.newaxis])
-    signs = np.sign(np.asarray(Z)[:, n_outputs:]).astype(np.float32)
-    return None, OuterStatistics(clipped, np.nan_to_num(signs[:, pairs[:, 0]] * signs[:, pairs[:, 1]]))
+    signs = np.nan_to_num(np.sign(np.asarray(Z)[:, n_outputs:]))
+    products = [signs[:, [one]] * signs[:, [other]] * clipped for one, other in pairs]
+    return None, np.hstack([*products, clipped**2 / _LONGEST_RESIDUAL])

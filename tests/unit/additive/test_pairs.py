@@ -125,7 +125,7 @@ def test_a_row_moves_the_scores_by_no_more_than_stated(kind, entries):
         same = scores_query(np.zeros((k, 7)), np.zeros((3, 7)), PAIRS, WeightedLoss(loss))
         _, others = same.contribute(Z.copy(), Block(None, weighted, np.ones(6)))
     terms = np.asarray(terms)
-    assert C is None and terms.shape == (6, 3 * k)
+    assert C is None and terms.shape == (6, 4 * k)
     assert np.linalg.norm(terms, axis=1).max() <= query.releases[0].sensitivity
     np.testing.assert_array_equal(terms, np.asarray(others))  # weights do not count here
 
@@ -135,4 +135,4 @@ def test_a_row_with_a_large_residual_moves_them_by_as_much():
     _, terms = query.contribute(np.array([[9.0, 1.0, -1.0, 2.0]]), Block(None, np.zeros((1, 1)), np.ones(1)))
     length = np.linalg.norm(np.asarray(terms))
     assert length == pytest.approx(query.releases[0].sensitivity, rel=1e-5)
-    assert length == pytest.approx(0.5 * np.sqrt(3))
+    assert length == pytest.approx(0.5 * np.sqrt(4))
