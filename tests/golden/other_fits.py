@@ -20,6 +20,7 @@ from skmixdp import (
     FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
+    Typical,
     ZerothOrderDPModuleClassifier,
     fit_many,
     private_pipeline,
@@ -120,6 +121,15 @@ def _many(kind: str, number: int, *, n_public: int = 0, weights: bool = False, *
     ]
     public = {"X_pub": X[:n_public], "y_pub": y[:n_public]} if n_public else {}
     return fit_many(heads, X[100:], y[100:], **public, **extra)[number]
+
+
+def _spread_out(**parameters: Any) -> Any:
+    """A fit to rows of 60 columns, with unlabelled rows alone, whose variance is spread out."""
+    X = np.random.default_rng(5).normal(size=(900, 60))
+    y = np.arange(900) % 3
+    X[np.arange(900), y] += 3.0
+    head = MixedDPLogisticRegression(epsilon=1.0, classes=range(3), **_SETTINGS | parameters)
+    return head.fit(X[:300], y[:300], X_unlabeled=X[300:])
 
 
 class _Cut(KeyboardInterrupt):
@@ -278,6 +288,11 @@ OTHER_FITS: dict[str, Callable[[], Any]] = {
     **{f"unlabelled, {kind}": partial(_fit, kind, unlabeled=40, n_public=20) for kind in KINDS},
     "unlabelled, no public rows": partial(_fit, "classes", unlabeled=40, n_public=0),
     "unlabelled, targets, no public rows": partial(_fit, "targets", unlabeled=40, n_public=0),
+    "unlabelled, projected": partial(_spread_out),
+    "unlabelled, a student": partial(_spread_out, self_training=True),
+    "unlabelled, a student, public rows": partial(
+        _fit, "classes", unlabeled=40, n_public=20, self_training=True
+    ),
     "unlabelled, whitened": partial(_fit, "classes", unlabeled=40, n_public=0, whiten=True),
     "unlabelled, start left out": partial(_fit, "classes", unlabeled=40, wrong=True, epsilon=60.0),
     # -- discrete noise
@@ -339,6 +354,15 @@ OTHER_FITS: dict[str, Callable[[], Any]] = {
     "labels, start left out": partial(_fit, "labels", wrong=True, epsilon=60.0),
     "columns, few public rows": partial(_fit, "classes", n_public=8, epsilon=60.0),
     "columns, targets": partial(_fit, "targets", n_public=0, epsilon=60.0),
+    **{
+        f"declared columns, {kind}": partial(
+            _fit, kind, n_public=0, scale={0: Typical(0, 2), 3: Typical.between(-8, 8), 6: Typical(0, 0.2)}
+        )
+        for kind in ("classes", "targets")
+    },
+    "declared columns, curves": partial(
+        _fit, "curves of classes", n_public=0, scale={j: Typical(0, 1) for j in range(7)}
+    ),
     "a second moment": partial(_fit, "classes", n_public=0, epsilon=300.0),
     "geometry of private rows": partial(_fit, "classes", n_public=0, geometry=True, whiten=True),
     "geometry, few public rows": partial(_fit, "classes", n_public=5, scale=False),

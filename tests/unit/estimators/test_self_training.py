@@ -117,3 +117,19 @@ def test_fit_many_persons_files_and_exports(tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "head").predict_proba(X[TEST]), wanted)
     np.testing.assert_allclose(other.to_sklearn().predict_proba(X[TEST]), wanted, rtol=0, atol=1e-9)
     assert sklearn.clone(other).self_training is True
+
+
+@pytest.mark.parametrize("whiten", [False, "auto"])
+def test_onnx_models_of_students_agree(whiten):
+    """Of rows as they are, and of rows projected on the directions that training reaches."""
+    onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime, an extra of the tests")
+    pytest.importorskip("onnx", reason="needs skmixdp[onnx]")
+    student = fitted(self_training=True, whiten=whiten)
+    whitening = student._row_map.whitening
+    assert (whitening is not None and whitening.rest == 0) == (whiten == "auto")
+    session = onnxruntime.InferenceSession(
+        student.to_onnx().SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    label, probabilities = session.run(["label", "probabilities"], {"X": X[TEST]})
+    np.testing.assert_array_equal(label, student.predict(X[TEST]))
+    np.testing.assert_allclose(probabilities, student.predict_proba(X[TEST]), rtol=0, atol=1e-9)
