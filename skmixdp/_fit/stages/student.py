@@ -26,18 +26,21 @@ _LEAST_SHRINKAGE = 0.1
 _HALVINGS = 60
 
 
-def with_student(W: FloatArray, U: FloatArray, X: FloatArray, Y: FloatArray) -> FloatArray:
+def with_student(
+    W: FloatArray, U: FloatArray, X: FloatArray, Y: FloatArray, span: FloatArray | None = None
+) -> FloatArray:
     """The head ``W`` (k, d_in) plus a linear discriminant of rows that it labels itself.
 
     ``U`` (n, d_in) are mapped rows without labels, ``X`` (m, d_in) with labels ``Y`` (m, k), which are 1 for
-    the class and 0 for others; the last column of both is the intercept's. The discriminant has the class
+    the class and 0 for others; the last column of both is the intercept's. The columns of ``span`` (d, r)
+    are orthonormal directions of all rows, if they are known to be few. The discriminant has the class
     means and the covariance within classes under the probabilities of the head. Its logits spread at most
     half as much as those of the head. The sum is scaled until it is as sure of the rows as the head.
 
     *Guarantee*: post-processing of a released head by public rows.
     """
     rows, known, constant = U[:, :-1], X[:, :-1], float(U[0, -1])
-    directions = _directions(rows)
+    directions = _directions(rows) if span is None else span
     rows, known = rows @ directions, known @ directions
     Z = U @ W.T
     n, d = rows.shape
@@ -60,12 +63,14 @@ def with_student(W: FloatArray, U: FloatArray, X: FloatArray, Y: FloatArray) -> 
 
 def _directions(rows: FloatArray) -> FloatArray:
     """Orthonormal directions (d, r) of rows (n, d) that vary, as columns."""
-    few = len(rows) < rows.shape[1]
+    few, many = len(rows) < rows.shape[1], rows.shape[1] > _MANY_COLUMNS
+    rows = rows.astype(np.float32) if many else rows  # half the time
     gram = rows @ rows.T if few else rows.T @ rows
-    most = min(len(gram), _MOST_DIRECTIONS if rows.shape[1] > _MANY_COLUMNS else len(gram))
+    most = min(len(gram), _MOST_DIRECTIONS if many else len(gram))
     values, vectors = eigh(gram, subset_by_index=(len(gram) - most, len(gram) - 1))
-    kept = vectors[:, values > _FLAT * values[-1]]
-    return np.linalg.qr(rows.T @ kept)[0] if few else kept
+    kept = vectors[:, values > max(_FLAT, float(np.finfo(values.dtype).eps)) * values[-1]]
+    found = np.linalg.qr(rows.T @ kept)[0] if few else kept
+    return found.astype(np.float64)
 
 
 def _spread(logits: FloatArray) -> float:
@@ -114,4 +119,6 @@ class Student(Stage):
         assert fit.head is not None and fit.public.unlabeled is not None
         rows, known = (fit.row_map(each, np.float64) for each in (fit.public.unlabeled, fit.public.X))
         of_classes = np.eye(fit.data.loss.n_outputs)[fit.public.y]
-        return fit.spent(self, price).with_head(with_student(fit.head.W, rows, known, of_classes))
+        whitening = fit.row_map.whitening
+        span = whitening.as_columns if whitening is not None and whitening.rest == 0 else None
+        return fit.spent(self, price).with_head(with_student(fit.head.W, rows, known, of_classes, span))
