@@ -245,25 +245,46 @@ class RowMap:
                 Z /= self._divisors(lengths, divided_by)[:, np.newaxis]
         return products
 
-    def bounds_of_times(self, X: FloatArray, points: FloatArray) -> tuple[FloatArray, float] | None:
-        """Products (2, n, m) between which those of :meth:`times` are, and a bound on the rounding of both.
+    def bounds_of_times(self, X: FloatArray, points: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Products (2, n, m) between which those of :meth:`times` are, and bounds (n,) on their rounding.
 
         None if lengths are as fast to compute as to bound. Rows in single precision are multiplied in it.
+        Rows that are only centred are multiplied as they are, and so is their mean. Where that rounds too
+        much, as in rows near a mean that is far from 0, the bound on the rounding is large or infinite.
         """
         whitening, precision = self.whitening, X.dtype if self._suits_single(X) else np.dtype(np.float64)
         strongest = None if whitening is None or not self.normalize else whitening.strongest
         if whitening is None or strongest is None:
             return None
-        whitened = whitening.of_points(points)
-        joined, m = np.concatenate([whitened, strongest]).astype(precision), len(points)
-        products = np.empty((2, len(X), m), precision)
-        for rows, centred, divided_by in self._in_parts(X, precision):
-            Z = centred @ joined.T
-            bounds = whitening.length_bounds(row_dots(centred, centred, precision), Z[:, m:])
-            for out, lengths in zip(products, bounds, strict=True):
+        whitened, m = whitening.of_points(points), len(points)
+        bare = self.columns is None and self.basis is None and not self.unit_first
+        mean = self.mean if bare and self.mean is not None else np.zeros(whitened.shape[1])
+        known = np.vstack([whitened, strongest, mean])
+        of_mean, joined = known @ mean, known.astype(precision)
+        # Outputs of many rows are next to each other, which is faster for a few of them.
+        products, rounding = np.empty((2, m, len(X))).transpose(0, 2, 1), np.empty(len(X))
+        error = dot_error(len(mean) + 32, precision)
+        for rows, part, divided_by in (
+            self._as_they_are(X, precision) if bare else self._in_parts(X, precision)
+        ):
+            Z = np.subtract(part @ joined.T, of_mean, order="F")
+            squares = row_dots(part, part, precision).astype(np.float64)
+            sizes = np.sqrt(squares) + math.sqrt(of_mean[-1])
+            squares -= 2 * Z[:, -1] + of_mean[-1]
+            slack = error * sizes**2
+            low, high = whitening.length_bounds(squares, Z[:, m:-1], slack)
+            for out, lengths in zip(products, (low, high), strict=True):
                 np.divide(Z[:, :m], self._divisors(lengths, divided_by)[:, np.newaxis], out=out[rows])
-        error = dot_error(points.shape[1] + 32, precision) / float(whitening.factors.min())
-        return products, error * float(row_norms(whitened).max())
+            rounding[rows] = error * sizes * float(row_norms(whitened).max()) / np.maximum(low, _SHORTEST)
+            rounding[rows][~((low >= _SHORTEST) & (sizes <= _LONGEST))] = math.inf
+        return products, rounding
+
+    def _as_they_are(
+        self, X: FloatArray, dtype: np.dtype[Any]
+    ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+        """Rows like those of :meth:`_in_parts` that are not centred, nor divided."""
+        for rows in row_slices(len(X), max(_BLOCK_BYTES // (dtype.itemsize * X.shape[1]), _WHITENED_ROWS[0])):
+            yield rows, np.ascontiguousarray(X[rows], dtype), np.ones(1)
 
     def _in_parts(
         self, X: FloatArray, dtype: np.dtype[Any]

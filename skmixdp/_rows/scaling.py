@@ -60,7 +60,7 @@ _ROWS_PER_FEATURE = 0.75
 _LEAST_FACTOR = 1 / 16
 
 #: Directions whose shares of a row bound the length of the whitened row, and from how many on it is bounded.
-_FEW_DIRECTIONS, _MANY_DIRECTIONS = 16, 128
+_FEW_DIRECTIONS, _MANY_DIRECTIONS = 5, 128
 
 
 @dataclass(frozen=True)
@@ -369,17 +369,24 @@ class Whitening:
         few = np.argsort(self.factors)[:_FEW_DIRECTIONS]
         return self.directions[few] if self.rest == 1 and len(self.factors) >= _MANY_DIRECTIONS else None
 
-    def length_bounds(self, squares: FloatArray, along: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper bounds (n,) on the lengths of whitened rows, up to rounding.
+    def length_bounds(
+        self, squares: FloatArray, along: FloatArray, error: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Lower and upper bounds (n,) on the lengths of whitened rows.
 
-        They follow from the squared lengths (n,) of rows, and their products with the :attr:`strongest`.
+        They follow from the squared lengths (n,) of rows, and their products with the :attr:`strongest`. The
+        squared lengths are off by at most ``error`` (n,), and products by its part of the length of the row.
         """
         factors, shares = np.sort(self.factors) ** 2, along**2
         few = along.shape[1]
         rest = np.maximum(squares - shares.sum(axis=1), 0.0)
         most = factors[-1] if len(factors) == self.directions.shape[1] else 1.0
         low, high = (shares @ factors[:few] + factor * rest for factor in (factors[few], most))
-        return np.sqrt(np.maximum(low, factors[0] * squares)), np.sqrt(high)
+        # No factor exceeds 1, and squared products together are off by at most ``3 sqrt(few)`` errors.
+        error = (2 + 6 * math.sqrt(few)) * error
+        return np.sqrt(np.maximum(low - error, factors[0] * np.maximum(squares - error, 0.0))), np.sqrt(
+            high + error
+        )
 
     def of_points(self, points: FloatArray) -> FloatArray:
         """Whitened points (m, n_features); those of the last call are kept, which predictions need again."""

@@ -112,8 +112,8 @@ def _decisive_outputs(estimator: BaseEstimator, X: Array) -> Array:
         bounded = estimator._row_map.bounds_of_times(X[rows], estimator.coef_)
         if bounded is None:
             return _dense_outputs(estimator, X)
-        ends, rounding = bounded[0] + estimator.intercept_, bounded[1]
-        rounding += _ROUNDING * float(np.abs(estimator.intercept_).max())
+        ends = bounded[0] + estimator.intercept_
+        rounding = bounded[1] + _ROUNDING * float(np.abs(estimator.intercept_).max())
         outputs[rows] = ends[0]
         # Outputs lie between those at both ends, and so do their differences.
         margins = np.where(ends[0] > 0, 1.0, -1.0) * ends

@@ -63,10 +63,24 @@ def test_bounds_contain_the_products(row_map, dtype):
     many = row_map.whitening is not None and len(row_map.whitening.factors) >= 128
     assert (bounds is not None) == (many and row_map.normalize)
     if bounds is not None:
-        (one, other), rounding = bounds
-        Z = exact(row_map, X)
-        assert np.all(np.minimum(one, other) - rounding <= Z)
-        assert np.all(np.maximum(one, other) + rounding >= Z)
+        check_bounds(bounds, exact(row_map, X))
+
+
+def check_bounds(bounds, Z):
+    (one, other), rounding = bounds[0], bounds[1][:, np.newaxis]
+    assert np.all(np.minimum(one, other) - rounding <= Z)
+    assert np.all(np.maximum(one, other) + rounding >= Z)
+
+
+@pytest.mark.parametrize("far", [0.0, 10.0, 1e3, 1e5, 1e20])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bounds_contain_the_products_of_rows_far_from_zero(dtype, far):
+    # Such rows are multiplied with their mean still in them, which takes most of their precision.
+    row_map = RowMap((MEAN + far).astype(dtype).astype(float), True, 0.3, whitening(150, 0.2))
+    X = (ROWS + far).astype(dtype)
+    bounds = row_map.bounds_of_times(X, POINTS)
+    check_bounds(bounds, exact(row_map, X))
+    assert (np.median(bounds[1]) < 1e-3) == (far < (1.0 if dtype == np.float32 else 1e5 + 1))
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-20, 1.0, 1e20, 1e300])
