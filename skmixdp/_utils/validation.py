@@ -45,14 +45,17 @@ class Number:
     whole: bool = False
 
     def admits(self, value: object) -> bool:
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral if self.whole else Real):
+        if isinstance(value, float) and not self.whole:  # known sooner than Real, which ledgers ask often
+            number = float(value)
+        elif isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral if self.whole else Real):
             return False
-        try:
-            number: float = float(value)
-        except OverflowError:  # an integer beyond the range of floats
-            return False
-        if isinstance(value, Integral):
-            number = int(value)  # exact, since a float would be rounded beyond 2**53
+        else:
+            try:
+                number = float(value)
+            except OverflowError:  # an integer beyond the range of floats
+                return False
+            if isinstance(value, Integral):
+                number = int(value)  # exact, since a float would be rounded beyond 2**53
         above = number > self.low or (self.closed in ("left", "both") and number == self.low)
         below = number < self.high or (self.closed in ("right", "both") and number == self.high)
         return bool(above and below)

@@ -5,7 +5,7 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, fields
+from dataclasses import fields
 from datetime import datetime
 from functools import cache
 from sqlite3 import Connection, Row
@@ -95,7 +95,8 @@ def read_accounts(connection: Connection) -> tuple[Account, ...]:
 def write_account(connection: Connection, account: Account) -> None:
     """Add an account, or replace the earlier one."""
     columns = [_quoted(field.name) for field in fields(account)]
-    values = [json.dumps(value) if isinstance(value, tuple) else value for value in astuple(account)]
+    stated = (vars(account)[field.name] for field in fields(account))
+    values = [json.dumps(value) if isinstance(value, tuple) else value for value in stated]
     changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
     connection.execute(
         f"INSERT INTO accounts ({', '.join(columns)}) VALUES ({', '.join('?' * len(values))}) "
