@@ -22,6 +22,7 @@ from .estimators import (
 if TYPE_CHECKING:
     from .additive import AdditiveDPClassifier, AdditiveDPRegressor
     from .estimators import FirstOrderDPModuleClassifier, ZerothOrderDPModuleClassifier, resumable
+    from .inference import MixedDPPoissonRegressor
 else:
     __getattr__, __dir__ = late_names(
         __name__,
@@ -29,6 +30,7 @@ else:
             "AdditiveDPClassifier": "additive",
             "AdditiveDPRegressor": "additive",
             "FirstOrderDPModuleClassifier": "estimators",
+            "MixedDPPoissonRegressor": "inference",
             "ZerothOrderDPModuleClassifier": "estimators",
             "resumable": "estimators",
         },
@@ -39,6 +41,7 @@ __all__ = [
     "AdditiveDPRegressor",
     "FirstOrderDPModuleClassifier",
     "MixedDPLogisticRegression",
+    "MixedDPPoissonRegressor",
     "MixedDPRidge",
     "PrivatePipeline",
     "Typical",

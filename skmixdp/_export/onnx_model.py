@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from .._utils.models import LinearModel, Model, classes_of, report_of
+from .._utils.models import LinearModel, Model, classes_of, predicts_rates, report_of
 from .._utils.validation import check, how_to_install
 from .onnx_graph import Graph
 from .operations import of_row_map
@@ -34,6 +34,8 @@ def to_onnx(estimator: LinearModel, dtype: str) -> Any:
     coef, intercept = np.atleast_2d(head.coef_), np.atleast_1d(head.intercept_)
     scores = graph.node("MatMul", rows, graph.constant(coef.T))
     scores = graph.node("Add", scores, graph.constant(intercept))
+    if predicts_rates(head):
+        scores = graph.node("Exp", scores)
     number = onnx.helper.np_dtype_to_tensor_dtype(graph.dtype)
     if classes_of(head) is not None:
         classified = _labelled if head.multilabel_ else _classified

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, LabelBinarizer
 
-from .._utils.models import LinearModel, classes_of, names_of_features
+from .._utils.models import LinearModel, classes_of, names_of_features, predicts_rates
 from .operations import of_row_map
 from .sklearn_makers import steps_of
 
@@ -30,7 +30,10 @@ def to_sklearn(estimator: LinearModel) -> Pipeline:
     row_map = estimator._row_map
     check = _double(d, names_of_features(estimator), finite=row_map.basis is None)
     steps = [("check", check), *steps_of(of_row_map(row_map), coef.shape[-1])]
-    if classes_of(estimator) is None:
+    if predicts_rates(estimator):
+        head = _with_coefficients(PoissonRegressor(), coef, intercept)
+        head._base_loss = head._get_loss()
+    elif classes_of(estimator) is None:
         head = _with_coefficients(Ridge(), coef, intercept)
     elif estimator.multilabel_:
         head = _one_for_each_label(coef, intercept, estimator.n_iter_)

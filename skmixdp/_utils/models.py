@@ -65,6 +65,11 @@ def has_several_labels(estimator: object) -> bool:
     return bool(getattr(estimator, "multilabel_", False))
 
 
+def predicts_rates(estimator: object) -> bool:
+    """Whether predictions of a fitted head are exponentials of its outputs."""
+    return type(estimator).__name__ == "MixedDPPoissonRegressor"
+
+
 def row_map_of(estimator: object) -> Any:
     """What a linear head does to rows before its coefficients; None of other estimators."""
     return getattr(estimator, "_row_map", None)

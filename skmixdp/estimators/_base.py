@@ -61,7 +61,8 @@ class FitData:
     """The rows of one fit as they were passed; ``rows`` is the name and the value of a selection of rows.
 
     ``groups`` are ids of the persons whose rows these are; None if each row is protected by itself.
-    ``X_unlabeled`` are public rows without labels. ``earlier`` takes the problems of fits of the same call,
+    ``X_unlabeled`` are public rows without labels, and ``exposure`` and ``exposure_pub`` those of counts.
+    ``earlier`` takes the problems of fits of the same call,
     whose rows later ones may share.
     """
 
@@ -73,6 +74,8 @@ class FitData:
     groups: Any = None
     rows: tuple[str, Any] | None = None
     X_unlabeled: Any = None
+    exposure: Any = None
+    exposure_pub: Any = None
     earlier: list[Any] = field(default_factory=list)
 
 

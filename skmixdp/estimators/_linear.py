@@ -404,10 +404,11 @@ class LinearHead(PrivateEstimator):
     def to_sklearn(self) -> Any:
         """The fitted estimator as a scikit-learn pipeline that needs no skmixdp.
 
-        The pipeline consists of scikit-learn's transformers and a ``LogisticRegression`` or ``Ridge``, with
-        fitted attributes set. For several labels per row, it ends in a ``OneVsRestClassifier``, whose classes
-        are numbers. Its methods ``predict``, ``predict_proba``, ``decision_function`` and ``score`` agree
-        with those of this estimator up to rounding. It takes dense rows.
+        The pipeline consists of scikit-learn's transformers and a ``LogisticRegression``, ``Ridge`` or
+        ``PoissonRegressor``, with fitted attributes set. For several labels per row, it ends in a
+        ``OneVsRestClassifier``, whose classes are numbers. Its methods ``predict``, ``predict_proba``,
+        ``decision_function`` and ``score`` agree with those of this estimator up to rounding. It takes dense
+        rows.
 
         Returns
         -------

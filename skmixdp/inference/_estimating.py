@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .._engine import GaussianMechanism
 from .._fit.statistics import Learner, Learning
-from .._rows import BinCounts, Block, OuterStatistics
+from .._rows import IQR, BinCounts, Block, OuterStatistics
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 
 #: Share of the squared budget for the outer products of scores (robust errors).
@@ -29,6 +29,12 @@ OUTER_SHARE = 0.12
 #: Deviations of its noise that are allowed for in the last step of an estimate that has arrived. At 3.5,
 #: about 1 in 300 regressions of 3 columns was refused by chance.
 MOVED_DEVIATIONS = 4.0
+
+#: Minimum number of public rows for centre and spread of columns and targets.
+ENOUGH = 30
+
+#: Smallest and largest spread that is taken from public rows or declared.
+SPREADS = 1e-15, 9e18
 
 #: Exceeds the rounding of a row's length and weight.
 UP = 1 + 1e-12
@@ -88,6 +94,14 @@ class Design:
         if self.largest_weight is None:
             return found
         return np.asarray(found) * self.of_block(block)[:, np.newaxis]
+
+
+def public_scales(X: FloatArray) -> dict[int, tuple[float, float]]:
+    """Centre and spread of the columns of public rows that are not constant."""
+    quartiles = np.quantile(X, [0.25, 0.75], axis=0)
+    spread = np.maximum(X.std(axis=0), (quartiles[1] - quartiles[0]) / IQR)
+    usable = np.flatnonzero((spread >= SPREADS[0]) & (spread <= SPREADS[1]))
+    return {int(j): (float(X[:, j].mean()), float(spread[j])) for j in usable}
 
 
 @dataclass(frozen=True)

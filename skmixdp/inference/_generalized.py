@@ -39,14 +39,17 @@ _SCORES = 0.01, 0.015, 0.02, 0.025, 0.03, 0.045, 0.07, 0.13, 0.33
 #: The same for curvatures. The last step uses the curvature of the step before.
 _CURVATURES = 0.015, 0.02, 0.03, 0.035, 0.04, 0.05, 0.065, 0.07, 0.0
 
+#: Number of steps.
+N_STEPS = len(_SCORES)
+
 #: Share of the squared budget for class counts.
 _COUNTS = 0.02
 #: Shares of the squared budget for histograms of counts and exposures, and for their rate.
 _OF_RATE = 0.02, 0.02
 #: Share of the squared budget for histograms of residuals and means of counts.
 _RESIDUALS = 0.05
-#: Number of steps after which these histograms tell where both are cut.
-_STEPS_BEFORE = 6
+#: Number of the last steps, before which these histograms tell where both are cut.
+_STEPS_AFTER = 3
 #: Until then means are cut at this many times the mean of the longest exposure.
 _TIMES = 3.0
 #: Smallest cut of means.
@@ -71,6 +74,15 @@ _LONG_SLOPES = 5.0
 _FADING = 4.0
 #: The number of these steps.
 _LATE_STEPS = 4
+
+#: Shares of the squared budget for second moments of rows, and for the level, where rates are predicted.
+_MOMENT, _LEVEL = 0.12, 0.15
+#: Factor of curvatures that follow from moments: those of skewed columns may be larger.
+_DAMPING = 1.5
+#: Number of halvings that find the mean square of slopes.
+_HALVINGS = 50
+#: Usual move of the level of predictions, and the largest part of them that may be too much.
+_USUAL_MOVE, _MOST_MISSING = 0.3, 0.5
 
 #: Largest logarithm of a mean count.
 _LARGEST_LOG = 60.0
@@ -222,6 +234,12 @@ def poisson_shares(robust: bool) -> tuple[FloatArray, FloatArray, float]:
     return step_shares(robust, sum(_OF_RATE) + _RESIDUALS)
 
 
+def prediction_shares() -> tuple[FloatArray, FloatArray, float]:
+    """The :func:`step_shares` of :func:`poisson_steps` for predictions, which release no curvatures."""
+    left = 1 - sum(_OF_RATE) - _RESIDUALS - _MOMENT - _LEVEL
+    return left * np.array(_SCORES) / sum(_SCORES), np.zeros(N_STEPS), 0.0
+
+
 class Limit:
     """The longest step that is taken; it doubles while shortened steps keep their direction.
 
@@ -270,26 +288,29 @@ def logistic_steps(
 
 
 def poisson_steps(
-    mechanisms: Mechanisms, design: Design, known: Known, *, robust: bool
+    mechanisms: Mechanisms, design: Design, known: Known, *, robust: bool, predicts: bool = False
 ) -> Learning[Estimate]:
     """Coefficients of the log of a rate of counts, from the log of a noisy rate.
 
-    Labels are counts and exposures.
+    Labels are counts and exposures. For an estimate that ``predicts``, curvatures follow from one noisy
+    second moment of the rows, slopes lose what noise explains, and means of all rows add up to their counts,
+    of long rows too.
 
     *Guarantee*: one Gaussian release of the mechanisms' multiplier. A row adds 1 to one bin of each of four
     histograms, two of which are one release, and at most 1 to the sum of counts and to that of exposures,
     each cut at a released number. It adds a score of length at most R c, a curvature of norm at most ``R^2
     m``, and an outer product of its score, where R is the radius of the design, and the cuts c of residuals
-    and m of means follow from released numbers.
+    and m of means follow from released numbers. For predictions, it adds a moment of norm at most ``R^2`` in
+    place of curvatures, and at most 1 to each of two sums.
     """
     of_sizes, of_rate = _OF_RATE
-    shares = poisson_shares(robust)
+    shares = prediction_shares() if predicts else poisson_shares(robust)
     radius = design.radius * UP
 
     def tails(
         sizes: Callable[[FloatArray, FloatArray], tuple[FloatArray, ...]], share: float
-    ) -> Learning[list[Tail]]:
-        """Tails of two sizes of each row, which are functions of rows and outcomes."""
+    ) -> Learning[list[Callable[..., Tail]]]:
+        """Functions that make tails of two sizes of each row, which are functions of rows and outcomes."""
 
         def bins(Z: FloatArray, block: Block) -> BinCounts | FloatArray:
             x, _ = design.rows(Z)
@@ -299,17 +320,21 @@ def poisson_steps(
         (counts,), (scale,) = yield from mechanisms.sums(bins, share, ReleasedArray(sensitivity_of(2)))
         known_bins = [bins_of(each) for each in sizes(known.x, known.y)]
         public = [np.bincount(each, known.u, minlength=N_BINS) for each in known_bins]
-        return [Tail.of(*each) for each in zip(counts.reshape(2, -1), [scale] * 2, public, strict=True)]
+        both = zip(counts.reshape(2, -1), public, strict=True)
+        return [partial(Tail.of, each, scale, bins) for each, bins in both]
 
     def sums(Z: FloatArray, block: Block) -> FloatArray:
         y = np.minimum(np.asarray(block.y, np.float64)[:, :2] / [cut, longest], 1.0)
         return y * design.of_block(block)[:, np.newaxis]
 
-    of_score = mechanisms.scale(radius, float(shares[0][_STEPS_BEFORE - 1]))
-    of_curvature = noise_floor(mechanisms.scale(radius**2, float(shares[1][-2])), design.width)
+    before = len(shares[0]) - _STEPS_AFTER
+    of_score = mechanisms.scale(radius, float(shares[0][before - 1]))
+    of_means = mechanisms.scale(1.0, _LEVEL / 2)
+    if not predicts:
+        of_means = noise_floor(mechanisms.scale(radius**2, float(shares[1][-2])), design.width)
     counts, exposures = yield from tails(lambda x, y: (y[:, 0], y[:, 1]), of_sizes)
-    cut, _ = counts.cut(of_score)
-    longest, _ = exposures.cut(of_curvature)
+    cut, _ = counts(goes_on=not predicts).cut(of_score)
+    longest, _ = exposures(goes_on=not predicts).cut(of_means)
     (total, exposure), scales = yield from mechanisms.sums(
         sums,
         of_rate,
@@ -324,7 +349,10 @@ def poisson_steps(
     start[0] = math.log(rate)
     newton = Newton(mechanisms, design, known, robust, shares)
     largest = min(max(_TIMES * rate * longest, _LEAST_MEAN), cut)
-    yield from newton.steps(Poisson(cut, largest), start, slice(_STEPS_BEFORE))
+    if predicts:
+        moment = yield from second_moment(mechanisms, design, known)
+        newton.tilted = partial(tilted, moment, events)
+    yield from newton.steps(Poisson(cut, largest), start, slice(before))
     beta = newton.beta
 
     def residuals_and_means(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -332,10 +360,101 @@ def poisson_steps(
         return y[:, 0] - means, means
 
     residuals, means = yield from tails(residuals_and_means, _RESIDUALS)
-    cut, cut_off = residuals.cut(mechanisms.scale(radius, float(shares[0][-1])))
-    largest, _ = means.cut(of_curvature)
-    yield from newton.steps(Poisson(cut, largest), beta, slice(_STEPS_BEFORE, None))
-    return newton.estimate(cut_off)
+    cut, cut_off = residuals(goes_on=not predicts).cut(mechanisms.scale(radius, float(shares[0][-1])))
+    largest, _ = means(goes_on=not predicts).cut(of_means)
+    yield from newton.steps(Poisson(cut, largest), beta, slice(before, None))
+    estimate = newton.estimate(cut_off)
+    if not predicts:
+        return estimate
+    beta = np.append(estimate.values[:1], without_noise(estimate.values[1:], estimate.noise[1:, 1:]))
+    # Large residuals are counts far above their means. The cut loses those that a histogram shows, or fewer.
+    cut, _ = residuals().cut(of_means)
+    (lost,) = residuals(goes_on=False).lost(np.array([cut]))
+    moved = yield from level(mechanisms, design, known, beta, (cut, largest), float(lost))
+    return replace(estimate, values=beta + moved * (np.arange(len(beta)) == 0))
+
+
+def level(
+    mechanisms: Mechanisms,
+    design: Design,
+    known: Known,
+    beta: FloatArray,
+    cuts: tuple[float, float],
+    lost: float,
+) -> Learning[float]:
+    """What to add to the constant of coefficients, so that means of all rows add up to their counts.
+
+    ``cuts`` are those of residuals and of means, and ``lost`` is what residuals lose by theirs. Less is added
+    if noise explains it.
+
+    *Guarantee*: one release. A row adds at most 1 to each of two sums, its residual and its mean in units of
+    their cuts, times its relative sample weight.
+    """
+
+    def parts(x: FloatArray, y: FloatArray, u: FloatArray) -> FloatArray:
+        means = Poisson.means(x, y, beta)
+        both = np.stack([y[:, 0] - means, means], axis=1) / cuts
+        return np.asarray(np.clip(both, -1.0, 1.0) * u[:, np.newaxis])
+
+    arrays, scales = yield from mechanisms.sums(
+        lambda Z, block: parts(design.rows(Z)[0], np.asarray(block.y, np.float64), design.of_block(block)),
+        _LEVEL,
+        ReleasedArray(1.0, 0.5),
+        ReleasedArray(1.0, 0.5),
+        split=lambda both: (both[:1], both[1:]),
+    )
+    excess, mean = (cuts * (np.concatenate(arrays) + parts(known.x, known.y, known.u).sum(axis=0))).tolist()
+    mean = max(mean, cuts[1] * scales[1])
+    error = cuts[0] * scales[0] / mean
+    certain = _USUAL_MOVE**2 / (_USUAL_MOVE**2 + error**2)
+    return float(certain * math.log1p(max((excess + lost) / mean, -_MOST_MISSING)))
+
+
+def second_moment(mechanisms: Mechanisms, design: Design, known: Known) -> Learning[Curvature]:
+    """The second moment of the rows.
+
+    *Guarantee*: one release. A row adds ``v x x^T`` of norm at most ``R^2``, with the radius R of the design.
+    """
+
+    def moments(x: FloatArray, v: FloatArray) -> OuterStatistics:
+        return OuterStatistics(v[:, np.newaxis] * x, x)
+
+    (sums,), (scale,) = yield from mechanisms.sums(
+        lambda Z, block: moments(*design.private(Z, block)),
+        _MOMENT,
+        ReleasedArray(design.radius**2 * UP),
+        split=square,
+    )
+    return Curvature.of(sums + moments(known.x, known.v).sums().reshape(sums.shape), scale)
+
+
+def tilted(moment: Curvature, events: float, beta: FloatArray) -> Curvature:
+    """The curvature at coefficients (p,), from the ``moment`` of rows and the number of events.
+
+    It is that of normal rows: events are more frequent where the rate is high.
+    """
+    factor = events / max(float(moment.released[0, 0]), noise_floor(moment.scale, len(beta)))
+    mean = moment.matrix * (_DAMPING * factor)
+    slopes = np.append(0.0, beta[1:])
+    direction = mean @ slopes / math.sqrt(_DAMPING * events)
+    return Curvature.of(mean + np.outer(direction, direction), moment.scale * factor)
+
+
+def without_noise(values: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Values (d,) without what noise of this covariance (d, d) explains: more in directions with more noise.
+
+    Their mean square without noise follows from all directions together.
+
+    Source: Morris 1983, "Parametric empirical Bayes inference", JASA 78(381).
+    """
+    noise, directions = np.linalg.eigh(covariance)
+    noise, along = np.maximum(noise, 1e-300), directions.T @ values
+    low, high = 0.0, float(along @ along)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        more = float((along**2 / (middle + noise)).sum()) > len(along)
+        low, high = (middle, high) if more else (low, middle)
+    return np.asarray(directions @ (along * low / (low + noise)))
 
 
 class Newton:
@@ -357,6 +476,8 @@ class Newton:
         self.beta: FloatArray = np.zeros(design.width)
         self._limit = Limit()
         self._curvature: Curvature | None = None
+        #: The curvature at coefficients, where none is released.
+        self.tilted: Callable[[FloatArray], Curvature] | None = None
         #: Covariances of the noise in the ends of the last two steps.
         self._noise: list[FloatArray] = []
         #: Variances (p,) of coefficients by the curvature of each step, up to a factor.
@@ -391,6 +512,8 @@ class Newton:
             arrays, scales = yield from self._sums(statistics, whole, *releases, split=parts)
             if curvature_share:
                 self._curvature = Curvature.of(arrays[1], scales[1])
+            elif self.tilted is not None:
+                self._curvature = self.tilted(self.beta)
             elif self.robust:
                 yield from self._outer(longest_score)
             assert self._curvature is not None

@@ -17,7 +17,6 @@ from .._fit.stages.weights import noisy_scale, scale_share
 from .._fit.statistics import Learner, Learning
 from .._fit.sums import noisy_sums
 from .._rows import (
-    IQR,
     PersonTable,
     TargetMap,
     check_classes,
@@ -35,7 +34,17 @@ from ..estimators._problem import collect_public
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy.units import units_of
 from ._encoded import OF_RANGE, Encoded
-from ._estimating import MOVED_DEVIATIONS, Design, Estimate, Known, Mechanisms, noise_floor
+from ._estimating import (
+    ENOUGH,
+    MOVED_DEVIATIONS,
+    SPREADS,
+    Design,
+    Estimate,
+    Known,
+    Mechanisms,
+    noise_floor,
+    public_scales,
+)
 from ._generalized import Logistic, logistic_shares, logistic_steps, poisson_shares, poisson_steps
 from ._least_squares import least_squares_shares, least_squares_steps
 from ._outcomes import check_counts, exposures_of, one_target, weights_of
@@ -46,14 +55,6 @@ Array = NDArray[Any]
 
 #: Minimum ratio of the curvature that balanced classes would have to the noise.
 _CLEAR = 8.0
-
-#: Minimum number of public rows for centre and spread of columns and targets.
-_ENOUGH = 30
-
-#: Smallest declared spread.
-_SMALLEST = 1e-15
-#: Largest declared spread. Centres may be as far from 0.
-_LARGEST = 9e18
 
 #: Mean count that is assumed where counts are cut at 1, to tell how many rows are too few.
 _USUAL_COUNT = 0.25
@@ -255,10 +256,10 @@ def private_inference(
         check_counts(labels_pub, "y_pub")
         labels_pub = np.column_stack([labels_pub, exposures_pub])
     declared_weight = None if max_sample_weight == "auto" else float(max_sample_weight)
-    if len(x_pub) >= _ENOUGH:
-        known = _public_scales(x_pub) | known
+    if len(x_pub) >= ENOUGH:
+        known = public_scales(x_pub) | known
         if family == "gaussian" and known_target is None:
-            known_target = _public_scales(labels_pub[:, np.newaxis])[0]
+            known_target = public_scales(labels_pub[:, np.newaxis])[0]
     if units.codes is not None:
         table = PersonTable(table, *units)
     robust = cov == "robust" or units.codes is not None or weights is not None
@@ -410,7 +411,7 @@ def _pair(name: str, value: Any) -> tuple[float, float]:
         center, spread = (float(each) for each in value)
     except (TypeError, ValueError):
         center = spread = math.nan
-    if not (abs(center) <= _LARGEST and _SMALLEST <= spread <= _LARGEST):
+    if not (abs(center) <= SPREADS[1] and SPREADS[0] <= spread <= SPREADS[1]):
         raise ValueError(
             f"{name}={shown(value)} must be two numbers (center, spread), up to 9e18 and with a spread of at "
             "least 1e-15; choose them from prior knowledge, never from the private rows."
@@ -432,14 +433,6 @@ def _declared_scales(scale: Any, names: list[str]) -> dict[int, tuple[float, flo
     return {places[name]: _pair(f"scale[{name!r}]", value) for name, value in scale.items()}
 
 
-def _public_scales(X: Array) -> dict[int, tuple[float, float]]:
-    """Centre and spread of the columns of public rows that are not constant."""
-    quartiles = np.quantile(X, [0.25, 0.75], axis=0)
-    spread = np.maximum(X.std(axis=0), (quartiles[1] - quartiles[0]) / IQR)
-    usable = np.flatnonzero((spread >= _SMALLEST) & (spread <= _LARGEST))
-    return {int(j): (float(X[:, j].mean()), float(spread[j])) for j in usable}
-
-
 def _shares(
     multiplier: float, n_units: int, n_unknown: int, *, target: bool, weights: bool
 ) -> dict[str, float]:
@@ -457,7 +450,7 @@ def _shares(
         if wanted and not shares[name]:
             raise ValueError(
                 f"the budget and {n_units} rows are too few to learn the spread of the {name}; pass "
-                f" {remedy}, more rows, a larger epsilon, or {_ENOUGH} public rows or more."
+                f" {remedy}, more rows, a larger epsilon, or {ENOUGH} public rows or more."
             )
     return {**shares, "steps": 1 - sum(shares.values())}
 

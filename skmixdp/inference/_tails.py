@@ -49,13 +49,13 @@ class Tail:
     endless: bool
 
     @classmethod
-    def of(cls, counts: FloatArray, scale: float, public: NDArray[Any]) -> "Tail":
+    def of(cls, counts: FloatArray, scale: float, public: NDArray[Any], *, goes_on: bool = True) -> "Tail":
         """The tail from noisy ``counts`` (N_BINS,), whose noise has this scale, and from exact public ones.
 
         Windows of neighbouring bins are tested against the noise, since a tail that no bin shows may be
         seen in several together. Where their sums end, the tail goes on by its index: the power of the size
         with which the number of larger residuals falls. It is that of the last bins that are sure, and grows
-        as it does there, at half the rate.
+        as it does there, at half the rate. Unless it ``goes_on``, it ends with the windows.
 
         Source of the index: Hill 1975, "A simple general approach to inference about the tail of a
         distribution", Annals of Statistics 3(5).
@@ -66,7 +66,7 @@ class Tail:
             sizes[start : start + width] = count / width
         sizes += public
         seen = np.flatnonzero(sizes)
-        if not len(seen):
+        if not (len(seen) and goes_on):
             return cls(sizes, False)
         last = max(int(seen[-1]), 2)
         rows = np.cumsum(sizes[last::-1])[::-1]  # in each bin and those after it
@@ -86,13 +86,19 @@ class Tail:
         sizes[end:] = -np.diff(left)[: N_BINS - end]
         return cls(sizes, bool(index <= _SLOWEST))
 
+    def lost(self, cuts: FloatArray) -> FloatArray:
+        """The sums of what residuals lose by cuts (n,)."""
+        return np.asarray((self.sizes * np.maximum(_MIDDLES - cuts[:, np.newaxis], 0)).sum(axis=1))
+
     def cut(self, noise_of_unit: float) -> tuple[float, float]:
         """The cut of least error, and a bound on the sum of what residuals lose by it.
 
         ``noise_of_unit`` is the noise in a score whose residuals are cut at 1. The bound is infinite if the
-        tail is endless.
+        tail is endless. Without any rows that noise does not hide, the cut is 1, the least count.
         """
-        lost = (self.sizes * np.maximum(_MIDDLES - _CUTS[:, np.newaxis], 0)).sum(axis=1)
+        if not self.sizes.any():
+            return 1.0, math.inf
+        lost = self.lost(_CUTS)
         best = int(((_CUTS * noise_of_unit) ** 2 + lost**2).argmin())
         return float(_CUTS[best]), math.inf if self.endless else float(lost[best])
 

@@ -45,6 +45,7 @@ HEADS = (
     "AdditiveDPRegressor",
     "FirstOrderDPModuleClassifier",
     "MixedDPLogisticRegression",
+    "MixedDPPoissonRegressor",
     "MixedDPRidge",
     "ZerothOrderDPModuleClassifier",
 )
