@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from skmixdp import MixedDPPoissonRegressor
 from skmixdp.exceptions import NotPrivateWarning, PrivacyLeakWarning
 from skmixdp.inference import private_inference
 from tests.replay import check_neighbours, check_sensitivities
@@ -69,6 +70,14 @@ KINDS += [
     ("poisson", {"exposure": E, "neighboring": "replace_one"}, C),
 ]
 
+#: Rates are predicted, with other releases.
+KINDS += [
+    ("rates", {}, C),
+    ("rates", {"exposure": E, "sample_weight": W, "max_sample_weight": 2.0}, C),
+    ("rates", {"exposure": E, "exposure_pub": np.ones(N_PUBLIC), **PUBLIC_COUNTS}, C),
+    ("rates", {"exposure": E, "neighboring": "replace_one"}, C),
+]
+
 #: Exposures of the odd rows.
 ODD_EXPOSURES = [1e300, 5e-324, 1e-300, 1.0, 2.0**64, 1e-3, 1e3]
 
@@ -78,7 +87,13 @@ ODD_WEIGHTS = [0.0, 1e300, 5e-324, 1.0, 2.0**64, 1e-3, 1e3]
 
 def path(rows, labels, family, options):
     def run(calls):
-        epsilon = 160.0 if family == "poisson" else 40.0
+        epsilon = 40.0 if family in ("logistic", "gaussian") else 160.0
+        if family == "rates":
+            names = ("max_sample_weight", "neighboring")
+            of_model = {name: value for name, value in options.items() if name in names}
+            model = MixedDPPoissonRegressor(epsilon=epsilon, delta=1e-3, **of_model)
+            of_fit = {name: value for name, value in options.items() if name not in names}
+            return model.fit(rows, labels, **of_fit)
         return private_inference(rows, labels, family=family, epsilon=epsilon, delta=1e-3, **options)
 
     return run
@@ -88,8 +103,9 @@ def with_odd_row(kind, number):
     """The rows, labels and options of a kind, whose first row is an odd one."""
     family, options, labels = KINDS[kind]
     row, label, target = ODD[number]
-    rows, labels = X.copy(), labels.astype(float) if family == "poisson" else labels.copy()
-    odd = {"logistic": label, "gaussian": target, "poisson": min(abs(target), 1e300)}
+    rows, labels = X.copy(), labels.astype(float) if labels is C else labels.copy()
+    count = min(abs(target), 1e300)
+    odd = {"logistic": label, "gaussian": target, "poisson": count, "rates": count}
     rows[0], labels[0] = row, odd[family]
     if "exposure" in options:
         options = {**options, "exposure": np.r_[ODD_EXPOSURES[number], E[1:]]}
@@ -133,18 +149,16 @@ def test_entirely_other_rows_show_nothing_else(monkeypatch, kind, rows):
 
 
 @pytest.mark.parametrize("neighbour", range(len(ODD)))
-@pytest.mark.parametrize("family", ["logistic", "gaussian", "poisson"])
+@pytest.mark.parametrize("family", ["logistic", "gaussian", "poisson", "rates"])
 @pytest.mark.parametrize("public", [False, True])
 def test_persons(monkeypatch, family, neighbour, public):
     """A person of one row gets 40 rows more, or other rows."""
     row, label, target = ODD[neighbour]
-    labels, options = {"logistic": (Y, {"classes": [0, 1]}), "gaussian": (LOOSE, {}), "poisson": (C, {})}[
-        family
-    ]
-    target = abs(target) if family == "poisson" else target
+    labels, options = {"logistic": (Y, {"classes": [0, 1]}), "gaussian": (LOOSE, {})}.get(family, (C, {}))
+    target = abs(target) if labels is C else target
     if public:
         known = {"X_pub": X_PUB, "y_pub": Y_PUB % 2}
-        options |= {"logistic": known, "gaussian": PUBLIC_TARGETS, "poisson": PUBLIC_COUNTS}[family]
+        options |= {"logistic": known, "gaussian": PUBLIC_TARGETS}.get(family, PUBLIC_COUNTS)
     groups = np.r_[0, np.arange(N - 1) // 3 + 1]
     more = np.r_[np.tile(row, (41, 1)), X[1:]]
     others = np.r_[np.full(41, label if family == "logistic" else target), labels[1:]]

@@ -10,6 +10,7 @@ import math
 import numpy as np
 import pytest
 
+from skmixdp import MixedDPPoissonRegressor
 from skmixdp.inference import private_inference
 from skmixdp.privacy import mu_of_budget
 from tests.noise import FAULTS, assert_energies, recorded
@@ -38,6 +39,11 @@ def steps(score, curvature):
 def counts(last=()):
     """Histograms of counts and exposures, rate, six steps, histograms, three steps."""
     return [math.sqrt(2), 1.0, 1.0, *[BY_CUT] * 12, math.sqrt(2), *[BY_CUT] * 5, *last]
+
+
+def rates():
+    """Histograms, rate, second moment, six steps, histograms, three steps, and the level."""
+    return [math.sqrt(2), 1.0, 1.0, R**2, *[BY_CUT] * 6, math.sqrt(2), *[BY_CUT] * 3, 1.0, 1.0]
 
 
 def least_squares(last):
@@ -84,6 +90,11 @@ PATHS = {
         {"y": C, "family": "poisson", "exposure": W, "cov": "robust", "sample_weight": W},
         [*COLUMNS, 1.0, *counts([BY_CUT])],
     ),
+    "rates": ({"y": C, "family": "rates"}, [*COLUMNS, *rates()]),
+    "rates with exposure and weights": (
+        {"y": C, "family": "rates", "exposure": W, "sample_weight": W},
+        [1.0, 1.0, *COLUMNS, *rates()],
+    ),
     "zero out": ({"y": Y, "classes": [0, 1], "neighboring": "zero_out"}, [*COLUMNS, *steps(R, R**2 / 4)]),
 }
 
@@ -114,11 +125,19 @@ def checked(logs, sensitivities, *, replaced=False):
     )
 
 
+def released(*, y, **options):
+    """An inference, or a model of rates."""
+    if options.get("family") != "rates":
+        return private_inference(X, y, **options, **TERMS)
+    del options["family"]
+    return MixedDPPoissonRegressor(**TERMS).fit(X, y, **options)
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", PATHS)
 def test_each_release_has_the_noise_of_its_sensitivity(monkeypatch, name):
     options, sensitivities = PATHS[name]
-    logs = [recorded(monkeypatch, lambda: private_inference(X, **options, **TERMS))[0] for _ in range(N_RUNS)]
+    logs = [recorded(monkeypatch, lambda: released(**options))[0] for _ in range(N_RUNS)]
     replaced = options.get("neighboring") == "replace_one"
     checked(logs, sensitivities, replaced=replaced)
     for fault in ("2/3", "3/2", "1e-6"):

@@ -41,11 +41,15 @@ def test_a_tail_that_falls_too_slowly_has_no_bound():
         assert np.isinf(lost) == endless
 
 
-def test_without_noise_nothing_is_cut_and_without_rows_nothing_is_lost():
+def test_without_noise_nothing_is_cut():
     residuals = np.random.default_rng(1).normal(size=N)
     cut, lost = tail(residuals, 1e-6).cut(1e-9)
     assert cut > np.abs(residuals).max() / 2**0.25 and lost < 1e-3
-    assert Tail.of(np.zeros(N_BINS), 1.0, np.zeros(N_BINS)).cut(1.0)[1] == 0
+
+
+def test_where_noise_hides_all_rows_the_cut_is_one_and_what_it_takes_is_unknown():
+    assert Tail.of(np.zeros(N_BINS), 1.0, np.zeros(N_BINS)).cut(1.0) == (1.0, np.inf)
+    assert Tail.of(np.zeros(N_BINS), 1.0, np.zeros(N_BINS), goes_on=False).cut(1.0) == (1.0, np.inf)
 
 
 def test_a_histogram_of_noise_shows_no_large_residual():
