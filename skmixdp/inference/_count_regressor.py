@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import d2_tweedie_score
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,7 +17,7 @@ from .._fit.stage import Fit, Head, Order, Price, Stage
 from .._fit.stages.columns import MOST_SPENT, columns_share, noisy_columns
 from .._fit.stages.weights import MeanWeight, ScaleOfWeights
 from .._linear import SquaredLoss
-from .._rows import Columns, RowMap, TargetMap, check_targets, is_dask
+from .._rows import Columns, RowMap, TargetMap, check_targets, is_dask, labels_of
 from .._utils.process import warn
 from .._utils.validation import POSITIVE, check
 from ..estimators._base import EstimatorProcedure, FitData, fit_one
@@ -106,6 +107,9 @@ class CountSteps(Stage):
 
 
 _COLUMNS = CountColumns()
+
+#: The words of scikit-learn for such counts.
+_COLUMN = "A column-vector y was passed when a 1d array was expected; pass y.ravel()."
 
 #: The stages of a fit, in the order of its report.
 _STAGES = Order(before=(ScaleOfWeights(), MeanWeight(), _COLUMNS), training=CountSteps(), after=())
@@ -200,6 +204,13 @@ class MixedDPPoissonRegressor(RegressorMixin, LinearHead):  # type: ignore[misc]
     dtype: str = field(default="float64", init=False)
     verbose: int = field(default=0, init=False)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        # Those of a few hundred rows, in scikit-learn's checks.
+        tags.regressor_tags.poor_score = True
+        return tags
+
     def fit(
         self,
         X: object,
@@ -255,6 +266,8 @@ class MixedDPPoissonRegressor(RegressorMixin, LinearHead):  # type: ignore[misc]
 
     def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
         table, y, X_pub, y_pub, members = self._check_rows(data, check_targets)
+        if np.ndim(labels_of(data.X, data.y)) == 2:
+            warn(_COLUMN, DataConversionWarning)
         counts, n_pub = one_target(y, "y"), len(X_pub)
         counts_pub = np.empty(0) if y_pub is None else one_target(y_pub, "y_pub")
         check_counts(counts, "y")

@@ -19,6 +19,7 @@ from skmixdp import (
     AdditiveDPRegressor,
     FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
+    MixedDPPoissonRegressor,
     MixedDPRidge,
     Typical,
     ZerothOrderDPModuleClassifier,
@@ -236,6 +237,8 @@ def _inference(
     if family == "logistic":
         extra["classes"] = [0, 1]
     settings = {"family": family, "epsilon": 20.0, "random_state": _SEED}
+    if extra.pop("predicts", False):
+        return MixedDPPoissonRegressor(epsilon=20.0, random_state=_SEED).fit(X, y, **extra)
     return private_inference(X, y, **settings | extra)
 
 
@@ -424,6 +427,10 @@ OTHER_FITS: dict[str, Callable[[], Any]] = {
     ),
     "inference, logistic": partial(_inference, "logistic"),
     "inference, counts": partial(_inference, "poisson", weights=True),
+    "rates": partial(_inference, "poisson", predicts=True),
+    "rates, weights and persons": partial(
+        _inference, "poisson", predicts=True, weights=True, persons=True
+    ),
     "inference, logistic, public rows and weights": partial(
         _inference, "logistic", n_public=60, weights=True
     ),

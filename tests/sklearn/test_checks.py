@@ -13,7 +13,13 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor, MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import (
+    AdditiveDPClassifier,
+    AdditiveDPRegressor,
+    MixedDPLogisticRegression,
+    MixedDPPoissonRegressor,
+    MixedDPRidge,
+)
 from skmixdp.algorithms import BY_NAME, PAZO, AdaMix, DPZero, NoisyGD
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, PublicWhitener, RowNormalizer, TableEncoder
@@ -21,6 +27,7 @@ from skmixdp.preprocessing import NoisyScaler, PublicOnly, PublicWhitener, RowNo
 # The checks fit on private rows alone and cannot declare classes or the targets' scale.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning"),
+    pytest.mark.filterwarnings("ignore:noise hides the spread of the columns:UserWarning"),
     pytest.mark.filterwarnings("ignore:the scale of the targets y is unknown:UserWarning"),
 ]
 
@@ -55,6 +62,7 @@ class SelfMoved(MixedDPLogisticRegression):
 DEFAULTS = [
     MixedDPLogisticRegression(),
     MixedDPRidge(),
+    MixedDPPoissonRegressor(),
     SelfMoved(PAZO("m"), n_steps=10),
     SelfFitted(StandardScaler()),
     SelfWhitened(),
@@ -98,7 +106,7 @@ def beyond_reach(estimator):
     """The checks of weights that an estimator cannot pass, with the reasons."""
     if isinstance(estimator, TableEncoder):
         return {"check_complex_data": "complex cells count as missing, since no cell may cause an error"}
-    if isinstance(estimator, MixedDPLogisticRegression | MixedDPRidge):
+    if isinstance(estimator, MixedDPLogisticRegression | MixedDPPoissonRegressor | MixedDPRidge):
         exact = ("dense", "sparse")
         failing = {f"check_sample_weight_equivalence_on_{kind}_data": _OTHER_NUMBER for kind in exact}
         if isinstance(estimator, MixedDPLogisticRegression):
