@@ -34,7 +34,7 @@ class GuaranteeBoxMixin:
         if base is None or kind.__module__.split(".")[0] != "skmixdp":
             return ""
         public = takewhile(lambda part: not part.startswith("_"), kind.__module__.split("."))
-        parts = [part for part in public if part not in ("additive", "estimators")]  # documented at the top
+        parts = [part for part in public if part not in ("additive", "estimators", "inference")]  # at the top
         return f"{base}api/{'.'.join(parts)}.{kind.__name__}.html"
 
     def _known_leaks(self) -> tuple[str, ...]:

@@ -428,9 +428,7 @@ OTHER_FITS: dict[str, Callable[[], Any]] = {
     "inference, logistic": partial(_inference, "logistic"),
     "inference, counts": partial(_inference, "poisson", weights=True),
     "rates": partial(_inference, "poisson", predicts=True),
-    "rates, weights and persons": partial(
-        _inference, "poisson", predicts=True, weights=True, persons=True
-    ),
+    "rates, weights and persons": partial(_inference, "poisson", predicts=True, weights=True, persons=True),
     "inference, logistic, public rows and weights": partial(
         _inference, "logistic", n_public=60, weights=True
     ),
