@@ -62,6 +62,9 @@ _USUAL_COUNT = 0.25
 #: A coefficient is not identified if more than this fraction of it is in directions that noise hides.
 _MOSTLY_HIDDEN = 0.05
 
+#: Nor if a slope of this size in such directions, per spread of the columns, is more than its standard error.
+_USUAL_SLOPE = 0.5
+
 #: Neither are coefficients of an output if rows lie more than this many spreads from the centre of a column
 #: on average. Noise then hides the difference between intercept and slope.
 _OFF_CENTER = 4.0
@@ -355,7 +358,10 @@ def private_inference(
     covariance = to_units @ (estimate.sampling + estimate.noise) @ to_units.T
     off = design.columns[(np.abs(estimate.centers[:, 1:]) > _OFF_CENTER).any(axis=0)]
     # In units, since the constant depends on all columns there.
-    hidden = ((to_units @ estimate.hidden) ** 2).sum(axis=1) / (to_units**2).sum(axis=1) > _MOSTLY_HIDDEN
+    in_hidden = ((to_units @ estimate.hidden) ** 2).sum(axis=1)
+    hidden = in_hidden / (to_units**2).sum(axis=1) > _MOSTLY_HIDDEN
+    # The intercept has a long row: a small part of it may be more than its error.
+    hidden |= _USUAL_SLOPE**2 * in_hidden > np.diag(covariance)
     by_noise = np.sqrt(np.diag(to_units @ estimate.moved_noise @ to_units.T))
     # Longer steps than the standard error, and than noise explains, have not arrived.
     limit = np.maximum(np.sqrt(np.diag(covariance)), MOVED_DEVIATIONS * by_noise)
