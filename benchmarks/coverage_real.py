@@ -264,7 +264,7 @@ def measured(name: str, n: int, epsilon: float, seeds: int) -> dict[str, float]:
     often = stated.mean(axis=0) > 0.2
     return {
         "coverage": float(np.nanmean(inside)),
-        "least": float(np.nanmin(np.nanmean(inside[:, often], axis=0))),
+        "least": float(np.nanmin(np.nanmean(inside[:, often], axis=0))) if often.any() else np.nan,
         "stated": float(stated.mean()),
         "idle": float(np.mean(idle)) if idle else float("nan"),
         "width": float(np.median(widths)),

@@ -267,7 +267,7 @@ class MixedDPPoissonRegressor(RegressorMixin, LinearHead):  # type: ignore[misc]
     def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
         table, y, X_pub, y_pub, members = self._check_rows(data, check_targets)
         counts, n_pub = one_target(y, "y"), len(X_pub)
-        if np.ndim(labels_of(data.X, data.y)) == 2:
+        if np.asarray(labels_of(data.X, data.y)).ndim == 2:
             warn(_COLUMN, DataConversionWarning)
         counts_pub = np.empty(0) if y_pub is None else one_target(y_pub, "y_pub")
         check_counts(counts, "y")
