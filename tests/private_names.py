@@ -60,6 +60,7 @@ NAMES = {
     "skmixdp._fit.stages.label_shares": "label_share noisy_logits",
     "skmixdp._fit.stages.length": "length_share noisy_length",
     "skmixdp._fit.stages.mean": "NoisyMean Shares noisy_mean",
+    "skmixdp._fit.stages.residuals": "recalibrated",
     "skmixdp._fit.stages.second_moment": (
         "MomentMap SecondMoment map_share noisy_matrix noisy_second_moment second_moment_share"
     ),

@@ -12,6 +12,7 @@ from .stages.length import Length
 from .stages.mean import Mean
 from .stages.mean_prediction import MeanPrediction
 from .stages.public_map import PublicMap
+from .stages.residuals import Residuals
 from .stages.second_moment import Preconditioner
 from .stages.start import Start
 from .stages.student import Student
@@ -39,5 +40,5 @@ STAGES = Order(
         GradientLengths(),
     ),
     training=Training(),
-    after=(Comparison(), Temperature(), MeanPrediction(), Adjustment(), Student()),
+    after=(Comparison(), Temperature(), MeanPrediction(), Residuals(), Adjustment(), Student()),
 )

@@ -241,6 +241,7 @@ class PrivateErrorMixin(PrivateSumsMixin):
 
     def _scored_targets(self: Any, y: Any, n_rows: int) -> Array:
         targets = check_targets(y, "y", n_rows, "X")
+        self._check_targets_named(y)
         if targets.shape[1] != len(self._target_map.scale):
             raise ValueError(
                 f"y has {targets.shape[1]} targets per row and the fit had {len(self._target_map.scale)}; "

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._fit.stage import Labels, Price, Steps
 from .._fit.stages.target_scale import TARGET_RELEASES, target_share, unknown_scale
 from .._linear import SquaredLoss
-from .._rows import RowMap, TargetMap, check_targets, is_dask, labels_of, named_columns
+from .._rows import RowMap, TargetMap, check_columns, check_targets, is_dask, labels_of, named_columns
 from .._utils.models import names_of_features
 from .._utils.process import warn
 from ..algorithms import BY_NAME, Algorithm
@@ -62,10 +62,11 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
     length. Targets are centred and divided by their scale. Clipping the gradient of the squared loss gives
     the gradient of Huber's loss: a target far from its prediction adds no more than the clip. The default
     learns a clip that cuts few rows, and none as the budget grows, so that its loss is then least squares.
-    With fewer than ``100 (n_features + 1) / mu`` private rows, where noise is too large for that, and with
-    other algorithms, predictions of skewed targets are too low on average. ``coef_`` applies to the mapped
-    rows, not to ``X``: give explainers such as SHAP the function ``predict``; those of linear models multiply
-    ``coef_`` by ``X``. Effects per unit of a column, with intervals, come from
+    With fewer than ``100 (n_features + 1) / mu`` private rows, noise is too large for that. Noisy sums of
+    residuals then correct the mean and the slope of the predictions. With fewer than ``600 / mu`` rows, and
+    with other algorithms, predictions of skewed targets are too low on average. ``coef_`` applies to the
+    mapped rows, not to ``X``: give explainers such as SHAP the function ``predict``; those of linear models
+    multiply ``coef_`` by ``X``. Effects per unit of a column, with intervals, come from
     :func:`~skmixdp.inference.private_inference`.
 
     The groups of parameters are those of :class:`MixedDPLogisticRegression`, and :doc:`/parameters` explains
@@ -146,7 +147,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
 
     #: Shrinkage towards the public fit loses accuracy for squared loss, so "auto" is another algorithm here.
     _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = BY_NAME | {"auto": AutoRegression}
-    _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "_target_map", "_flat")
+    _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "_target_map", "_flat", "_target_names")
 
     _: KW_ONLY
     row_norm: str | None = "clip"
@@ -229,8 +230,8 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
     def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
         self._flat = np.asarray(labels_of(data.X, data.y)).ndim == 1
         table, y, X_pub, y_pub, members = self._check_rows(data, check_targets)
-        if not self._flat:
-            named_columns(data.y, data.y_pub)
+        columns = [] if self._flat else named_columns(data.y, data.y_pub)
+        self._target_names = [str(name) for name in columns[0]] if columns else None
         if y_pub is not None and y_pub.shape[1] != y.shape[1]:
             raise ValueError(
                 f"y_pub has {y_pub.shape[1]} targets per row and y has {y.shape[1]}; pass the same ones."
@@ -335,3 +336,16 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
             check_is_fitted(self)
             return lazy_result(self, "predict", X, None if self.coef_.ndim == 1 else len(self.coef_), float)
         return self._outputs(X)
+
+    def score(self, X: object, y: object, sample_weight: object = None) -> float:
+        """Coefficient of determination R² of the predictions for rows with their targets.
+
+        Of several targets, it is the mean. A data frame ``y`` of several needs the columns of the fit.
+        """
+        self._check_targets_named(y)
+        return float(super().score(X, y, sample_weight))
+
+    def _check_targets_named(self, y: object) -> None:
+        """Refuse a frame of targets whose columns are not those of the fit."""
+        if (names := vars(self).get("_target_names")) is not None:
+            check_columns(y, names, "this regression has")

@@ -133,7 +133,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
         },
     ),
     "estimators/_ridge.py": (6, {}),
-    "estimators/_saving/checks.py": (8, {}),
+    "estimators/_saving/checks.py": (9, {}),
     "estimators/_saving/coding.py": (17, {}),
     "estimators/_saving/saving.py": (11, {}),
     "estimators/_scales.py": (2, {}),

@@ -17,6 +17,7 @@ from skmixdp import (
     AdditiveDPRegressor,
     MixedDPLogisticRegression,
     MixedDPRidge,
+    load,
     private_pipeline,
 )
 from skmixdp.datasets import open_rows
@@ -58,6 +59,23 @@ def test_names_of_labels_that_are_not_those_of_their_columns_are_refused(names):
 def test_columns_of_these_names_or_of_none_are_taken(y):
     model = head(classes=["a", "b"]).fit(X, y)
     assert model.classes_.tolist() == ["a", "b"] and model.score(X, y) > 0.95
+
+
+@pytest.mark.parametrize("kind", [MixedDPRidge, AdditiveDPRegressor])
+def test_swapped_targets_are_refused_wherever_they_are_compared(kind, tmp_path):
+    targets = pd.DataFrame({"a": X[:, 0], "b": X[:, 1] - X[:, 2]})
+    model = kind(**NEAR).fit(X, targets)
+    model.save(tmp_path / "model.safetensors")
+    for each in (model, load(tmp_path / "model.safetensors")):
+        assert each.score(X, targets) == each.score(X, targets.to_numpy()) > 0.9
+        assert each.private_score(X, targets, **NEAR) > 0.8
+        other = r"y has the columns \['b', 'a'\] and this regression has \['a', 'b'\]; pass the same columns"
+        with pytest.raises(ValueError, match=other):
+            each.score(X, targets[["b", "a"]])
+        with pytest.raises(ValueError, match=other):
+            each.private_score(X, targets[["b", "a"]], **NEAR)
+    # A fit without names has none.
+    assert model.fit(X, targets.to_numpy()).score(X, targets[["a", "b"]]) > 0.9
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..._engine import Plan, Procedure, make_plan, training
 from ..._linear import row_norms
@@ -27,7 +28,8 @@ _PARTS = 2
 _LEAST = -10
 #: Exponent of the largest length.
 _LARGEST = 12
-_BINS = _PARTS * (_LARGEST - _LEAST)
+#: Number of bins of lengths.
+BINS = _PARTS * (_LARGEST - _LEAST)
 #: Expected number of rows beyond the clip, times mu and divided by the width of a row. Fewer rows mean more
 #: noise, and more rows mean more bias. On five skewed and five usual targets, 2 and 6 were about as good.
 _ROWS_BEYOND = 3.0
@@ -62,22 +64,31 @@ def noisy_gradient_bound(plan: Plan, learner: Learner, budget: Budget) -> Learni
     counts, noise = yield from learner.ask(budget.multiplier(_LENGTHS_SHARE), query)
     # Rows at and beyond each bin, and the standard deviation of their noise.
     beyond = np.cumsum(counts[::-1])[::-1]
-    deviation = noise * np.sqrt(np.arange(_BINS, 0, -1))
+    deviation = noise * np.sqrt(np.arange(BINS, 0, -1))
     outweighed = _ROWS_BEYOND * W.shape[1] / budget.mu
     surely, rule = (
         int(np.append(beyond <= np.maximum(outweighed, times * deviation), True).argmax())
         for times in (_SURE_DEVIATIONS, _LIKELY_DEVIATIONS)
     )
-    return float(2.0 ** (_LEAST + min(rule, surely + _FURTHER_BINS) / _PARTS))
+    return length_at(min(rule, surely + _FURTHER_BINS))
+
+
+def length_at(place: int) -> float:
+    """The shortest length in a bin; all lengths in the bins before are shorter."""
+    return float(2.0 ** (_LEAST + place / _PARTS))
+
+
+def places_of(lengths: FloatArray) -> NDArray[np.intp]:
+    """Bins of lengths; the end bins have all other lengths."""
+    places = _PARTS * (np.log2(np.maximum(lengths, 2.0**_LEAST)) - _LEAST)
+    # Unlike np.clip, this replaces NaN.
+    return np.fmin(places, BINS - 1).astype(np.intp)
 
 
 def _lengths(Z: FloatArray, block: Block) -> Contribution:
-    """Bins (rows, 1) of the lengths of gradients without weights; the end bins have all other lengths."""
+    """Bins (rows, 1) of the lengths of gradients without weights."""
     residuals = Z.astype(np.float64) - np.asarray(block.y)[:, : Z.shape[1]]
-    lengths = row_norms(residuals) * block.norms
-    places = _PARTS * (np.log2(np.maximum(lengths, 2.0**_LEAST)) - _LEAST)
-    # Unlike np.clip, this replaces NaN.
-    return None, BinCounts(np.fmin(places, _BINS - 1).astype(np.intp)[:, np.newaxis], _BINS)
+    return None, BinCounts(places_of(row_norms(residuals) * block.norms)[:, np.newaxis], BINS)
 
 
 class GradientLengths(Stage):

@@ -74,6 +74,9 @@ def _check_head(estimator: BaseEstimator, classes: Array | None) -> None:
         shape = () if estimator._flat else (outputs,)
         check_kind("_target_map", estimator._target_map, TargetMap)
         estimator._target_map.check_for(outputs)
+        names = vars(estimator).get("_target_names") or [""] * outputs
+        if [type(each) for each in names] != [str] * outputs:
+            raise ValueError("_target_names does not name the targets")
     else:
         shape = (1,) if len(classes) == 2 and not estimator.multilabel_ else (len(classes),)
         if "class_shares_" in vars(estimator):

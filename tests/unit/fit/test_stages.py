@@ -45,6 +45,7 @@ FITS = {
     "comparison": "not centred",
     "temperature": "not whitened",
     "mean prediction": "weights, balanced",
+    "residuals": "targets, lengths of gradients",
     "class shares": "not whitened",
 }
 ALL = {stage.name: type(stage) for stage in STAGES.all if stage.name} | {
