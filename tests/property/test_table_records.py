@@ -30,7 +30,7 @@ STAGES = {
     "two classes": {"class counts", "columns", "second moment", "temperature"},
     "balanced": {"class counts", "columns", "second moment", "temperature", "mean prediction"},
     "geometry": {"columns", "mean", "directions", "temperature", *ADJUSTMENT},
-    "targets": {"columns", "second moment", "first head", "lengths of gradients"},
+    "targets": {"columns", "second moment", "first head", "lengths of gradients", "residuals"},
 }
 
 
