@@ -1,5 +1,7 @@
 """What people expect of a rare class without public rows: probabilities that are better than its share."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -43,6 +45,20 @@ def test_a_rare_class_is_predicted_better_than_by_its_share(cls, share, epsilon)
     # Two deviations of the noise: of counts and sums, 5% of 600 rows at epsilon 1, 6% of 150 at 8.
     assert abs(mean - 1) < (0.1 if share == 0.02 else 0.13)
     assert epsilon < 3 or share < 0.01 or 0.7 < slope < 1.4
+
+
+@pytest.mark.parametrize("of", [0, 1])
+def test_a_class_that_noise_hides_is_named_with_the_arithmetic(of):
+    X, y, _, _ = drawn(0.001, of=of)
+    said = rf"the class {of} has \d+ rows by a noisy count, whose noise has a standard deviation of (\d+)\. .*"
+    with pytest.warns(UserWarning, match=said + r"fewer than \d+ rows is hidden.*; pass a larger epsilon"):
+        model = head().fit(X, y)
+    share = dict(model.privacy_.shares)["class counts"]
+    assert 1 / (model.privacy_.mu * share**0.5) * 4 > min(y.sum(), N - y.sum())
+    with warnings.catch_warnings(record=True) as said:
+        head(epsilon=1.0).fit(*drawn(0.05, of=of)[:2])
+        head(epsilon=30.0).fit(X, y)
+    assert not [each for each in said if "noisy count" in str(each.message)]
 
 
 def test_it_does_not_matter_which_class_is_rare():

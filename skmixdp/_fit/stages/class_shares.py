@@ -8,8 +8,10 @@ from functools import partial
 import numpy as np
 
 from ..._engine import Procedure, bind_rows
+from ..._utils.process import warn_later
+from ..._utils.validation import shown
 from ...components.protocols import FloatArray
-from ..stage import Fit, Price, Stage
+from ..stage import RARE, Fit, Price, Stage
 from ..statistics import Worth, counts_query, in_class, kept_part, share_for
 
 #: Noise in a class count, as a fraction of the mean count, if private rows compare adjustments.
@@ -21,6 +23,8 @@ _WORTH_OF_START = Worth(0.001, 0.02, WORTH.limits)
 
 #: Factor by which noise in the counts may exceed its expected squared length.
 _NOISE_FACTOR = 2.0
+#: Standard deviations of the noise in its count that a rare class needs.
+_CLEAR = 4.0
 #: Multiples of the default adjustment that private rows compare, from weak to strong.
 MULTIPLES = np.array([0.5, 1.0, 1.5])
 
@@ -93,10 +97,24 @@ class ClassCounts(Stage):
         shares = class_shares(counts, multiplier, total)
         fit = fit.spent(self, price)
         if not weights.n_counted:
+            if len(counts) == 2 and weights.sample_weight is None:
+                _warn_of_hidden(counts, noise, fit)
             return _started(fit, shares)
         # Mean of relative weights, with which each class has the total weight of the rarest one.
         mean = min(total / n_rows, 1.0) * len(shares) * float(shares.min())
         return fit.learned(weights=replace(weights, mean=mean), data=weights.applied(1 / shares))
+
+
+def _warn_of_hidden(counts: FloatArray, noise: float, fit: Fit) -> None:
+    """Warn if the ``noise`` in the counts (2,) of two classes hides the rarer one."""
+    rarer, classes = int(counts.argmin()), fit.settings.classes
+    if counts[rarer] < _CLEAR * noise and counts[rarer] < RARE * fit.n_rows and classes is not None:
+        warn_later(
+            f"the class {shown(classes.tolist()[rarer])} has {max(counts[rarer], 0):.0f} rows by a noisy count, whose noise "
+            f"has a standard deviation of {noise:.0f}. A class of fewer than {_CLEAR * noise:.0f} rows is hidden "
+            "by it, so probabilities may be no better than its share; pass a larger epsilon, more private rows, "
+            "or public rows."
+        )
 
 
 def _started(fit: Fit, shares: FloatArray) -> Fit:
