@@ -50,7 +50,9 @@ def test_a_rare_class_is_predicted_better_than_by_its_share(cls, share, epsilon)
 @pytest.mark.parametrize("of", [0, 1])
 def test_a_class_that_noise_hides_is_named_with_the_arithmetic(of):
     X, y, _, _ = drawn(0.001, of=of)
-    said = rf"the class {of} has \d+ rows by a noisy count, whose noise has a standard deviation of (\d+)\. .*"
+    said = (
+        rf"the class {of} has \d+ rows by a noisy count, whose noise has a standard deviation of (\d+)\. .*"
+    )
     with pytest.warns(UserWarning, match=said + r"fewer than \d+ rows is hidden.*; pass a larger epsilon"):
         model = head().fit(X, y)
     share = dict(model.privacy_.shares)["class counts"]
