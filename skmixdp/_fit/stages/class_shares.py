@@ -109,12 +109,11 @@ def _warn_of_hidden(counts: FloatArray, noise: float, fit: Fit) -> None:
     """Warn if the ``noise`` in the counts (2,) of two classes hides the rarer one."""
     rarer, classes = int(counts.argmin()), fit.settings.classes
     if counts[rarer] < _CLEAR * noise and counts[rarer] < RARE * fit.n_rows and classes is not None:
-        rows, least = max(counts[rarer], 0.0), _CLEAR * noise
+        name, rows = shown(classes.tolist()[rarer]), max(counts[rarer], 0.0)
         warn_later(
-            f"the class {shown(classes.tolist()[rarer])} has {rows:.0f} rows by a noisy count, whose noise has a "
-            f"standard deviation of {noise:.0f}. A class of fewer than {least:.0f} rows is hidden by it, so "
-            "probabilities may be no better than its share; pass a larger epsilon, more rows, or public "
-            "rows."
+            f"the class {name} has {rows:.0f} rows by a noisy count, whose noise has a standard deviation of "
+            f"{noise:.0f}. A class of fewer than {_CLEAR * noise:.0f} rows is hidden by it, so probabilities "
+            "may be no better than its share; pass a larger epsilon, more rows, or public rows."
         )
 
 
