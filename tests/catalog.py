@@ -5,23 +5,23 @@ from skmixdp.algorithms.modelmix import MixingDescent, mixed_update
 from skmixdp.components import (
     SGD,
     AutomaticClip,
-    BallProjection,
     ConstantWeight,
     ConvexWeight,
     CosineWeight,
     CouplingWeight,
     L2Clip,
-    L2LinfClip,
-    LipschitzClip,
-    PolynomialAverage,
-    PublicQuantileClip,
-    PublicSubspace,
     SampleWeight,
+)
+from skmixdp.components.clipping import LipschitzClip, PublicQuantileClip
+from skmixdp.components.subspaces import PublicSubspace
+from skmixdp.components.updates import (
+    BallProjection,
+    PolynomialAverage,
     TailAverage,
     TowardsStart,
     UniformAverage,
-    deviation_norms,
 )
+from tests.private_names import L2LinfClip, deviation_norms
 
 CLIPPERS = {
     "l2": L2Clip(0.5),

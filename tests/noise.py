@@ -18,7 +18,8 @@ import pytest
 from scipy.special import log_ndtr
 from scipy.stats import binom, chi2, kstest, norm
 
-from skmixdp.privacy import DiscreteNoise, NoiseSource
+from skmixdp.privacy import NoiseSource
+from skmixdp.privacy.noise import DiscreteNoise
 from tests.private_names import Released, Request, dotted_path, public_code
 
 #: ``NoiseSource.<METHOD>(array, scale, grid)``: the array plus noise.

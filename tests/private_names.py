@@ -83,18 +83,22 @@ NAMES = {
     ),
     "skmixdp._linear.sums": "EXACT SumError any_order",
     "skmixdp._papers": "mirror",
-    "skmixdp._papers.dope_query": "clipped_deviations deviation_bounds difference_part largest_deviations",
+    "skmixdp._papers.dope_query": (
+        "DopeQuery clipped_deviations deviation_bounds deviation_norms difference_part largest_deviations"
+    ),
     "skmixdp._papers.dpzero": "zeroth_order_descent",
     "skmixdp._papers.embedding": "GradientEmbedding embedding_of",
-    "skmixdp._papers.gep_query": "clipped_parts",
-    "skmixdp._papers.mirror": "PenalizedLoss",
+    "skmixdp._papers.gep_query": "GepQuery clipped_parts",
+    "skmixdp._papers.mirror": "MirrorDescent PenalizedLoss",
     "skmixdp._papers.modelmix": "accountant",
     "skmixdp._papers.modelmix.accountant": (
         "MAX_ORDER MAX_PRODUCT MAX_SHIFT MIN_WIDTH epsilon_for log_moments log_ratio_moments renyi"
     ),
-    "skmixdp._papers.modelmix.clipping": "L2LinfClipAt",
-    "skmixdp._papers.weights": "held_out_losses solution_error",
-    "skmixdp._papers.zeroth_order": "CandidateQuery public_gradients",
+    "skmixdp._papers.modelmix.clipping": "L2LinfClip L2LinfClipAt",
+    "skmixdp.components.weights": "held_out_losses solution_error",
+    "skmixdp._papers.zeroth_order": (
+        "CandidateQuery Descent PublicDirections RandomDirections TwoPointQuery public_gradients"
+    ),
     "skmixdp._rows": (
         "ArrayTable Batch BinCounts Block Columns IQR InMemoryRows MeanClip OuterStatistics PersonTable "
         "PrivateQuery Request RowMap SparseRows Table TargetMap UNCHANGED Whitening blockwise columns_of "
@@ -176,6 +180,8 @@ NAMES = {
     "skmixdp.privacy.ledger": "_account _ledger _records _sql _store ledger_module=_ledger",
     "skmixdp.privacy.ledger._account": "Account _costs_less_than_in_full",
     "skmixdp.privacy.ledger._charging": "charge_together recorded_outcome take_back",
+    "skmixdp.privacy.ledger._ledger": "LEDGER",
+    "skmixdp.privacy.ledger._report": "LedgerReport",
     "skmixdp.privacy.ledger._records": "event_from_json event_to_json",
     "skmixdp.privacy.ledger._sql": "add_charge write_account",
 }

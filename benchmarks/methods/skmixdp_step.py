@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from skmixdp._engine import GaussianMechanism, release
 from skmixdp._linear import classification_loss
 from skmixdp._rows import InMemoryRows, Request
-from skmixdp.components import GradientQuery, PublicQuantileClip, PublicSubspace
+from skmixdp.components import GradientQuery
+from skmixdp.components.clipping import PublicQuantileClip
 from skmixdp.components.protocols import PrivateQuery, Rounds, StepContext, Subspace
 from skmixdp.components.public import PublicData
+from skmixdp.components.subspaces import PublicSubspace
 from skmixdp.privacy import NoiseSource
 
 from ..measure import Case

@@ -27,9 +27,11 @@ from skmixdp._engine import Options, Recipe
 from skmixdp._linear import classification_loss, row_norms
 from skmixdp.algorithms import Algorithm
 from skmixdp.algorithms._base import descent
-from skmixdp.components import GradientQuery, L2Clip, PublicQuantileClip, PublicSubspace
+from skmixdp.components import GradientQuery, L2Clip
+from skmixdp.components.clipping import PublicQuantileClip
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData, PublicView
+from skmixdp.components.subspaces import PublicSubspace
 
 Array = NDArray[Any]
 

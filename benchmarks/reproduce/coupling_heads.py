@@ -27,16 +27,10 @@ from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import Options, Recipe
 from skmixdp.algorithms import Algorithm
 from skmixdp.algorithms._base import descent
-from skmixdp.components import (
-    AutomaticClip,
-    ConstantWeight,
-    CosineWeight,
-    CouplingWeight,
-    GradientQuery,
-    PublicQuantileClip,
-    PublicSubspace,
-)
+from skmixdp.components import AutomaticClip, ConstantWeight, CosineWeight, CouplingWeight, GradientQuery
+from skmixdp.components.clipping import PublicQuantileClip
 from skmixdp.components.protocols import PublicInfo
+from skmixdp.components.subspaces import PublicSubspace
 
 from .adamix_ablation import DELTA, data_folder, markdown, ranged
 from .coupling_weights import N_TEST

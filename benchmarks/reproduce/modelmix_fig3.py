@@ -28,7 +28,8 @@ from matplotlib.figure import Figure
 
 from skmixdp._papers.modelmix.accountant import log_moments
 from skmixdp.algorithms.modelmix import ModelMixEvent
-from skmixdp.privacy import amplified_epsilon, epsilon_of
+from skmixdp.privacy import epsilon_of
+from skmixdp.privacy.accounting.budgets import amplified_epsilon
 
 CLIP, BATCH, RATE, DELTA, N_STEPS, SIGMA = 20, 1000, 0.02, 1e-5, 5000, 0.364
 THRESHOLDS = (0.075, 0.15, 0.3)

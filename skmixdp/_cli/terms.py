@@ -4,7 +4,8 @@ import argparse
 from typing import Any
 
 from .._utils.validation import POSITIVE, PROBABILITY
-from ..privacy import NEIGHBORING, NOISE, LedgerDataset, PrivacyLedger
+from ..privacy import LedgerDataset, PrivacyLedger
+from ..privacy.accounting.events import NEIGHBORING, NOISE
 from ..privacy.ledger._account import PURPOSE
 from .messages import InputError, Parser, count_or_zero, number_type, path_named
 

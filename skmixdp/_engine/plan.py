@@ -20,8 +20,9 @@ from ..components.protocols import (
     Update,
     Weighting,
 )
-from ..privacy import Event, EventFamily, GaussianEvent, epsilon_of_event, noise_multiplier_for, steps_for
+from ..privacy import GaussianEvent, epsilon_of_event, noise_multiplier_for, steps_for
 from ..privacy.accounting.budgets import Budget, warn_of_epsilon
+from ..privacy.accounting.events import Event, EventFamily
 
 
 @dataclass(frozen=True)

@@ -15,23 +15,13 @@ from typing import Any, Protocol, TypeVar, cast
 from .._rows import LostRowsError, PrivateRows
 from .._utils.process import add_note, one_thread, warn, worker_session
 from .._utils.validation import check
-from ..privacy import (
-    LEDGER,
-    Charge,
-    DiscreteNoise,
-    Neighboring,
-    Noise,
-    NoiseSource,
-    PrivacyReport,
-    SearchReport,
-    accountant_name,
-    epsilon_of_event,
-    recorded_outcome,
-)
+from ..privacy import Charge, NoiseSource, PrivacyReport, SearchReport, epsilon_of_event, recorded_outcome
 from ..privacy.accounting.budgets import Budget
+from ..privacy.accounting.events import Neighboring, Noise, accountant_name
 from ..privacy.ledger._charging import charge_together, take_back
+from ..privacy.ledger._ledger import LEDGER
 from ..privacy.ledger._sql import RESERVED
-from ..privacy.noise import check_noise, noise_caveats, seed_of, warn_of_seed
+from ..privacy.noise import DiscreteNoise, check_noise, noise_caveats, seed_of, warn_of_seed
 from ..privacy.report import counted
 from .loop import NoisyQuery, OpenRows, Procedure, QueryRequest, RowsKey, Sources, bind_rows, drive
 from .plan import Plan

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from .._engine import Options
 from .._linear import FloatArray
-from ..components import L2Clip, PublicQuantileClip
+from ..components import L2Clip
+from ..components.clipping import PublicQuantileClip
 from ..components.protocols import Clipper
 from ..components.public import PublicView
 

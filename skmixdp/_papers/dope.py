@@ -6,9 +6,9 @@ from typing import ClassVar
 from .._engine import Options, Recipe
 from .._utils.validation import CLIP_OF_DIFFERENCES
 from ..algorithms._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent
-from ..components import DopeQuery, deviation_norms
 from ..components.protocols import PublicInfo
 from .differences import clipper_of, refuse_exact_sums
+from .dope_query import DopeQuery, deviation_norms
 
 
 @dataclass(eq=False, repr=False)

@@ -8,8 +8,9 @@ import numpy as np
 from .._engine import Options, Recipe
 from .._utils.validation import CLIP, COUNT, POSITIVE
 from ..algorithms._base import Algorithm
-from ..components import BalancedSteps, ConstantWeight, Descent, RandomDirections, TwoPointQuery
+from ..components import BalancedSteps, ConstantWeight
 from ..components.protocols import PublicInfo, Query, Weighting
+from .zeroth_order import Descent, RandomDirections, TwoPointQuery
 
 DIRECTIONS = ("sphere", "gaussian")
 

@@ -7,10 +7,10 @@ from typing import ClassVar
 from .._engine import Options, Recipe
 from .._utils.validation import CLIP_OF_DIFFERENCES, COUNT
 from ..algorithms._base import MOMENTUM, OPEN_FRACTION, Algorithm, descent
-from ..components import GepQuery
 from ..components.protocols import PublicInfo
 from .differences import clipper_of, refuse_exact_sums
 from .embedding import embedding_of
+from .gep_query import GepQuery
 
 #: Factor of the step size: best or nearly best of seven on images, texts and a table.
 _NOISE_FACTOR = 0.75

@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 from .._engine import Options, Recipe
 from .._utils.validation import CLIP, COUNT, FLAG, POSITIVE
 from ..algorithms._base import WEIGHTS, Algorithm, weighting_of
-from ..components import CandidateQuery, PublicDirections, RandomDirections, TwoPointQuery
 from ..components.protocols import PublicInfo, Query, Weighting
 from .dpzero import DIRECTIONS, NO_PUBLIC_WEIGHT, zeroth_order_descent
+from .zeroth_order import CandidateQuery, PublicDirections, RandomDirections, TwoPointQuery
 
 
 @dataclass(eq=False, repr=False)

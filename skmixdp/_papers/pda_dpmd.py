@@ -7,8 +7,9 @@ from typing import ClassVar
 from .._engine import Options, Recipe
 from .._utils.validation import CLIP
 from ..algorithms._base import Algorithm, descent
-from ..components import BalancedSteps, ConstantWeight, GradientQuery, L2Clip, UniformAverage
+from ..components import BalancedSteps, ConstantWeight, GradientQuery, L2Clip
 from ..components.protocols import PublicInfo
+from ..components.updates import UniformAverage
 from .mirror import MirrorDescent, PenalizedLoss
 
 

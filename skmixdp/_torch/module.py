@@ -24,8 +24,8 @@ from ..estimators._callbacks import FitTasks
 from ..estimators._classifier import Classifier
 from ..estimators._problem import encode_classes, refuse_sample_weight
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
-from ..privacy import Noise
 from ..privacy.accounting.budgets import Budget
+from ..privacy.accounting.events import Noise
 from .module_steps import guarded
 
 Array = NDArray[Any]

@@ -13,8 +13,10 @@ import numpy as np
 
 from .._engine import Recipe
 from .._papers.modelmix.wrapping import MixingDescent
-from ..components import BalancedSteps, BallProjection, Descent, PolynomialAverage
+from .._papers.zeroth_order import Descent
+from ..components import BalancedSteps
 from ..components.protocols import StepContext, Update
+from ..components.updates import BallProjection, PolynomialAverage
 
 #: Sum over all steps of the trust regions: root mean square changes of the outputs.
 _PATH = 12.0

@@ -10,20 +10,25 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._engine import Options, Recipe
-from .._utils.registry import Registry
 from .._utils.validation import FRACTION, Allowed, Kind, check_params, number
-from ..components import SGD, BalancedSteps, ConstantWeight, SampleWeight
+from ..components import (
+    SGD,
+    BalancedSteps,
+    ConstantWeight,
+    ConvexWeight,
+    CosineWeight,
+    CouplingWeight,
+    SampleWeight,
+)
 from ..components.protocols import Loss, PublicInfo, Query, Steps, Weighting
 
 #: Rules for the public weight, by name.
-_WEIGHTINGS: Registry[Callable[[], Weighting]] = Registry(
-    {
-        "sample": SampleWeight,
-        "coupling": "_papers.weights:CouplingWeight",
-        "convex": "_papers.weights:ConvexWeight",
-        "cosine": "_papers.weights:CosineWeight",
-    }
-)
+_WEIGHTINGS: dict[str, Callable[[], Weighting]] = {
+    "sample": SampleWeight,
+    "coupling": CouplingWeight,
+    "convex": ConvexWeight,
+    "cosine": CosineWeight,
+}
 
 #: The allowed values of ``public_weight``.
 WEIGHTS: tuple[Allowed, ...] = (

@@ -5,8 +5,10 @@ from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
 from .._utils.validation import CLIP, COUNT
-from ..components import GradientQuery, PublicQuantileClip, PublicSubspace
+from ..components import GradientQuery
+from ..components.clipping import PublicQuantileClip
 from ..components.protocols import PublicInfo, Subspace
+from ..components.subspaces import PublicSubspace
 from ._base import MOMENTUM, OPEN_FRACTION, WEIGHTS, Algorithm, descent, weighting_of
 
 

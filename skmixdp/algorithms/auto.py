@@ -9,8 +9,9 @@ import numpy as np
 from .._engine import Options, Recipe
 from .._fit.stages.comparison import PublicShrinkage, start_comparison
 from .._utils.validation import CLIP, FLAG
-from ..components import SGD, BalancedSteps, GradientQuery, L2Clip, Preconditioned, TailAverage
+from ..components import SGD, BalancedSteps, GradientQuery, L2Clip
 from ..components.protocols import FloatArray, PublicInfo
+from ..components.updates import Preconditioned, TailAverage
 from ._base import CLIPPED_STEP_SCALE, Algorithm, descent
 from .adamix import AdaMix
 

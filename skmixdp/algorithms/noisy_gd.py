@@ -6,16 +6,11 @@ from typing import Any, ClassVar
 
 from .._engine import Options, Recipe
 from .._utils.validation import CLIP, FLAG, POSITIVE
-from ..components import (
-    BallProjection,
-    DecayingSteps,
-    GradientQuery,
-    L2Clip,
-    LipschitzClip,
-    PolynomialAverage,
-    project_on_ball,
-)
+from ..components import GradientQuery, L2Clip
+from ..components.clipping import LipschitzClip
 from ..components.protocols import PublicInfo
+from ..components.steps import DecayingSteps
+from ..components.updates import BallProjection, PolynomialAverage, project_on_ball
 from ._base import MOMENTUM, WEIGHTS, Algorithm, descent, refuse_loss, weighting_of
 
 

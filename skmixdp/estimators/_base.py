@@ -38,8 +38,8 @@ from .._utils.validation import (
 )
 from ..algorithms import Algorithm
 from ..preprocessing._leaks import seeding_ensemble
-from ..privacy import LEDGER
 from ..privacy.accounting.budgets import Budget
+from ..privacy.ledger._ledger import LEDGER
 from ..privacy.noise import check_noise, warn_of_seed
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin, managed

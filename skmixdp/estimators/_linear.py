@@ -32,8 +32,9 @@ from .._utils.validation import FLAG, NON_NEGATIVE, Allowed, Number, is_empty, s
 from ..algorithms import BY_NAME, Algorithm, Auto
 from ..algorithms.auto import AutoRegression
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
-from ..privacy import LedgerDataset, Neighboring, Noise, PerInstanceRecord
+from ..privacy import LedgerDataset, PerInstanceRecord
 from ..privacy.accounting.budgets import Budget
+from ..privacy.accounting.events import Neighboring, Noise
 from ..privacy.units import units_of
 from ._base import EstimatorProcedure, FitData, PrivateEstimator, members
 from ._callbacks import FitTasks

@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._utils.models import report_of
 from .._utils.validation import PROBABILITY, check
 from ..preprocessing import PipelineReport, check_pipeline
-from ..privacy import Neighboring, PrivacyReport
+from ..privacy import PrivacyReport
 from ..privacy.accounting import gaussian
-from ..privacy.accounting.events import relation_name
+from ..privacy.accounting.events import Neighboring, relation_name
 from ..privacy.report import Document, relation_words
 
 _Report = TypeVar("_Report", bound=Any)

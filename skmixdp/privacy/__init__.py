@@ -3,51 +3,24 @@
 This package is independent of the estimators and of training.
 """
 
-from .accounting.budgets import (
-    amplified_epsilon,
-    epsilon_of,
-    epsilon_of_event,
-    mu_of_budget,
-    noise_multiplier_for,
-    steps_for,
-)
+from .accounting.budgets import epsilon_of, epsilon_of_event, mu_of_budget, noise_multiplier_for, steps_for
 from .accounting.composition import PrivacyFilter, mu_of_event, rdp_of_event
-from .accounting.events import (
-    NEIGHBORING,
-    NOISE,
-    Event,
-    EventFamily,
-    GaussianEvent,
-    Neighboring,
-    Noise,
-    OtherRelease,
-    accountant_name,
-)
-from .accounting.selection import SearchTerms, SelectionEvent
-from .accounting.trials import TrialLaw, shape_of
+from .accounting.events import GaussianEvent, OtherRelease
+from .accounting.selection import SelectionEvent
 from .ledger._account import BudgetExceededError
 from .ledger._charging import recorded_outcome
-from .ledger._ledger import LEDGER, LedgerDataset, PrivacyLedger
+from .ledger._ledger import LedgerDataset, PrivacyLedger
 from .ledger._records import event_from_json, event_to_json, register_event
-from .ledger._report import Charge, LedgerReport
-from .noise import DiscreteNoise, NoiseSource, NotPrivateWarning
+from .ledger._report import Charge
+from .noise import NoiseSource, NotPrivateWarning
 from .per_instance import PerInstanceRecord
 from .report import PrivacyLeakWarning, PrivacyReport, SearchReport
 
 __all__ = [
-    "LEDGER",
-    "NEIGHBORING",
-    "NOISE",
     "BudgetExceededError",
     "Charge",
-    "DiscreteNoise",
-    "Event",
-    "EventFamily",
     "GaussianEvent",
     "LedgerDataset",
-    "LedgerReport",
-    "Neighboring",
-    "Noise",
     "NoiseSource",
     "NotPrivateWarning",
     "OtherRelease",
@@ -57,11 +30,7 @@ __all__ = [
     "PrivacyLedger",
     "PrivacyReport",
     "SearchReport",
-    "SearchTerms",
     "SelectionEvent",
-    "TrialLaw",
-    "accountant_name",
-    "amplified_epsilon",
     "epsilon_of",
     "epsilon_of_event",
     "event_from_json",
@@ -72,6 +41,5 @@ __all__ = [
     "rdp_of_event",
     "recorded_outcome",
     "register_event",
-    "shape_of",
     "steps_for",
 ]

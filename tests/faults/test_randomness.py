@@ -15,8 +15,9 @@ from randomgen import AESCounter
 from sklearn.base import clone
 
 from skmixdp import MixedDPLogisticRegression, fit_many
-from skmixdp.privacy import DiscreteNoise, NoiseSource
+from skmixdp.privacy import NoiseSource
 from skmixdp.privacy import noise as noise_module
+from skmixdp.privacy.noise import DiscreteNoise
 from tests.conftest import make_problem
 from tests.secrets import marks_of
 

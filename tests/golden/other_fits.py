@@ -31,7 +31,8 @@ from skmixdp.algorithms import PAZO
 from skmixdp.inference import private_inference
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
-from skmixdp.privacy import DiscreteNoise, PrivacyLedger, noise
+from skmixdp.privacy import PrivacyLedger, noise
+from skmixdp.privacy.noise import DiscreteNoise
 from tests.private_names import GaussianMechanism
 from tests.unit.rows.conftest import HELD
 

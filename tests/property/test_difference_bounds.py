@@ -11,10 +11,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from skmixdp.components import L2Clip, L2LinfClip
+from skmixdp.components import L2Clip
 from tests.private_names import (
     Block,
     GradientEmbedding,
+    L2LinfClip,
     LogisticLoss,
     MultilabelLoss,
     SoftmaxLoss,

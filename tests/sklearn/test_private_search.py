@@ -22,7 +22,8 @@ from skmixdp.algorithms import AdaMix, ModelMix
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.model_selection import PrivateSearchCV, public_cross_val_score
 from skmixdp.preprocessing import NoisyScaler, PublicOnly
-from skmixdp.privacy import GaussianEvent, PrivacyLedger, TrialLaw, epsilon_of_event
+from skmixdp.privacy import GaussianEvent, PrivacyLedger, epsilon_of_event
+from skmixdp.privacy.accounting.trials import TrialLaw
 from tests.conftest import failing, heads_of_passes
 from tests.private_names import Allowance, RowMap, dotted_path, loop, make_plan, private_search
 from tests.rounding import assert_close

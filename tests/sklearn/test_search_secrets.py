@@ -17,7 +17,8 @@ from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms import AdaMix
 from skmixdp.exceptions import NotPrivateWarning
 from skmixdp.model_selection import PrivateSearchCV
-from skmixdp.privacy import PrivacyLedger, TrialLaw
+from skmixdp.privacy import PrivacyLedger
+from skmixdp.privacy.accounting.trials import TrialLaw
 from tests.private_names import private_search
 from tests.secrets import Heard
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from skmixdp.privacy import DiscreteNoise
+from skmixdp.privacy.noise import DiscreteNoise
 from tests.noise import METHOD
 
 pytest.importorskip("opendp", reason="needs skmixdp[discrete]")

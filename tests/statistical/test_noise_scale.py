@@ -13,7 +13,8 @@ from scipy.stats import kstest
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
-from skmixdp.privacy import DiscreteNoise, NoiseSource
+from skmixdp.privacy import NoiseSource
+from skmixdp.privacy.noise import DiscreteNoise
 from tests.conftest import Silent
 from tests.noise import assert_energies
 from tests.private_names import GaussianMechanism, InMemoryRows, dotted_path, release

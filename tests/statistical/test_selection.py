@@ -13,7 +13,8 @@ from scipy.stats import chisquare
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.model_selection import PrivateSearchCV
-from skmixdp.privacy import NoiseSource, TrialLaw
+from skmixdp.privacy import NoiseSource
+from skmixdp.privacy.accounting.trials import TrialLaw
 from tests.private_names import Candidates
 from tests.statistical.test_noise_scale import assert_standard_normal
 

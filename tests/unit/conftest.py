@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from skmixdp.privacy import DiscreteNoise, NoiseSource
+from skmixdp.privacy import NoiseSource
+from skmixdp.privacy.noise import DiscreteNoise
 from tests.conftest import failing
 
 #: A configuration of open_clip, as small as it gets.

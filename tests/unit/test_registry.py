@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import skmixdp
-from skmixdp import algorithms, components, estimators
+from skmixdp import algorithms, estimators
 from tests.private_names import DISPLAYS, EXPORTERS, TABLE_TYPES, Registry
 
 
@@ -36,7 +36,7 @@ def test_every_table_type_exists():
     assert all(callable(TABLE_TYPES[name]) for name in TABLE_TYPES)
 
 
-@pytest.mark.parametrize("package", [skmixdp, algorithms, components, estimators])
+@pytest.mark.parametrize("package", [skmixdp, algorithms, estimators])
 def test_public_names_are_found_and_listed(package):
     assert all(getattr(package, name).__name__ for name in package.__all__ if name != "BY_NAME")
     assert set(package.__all__) <= set(dir(package))

@@ -7,7 +7,8 @@ import pytest
 from benchmarks.reproduce import modelmix_fig3 as fig3
 from benchmarks.reproduce import modelmix_head
 from skmixdp.algorithms.modelmix import ModelMixEvent
-from skmixdp.privacy import amplified_epsilon, epsilon_of
+from skmixdp.privacy import epsilon_of
+from skmixdp.privacy.accounting.budgets import amplified_epsilon
 
 #: Epsilons of the tight analysis, by split; one for each threshold.
 TIGHT = {1: (54.8, 39.4, 29.7), 25: (16.6, 8.3, 4.9), 100: (14.6, 7.2, 4.3)}

@@ -16,7 +16,8 @@ from skmixdp import MixedDPLogisticRegression
 from skmixdp._engine import Options, Recipe
 from skmixdp.algorithms import Algorithm
 from skmixdp.algorithms._base import descent
-from skmixdp.components import ConstantWeight, GradientQuery, PublicQuantileClip
+from skmixdp.components import ConstantWeight, GradientQuery
+from skmixdp.components.clipping import PublicQuantileClip
 from skmixdp.components.protocols import PublicInfo, StepContext, Update
 from skmixdp.components.public import PublicData, PublicView
 

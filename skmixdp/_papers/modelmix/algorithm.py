@@ -9,7 +9,7 @@ from ..._utils.validation import COUNT, shown
 from ...algorithms._base import Algorithm
 from ...algorithms.adamix import AdaMix
 from ...components.protocols import Clipper, PublicInfo
-from ...privacy import Event, Noise
+from ...privacy.accounting.events import Event, Noise
 from ..differences import refuse_exact_sums
 from .accountant import WIDTH
 from .clipping import L2LinfClip

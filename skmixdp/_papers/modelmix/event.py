@@ -8,17 +8,9 @@ import numpy as np
 
 from ..._utils.validation import COUNT, POSITIVE, check
 from ...components.protocols import FloatArray
-from ...privacy import (
-    GaussianEvent,
-    Neighboring,
-    Noise,
-    amplified_epsilon,
-    epsilon_of_event,
-    mu_of_event,
-    rdp_of_event,
-    register_event,
-)
-from ...privacy.accounting.events import check_releases, check_terms, shift_of
+from ...privacy import GaussianEvent, epsilon_of_event, mu_of_event, rdp_of_event, register_event
+from ...privacy.accounting.budgets import amplified_epsilon
+from ...privacy.accounting.events import Neighboring, Noise, check_releases, check_terms, shift_of
 from . import accountant
 from .accountant import CONVERSION, Conversion
 

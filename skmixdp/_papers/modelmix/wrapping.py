@@ -18,15 +18,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from ...components import (
-    SGD,
-    BalancedSteps,
-    BallProjection,
-    DecayingSteps,
-    DopeQuery,
-    GradientQuery,
-    PolynomialAverage,
-)
+from ...components import SGD, BalancedSteps, GradientQuery
 from ...components.protocols import (
     Clipper,
     FloatArray,
@@ -37,6 +29,9 @@ from ...components.protocols import (
     Steps,
     Update,
 )
+from ...components.steps import DecayingSteps
+from ...components.updates import BallProjection, PolynomialAverage
+from ..dope_query import DopeQuery
 
 #: Largest factor by which the curvature is assumed to lie below its bound, when steps are counted. If the
 #: curvature reaches the bound, steps are three quarters of the stability limit instead of half of it.

@@ -9,7 +9,10 @@ from joblib import Memory
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from ..._utils.validation import FLAG, POSITIVE, PROBABILITY, SEED, Kind, check_params, number
-from ...privacy import LEDGER, NoiseSource, SearchTerms, TrialLaw, shape_of
+from ...privacy import NoiseSource
+from ...privacy.accounting.selection import SearchTerms
+from ...privacy.accounting.trials import TrialLaw, shape_of
+from ...privacy.ledger._ledger import LEDGER
 
 #: Upper end of random seeds.
 SEEDS = 2**32

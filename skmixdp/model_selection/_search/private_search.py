@@ -17,8 +17,9 @@ from ..._engine.transaction import Transaction, charged
 from ..._utils.process import own_state, progress_bar, public_code
 from ..._utils.validation import copy_fitted, is_empty, refuse_arguments
 from ...preprocessing import check_pipeline
-from ...privacy import LedgerDataset, SearchTerms
+from ...privacy import LedgerDataset
 from ...privacy.accounting.budgets import Budget
+from ...privacy.accounting.selection import SearchTerms
 from ...privacy.noise import warn_of_seed
 from ...privacy.notebook import GuaranteeBoxMixin
 from ...privacy.units import unit_of

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from ..._engine.transaction import Transaction
-from ...privacy import SearchReport, TrialLaw
+from ...privacy import SearchReport
+from ...privacy.accounting.trials import TrialLaw
 from .plan import SearchPlan
 from .rows import SearchData
 

@@ -15,7 +15,8 @@ from ..._engine.transaction import Transaction
 from ..._utils.models import callbacks_of
 from ..._utils.process import no_bars, public_code
 from ..._utils.validation import shown
-from ...privacy import GaussianEvent, Neighboring, Noise
+from ...privacy import GaussianEvent
+from ...privacy.accounting.events import Neighboring, Noise
 from .plan import SEEDS, Candidates, SearchPlan
 from .rows import SearchData
 from .warnings import Key, common, quiet, recorded, show

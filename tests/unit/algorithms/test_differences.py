@@ -8,11 +8,10 @@ import pytest
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms import DOPE, GEP
-from skmixdp.components import deviation_norms
 from skmixdp.components.protocols import PublicInfo
 from skmixdp.components.public import PublicData
 from tests.conftest import Silent, Watched, make_problem
-from tests.private_names import InMemoryRows, SoftmaxLoss, embedding_of
+from tests.private_names import InMemoryRows, SoftmaxLoss, deviation_norms, embedding_of
 from tests.rounding import assert_close, assert_relative
 
 FLOAT = np.dtype("float64")

@@ -6,18 +6,17 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from skmixdp.components import (
-    AutomaticClip,
-    L2Clip,
-    L2LinfClip,
+from skmixdp.components import AutomaticClip, L2Clip
+from skmixdp.components.clipping import (
     LipschitzClip,
     PublicQuantileClip,
-    deviation_norms,
+    clip_rows,
+    coordinate_lengths,
+    gradient_norms,
 )
-from skmixdp.components.clipping import clip_rows, coordinate_lengths, gradient_norms
 from skmixdp.components.protocols import Clip
 from tests.conftest import make_problem
-from tests.private_names import Block
+from tests.private_names import Block, L2LinfClip, deviation_norms
 from tests.rounding import assert_relative
 
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52}

@@ -6,13 +6,23 @@ import numpy as np
 import pytest
 
 from skmixdp.algorithms.modelmix import mixed_query
-from skmixdp.components import DopeQuery, GepQuery, GradientQuery, L2Clip, L2LinfClip, PublicSubspace
+from skmixdp.components import GradientQuery, L2Clip
 from skmixdp.components.clipping import clip_rows, clipped_residuals
 from skmixdp.components.protocols import Clip, ReleasedArray, StepContext
+from skmixdp.components.subspaces import PublicSubspace
 from skmixdp.privacy import NoiseSource
 from tests.asking import answered
 from tests.conftest import make_problem
-from tests.private_names import PANEL_ROWS, Block, difference_part, embedding_of, row_norms
+from tests.private_names import (
+    PANEL_ROWS,
+    Block,
+    DopeQuery,
+    GepQuery,
+    L2LinfClip,
+    difference_part,
+    embedding_of,
+    row_norms,
+)
 from tests.rounding import assert_close, assert_relative
 
 FLOAT = np.dtype("float64")

@@ -5,12 +5,12 @@ import pytest
 
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.algorithms import PAZO, DPZero
-from skmixdp.components import PoissonBatch, PublicDirections, RandomDirections, TwoPointQuery
+from skmixdp.components import PoissonBatch
 from skmixdp.components.protocols import StepContext
 from skmixdp.components.scalars import clipped
 from skmixdp.privacy import NoiseSource
 from tests.conftest import make_problem
-from tests.private_names import Block, public_gradients
+from tests.private_names import Block, PublicDirections, RandomDirections, TwoPointQuery, public_gradients
 from tests.rounding import assert_close, assert_relative
 
 FLOAT = np.dtype("float64")

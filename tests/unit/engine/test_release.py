@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skmixdp.components.protocols import PrivateQuery, ReleasedArray
-from skmixdp.privacy import DiscreteNoise
+from skmixdp.privacy.noise import DiscreteNoise
 from tests.conftest import Silent, Watched
 from tests.private_names import Batch, GaussianMechanism, InMemoryRows, release, sum_error, sum_resolution
 from tests.rounding import assert_close, assert_relative

@@ -8,7 +8,8 @@ from sklearn.datasets import make_classification
 from sklearn.frozen import FrozenEstimator
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, load
-from skmixdp.components import SGD, TowardsStart
+from skmixdp.components import SGD
+from skmixdp.components.updates import TowardsStart
 from skmixdp.privacy import PrivacyLedger
 from tests.rounding import assert_close
 

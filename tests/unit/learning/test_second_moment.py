@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 from skmixdp.algorithms import Auto
-from skmixdp.components import SGD, Preconditioned, TailAverage
+from skmixdp.components import SGD
 from skmixdp.components.public import PublicData
+from skmixdp.components.updates import Preconditioned, TailAverage
 from skmixdp.privacy import NoiseSource
 from tests.conftest import learned, make_problem
 from tests.private_names import (

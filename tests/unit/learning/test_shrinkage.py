@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skmixdp.components import SGD, TailAverage
+from skmixdp.components import SGD
 from skmixdp.components.protocols import ReleasedArray, StepContext
 from skmixdp.components.public import PublicData
+from skmixdp.components.updates import TailAverage
 from skmixdp.privacy import NoiseSource
 from tests.asking import answered
 from tests.conftest import make_problem, make_regression_problem

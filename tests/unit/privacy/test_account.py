@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from skmixdp.exceptions import BudgetExceededError
-from skmixdp.privacy import GaussianEvent, LedgerReport, epsilon_of_event
+from skmixdp.privacy import GaussianEvent, epsilon_of_event
 from skmixdp.privacy.accounting.composition import divergences_of
 from skmixdp.privacy.accounting.gaussian import epsilon_for, mu_for
 from skmixdp.privacy.accounting.renyi import ORDERS, epsilon_of_rdp
-from tests.private_names import Account, _costs_less_than_in_full
+from tests.private_names import Account, LedgerReport, _costs_less_than_in_full
 from tests.rounding import assert_relative
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"

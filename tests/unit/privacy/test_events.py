@@ -12,7 +12,6 @@ from dp_accounting.pld import pld_privacy_accountant
 from skmixdp.algorithms.modelmix import ModelMixEvent
 from skmixdp.privacy import (
     GaussianEvent,
-    accountant_name,
     epsilon_of,
     epsilon_of_event,
     mu_of_budget,
@@ -21,6 +20,7 @@ from skmixdp.privacy import (
     steps_for,
 )
 from skmixdp.privacy.accounting.budgets import Budget
+from skmixdp.privacy.accounting.events import accountant_name
 from skmixdp.privacy.accounting.renyi import ORDERS
 from tests.private_names import Transaction
 

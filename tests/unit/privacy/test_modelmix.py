@@ -11,8 +11,6 @@ from scipy.stats import norm
 from skmixdp.algorithms.modelmix import ModelMixEvent, modelmix_epsilon
 from skmixdp.privacy import (
     GaussianEvent,
-    accountant_name,
-    amplified_epsilon,
     epsilon_of,
     epsilon_of_event,
     mu_of_event,
@@ -20,6 +18,8 @@ from skmixdp.privacy import (
     rdp_of_event,
     steps_for,
 )
+from skmixdp.privacy.accounting.budgets import amplified_epsilon
+from skmixdp.privacy.accounting.events import accountant_name
 from tests.private_names import accountant as mixing
 from tests.private_names import epsilon_for, log_moments, log_ratio_moments, renyi
 from tests.rounding import assert_relative

@@ -8,9 +8,9 @@ from randomgen import AESCounter
 from scipy.stats import norm
 
 from skmixdp.exceptions import NotPrivateWarning
-from skmixdp.privacy import DiscreteNoise, NoiseSource
+from skmixdp.privacy import NoiseSource
 from skmixdp.privacy.accounting.budgets import Budget
-from skmixdp.privacy.noise import check_noise, noise_caveats, seed_of, warn_of_seed
+from skmixdp.privacy.noise import DiscreteNoise, check_noise, noise_caveats, seed_of, warn_of_seed
 from tests.private_names import Transaction
 
 

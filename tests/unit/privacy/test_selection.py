@@ -14,16 +14,15 @@ from skmixdp.privacy import (
     GaussianEvent,
     PrivacyFilter,
     SearchReport,
-    SearchTerms,
     SelectionEvent,
-    TrialLaw,
     epsilon_of,
     epsilon_of_event,
     mu_of_budget,
     mu_of_event,
     rdp_of_event,
-    shape_of,
 )
+from skmixdp.privacy.accounting.selection import SearchTerms
+from skmixdp.privacy.accounting.trials import TrialLaw, shape_of
 from tests.private_names import _ORDERS, _divergences
 from tests.rounding import assert_relative
 

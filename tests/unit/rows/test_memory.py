@@ -3,9 +3,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from skmixdp.components import GradientQuery, L2Clip, PublicSubspace
+from skmixdp.components import GradientQuery, L2Clip
 from skmixdp.components.protocols import PublicInfo, StepContext
 from skmixdp.components.public import PublicData
+from skmixdp.components.subspaces import PublicSubspace
 from skmixdp.privacy import NoiseSource
 from tests.asking import request_of
 from tests.private_names import (

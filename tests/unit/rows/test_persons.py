@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skmixdp.components import AutomaticClip, L2Clip, L2LinfClip
+from skmixdp.components import AutomaticClip, L2Clip
 from skmixdp.components.clipping import clipped_residuals, unclipped_residuals
 from tests.asking import request_of
 from tests.private_names import (
     ArrayTable,
     Batch,
     BinCounts,
+    L2LinfClip,
     MeanClip,
     OuterStatistics,
     PersonTable,

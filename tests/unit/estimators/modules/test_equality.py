@@ -6,19 +6,12 @@ import numpy as np
 import pytest
 
 from skmixdp.algorithms import PAZO
-from skmixdp.components import (
-    ConstantWeight,
-    CosineWeight,
-    CouplingWeight,
-    FullBatch,
-    PoissonBatch,
-    TwoPointQuery,
-)
+from skmixdp.components import ConstantWeight, CosineWeight, CouplingWeight, FullBatch, PoissonBatch
 from skmixdp.components.protocols import ReleaseFacts
 from tests.asking import request_of
 from tests.conftest import Silent, Watched, make_problem
 from tests.module_problems import Direction, few_moves_are_stacked, module_info, module_rows, torch
-from tests.private_names import Batch, InMemoryRows, Options, zeroth_order_descent
+from tests.private_names import Batch, InMemoryRows, Options, TwoPointQuery, zeroth_order_descent
 from tests.rounding import assert_close
 
 __all__ = ["few_moves_are_stacked"]  # a fixture for all tests here

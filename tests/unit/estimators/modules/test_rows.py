@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skmixdp.algorithms import PAZO, DPZero
-from skmixdp.privacy import DiscreteNoise
+from skmixdp.privacy.noise import DiscreteNoise
 from tests.asking import request_of
 from tests.conftest import Silent
 from tests.module_problems import few_moves_are_stacked, module_problem, module_rows, torch, two_layers

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._linear import FloatArray
-from ..components import SampleWeight
-from ..components.protocols import PublicInfo, ReleaseFacts
-from ..components.public import PublicData
-from ..components.steps import Rule, always
+from .protocols import PublicInfo, ReleaseFacts
+from .public import PublicData
+from .steps import Rule, SampleWeight, always
 
 
 @dataclass(frozen=True)
