@@ -31,6 +31,7 @@ html_theme = "furo"
 html_title = f"skmixdp {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["copy.js"]
 html_copy_source = False
 
 myst_enable_extensions = ["colon_fence", "deflist"]

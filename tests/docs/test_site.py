@@ -235,6 +235,38 @@ def test_the_sidebar_is_short():
         assert len(entries(DOCS / f"{group}.md")) >= 3
 
 
+def test_group_pages_say_what_each_of_their_pages_is_for():
+    for group in ("data", "budget", "models", "serving", "evidence"):
+        page = DOCS / f"{group}.md"
+        rows = re.findall(r"^\| .{10,} \| \[.*\]\((\w+)\.md\) \|$", page.read_text("utf-8"), flags=re.M)
+        assert [DOCS / f"{name}.md" for name in rows] == entries(page)
+
+
+def test_research_and_results_are_not_in_the_search():
+    research = [page for page in LINKING if page.parent in (DOCS / "results", DOCS / "reproduce")]
+    named = (
+        "decisions",
+        "mutants",
+        "names",
+        "quickstart_results",
+        "replay_and_sabotage",
+        "reproduce",
+        "sabotage",
+    )
+    pages = [*research, *(DOCS / f"{name}.md" for name in named)]
+    assert [
+        page for page in pages if not page.read_text("utf-8").startswith("---\nnosearch: true\n---\n")
+    ] == []
+
+
+def test_the_choice_of_a_model_starts_with_a_table_of_data():
+    """Curves come first for numbers in tables, and lines for features."""
+    text = (DOCS / "choosing_algorithm.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.*) \| (.*) \| .* \|$", text.partition("## ")[0], flags=re.M)
+    assert rows[0][0] == "your data" and "AdditiveDPClassifier" in rows[2][1]
+    assert ("features of a network, from images or texts", "`MixedDPLogisticRegression`") in rows
+
+
 def test_the_first_page_shows_the_table_of_the_readme():
     """The README's is run in test_docs.py."""
     first, readme = ((ROOT / name).read_text(encoding="utf-8") for name in ("docs/index.md", "README.md"))

@@ -1,4 +1,4 @@
-"""``python -m tests.packaging.addressed ADDRESS TAG``: write the address into README and metadata.
+"""``python -m tests.packaging.addressed ADDRESS TAG``: write an address into README and metadata.
 
 An index of packages shows the README without the files around it, so its links must be absolute. The
 address is known where a release is built. It needs no other package.

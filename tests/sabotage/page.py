@@ -7,7 +7,11 @@ from .sabotages import Sabotage
 
 PAGE = ROOT / "docs" / "sabotage.md"
 
-_HEAD = """# Broken on purpose
+_HEAD = """---
+nosearch: true
+---
+
+# Broken on purpose
 
 A test of a guarantee can pass for the wrong reason. So the guarantee is broken on purpose, in many ways.
 [Replay and sabotage](replay_and_sabotage.md) explains how, and how to add one.
