@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup demo quick test cores test-all package oldest prerelease fuzz sabotage faults endurance coverage mutants lint docs pages benchmark diffprivlib interpret peers scale utility clean
 
 help:
-	@echo "make demo       the main job on real data: a table and a picture in results/"
+	@echo "make demo       the examples of the README, and six methods on real digits: results/"
 	@echo "make test       the tests, slow ones left out"
 	@echo "make quick      the tests that find most mistakes, in less than a minute"
 	@echo "make cores      tests of products once more, as on another processor, and in two threads"
@@ -86,6 +86,7 @@ peers: .venv/.test
 setup: .venv/.test
 
 demo: .venv/.demo
+	OMP_NUM_THREADS=1 $(BIN)/python examples/readme.py
 	OMP_NUM_THREADS=1 $(BIN)/python examples/quickstart.py --out results
 
 test: .venv/.test
