@@ -45,6 +45,7 @@ NAMES = {
     "skmixdp._fit.histograms": "thinned",
     "skmixdp._fit.mapping": "LENGTH_LIMIT unmapped",
     "skmixdp._fit.order": "STAGES",
+    "skmixdp._fit.procedure": "CLEAR_OF_NOISE=_CLEAR",
     "skmixdp._fit.rows": "Data LabelledRows_of_problem=LabelledRows MappedRows PublicRows Weights",
     "skmixdp._fit.stage": "Fit Order Stage Steps",
     "skmixdp._fit.stages": "class_shares_module=class_shares units_module=units",

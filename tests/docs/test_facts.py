@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.private_names import MOST_COUNTED, respelt
+from skmixdp.privacy import mu_of_budget
+from tests.private_names import CLEAR_OF_NOISE, MOST_COUNTED, respelt
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,6 +29,14 @@ def test_the_limit_of_columns_of_the_check_of_units(pattern):
     assert said("docs/default.md", pattern) == {MOST_COUNTED}
 
 
+def test_the_threshold_of_a_low_accuracy_is_that_of_the_warning():
+    """At epsilon 1 and delta 1e-5, `n mu < 3 sqrt(d)` is `n epsilon < 11 sqrt(d)`; the page says about ten."""
+    assert "less than about ten times the root of the number of features (an estimate)" in page(
+        "docs/accuracy.md"
+    )
+    assert 9 < CLEAR_OF_NOISE / mu_of_budget(1.0, 1e-5) < 12
+
+
 def test_the_number_of_tutorials():
     tutorials = sorted((ROOT / "examples" / "gallery" / "tutorials").glob("plot_*.py"))
     words = {2: "Two", 3: "Three", 4: "Four"}
@@ -35,9 +44,15 @@ def test_the_number_of_tutorials():
     assert f"{words[len(tutorials)]} tutorials" in page("examples/gallery/README.rst")
 
 
+def test_the_changelog_has_one_screen_for_each_version():
+    """docs/history.md has the rest."""
+    versions = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1:]
+    assert len(versions) >= 2 and all(len(version.splitlines()) <= 60 for version in versions)
+
+
 def test_no_page_counts_the_examples():
     """Their number changes; pages say where they are."""
-    for name in ("README.md", "docs/index.md", "docs/jobs.md", "examples/gallery/README.rst"):
+    for name in ("README.md", "CHANGELOG.md", "docs/index.md", "docs/jobs.md", "examples/gallery/README.rst"):
         assert not re.search(
             r"(?i)\b(ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|\d+) (short )?examples", page(name)
         )
