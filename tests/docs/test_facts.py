@@ -30,10 +30,8 @@ def test_the_limit_of_columns_of_the_check_of_units(pattern):
 
 
 def test_the_threshold_of_a_low_accuracy_is_that_of_the_warning():
-    """At epsilon 1 and delta 1e-5, `n mu < 3 sqrt(d)` is `n epsilon < 11 sqrt(d)`; the page says about ten."""
-    assert "less than about ten times the root of the number of features (an estimate)" in page(
-        "docs/accuracy.md"
-    )
+    """At epsilon 1 and delta 1e-5, `n mu < 3 sqrt(d)` is `n epsilon < 11 sqrt(d)`: about ten times the root."""
+    assert "about ten times the root of the number of features (an estimate)" in page("docs/accuracy.md")
     assert 9 < CLEAR_OF_NOISE / mu_of_budget(1.0, 1e-5) < 12
 
 
