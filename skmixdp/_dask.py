@@ -59,8 +59,8 @@ class _Chunk:
 
     @np.errstate(all="ignore")  # this setting belongs to each worker
     def sums(self, requests: Sequence[Request], batches: Sequence[Batch]) -> list[Sums]:
-        asked = [replace(request, batch=batch) for request, batch in zip(requests, batches, strict=True)]
-        return InMemoryRows(self.X, self.y, norms=self.norms).private_sums(asked)
+        here = [replace(request, batch=batch) for request, batch in zip(requests, batches, strict=True)]
+        return InMemoryRows(self.X, self.y, norms=self.norms).private_sums(here)
 
 
 class DaskRows(PrivateRows):

@@ -145,7 +145,7 @@ class Checkpoint:
         """The procedure of a fit. The file answers its first queries, and keeps the answers of others."""
         with closing(procedure):
             transaction = next(procedure)
-            kept, n_recorded = self._begin(transaction)
+            answers, n_recorded = self._begin(transaction)
             charge = yield transaction
             record = partial(transaction.ledger.record_step, charge)
             step, begun = 0, None
@@ -158,14 +158,14 @@ class Checkpoint:
                 mechanism = ask.mechanism
                 if begun != (mechanism, mechanism.step):  # a step may have several queries
                     begun, step = (mechanism, mechanism.step), step + 1
-                    rounds = iter(kept.get(step, ()))
+                    rounds = iter(answers.get(step, ()))
                     if step > n_recorded:
                         mechanism.before_noise = partial(record, step)
                 multiplier = mechanism.noise_scale(_UNIT)
-                known = next(rounds, None)
-                if known is not None:
-                    self._check(multiplier, known[0])
-                    go_on, answer = procedure.send, known[1]
+                in_file = next(rounds, None)
+                if in_file is not None:
+                    self._check(multiplier, in_file[0])
+                    go_on, answer = procedure.send, in_file[1]
                 elif step <= n_recorded:
                     go_on, answer = procedure.throw, self._lost()
                 else:
@@ -210,13 +210,13 @@ class Checkpoint:
             )
         charge = transaction.charge = ledger.charge_of(key)
         n_recorded = 0 if charge is None else ledger.last_step(charge)
-        kept: dict[int, list[tuple[float, Released]]] = {}
+        answers: dict[int, list[tuple[float, Released]]] = {}
         for step, multiplier, numbers in self._execute("SELECT * FROM released ORDER BY rowid"):
             try:
-                kept.setdefault(step, []).append((multiplier, _from_bytes(numbers)))
+                answers.setdefault(step, []).append((multiplier, _from_bytes(numbers)))
             except (ValueError, OSError, TypeError, BadZipFile):
                 raise self._foreign() from None
-        last = max(kept, default=0)
+        last = max(answers, default=0)
         if n_recorded < last or (charge is not None and charge.event != transaction.event):
             raise ValueError(
                 f"the ledger {ledger!r} does not hold the charge of {self._path} with all its steps; pass "
@@ -227,11 +227,11 @@ class Checkpoint:
                 f"{self._path} has {last} steps of a charge whose fit went on to "
                 f"step {n_recorded}; pass its latest checkpoint, or remove the file to begin a new fit."
             )
-        return kept, n_recorded
+        return answers, n_recorded
 
-    def _check(self, asked: float, kept: float) -> None:
+    def _check(self, multiplier: float, in_file: float) -> None:
         """Refuse numbers that were released with another noise than the fit states."""
-        if not math.isclose(asked, kept, rel_tol=1e-6):
+        if not math.isclose(multiplier, in_file, rel_tol=1e-6):
             raise ValueError(
                 f"{self._path} holds numbers with other noise than this fit would add; remove the file to "
                 "begin a new fit with a charge of its own."
@@ -256,9 +256,9 @@ class Checkpoint:
             for statement in _TABLES.split(";"):
                 self._execute(statement)
             self._execute(f"PRAGMA application_id = {_APPLICATION}")
-        known = self._execute("PRAGMA application_id") == [(_APPLICATION,)]
+        is_ours = self._execute("PRAGMA application_id") == [(_APPLICATION,)]
         self._execute("COMMIT")
-        if not known:
+        if not is_ours:
             raise self._foreign()
 
     def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -310,13 +310,13 @@ def _hash_of_facts(transaction: Any) -> str:
     counted = transaction.n_units, transaction.unit
     facts = (type(estimator).__name__, parameters, tuple(public), *counted, version("skmixdp"))
     try:
-        found: str = joblib.hash(facts)
+        digest: str = joblib.hash(facts)
     except Exception as error:
         raise ValueError(
             f"resumable() compares parameters by their pickles, and {shown(estimator)} has one that cannot "
             f"be pickled ({one_line(str(error))}); pass another, or leave resumable() out."
         ) from None
-    return found
+    return digest
 
 
 def _to_bytes(answer: Released) -> bytes:

@@ -83,9 +83,9 @@ def from_folder(path: str | os.PathLike[str]) -> ImageFolder:
     paths: list[str] = []
     labels: list[str] = []
     for name in classes:
-        found = image_files(folder / name)
-        paths += found
-        labels += [name] * len(found)
+        files = image_files(folder / name)
+        paths += files
+        labels += [name] * len(files)
     return ImageFolder(np.array(paths), np.array(labels), np.array(classes))
 
 

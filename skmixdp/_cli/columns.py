@@ -18,16 +18,16 @@ _PARTS = ("numbers", "categories", "kinds")
 def declared_columns(path: Path) -> dict[str, Any]:
     """Bounds, categories and kinds by column, for the parameter ``columns`` of the encoder."""
     where = f"--encode {path}"
-    given = read_json(path, where, f"write it {_FORM}")
-    if not isinstance(given, dict) or not given or set(given) - set(_PARTS):
+    parts = read_json(path, where, f"write it {_FORM}")
+    if not isinstance(parts, dict) or not parts or set(parts) - set(_PARTS):
         raise InputError(
             f"{where} must have the keys {', '.join(_PARTS)}, or some of them; write it {_FORM}."
         )
-    if not all(isinstance(part, dict) for part in given.values()) or not any(given.values()):
+    if not all(isinstance(part, dict) for part in parts.values()) or not any(parts.values()):
         raise InputError(f"{where} must map columns to bounds, to values and to kinds; write it {_FORM}.")
     columns: dict[str, Any] = {}
     for part, read in (("numbers", _bounds), ("categories", _values), ("kinds", _kind)):
-        for name, value in given.get(part, {}).items():
+        for name, value in parts.get(part, {}).items():
             if name in columns:
                 raise InputError(f"{where} names {name!r} twice; keep one of both.")
             columns[name] = read(value, name, where)
@@ -44,7 +44,7 @@ def _bounds(value: object, name: str, where: str) -> tuple[float, float]:
 
 def _values(value: object, name: str, where: str) -> list[Any]:
     listed = value if isinstance(value, list) else []
-    texts = [text for one in listed if (text := text_of(one)) is not None]
+    texts = [text for element in listed if (text := text_of(element)) is not None]
     if not texts or len(set(texts)) < len(listed):
         raise InputError(f"{where} must give {name!r} a list of distinct values; write it {_FORM}.")
     return listed
@@ -72,7 +72,7 @@ def add_scale_to(group: Any) -> None:
 def read_scales(path: Path) -> dict[str, Any]:
     """Typical value and usual distance by column, from a JSON file."""
     form = 'write it like {"age": [45, 15]}'
-    given = read_json(path, f"--scale {path}", form)
-    if not isinstance(given, dict) or not given:
+    scales = read_json(path, f"--scale {path}", form)
+    if not isinstance(scales, dict) or not scales:
         raise InputError(f"--scale {path} must map columns to a typical value and a spread; {form}.")
-    return given
+    return scales

@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> None:
     model, X, y, groups = _read(args)
     warn_of_seed(args.seed, name="--seed")
     with library_errors(_FLAGS):
-        found = private_evaluation(
+        measured = private_evaluation(
             model,
             X,
             y,
@@ -95,8 +95,8 @@ def run(args: argparse.Namespace) -> None:
             ledger=charged_data_set(args),
             random_state=args.seed,
         )
-    grouped = isinstance(found, GroupedEvaluation)
-    parts = {name_of(group): found[group] for group in found} if grouped else {"": found}
+    grouped = isinstance(measured, GroupedEvaluation)
+    parts = {name_of(group): measured[group] for group in measured} if grouped else {"": measured}
     metrics: dict[str, Any] = {}
     listings = []
     for group, evaluation in parts.items():
@@ -104,11 +104,11 @@ def run(args: argparse.Namespace) -> None:
         metrics[group] = {name: estimate._asdict() for name, estimate in own.items()}
         listings += [paragraph(group)] if group else []
         listings.append(table({name: str(estimate) for name, estimate in own.items()}))
-    facts = {"metrics": metrics if grouped else metrics[""], "privacy": found.privacy.to_dict()}
+    facts = {"metrics": metrics if grouped else metrics[""], "privacy": measured.privacy.to_dict()}
     if grouped:
-        facts["unknown"] = [name_of(group) for group in found.unknown]
-    shown = section("Metrics", *listings, paragraph(sentence(found._terms)))
-    hand_out(args, found, found.privacy, facts, "Private evaluation", shown)
+        facts["unknown"] = [name_of(group) for group in measured.unknown]
+    shown = section("Metrics", *listings, paragraph(sentence(measured._terms)))
+    hand_out(args, measured, measured.privacy, facts, "Private evaluation", shown)
 
 
 def _groups(args: argparse.Namespace) -> dict[str, Any]:
@@ -132,8 +132,8 @@ def _groups(args: argparse.Namespace) -> dict[str, Any]:
 def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
     """The model, and private rows, labels and ids of persons with its features."""
     model, encoder = unpacked(load_model(args.model))
-    found = names_of_features(model)
-    names = () if found is None else found
+    features = names_of_features(model)
+    names = () if features is None else features
     reference = trained(args) if len(names) else ""
     rows = read_labelled(
         args.private,

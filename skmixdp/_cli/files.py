@@ -46,13 +46,13 @@ def guessed_form(path: Path, form: TextForm, where: str) -> TextForm:
     if not issubclass(format_of(path, where), TextFile):
         return form
     with reading(where):
-        found = guessed(path, form, where)
-    if found.encoding != form.encoding:
+        spelling = guessed(path, form, where)
+    if spelling.encoding != form.encoding:
         warn(
-            f"{where} is not written in UTF-8, and is read as {found.encoding}; name its encoding by "
+            f"{where} is not written in UTF-8, and is read as {spelling.encoding}; name its encoding by "
             "--encoding."
         )
-    return found
+    return spelling
 
 
 def is_table(path: Path, where: str) -> bool:
@@ -66,12 +66,12 @@ def is_text(path: Path, where: str) -> bool:
 
 
 def read_table(
-    path: Path, where: str, form: TextForm | None = None, asked: Collection[str | None] = ()
+    path: Path, where: str, form: TextForm | None = None, wanted: Collection[str | None] = ()
 ) -> pd.DataFrame:
-    """The data frame of a table, without columns of a pandas index, except those that are ``asked`` for."""
+    """The data frame of a table, without columns of a pandas index, except those that are ``wanted``."""
     file = opened(path, where, form)
     assert isinstance(file, TableFile)
-    frame = file.frame().drop(columns=[name for name in file.index if name not in asked])
+    frame = file.frame().drop(columns=[name for name in file.index if name not in wanted])
     if len(frame) == 0:
         raise InputError(f"{where} has columns and no rows; check that it is the right file.")
     return frame

@@ -171,8 +171,8 @@ def _add_model_to(parser: Parser) -> None:
         metavar="balanced|A=1,B=5,...",
         help="weights of classes, or balanced, which takes noisy counts of the classes from the budget",
     )
-    known = tuple(MixedDPLogisticRegression._algorithms)
-    model.add_argument("--algorithm", choices=known, default="auto", help="default: %(default)s")
+    algorithms = tuple(MixedDPLogisticRegression._algorithms)
+    model.add_argument("--algorithm", choices=algorithms, default="auto", help="default: %(default)s")
     model.add_argument("--no-center", action="store_true", help="do not subtract the mean of the public rows")
     model.add_argument(
         "--row-norm",
@@ -214,16 +214,16 @@ def run(args: argparse.Namespace) -> None:
             f"{args.noise_multiplier:g} cannot all be given, since two determine the third; leave one out."
         )
     check_terms(args)
-    for flag, given in (("--classes", args.classes), ("--class-weight", args.class_weight)):
-        if args.regression and given is not None:
-            raise InputError(f"{flag} {given} is for classes and --regression has none; drop one of them.")
+    for flag, passed in (("--classes", args.classes), ("--class-weight", args.class_weight)):
+        if args.regression and passed is not None:
+            raise InputError(f"{flag} {passed} is for classes and --regression has none; drop one of them.")
     if args.target_bounds is not None and not (args.regression and args.public is None):
         raise InputError(
             "--target-bounds is for --regression without --public, whose targets determine centre and scale; "
             "leave it out."
         )
     if args.model == "additive":
-        for flag, given in (
+        for flag, passed in (
             (f"--algorithm {args.algorithm}", args.algorithm != "auto"),
             (f"--n-steps {args.n_steps}", args.n_steps is not None),
             (f"--noise-multiplier {args.noise_multiplier}", args.noise_multiplier is not None),
@@ -231,7 +231,7 @@ def run(args: argparse.Namespace) -> None:
             (f"--row-norm {args.row_norm}", args.row_norm is not None),
             ("--no-intercept", args.no_intercept),
         ):
-            if given:
+            if passed:
                 raise InputError(f"{flag} is not for --model additive; leave it out.")
     if args.hold_out_public is not None and args.public is None:
         raise InputError(f"--hold-out-public {args.hold_out_public} needs rows in --public; add them.")
@@ -247,10 +247,10 @@ def run(args: argparse.Namespace) -> None:
                 f"--checkpoint {args.checkpoint} needs a --ledger, which records each step; add it."
             )
     others = (".onnx", ".json", ".html", *FORMATS)
-    other = next((ending for ending in others if args.out.name.lower().endswith(ending)), None)
-    if other is not None:
+    wrong = next((ending for ending in others if args.out.name.lower().endswith(ending)), None)
+    if wrong is not None:
         raise InputError(
-            f"--out {args.out} ends in {other}, and a model is written as .safetensors, or else as a pickle; "
+            f"--out {args.out} ends in {wrong}, and a model is written as .safetensors, or else as a pickle; "
             "choose another ending, and write ONNX graphs by `skmixdp export`."
         )
     inputs = [args.private, args.public, args.labels, args.public_labels, args.unlabeled, args.scale]
@@ -315,10 +315,10 @@ def read_both(args: argparse.Namespace) -> tuple[FileRows, FileRows | None, dict
         form = guessed_form(args.unlabeled, form, f"--unlabeled {args.unlabeled}")
     if args.separator is None and has_tabs(args.private):
         form = replace(form, separator=None, decimal=args.decimal)
-    known = public.X.columns if public is not None and is_frame(public.X) else ()
+    columns_of_public = public.X.columns if public is not None and is_frame(public.X) else ()
     labels = args.labels, "--labels"
-    reference = public.where if public is not None and len(known) else ""
-    how |= {"public": known, "reference": reference}
+    reference = public.where if public is not None and len(columns_of_public) else ""
+    how |= {"public": columns_of_public, "reference": reference}
     private = read_labelled(args.private, "--private", args.label_column, *labels, form, **how)
     columns = None if args.encode in (None, "public") else declared_columns(Path(args.encode))
     if public is None:
@@ -372,15 +372,15 @@ def with_classes(
     if args.classes is not None:
         with_type = None if public is None or public.spelt else public.y
         declared = read_classes(args.classes, with_type)
-        known, source = declared, "--classes"
+        classes, source = declared, "--classes"
     elif public is not None:
-        known, source = np.unique(public.y), f"the labels of {public.where}"
+        classes, source = np.unique(public.y), f"the labels of {public.where}"
     else:
         own = typed(private.y, private.where) if private.spelt else private.y
         return replace(private, y=own), None, None
     if public is not None:
-        public = replace(public, y=as_classes(public.y, known, public.where, source))
-    y = as_classes(private.y, known, private.where, source, private=True)
+        public = replace(public, y=as_classes(public.y, classes, public.where, source))
+    y = as_classes(private.y, classes, private.where, source, private=True)
     return replace(private, y=y), public, declared
 
 
@@ -423,8 +423,8 @@ def _train(
         center = None if args.no_intercept else (low + high) / 2
         own |= {"target_center": center, "target_scale": (high - low) / 4}
     if not args.regression:
-        known = np.unique(private.y if public is None else public.y) if classes is None else classes
-        weights = None if args.class_weight is None else read_weights(args.class_weight, known)
+        labels = np.unique(private.y if public is None else public.y) if classes is None else classes
+        weights = None if args.class_weight is None else read_weights(args.class_weight, labels)
         own |= {"classes": classes, "class_weight": weights}
     model = _KINDS[args.model, args.regression](
         epsilon=1.0 if args.epsilon is None and not both else args.epsilon,

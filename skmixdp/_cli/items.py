@@ -58,13 +58,13 @@ def _labels_by_file(path: Path, names: Array) -> Array:
     frame = read_table(path, where)
     if not {"file", "label"} <= set(frame.columns):
         raise InputError(f"{where} has the columns {listed(frame.columns)}; name them file and label.")
-    known = dict(zip(frame["file"].astype(str), range(len(frame)), strict=True))
-    if len(known) < len(frame):
+    places = dict(zip(frame["file"].astype(str), range(len(frame)), strict=True))
+    if len(places) < len(frame):
         raise InputError(f"{where} names a file more than once; keep one row for each file.")
-    absent = [name for name in names.tolist() if name not in known]
+    absent = [name for name in names.tolist() if name not in places]
     if absent:
         raise InputError(f"{where} has no rows for {len(absent)} files, such as {absent[0]!r}; add them.")
-    extra = sorted(set(known) - set(names.tolist()))
+    extra = sorted(set(places) - set(names.tolist()))
     if extra:
         raise InputError(
             f"{where} names {len(extra)} files that are not there, such as {extra[0]!r}; check it."
@@ -72,7 +72,7 @@ def _labels_by_file(path: Path, names: Array) -> Array:
     what, spelt = f"the column label of {where}", is_text(path, where)
     y = labels_of_column(frame["label"], what, spelt)
     y = typed(y, what) if spelt else y
-    return y[[known[name] for name in names.tolist()]]
+    return y[[places[name] for name in names.tolist()]]
 
 
 def _arrays(path: Path, where: str, labels: Path | None) -> LabelledItems:

@@ -93,9 +93,9 @@ def as_classes(
     private: bool = False,
 ) -> Array:
     """Labels as entries of ``classes``, which come from ``source``; spelling decides, and types do not."""
-    known = _Known(classes)
+    table = _Known(classes)
     cells = y.tolist()
-    places = [known.place(cell) for cell in cells]
+    places = [table.place(cell) for cell in cells]
     if None in places:
         # No message names a private label or its row.
         label = "a label" if private else f"the label {cells[places.index(None)]!r}"
@@ -142,11 +142,11 @@ def read_classes(text: str, public: Array | None) -> Array:
     names = [name for name, _ in _items(text, _NAMES)]
     if not all(name.strip() for name in names):
         raise InputError(f"--classes {text!r} has an empty name; write it as name,name,name.")
-    found = np.array(names)
+    classes = np.array(names)
     if public is None:
-        return typed(found, f"--classes {text!r}")
+        return typed(classes, f"--classes {text!r}")
     if public.dtype.kind == "U":
-        return found
+        return classes
     try:
         if public.dtype.kind == "b":
             return np.array([_TRUTH[name.lower()] for name in names])
@@ -163,9 +163,9 @@ def read_weights(text: str, classes: Array) -> Any:
     """``--class-weight``: "balanced", or weights of some of the ``classes``."""
     if text == "balanced":
         return text
-    known, weights = _Known(classes), {}
+    table, weights = _Known(classes), {}
     for name, weight in _items(text, _WEIGHTS):
-        place = known.place(name)
+        place = table.place(name)
         if place is None:
             raise InputError(
                 f"--class-weight {text!r} names {name!r}, which is not one of the classes "
@@ -181,12 +181,12 @@ def read_weights(text: str, classes: Array) -> Any:
 def _items(text: str, form: re.Pattern[str]) -> Sequence[tuple[str, str]]:
     """Names, and what follows each name; a name in double quotes keeps spaces and commas."""
     items, end = [], 0
-    while found := form.match(text, end):
-        quoted, bare, weight, separator = found.groups()
+    while item := form.match(text, end):
+        quoted, bare, weight, separator = item.groups()
         items.append((bare if quoted is None else quoted.replace('""', '"'), weight))
         if not separator:
             return items
-        end = found.end()
+        end = item.end()
     if form is _WEIGHTS:
         raise _no_weights(text)
     raise InputError(

@@ -73,12 +73,12 @@ def library_errors(flags: Mapping[str, str], *more: type[Exception]) -> Iterator
     The warning that a seed is not private is left out, since the flag is warned of.
     """
     # ImportError: a package is not installed. OSError: the file of a ledger.
-    known: tuple[type[Exception], ...] = (ValueError, TypeError, ImportError, OSError, BudgetExceededError)
+    expected: tuple[type[Exception], ...] = (ValueError, TypeError, ImportError, OSError, BudgetExceededError)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotPrivateWarning)
             yield
-    except (*known, *more) as error:
+    except (*expected, *more) as error:
         if isinstance(error, ValueError | TypeError) and not is_own(error):
             raise
         raise InputError(in_flags(error, flags)) from error
@@ -107,10 +107,10 @@ def in_flags(message: object, flags: Mapping[str, str]) -> str:
     return text
 
 
-def _as_declared(found: re.Match[str]) -> str:
+def _as_declared(match: re.Match[str]) -> str:
     """What a file for ``--encode`` must hold instead of the parameter ``columns`` of an encoder."""
     try:
-        columns = ast.literal_eval(found[1])
+        columns = ast.literal_eval(match[1])
         kinds = {str(name): "..." if kind is ... else kind for name, kind in columns.items()}
         return f"{json.dumps({'kinds': kinds}, ensure_ascii=False)} in a file for --encode"
     except (ValueError, SyntaxError, TypeError, AttributeError):

@@ -39,9 +39,9 @@ def make_transformer(
 ) -> Any:
     """The transformer of ``--model``, ``--weights``, ``--options`` and other ``settings``."""
     prefix, _, name = model.partition(":")
-    known = ", ".join(example for _, example in FAMILIES.values())
+    examples = ", ".join(example for _, example in FAMILIES.values())
     if prefix not in FAMILIES:
-        raise InputError(f"--model {model} starts with none of the known families; use one like {known}.")
+        raise InputError(f"--model {model} starts with none of the known families; use one like {examples}.")
     transformer, example = FAMILIES[prefix]
     if (":" in example) != bool(name):
         raise InputError(f"--model {model} is written like {example}; fix the name.")

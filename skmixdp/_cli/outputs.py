@@ -20,9 +20,9 @@ from .messages import InputError, Parser, path_named
 Writer = Callable[[BinaryIO], object]
 
 
-def check_outputs(given: Mapping[str, Path | None], inputs: Sequence[Path | None], *, force: bool) -> None:
+def check_outputs(wanted: Mapping[str, Path | None], inputs: Sequence[Path | None], *, force: bool) -> None:
     """Refuse outputs, by flag, that cannot or should not be written, before any budget is spent."""
-    outputs = {flag: path for flag, path in given.items() if path is not None}
+    outputs = {flag: path for flag, path in wanted.items() if path is not None}
     for flag, path in outputs.items():
         folder = path.parent
         if not folder.is_dir():
@@ -42,7 +42,7 @@ def check_outputs(given: Mapping[str, Path | None], inputs: Sequence[Path | None
             raise InputError(f"{flag} {error}") from None
         if not os.access(folder, os.W_OK | os.X_OK):
             raise InputError(f"{flag} {path}: the folder {folder} is not writable; choose another one.")
-        if any(_same(path, other) for other in inputs if other is not None):
+        if any(_same(path, source) for source in inputs if source is not None):
             raise InputError(f"{flag} {path} is also an input file; choose another name.")
         if path.exists() and not force:
             raise InputError(f"{flag} {path} exists; choose another name, or pass --force to replace it.")
@@ -75,7 +75,7 @@ def check_report(args: argparse.Namespace, what: str, inputs: Sequence[Path | No
 
 def hand_out(
     args: argparse.Namespace,
-    found: object,
+    result: object,
     report: PrivacyReport,
     facts: dict[str, Any],
     title: str,
@@ -90,7 +90,7 @@ def hand_out(
             text = page(title, first, attack(report.attack_success, report._attack), *sections, guarantee)
         write_together({args.report: lambda file: file.write(text.encode())})
     if not args.quiet:
-        sys.stdout.write(f"{found}\n{report}\n")
+        sys.stdout.write(f"{result}\n{report}\n")
 
 
 def write_together(outputs: Mapping[Path, Writer]) -> None:
@@ -149,5 +149,5 @@ def _beside(path: Path) -> Path:
     return path.with_name(f".skmixdp-{secrets.token_hex(4)}.tmp")
 
 
-def _same(path: Path, other: Path) -> bool:
-    return path.resolve() == other.resolve() or (path.exists() and other.exists() and path.samefile(other))
+def _same(path: Path, second: Path) -> bool:
+    return path.resolve() == second.resolve() or (path.exists() and second.exists() and path.samefile(second))

@@ -123,8 +123,8 @@ def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Un
 
 def _from_file(args: argparse.Namespace, model: Model, encoder: dict[str, Any] | None) -> Unlabelled:
     """Rows of a raw table or of numbers, with the columns of the training rows."""
-    where, found = f"ROWS {args.rows}", names_of_features(model)
-    names = [] if found is None else [*found]
+    where, features = f"ROWS {args.rows}", names_of_features(model)
+    names = [] if features is None else [*features]
     if not is_table(args.rows, where):
         only_for_tables(args, f"{where} has no columns")
     raw, reference = isinstance(model, PrivatePipeline), trained(args) if names else ""

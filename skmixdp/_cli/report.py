@@ -32,13 +32,13 @@ def run(args: argparse.Namespace) -> None:
     """Load a model or a ledger, and print its report."""
     is_ledger = args.model.suffix == ".sqlite"
     if is_ledger:
-        found = _ledger_report(args.model, listed="all" if args.json or args.html else "failed")
+        subject = _ledger_report(args.model, listed="all" if args.json or args.html else "failed")
     else:
-        found = _model(args.model)
+        subject = _model(args.model)
     if args.html:
-        text = found.to_html() if is_ledger else page_of(found)
+        text = subject.to_html() if is_ledger else page_of(subject)
     else:
-        privacy = found if is_ledger else found.privacy_
+        privacy = subject if is_ledger else subject.privacy_
         text = privacy.to_json() if args.json else str(privacy)
     sys.stdout.write(f"{text}\n")
 

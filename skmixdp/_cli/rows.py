@@ -184,12 +184,12 @@ def read_unlabelled(
             names = id_column, ids.tolist()
         spelt = is_text(path, where)
         frame = frame if raw or spelt else _split_lists(frame, where)
-        known = [*frame.columns] if public is None else public
-        others = [name for name in frame.columns if name not in known]
-        if others and known and set(known) <= set(frame.columns):
+        expected = [*frame.columns] if public is None else public
+        others = [name for name in frame.columns if name not in expected]
+        if others and expected and set(expected) <= set(frame.columns):
             warn(f"{where} has columns besides those of {reference}, {listed(others)}; they are left out.")
             frame = frame.drop(columns=others)
-        X = _features(frame, where, known, reference, form if spelt else None, raw)
+        X = _features(frame, where, expected, reference, form if spelt else None, raw)
         return Unlabelled(X, names)
     if raw:
         raise InputError(f"{where} has no columns, and the model encodes raw tables; give a table.")
@@ -240,12 +240,12 @@ def check_together(private: FileRows, public: FileRows | None) -> None:
         check_same_network(private.report, public.report, f"{public.where} and {private.where}")
 
 
-def check_same_network(one: dict[str, Any], other: dict[str, Any], what: str) -> None:
+def check_same_network(first: dict[str, Any], second: dict[str, Any], what: str) -> None:
     """Refuse rows (``what`` in messages) that ``extract`` made by different networks."""
     # Settings that change rows by rounding only.
     free = {"device", "dtype", "precision"}
     left, right = (
-        {key: value for key, value in report.items() if key not in free} for report in (one, other)
+        {key: value for key, value in report.items() if key not in free} for report in (first, second)
     )
     for report in (left, right):
         if isinstance(weights := report.get("weights"), dict):
@@ -332,8 +332,8 @@ def _features(
             f"{where} has feature columns that are not numbers, {which}; leave names of rows aside with "
             f"--id, and encode text with `fit --encode`{'' if form is None else COMMAS}."
         )
-    found = [values for values in read.values() if values is not None]
-    values = np.column_stack(found) if found else np.empty(frame.shape)
+    columns = [values for values in read.values() if values is not None]
+    values = np.column_stack(columns) if columns else np.empty(frame.shape)
     return pd.DataFrame(_array_features(values, where), columns=frame.columns)
 
 

@@ -97,7 +97,7 @@ def _add_dots(r, a, b, c, d, total):
 
 
 @njit(**_ANY_ORDER)
-def _add_two_dots(r, q, a, b, c, d, total, other):
+def _add_two_dots(r, q, a, b, c, d, total, total_of_q):
     """As :func:`_add_dots`, for two vectors ``r`` and ``q``, so that the columns are read only once."""
     s0 = s1 = s2 = s3 = _ZERO
     t0 = t1 = t2 = t3 = _ZERO
@@ -114,10 +114,10 @@ def _add_two_dots(r, q, a, b, c, d, total, other):
     total[1] += s1
     total[2] += s2
     total[3] += s3
-    other[0] += t0
-    other[1] += t1
-    other[2] += t2
-    other[3] += t3
+    total_of_q[0] += t0
+    total_of_q[1] += t1
+    total_of_q[2] += t2
+    total_of_q[3] += t3
 
 
 @njit(**_AS_WRITTEN)

@@ -253,8 +253,8 @@ def checked_loops(
         from . import loops
 
         # There are no signatures if numba is set not to compile.
-        found = chosen(loops) if getattr(loops.clipped_sums, "signatures", ()) else None
-        return found if found is not None and are_right(found) else None
+        compiled = chosen(loops) if getattr(loops.clipped_sums, "signatures", ()) else None
+        return compiled if compiled is not None and are_right(compiled) else None
     # Any error is caught: NumPy can replace the loops, and a fit may have been charged already.
     except Exception:
         return None
@@ -287,13 +287,13 @@ def gradients_are_right(loops: MeanGradients) -> bool:
     X, C = np.cos(np.arange(225)).reshape(45, 5), np.sin(np.arange(90)).reshape(2, 45)
     X, C = X.astype(np.float32), C.astype(np.float32)
     place, first = np.arange(45)[::-1].copy(), np.cumsum(np.arange(11)) - np.arange(11)
-    norms, found = np.sqrt(np.sum(X.astype(np.float64) ** 2, axis=1)), np.empty((10, 2, 5))
+    norms, sums = np.sqrt(np.sum(X.astype(np.float64) ** 2, axis=1)), np.empty((10, 2, 5))
     factors = loops.factors(C, norms, 0.3)
     terms = np.sqrt(np.sum(C.astype(np.float64) ** 2, axis=0)) * norms
-    lengths = loops.write(X[place], C, factors, place, first, found)
+    lengths = loops.write(X[place], C, factors, place, first, sums)
     weighted = C * (0.3 / np.maximum(terms, 0.3))
     exact = np.array([weighted[:, place[i:j]] @ X[place[i:j]] for i, j in pairwise(first.tolist())])
-    right = np.allclose(found, exact, rtol=0, atol=1e-12)
+    right = np.allclose(sums, exact, rtol=0, atol=1e-12)
     return bool(right and np.allclose(lengths, np.linalg.norm(exact, axis=(1, 2)), rtol=0, atol=1e-12))
 
 

@@ -183,24 +183,24 @@ class Cascade:
         while True:
             while len(self._levels) <= level:
                 self._levels.append([None, 0])
-            held, count = self._levels[level]
-            if held is None:
+            partial, count = self._levels[level]
+            if partial is None:
                 self._levels[level] = [term, 1]
                 return
-            held += term
+            partial += term
             if count + 1 < (_PANELS if level == 0 else _FAN_IN):
                 self._levels[level][1] = count + 1
                 return
             self._levels[level] = [None, 0]
-            term = held.astype(np.float64) if level == 0 else held
+            term = partial.astype(np.float64) if level == 0 else partial
             level += 1
 
     @property
     def value(self) -> Any:
         """The sum in double precision, or None if nothing was added."""
         total = None
-        for held, _ in self._levels:
-            if held is not None:
-                wide = held.astype(np.float64) if held.dtype == np.float32 else held
+        for partial, _ in self._levels:
+            if partial is not None:
+                wide = partial.astype(np.float64) if partial.dtype == np.float32 else partial
                 total = wide if total is None else total + wide
         return total

@@ -77,11 +77,11 @@ class GradientEmbedding:
             values, vectors = np.linalg.eigh(gram)
             values, vectors = values[::-1], _signed(vectors[:, ::-1])  # in descending order
             cut = _EIGENVALUE_CUT * float(values.max(initial=0.0))
-            kept = int(np.sum(values > cut))
+            n_kept = int(np.sum(values > cut))
             if n_components is not None:
-                kept = min(kept, n_components)
-            self._A = vectors[:, :kept] / np.sqrt(values[:kept])
-            held_out = _held_out(values, vectors, max(cut, float(values[kept:].max(initial=0.0))))
+                n_kept = min(n_kept, n_components)
+            self._A = vectors[:, :n_kept] / np.sqrt(values[:n_kept])
+            held_out = _held_out(values, vectors, max(cut, float(values[n_kept:].max(initial=0.0))))
             square = self._A.T @ gram @ self._A
         self.n_components = self._A.shape[1]
         #: Factor from the relative error of products of anchors to the error of each coordinate.
@@ -185,11 +185,11 @@ class GradientEmbedding:
 def embedding_of(view: PublicView, n_components: int | None) -> GradientEmbedding:
     """The embedding of the public rows' gradients, which the view keeps."""
     key = GradientEmbedding, n_components
-    if key not in view.kept:
+    if key not in view.computed:
         data = view.data
-        view.kept[key] = GradientEmbedding(data.X, view.residuals, n_components, products=data.products)
-    found: GradientEmbedding = view.kept[key]
-    return found
+        view.computed[key] = GradientEmbedding(data.X, view.residuals, n_components, products=data.products)
+    embedding: GradientEmbedding = view.computed[key]
+    return embedding
 
 
 def _signed(vectors: FloatArray) -> FloatArray:

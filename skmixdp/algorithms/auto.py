@@ -225,6 +225,6 @@ def _tolerated(info: PublicInfo, moments: FloatArray, sensitivity: float) -> flo
     unit = sensitivity / (info.mu * (info.n_effective + info.view.data.n_rows))
     ends = np.sort(2 / np.maximum(moments, _LEAST_MOMENT * moments.max()))  # of growth with r
     variances = np.minimum(ends[:, np.newaxis], ends).sum(axis=1) / 2
-    known, totals = np.append(0, variances), np.append(0, ends)
-    total = np.interp(_NOISE_VARIANCE / unit**2, known, totals, right=_CONVERGED_MAP * ends[-1])
+    points, totals = np.append(0, variances), np.append(0, ends)
+    total = np.interp(_NOISE_VARIANCE / unit**2, points, totals, right=_CONVERGED_MAP * ends[-1])
     return min(max(float(total), float(ends[0]) / 2) * unit, _MOST_NOISE)

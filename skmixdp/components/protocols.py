@@ -96,9 +96,7 @@ class PublicInfo:
         """Starts (k, d_in) from one half of the public rows, each with the other half."""
         first, second = self.view.data.halves
         pairs = ((first, second), (second, first))
-        return tuple(
-            (self.view.W if self.start is None else self.start(known), rest) for known, rest in pairs
-        )
+        return tuple((self.view.W if self.start is None else self.start(half), rest) for half, rest in pairs)
 
 
 @dataclass(frozen=True)

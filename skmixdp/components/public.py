@@ -181,7 +181,7 @@ class PublicView:
     data: PublicData
     W: FloatArray
     #: What queries compute from the view, by keys of their own.
-    kept: dict[Any, Any] = field(default_factory=dict, repr=False)
+    computed: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def residuals(self) -> FloatArray:

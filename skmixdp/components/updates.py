@@ -194,8 +194,8 @@ class TowardsStart(Update):
         start, noise, inner = state
         change = self.inner.result(W, inner) - start
         length = float(np.vdot(change, change))
-        kept = max(0.0, 1 - noise / length) if length > 0 else 0.0
-        return np.asarray(start + kept * change)
+        share = max(0.0, 1 - noise / length) if length > 0 else 0.0
+        return np.asarray(start + share * change)
 
 
 def project_on_ball(W: FloatArray, radius: float) -> FloatArray:

@@ -192,8 +192,8 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _encoder(self, **changed: object) -> Encoder:
         """The encoder of the parameters that choose the network; ``changed`` overrides some of them."""
-        given = self.get_params(deep=False)
-        settings = {name: given[name] for name in self._choosing}
+        parameters = self.get_params(deep=False)
+        settings = {name: parameters[name] for name in self._choosing}
         return load_encoder(self._backend, self._extra, {**settings, **changed})
 
     def _put_through(self, encoder: Encoder, items: Items) -> Extraction:

@@ -66,8 +66,8 @@ class RowCache:
         for path in sorted(self._folder.glob("*.npz")):
             if not places:
                 break
-            known = self._read_shard(path, places, out)
-            for key in known:
+            stored_keys = self._read_shard(path, places, out)
+            for key in stored_keys:
                 stored[places.pop(key)] = True
         return stored
 

@@ -33,8 +33,8 @@ class Items(ABC):
 
     concurrent = False
 
-    def __init__(self, held: Any) -> None:
-        self._held = held
+    def __init__(self, elements: Any) -> None:
+        self._held = elements
 
     def __len__(self) -> int:
         return len(self._held)
@@ -59,10 +59,10 @@ class Items(ABC):
 class ImageList(Items):
     """Paths, PIL images and arrays of one image, in any mixture."""
 
-    def __init__(self, held: Sequence[Any]) -> None:
-        super().__init__(held)
+    def __init__(self, elements: Sequence[Any]) -> None:
+        super().__init__(elements)
         # Each access to a path opens the file again. Threads cannot share images, which load pixels later.
-        self.concurrent = all(isinstance(element, (str, os.PathLike)) for element in held)
+        self.concurrent = all(isinstance(element, (str, os.PathLike)) for element in elements)
 
     def __getitem__(self, index: int) -> Any:
         return _as_image(self._held[index])
@@ -169,8 +169,8 @@ def _is_tensor(element: object) -> TypeGuard[Any]:
 
 def _checked_images(X: Sequence[Any]) -> Items:
     for index, element in enumerate(X):
-        known = isinstance(element, (str, os.PathLike, np.ndarray)) or _is_image(element)
-        if not (known or _is_tensor(element)):
+        is_item = isinstance(element, (str, os.PathLike, np.ndarray)) or _is_image(element)
+        if not (is_item or _is_tensor(element)):
             raise TypeError(
                 f"X[{index}] is a {type(element).__name__}; pass paths, PIL images or uint8 arrays."
             )

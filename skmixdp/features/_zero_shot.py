@@ -213,11 +213,11 @@ class ZeroShotHead(BaseEstimator):  # type: ignore[misc]
 def _held_out_score(head: Array, public: Any) -> tuple[int, float]:
     """Number of correct predictions on public rows, each by a fit to the other half, and minus the loss."""
     right, loss = 0, 0.0
-    for fitted, other in (public.halves, public.halves[::-1]):
-        logits = other.X @ fitted.fit(fitted.l2, head).T
+    for fitted, left_out in (public.halves, public.halves[::-1]):
+        logits = left_out.X @ fitted.fit(fitted.l2, head).T
         guessed = logits.argmax(axis=1) if logits.shape[1] > 1 else logits[:, 0] > 0
-        right += int(np.sum(guessed == other.labels))
-        loss += float(public.loss.values(logits, other.y).sum())
+        right += int(np.sum(guessed == left_out.labels))
+        loss += float(public.loss.values(logits, left_out.y).sum())
     return right, -loss
 
 

@@ -26,7 +26,7 @@ margin-top: 0.5em; display: inline-block; max-width: 60em'>{{ body | safe }}<p>R
 _PROMISE = """{% if seeded %}<p><b>NOT PRIVATE: random_state is set.</b> Without it:</p>{% endif %}\
 {% if leaks %}<p><b>{{ leaks }}.</b> Without the leaks:</p>{% endif %}\
 <p><b>A fit will be {{ budget }}-differentially private</b> in the rows of <code>X, y</code>.</p>\
-<p>{{ known }}Public rows are not protected.</p>\
+<p>{{ neighbours }}Public rows are not protected.</p>\
 {% if reads_classes %}\
 <p><b>Without public rows, it reads the classes from private labels</b>, unprotected.</p>{% endif %}"""
 
@@ -52,14 +52,14 @@ def _promise(estimator: BaseEstimator) -> str:
     """The guarantee that a fit of an unfitted estimator will have."""
     params = estimator.get_params(deep=False)
     epsilon, relation = params["epsilon"], params.get("neighboring")
-    known = f"Neighbours: {RELATION_WORDS[relation]}. " if relation in RELATION_WORDS else ""
+    neighbours = f"Neighbours: {RELATION_WORDS[relation]}. " if relation in RELATION_WORDS else ""
     budget = "the epsilon that noise_multiplier and n_steps imply" if epsilon is None else f"{epsilon}"
     return html(
         _PROMISE,
         seeded=params.get("random_state") is not None,
         leaks=first_line(estimator._known_leaks()),
         budget=f"({budget}, {params['delta']})",
-        known=known,
+        neighbours=neighbours,
         reads_classes="classes" in params and params["classes"] is None,
     )
 

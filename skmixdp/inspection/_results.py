@@ -27,12 +27,12 @@ def summarise(table: object, columns: dict[str, str], spread: str) -> pd.DataFra
     # Methods keep their order in the table; groupby would sort them.
     frame["method"] = pd.Categorical(frame["method"], list(dict.fromkeys(methods)))
     keys = frame.groupby(["method", "epsilon"], dropna=False, observed=True)["score"]
-    found = keys.agg(["mean", "std", "size"]).reset_index()
-    n = found["size"]
+    statistics = keys.agg(["mean", "std", "size"]).reset_index()
+    n = statistics["size"]
     times = 1.0 if spread == "std" else stats.t.ppf(0.975, n - 1) / np.sqrt(n)
-    half = (times * found["std"]).fillna(0.0)  # NaN for a single fit
-    ends = {"low": found["mean"] - half, "high": found["mean"] + half, "n_fits": n}
-    return found[["method", "epsilon", "mean"]].astype({"method": object}).assign(**ends)
+    half = (times * statistics["std"]).fillna(0.0)  # NaN for a single fit
+    ends = {"low": statistics["mean"] - half, "high": statistics["mean"] + half, "n_fits": n}
+    return statistics[["method", "epsilon", "mean"]].astype({"method": object}).assign(**ends)
 
 
 def _read(table: object, columns: dict[str, str]) -> tuple[list[str], Floats, Floats]:

@@ -114,8 +114,8 @@ def percent(probability: float) -> str:
 
 def attack_words(success: float, neighboring: str, unit: str = "row") -> str:
     """What an attacker can do, by the bound of :func:`attack_success`, for rows or persons (``unit``)."""
-    one, several = ("row", "rows") if unit == "row" else (_person(unit), _person(unit, "persons"))
-    which = f"whether one given {one} is"
+    single, several = ("row", "rows") if unit == "row" else (_person(unit), _person(unit, "persons"))
+    which = f"whether one given {single} is"
     if neighboring == "replace_one":
         which = f"which of two given {several} is"
     return (

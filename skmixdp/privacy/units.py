@@ -75,14 +75,16 @@ def units_of(groups: object, n_rows: int, noise: object, members: NDArray[np.boo
     chosen = np.ones(n_rows, bool) if members is None else members
     codes = np.full(n_rows, -1)
     try:
-        codes[chosen], found = pd.factorize(ids[chosen], sort=True)
+        codes[chosen], persons = pd.factorize(ids[chosen], sort=True)
     except Exception:
         raise ValueError("groups must hold ids of one type; pass integers or strings.") from None
-    if any(isinstance(person, str) and person.strip() in MISSING for person in found):
+    if any(isinstance(person, str) and person.strip() in MISSING for person in persons):
         raise ValueError(_MISSING_IDS)
-    if len(found) < 2:
-        raise ValueError(f"groups has {len(found)} person(s), and at least 2 are needed; pass more of them.")
-    return Units(codes, len(found), unit_of(groups))
+    if len(persons) < 2:
+        raise ValueError(
+            f"groups has {len(persons)} person(s), and at least 2 are needed; pass more of them."
+        )
+    return Units(codes, len(persons), unit_of(groups))
 
 
 def unit_of(groups: object) -> str:

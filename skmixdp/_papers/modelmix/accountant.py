@@ -96,15 +96,15 @@ def renyi(
     Parameters are those of :func:`epsilon_for`. Infinite at orders, shifts and widths at which the
     argument was not tested, and at fractional orders of several coordinates.
     """
-    known = (orders <= MAX_ORDER) & (orders * shift <= MAX_PRODUCT)
-    known &= shift <= MAX_SHIFT and width >= MIN_WIDTH
+    is_tested = (orders <= MAX_ORDER) & (orders * shift <= MAX_PRODUCT)
+    is_tested &= shift <= MAX_SHIFT and width >= MIN_WIDTH
     if linf_split > 1:
-        known &= orders == np.floor(orders)
+        is_tested &= orders == np.floor(orders)
     divergences = np.full(orders.shape, np.inf)
-    if known.any():
-        moments = log_moments(orders[known], shift, width, sampling_rate, linf_split)
+    if is_tested.any():
+        moments = log_moments(orders[is_tested], shift, width, sampling_rate, linf_split)
         margin = _ABSOLUTE * linf_split  # the error of one coordinate, for all coordinates
-        divergences[known] = n_steps * (moments * (1 + _RELATIVE) + margin) / (orders[known] - 1)
+        divergences[is_tested] = n_steps * (moments * (1 + _RELATIVE) + margin) / (orders[is_tested] - 1)
     return divergences
 
 

@@ -87,5 +87,5 @@ def _padded(input_ids: Tensor, offsets: Tensor) -> dict[str, Tensor]:
 
 def _unpadded(input_ids: Tensor, lengths: Tensor) -> dict[str, Tensor]:
     """The inverse of :func:`_padded`, for some of its rows."""
-    kept = torch.arange(input_ids.shape[1], device=input_ids.device) < lengths[:, None]
-    return {"input_ids": input_ids[kept], "offsets": lengths.cumsum(0) - lengths}
+    is_token = torch.arange(input_ids.shape[1], device=input_ids.device) < lengths[:, None]
+    return {"input_ids": input_ids[is_token], "offsets": lengths.cumsum(0) - lengths}

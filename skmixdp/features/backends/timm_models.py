@@ -188,9 +188,9 @@ def _load_checkpoint(module: nn.Module, path: Path, model_name: str) -> None:
         state = load_state_dict(str(path))
         named = getattr(module, "pretrained_cfg", {}).get("classifier", ())
         classifier = tuple(f"{name}." for name in ([named] if isinstance(named, str) else named))
-        known = set(module.state_dict())
+        names = set(module.state_dict())
         module.load_state_dict(
-            {key: value for key, value in state.items() if key in known or not key.startswith(classifier)}
+            {key: value for key, value in state.items() if key in names or not key.startswith(classifier)}
         )
     # A damaged or foreign file may raise any error.
     except Exception as error:

@@ -87,25 +87,25 @@ def epsilon_of(event: GaussianEvent, delta: float, neighboring: Neighboring) -> 
     is small, but then the error, which falls with the square of the interval, is soon negligible. So the
     interval shrinks only until epsilon changes no more.
     """
-    known = _epsilon_of_batches(event, delta, neighboring)
+    bound = _epsilon_of_batches(event, delta, neighboring)
     if event.sampling_rate > _LARGEST_RATE or not _LEAST_NOISE <= event.noise_multiplier <= _MOST_NOISE:
-        return known
-    if known > _MOST_CELLS * _INTERVALS[0] or event.n_steps > _MOST_STEPS:
-        known = min(known, _epsilon_of_renyi(event, delta, neighboring))
+        return bound
+    if bound > _MOST_CELLS * _INTERVALS[0] or event.n_steps > _MOST_STEPS:
+        bound = min(bound, _epsilon_of_renyi(event, delta, neighboring))
     spent = math.inf
     # Losses beyond epsilon are rare, so the grid has about epsilon / interval cells.
-    if known <= _MOST_CELLS * _INTERVALS[0] and event.n_steps <= _MOST_STEPS:
+    if bound <= _MOST_CELLS * _INTERVALS[0] and event.n_steps <= _MOST_STEPS:
         spent = _epsilon(event, delta, neighboring, _INTERVALS[0])
         for interval in _INTERVALS[1:]:
             fine_enough = interval * max(1.0, event.noise_multiplier**2) < _FINEST
-            if fine_enough or spent > _COARSE or min(spent, known) > _MOST_CELLS * interval:
+            if fine_enough or spent > _COARSE or min(spent, bound) > _MOST_CELLS * interval:
                 break
             coarser, spent = spent, min(spent, _epsilon(event, delta, neighboring, interval))
             if coarser - spent <= _SETTLED * spent:
                 break
         if spent == math.inf:
             spent = _epsilon_of_renyi(event, delta, neighboring)
-    return min(spent, known)
+    return min(spent, bound)
 
 
 def _epsilon_of_batches(event: GaussianEvent, delta: float, neighboring: Neighboring) -> float:
@@ -158,8 +158,8 @@ def _epsilon(event: GaussianEvent, delta: float, neighboring: Neighboring, inter
 
     The result is cached, since it takes up to a second and the fits of a search need the same values.
     """
-    kept = delta - _DELTA_ERROR * event.n_steps
-    if kept <= 0:
+    delta_left = delta - _DELTA_ERROR * event.n_steps
+    if delta_left <= 0:
         return math.inf
     accountant = pld_privacy_accountant.PLDAccountant(
         _RELATION[relation_name(neighboring)], value_discretization_interval=interval
@@ -167,7 +167,7 @@ def _epsilon(event: GaussianEvent, delta: float, neighboring: Neighboring, inter
     release = dp_event.GaussianDpEvent(event.noise_multiplier)
     step = dp_event.PoissonSampledDpEvent(event.sampling_rate, release)
     accountant.compose(step, event.n_steps)
-    return float(accountant.get_epsilon(kept))
+    return float(accountant.get_epsilon(delta_left))
 
 
 def renyi(event: GaussianEvent, orders: FloatArray, neighboring: Neighboring) -> FloatArray:

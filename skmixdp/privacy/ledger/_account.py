@@ -283,7 +283,7 @@ class Account:
         return PrivacyFilter(self._epsilon, self._delta, self.neighboring, self.composition, self.order)
 
     def _refusal(self, event: object, rule: PrivacyFilter) -> str:
-        asked = single_epsilon(event, self.delta, rule.neighboring)
+        wanted = single_epsilon(event, self.delta, rule.neighboring)
         fix = "use a smaller epsilon, or private rows of other people"
         if rule.composition == "gaussian" and _costs_less_than_in_full(event, rule.neighboring):
             fix = (
@@ -292,7 +292,7 @@ class Account:
             )
         return (
             f"dataset={self.dataset!r} has {self.remaining:.4g} left of epsilon={self.epsilon:g} at "
-            f"delta={self.delta:g}, and this charge alone costs {asked:.4g}; {fix}."
+            f"delta={self.delta:g}, and this charge alone costs {wanted:.4g}; {fix}."
         )
 
 

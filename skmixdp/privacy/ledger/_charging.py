@@ -29,9 +29,9 @@ def charge_together(requests: Sequence[tuple[Any, Mapping[str, Any]]], outcome: 
 
     def work(connection: Connection) -> list[Charge]:
         made: list[Charge] = []
-        for one in prepared:
+        for charging in prepared:
             try:
-                made.append(one(connection))
+                made.append(charging(connection))
             except BudgetExceededError as error:
                 if len(prepared) == 1:
                     raise

@@ -62,8 +62,8 @@ class FileStore:
         self._local = threading.local()
         if create:
             with _errors_named(path):
-                held = _Held(_connect(path.as_uri() + "?mode=rwc"))
-                _set_up(held.connection, path)
+                opened = _Held(_connect(path.as_uri() + "?mode=rwc"))
+                _set_up(opened.connection, path)
 
     def transact(self, work: Work[Result], *, write: bool) -> Result:
         """The result of ``work`` in a transaction, which is committed unless ``work`` raises an error."""
@@ -71,7 +71,7 @@ class FileStore:
             return _transact(self._connection(), "BEGIN IMMEDIATE" if write else "BEGIN", work, self.path)
 
     def _connection(self) -> sqlite3.Connection:
-        held: _Held | None = vars(self._local).get("held")
+        opened: _Held | None = vars(self._local).get("held")
         try:
             file = self.path.stat()
         except FileNotFoundError:
@@ -81,11 +81,11 @@ class FileStore:
             ) from None
         # An old connection must not charge a file that was moved away and replaced.
         owner = os.getpid(), file.st_dev, file.st_ino
-        if held is None or self._local.owner != owner:
-            held = _Held(_connect(self.path.as_uri() + "?mode=rw"))
-            _transact(held.connection, "BEGIN", partial(_check, path=self.path), self.path)
-            self._local.held, self._local.owner = held, owner
-        return held.connection
+        if opened is None or self._local.owner != owner:
+            opened = _Held(_connect(self.path.as_uri() + "?mode=rw"))
+            _transact(opened.connection, "BEGIN", partial(_check, path=self.path), self.path)
+            self._local.held, self._local.owner = opened, owner
+        return opened.connection
 
 
 class MemoryStore:
