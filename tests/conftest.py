@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -215,6 +216,14 @@ def recipe_or_refusal(problem, algorithm, **options):
         assert f"cannot train {problem.info.view.data.loss.name}: " in message
     assert ". " not in message and message.endswith(".")
     return None
+
+
+@pytest.fixture(autouse=True)
+def _no_figures_left():
+    """Figures of a test are closed after it."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture(autouse=True)

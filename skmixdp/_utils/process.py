@@ -181,6 +181,7 @@ _BETWEEN = (
     "sklearn",
     "joblib",
     "contextlib",
+    "numpy",
     "functools",
     "copy",
     "concurrent",

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -356,7 +356,7 @@ class LinearHead(PrivateEstimator):
             return np.asarray(self.init, dtype=np.float64)
         except Exception:
             remedy = "pass 'public', 'zeros' or an array"
-            if is_classifier(self.init) or is_regressor(self.init):
+            if isinstance(self.init, ClassifierMixin | RegressorMixin):
                 remedy = "pass the public rows that it was fitted to as X_pub and y_pub, with init='public'"
             raise ValueError(
                 f"init={shown(self.init)} is not a valid start of {type(self).__name__}; {remedy}."

@@ -91,7 +91,7 @@ class Encoded:
 
     @property
     def _names(self) -> list[str]:
-        return np.asarray(self.encoder.get_feature_names_out())[self.kept].tolist()
+        return [str(name) for name in np.asarray(self.encoder.get_feature_names_out())[self.kept]]
 
     @property
     def units(self) -> dict[str, str]:

@@ -82,7 +82,7 @@ def places_of(lengths: FloatArray) -> NDArray[np.intp]:
     """Bins of lengths; the end bins have all other lengths."""
     places = _PARTS * (np.log2(np.maximum(lengths, 2.0**_LEAST)) - _LEAST)
     # Unlike np.clip, this replaces NaN.
-    return np.fmin(places, BINS - 1).astype(np.intp)
+    return np.asarray(np.fmin(places, BINS - 1).astype(np.intp))
 
 
 def _lengths(Z: FloatArray, block: Block) -> Contribution:
