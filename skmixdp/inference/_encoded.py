@@ -91,7 +91,8 @@ class Encoded:
 
     @property
     def _names(self) -> list[str]:
-        return [str(name) for name in np.asarray(self.encoder.get_feature_names_out())[self.kept]]
+        names = self.encoder.get_feature_names_out()
+        return [str(names[place]) for place in self.kept]
 
     @property
     def units(self) -> dict[str, str]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ._style import OKABE_ITO, axes, plain_axes
+from ._style import axes, draw_intervals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +18,7 @@ def draw_coefficients(result: Any, per: str, ax: Axes | None) -> Axes:
     """
     drawn = result.slopes & result.identified
     ax = axes(ax, int(drawn.sum()))
-    interval, places, labels, times = result.conf_int()[drawn], np.arange(int(drawn.sum()))[::-1], [], []
+    interval, labels, times = result.conf_int()[drawn], list[str](), list[float]()
     units = dict.fromkeys(result.spreads.index, "") if result.encoded is None else result.encoded.units
     for term in interval.index:
         name = term[-1] if isinstance(term, tuple) else term
@@ -30,12 +28,11 @@ def draw_coefficients(result: Any, per: str, ax: Axes | None) -> Axes:
         unit = f", per {float(f'{step:.3g}'):,.15g} {units[name]}".rstrip() if name in units else ""
         labels.append(label + unit)
     ax.axvline(0, color="0.6", linewidth=0.8)
-    ax.hlines(places, interval["low"] * times, interval["high"] * times, color=OKABE_ITO[0], linewidth=2)
-    ax.plot(result.params[drawn] * times, places, "o", color=OKABE_ITO[0])
-    ax.set_yticks(places, labels)
+    draw_intervals(
+        ax, result.params[drawn] * times, interval["low"] * times, interval["high"] * times, labels
+    )
     effect = {"logistic": "log-odds", "poisson": "log of the rate"}.get(result.family, "effect")
     against = ", ".join(f"{name}={category}" for name, category in result.references.items())
     ax.set_xlabel(f"{effect} per {per}" + (f"; categories against {against}" if against else ""))
     ax.set_title(f"{result.confidence:.0%} confidence intervals, noise included")
-    plain_axes(ax)
     return ax

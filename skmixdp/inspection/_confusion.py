@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import confusion_matrix
 
 from .._utils.validation import NON_NEGATIVE, check
-from ._style import OKABE_ITO, axes
+from ._style import OKABE_ITO, Z95, axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: Half-length of a 95% interval in standard deviations.
-_Z = 1.959964
 
 #: Minimum count of a class that is shown, in standard deviations of its noise.
 _CLEAR = 2.0
@@ -208,5 +206,5 @@ def shares_of(counts: Floats, noise_scale: float) -> tuple[Floats, Floats]:
     clear = totals > _CLEAR * noise_scale * np.sqrt(k)
     with np.errstate(all="ignore"):
         shares = np.where(clear, counts / totals, np.nan)
-        halves = _Z * noise_scale * np.sqrt((1 - shares) ** 2 + (k - 1) * shares**2) / totals
+        halves = Z95 * noise_scale * np.sqrt((1 - shares) ** 2 + (k - 1) * shares**2) / totals
     return shares, halves

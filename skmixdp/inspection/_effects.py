@@ -15,15 +15,13 @@ from .._utils.models import classes_of, last_step
 from .._utils.templates import html_table
 from .._utils.validation import listed, shown
 from ..privacy.report import html_line
-from ._style import OKABE_ITO, axes, curve_style, plain_axes
+from ._style import OKABE_ITO, Z95, axes, curve_style, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Floats = NDArray[np.float64]
 
-#: Half-length of a 95% interval in standard deviations.
-_Z = 1.959964
 #: Most columns that are drawn by default.
 _N_COLUMNS = 12
 #: Panels in a line of the figure.
@@ -181,7 +179,7 @@ class EffectsDisplay:
         self.lines_: dict[str, list[Any]] = {}
         for panel, (name, (cells, effects, errors)) in zip(panels, self.curves.items(), strict=True):
             draw = self._bars if cells.dtype.kind == "O" else self._curve
-            draw(panel, name, cells, effects, _Z * errors)
+            draw(panel, name, cells, effects, Z95 * errors)
             panel.axhline(0, color="0.6", linewidth=0.8)
             panel.set_xlabel("\n".join([name, *filter(None, [self.notes.get(name), self._cut(cells)])]))
             plain_axes(panel)
@@ -189,7 +187,7 @@ class EffectsDisplay:
         across = len(panels) if ax is None and len(panels) < _IN_A_LINE else _IN_A_LINE if ax is None else 1
         for first in range(0, len(panels), across):
             line = slice(first, first + across)
-            ends = [_ends(effects, _Z * errors) for _, effects, errors in [*self.curves.values()][line]]
+            ends = [_ends(effects, Z95 * errors) for _, effects, errors in [*self.curves.values()][line]]
             for panel in panels[line]:
                 panel.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
         return self
@@ -278,7 +276,7 @@ class EffectsDisplay:
         rows = []
         for name, importance in self.importances.items():
             _, effects, errors = self.curves.get(name, (None, np.array([np.nan]), np.array([np.nan])))
-            numbers = importance, effects.min(), effects.max(), _Z * errors.max()
+            numbers = importance, effects.min(), effects.max(), Z95 * errors.max()
             rows.append((name, *("-" if np.isnan(number) else f"{number:.3g}" for number in numbers)))
         names = ("column", "importance", "lowest", "highest", "noise")
         notes = [_NOTE.format(self.unit), *(f"{name}: {note}." for name, note in self.notes.items())]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._style import OKABE_ITO, axes, curve_style, plain_axes
+from ._style import OKABE_ITO, axes, curve_style, draw_intervals, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,15 +83,11 @@ class EvaluationDisplay:
         metric = names[1] if metric is None else metric
         if metric not in names:
             raise ValueError(f"metric={metric!r} is not one of {names}; pass one of these.")
-        drawn = table[metric][::-1]
+        drawn = table[metric]
         ax = axes(ax, len(drawn))
-        places = np.arange(len(drawn))
-        ax.hlines(places, drawn["low"], drawn["high"], color=OKABE_ITO[0], linewidth=2)
-        ax.plot(drawn["value"], places, "o", color=OKABE_ITO[0])
         labels = [f"{name} (unknown)" if name in evaluation.unknown else str(name) for name in drawn.index]
-        ax.set_yticks(places, labels)
+        draw_intervals(ax, drawn["value"], drawn["low"], drawn["high"], labels)
         ax.set_xlabel(metric)
-        plain_axes(ax)
         display = cls(evaluation, "groups")
         display.ax_, display.figure_ = ax, ax.figure
         return display

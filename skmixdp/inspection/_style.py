@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+#: Half-length of a 95% interval in standard deviations.
+Z95 = 1.959964
+
 #: Okabe and Ito's palette, which suits any colour vision. Yellow is last: it is faint on white.
 OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
@@ -36,6 +39,15 @@ def axes(ax: Axes | None, n_lines: int = 0) -> Axes:
         raise ImportError(f"displays need matplotlib; {how_to_install('plot')}.") from error
 
     return plt.subplots(figsize=(8, max(4.5, 1.2 + 0.22 * n_lines)), layout="constrained")[1]
+
+
+def draw_intervals(ax: Axes, values: Any, low: Any, high: Any, names: list[str]) -> None:
+    """Draw values (m,) with their intervals, one below the other."""
+    places = np.arange(len(names))[::-1]
+    ax.hlines(places, low, high, color=OKABE_ITO[0], linewidth=2)
+    ax.plot(values, places, "o", color=OKABE_ITO[0])
+    ax.set_yticks(places, names)
+    plain_axes(ax)
 
 
 def plain_axes(ax: Axes) -> None:

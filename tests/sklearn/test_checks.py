@@ -109,7 +109,7 @@ def beyond_reach(estimator):
     if isinstance(estimator, MixedDPLogisticRegression | MixedDPPoissonRegressor | MixedDPRidge):
         exact = ("dense", "sparse")
         failing = {f"check_sample_weight_equivalence_on_{kind}_data": _OTHER_NUMBER for kind in exact}
-        zeroth_order = PAZO | DPZero
+        zeroth = PAZO | DPZero
         if isinstance(estimator, MixedDPLogisticRegression) and not isinstance(
             estimator.algorithm, zeroth_order
         ):

@@ -1,6 +1,7 @@
 """The display of the curves of an additive model."""
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas
 import pytest
@@ -21,6 +22,12 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 RNG = np.random.default_rng(0)
 X = np.column_stack([RNG.normal(size=8000), RNG.integers(0, 2, 8000), RNG.uniform(size=8000)])
 OUTPUT = np.sin(2 * X[:, 0]) + X[:, 1]
+
+
+@pytest.fixture(autouse=True)
+def _closed_figures():
+    yield
+    plt.close("all")
 
 
 @pytest.fixture(scope="module")
