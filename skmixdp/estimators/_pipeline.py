@@ -99,6 +99,8 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
     privacy_ : PrivacyReport
         The report of the head, which also lists what transformers read. It is absent if several steps have a
         budget; :func:`~skmixdp.inspection.ensemble_report` adds these up.
+    importances_ : Series of shape (n_columns,)
+        Importance of each column of the table, most first, if the head is an additive model.
 
     Notes
     -----
