@@ -143,6 +143,7 @@ class TestClippedRows:
             "first head",
             "lengths of gradients",
             "training",
+            "residuals",
         }
         unscaled = clone(reg).set_params(scale=False).fit(self.X[30:], self.Y[30:], self.X[:30], self.Y[:30])
         assert 0.5 < alone._row_map.bound / unscaled._row_map.bound < 2

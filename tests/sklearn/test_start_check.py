@@ -143,6 +143,7 @@ def test_useful_targets_are_kept():
         MOMENT,
         "training",
         "comparison",
+        "residuals",
     }
     assert 0.002 <= dict(fitted.privacy_.shares)[CHECK] <= 0.02
 
@@ -177,7 +178,7 @@ def test_no_budget_is_spent_where_targets_cannot_be_checked(parameters):
 
 
 def test_nine_public_targets_are_not_checked():
-    assert names(ridge().fit(*NUMBERS, KNOWN[:9], GIVEN[:9])) == {"columns", MOMENT, "training"}
+    assert names(ridge().fit(*NUMBERS, KNOWN[:9], GIVEN[:9])) == {"columns", MOMENT, "training", "residuals"}
 
 
 def test_a_start_that_is_better_than_the_head_is_returned():
