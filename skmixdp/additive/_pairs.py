@@ -183,5 +183,5 @@ def _scores(Z: FloatArray, block: Block, n_outputs: int, pairs: NDArray[np.intp]
     lengths = np.maximum(row_norms(residuals) / _LONGEST_RESIDUAL, 1.0)
     clipped = np.nan_to_num(residuals / lengths[:, np.newaxis])
     signs = np.nan_to_num(np.sign(np.asarray(Z)[:, n_outputs:]))
-    products = [signs[:, [one]] * signs[:, [other]] * clipped for one, other in pairs]
+    products = [signs[:, [left]] * signs[:, [right]] * clipped for left, right in pairs]
     return None, np.hstack([*products, clipped**2 / _LONGEST_RESIDUAL])

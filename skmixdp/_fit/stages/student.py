@@ -69,8 +69,8 @@ def _directions(rows: FloatArray) -> FloatArray:
     most = min(len(gram), _MOST_DIRECTIONS if many else len(gram))
     values, vectors = eigh(gram, subset_by_index=(len(gram) - most, len(gram) - 1))
     kept = vectors[:, values > max(_FLAT, float(np.finfo(values.dtype).eps)) * values[-1]]
-    found = np.linalg.qr(rows.T @ kept)[0] if few else kept
-    return found.astype(np.float64)
+    directions = np.linalg.qr(rows.T @ kept)[0] if few else kept
+    return directions.astype(np.float64)
 
 
 def _spread(logits: FloatArray) -> float:
