@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -116,11 +117,18 @@ def own_signature(
     return stringify_signature(shown, show_annotation=False), returned
 
 
+#: Entries of public constants in the sidebar, which lists classes and functions alone.
+CONSTANTS = re.compile(
+    r'<li class="toctree-l\d"><a class="reference internal" href="[^"]*">'
+    r"(BY_NAME|IMAGE_ENDINGS|LEDGER|NEIGHBORING|NOISE)</a></li>\n?"
+)
+
+
 def fold_navigation(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Open the branch of the present page only: the whole reference on each page takes most of a build."""
     whole = context.get("toctree")
     if whole is not None:
-        context["toctree"] = lambda **options: whole(**(options | {"collapse": True}))
+        context["toctree"] = lambda **options: CONSTANTS.sub("", whole(**(options | {"collapse": True})))
 
 
 def setup(app: Any) -> None:
