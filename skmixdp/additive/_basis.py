@@ -18,6 +18,9 @@ from ._piecewise import ColumnFunction, Memory, PiecewiseRows
 #: Linear terms are cut at this many spreads of a column.
 _CUT_IN_SPREADS = 4.0
 
+#: Columns without curves are in effect not clipped: only beyond this, which is finite in single precision.
+_HUGE_CUT = 1e30
+
 #: Numbers of the two columns of each pair.
 Pairs = tuple[tuple[int, int], ...]
 
@@ -265,6 +268,11 @@ class Basis(ColumnFunction):
         return PiecewiseRows.of(
             places, parts, lines, first[:-1], sp.csr_array(vertices), np.array(of_lines, np.intp)
         )
+
+
+def unchanged(n_features: int) -> Basis:
+    """Columns as they are, but 0 where a value is missing."""
+    return Basis.of([Column()] * n_features, cut=_HUGE_CUT)
 
 
 @np.errstate(over="ignore")  # what overflows is beyond the outermost points

@@ -23,9 +23,9 @@ from ..estimators._scales import DECLARED
 from ..preprocessing._cells import TableColumns
 from ..preprocessing._table_encoder import table_of
 from ..privacy.accounting.budgets import Budget
-from ._basis import Basis, Column, Pairs
+from ._basis import Basis, Column, Pairs, unchanged
 from ._effects import SeenHead, Shrinkage
-from ._knots import ENOUGH, Knots, count_error, knots_share, public_columns
+from ._knots import ENOUGH, Knots, count_error, knots_share, line, public_columns
 from ._pairs import ChosenPairs
 
 Array = NDArray[Any]
@@ -51,10 +51,6 @@ _FEWEST_NUMBERS = 1_000
 _HARDLY_NOISY = 0.0025
 #: Fewer public rows than this are few.
 _FEW_KNOWN = 200
-
-#: Columns without curves are in effect not clipped: only beyond this, which is finite in single precision.
-_HUGE_CUT = 1e30
-
 
 #: Noise grows in proportion to the longest row. Classes lose little accuracy if the longest rows are cut.
 _LENGTH_FACTOR = 0.7
@@ -140,7 +136,9 @@ class AdditiveHead(SeenHead):
             return self._curved(self._on_basis(fit, columns))
         if not knots_share(mu, n_rows, len(asked)):
             return self._curved(self._linear(unpaired))
-        knots = Knots(asked, n_knots, self._on_basis)
+        told = {} if declared is None else self._told(declared, linear)
+        lines = [place for place in self._numbers(linear) if place not in told]
+        knots = Knots(asked, n_knots, self._on_basis, np.array(lines, np.intp), told)
         return self._curved(replace(fit, stages=replace(fit.stages, before=(knots, *fit.stages.before))))
 
     def _curved(self, fit: Fit) -> EstimatorProcedure:
@@ -152,7 +150,7 @@ class AdditiveHead(SeenHead):
         if not fit.data.loss.quadratic:  # classifiers may scale rows to unit length
             fit = _with_rows(fit, replace(fit.settings.rows, row_norm="auto"))
         if not isinstance(fit.data.private.table, SparseTable):  # sparse rows have no missing values
-            fit = self._on(fit, Basis.of([Column()] * fit.data.n_features, cut=_HUGE_CUT))
+            fit = self._on(fit, unchanged(fit.data.n_features))
         return fit
 
     def _on_basis(self, fit: Fit, columns: Sequence[Column]) -> Fit:
@@ -210,6 +208,18 @@ class AdditiveHead(SeenHead):
                 )
             flags[places] = True
         return flags
+
+    def _told(self, declared: Array, linear: NDArray[np.bool_]) -> dict[int, Column]:
+        """Linear columns whose typical values (2, d) are declared."""
+        places = np.flatnonzero(linear & ~np.isnan(declared[0])).tolist()
+        return {place: line(*declared[:, place].tolist()) for place in places}
+
+    def _numbers(self, linear: NDArray[np.bool_]) -> list[int]:
+        """Columns that are named in ``linear`` and may be numbers of any unit."""
+        if isinstance(self.linear, str):
+            return []
+        numbers = np.array([flag for column in _encoded().values() for flag in column.are_numbers()], bool)
+        return np.flatnonzero(linear & numbers if len(numbers) == len(linear) else linear).tolist()
 
     def _pairs_of(self, n_features: int) -> Pairs:
         """Numbers of the columns of each pair in ``interactions``."""
@@ -288,8 +298,8 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
         Number of pieces of a curve, 2 to 64. ``"auto"`` is 8, and 16 where the number of rows times mu is at
         least 5,000. Public rows tell a piece for each 5 of them, 3 to 8.
     linear : "auto" or list of names or numbers of columns, default="auto"
-        Columns that stay as they are, cut at 4 on both sides: those of two values that are known beforehand,
-        which need no histograms. ``"auto"`` finds columns of two values, and takes all but numbers and days
+        Columns without curves, standardised and cut at 4 on both sides, but for those of 0 and 1.
+        ``"auto"`` finds columns of two values, and takes all but numbers and days
         of a :class:`~skmixdp.preprocessing.TableEncoder` just before the model in a ``private_pipeline``.
         Behind it, names here and in ``interactions`` are those of the frame, for all that a column becomes.
     interactions : False, "auto" or list of pairs of names or numbers of columns, default=False

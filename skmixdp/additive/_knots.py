@@ -11,15 +11,17 @@ from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from .._engine import GaussianMechanism, Procedure, RowsKey, bind_rows
 from .._fit.histograms import certain_count, certain_of_magnitudes, thinned, windows_of
 from .._fit.stage import Fit, Price, Stage
+from .._fit.stages.columns import MOST_SPENT, noisy_columns
 from .._fit.statistics import Learner, sensitivity_of
 from .._linear import FloatArray
 from .._rows import IQR, UNCHANGED, BinCounts, Block, Contribution, RowFunction
 from ..components.protocols import PrivateQuery, ReleasedArray
-from ._basis import Column
+from ._basis import Column, unchanged
 from ._piecewise import ColumnFunction
 
 #: Fewest public rows that determine the knots.
@@ -30,6 +32,10 @@ KNOT_RELEASES = 3
 
 #: Share of mu squared for knots.
 _SHARE = 0.1
+#: The same for centres and spreads of lines, and the largest noise in a count for them.
+_LINES_SHARE, _MOST_LINES_ERROR = 0.01, 0.07
+#: Smallest squared spread of zeros and ones, as a fraction of their variance, and the largest one.
+_OF_ZEROS_AND_ONES, _MOST_OF_THEM = 0.7, 0.6
 #: Largest noise in a count up to which curves gain, as a fraction of the rows.
 _MOST_ERROR = 0.028
 
@@ -86,6 +92,20 @@ _UNIT = 2.0**-10
 def knots_share(mu: float, n_rows: int, n_columns: int) -> float:
     """Largest share of mu squared for :func:`noisy_columns_of`; 0 if noise would hide them."""
     return _SHARE if n_columns and count_error(mu, n_rows, n_columns) <= _MOST_ERROR else 0.0
+
+
+def lines_share(mu: float, n_rows: int, n_columns: int) -> float:
+    """Largest share of mu squared for centres and spreads of lines; 0 if noise would hide them."""
+    clear = math.sqrt(n_columns / _LINES_SHARE) <= _MOST_LINES_ERROR * mu * n_rows
+    return MOST_SPENT * _LINES_SHARE if n_columns and clear else 0.0
+
+
+def line(center: float, spread: float) -> Column:
+    """A standardised column without a curve; as it is if its spread is hidden, or like that of 0 and 1."""
+    least = _OF_ZEROS_AND_ONES * center * (1 - center)
+    if spread <= _CLOSEST or (0 < center < 1 and least <= spread**2 <= _MOST_OF_THEM):
+        return Column()
+    return Column(center, 1 / spread, quantiles=center + spread * ndtri(_MIDDLES))
 
 
 def count_error(mu: float, n_rows: int, n_columns: int) -> float:
@@ -244,7 +264,8 @@ class Knots(Stage):
     """Knots of the columns that may have curves, and so the basis of an additive model.
 
     ``asked`` are these columns, with curves of ``n_knots`` pieces. ``on_basis`` is a fit to the basis of
-    columns. What noisy knots tell decides what else is released. The squared budgets of adaptive Gaussian
+    columns. Of the ``straight`` ones, centres and spreads are released; those in ``told`` are declared.
+    What noisy knots tell decides what else is released. The squared budgets of adaptive Gaussian
     releases add up as those of fixed ones, if their sum is bounded: Smith and Thakurta 2022, "Fully adaptive
     composition for Gaussian differential privacy".
     """
@@ -252,12 +273,16 @@ class Knots(Stage):
     asked: NDArray[np.intp]
     n_knots: int
     on_basis: Callable[[Fit, Sequence[Column]], Fit]
+    straight: NDArray[np.intp]
+    told: dict[int, Column]
 
     name = "knots"
-    limits = (_SHARE / KNOT_RELEASES, _SHARE)
+    limits = (_SHARE / KNOT_RELEASES, _SHARE + MOST_SPENT * _LINES_SHARE)
 
     def price(self, fit: Fit) -> Price | None:
-        return knots_share(fit.mu, fit.n_rows, len(self.asked))
+        return knots_share(fit.mu, fit.n_rows, len(self.asked)) + lines_share(
+            fit.mu, fit.n_rows, len(self.straight)
+        )
 
     def rows(self, fit: Fit) -> RowsKey:
         return fit.data.private.mapped(None)
@@ -269,7 +294,8 @@ class Knots(Stage):
         yield self.on_basis(fit.spent(self, price), columns).foreseen()
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        private, multiplier = fit.data.private, fit.budget.multiplier(price)
+        share = knots_share(fit.mu, fit.n_rows, len(self.asked))
+        private, multiplier = fit.data.private, fit.budget.multiplier(share)
 
         def rows_of(function: RowFunction) -> RowsKey:
             table = private.table.transformed(function)
@@ -278,10 +304,22 @@ class Knots(Stage):
         seen, n_released = yield from noisy_columns_of(
             fit.learner, rows_of, self.asked, self.n_knots, multiplier
         )
-        columns = [Column()] * fit.data.n_features
+        columns = [self.told.get(place, Column()) for place in range(fit.data.n_features)]
         for place, column in zip(self.asked.tolist(), seen, strict=True):
             columns[place] = column
-        return self.on_basis(fit.spent(self, price * n_released / KNOT_RELEASES), columns)
+        cost = share * n_released / KNOT_RELEASES
+        if price > share:
+            noisy = yield from noisy_columns(
+                fit.learner,
+                len(columns),
+                fit.budget.multiplier(_LINES_SHARE),
+                asked=self.straight,
+                rows_of=replace(private, table=private.table.transformed(unchanged(len(columns)))).mapped,
+            )
+            for place in self.straight.tolist():
+                columns[place] = line(float(noisy.center[place]), float(noisy.spread[place]))
+            cost += _LINES_SHARE * noisy.spent
+        return self.on_basis(fit.spent(self, min(cost, price)), columns)
 
 
 def _in_bins(Z: FloatArray, block: Block, n_bins: int) -> Contribution:

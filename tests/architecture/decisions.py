@@ -176,6 +176,8 @@ ALLOWED = {
     "additive/_basis.py::Basis.has_curves": (1, "released"),
     "additive/_basis.py::Basis.of_missing": (1, "released"),
     "additive/_estimators.py::AdditiveHead._prepared": (2, "public"),
+    "additive/_estimators.py::AdditiveHead._told": (1, "public"),
+    "additive/_estimators.py::AdditiveHead._numbers": (1, "public"),
     "additive/_effects.py::SeenHead._shrunk": (1, "released"),
     "additive/_effects.py::Effects._usual": (3, "released"),
     "additive/_effects.py::Effects.errors": (2, "released"),
