@@ -159,6 +159,7 @@ NAMES = {
     "skmixdp.features._inputs": "as_items",
     "skmixdp.features._loading": "load_backend",
     "skmixdp.features._protocols": "Settings",
+    "skmixdp.inference": "count_steps=_generalized",
     "skmixdp.inference._tails": "Tail bins_of",
     "skmixdp.inspection": "_guarantee_box",
     "skmixdp.inspection._confusion": "shares_of",

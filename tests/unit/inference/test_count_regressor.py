@@ -7,10 +7,11 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.linear_model import PoissonRegressor
 
-from skmixdp import MixedDPPoissonRegressor, Typical, fit_many, load, private_pipeline
+from skmixdp import MixedDPPoissonRegressor, Typical, fit_many, load, private_pipeline, resumable
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.preprocessing import TableEncoder
 from skmixdp.privacy import PrivacyLedger
+from tests.private_names import count_steps
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:delta:UserWarning", "ignore::skmixdp.exceptions.NotPrivateWarning"
@@ -175,3 +176,19 @@ def test_the_ledger_is_charged_once(tmp_path):
     assert 0.999 < model.privacy_.epsilon <= 1.0 and len(ledger["claims"].charges()) == 1
     with pytest.raises(BudgetExceededError):
         clone(model).fit(X, y, exposure=years)
+
+
+def test_an_interrupted_fit_is_resumed_without_another_charge(tmp_path, monkeypatch):
+    X, y, years = counted(n=5000)
+    entry = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("claims", epsilon=5.0, delta=1e-5)
+
+    def stopped(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(count_steps, "without_noise", stopped)
+        with pytest.raises(KeyboardInterrupt), resumable(tmp_path / "fit.checkpoint"):
+            MixedDPPoissonRegressor(ledger=entry).fit(X, y, exposure=years)
+    with resumable(tmp_path / "fit.checkpoint"):
+        model = MixedDPPoissonRegressor(ledger=entry).fit(X, y, exposure=years)
+    assert model.n_iter_ == 9 and len(entry.charges()) == 1

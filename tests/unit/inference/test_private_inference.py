@@ -725,3 +725,15 @@ def test_truth_values_and_amounts_of_an_encoder_are_in_their_units():
         assert "categories against city=Bonn" in axes.get_xlabel()
         drawn = dict(zip(labels, axes.lines[1].get_xdata(), strict=True))
         assert drawn["member"] == result.params["member"]
+
+
+def test_an_intercept_that_shares_what_noise_hides_has_no_interval():
+    """Two dummies nearly add up to 1, and a column far from 0 makes most of the intercept."""
+    rng = np.random.default_rng(0)
+    first = rng.random(N) < 0.4
+    second = ~first & (rng.random(N) < 0.995)
+    X = np.c_[rng.normal(30, 3, N), first, second]
+    y = (rng.random(N) < expit(0.1 * (X[:, 0] - 30))).astype(int)
+    scale = {0: (30.0, 3.0), 1: (0.4, 0.5), 2: (0.6, 0.5)}
+    result = private_inference(X, y, classes=[0, 1], epsilon=2.0, scale=scale, random_state=0)
+    assert list(result.identified) == [False, True, False, False]
