@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Transaction
@@ -356,7 +357,7 @@ class LinearHead(PrivateEstimator):
             return np.asarray(self.init, dtype=np.float64)
         except Exception:
             remedy = "pass 'public', 'zeros' or an array"
-            if isinstance(self.init, ClassifierMixin | RegressorMixin):
+            if isinstance(self.init, ClassifierMixin | RegressorMixin | Pipeline):
                 remedy = "pass the public rows that it was fitted to as X_pub and y_pub, with init='public'"
             raise ValueError(
                 f"init={shown(self.init)} is not a valid start of {type(self).__name__}; {remedy}."

@@ -170,9 +170,10 @@ class MixedDPPoissonRegressor(RegressorMixin, LinearHead):  # type: ignore[misc]
     --------
     >>> import numpy as np
     >>> from skmixdp import MixedDPPoissonRegressor
-    >>> rng = np.random.default_rng(0)
-    >>> X, years = rng.normal(size=(20_000, 3)), rng.uniform(0.1, 2, 20_000)
-    >>> claims = rng.poisson(years * np.exp(0.5 * X[:, 0] - 1))
+    >>> from sklearn.datasets import make_regression
+    >>> X, _ = make_regression(20_000, 3, random_state=0)
+    >>> years = np.linspace(0.1, 2, 20_000)
+    >>> claims = np.floor(years * np.exp(0.5 * X[:, 0] - 1) + np.arange(20_000) * 0.618 % 1)
     >>> reg = MixedDPPoissonRegressor(epsilon=1.0).fit(X, claims, exposure=years)
     >>> bool(abs(reg.predict(X, exposure=years).mean() / claims.mean() - 1) < 0.05)
     True

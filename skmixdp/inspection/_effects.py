@@ -218,12 +218,12 @@ class EffectsDisplay:
 
     def _curve(self, panel: Axes, name: str, cells: Any, effects: Floats, halves: Floats) -> None:
         """Draw a curve of numbers or days, and a bar for missing ones at its right."""
-        known, self.lines_[name] = ~np.isnat(cells) if cells.dtype.kind == "M" else ~np.isnan(cells), []
+        present, self.lines_[name] = ~np.isnat(cells) if cells.dtype.kind == "M" else ~np.isnan(cells), []
         for i, (effect, half) in enumerate(zip(effects.T, halves.T, strict=True)):
             style = {**curve_style(i), "marker": None, "label": self.outputs[i]}
-            low, high = (effect - half)[known], (effect + half)[known]
-            panel.fill_between(cells[known], low, high, color=style["color"], alpha=0.2, linewidth=0)
-            self.lines_[name] += panel.plot(cells[known], effect[known], **style)
+            low, high = (effect - half)[present], (effect + half)[present]
+            panel.fill_between(cells[present], low, high, color=style["color"], alpha=0.2, linewidth=0)
+            self.lines_[name] += panel.plot(cells[present], effect[present], **style)
         if cells.dtype.kind == "M":
             dates: Any = importlib.import_module("matplotlib.dates")  # has no types
             locator = dates.AutoDateLocator(minticks=2, maxticks=5)
@@ -231,9 +231,9 @@ class EffectsDisplay:
             panel.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
         else:
             panel.locator_params(axis="x", nbins=5)
-        if not known.all():
+        if not present.all():
             low, high = panel.get_xlim()
-            self._bar(panel, np.array([high]), effects[~known], halves[~known], 0.1 * (high - low))
+            self._bar(panel, np.array([high]), effects[~present], halves[~present], 0.1 * (high - low))
             panel.text(
                 high,
                 0.02,

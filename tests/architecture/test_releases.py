@@ -117,7 +117,10 @@ RELEASES = {
         "tests/property/test_evaluation_sensitivity.py::test_several_classes",
     ),
     **dict.fromkeys(
-        ("Newton.steps", "Newton._outer", "poisson_steps", "poisson_steps.tails", "least_squares_steps"),
+        (
+            *("Newton.steps", "Newton._outer", "poisson_steps", "poisson_steps.tails", "least_squares_steps"),
+            *("level", "second_moment"),
+        ),
         (
             "scores, curvatures, histograms and variances of an inference",
             "tests/property/test_inference_neighbours.py::"

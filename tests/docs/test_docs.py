@@ -153,7 +153,8 @@ def missing_names(page):
 
 def test_named_files_and_functions_exist():
     missing = {page.name: missing_names(page.read_text(encoding="utf-8")) for page in PAGES}
-    del missing["sabotage.md"]  # written by a program; tests/sabotage checks its names
+    # The one is written by a program, and tests/sabotage checks its names; the other is about what was.
+    del missing["sabotage.md"], missing["history.md"]
     assert {page: names for page, names in missing.items() if names} == {}
 
 

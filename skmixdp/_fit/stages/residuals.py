@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from ..._engine import Procedure
+from ..._engine import LostReleaseError, Procedure
 from ..._rows import BinCounts, Block, Contribution
 from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray, Rounds
 from ...components.scalars import clipped
@@ -60,7 +60,10 @@ class Residuals(Stage):
         constant = fit.row_map.intercept_value
         assert fit.head is not None and fit.plan is not None and constant is not None
         moved = partial(recalibrated, fit.head.W, n_rows=fit.plan.info.n_effective, constant=constant)
-        W = yield from fit.correct(moved, price)
+        try:
+            W = yield from fit.correct(moved, price)
+        except LostReleaseError:  # the fit was interrupted between both parts, and goes on without them
+            return fit.spent(self, price)
         return fit.spent(self, price).with_head(W)
 
 
