@@ -4,6 +4,7 @@ import csv
 import getpass
 import io
 import json
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -222,14 +223,9 @@ class Shared:
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
+    @abstractmethod
     def report(self, charges: Literal["all", "failed"] = "all") -> LedgerReport:
         """The report of the ledger, or of one data set."""
-        raise NotImplementedError
-
-    @property
-    def no_guarantee(self) -> str:
-        """The first line of the text, which names known leaks of charges; empty without leaks."""
-        return self.report().no_guarantee
 
     def __str__(self) -> str:
         return str(self.report())
