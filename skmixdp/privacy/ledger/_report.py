@@ -227,6 +227,11 @@ class Shared:
     def report(self, charges: Literal["all", "failed"] = "all") -> LedgerReport:
         """The report of the ledger, or of one data set."""
 
+    @property
+    def no_guarantee(self) -> str:
+        """The first line of the text, which names known leaks of charges; empty without leaks."""
+        return self.report().no_guarantee
+
     def __str__(self) -> str:
         return str(self.report())
 

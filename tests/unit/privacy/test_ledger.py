@@ -165,6 +165,7 @@ def test_seeded_noise_is_charged_and_voids_the_guarantee(ledger):
     first = "NO GUARANTEE: the noise comes from a seed (charged to 'a')"
     report = ledger.report()
     assert str(report).splitlines()[0] == report.to_dict()["no_guarantee"] == first
+    assert ledger.no_guarantee == ledger["a"].no_guarantee == first
     assert report._repr_html_().startswith(f"<p><b>{escape(first)}")
     assert f"{escape(first)}" in report.to_html()
     assert ledger.report().to_dict()["datasets"][0]["private"] is False
