@@ -29,6 +29,8 @@ _MAP_ROUNDS = 2
 #: Largest noise in them, in mean eigenvalues of rows of the largest length. Of 54 problems with 10 to 100
 #: columns, none lost more than 0.002 of R2 below it, and many lost above it.
 _MOST_NOISE_OF_MAP = 0.9
+#: Fewest rows, times mu, for a map: with fewer, two small tables lost up to 0.5 of R2.
+_FEWEST_OF_MAP = 400.0
 #: Eigenvalues are raised by this fraction of the noise before they are inverted.
 _FLOOR = 0.5
 #: They are raised by this fraction of the largest one if that is larger, for rounding.
@@ -103,7 +105,8 @@ def noisy_second_moment(learner: Learner, n_features: int, multiplier: float) ->
 def map_share(mu: float, n_rows: int, n_features: int) -> float:
     """Share of mu squared for the second moments of a map, from public facts; 0 if noise would hide them."""
     noise = math.sqrt(2 * n_features / _MAP_SHARE) / (mu * n_rows)
-    return _MAP_SHARE if noise * n_features <= _MOST_NOISE_OF_MAP else 0.0
+    enough = mu * n_rows >= _FEWEST_OF_MAP
+    return _MAP_SHARE if enough and noise * n_features <= _MOST_NOISE_OF_MAP else 0.0
 
 
 @dataclass(frozen=True)
