@@ -9,7 +9,7 @@ from .._rows import Block, Contribution
 from .._utils.process import warn_later
 from ..components.protocols import FloatArray, Loss, PrivateQuery, PublicInfo, ReleasedArray
 from ..components.scalars import clipped, scalars
-from .statistics import Worth, sensitivity_of
+from .statistics import Worth, likely_part, sensitivity_of
 
 #: Differences of losses are clipped at this quantile of the differences on public rows.
 _QUANTILE = 0.9
@@ -47,7 +47,7 @@ def expected_losses(losses: FloatArray, error: float, expected: FloatArray, spre
 
     ``error`` is the standard deviation of the noise; ``expected`` and ``spread`` are those of the priors.
     """
-    weight = spread**2 / (spread**2 + error**2)
+    weight = likely_part(spread, error)
     return np.asarray(weight * losses + (1 - weight) * expected)
 
 

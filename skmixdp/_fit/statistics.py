@@ -92,6 +92,11 @@ def kept_part(noise: float, values: FloatArray) -> float:
     return max(0.0, 1 - noise / energy) if energy > 0 else 0.0
 
 
+def likely_part(usual: FloatArray | float, error: FloatArray | float) -> FloatArray:
+    """The part of noisy numbers that is likely, by their standard deviations without and of the noise."""
+    return np.asarray(usual**2 / (usual**2 + error**2))
+
+
 def sensitivity_of(n_sums: int) -> float:
     """Sensitivity of ``n_sums`` sums if a row adds at most 1 to each."""
     # rounded up

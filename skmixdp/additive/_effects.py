@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Procedure
 from .._fit.stage import Fit, Price, Stage
+from .._fit.statistics import kept_part
 from .._linear import FloatArray, row_norms
 from .._rows import RowMap, TargetMap
 from .._utils.models import classes_of, names_of_features
@@ -271,8 +272,7 @@ class Effects:
                 spread**2 * lengths.mean() + ((rests @ directions.T) ** 2 @ change).mean()
                 for spread, (directions, change) in zip(self.noise, damping, strict=False)
             )
-            size = np.mean((rests @ theta.T) ** 2) * len(theta)
-            left = max(1 - noise / size, 0.0) if size > 0 else 0.0
+            left = kept_part(noise * len(rests), rests @ theta.T)
             theta[:, j] += (1 - left) * (theta[:, hats] @ slopes)
             theta[:, hats] *= left
         if whitening is not None:

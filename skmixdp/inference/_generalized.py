@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.statistics import Learning, counts_query, in_class, sensitivity_of
+from .._fit.statistics import Learning, counts_query, in_class, likely_part, sensitivity_of
 from .._rows import BinCounts, Block, OuterStatistics
 from ..components.protocols import FloatArray, ReleasedArray
 from ._estimating import (
@@ -405,8 +405,7 @@ def level(
     )
     excess, mean = (cuts * (np.concatenate(arrays) + parts(known.x, known.y, known.u).sum(axis=0))).tolist()
     mean = max(mean, cuts[1] * scales[1])
-    error = cuts[0] * scales[0] / mean
-    certain = _USUAL_MOVE**2 / (_USUAL_MOVE**2 + error**2)
+    certain = likely_part(_USUAL_MOVE, cuts[0] * scales[0] / mean)
     return float(certain * math.log1p(max((excess + lost) / mean, -_MOST_MISSING)))
 
 

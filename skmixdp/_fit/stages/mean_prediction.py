@@ -10,7 +10,7 @@ from ..._linear import Loss
 from ..._rows import Block, Contribution
 from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray, Rounds
 from ..stage import RARE, Fit, Price, Stage
-from ..statistics import Worth, sensitivity_of, share_for
+from ..statistics import Worth, likely_part, sensitivity_of, share_for
 
 #: Noise in the mean prediction of a class or label.
 _WORTH = Worth(0.0002, 0.02, (0.002, 0.02))
@@ -90,8 +90,7 @@ def at_shares(
     q = np.asarray(softmax(logits) if several else expit(logits))
     rarer, noise = np.minimum(q, 1 - q), multiplier * bound / n_rows
     missing, curvatures = np.split(sums / n_rows, 2)
-    usual = (_USUAL_ERROR * rarer) ** 2
-    missing *= usual / (usual + noise**2)
+    missing *= likely_part(_USUAL_ERROR * rarer, noise)
     means = np.clip(q - missing, q - (1 - _LEAST) * rarer, q + (1 - _LEAST) * rarer)
     moves = np.log(q / means) if several else logit(q) - logit(means)
     # That is exact if all rows have the same probability. Others have less variance, so means move less.

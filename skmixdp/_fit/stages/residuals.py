@@ -11,7 +11,7 @@ from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray, Rou
 from ...components.scalars import clipped
 from ..histograms import certain_count, windows_of
 from ..stage import Fit, Price, Stage
-from ..statistics import Worth, sensitivity_of, share_for
+from ..statistics import Worth, likely_part, sensitivity_of, share_for
 from .gradient_lengths import BINS, length_at, places_of
 
 #: Noise in a mean, in units of the scale of the targets.
@@ -86,19 +86,14 @@ def recalibrated(W: FloatArray, multiplier: float, *, n_rows: float, constant: f
     residual, product, effect, square = sums.reshape(4, k) / n_rows / _WEIGHTS[:, np.newaxis]
     variance = np.maximum(square - effect**2, error / _WEIGHTS[3])
     mean = residual * _BEYOND * ends
-    mean *= _kept(_USUAL_ERROR, error * _BEYOND * ends)
+    mean *= likely_part(_USUAL_ERROR, error * _BEYOND * ends)
     slope = (product * ends - mean * effect) / (variance * longest)
-    slope *= _kept(_USUAL_SLOPE, error / _WEIGHTS[1] * ends / (variance * longest))
+    slope *= likely_part(_USUAL_SLOPE, error / _WEIGHTS[1] * ends / (variance * longest))
     slope = np.clip(slope, -1.0, 2.0)
     W = np.array(W)
     W[:, :-1] *= 1 + slope[:, np.newaxis]
     W[:, -1] += (mean - slope * effect * longest) / constant
     return W
-
-
-def _kept(usual: float, error: FloatArray) -> FloatArray:
-    """The part of a noisy number that its prior standard deviation makes likely."""
-    return np.asarray(usual**2 / (usual**2 + error**2))
 
 
 def _end(counts: FloatArray, noise: float) -> float:

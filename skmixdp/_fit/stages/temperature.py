@@ -11,7 +11,7 @@ from ..._engine import Procedure
 from ..._rows import Block, Contribution
 from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray, Rounds
 from ..stage import Fit, Price, Stage
-from ..statistics import Worth, sensitivity_of, share_for
+from ..statistics import Worth, likely_part, sensitivity_of, share_for
 
 #: Base-2 logarithms of the factors of the outputs that are compared.
 _LOGARITHMS = np.arange(-4.0, 4.0)
@@ -127,8 +127,8 @@ def at_temperature_of_rare(
     ((total, away),) = yield PrivateQuery(W, weights, (ReleasedArray(sensitivity_of(2), _OF_PIVOT),))
     error = _FARTHEST * multiplier * sensitivity_of(2) / (math.sqrt(_OF_PIVOT) * n_rare)
     seen = _FARTHEST * float(np.clip(away / max(float(total), _LEAST * n_rare), 0.0, 1.0))
-    kept = _SPREAD**2 / (_SPREAD**2 + error**2)
-    pivot = logit + sign * (_USUAL_DISTANCE + kept * (seen - _USUAL_DISTANCE))
+    distance = _USUAL_DISTANCE + float(likely_part(_SPREAD, error)) * (seen - _USUAL_DISTANCE)
+    pivot = logit + sign * distance
     stated = ReleasedArray(sensitivity_of(len(scales)), 1 - _OF_PIVOT)
     (sums,) = yield PrivateQuery(W, partial(_excess, scales=scales, pivot=pivot), (stated,))
     scale = _scale(sums, multiplier / math.sqrt(1 - _OF_PIVOT), mu)
