@@ -164,16 +164,14 @@ class AdditiveHead(SeenHead):
 
     def _with_chosen_pairs(self, fit: Fit) -> Fit:
         """A fit that chooses pairs of columns before its map of the rows is learned."""
-        d, encoded = fit.data.n_features, _encoded()
-        owners: list[object] = [name for name, each in encoded.items() for _ in each.names(name)]
-        if len(owners) != d:
-            owners = [*range(d)]
+        d, encoded = fit.data.n_features, _encoded().owners
+        owners = (*encoded,) if len(encoded) == d else (*range(d),)
 
         def basis() -> Basis:
             assert self._basis is not None
             return self._basis
 
-        pairs = ChosenPairs(tuple(owners), basis, partial(self._on, bare=fit))
+        pairs = ChosenPairs(owners, basis, partial(self._on, bare=fit))
         before = fit.stages.before
         place = [each.name for each in before].index(NoisyColumnScales.name)
         return replace(fit, stages=replace(fit.stages, before=(*before[:place], pairs, *before[place:])))
@@ -198,8 +196,8 @@ class AdditiveHead(SeenHead):
         """Flags (d,) of the columns that are declared to have no curve."""
         flags = np.zeros(n_features, dtype=bool)
         if isinstance(self.linear, str) and self.linear == "auto":
-            numbers = [flag for column in _encoded().values() for flag in column.are_numbers()]
-            return ~np.array(numbers) if len(numbers) == n_features else flags
+            numbers = _encoded().numbers
+            return ~numbers if len(numbers) == n_features else flags
         for each in [None] if isinstance(self.linear, str) else list(self.linear):
             if not (places := self._places(each, n_features)):
                 raise ValueError(
@@ -218,7 +216,7 @@ class AdditiveHead(SeenHead):
         """Columns that are named in ``linear`` and may be numbers of any unit."""
         if isinstance(self.linear, str):
             return []
-        numbers = np.array([flag for column in _encoded().values() for flag in column.are_numbers()], bool)
+        numbers = _encoded().numbers
         return np.flatnonzero(linear & numbers if len(numbers) == len(linear) else linear).tolist()
 
     def _pairs_of(self, n_features: int) -> Pairs:
@@ -244,7 +242,7 @@ class AdditiveHead(SeenHead):
     def _places(self, column: object, n_features: int) -> list[int]:
         """Numbers of the columns of a name or number; behind an encoder, the name is that of the frame."""
         if isinstance(column, str):
-            owners: list[str] = [name for name, each in _encoded().items() for _ in each.names(name)]
+            owners = _encoded().owners
             names = owners if len(owners) == n_features else names_of_features(self)
             return [place for place, name in enumerate(() if names is None else names) if name == column]
         if isinstance(column, bool) or not isinstance(column, (int, np.integer)):

@@ -88,9 +88,9 @@ def declared_scales(estimator: BaseEstimator, n_features: int) -> Array | None:
             declared[:, _known(name, known)] = _pair(name, value)
         return declared
     columns = encoder.columns_
-    numbers = [flag for column in columns.values() for flag in column.are_numbers()]
+    numbers = columns.numbers
     if len(numbers) == n_features:
-        declared[:, ~np.array(numbers, dtype=bool)] = 0.5
+        declared[:, ~numbers] = 0.5
     first = 0
     places: dict[str, int] = {}
     for name, column in columns.items():

@@ -267,6 +267,16 @@ class TableColumn:
 class TableColumns(dict[str, TableColumn]):
     """The columns of a table by name, which a notebook shows as a table."""
 
+    @property
+    def owners(self) -> list[str]:
+        """The name of the column behind each encoded column."""
+        return [name for name, column in self.items() for _ in column.names(name)]
+
+    @property
+    def numbers(self) -> NDArray[np.bool_]:
+        """Which encoded columns are numbers."""
+        return np.array([flag for column in self.values() for flag in column.are_numbers()], bool)
+
     def __repr__(self) -> str:
         lines = (f"{name!r}: {column!r}" for name, column in self.items())
         return "{" + ",\n ".join(lines) + "}"
