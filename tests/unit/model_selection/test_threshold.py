@@ -40,8 +40,8 @@ def fitted():
 
 
 def test_the_threshold_reaches_its_goal_on_other_rows():
-    # With 4,000 rows, 80 positives tell the recall, and one fit of 150 was below 0.65. Here the bounds are more
-    # than six standard deviations away.
+    # With 4,000 rows, 80 positives tell the recall, and one fit of 150 was below 0.65. Here the bounds are
+    # more than six standard deviations away.
     X, Y = make_classification(32_000, 6, n_informative=4, n_redundant=0, weights=[0.9], random_state=0)
     X_TEST, Y_TEST = X[:2000], Y[:2000]
     fitted = PrivateThresholdClassifier(HEAD, goal="recall", value=0.8, epsilon=3.0).fit(X[2000:], Y[2000:])
