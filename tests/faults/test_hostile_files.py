@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tracemalloc
 import zipfile
-from contextlib import closing, contextmanager
+from contextlib import chdir, closing, contextmanager
 from itertools import product
 from pathlib import Path
 
@@ -306,8 +306,8 @@ def special(folder, kind):
     elif kind == "pipe":
         os.mkfifo(path)
     elif kind == "socket":
-        with closing(socket.socket(socket.AF_UNIX)) as end:
-            end.bind(str(path))
+        with closing(socket.socket(socket.AF_UNIX)) as end, chdir(folder):
+            end.bind(path.name)  # an address holds a hundred letters; a folder's name may be longer
     elif kind == "link to a pipe":
         os.mkfifo(folder / "pipe")
         path.symlink_to("pipe")
