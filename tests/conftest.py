@@ -237,6 +237,19 @@ def _same_noise(request, monkeypatch):
         fix_noise(monkeypatch, request.node.nodeid)
 
 
+@pytest.fixture
+def no_noise(monkeypatch):
+    """Any draw from any source of noise fails the test."""
+
+    def kinds(cls):
+        return [cls, *(kind for child in cls.__subclasses__() for kind in kinds(child))]
+
+    for kind in kinds(NoiseSource):
+        for name, member in vars(kind).items():
+            if callable(member) and not name.startswith("_"):
+                monkeypatch.setattr(kind, name, failing("noise was drawn"))
+
+
 @pytest.fixture(params=[2, 4], ids=["two classes", "four classes"])
 def problem(request):
     return make_problem(request.param)

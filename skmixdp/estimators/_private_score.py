@@ -18,6 +18,7 @@ from .._utils.process import own_state
 from .._utils.validation import POSITIVE, check
 from ..privacy import epsilon_of_event
 from ..privacy.accounting.budgets import Budget, warn_of_epsilon
+from ..privacy.ledger._ledger import LEDGER
 from ..privacy.noise import seed_of, warn_of_seed
 from ..privacy.units import units_of
 
@@ -265,6 +266,7 @@ def budget_of(estimator: BaseEstimator, noise_multiplier: Any, epsilon: Any, del
             f"noise_multiplier={noise_multiplier!r} and epsilon={epsilon!r} must be one number and one None; "
             "pass epsilon as the budget of the release, or noise_multiplier as its noise in rows or persons."
         )
+    check("ledger", estimator.ledger, None, LEDGER)
     if epsilon is None:
         check("delta", delta, None, remedy="it goes with epsilon")
         remedy = "it is the standard deviation of a count's noise, in rows"

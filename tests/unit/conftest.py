@@ -4,10 +4,6 @@ import json
 
 import pytest
 
-from skmixdp.privacy import NoiseSource
-from skmixdp.privacy.noise import DiscreteNoise
-from tests.conftest import failing
-
 #: A configuration of open_clip, as small as it gets.
 CLIP = {
     "embed_dim": 8,
@@ -33,13 +29,3 @@ def tiny_clip(tmp_path_factory):
     (folder / "open_clip_config.json").write_text(json.dumps(config))
     save_file(module.state_dict(), folder / "open_clip_model.safetensors")
     return folder
-
-
-@pytest.fixture
-def no_noise(monkeypatch):
-    """Any draw fails the test."""
-    for source, draw in (
-        *((NoiseSource, "normal"), (NoiseSource, "uniform"), (NoiseSource, "add_noise")),
-        (DiscreteNoise, "add_noise"),
-    ):
-        monkeypatch.setattr(source, draw, failing("noise was drawn"))
