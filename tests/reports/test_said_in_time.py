@@ -27,9 +27,9 @@ from sklearn.preprocessing import (
 )
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
-from skmixdp.algorithms import PAZO, DPZero
+from skmixdp.algorithms import PAZO
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, WithPublicRows
-from skmixdp.preprocessing import NoisyScaler, check_pipeline
+from skmixdp.preprocessing import check_pipeline
 from skmixdp.privacy import PrivacyLedger
 
 RNG = np.random.default_rng(0)
@@ -50,16 +50,10 @@ def search(**parameters):
 
 LITTLE = {"epsilon": None, "noise_multiplier": 0.1, "n_steps": 3}
 EPSILONS = {
-    "given": lambda: head(epsilon=11).fit(X, Y),
     "noise and steps": lambda: head(**LITTLE).fit(X, Y),
     "noise, steps and batches": lambda: head(**LITTLE, batch_size=100).fit(X, Y),
-    "regression": lambda: MixedDPRidge(**LITTLE, delta=1e-4, target_scale=1.0).fit(X, X[:, 0]),
-    "losses": lambda: MixedDPLogisticRegression(DPZero(), **LITTLE, delta=1e-4, classes=[0, 1]).fit(X, Y),
-    "a score": lambda: head().fit(X, Y).private_score(X, Y, epsilon=100),
     "the noise of a score": lambda: head().fit(X, Y).private_score(X, Y, noise_multiplier=0.1),
-    "a confusion": lambda: head().fit(X, Y).private_confusion(X, Y, epsilon=100),
     "a data set": lambda: PrivacyLedger(":memory:").add_dataset("patients", epsilon=100, delta=1e-5),
-    "a scaler": lambda: NoisyScaler(epsilon=50, delta=1e-4, bounds=(-4, 4)).fit(X),
     "several fits": lambda: fit_many([head(epsilon=30), head(epsilon=1)], X, Y),
     "a search": lambda: search(epsilon=50, delta=1e-4).fit(X[50:], Y[50:], X_pub=X[:50], y_pub=Y[:50]),
 }
@@ -84,12 +78,6 @@ def test_an_epsilon_of_ten_is_no_reason_to_warn():
 def test_whoever_gives_a_data_set_a_huge_delta_is_warned(delta):
     with pytest.warns(UserWarning, match=f"delta={delta} allows to publish a row outright"):
         PrivacyLedger(":memory:").add_dataset("patients", epsilon=1.0, delta=delta)
-
-
-def test_whoever_scores_with_a_delta_above_one_over_n_is_warned():
-    fitted = head().fit(X, Y)
-    with pytest.warns(UserWarning, match=r"delta=0.1 is not below 1/n"):
-        fitted.private_score(X, Y, epsilon=1.0, delta=0.1)
 
 
 # -- arguments of fit ------------------------------------------------------------------------

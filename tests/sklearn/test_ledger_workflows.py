@@ -19,14 +19,13 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
-from skmixdp.algorithms import PAZO, AdaMix
+from skmixdp import MixedDPLogisticRegression, fit_many
+from skmixdp.algorithms import AdaMix
 from skmixdp.exceptions import BudgetExceededError
-from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, public_params
-from skmixdp.preprocessing import NoisyScaler, PublicOnly
+from skmixdp.model_selection import WithPublicRows, public_params
+from skmixdp.preprocessing import PublicOnly
 from skmixdp.privacy import (
     GaussianEvent,
-    LedgerDataset,
     NoiseSource,
     PrivacyLeakWarning,
     PrivacyLedger,
@@ -233,25 +232,6 @@ def test_the_report_states_what_the_ledger_holds(rows, head, ledger):
     assert alone.dataset is None and "ledger" not in str(alone)
 
 
-def test_a_regression_is_charged(rows, ledger):
-    reg = MixedDPRidge(delta=DELTA, n_steps=STEPS, ledger=ledger)
-    reg.fit(rows.X, rows.X[:, 0], X_pub=rows.X_pub, y_pub=rows.X_pub[:, 0])
-    check_charges(ledger, {60: 1})
-
-
-def test_a_zeroth_order_fit_is_charged(rows, ledger):
-    clf = MixedDPLogisticRegression(PAZO("m"), delta=DELTA, n_steps=STEPS, ledger=ledger)
-    report = clf.fit(*rows).privacy_
-    (charge,) = ledger.charges()
-    assert (charge.event.noise_multiplier, charge.event.n_steps) == (report.noise_multiplier, report.n_steps)
-    assert report.dataset_spent == charge.spent == pytest.approx(report.epsilon)
-
-
-def test_a_seeded_fit_is_charged_and_voids_the_guarantee(rows, head, ledger):
-    head(random_state=0).fit(*rows)
-    check_charges(ledger, {60: 1}, private=False)
-
-
 def test_over_budget_releases_nothing_and_keeps_the_earlier_fit(rows, head, ledger, monkeypatch):
     few = ledger.ledger.add_dataset("small", epsilon=1.0, delta=DELTA)
     clf = head().set_params(ledger=few)
@@ -260,22 +240,6 @@ def test_over_budget_releases_nothing_and_keeps_the_earlier_fit(rows, head, ledg
     with pytest.raises(BudgetExceededError):
         clf.fit(*rows)
     assert clf.coef_ is coef and len(few.charges()) == 1
-
-
-def test_a_fit_that_fails_after_its_charge_keeps_it(rows, head, ledger, monkeypatch):
-    order = []
-    charge = LedgerDataset.charge
-    monkeypatch.setattr(LedgerDataset, "charge", lambda *a, **k: (order.append("charge"), charge(*a, **k))[1])
-
-    def crash(*args):
-        order.append("release")
-        raise MemoryError
-
-    monkeypatch.setattr(NoiseSource, "add_noise", crash)
-    with pytest.raises(MemoryError):
-        head().fit(*rows)
-    assert order == ["charge", "release"]
-    check_charges(ledger, {60: 1}, outcome="failed: MemoryError")
 
 
 def test_fits_of_one_call_are_charged_together_or_not_at_all(rows, head, ledger, monkeypatch):
@@ -299,30 +263,6 @@ def test_charges_to_another_ledger_stay_and_say_how_they_ended(rows, head, ledge
         fit_many(heads, *rows)
     assert other.charges() == []
     assert [charge.outcome for charge in ledger.report().failed] == ["failed: BudgetExceededError"]
-
-
-def test_counts_scalers_and_searches_say_how_they_ended(rows, head, ledger, monkeypatch):
-    clf = head().fit(*rows)
-    of_search = {"epsilon": 1.0, "delta": DELTA, "scoring": "public", "ledger": ledger}
-    member = head(n_steps=None).set_params(ledger=None)
-    search = PrivateSearchCV(member, {"algorithm__quantile": [0.5, 0.9]}, **of_search)
-    releases = (
-        lambda: clf.private_score(rows.X, rows.y, noise_multiplier=30.0),
-        lambda: NoisyScaler(1.0, bounds=(-5, 5), delta=DELTA, ledger=ledger).fit(rows.X),
-        lambda: search.fit(*rows),
-    )
-    for release in releases:
-        release()
-    assert [charge.outcome for charge in ledger.charges()] == ["finished"] * 4
-
-    def crash(*args):
-        raise MemoryError
-
-    monkeypatch.setattr(NoiseSource, "add_noise", crash)
-    for release in releases:
-        with pytest.raises(MemoryError):
-            release()
-    assert [charge.outcome for charge in ledger.charges()[4:]] == ["failed: MemoryError"] * 3
 
 
 @pytest.mark.parametrize(

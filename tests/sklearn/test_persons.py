@@ -2,7 +2,6 @@
 
 import pickle
 import re
-import warnings
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
-from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -114,57 +112,7 @@ def test_persons_who_count_once_decide_what_a_scaler_finds_without_bounds():
     assert np.abs(scaler.mean_).max() < 0.5 and scaler.scale_.max() < 5
 
 
-def measured(method):
-    def call(groups, **more):
-        model = clone(HEAD).fit(X_PUB, Y_PUB).set_params(**more)
-        return getattr(model, method)(X, Y, groups=groups, noise_multiplier=9.0)
-
-    return call
-
-
-def evaluated(model, y, **terms):
-    def call(groups, **more):
-        return private_evaluation(model, X, y, groups=groups, epsilon=1.0, **terms, **more).privacy
-
-    return call
-
-
-def threshold(groups, delta=1e-5, **more):
-    search = PrivateThresholdClassifier(clone(BINARY).set_params(delta=delta), delta=delta, **more)
-    return search.fit(X, Y > 0, groups=groups).evaluation_.privacy
-
-
-def search_of_rates(groups, ledger=None, **more):
-    search = PrivateSearchCV(clone(HEAD).set_params(**more), GRID, strategy="grid", ledger=ledger)
-    return search.fit(X, Y, groups=groups)
-
-
 GRID = {"learning_rate": [0.3, 1.0]}
-CALLS = {
-    "fit": lambda groups, **more: clone(HEAD).set_params(**more).fit(X, Y, groups=groups).privacy_,
-    "score": measured("private_score"),
-    "confusion": measured("private_confusion"),
-    "evaluation": evaluated(LogisticRegression().fit(X_PUB, Y_PUB > 0), Y > 0),
-    "evaluation of a regression": evaluated(LinearRegression().fit(X_PUB, Y_PUB), Y, target_bounds=(0, 2)),
-    "threshold": threshold,
-    "scaler": lambda groups, **more: NoisyScaler(bounds=(-2, 2), **more).fit(X, groups=groups).privacy_,
-    "scaler without bounds": lambda groups, **more: NoisyScaler(50.0, **more).fit(X, groups=groups).privacy_,
-    "search": search_of_rates,
-}
-
-
-@pytest.mark.parametrize("release", [name for name in CALLS if name not in ("score", "confusion", "search")])
-def test_a_delta_is_compared_with_the_number_of_persons(release):
-    """Compared with the number of rows, a warning would tell how many rows persons have."""
-    assert 1 / len(Y) < 1 / 1000 < 1 / N < 1 / 70
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        report = CALLS[release](GROUPS, delta=1 / 1000)
-    assert not any("not below 1/n" in str(warning.message) for warning in caught)
-    assert "delta is not below 1/n" not in report.warnings
-    with pytest.warns(UserWarning, match="not below 1/n"):
-        report = CALLS[release](GROUPS, delta=1 / 70)
-    assert "delta is not below 1/n" in report.warnings
 
 
 def test_no_object_holds_how_many_rows_persons_have(monkeypatch):
@@ -312,35 +260,3 @@ def test_a_pipeline_needs_routing_to_pass_persons_on(method):
 
 
 # -- what is refused ------------------------------------------------------------------------
-
-BAD = {
-    "short": (GROUPS[:-1], "one id for each row"),
-    "missing": (GROUPS.astype(float).where(GROUPS != 3), "missing ids"),
-    "one person": (np.zeros(len(Y)), r"1 person\(s\)"),
-}
-
-
-@pytest.mark.covering
-@pytest.mark.parametrize("bad", BAD)
-@pytest.mark.parametrize("call", CALLS)
-def test_bad_ids_are_refused_before_the_charge(call, bad):
-    groups, match = BAD[bad]
-    unit = "patient" if hasattr(groups, "name") else "person"
-    entry = PrivacyLedger(":memory:").add_dataset("people", epsilon=50.0, delta=1e-4, unit=unit)
-    with pytest.raises(ValueError, match=match):
-        CALLS[call](groups, ledger=entry)
-    assert not entry.charges()
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_exact_sums_and_ledgers_of_rows_are_refused(call):
-    if call not in ("score", "confusion"):
-        pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
-        without = call == "scaler without bounds"
-        match = "noise='discrete' needs" if without else "means over the rows of a person are not"
-        with pytest.raises(ValueError, match=match):
-            CALLS[call](GROUPS, noise="discrete")
-    rows = PrivacyLedger(":memory:").add_dataset("rows", epsilon=50.0, delta=1e-4)
-    with pytest.raises(ValueError, match="is not what dataset="):
-        CALLS[call](GROUPS, ledger=rows)
-    assert not rows.charges()

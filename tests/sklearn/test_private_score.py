@@ -75,32 +75,23 @@ def test_a_budget_is_charged_as_stated(kind, neighboring):
     assert [charge.event.noise_multiplier for charge in entry.charges()] == expected
 
 
-MULTIPLIERS = [
-    *((0, "noise_multiplier=0 must be a positive finite number"), (-1.0, "noise_multiplier=-1.0 must")),
-    *((math.nan, "noise_multiplier=nan must"), (True, "noise_multiplier=True must")),
-    *(("1", "noise_multiplier='1' must"), ("ten", "noise_multiplier='ten' must")),
+BAD = [
+    ({}, "noise_multiplier=None and epsilon=None must be one number and one None"),
+    ({"epsilon": 1.0, "noise_multiplier": 2.0}, "must be one number and one None"),
+    ({"noise_multiplier": 2.0, "delta": 1e-5}, "delta=1e-05 must be None; it goes with epsilon"),
+    *(
+        ({"noise_multiplier": bad}, f"noise_multiplier={bad!r} must")
+        for bad in (0, -1.0, math.nan, True, "1")
+    ),
 ]
 
 
-@pytest.mark.covering
-@pytest.mark.parametrize(
-    ("terms", "match"),
-    [
-        ({}, "noise_multiplier=None and epsilon=None must be one number and one None"),
-        ({"epsilon": 1.0, "noise_multiplier": 2.0}, "must be one number and one None"),
-        ({"epsilon": -1.0}, "epsilon=-1.0"),
-        ({"epsilon": 1.0, "delta": 0}, "delta=0"),
-        ({"noise_multiplier": 2.0, "delta": 1e-5}, "delta=1e-05 must be None; it goes with epsilon"),
-        *(({"noise_multiplier": value}, match) for value, match in MULTIPLIERS),
-    ],
-)
-@pytest.mark.parametrize("kind", ["targets", "classes", "confusion"])
-def test_bad_budgets_are_refused_before_any_noise_or_charge(kind, terms, match, request):
-    measure, labels, entry = measure_of(kind)
+@pytest.mark.parametrize(("terms", "match"), BAD)
+def test_a_multiplier_is_a_number_and_goes_alone(terms, match, request):
+    measure, labels, entry = measure_of("classes")
     request.getfixturevalue("no_noise")
-    with pytest.raises(ValueError, match=match) as caught:
+    with pytest.raises(ValueError, match=match):
         measure(X, labels, **terms)
-    assert str(caught.value).endswith(".")
     assert not entry.charges()
 
 
@@ -139,22 +130,6 @@ class TestClasses:
         clf = MixedDPLogisticRegression(delta=1e-3, classes=["x", "y", "z"]).fit(frames.X, y)
         found = clf.private_score(frames.X, y, noise_multiplier=1e-6)
         assert found == pytest.approx(clf.score(frames.X, y), abs=1e-6)
-
-    @pytest.mark.parametrize(
-        ("match", "changes"),
-        [
-            ("X has 4 features", {"X": np.ones((60, 4))}),
-            ("X contains NaN", {"X": np.full((60, 5), np.nan)}),
-            ("y has 2 labels and X 60 rows", {"y": [0, 1]}),
-            ("y holds a label that is not one of the classes", {"y": np.full(60, 7)}),
-        ],
-    )
-    def test_bad_rows_are_refused_before_the_charge(self, fit, rows, match, changes):
-        entry = PrivacyLedger(":memory:").add_dataset("p", epsilon=9, delta=1e-3)
-        clf = fit({"ledger": entry})
-        with pytest.raises(ValueError, match=match):
-            clf.private_score(**({"X": rows.X, "y": rows.y, "noise_multiplier": 9.0} | changes))
-        assert len(entry.charges()) == 1
 
 
 @pytest.fixture(scope="module", params=[{}, {"fit_intercept": False}], ids=["intercept", "no intercept"])

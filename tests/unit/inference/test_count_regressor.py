@@ -8,7 +8,6 @@ from sklearn.base import clone
 from sklearn.linear_model import PoissonRegressor
 
 from skmixdp import MixedDPPoissonRegressor, Typical, fit_many, load, private_pipeline, resumable
-from skmixdp.exceptions import BudgetExceededError
 from skmixdp.preprocessing import TableEncoder
 from skmixdp.privacy import PrivacyLedger
 from tests.private_names import count_steps
@@ -166,16 +165,6 @@ def test_bad_input_is_refused_before_the_charge(tmp_path, change, words):
     with pytest.raises((ValueError, TypeError), match=words):
         MixedDPPoissonRegressor(ledger=ledger["claims"], **of_model).fit(X, **of_fit)
     assert not ledger["claims"].charges()
-
-
-def test_the_ledger_is_charged_once(tmp_path):
-    X, y, years = counted()
-    ledger = PrivacyLedger(tmp_path / "ledger.sqlite")
-    ledger.add_dataset("claims", epsilon=1.0, delta=1e-5)
-    model = MixedDPPoissonRegressor(ledger=ledger["claims"]).fit(X, y, exposure=years)
-    assert 0.999 < model.privacy_.epsilon <= 1.0 and len(ledger["claims"].charges()) == 1
-    with pytest.raises(BudgetExceededError):
-        clone(model).fit(X, y, exposure=years)
 
 
 def test_an_interrupted_fit_is_resumed_without_another_charge(tmp_path, monkeypatch):
