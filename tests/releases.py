@@ -204,7 +204,7 @@ RELEASES = {
         _evaluation("targets", target_bounds=(-9, 9)), TARGETS, lambda result: result.counts
     ),
     "threshold": Release(_threshold, TWO, lambda result: result.evaluation_.counts, n_warnings=3),
-    "scaler": Release(_scaler(bounds=(-9, 9)), None, _of_scaler),
+    "scaler": Release(_scaler(bounds=(-9, 9), epsilon=8.0), None, _of_scaler),
     "scaler without bounds": Release(_scaler(epsilon=8.0), None, _of_scaler),
     "search": Release(_search("grid"), TWO, lambda result: _coef(result.best_estimator_), _OF_SEARCH),
     "search by chance": Release(

@@ -182,7 +182,8 @@ def test_a_seed_repeats_its_numbers_is_warned_of_and_reported(release, people):
     again = said_of(lambda: release(random_state=0))[0]
     np.testing.assert_array_equal(release.numbers(first), release.numbers(again))
     fresh = [release.numbers(release()) for _ in range(2)]
-    assert not np.array_equal(*fresh)
+    # Each number has noise of its own.
+    assert not np.any(np.equal(*fresh))
 
 
 @every
