@@ -189,6 +189,10 @@ class DaskTable(Table):
                 rows = np.asarray(computed, self._type)
             yield rows
 
+    def whole(self) -> Array:
+        """All rows, computed together and held in memory."""
+        return np.concatenate(_computed(self._client, self._blocks))
+
     def transformed(self, function: RowFunction) -> Table:
         compute = partial(_transformed, function=function, source=self._type)
         return DaskTable(self.lazily(self._X, compute, function.width, np.float64))

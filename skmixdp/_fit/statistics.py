@@ -121,8 +121,3 @@ def counts_query(
 def in_class(Z: FloatArray, block: Block, n_classes: int) -> NDArray[np.bool_]:
     """Flags (rows, n_classes) of the class of each row."""
     return np.asarray(block.classes[:, np.newaxis] == np.arange(n_classes))
-
-
-def all_right(Z: FloatArray, block: Block) -> NDArray[np.bool_]:
-    """Flags (rows, 1) of the rows (rows, k) whose outputs all have the sign of their label."""
-    return np.asarray(((np.asarray(Z) > 0) == (np.asarray(block.y) == 1)).all(axis=1, keepdims=True))

@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
@@ -200,3 +201,11 @@ def n_rows_of(X: Any) -> int:
     """The number of rows of an array, a frame, a sparse matrix, a tensor or a list."""
     n_rows: int = X.shape[0] if hasattr(X, "shape") else len(X)
     return n_rows
+
+
+def some_rows(X: Any, places: NDArray[np.intp]) -> Any:
+    """Some rows of an array, a frame, a sparse matrix, a tensor or a list."""
+    if isinstance(X, list):
+        return [X[place] for place in places]
+    rows = getattr(X, "iloc", X)
+    return (rows.tocsr() if sp.issparse(X) else rows)[places]

@@ -15,14 +15,14 @@ from ..privacy.accounting.budgets import Budget
 from ._base import EstimatorProcedure, FitData, fit_one
 from ._classifier import Classifier
 from ._linear import LinearHead
-from ._private_score import PrivateScoreMixin
+from ._private_score import PrivateConfusionMixin
 from ._problem import WEIGHTS_BY_CLASS, check_class_weight, encode_classes
 
 Array = NDArray[Any]
 
 
 @dataclass(eq=False, repr=False)
-class MixedDPLogisticRegression(Classifier, PrivateScoreMixin, LinearHead):
+class MixedDPLogisticRegression(Classifier, PrivateConfusionMixin, LinearHead):
     """Differentially private logistic regression on private and public rows.
 
     ``X, y`` are the private rows. A few labelled public rows ``X_pub, y_pub`` make the classifier much more

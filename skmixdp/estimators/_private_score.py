@@ -1,26 +1,22 @@
-"""Scores and confusions on private rows, from noisy sums."""
+"""Scores and confusions on private rows, from noisy sums and histograms of what a head predicts for them."""
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from .._engine import GaussianMechanism, Transaction, released
-from .._fit.statistics import Learner, all_right, counts_query
+from .._engine import Transaction
+from .._fit.predictions import predicted
+from .._fit.sums import noisy_histograms, noisy_sum
 from .._linear import predicted_classes
-from .._rows import Block, PersonTable, check_private_rows, check_targets, groups_of, labels_of
+from .._rows import check_targets
 from .._utils.process import own_state
 from .._utils.validation import POSITIVE, check
+from ..preprocessing._leaks import warn_of_leaks
 from ..privacy import epsilon_of_event
 from ..privacy.accounting.budgets import Budget, warn_of_epsilon
 from ..privacy.ledger._ledger import LEDGER
 from ..privacy.noise import seed_of, warn_of_seed
-from ..privacy.units import units_of
 
 Array = NDArray[Any]
 
@@ -31,52 +27,8 @@ _SEEDS_OF_COUNTS = 2**64
 _CUT_IN_SCALES = 2.0
 
 
-class PrivateSumsMixin:
-    """Mixin that releases noisy sums of the scores of private rows under a linear head."""
-
-    def _noisy_sums(
-        self: Any, X: object, y: Any, budget: Budget, scores: Callable[[Array, Block], Array], groups: Any
-    ) -> tuple[Array, int]:
-        """Noisy sums (n_sums,) of scores of the rows, or of persons' mean scores, and the number of terms.
-
-        Scores are in [0, 1], and a row has a positive one in one sum at most. ``groups`` are ids of persons.
-        """
-        with own_state():
-            check_is_fitted(self)
-            y = labels_of(X, y)
-            table = check_private_rows(self, X, minimum=1, reset=False)
-            targets = self._scored_targets(y, table.shape[0])
-            if (groups := groups_of(X, groups)) is not None:
-                table = PersonTable(table, *units_of(groups, table.shape[0], self.noise))
-            n_rows = table.shape[0]
-            head = self._scored_head()
-            warn_of_seed(self.random_state)
-            seed = seed_of(self.random_state)
-            random_state = None if seed is None else _SEEDS_OF_COUNTS + seed
-            transaction = Transaction(budget, type(self).__name__, self.ledger, random_state)
-            noise = transaction.noise
-            row_map = self._row_map
-            if row_map.basis is not None:
-                table, row_map = table.transformed(row_map.basis), replace(row_map, basis=None)
-            # Rows that are not in memory are read and checked here, before the charge.
-            rows = table.private_rows(targets, row_map, self._products_dtype(), exact=noise.needs_grid)
-            if budget.epsilon is None:
-                warn_of_epsilon(epsilon_of_event(budget.whole, budget.delta, self.neighboring))
-            learner = Learner(n_rows, None, noise, self._products_dtype())
-            mechanism = GaussianMechanism(budget.whole.noise_multiplier, 1, noise)
-            asked = learner.ask(mechanism, counts_query(head, scores))
-            sums, _ = released(transaction, rows, table.unit, asked)
-            return sums, n_rows
-
-    def _scored_head(self: Any) -> Array:
-        """The coefficients as a head (k, d_in) for mapped rows."""
-        if self._row_map.intercept_value is None:
-            return np.asarray(self.coef_)
-        return np.column_stack([self.coef_, self.intercept_ / self._row_map.intercept_value])
-
-
-class PrivateScoreMixin(PrivateSumsMixin):
-    """Mixin that adds noisy scores on private rows to a classifier with a linear head."""
+class PrivateScoreMixin:
+    """Mixin that adds noisy scores on private rows to a linear head."""
 
     def private_score(
         self: Any,
@@ -88,30 +40,34 @@ class PrivateScoreMixin(PrivateSumsMixin):
         epsilon: float | None = None,
         delta: float | None = None,
     ) -> float:
-        """Accuracy on PRIVATE rows, from a noisy count of correctly classified rows.
+        """A score of the predictions for PRIVATE rows, from one noisy sum: 1 if all are right.
 
-        Of rows with several labels, those count whose labels are all right, as in :meth:`score`.
+        The score of a classifier is its accuracy. Of rows with several labels, those count whose labels are
+        all right, as in :meth:`score`. The score of a regression is 1 minus the mean of its absolute errors,
+        divided by twice the scale of the targets in the fit and cut at 1. So predictions that are off by
+        twice the scale or more score 0, and a constant near the mean of normal targets about 0.6.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             PRIVATE rows, which may differ from those of the fit.
-        y : array-like of shape (n_samples,) or (n_samples, n_labels), or None
-            Labels of the rows. If None, the labels in the files of ``X`` are used.
+        y : array-like of shape (n_samples,) or (n_samples, k), or None
+            Labels or targets of the rows, or None for those in the files of ``X``. Scores of several targets
+            are averaged.
         groups : array-like of shape (n_samples,) or None, default=None
             Ids of the persons whose rows these are. The guarantee is then for all rows of one person, and the
             score is the mean over persons of the mean over their rows.
         noise_multiplier : float or None, default=None
-            Standard deviation of the noise, in rows or persons. One of them changes the count by at most 1.
+            Standard deviation of the noise in the sum. One row or person changes the sum by at most 1.
         epsilon : float or None, default=None
-            Privacy budget of the count, in place of ``noise_multiplier``.
+            Privacy budget of the sum, in place of ``noise_multiplier``.
         delta : float or None, default=None
             The delta that goes with ``epsilon``; None is that of the estimator.
 
         Returns
         -------
         float
-            The noisy count divided by the number of rows or persons; it may lie outside [0, 1].
+            The noisy sum divided by the number of rows or persons; it may lie outside [0, 1].
 
         Raises
         ------
@@ -122,12 +78,21 @@ class PrivateScoreMixin(PrivateSumsMixin):
         -----
         *Guarantee*: one Gaussian release of this multiplier, ``1 / noise_multiplier``-Gaussian-DP, in
         addition to the budget of the fit. ``ledger``, ``neighboring``, ``noise`` and ``random_state``
-        are those of the estimator. The number of rows, or that of persons, is treated as public.
+        are those of the estimator. The number of rows, or that of persons, is treated as public. So is
+        ``target_scale``, or the scale of the public targets if it is None.
         """
-        flags = all_right if self.multilabel_ else lambda Z, block: block.is_correct(Z)
-        budget = budget_of(self, noise_multiplier, epsilon, delta)
-        (count,), n_rows = self._noisy_sums(X, y, budget, flags, groups)
-        return float(count / n_rows)
+        with own_state():
+            transaction = transaction_of(self, noise_multiplier, epsilon, delta, groups is not None)
+            outputs, y, units = predicted(self, self._scored_output, X, y, groups, self.noise)
+            scores = np.asarray(self._scores(outputs, y), np.float64)[:, np.newaxis]
+            total, _ = noisy_sum(scores, 1.0, transaction, (), units)
+            return float(total[0] / units.n_units)
+
+
+class PrivateConfusionMixin(PrivateScoreMixin):
+    """Mixin that adds noisy scores and confusions on private rows to a classifier with a linear head."""
+
+    _scored_output = "decision_function"
 
     def private_confusion(
         self: Any,
@@ -169,98 +134,48 @@ class PrivateScoreMixin(PrivateSumsMixin):
         -----
         *Guarantee*: as that of :meth:`private_score`, for the whole matrix.
         """
-        budget = budget_of(self, noise_multiplier, epsilon, delta)
-        check_is_fitted(self)
+        with own_state():
+            transaction = transaction_of(self, noise_multiplier, epsilon, delta, groups is not None)
+            if self.multilabel_:
+                raise ValueError(
+                    "private_confusion needs one class per row, and this classifier was fitted to several "
+                    "labels per row; use private_score."
+                )
+            outputs, y, units = predicted(self, self._scored_output, X, y, groups, self.noise)
+            k = len(self.classes_)
+            cells = self._encoded(y, len(outputs)) * k + predicted_classes(outputs.reshape(len(outputs), -1))
+            counts, *_ = noisy_histograms(cells[:, np.newaxis], k**2, transaction, (), units)
+            return counts.reshape(k, k)
+
+    def _scores(self: Any, logits: Array, y: Any) -> Array:
+        """Whether the predictions of rows are right."""
+        answers = self._encoded(y, len(logits))
         if self.multilabel_:
-            raise ValueError(
-                "private_confusion needs one class per row, and this classifier was fitted to several labels "
-                "per row; use private_score."
-            )
-        k = len(self.classes_)
-        counts, _ = self._noisy_sums(X, y, budget, partial(_in_cell, n_classes=k), groups)
-        return np.asarray(counts.reshape(k, k))
-
-    def _scored_targets(self: Any, y: Any, n_rows: int) -> Array:
-        return np.asarray(self._encoded(y, n_rows))
+            return np.asarray(((logits > 0) == (answers == 1)).all(axis=1))
+        return np.asarray(predicted_classes(logits.reshape(len(logits), -1)) == answers)
 
 
-class PrivateErrorMixin(PrivateSumsMixin):
+class PrivateErrorMixin(PrivateScoreMixin):
     """Mixin that adds noisy scores on private rows to a regression with a linear head."""
 
-    def private_score(
-        self: Any,
-        X: Any,
-        y: Any = None,
-        *,
-        groups: Any = None,
-        noise_multiplier: float | None = None,
-        epsilon: float | None = None,
-        delta: float | None = None,
-    ) -> float:
-        """Closeness of predictions on PRIVATE rows: 1 minus a noisy mean of cut absolute errors.
+    _scored_output = "predict"
 
-        An error is divided by twice the scale of the targets in the fit, and cut at 1. So a perfect
-        prediction scores 1, and one that is off by twice the scale or more scores 0. A constant near the mean
-        of normal targets scores about 0.6.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            PRIVATE rows, which may differ from those of the fit.
-        y : array-like of shape (n_samples,) or (n_samples, k), or None
-            Targets of the rows, or None for those in the files of ``X``. Scores of several are averaged.
-        groups : array-like of shape (n_samples,) or None, default=None
-            Ids of the persons whose rows these are. The guarantee is then for all rows of one person, and the
-            score is the mean over persons of the mean over their rows.
-        noise_multiplier : float or None, default=None
-            Standard deviation of the noise in the sum. One row or person changes the sum by at most 1.
-        epsilon : float or None, default=None
-            Privacy budget of the sum, in place of ``noise_multiplier``.
-        delta : float or None, default=None
-            The delta that goes with ``epsilon``; None is that of the estimator.
-
-        Returns
-        -------
-        float
-            The noisy sum divided by the number of rows or persons; it may lie outside [0, 1].
-
-        Raises
-        ------
-        ValueError
-            For bad input, before any noise is drawn or budget charged.
-
-        Notes
-        -----
-        *Guarantee*: one Gaussian release of this multiplier, ``1 / noise_multiplier``-Gaussian-DP, in
-        addition to the budget of the fit. ``ledger``, ``neighboring``, ``noise`` and ``random_state``
-        are those of the estimator. The number of rows, or that of persons, is treated as public. So is
-        ``target_scale``, or the scale of the public targets if it is None.
-        """
-        budget = budget_of(self, noise_multiplier, epsilon, delta)
-        (total,), n_rows = self._noisy_sums(X, y, budget, _closeness, groups)
-        return float(total / n_rows)
-
-    def _scored_targets(self: Any, y: Any, n_rows: int) -> Array:
-        targets = check_targets(y, "y", n_rows, "X")
+    def _scores(self: Any, predictions: Array, y: Any) -> Array:
+        """Closeness in [0, 1] of the predictions for rows to their targets."""
+        targets, scale = check_targets(y, "y", len(predictions), "X"), self._target_map.scale
         self._check_targets_named(y)
-        if targets.shape[1] != len(self._target_map.scale):
+        if targets.shape[1] != len(scale):
             raise ValueError(
-                f"y has {targets.shape[1]} targets per row and the fit had {len(self._target_map.scale)}; "
-                "pass the same ones."
+                f"y has {targets.shape[1]} targets per row and the fit had {len(scale)}; pass the same ones."
             )
-        return np.asarray(self._target_map(targets, self._products_dtype()))
-
-    def _scored_head(self: Any) -> Array:
-        scale = self._target_map.scale[:, np.newaxis]
-        coef = np.reshape(self.coef_, (len(scale), -1)) / scale
-        if self._row_map.intercept_value is None:
-            return np.asarray(coef)
-        intercept = (np.reshape(self.intercept_, -1) - self._target_map.center) / scale[:, 0]
-        return np.column_stack([coef, intercept / self._row_map.intercept_value])
+        errors = np.abs(predictions.reshape(targets.shape) - targets) / (_CUT_IN_SCALES * scale)
+        return np.asarray(1 - np.fmin(errors, 1.0).mean(axis=1))
 
 
-def budget_of(estimator: BaseEstimator, noise_multiplier: Any, epsilon: Any, delta: Any) -> Budget:
-    """The budget of one release, from its epsilon and delta or from its noise multiplier."""
+def transaction_of(
+    estimator: Any, noise_multiplier: Any, epsilon: Any, delta: Any, persons: bool
+) -> Transaction:
+    """The transaction of one release, from its epsilon and delta or from its noise multiplier."""
     if (noise_multiplier is None) == (epsilon is None):
         raise ValueError(
             f"noise_multiplier={noise_multiplier!r} and epsilon={epsilon!r} must be one number and one None; "
@@ -271,7 +186,7 @@ def budget_of(estimator: BaseEstimator, noise_multiplier: Any, epsilon: Any, del
         check("delta", delta, None, remedy="it goes with epsilon")
         remedy = "it is the standard deviation of a count's noise, in rows"
         check("noise_multiplier", noise_multiplier, POSITIVE, remedy=remedy)
-    return Budget(
+    budget = Budget(
         epsilon,
         estimator.delta if delta is None else delta,
         1 if epsilon is None else None,
@@ -279,16 +194,10 @@ def budget_of(estimator: BaseEstimator, noise_multiplier: Any, epsilon: Any, del
         estimator.neighboring,
         estimator.noise,
     )
-
-
-def _in_cell(Z: Array, block: Block, n_classes: int) -> Array:
-    """One column for each pair of a class and a predicted class, 1 in the cell of the row."""
-    cells = np.asarray(block.y, dtype=np.intp) * n_classes + predicted_classes(Z)
-    return np.asarray(cells[:, np.newaxis] == np.arange(n_classes**2))
-
-
-def _closeness(Z: Array, block: Block) -> Array:
-    """Scores (rows, 1) in [0, 1] of scaled predictions ``Z`` (rows, k); 0 for NaN."""
-    errors = np.abs(np.asarray(Z, dtype=np.float64) - np.asarray(block.y, dtype=np.float64)) / _CUT_IN_SCALES
-    # Unlike np.clip, this replaces NaN.
-    return np.asarray(1 - np.fmin(errors, 1.0).mean(axis=1, keepdims=True))
+    if epsilon is None:
+        warn_of_epsilon(epsilon_of_event(budget.whole, budget.delta, budget.neighboring))
+    warn_of_seed(estimator.random_state)
+    seed = seed_of(estimator.random_state)
+    random_state = None if seed is None else _SEEDS_OF_COUNTS + seed
+    leaks = warn_of_leaks(None, public_rows=False, persons=persons)
+    return Transaction(budget, type(estimator).__name__, estimator.ledger, random_state, leaks)

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._utils.frames import n_rows_of
+from .._utils.frames import n_rows_of, some_rows
 from .._utils.process import public_code
 from .._utils.validation import join_rows, public_sources
 
@@ -186,17 +185,9 @@ def public_cross_val_score(
 def _fit_and_score(
     estimator: BaseEstimator, X: Any, y: Any, public: PublicScorer, train: Indices, test: Indices
 ) -> float:
-    rows, held_out = take(public.X, public.y, train), take(public.X, public.y, test)
+    rows, held_out = ((some_rows(public.X, part), public.y[part]) for part in (train, test))
     estimator.fit(X, y, **public_params(*rows))
     return PublicScorer(*held_out, public.scoring)(estimator)
-
-
-def take(X: Any, y: Array, indices: Indices) -> tuple[Any, Array]:
-    """Some rows and their labels."""
-    if isinstance(X, list):
-        return [X[i] for i in indices], y[indices]
-    rows = getattr(X, "iloc", X)
-    return (rows.tocsr() if sp.issparse(X) else rows)[indices], y[indices]
 
 
 def hold_out(y: Array, fraction: float, *, stratify: bool) -> tuple[Indices, Indices]:

@@ -98,7 +98,7 @@ def test_no_odd_cell_decides_how_others_are_read(monkeypatch, holder, kind, odd,
     check_odd_cell(monkeypatch, PATHS[path], one, other, row=number, each_row=holder != "Dask")
 
 
-@pytest.mark.parametrize("path", ["unit rows", "score"])
+@pytest.mark.parametrize("path", ["unit rows", "clipped rows"])
 def test_a_type_by_all_cells_would_be_found(monkeypatch, path):
     """The twin: frames of float32 alone are mapped in single precision."""
     hold = HOLDERS["pandas, smallest types"]

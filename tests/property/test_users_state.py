@@ -81,6 +81,11 @@ OF_ROWS = {
 OF_TARGETS = {
     "regression": lambda y: MixedDPRidge("noisy-gd", n_steps=2, target_scale=10.0, **TERMS).fit(ROWS, y),
     "score": lambda y: REG.private_score(ROWS, y, epsilon=1.0),
+    "score in small units": lambda y: (
+        MixedDPRidge(target_scale=1e-3, n_steps=2, **TERMS)
+        .fit(ROWS, TARGETS)
+        .private_score(ROWS, y, epsilon=1.0)
+    ),
     "evaluation": lambda y: private_evaluation(REG, ROWS, y, epsilon=1.0, target_bounds=(-10, 10)).summary(),
     "search": lambda y: (
         PrivateSearchCV(

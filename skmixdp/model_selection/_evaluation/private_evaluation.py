@@ -1,39 +1,24 @@
 """Evaluation of a model on private rows: predictions, cells, and metrics."""
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..._engine.transaction import Transaction
+from ..._fit.predictions import predicted
 from ..._fit.statistics import sensitivity_of
-from ..._rows import (
-    Table,
-    check_indicator,
-    check_labels,
-    check_targets,
-    computed_by_blocks,
-    encode_labels,
-    groups_of,
-    is_dask,
-    is_indicator,
-    labels_of,
-    special_table,
-)
-from ..._utils.frames import n_rows_of
+from ..._rows import check_indicator, check_labels, check_targets, encode_labels, is_indicator
 from ..._utils.models import classes_of, has_several_labels, last_step
 from ..._utils.process import own_state, warn
-from ..._utils.validation import Number, check, refusal_of, shown, whole_from, with_float_columns
+from ..._utils.validation import Number, check, shown, whole_from
+from ...preprocessing._leaks import warn_of_leaks
 from ...privacy import PrivacyReport
-from ...privacy.units import Units, units_of
-from .._public import take
+from ...privacy.units import Units
 from .cells import NoisyCells
 from .groups import Parts
 from .one_vs_rest import OneVsRestEvaluation
@@ -167,12 +152,10 @@ def private_evaluation(
             random_state=random_state,
             ledger=ledger,
         )
+        transaction.leaks = warn_of_leaks(None, public_rows=False, persons=groups is not None)
         check("layout", layout, "auto", "top", "one_vs_rest")
         check("n_bins", n_bins, "auto", whole_from(4))
         check_is_fitted(estimator)
-        groups, y = groups_of(X, groups), labels_of(X, y)
-        if y is None:
-            raise ValueError("y=None leaves nothing to evaluate by; pass the labels or targets of the rows.")
         parts = Parts.of(X, by, by_values)
         if is_regressor(estimator):
             return _residuals(
@@ -204,13 +187,13 @@ def _scores(
         warn(
             "the model has a threshold of its own, and the summary is at 0.5; pass the threshold to at(...)."
         )
+    P, y, units = predicted(estimator, "predict_proba", X, y, groups, transaction.budget.noise)
     several = is_indicator(y)
     if _has_several_labels(estimator) and not several:
         raise ValueError(
             "the model was fitted to several labels per row, and y is no table of labels; pass one of 0 and "
             "1, with a column for each label."
         )
-    P, units = _predicted(estimator, "predict_proba", X, groups, transaction)
     if P.ndim != 2 or P.shape[1] < 2:
         raise ValueError(
             f"predict_proba gives an array of shape {P.shape}; evaluate a classifier that gives one column "
@@ -272,15 +255,18 @@ def _residuals(
     low, high = _check_bounds(bounds)
     bound = (high - low) / 2 if bound is None else bound
     check("residual_bound", bound, _LENGTH)
-    predicted, units = _predicted(estimator, "predict", X, groups, transaction)
-    targets = check_targets(y, "y", len(predicted), "X")
-    if targets.shape[1] > 1 or predicted.size != len(targets):
+    predictions, y, units = predicted(estimator, "predict", X, y, groups, transaction.budget.noise)
+    targets = check_targets(y, "y", len(predictions), "X")
+    if targets.shape[1] > 1 or predictions.size != len(targets):
         raise ValueError(
             f"y has {targets.shape[1]} targets per row and predict gives an array of shape "
-            f"{predicted.shape}; evaluate one target at a time."
+            f"{predictions.shape}; evaluate one target at a time."
         )
     number = 2 * (_number_of_bins(n_bins, units.n_units // parts.number, transaction, 2) // 2)
-    residuals, ends = np.arcsinh((targets[:, 0] - predicted.ravel()) / bound * FINENESS), np.arcsinh(FINENESS)
+    residuals, ends = (
+        np.arcsinh((targets[:, 0] - predictions.ravel()) / bound * FINENESS),
+        np.arcsinh(FINENESS),
+    )
     bins = np.column_stack(
         [_bins_of(residuals, -ends, ends, number), _bins_of(targets[:, 0], low, high, number)]
     )
@@ -321,50 +307,6 @@ def _passed(labels: str, units: Units) -> str:
         f"the type of X if it is an array (declared), that {checked} could be read and passed validation, "
         "and the model predicted for them"
     )
-
-
-def _predicted(
-    estimator: BaseEstimator, method: str, X: Any, groups: Any, transaction: Transaction
-) -> tuple[Array, Units]:
-    """What a model predicts for PRIVATE rows, without its warnings and errors, and the units of the rows."""
-    persons = None
-    if groups is not None:
-        persons = units_of(groups, n_rows_of(X), transaction.budget.noise)
-
-    # Models of this library read each cell by itself. Others may compute in the type of a column.
-    if not type(estimator).__module__.startswith("skmixdp."):
-        X = with_float_columns(X)
-
-    def predict(rows: object) -> Array:
-        return np.asarray(getattr(estimator, method)(rows), dtype=np.float64)
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            if persons is None:
-                predicted = predict(X)
-            else:
-                held, codes = _in_memory(X), persons.codes
-                predicted = computed_by_blocks(
-                    codes, persons.n_units, lambda rows: predict(take(held, codes, rows)[0])
-                )
-    except Exception as error:
-        culprit = f"{method} of {type(estimator).__name__}"
-        refusal = refusal_of(estimator, X, culprit, error, numeric=not isinstance(estimator, Pipeline))
-    else:
-        if len(predicted) == 0:
-            raise ValueError("X has no rows; pass one at least.")
-        return predicted, persons or Units(None, len(predicted))
-    raise refusal
-
-
-def _in_memory(X: object) -> Any:
-    """Rows that can be indexed: rows of files and Dask arrays are read."""
-    if not (isinstance(X, Table) or is_dask(X)):
-        return X
-    table: Any = special_table(X)
-    rows = np.concatenate(list(table.blocks()))
-    return rows if table.names is None else pd.DataFrame(rows, columns=table.names)
 
 
 def _has_several_labels(model: object) -> bool:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ..._engine.transaction import Transaction, same_dataset
 from ..._rows import check_classes, check_labels, check_private_rows, encode_labels, groups_of
-from ..._utils.frames import n_rows_of
+from ..._utils.frames import n_rows_of, some_rows
 from ..._utils.models import last_step, report_of
 from ..._utils.process import own_state, warn
 from ..._utils.validation import (
@@ -32,7 +32,7 @@ from ...preprocessing import check_pipeline
 from ...preprocessing._leaks._rules import kinds, states_budget
 from ...privacy import PrivacyReport
 from ...privacy.units import Units, units_of
-from .._public import public_params, take
+from .._public import public_params
 from .._with_public import DelegatingMixin, check_routing
 from .private_evaluation import private_evaluation
 from .scores import check_goal
@@ -307,7 +307,7 @@ def _split_persons(X: object, y: object, persons: Units, split: dict[str, Any]) 
     seen, _ = train_test_split(np.arange(persons.n_units), **split)
     own = np.isin(persons.codes, seen)
     ids = pd.Series(persons.codes, name=persons.unit)
-    parts = [(*take(X, np.asarray(y), np.flatnonzero(part)), ids[part]) for part in (own, ~own)]
+    parts = [(some_rows(X, np.flatnonzero(part)), np.asarray(y)[part], ids[part]) for part in (own, ~own)]
     return parts[0], parts[1]
 
 

@@ -6,8 +6,9 @@ from typing import Any
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.pipeline import Pipeline
 
+from ..._utils.frames import some_rows
 from ..._utils.validation import is_empty
-from .._public import PublicScorer, hold_out, public_params, public_score, take
+from .._public import PublicScorer, hold_out, public_params, public_score
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,5 +99,6 @@ def rows_of(
             f"scoring={scoring!r} keeps public rows for scoring, and no class has two of them; pass more "
             "public rows, or scoring='private'."
         )
-    scorer = PublicScorer(*take(*public, test), metric_of(scoring))
-    return replace(everything, public=take(*public, train), scorer=scorer), everything
+    rows, labels = public
+    scorer = PublicScorer(some_rows(rows, test), labels[test], metric_of(scoring))
+    return replace(everything, public=(some_rows(rows, train), labels[train]), scorer=scorer), everything

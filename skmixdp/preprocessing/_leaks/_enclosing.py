@@ -59,13 +59,16 @@ _ONE_OF_SEVERAL = {
 
 
 def warn_of_leaks(X: object, *, public_rows: bool, persons: bool = False) -> tuple[str, ...]:
-    """Warn, once per call, of leaks in the outermost pipeline or call of scikit-learn; return them."""
+    """Warn, once per call, of leaks in the outermost pipeline or call of scikit-learn; return them.
+
+    ``X`` are the rows of a fit; None of a release that may take a part of those that were passed.
+    """
     try:
         call, search = _find()
         if call is None:
             return ()
         name, report = _findings(call, public_rows, persons)
-        report = PipelineReport((*report, *_other_rows(n_rows_of(X))))
+        report = PipelineReport((*report, *([] if X is None else _other_rows(n_rows_of(X)))))
         leaks, lost = report.of_kind("leak"), report.of_kind("public rows")
         # Each fit of a private search gives the warning; the search collects warnings and shows each once.
         token = object() if search is None else search.f_locals.setdefault(_MARK, object())
