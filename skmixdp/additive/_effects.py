@@ -265,14 +265,15 @@ class Effects:
             entries = self._centred(j, self.rows[:, j])[0] / self._usual
             line, own = entries[:, 0], slice(1, 1 + hats.stop - hats.start)
             slopes = line @ entries[:, own] / (line @ line)
-            rests = np.zeros((len(entries), theta.shape[1]))
-            rests[:, hats] = entries[:, own] - np.outer(line, slopes)
-            lengths = row_norms(self._whitened(rests)) ** 2
+            rests = entries[:, own] - np.outer(line, slopes)
+            whole = np.zeros((len(rests), theta.shape[1]))
+            whole[:, hats] = rests
+            lengths = row_norms(self._whitened(whole)) ** 2
             noise = sum(
-                spread**2 * lengths.mean() + ((rests @ directions.T) ** 2 @ change).mean()
+                spread**2 * lengths.mean() + ((rests @ directions[:, hats].T) ** 2 @ change).mean()
                 for spread, (directions, change) in zip(self.noise, damping, strict=False)
             )
-            left = kept_part(noise * len(rests), rests @ theta.T)
+            left = kept_part(noise * len(rests), rests @ theta[:, hats].T)
             theta[:, j] += (1 - left) * (theta[:, hats] @ slopes)
             theta[:, hats] *= left
         if whitening is not None:

@@ -35,6 +35,9 @@ _MOST_ROWS = 2**13
 #: Most outputs for the compiled loops that clip.
 _FEW_OUTPUTS = 6
 
+#: Most points whose products SciPy computes one after the other.
+_FEW_POINTS = 4
+
 #: Rows that are measured at a time.
 _MEASURED_ROWS = 4096
 
@@ -118,7 +121,12 @@ class PiecewiseRows:
         of_points = self.of_points(points.T)
         if self.loops is None:
             of_vertices, of_lines = of_points
-            Z: FloatArray = self._means @ of_vertices.T + self.lines.astype(np.float64) @ of_lines.T
+            Z: FloatArray = self.lines.astype(np.float64) @ of_lines.T
+            # SciPy is faster with one point after the other, if they are few.
+            few = 1 if len(of_vertices) <= _FEW_POINTS else len(of_vertices)
+            for first in range(0, len(of_vertices), few):
+                some = slice(first, first + few)
+                Z[:, some] += self._means @ of_vertices[some].T
         else:
             Z = self.loops.products(*self.pieces, *of_points)
         Z *= self.factors[:, np.newaxis]
@@ -144,15 +152,18 @@ class PiecewiseRows:
         total[:, self.of_lines] += of_lines
         return total
 
-    @property
+    @cached_property
     def _means(self) -> "sp.csr_array[Any]":
         """CSR array (n, n_vertices) that takes vertices to the curves of the rows."""
         n_rows, d = self.places.shape
-        at, right = self.places.astype(np.intp), self.parts.astype(np.float64)
-        indices = np.stack([at, at + 1], axis=2).ravel()
-        values = np.stack([1 - right, right], axis=2).ravel()
-        starts = 2 * d * np.arange(n_rows + 1)
-        return sp.csr_array((values, indices, starts), shape=(n_rows, self.vertices.shape[0]))
+        indices, values = np.empty((n_rows, d, 2), np.int32), np.empty((n_rows, d, 2))
+        indices[..., 0] = self.places
+        np.add(indices[..., 0], 1, out=indices[..., 1])
+        values[..., 1] = self.parts
+        np.subtract(1, values[..., 1], out=values[..., 0])
+        starts = 2 * d * np.arange(n_rows + 1, dtype=np.int32)
+        shape = n_rows, self.vertices.shape[0]
+        return sp.csr_array((values.ravel(), indices.ravel(), starts), shape=shape)
 
     def toarray(self) -> FloatArray:
         """The rows as an array (n, width) in float64."""
