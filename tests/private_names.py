@@ -130,7 +130,7 @@ NAMES = {
         "in_parallel is_own n_parts no_bars one_thread own_state progress_bar public_code worker_session"
     ),
     "skmixdp._utils.registry": "DISPLAYS Registry",
-    "skmixdp._utils.templates": "html",
+    "skmixdp._utils.documents": "Section as_html as_markdown as_page as_text html",
     "skmixdp._utils.validation": "Allowed Kind Number is_empty respelt suggestion",
     "skmixdp.additive": "_effects _estimators",
     "skmixdp.additive._basis": "Basis Column",
@@ -163,7 +163,6 @@ NAMES = {
     "skmixdp.inference._tails": "Tail bins_of",
     "skmixdp.inspection": "_guarantee_box",
     "skmixdp.inspection._confusion": "shares_of",
-    "skmixdp.inspection._page": "attack bullets paragraph section table",
     "skmixdp.inspection._style": "OKABE_ITO legible spread_out",
     "skmixdp.model_selection._evaluation": "threshold",
     "skmixdp.model_selection._evaluation.cells": "NoisyCells _on_simplex interval",

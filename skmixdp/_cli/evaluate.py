@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from .._utils.documents import Section, sentence
 from .._utils.frames import is_frame
 from .._utils.models import classes_of, names_of_features
 from ..estimators import PrivatePipeline
-from ..inspection._page import paragraph, section, sentence, table
 from ..model_selection import GroupedEvaluation, private_evaluation
 from ..model_selection._evaluation.groups import name_of
 from ..privacy.noise import warn_of_seed
@@ -98,17 +98,15 @@ def run(args: argparse.Namespace) -> None:
     grouped = isinstance(measured, GroupedEvaluation)
     parts = {name_of(group): measured[group] for group in measured} if grouped else {"": measured}
     metrics: dict[str, Any] = {}
-    listings = []
+    sections = [Section("Metrics", paragraphs=[sentence(measured._terms)])]
     for group, evaluation in parts.items():
         own = evaluation.summary()
         metrics[group] = {name: estimate._asdict() for name, estimate in own.items()}
-        listings += [paragraph(group)] if group else []
-        listings.append(table({name: str(estimate) for name, estimate in own.items()}))
+        sections.append(Section(group, [*own.items()], level=3))
     facts = {"metrics": metrics if grouped else metrics[""], "privacy": measured.privacy.to_dict()}
     if grouped:
         facts["unknown"] = [name_of(group) for group in measured.unknown]
-    shown = section("Metrics", *listings, paragraph(sentence(measured._terms)))
-    hand_out(args, measured, measured.privacy, facts, "Private evaluation", shown)
+    hand_out(args, measured, measured.privacy, facts, "Private evaluation", sections)
 
 
 def _groups(args: argparse.Namespace) -> dict[str, Any]:

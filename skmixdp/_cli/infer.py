@@ -4,7 +4,6 @@ import argparse
 from typing import Any
 
 from ..inference import private_inference
-from ..inspection._page import section
 from ..preprocessing import TableEncoder
 from ..privacy.noise import warn_of_seed
 from .columns import add_scale_to, read_scales
@@ -146,7 +145,7 @@ def run(args: argparse.Namespace) -> None:
             ledger=charged_data_set(args),
             random_state=args.seed,
         )
-    coefficients = section("Coefficients", found._repr_html_())
+    coefficients = [section._replace(title="Coefficients") for section in found._sections()]
     hand_out(args, found, found.privacy_, found.to_dict(), "Private regression", coefficients)
 
 

@@ -11,9 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .._utils.documents import Section, as_page
 from .._utils.files import keep_mode, refuse_special, sync_folder, target_of
-from ..inspection._page import attack, page, section
 from ..privacy import PrivacyReport
+from ..privacy.report import attack_section
 from .messages import InputError, Parser, path_named
 
 #: Writes the content of one file.
@@ -79,15 +80,16 @@ def hand_out(
     report: PrivacyReport,
     facts: dict[str, Any],
     title: str,
-    *sections: str,
+    sections: Sequence[Section],
 ) -> None:
-    """Print what was ``found`` and its guarantee, and write ``facts`` as JSON, or ``sections`` as HTML."""
+    """Print a result and its guarantee, and write ``facts`` as JSON, or ``sections`` as HTML."""
     if args.report is not None:
         if args.report.suffix.lower() == ".json":
             text = f"{json.dumps(facts, indent=2)}\n"
         else:
-            first, guarantee = report.no_guarantee, section("Guarantee", report._repr_html_())
-            text = page(title, first, attack(report.attack_success, report._attack), *sections, guarantee)
+            attack = attack_section(report.attack_success, report._attack)
+            guarantee = [section._replace(title="Guarantee") for section in report._sections()]
+            text = as_page(title, report.no_guarantee, [attack, *sections, *guarantee])
         write_together({args.report: lambda file: file.write(text.encode())})
     if not args.quiet:
         sys.stdout.write(f"{result}\n{report}\n")

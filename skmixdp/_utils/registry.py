@@ -62,6 +62,5 @@ DISPLAYS: Registry[Any] = Registry(
         "caption": "inspection._guarantee_box:caption",
         "estimator": "inspection._guarantee_box:estimator_page",
         "evaluation": "inspection:EvaluationDisplay",
-        "ledger": "inspection._ledger_page:ledger_page",
     }
 )

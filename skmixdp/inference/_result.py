@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from .._utils.templates import html
+from .._utils.documents import Section, as_html
 from .._utils.validation import check
 from ._questions import INTERCEPT, Questions
 
@@ -23,11 +23,6 @@ Array = NDArray[Any]
 
 #: Names of the columns of the summary in dictionaries.
 _FIELDS = "coef", "std_err", "z", "p", "p_holm", "low", "high", "from_noise"
-
-_HTML = """{% for text in heading %}<p>{{ text }}</p>
-{% endfor %}{{ table | safe }}
-{% for text in notes %}<p>{{ text }}</p>
-{% endfor %}"""
 
 
 def _number(value: float) -> str:
@@ -326,7 +321,14 @@ class InferenceResult(Questions):
         return "\n".join([*self._heading(), "", table, *(["", *self.notes] if self.notes else [])])
 
     def _repr_html_(self) -> str:
-        table = self.summary().to_html(float_format=_number, na_rep="-", border=0)
-        return html(_HTML, heading=self._heading(), table=table, notes=self.notes)
+        return as_html("", self._sections())
+
+    def _sections(self) -> list[Section]:
+        table = self.summary()
+        rows = [
+            (named(term), *("-" if np.isnan(value) else _number(value) for value in row))
+            for term, row in zip(table.index, table.to_numpy(), strict=True)
+        ]
+        return [Section("", rows, ("", *table.columns), paragraphs=self._heading(), notes=self.notes)]
 
     __repr__ = __str__

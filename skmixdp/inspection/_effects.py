@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from .._utils.documents import Section, as_html
 from .._utils.models import classes_of, last_step
-from .._utils.templates import html_table
 from .._utils.validation import listed, shown
-from ..privacy.report import html_line
 from ._style import OKABE_ITO, Z95, axes, curve_style, plain_axes
 
 if TYPE_CHECKING:
@@ -280,7 +279,7 @@ class EffectsDisplay:
             rows.append((name, *("-" if np.isnan(number) else f"{number:.3g}" for number in numbers)))
         names = ("column", "importance", "lowest", "highest", "noise")
         notes = [_NOTE.format(self.unit), *(f"{name}: {note}." for name, note in self.notes.items())]
-        return html_table(names, rows, first=html_line(self.no_guarantee), notes=notes)
+        return as_html(self.no_guarantee, [Section(rows=rows, columns=names, notes=notes)])
 
 
 def _largest(effects: Floats) -> NDArray[np.intp]:

@@ -16,13 +16,13 @@ from ..preprocessing import PipelineReport, check_pipeline
 from ..privacy import PrivacyReport
 from ..privacy.accounting import gaussian
 from ..privacy.accounting.events import Neighboring, relation_name
-from ..privacy.report import Document, relation_words
+from ..privacy.report import Report, relation_words
 
 _Report = TypeVar("_Report", bound=Any)
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnsembleReport(Document):
+class EnsembleReport(Report):
     """The guarantee of all members of an ensemble together.
 
     It prints as a table and converts to HTML and JSON.

@@ -1,6 +1,5 @@
 """A model card: a page on a fitted model for its users."""
 
-import html
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -12,13 +11,13 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._utils.documents import Section, as_markdown, as_page, sentence
 from .._utils.models import FittedSearch, Model, classes_of, has_several_labels, report_of, row_map_of
-from .._utils.validation import Kind, as_float, check, printable, shown
+from .._utils.validation import Kind, as_float, check, shown
 from .._version import __version__
 from ..privacy import PrivacyReport
-from ..privacy.report import Statement
+from ..privacy.report import Statement, attack_section
 from ._ensembles import checked, ensemble_report
-from ._page import attack, bullets, page, paragraph, section, table
 
 _TEXT = Kind("a string", lambda value: isinstance(value, str))
 
@@ -128,25 +127,8 @@ class ModelCard:
             For a license that is no text.
         """
         check("license", license, _TEXT, None)
-        parts = [] if license is None else [self._front_matter(license)]
-        parts += [] if self.private else [f"**{_plain(self.no_guarantee)}**"]
-        parts.append(f"# {_plain(self.title)}")
-        parts += [_plain(text) for text in (self.description,) if text]
-        parts += [f"Written on {self.date}.", "## Model", _table(self.model)]
-        parts += ["## Privacy guarantee", _table(self.guarantee)]
-        parts += _section("Treated as public", self.treated_as_public)
-        parts += _section("Assumptions", self.assumptions)
-        parts += ["## Metrics"]
-        if self.metrics:
-            rows = [(entry["name"], f"{entry['value']:.4g}", entry["rows"]) for entry in self.metrics]
-            parts.append(_rows([("metric", "value", "rows"), *rows]))
-        else:
-            parts.append("None given.")
-        parts += _section("Warnings", self.warnings)
-        parts += ["## Use"]
-        parts += [_plain(text) for text in (self.intended_use,) if text]
-        parts.append(_PREDICTIONS)
-        return "\n\n".join(parts) + "\n"
+        card = as_markdown(self.title, self.no_guarantee, self._sections())
+        return card if license is None else f"{self._front_matter(license)}\n\n{card}"
 
     def _front_matter(self, license_: str) -> str:
         """YAML front matter, with texts spelt as in JSON."""
@@ -158,27 +140,25 @@ class ModelCard:
 
     def to_html(self) -> str:
         """The card as a page in plain words, as one file without scripts or links, for screens and print."""
-        metrics = {}
-        for entry in self.metrics:
-            rows, _, how = entry["rows"].partition(", ")
-            metrics[f"{entry['name']}, {rows} rows"] = f"{entry['value']:.4g}" + (f" ({how})" if how else "")
+        return as_page(self.title, self.no_guarantee, self._sections())
+
+    def _sections(self) -> list[Section]:
         lines = {name: line for name, line in self.guarantee.items() if name != _WORDS}
         data = {name: lines.pop(name) for name in _DATA if name in lines}
-        return page(
-            self.title,
-            self.no_guarantee,
-            paragraph(self.description),
-            paragraph(f"Written on {self.date}."),
-            attack(self.attack_success, self.guarantee.get(_WORDS, "")),
-            section("Model", table(self.model)),
-            section("Data", table(data)),
-            section("Guarantee", table(lines)),
-            section("Public: anyone may learn this from the model", bullets(self.treated_as_public)),
-            section("Not covered, and assumed", bullets((*self.assumptions, _PREDICTIONS))),
-            section("Warnings", bullets(self.warnings)),
-            section("Scores", table(metrics)),
-            section("Use", paragraph(self.intended_use)),
-        )
+        public = [*map(sentence, self.treated_as_public)]
+        scores = [(entry["name"], f"{entry['value']:.4g}", entry["rows"]) for entry in self.metrics]
+        return [
+            Section(paragraphs=[*filter(None, [self.description]), f"Written on {self.date}."]),
+            attack_section(self.attack_success, self.guarantee.get(_WORDS, "")),
+            Section("Model", [*self.model.items()]),
+            Section("Data", [*data.items()]),
+            Section("Guarantee", [*lines.items()]),
+            Section("Public: anyone may learn this from the model", bullets=public),
+            Section("Not covered, and assumed", bullets=(*self.assumptions, _PREDICTIONS)),
+            Section("Warnings", bullets=[*map(sentence, self.warnings)]),
+            Section("Scores", scores, ("metric", "value", "rows") if scores else ()),
+            Section("Use", paragraphs=[*filter(None, [self.intended_use])]),
+        ]
 
     def __str__(self) -> str:
         return self.to_markdown()
@@ -339,28 +319,3 @@ def _number(parameter: str, name: str, value: object) -> float:
     if number is None:
         raise ValueError(f"{parameter}[{name!r}]={shown(value)} must be a number.")
     return number
-
-
-def _plain(text: str) -> str:
-    """A text in one line that Markdown and HTML show unchanged."""
-    line = html.escape(printable(" ".join(text.split())), quote=False)
-    for character in "\\`*_[]|#":
-        line = line.replace(character, f"\\{character}")
-    return line
-
-
-def _table(facts: Mapping[str, str]) -> str:
-    return _rows([("", ""), *facts.items()])
-
-
-def _rows(rows: list[tuple[str, ...]]) -> str:
-    """A Markdown table; the first row is the header."""
-    lines = [f"| {' | '.join(map(_plain, row))} |" for row in rows]
-    lines.insert(1, f"|{' --- |' * len(rows[0])}")
-    return "\n".join(lines)
-
-
-def _section(title: str, entries: tuple[str, ...]) -> list[str]:
-    if not entries:
-        return []
-    return [f"## {title}", "\n".join(f"- {_plain(entry)}" for entry in entries)]

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from scipy.special import cosdg, sindg
 from sklearn.feature_extraction.text import HashingVectorizer
 
+from .._utils.documents import Section, as_html
 from .._utils.frames import dtype_of, names_of_list
-from .._utils.templates import html_table
 from .._utils.validation import FLAG, POSITIVE, Allowed, Kind, Number, check_params
 from ..privacy.report import FINITE, TEXT, TEXTS
 from ._one_cell import (
@@ -282,11 +282,11 @@ class TableColumns(dict[str, TableColumn]):
         return "{" + ",\n ".join(lines) + "}"
 
     def _repr_html_(self) -> str:
-        rows = (
+        rows = [
             (name, column.kind, len(column.names(name)), ", ".join(column._facts()))
             for name, column in self.items()
-        )
-        return html_table(("column", "kind", "encoded as", "what is known"), rows)
+        ]
+        return as_html("", [Section(rows=rows, columns=("column", "kind", "encoded as", "what is known"))])
 
 
 def _said(facts: dict[str, Any], *without: str) -> list[str]:

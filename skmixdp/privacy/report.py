@@ -1,9 +1,7 @@
 """Reports of the guarantee of a fit or a search; they do not change afterwards."""
 
 import json
-import math
-import textwrap
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
@@ -11,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, ndtr
 
-from .._utils.templates import html
+from .._utils.documents import Document, Section, percent, sentence
 from .._utils.validation import (
     FLAG,
     FRACTION,
@@ -54,10 +52,11 @@ def _is_entry(pair: Any) -> bool:
     return isinstance(pair, tuple) and len(pair) == 2 and TEXT.admits(pair[0]) and FINITE.admits(pair[1])
 
 
-#: A report as a table.
-_TABLE = """{{ first | safe }}<table><caption>{{ title }}</caption>\
-{% for name, value in rows %}<tr><th style='text-align:left; white-space:nowrap'>{{ name }}</th>\
-<td style='text-align:left'>{{ value }}</td></tr>{% endfor %}</table>"""
+#: On what a bound on attackers rests.
+_TERMS = (
+    "This holds for any attacker, even one who knows all other rows and everything public, if both answers "
+    "were equally likely before."
+)
 
 
 class PrivacyLeakWarning(UserWarning):
@@ -107,11 +106,6 @@ def attack_success(epsilon: float, delta: float, mu: float | None = None) -> flo
     return float(expit(epsilon) + delta * expit(-epsilon) if mu is None else ndtr(mu / 2))
 
 
-def percent(probability: float) -> str:
-    """A bound in percent, rounded up."""
-    return f"{math.ceil(100 * probability)}%"
-
-
 def attack_words(success: float, neighboring: str, unit: str = "row") -> str:
     """What an attacker can do, by the bound of :func:`attack_success`, for rows or persons (``unit``)."""
     single, several = ("row", "rows") if unit == "row" else (_person(unit), _person(unit, "persons"))
@@ -124,14 +118,25 @@ def attack_words(success: float, neighboring: str, unit: str = "row") -> str:
     )
 
 
+def attack_section(success: float, words: str, when: str = "") -> Section:
+    """A bound on the success of an attacker, in words and on a scale; without ``words``, nothing is claimed.
+
+    ``when`` begins the sentence.
+    """
+    if not words:
+        return Section(scale=success)
+    claim = sentence(f"{when} an attacker {words}. {_TERMS}".strip())
+    return Section(paragraphs=[claim], scale=success)
+
+
 def first_line(leaks: Iterable[str]) -> str:
     """The first line of a document, which names known leaks; empty without leaks."""
     listed = "; and ".join(dict.fromkeys(leaks))
     return f"NO GUARANTEE: {listed}" if listed else ""
 
 
-class Document(ABC):
-    """Base of all documents on a guarantee, which print as a table and convert to HTML and JSON."""
+class Report(Document):
+    """Base of all reports on a guarantee, which print as a table and convert to HTML and JSON."""
 
     #: Caption of the table.
     title: ClassVar[str]
@@ -183,30 +188,12 @@ class Document(ABC):
     def _rows(self) -> list[tuple[str, str]]:
         """Names and values of the table."""
 
-    def __str__(self) -> str:
-        rows = self._rows()
-        width = max(len(name) for name, _ in rows)
-        # The first entry is a claim with its note, and is not wrapped.
-        lines = [self.title, *(f"  {name:<{width}}  {printable(value)}" for name, value in rows[:1])]
-        for name, value in rows[1:]:
-            start = f"  {name:<{width}}  "
-            wrapper = textwrap.TextWrapper(
-                97, start, " " * len(start), break_long_words=False, break_on_hyphens=False
-            )
-            lines.append(wrapper.fill(printable(value)) or start)
-        return "\n".join(lines if self.private else [printable(self.no_guarantee), *lines])
-
-    def _repr_html_(self) -> str:
-        return html(_TABLE, first=html_line(self.no_guarantee), title=self.title, rows=self._rows())
-
-
-def html_line(text: str) -> str:
-    """A text as a bold paragraph; nothing for an empty text."""
-    return html("<p><b>{{ text }}</b></p>", text=text) if text else ""
+    def _sections(self) -> list[Section]:
+        return [Section(self.title, self._rows())]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Statement(Document):
+class Statement(Report):
     """Base of the reports of fits and searches."""
 
     epsilon: float
@@ -245,7 +232,7 @@ class Statement(Document):
 
     @property
     def no_guarantee(self) -> str:
-        """As in :class:`Document`; a seed of the noise is a leak too."""
+        """As in :class:`Report`; a seed of the noise is a leak too."""
         return first_line((*self.leaks, *(["the noise comes from a seed"] if self.noise == "seeded" else [])))
 
     @property

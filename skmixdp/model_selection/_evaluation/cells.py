@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from ..._utils.documents import Document, Section
 from ..._utils.registry import DISPLAYS
-from ..._utils.templates import html_table
 from ..._utils.validation import FLAG, PROBABILITY, check
 from ...privacy import PrivacyReport
-from ...privacy.report import counted, html_line
+from ...privacy.report import counted
 
 Floats = NDArray[np.float64]
 
@@ -111,7 +111,7 @@ def _on_simplex(counts: Floats, total: float) -> Floats:
 
 
 @dataclass(frozen=True, repr=False)
-class Evaluation:
+class Evaluation(Document):
     """Base of evaluations: noisy cells, with the report of their release."""
 
     cells: NoisyCells
@@ -172,23 +172,11 @@ class Evaluation:
         whose = f"{units} drawn like these" if known.sampling else f"these {units}"
         return f"{100 * known.level:g}% intervals for {whose}; noise {known.noise_scale:.3g} {units} a cell"
 
-    def __str__(self) -> str:
-        rows = {name: str(estimate) for name, estimate in self.summary().items()}
-        width = max(map(len, rows))
-        lines = [self.no_guarantee] if self.no_guarantee else []
-        lines += [self._heading, *(f"  {name:<{width}}  {text}" for name, text in rows.items())]
-        return "\n".join([*lines, f"  {self._terms}", f"  {cost_of(self.privacy)}"])
+    def _sections(self) -> list[Section]:
+        notes = self._terms, cost_of(self.privacy)
+        return [Section(self._heading, [*self.summary().items()], notes=notes)]
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return html_table(
-            ("metric", f"value ({100 * self.cells.level:g}% interval)"),
-            self.summary().items(),
-            caption=self._heading,
-            first=html_line(self.no_guarantee),
-            notes=[f"{self._terms}; {cost_of(self.privacy)}"],
-        )
+    __repr__ = Document.__str__
 
     @property
     def _heading(self) -> str:

@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 
 from ..._engine.transaction import Transaction
 from ..._fit.sums import noisy_histograms
+from ..._utils.documents import Section, as_html
 from ..._utils.frames import n_rows_of
 from ..._utils.registry import DISPLAYS
-from ..._utils.templates import html_table
 from ..._utils.validation import FLAG, check, respelt, shown
 from ...preprocessing._cells import listed
 from ...preprocessing._one_cell import text_of
 from ...privacy import PrivacyReport
-from ...privacy.report import html_line
 from ...privacy.units import Units
 from .cells import Estimate, NoisyCells, cost_of
 from .scores import ScoreEvaluation
@@ -188,13 +187,8 @@ class GroupedEvaluation:
             (group, f"{row['rows', 'value']:.0f}", *(Estimate(*row[name]) for name in names[1:]))
             for group, row in table.iterrows()
         ]
-        return html_table(
-            ("group", *names),
-            rows,
-            caption=self._heading,
-            first=html_line(self.no_guarantee),
-            notes=[cost_of(self.privacy)],
-        )
+        section = Section(self._heading, rows, ("group", *names), notes=[cost_of(self.privacy)])
+        return as_html(self.no_guarantee, [section])
 
     @property
     def _heading(self) -> str:

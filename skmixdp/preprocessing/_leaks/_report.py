@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, overload
 
-from ..._utils.templates import html, html_table
+from ..._utils.documents import Section, as_html
 
 Kind = Literal["leak", "uncounted", "public rows", "note"]
 
@@ -90,6 +90,6 @@ class PipelineReport(Sequence[Finding]):
 
     def _repr_html_(self) -> str:
         if not self.findings:
-            return html("<p>{{ text }}</p>", text=str(self))
+            return as_html("", [Section(paragraphs=[str(self)])])
         rows = [(each.kind, each.path, each.step, each.learns, each.fix) for each in self.findings]
-        return html_table(("kind", "step", "class", "what", "fix"), rows, caption="Pipeline check")
+        return as_html("", [Section("Pipeline check", rows, ("kind", "step", "class", "what", "fix"))])

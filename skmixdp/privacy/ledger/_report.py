@@ -8,21 +8,16 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any, Literal, Self
 
-from ..._utils.registry import DISPLAYS
-from ..._utils.templates import html, html_table
-from ..._utils.validation import printable
-from ..report import first_line, html_line
+from ..._utils.documents import Document, Section, as_html, as_page
+from ..report import attack_section, attack_words, first_line, relation_words
 from ._account import Account
 from ._records import event_to_json
 
 _HEADER = ("data set", "spent", "budget", "left", "delta", "charges", "neighbours", "composed by")
 
-#: A bar for each data set.
-_BARS = """{% for account in accounts %}<p>{{ account.dataset }}: {{ '%.4g' % account.spent }} of \
-{{ '%.4g' % account.epsilon }} <progress value='{{ account.spent }}' max='{{ account.epsilon }}'></progress>\
-</p>{% endfor %}"""
 _OF_CHARGES = ("charge", "data set", "time (UTC)", "what", "spent so far")
 #: Number of charges in a notebook.
 _LAST = 5
@@ -103,6 +98,16 @@ class Charge:
         """The charged release and its purpose, as text."""
         return f"{self.description}, for {self.purpose!r}" if self.purpose else self.description
 
+    def _in_words(self) -> str:
+        """The charge as sentences."""
+        user = f" by {self.user}" if self.user else ""
+        ended = f"It {self.outcome}." if self.outcome.startswith("failed") else f"It is {self.outcome}."
+        return (
+            f"{self.time:%Y-%m-%d %H:%M} UTC{user}: {self.what}. "
+            f"{ended if self.private else f'{ended} NO GUARANTEE.'} "
+            f"Epsilon {self.spent:.3g} of {self.budget:g} was spent then."
+        )
+
 
 def current_user() -> str:
     """The login name of the user of this process, or an empty text."""
@@ -113,7 +118,7 @@ def current_user() -> str:
 
 
 @dataclass(frozen=True)
-class LedgerReport:
+class LedgerReport(Document):
     """All budgets and charges of a ledger, or those of one data set.
 
     Attributes
@@ -163,52 +168,73 @@ class LedgerReport:
 
         It says for each data set how often an attacker guesses right at most, whatever is still charged.
         """
-        text: str = DISPLAYS["ledger"](self)
-        return text
+        parts = chain.from_iterable(map(self._part, self.accounts))
+        return as_page("Privacy ledger", self.no_guarantee, parts)
 
     @property
     def failed(self) -> tuple[Charge, ...]:
         """Charges whose fit failed. They count in full, since noise may have been seen."""
         return tuple(charge for charge in self.charges if charge.outcome.startswith("failed"))
 
-    def _failures(self) -> list[str]:
-        return [
-            f"charge {charge.id} to {charge.dataset!r} ({charge.what}) {charge.outcome}; it counts in full"
-            for charge in self.failed
-        ]
-
-    def _rows(self) -> list[tuple[str, ...]]:
-        return [
+    def _sections(self) -> list[Section]:
+        rows = [
             (
                 account.dataset,
                 f"{account.spent:.4g}" if account.private else "NO GUARANTEE",
                 f"{account.epsilon:.4g}",
                 f"{account.remaining:.4g}",
                 f"{account.delta:.3g}",
-                str(account.n_charges),
+                account.n_charges,
                 account.neighboring or "by the first charge",
                 _words(account),
             )
             for account in self.accounts
         ]
+        failures = [
+            f"charge {charge.id} to {charge.dataset!r} ({charge.what}) {charge.outcome}; it counts in full"
+            for charge in self.failed
+        ]
+        bars = [
+            (f"{each.dataset}: {each.spent:.4g} of {each.epsilon:.4g}", each.spent, each.epsilon)
+            for each in self.accounts
+        ]
+        return [Section("Privacy ledger", rows, _HEADER, notes=failures, bars=bars)]
 
-    def __str__(self) -> str:
-        rows = [tuple(map(printable, row)) for row in self._rows()]
-        failures = [f"  {printable(line)}" for line in self._failures()]
-        first = [printable(self.no_guarantee)] if self.no_guarantee else []
-        return "\n".join([*first, "Privacy ledger", *_table([_HEADER, *rows]), *failures])
+    def _part(self, account: Account) -> list[Section]:
+        """The part of the page on one data set."""
+        budget = f"(epsilon {account.epsilon:g}, delta {account.delta:g})-differential privacy of all charges"
+        rows = {
+            "budget": f"{'' if account.private else 'NO GUARANTEE; without the leaks: '}{budget} together",
+            "protected": "by the first charge",
+            "spent": f"epsilon {account.spent:.3g} (charges: {account.n_charges})",
+            "left": "nothing",
+        }
+        if account.others_epsilon:
+            rows["for other tools"] = _of_others(account)
+        if account.remaining > 0:
+            fits = account.fits_left(1.0, account.delta)
+            rows["left"] = f"one full-batch fit with epsilon of about {account.remaining:.3g}"
+            rows["left"] += f", or {fits} with epsilon 1" if fits else ""
+        attack = Section()
+        if account.neighboring is not None:
+            rows["protected"] = relation_words(account.neighboring, account.unit)
+            words = attack_words(account.attack_success, account.neighboring, account.unit)
+            when = "whatever is still charged to this budget,"
+            attack = attack_section(account.attack_success, words if account.private else "", when)
+        charges = [charge for charge in self.charges if charge.dataset == account.dataset]
+        title = "Charges" if len(charges) == account.n_charges else "Charges that failed or have no guarantee"
+        return [
+            attack._replace(title=account.dataset, rows=[*rows.items()]),
+            Section(title, bullets=[charge._in_words() for charge in charges] or ["None."], level=3),
+        ]
 
     def _repr_html_(self) -> str:
         charges = [
             (charge.id, charge.dataset, f"{charge.time:%Y-%m-%d %H:%M}", charge.what, f"{charge.spent:.4g}")
             for charge in self.charges[-_LAST:]
         ]
-        accounts = html_table(
-            _HEADER, self._rows(), caption="Privacy ledger", first=html_line(self.no_guarantee)
-        )
-        bars = html(_BARS, accounts=self.accounts)
-        last = html_table(_OF_CHARGES, charges, caption="Last charges", notes=self._failures())
-        return accounts + bars + (last if charges else "")
+        last = [Section("Last charges", charges, _OF_CHARGES)] if charges else []
+        return as_html(self.no_guarantee, [*self._sections(), *last])
 
 
 class Shared:
@@ -268,21 +294,13 @@ def _words(account: Account) -> str:
     composed = words[account.composition]
     if account.order is not None:
         composed += f" of order {account.order:g}"
-    return f"{composed}; others {of_others(account)}" if account.others_epsilon else composed
+    return f"{composed}; others {_of_others(account)}" if account.others_epsilon else composed
 
 
-def of_others(account: Account) -> str:
+def _of_others(account: Account) -> str:
     """What is spent of the part of the budget for other tools."""
     spent, reserved = account.others_spent_epsilon, account.others_epsilon
     return (
         f"epsilon {spent:.3g} of {reserved:.3g}, delta {account.others_spent_delta:.3g} of "
         f"{account.others_delta:.3g}"
     )
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Lines of a table with aligned columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]

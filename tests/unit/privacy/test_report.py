@@ -4,7 +4,7 @@ import json
 import pytest
 
 from skmixdp.privacy import PrivacyReport
-from skmixdp.privacy.report import Document
+from skmixdp.privacy.report import Report
 
 REPORT = PrivacyReport(
     epsilon=1.0,
@@ -70,7 +70,7 @@ def test_a_known_leak_comes_first_and_no_document_is_private():
 
 def test_a_document_without_noise_of_its_own_names_its_leaks():
     @dataclasses.dataclass(frozen=True)
-    class Short(Document):
+    class Short(Report):
         title = "Short"
         leaks: tuple[str, ...] = ()
 
