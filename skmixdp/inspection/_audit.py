@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..audit import AuditResult
-from ._style import OKABE_ITO, axes, short
+from ._style import OKABE_ITO, Display, legend_above, one_below_the_other, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class AuditDisplay:
+class AuditDisplay(Display):
     """Plot of the lower bounds on epsilon that audits found, next to the claims.
 
     Each audit is one line of the plot. A claim is refuted if a bound lies to its right. Bounds far to the
@@ -80,13 +80,15 @@ class AuditDisplay:
                 raise ValueError(f"the audits have {name} {values}; draw those of one {name} together.")
         return cls(results).plot(ax=ax)
 
-    def plot(self, ax: Axes | None = None) -> AuditDisplay:
-        """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
-        self.ax_ = axes(ax, len(self.results))
-        self.figure_ = self.ax_.figure
+    @property
+    def _n_lines(self) -> int:
+        return len(self.results)
+
+    def _draw(self, ax: Axes) -> None:
         results = list(self.results.values())
-        places = np.arange(len(results))[::-1]
-        self.ax_.hlines(places, 0, [_reach(result) for result in results], color="0.8", linewidth=1, zorder=1)
+        ends = [max(each.claimed_epsilon or 0.0, each.epsilon, each.epsilon_from_mu) for each in results]
+        ax.grid(visible=False)
+        ax.hlines(one_below_the_other(ax, list(self.results)), 0, ends, color="0.8", linewidth=1, zorder=1)
         claimed = [np.nan if each.claimed_epsilon is None else each.claimed_epsilon for each in results]
         sure = f"{100 * results[0].confidence:g}% confidence"
         self.claims_ = self._markers(claimed, f"claim at δ = {short(results[0].delta)}", "|", OKABE_ITO[6])
@@ -94,14 +96,9 @@ class AuditDisplay:
         self.bounds_ = self._markers(bounds, f"lower bound, any mechanism ({sure})", "o", OKABE_ITO[0])
         bounds = [each.epsilon_from_mu for each in results]
         self.gaussian_bounds_ = self._markers(bounds, "lower bound, if Gaussian", "^", OKABE_ITO[1])
-        self.ax_.set_yticks(places, list(self.results))
-        self.ax_.set_ylim(-0.6, len(results) - 0.4)
-        self.ax_.set_xlim(left=-0.02 * max(_reach(result) for result in results))
-        self.ax_.set_xlabel("ε")
-        self.ax_.tick_params(axis="y", length=0)
-        self.ax_.spines[["top", "right", "left"]].set_visible(False)
-        self.ax_.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False)
-        return self
+        ax.set_xlim(left=-0.02 * max(ends))
+        ax.set_xlabel("ε")
+        legend_above(ax)
 
     def _markers(self, values: list[float], label: str, marker: str, color: str) -> Line2D:
         size = 18 if marker == "|" else 8
@@ -110,8 +107,3 @@ class AuditDisplay:
             values, places, linestyle="none", marker=marker, color=color, label=label, markersize=size, mew=2
         )
         return line
-
-
-def _reach(result: AuditResult) -> float:
-    """The largest epsilon that a line of the plot shows."""
-    return max(result.claimed_epsilon or 0.0, result.epsilon, result.epsilon_from_mu)

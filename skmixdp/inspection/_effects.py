@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from sklearn.base import BaseEstimator
 from .._utils.documents import Section, as_html
 from .._utils.models import classes_of, last_step
 from .._utils.validation import listed, shown
-from ._style import OKABE_ITO, Z95, axes, curve_style, plain_axes
+from ._style import OKABE_ITO, Z95, at_dates, axes, curve_style, plain_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -224,10 +223,7 @@ class EffectsDisplay:
             panel.fill_between(cells[present], low, high, color=style["color"], alpha=0.2, linewidth=0)
             self.lines_[name] += panel.plot(cells[present], effect[present], **style)
         if cells.dtype.kind == "M":
-            dates: Any = importlib.import_module("matplotlib.dates")  # has no types
-            locator = dates.AutoDateLocator(minticks=2, maxticks=5)
-            panel.xaxis.set_major_locator(locator)
-            panel.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+            at_dates(panel, fewest=2, most=5)
         else:
             panel.locator_params(axis="x", nbins=5)
         if not present.all():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ._style import axes, curve_style, plain_axes, short
+from ._style import Display, at_dates, at_integers, curve_style, legend_above, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class LedgerDisplay:
+class LedgerDisplay(Display):
     """Plot of the share of each data set's budget that was spent, after each charge.
 
     Use :meth:`from_ledger` rather than the constructor.
@@ -22,6 +22,8 @@ class LedgerDisplay:
     ----------
     report : LedgerReport
         Budgets and charges, as ``ledger.report()`` gives them.
+    over : {"time", "charges"}
+        The horizontal axis.
 
     Attributes
     ----------
@@ -44,6 +46,7 @@ class LedgerDisplay:
     """
 
     report: Any
+    over: str = "time"
 
     @classmethod
     def from_ledger(cls, ledger: Any, *, over: str = "time", ax: Axes | None = None) -> LedgerDisplay:
@@ -68,32 +71,40 @@ class LedgerDisplay:
         ValueError
             If ``over`` has another value, or nothing was charged yet.
         """
-        return cls(ledger.report()).plot(over=over, ax=ax)
-
-    def plot(self, *, over: str = "time", ax: Axes | None = None) -> LedgerDisplay:
-        """Draw; parameters and errors are those of :meth:`from_ledger`."""
         if over not in ("time", "charges"):
             raise ValueError(f"over={over!r} must be 'time' or 'charges'.")
-        if not self.report.charges:
+        report = ledger.report()
+        if not report.charges:
             raise ValueError(
                 "the ledger holds no charge yet, so there is nothing to draw; fit with it first."
             )
-        self.ax_ = axes(ax)
-        self.figure_ = self.ax_.figure
+        return cls(report, over).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
         self.lines_: dict[str, Line2D] = {}
         for account in self.report.accounts:
             charges = [charge for charge in self.report.charges if charge.dataset == account.dataset]
             if charges:
-                self._draw_steps(account, charges, over)
-        self._draw_axes(over)
-        return self
+                self._draw_steps(account, charges)
+        ax.axhline(100, color="0.3", linewidth=1, zorder=2)
+        ax.set_ylim(0, 105)
+        ax.set_ylabel("Spent ε (% of the data set's budget)")
+        if self.over == "time":
+            at_dates(ax, most=7)
+            ax.set_xlabel("Time of the charge (UTC)")
+        else:
+            at_integers(ax)
+            ax.set_xlabel("Number of charges")
+        # Two long names side by side would make the axes narrow.
+        long = max(len(str(line.get_label())) for line in self.lines_.values()) > 48
+        legend_above(ax, 1 if long else 2)
 
-    def _draw_steps(self, account: Any, charges: list[Any], over: str) -> None:
+    def _draw_steps(self, account: Any, charges: list[Any]) -> None:
         style = curve_style(len(self.lines_))
         if len(charges) > 30:  # otherwise markers would overlap
             style["marker"] = "None"
         times = [charge.time for charge in charges]
-        x: list[Any] = times if over == "time" else [*range(1, len(charges) + 1)]
+        x: list[Any] = times if self.over == "time" else [*range(1, len(charges) + 1)]
         share = [100 * charge.spent / account.epsilon for charge in charges]
         words = f"ε {charges[-1].spent:.3g} of {account.epsilon:g} (δ = {short(account.delta)})"
         if not account.private:
@@ -101,25 +112,3 @@ class LedgerDisplay:
         label = f"{account.dataset}: {words}"
         # The spent budget is constant until the next charge.
         (self.lines_[account.dataset],) = self.ax_.step(x, share, where="post", label=label, **style)
-
-    def _draw_axes(self, over: str) -> None:
-        ax = self.ax_
-        ax.axhline(100, color="0.3", linewidth=1, zorder=2)
-        ax.set_ylim(0, 105)
-        ax.set_ylabel("Spent ε (% of the data set's budget)")
-        if over == "time":
-            from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-            locator = AutoDateLocator(maxticks=7)  # type: ignore[no-untyped-call]
-            ax.xaxis.set_major_locator(locator)
-            ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-            ax.set_xlabel("Time of the charge (UTC)")
-        else:
-            from matplotlib.ticker import MaxNLocator
-
-            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-            ax.set_xlabel("Number of charges")
-        plain_axes(ax)
-        # Two long names side by side would make the axes narrow.
-        long = max(len(str(line.get_label())) for line in self.lines_.values()) > 48
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=1 if long else 2)

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from ..audit import per_instance_epsilon
 from ..audit._result import claim_of
-from ._style import axes, curve_style, plain_axes, reference_style, short
+from ._style import Display, curve_style, legend_above, reference_style, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,13 +21,13 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
-class PerInstanceDisplay:
+class PerInstanceDisplay(Display):
     """Plot of each private row's epsilon, in ascending order, next to the guarantee. PRIVATE.
 
     Every curve is one fit. The horizontal line is the epsilon of the guarantee, which bounds the worst row of
     the worst data set. A curve near the line says that the fit used its budget for all rows alike.
 
-    Use :meth:`from_estimator` or :meth:`from_estimators` rather than the constructor.
+    Use :meth:`from_estimators` rather than the constructor.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ class PerInstanceDisplay:
     >>> X, y = load_digits(return_X_y=True)
     >>> clf = MixedDPLogisticRegression("adamix", epsilon=3.0, record_per_instance=True)
     >>> clf = clf.fit(X[100:], y[100:], X_pub=X[:100], y_pub=y[:100])
-    >>> display = PerInstanceDisplay.from_estimator(clf, name="AdaMix")
+    >>> display = PerInstanceDisplay.from_estimators({"AdaMix": clf})
     >>> list(display.lines_)
     ['AdaMix']
     """
@@ -75,35 +74,6 @@ class PerInstanceDisplay:
     worst: Mapping[str, float]
     _: KW_ONLY
     delta: float
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: BaseEstimator,
-        *,
-        delta: float | None = None,
-        name: str | None = None,
-        ax: Axes | None = None,
-    ) -> PerInstanceDisplay:
-        """Plot the rows of one fit.
-
-        Parameters
-        ----------
-        estimator : fitted estimator
-            Fitted with ``record_per_instance=True``.
-        delta : float or None, default=None
-            The delta of all epsilons; None is the estimator's own.
-        name : str or None, default=None
-            Name in the legend; None is that of the class.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        PerInstanceDisplay
-            The drawn display.
-        """
-        return cls.from_estimators({name or type(estimator).__name__: estimator}, delta=delta, ax=ax)
 
     @classmethod
     def from_estimators(
@@ -144,24 +114,19 @@ class PerInstanceDisplay:
         worst = {name: claim.epsilon for name, claim in claims.items() if claim.epsilon is not None}
         return cls(epsilons, worst, delta=deltas[0]).plot(ax=ax)
 
-    def plot(self, ax: Axes | None = None) -> PerInstanceDisplay:
-        """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
-        self.ax_ = axes(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self, ax: Axes) -> None:
         self.lines_: dict[str, Line2D] = {}
         self.worst_: dict[str, Line2D] = {}
         for i, (name, epsilons) in enumerate(self.epsilons.items()):
             ranks = 100 * (np.arange(len(epsilons)) + 0.5) / len(epsilons)
             style = {**curve_style(i), "markevery": 0.1}
-            (self.lines_[name],) = self.ax_.plot(ranks, np.sort(epsilons), label=name, **style)
+            (self.lines_[name],) = ax.plot(ranks, np.sort(epsilons), label=name, **style)
         # Rounding in the calibration may leave a little of the budget.
         different = {f"{worst:.3g}": worst for worst in self.worst.values()}
         for i, (shown, worst) in enumerate(different.items()):
-            line = self.ax_.axhline(worst, label=f"guarantee: ε = {shown}", **reference_style(i))
+            line = ax.axhline(worst, label=f"guarantee: ε = {shown}", **reference_style(i))
             self.worst_[shown] = line
-        self.ax_.set_ylim(bottom=0)
-        self.ax_.set_xlabel("Private rows, sorted (%)")
-        self.ax_.set_ylabel(f"ε of the row at δ = {short(self.delta)}")
-        self.ax_.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=3)
-        plain_axes(self.ax_)
-        return self
+        ax.set_ylim(bottom=0)
+        ax.set_xlabel("Private rows, sorted (%)")
+        ax.set_ylabel(f"ε of the row at δ = {short(self.delta)}")
+        legend_above(ax, 3)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ._results import SPREADS, Floats, summarise
-from ._style import axes, curve_style, legible, plain_axes, reference_style, short, spread_out
+from ._style import Display, curve_style, legible, reference_style, short, spread_out
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -30,7 +30,7 @@ _LABEL_PITCH = 1.35
 
 
 @dataclass(eq=False, repr=False)
-class PrivacyUtilityDisplay:
+class PrivacyUtilityDisplay(Display):
     """Plot of the mean score of each method against epsilon, with its spread.
 
     Methods with a budget are curves over a logarithmic epsilon axis. Methods without one
@@ -144,25 +144,11 @@ class PrivacyUtilityDisplay:
         display = cls(summary, score_name=score, spread=spread, percent=percent, delta=delta)
         return display.plot(ax=ax)
 
-    def plot(self, ax: Axes | None = None) -> PrivacyUtilityDisplay:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure with room for the names at the right.
-
-        Returns
-        -------
-        PrivacyUtilityDisplay
-            This display, with the attributes above.
-        """
-        self.ax_ = axes(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self, ax: Axes) -> None:
         self.lines_: dict[str, Line2D] = {}
         self.errorbars_: dict[str, ErrorbarContainer] = {}
         self.labels_: dict[str, Text] = {}
-        self._draw_axes()
+        self._draw_axes(ax)
         groups = {str(name): part for name, part in self.summary.groupby("method", sort=False)}
         curves = [name for name, part in groups.items() if part["epsilon"].notna().all()]
         last = len(curves) - 1
@@ -172,7 +158,6 @@ class PrivacyUtilityDisplay:
         for i, name in enumerate(name for name in groups if name not in curves):
             self._draw_reference(name, groups[name], 0.012 * (i + 1), reference_style(i))
         self._draw_labels()
-        return self
 
     # -- parts of the plot --------------------------------------------------------------
 
@@ -184,8 +169,7 @@ class PrivacyUtilityDisplay:
         scale = 72 / self.figure_.dpi
         return box.width * scale, box.height * scale
 
-    def _draw_axes(self) -> None:
-        ax = self.ax_
+    def _draw_axes(self, ax: Axes) -> None:
         budgets = np.unique(self.summary["epsilon"].dropna())
         ratio = max(float(budgets[-1] / budgets[0]), 2.0)
         ax.set_xscale("log")
@@ -198,7 +182,6 @@ class PrivacyUtilityDisplay:
         name = self.score_name.replace("_", " ")
         unit = " (%)" if self.percent else ""
         ax.set_ylabel(f"{name[:1].upper()}{name[1:]}{unit}\n{SPREADS[self.spread]}")
-        plain_axes(ax)
 
     def _draw_curve(self, name: str, part: pd.DataFrame, shift: float, style: dict[str, Any]) -> None:
         """A curve, moved by ``shift`` points to the right, so that curves with equal means stay visible."""

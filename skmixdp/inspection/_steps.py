@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from .._utils.models import callbacks_of
-from ._style import axes, curve_style, plain_axes
+from ._style import Display, at_integers, curve_style, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,13 +72,13 @@ class StepHistory:
 
 
 @dataclass(eq=False, repr=False)
-class _StepsDisplay:
+class _StepsDisplay(Display):
     """Base class of plots over steps."""
 
     steps: Sequence[dict[str, Any]]
 
     @classmethod
-    def from_estimator(cls, estimator: BaseEstimator, *, ax: Axes | None = None) -> Any:
+    def from_estimator(cls, estimator: BaseEstimator, *, ax: Axes | None = None) -> Self:
         """Plot the last fit of an estimator that has a :class:`StepHistory` among its callbacks.
 
         Parameters
@@ -104,47 +105,18 @@ class _StepsDisplay:
                 f"{type(estimator).__name__} has no record of its steps; call "
                 "set_callbacks(StepHistory()) before fit."
             )
-        return cls.from_results(history.steps, ax=ax)
-
-    @classmethod
-    def from_results(cls, steps: Sequence[dict[str, Any]], *, ax: Axes | None = None) -> Any:
-        """Plot the records of a fit.
-
-        Parameters
-        ----------
-        steps : list of dict
-            ``steps`` of a :class:`StepHistory`.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        display
-            The drawn display.
-
-        Raises
-        ------
-        ValueError
-            If there are no records.
-        """
-        return cls(steps).plot(ax=ax)
-
-    def plot(self, ax: Axes | None = None) -> Any:
-        """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
-        if len(self.steps) == 0:
+        if not history.steps:
             raise ValueError("there is no step to draw; fit the estimator with its StepHistory first.")
-        self.ax_ = axes(ax)
-        self.figure_ = self.ax_.figure
-        self._draw(np.array([record["step"] for record in self.steps]))
-        from matplotlib.ticker import MaxNLocator
+        return cls(history.steps).plot(ax=ax)
 
-        self.ax_.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-        self.ax_.set_xlabel("Step")
-        plain_axes(self.ax_)
-        return self
+    def _draw(self, ax: Axes) -> None:
+        self._curves(np.array([record["step"] for record in self.steps]))
+        at_integers(ax)
+        ax.set_xlabel("Step")
 
-    def _draw(self, t: Any) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _curves(self, t: Any) -> None:
+        """Draw what the steps ``t`` (n_steps,) hold."""
 
     def _style(self, index: int) -> dict[str, Any]:
         """A curve whose markers do not overlap."""
@@ -157,7 +129,7 @@ class GradientNormsDisplay(_StepsDisplay):
     The clip of private gradients is the sensitivity. Where it lies above most public gradients, few rows are
     clipped, and the noise is larger than it needs to be.
 
-    Use :meth:`from_estimator` or :meth:`from_results` rather than the constructor.
+    Use :meth:`from_estimator` rather than the constructor.
 
     Parameters
     ----------
@@ -182,7 +154,7 @@ class GradientNormsDisplay(_StepsDisplay):
     *Guarantee*: everything shown is public or released.
     """
 
-    def _draw(self, t: Any) -> None:
+    def _curves(self, t: Any) -> None:
         self.norms_: Line2D | None = None
         self.range_: PolyCollection | None = None
         if all(record["public_gradient_norms"] is not None for record in self.steps):
@@ -201,7 +173,7 @@ class GradientNormsDisplay(_StepsDisplay):
             self.clips_.append(line)
         self.ax_.set_yscale("log")
         self.ax_.set_ylabel("L2 norm")
-        self.ax_.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=3)
+        legend_above(self.ax_, 3)
 
 
 class PublicWeightDisplay(_StepsDisplay):
@@ -210,7 +182,7 @@ class PublicWeightDisplay(_StepsDisplay):
     The direction of a step is this weight times the public mean gradient, plus the rest times the noisy
     private mean gradient.
 
-    Use :meth:`from_estimator` or :meth:`from_results` rather than the constructor.
+    Use :meth:`from_estimator` rather than the constructor.
 
     Parameters
     ----------
@@ -231,7 +203,7 @@ class PublicWeightDisplay(_StepsDisplay):
     *Guarantee*: everything shown is public or released.
     """
 
-    def _draw(self, t: Any) -> None:
+    def _curves(self, t: Any) -> None:
         weights = [record["public_weight"] for record in self.steps]
         (self.line_,) = self.ax_.plot(t, weights, label="public weight", **self._style(0))
         self.ax_.set_ylim(-0.03, 1.03)

@@ -1,8 +1,10 @@
-"""Styles of lines, and positions of labels."""
+"""The base of pictures, styles of lines, and positions of labels."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,57 @@ _STROKES = ("-", (0, (5, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (2, 1)), (0, (5, 1.5,
 #: Reference lines are dark and have no marker, so that they do not look like curves.
 _REFERENCE_COLOURS = ("#000000", "#707070")
 _REFERENCE_STROKES = ((0, (1, 1.5)), (0, (9, 4)), (0, (9, 3, 1, 3)))
+
+
+class Display(ABC):
+    """Base of pictures on the axes of the caller, or of a new figure."""
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
+        self.ax_ = axes(ax, self._n_lines)
+        self.figure_ = self.ax_.figure
+        plain_axes(self.ax_)
+        self._draw(self.ax_)
+        return self
+
+    @property
+    def _n_lines(self) -> int:
+        """Number of lines of text for which a new figure has room."""
+        return 0
+
+    @abstractmethod
+    def _draw(self, ax: Axes) -> None:
+        """Draw all but what all pictures share."""
+
+
+def legend_above(ax: Axes, n_columns: int = 1) -> None:
+    """A legend without a frame above the axes."""
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=n_columns)
+
+
+def at_integers(ax: Axes) -> None:
+    """Ticks of the horizontal axis at integers."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
+
+
+def at_dates(ax: Axes, fewest: int = 5, most: int | None = None) -> None:
+    """Ticks of the horizontal axis at dates, which are short."""
+    dates: Any = import_module("matplotlib.dates")  # has no types
+    locator = dates.AutoDateLocator(minticks=fewest, maxticks=most)
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+
+
+def one_below_the_other(ax: Axes, names: list[str]) -> NDArray[np.intp]:
+    """Heights (m,) of named lines, the first at the top, on an axis without ticks."""
+    places = np.arange(len(names))[::-1]
+    ax.set_yticks(places, names)
+    ax.set_ylim(-0.6, len(names) - 0.4)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    return places
 
 
 def axes(ax: Axes | None, n_lines: int = 0) -> Axes:

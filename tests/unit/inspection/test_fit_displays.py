@@ -55,7 +55,7 @@ def draws(display):
 
 class TestPerInstance:
     def test_a_curve_is_sorted_and_below_its_guarantee(self, fitted, ax):
-        display = draws(PerInstanceDisplay.from_estimator(fitted, name="AdaMix", ax=ax))
+        display = draws(PerInstanceDisplay.from_estimators({"AdaMix": fitted}, ax=ax))
         line = display.lines_["AdaMix"]
         np.testing.assert_array_equal(line.get_ydata(), np.sort(per_instance_epsilon(fitted)))
         assert_close(line.get_xdata()[[0, -1]], [50 / 340, 100 - 50 / 340])
@@ -108,7 +108,7 @@ class TestSteps:
         history = StepHistory()
         clf = MixedDPLogisticRegression("noisy-gd", n_steps=3, classes=range(10)).set_callbacks(history)
         clf.fit(X, y)
-        display = draws(GradientNormsDisplay.from_results(history.steps, ax=ax))
+        display = draws(GradientNormsDisplay.from_estimator(clf, ax=ax))
         assert display.norms_ is None and display.range_ is None and len(display.clips_) == 1
 
     def test_public_weights(self, fitted, ax):
@@ -119,7 +119,7 @@ class TestSteps:
         with pytest.raises(ValueError, match=r"set_callbacks\(StepHistory\(\)\)"):
             PublicWeightDisplay.from_estimator(MixedDPLogisticRegression())
         with pytest.raises(ValueError, match="no step"):
-            PublicWeightDisplay.from_results([])
+            PublicWeightDisplay.from_estimator(MixedDPLogisticRegression().set_callbacks(StepHistory()))
 
 
 class TestConfusion:
@@ -221,7 +221,7 @@ def test_colours_suit_any_colour_vision(fitted, ax):
 def test_a_missing_matplotlib_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"install skmixdp\[plot\], or '\.\[plot\]' in a checkout\.$"):
-        PublicWeightDisplay.from_results([{"step": 1, "public_weight": 0.5}])
+        PublicWeightDisplay([{"step": 1, "public_weight": 0.5}]).plot()
 
 
 def test_every_display_has_the_attributes_of_scikit_learns():
