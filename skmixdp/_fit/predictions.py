@@ -1,6 +1,7 @@
 """What a fitted model predicts for private rows, which all evaluations of it start from."""
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,14 @@ def predicted(
         raise ValueError("y=None leaves nothing to evaluate by; pass the labels or targets of the rows.")
     persons = None if groups is None else units_of(groups, n_rows_of(X), noise)
 
-    # Models of this library read each cell by itself. Others may compute in the type of a column.
-    if not type(estimator).__module__.startswith("skmixdp."):
+    # Models of this library read files, and each cell by itself. Others may compute in the type of a column.
+    is_foreign = not type(estimator).__module__.startswith("skmixdp.")
+    if is_foreign:
         X = with_float_columns(X)
 
     def predict(rows: object) -> Array:
+        if is_foreign and isinstance(rows, Table):
+            return np.concatenate([predict(block) for block in _blocks(rows)])
         results = getattr(estimator, method)(rows)
         if is_dask(results):
             table: Any = special_table(results if results.ndim == 2 else results[:, np.newaxis])
@@ -49,7 +53,7 @@ def predicted(
             if persons is None:
                 results = predict(X)
             else:
-                indexed, codes = _in_memory(X), persons.codes
+                indexed, codes = in_memory(X), persons.codes
                 results = computed_by_blocks(
                     codes, persons.n_units, lambda places: predict(some_rows(indexed, places))
                 )
@@ -65,10 +69,16 @@ def predicted(
     raise refusal
 
 
-def _in_memory(X: object) -> Any:
+def in_memory(X: object) -> Any:
     """Rows that can be indexed: rows of files and Dask arrays are read."""
     if not (isinstance(X, Table) or is_dask(X)):
         return X
+    blocks = list(_blocks(X))
+    return pd.concat(blocks) if isinstance(blocks[0], pd.DataFrame) else np.concatenate(blocks)
+
+
+def _blocks(X: object) -> Iterator[Any]:
+    """The rows of files or of a Dask array, one block at a time, with the names of their columns."""
     table: Any = special_table(X)
-    rows = np.concatenate(list(table.blocks()))
-    return rows if table.names is None else pd.DataFrame(rows, columns=table.names)
+    for block in table.blocks():
+        yield block if table.names is None else pd.DataFrame(block, columns=table.names)

@@ -3,6 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
 from skmixdp.datasets import open_rows
@@ -94,6 +97,18 @@ def test_labels_in_files_are_those_of_scores(path):
     assert str(private_evaluation(reg, files, **residuals)) == str(
         private_evaluation(reg, FRAME, Y, **residuals)
     )
+
+
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())]
+)
+def test_models_of_others_are_evaluated_on_rows_and_groups_in_files(path, model):
+    files, terms = open_rows(path, label="y", exclude=["who"]), {"epsilon": 1.0, "random_state": 0}
+    model.fit(FRAME, Y)
+    by = {"by": FRAME.columns[0], "by_values": [0, 1]}
+    for more in ({}, by):
+        found, wanted = (private_evaluation(model, *rows, **terms, **more) for rows in ([files], [FRAME, Y]))
+        assert str(found) == str(wanted)
 
 
 def test_persons_in_files_are_those_of_an_evaluation(path):

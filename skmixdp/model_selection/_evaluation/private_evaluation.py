@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from ..._engine.transaction import Transaction
-from ..._fit.predictions import predicted
+from ..._fit.predictions import in_memory, predicted
 from ..._fit.statistics import sensitivity_of
 from ..._rows import check_indicator, check_labels, check_targets, encode_labels, is_indicator
 from ..._utils.models import classes_of, has_several_labels, last_step
@@ -156,7 +156,8 @@ def private_evaluation(
         check("layout", layout, "auto", "top", "one_vs_rest")
         check("n_bins", n_bins, "auto", whole_from(4))
         check_is_fitted(estimator)
-        parts = Parts.of(X, by, by_values)
+        named = isinstance(by, (str, list, tuple))
+        parts = Parts.of(in_memory(X) if named else X, by, by_values)
         if is_regressor(estimator):
             return _residuals(
                 estimator, X, y, transaction, n_bins, target_bounds, residual_bound, groups, parts
