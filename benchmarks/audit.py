@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.audit import AuditResult, audit_epsilon
 from tests.catalog import ALGORITHMS
 
@@ -53,7 +53,7 @@ def factories() -> Iterator[tuple[str, bool, Callable[[], Any]]]:
         "delta": DELTA,
     }
     for name, algorithm in ALGORITHMS.items():
-        settings = parameters | {"row_norm": None if name.startswith(LONG_ROWS) else "unit"}
+        settings = parameters | {"rows": RowMapping(norm=None if name.startswith(LONG_ROWS) else "unit")}
         yield name, False, lambda algorithm=algorithm, of=settings: MixedDPLogisticRegression(algorithm, **of)
     for name in ("adamix", "noisy-gd"):
         yield f"ridge, {name}", True, lambda name=name: MixedDPRidge(ALGORITHMS[name], **parameters)

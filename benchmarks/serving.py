@@ -17,7 +17,7 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import MixedDPLogisticRegression, RowMapping
 
 #: Numbers of features and classes.
 SIZES = ((64, 10), (512, 10), (2048, 100))
@@ -34,7 +34,7 @@ def candidates(n_features: int, n_classes: int) -> dict[str, Callable[[], Any]]:
         random_state=0,
     )
     n_public = 5 * n_classes
-    private = MixedDPLogisticRegression(classes=range(n_classes), whiten=True)
+    private = MixedDPLogisticRegression(classes=range(n_classes), rows=RowMapping(whiten=True))
     bare, plain = (
         MixedDPLogisticRegression("adamix", classes=range(n_classes)),
         LogisticRegression(max_iter=5),

@@ -7,12 +7,13 @@ from ._utils import quiet_interrupts as quiet_interrupts  # isort: split
 
 from typing import TYPE_CHECKING
 
-from ._utils.registry import late_names
+from ._utils.annexes import late_names
 from ._version import __version__ as __version__
 from .estimators import (
     MixedDPLogisticRegression,
     MixedDPRidge,
     PrivatePipeline,
+    RowMapping,
     Typical,
     fit_many,
     load,
@@ -24,17 +25,7 @@ if TYPE_CHECKING:
     from .estimators import FirstOrderDPModuleClassifier, ZerothOrderDPModuleClassifier, resumable
     from .inference import MixedDPPoissonRegressor
 else:
-    __getattr__, __dir__ = late_names(
-        __name__,
-        {
-            "AdditiveDPClassifier": "additive",
-            "AdditiveDPRegressor": "additive",
-            "FirstOrderDPModuleClassifier": "estimators",
-            "MixedDPPoissonRegressor": "inference",
-            "ZerothOrderDPModuleClassifier": "estimators",
-            "resumable": "estimators",
-        },
-    )
+    __getattr__, __dir__ = late_names(__name__)
 
 __all__ = [
     "AdditiveDPClassifier",
@@ -44,6 +35,7 @@ __all__ = [
     "MixedDPPoissonRegressor",
     "MixedDPRidge",
     "PrivatePipeline",
+    "RowMapping",
     "Typical",
     "ZerothOrderDPModuleClassifier",
     "fit_many",

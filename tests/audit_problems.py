@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from tests.catalog import ALGORITHMS
 
 DELTA = 1e-5
@@ -40,7 +40,7 @@ def factory(name, mu, n_steps=2, **options):
         "delta": DELTA,
         "noise_multiplier": np.sqrt(n_steps) / mu,
         "n_steps": n_steps,
-        "row_norm": None if name.startswith(LONG_ROWS) else "unit",
+        "rows": RowMapping(norm=None if name.startswith(LONG_ROWS) else "unit"),
         "scale": False,
     }
     return lambda: kind(algorithm, **(parameters | options))

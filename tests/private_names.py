@@ -37,9 +37,8 @@ NAMES = {
     "skmixdp._files.temporary": "temporary_memory",
     "skmixdp._files.text": "FileError TextForm",
     "skmixdp._fit": (
-        "column_histograms=histograms fit_rows=rows fit_stage=stage fit_stages=stages noisy_sums_module=sums "
-        "planning "
-        "procedure_module=procedure"
+        "column_histograms=histograms fit_rows=rows fit_stage=stage fit_stages=stages "
+        "noisy_sums_module=sums planning procedure_module=procedure"
     ),
     "skmixdp._fit.heads": "comparison_query expected_losses gains gains_query usual_gain",
     "skmixdp._fit.histograms": "thinned",
@@ -53,14 +52,13 @@ NAMES = {
     "skmixdp._fit.stages.columns": (
         "MOST_SPENT NoisyColumns _BINS _magnitudes _places _squares columns_share few_dominate noisy_columns"
     ),
-    "skmixdp._fit.stages.comparison": (
-        "PublicShrinkage balance can_balance reliable_balance start_comparison"
-    ),
+    "skmixdp._fit.stages.comparison": "PublicShrinkage balance can_balance reliable_balance start_comparison",
     "skmixdp._fit.stages.directions": "LeadingDirections _second_moments leading_directions",
     "skmixdp._fit.stages.gradient_lengths": "_lengths",
     "skmixdp._fit.stages.label_shares": "label_share noisy_logits",
     "skmixdp._fit.stages.length": "length_share noisy_length",
     "skmixdp._fit.stages.mean": "NoisyMean Shares noisy_mean",
+    "skmixdp._fit.stages.mean_prediction": "at_shares",
     "skmixdp._fit.stages.residuals": "recalibrated",
     "skmixdp._fit.stages.second_moment": (
         "MomentMap SecondMoment map_share noisy_matrix noisy_second_moment second_moment_share"
@@ -68,7 +66,6 @@ NAMES = {
     "skmixdp._fit.stages.start": "start_predicts",
     "skmixdp._fit.stages.student": "with_student",
     "skmixdp._fit.stages.target_scale": "TARGET_RELEASES _SIGNED _places_of_targets noisy_targets",
-    "skmixdp._fit.stages.mean_prediction": "at_shares",
     "skmixdp._fit.stages.temperature": (
         "_LOGARITHMS _USUAL _overconfidence at_temperature at_temperature_of_rare temperature_share"
     ),
@@ -96,7 +93,6 @@ NAMES = {
         "MAX_ORDER MAX_PRODUCT MAX_SHIFT MIN_WIDTH epsilon_for log_moments log_ratio_moments renyi"
     ),
     "skmixdp._papers.modelmix.clipping": "L2LinfClip L2LinfClipAt",
-    "skmixdp.components.weights": "held_out_losses solution_error",
     "skmixdp._papers.zeroth_order": (
         "CandidateQuery Descent PublicDirections RandomDirections TwoPointQuery public_gradients"
     ),
@@ -112,7 +108,6 @@ NAMES = {
     ),
     "skmixdp._rows.persons": "Places",
     "skmixdp._rows.sparse": "SparseTable",
-    "skmixdp._rows.table": "TABLE_TYPES",
     "skmixdp._torch": "modules tensors",
     "skmixdp._torch.module_steps": "FiniteSteps",
     "skmixdp._torch.modules": (
@@ -125,12 +120,12 @@ NAMES = {
     "skmixdp._torch.modules.rows": "_LANES _rounded_sums",
     "skmixdp._torch.tensors": "TorchRows TorchTable add_tensor_products full_precision mapped",
     "skmixdp._utils": "files process validation",
+    "skmixdp._utils.annexes": "PLACES annex",
+    "skmixdp._utils.documents": "Section as_html as_markdown as_page as_text html",
     "skmixdp._utils.files": "sync_folder write_arrays written_whole",
     "skmixdp._utils.process": (
         "in_parallel is_own n_parts no_bars one_thread own_state progress_bar public_code worker_session"
     ),
-    "skmixdp._utils.registry": "DISPLAYS Registry",
-    "skmixdp._utils.documents": "Section as_html as_markdown as_page as_text html",
     "skmixdp._utils.validation": "Allowed Kind Number is_empty respelt suggestion",
     "skmixdp.additive": "_effects _estimators",
     "skmixdp.additive._basis": "Basis Column",
@@ -150,9 +145,10 @@ NAMES = {
     "skmixdp.audit._membership": "area_under_curve auc_interval",
     "skmixdp.audit._result": "claim_of",
     "skmixdp.audit._white_box": "Evidence evidence_of strengths_of",
+    "skmixdp.components.weights": "held_out_losses solution_error",
     "skmixdp.estimators": "_base _problem base_module=_base linear_heads=_linear",
     "skmixdp.estimators._base": "adopt",
-    "skmixdp.estimators._saving": "EXPORTERS coding saving",
+    "skmixdp.estimators._saving": "coding saving",
     "skmixdp.estimators._saving.checks": "check_loaded",
     "skmixdp.features": "_cache _extraction _loading",
     "skmixdp.features._cache": "RowCache",
@@ -173,17 +169,17 @@ NAMES = {
     "skmixdp.model_selection._search.resume": "Progress",
     "skmixdp.model_selection._search.trials": "Allowance",
     "skmixdp.preprocessing._cells": "kind_of",
-    "skmixdp.preprocessing._one_cell": "days_of number_of text_of",
     "skmixdp.preprocessing._leaks": "_enclosing",
     "skmixdp.preprocessing._leaks._rules": "DROPS_FITS LEARNS META_LEARNS ONLY_PARTS",
+    "skmixdp.preprocessing._one_cell": "days_of number_of text_of",
     "skmixdp.privacy.accounting.composition": "_SLACK",
     "skmixdp.privacy.accounting.selection": "_ORDERS _divergences",
     "skmixdp.privacy.ledger": "_account _ledger _records _sql _store ledger_module=_ledger",
     "skmixdp.privacy.ledger._account": "Account _costs_less_than_in_full",
     "skmixdp.privacy.ledger._charging": "charge_together recorded_outcome take_back",
     "skmixdp.privacy.ledger._ledger": "LEDGER",
-    "skmixdp.privacy.ledger._report": "LedgerReport",
     "skmixdp.privacy.ledger._records": "event_from_json event_to_json",
+    "skmixdp.privacy.ledger._report": "LedgerReport",
     "skmixdp.privacy.ledger._sql": "add_charge write_account",
 }
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from skmixdp import AdditiveDPClassifier, MixedDPLogisticRegression, private_pipeline
+from skmixdp import AdditiveDPClassifier, MixedDPLogisticRegression, RowMapping, private_pipeline
 from skmixdp.preprocessing import TableEncoder
 
 from .problems import Array
@@ -55,7 +55,7 @@ def of_width(width: int, seed: int) -> list[float]:
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     encoded = private_pipeline(TableEncoder(kinds), head(seed))
     tried: list[tuple[Any, Any]] = [(encoded, frame), (head(seed), X)]
-    tried += [(head(seed, scale=False, row_norm="clip"), scaled)]
+    tried += [(head(seed, scale=False, rows=RowMapping(norm="clip")), scaled)]
     tried += [(AdditiveDPClassifier(epsilon=1.0, classes=[0, 1], random_state=seed), X)]
     return [area(model, rows[:_N], y[:_N], rows[_N:], y[_N:]) for model, rows in tried]
 
@@ -72,7 +72,7 @@ def of_census(folder: Path, seed: int) -> list[float]:
     found = [area(model, train, y, test, y_test)]
     X, X_test = model[0].transform(train), model[0].transform(test)
     center, spread = X.mean(axis=0), np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)
-    true = head(seed, scale=False, row_norm="clip")
+    true = head(seed, scale=False, rows=RowMapping(norm="clip"))
     found.append(area(head(seed), X, y, X_test, y_test))
     return [*found, area(true, (X - center) / spread, y, (X_test - center) / spread, y_test)]
 

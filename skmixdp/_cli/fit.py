@@ -17,7 +17,14 @@ from .._utils.frames import is_frame
 from .._utils.models import Model
 from .._utils.validation import listed
 from ..additive import AdditiveDPClassifier, AdditiveDPRegressor
-from ..estimators import MixedDPLogisticRegression, MixedDPRidge, PrivatePipeline, private_pipeline, resumable
+from ..estimators import (
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    PrivatePipeline,
+    RowMapping,
+    private_pipeline,
+    resumable,
+)
 from ..preprocessing import TableEncoder
 from ..privacy.noise import warn_of_seed
 from .columns import add_scale_to, declared_columns, read_scales
@@ -65,7 +72,8 @@ examples:
 
 #: Flags of the parameters that messages name; epsilon may be that of a ledger.
 _FLAGS = flags_of(
-    *("n_steps", "noise_multiplier", "classes", "row_norm", "noise", "neighboring", "class_weight", "scale"),
+    *("n_steps", "noise_multiplier", "classes", "noise", "neighboring", "class_weight", "scale"),
+    norm="--row-norm",
     random_state="--seed",
     X_pub="--public",
     columns="--encode",
@@ -415,9 +423,9 @@ def _train(
     if args.model == "linear":
         own |= {"algorithm": args.algorithm, "n_steps": args.n_steps}
         own |= {"noise_multiplier": args.noise_multiplier}
-        own |= {"fit_intercept": not args.no_intercept, "center": not args.no_center}
-    if args.row_norm is not None:
-        own["row_norm"] = None if args.row_norm == "none" else args.row_norm
+        norm = {None: "auto", "none": None}.get(args.row_norm, args.row_norm)
+        own |= {"fit_intercept": not args.no_intercept}
+        own |= {"rows": RowMapping(center=not args.no_center, norm=norm)}
     if args.target_bounds is not None:
         low, high = args.target_bounds
         center = None if args.no_intercept else (low + high) / 2

@@ -80,22 +80,22 @@ def centres_columns(fit: Fit) -> bool:
     """Whether columns are centred before rows are scaled; rows of unit length are centred afterwards."""
     settings = fit.settings.rows
     return settings.center and not (
-        settings.row_norm == "unit" or settings.geometry is True or whitens_alone(fit)
+        settings.norm == "unit" or settings.geometry is True or whitens_alone(fit)
     )
 
 
 def scales_columns(fit: Fit) -> bool:
     """Whether columns are standardised if their units differ."""
     settings = fit.settings.rows
-    return settings.row_norm is not None if settings.scale == "auto" else settings.scale
+    return settings.norm is not None if settings.scale == "auto" else settings.scale
 
 
 def clips(fit: Fit, columns: Columns | None) -> bool:
     """Whether rows keep their length, up to a bound."""
     settings = fit.settings.rows
     # If the centre of columns is unknown, rows of unit length are centred. That loses too much of a few.
-    if settings.row_norm != "auto" or columns is None:
-        return settings.row_norm == "clip"
+    if settings.norm != "auto" or columns is None:
+        return settings.norm == "clip"
     few = len(columns.center) < _FEWEST_AT_UNIT_LENGTH
     return bool(columns.center.any()) or not settings.center or few
 

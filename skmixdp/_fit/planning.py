@@ -49,7 +49,7 @@ def planned(fit: Fit) -> Fit:
         row_norm_bound=row_map.norm_bound,
         start=start,
         # What is learned of rows of bounded length tells their second moment.
-        second_moment=1.0 if fit.assumed and settings.rows.row_norm is not None else mapping.second_moment,
+        second_moment=1.0 if fit.assumed and settings.rows.norm is not None else mapping.second_moment,
         of_persons=private.table.unit != "row",
         moments=mapping.moments,
         preconditioner=mapping.preconditioner,
@@ -59,8 +59,8 @@ def planned(fit: Fit) -> Fit:
     )
     if settings.learning_rate == "auto" and not math.isfinite(info.largest_second_moment):
         raise ValueError(
-            "learning_rate='auto' needs rows of a known scale; pass row_norm='unit', public rows, or a "
-            "learning_rate."
+            "learning_rate='auto' needs rows of a known scale; pass rows=RowMapping(norm='unit'), "
+            "public rows, or a learning_rate."
         )
     balances = settings.logit_adjustment == "auto" and not fit.weights.of_any_class and can_balance(info)
     options = Options(

@@ -152,7 +152,7 @@ class Kinds:
 
 @dataclass(frozen=True, repr=False)
 class RowSettings:
-    """Parameters of the map of the rows, by their names in the estimators.
+    """Parameters of the map of the rows, by their names in ``rows`` and in the estimators.
 
     ``kinds`` are those of the columns, None if they are unknown. Where noisy counts tell a length that most
     private rows do not exceed, rows are cut at ``length_factor`` times it. ``declared`` (2, n_features) has
@@ -163,7 +163,7 @@ class RowSettings:
     center: bool
     whiten: bool | Literal["auto"]
     geometry: bool | Literal["auto"]
-    row_norm: str | None
+    norm: str | None
     scale: bool | Literal["auto"]
     length_factor: float = 1.0
     kinds: Kinds | None = None
@@ -412,7 +412,7 @@ class Fit:
     @property
     def preconditions(self) -> bool:
         """Whether the budget allows noisy columns or a second moment."""
-        return self.divides and self.settings.is_default and self.settings.rows.row_norm is not None
+        return self.divides and self.settings.is_default and self.settings.rows.norm is not None
 
     @property
     def learner(self) -> Learner:

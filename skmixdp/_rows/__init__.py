@@ -48,7 +48,6 @@ from .source import (
 )
 from .sparse import SparseRows, SparseTable, check_indices
 from .table import (
-    TABLE_TYPES,
     ArrayTable,
     check_classes,
     check_columns,

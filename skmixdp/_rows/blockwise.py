@@ -518,8 +518,8 @@ def check_lengths(norms: FloatArray, dtype: np.dtype[Any], name: str = "X") -> N
     """Refuse rows so long that products could overflow, and lengths that are NaN."""
     if not np.all(norms <= LONGEST_ROW):
         raise ValueError(
-            f"{name} holds a row that is too large for {dtype} products; pass row_norm='unit' or scale the "
-            "features."
+            f"{name} holds a row that is too large for {dtype} products; pass "
+            "rows=RowMapping(norm='unit') or scale the features."
         )
 
 

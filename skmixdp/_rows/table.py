@@ -18,8 +18,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from .._linear import FloatArray
+from .._utils.annexes import annex
 from .._utils.frames import is_frame, numeric_frame
-from .._utils.registry import Registry
 from .._utils.validation import check_table, listed, shown, sources_of
 from .blockwise import InMemoryRows
 from .row_map import UNCHANGED, RowMap
@@ -34,14 +34,12 @@ _FEW_VALUES = 2**12
 _HALF_EXPONENT = np.uint16(0x7C00)
 
 #: Tables of annexes, by the class of the object that a user passes. If one is None, the rows are dense.
-TABLE_TYPES: Registry[Any] = Registry(
-    {
-        "dask.array.Array": "_dask:DaskTable",
-        "dask.dataframe.DataFrame": "_dask:DaskTable",
-        "numpy.memmap": "_files:table_of_map",
-        "torch.Tensor": "_torch.tensors:TorchTable",
-    }
-)
+_TYPES = {
+    "dask.array.Array": "DaskTable",
+    "dask.dataframe.DataFrame": "DaskTable",
+    "numpy.memmap": "table_of_map",
+    "torch.Tensor": "TorchTable",
+}
 
 
 class ArrayTable(Table):
@@ -68,7 +66,7 @@ class ArrayTable(Table):
     def on_device(self, device: str) -> Table:
         if device == "cpu":
             return self
-        moved: Table = TABLE_TYPES["torch.Tensor"].of_array(self._X, device)
+        moved: Table = annex("TorchTable").of_array(self._X, device)
         return moved
 
 
@@ -113,9 +111,9 @@ def special_table(X: object) -> Table | None:
         return X.for_fit()
     if sp.issparse(X):
         return SparseTable(X)
-    for name in TABLE_TYPES:
+    for name, kind in _TYPES.items():
         if is_a(X, *name.rsplit(".", 1)):
-            table: Table | None = TABLE_TYPES[name](X)
+            table: Table | None = annex(kind)(X)
             return table
     return None
 

@@ -1,7 +1,7 @@
 """The additive models: default heads on a basis of each column."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any, ClassVar
@@ -17,12 +17,15 @@ from .._fit.stages.columns import NoisyColumnScales
 from .._rows import RowMap, SparseTable, TargetMap
 from .._utils.models import names_of_features
 from .._utils.validation import POSITIVE, Allowed, Number, check, listed, shown
-from ..estimators import MixedDPLogisticRegression, MixedDPRidge
+from ..estimators import RowMapping
 from ..estimators._base import EstimatorProcedure, FitData, current_pipeline
+from ..estimators._logistic import LogisticHead
+from ..estimators._ridge import RidgeHead
 from ..estimators._scales import DECLARED
 from ..preprocessing._cells import TableColumns
 from ..preprocessing._table_encoder import table_of
 from ..privacy.accounting.budgets import Budget
+from ..privacy.accounting.events import Noise
 from ._basis import Basis, Column, Pairs, unchanged
 from ._effects import SeenHead, Shrinkage
 from ._knots import ENOUGH, Knots, count_error, knots_share, line, public_columns
@@ -77,26 +80,18 @@ class AdditiveHead(SeenHead):
 
     _takes_missing: ClassVar[bool] = True
 
-    # Fixed, since bounds and scales of the basis were chosen for the default algorithm.
-    algorithm: Any = field(default="auto", init=False)
-    _: KW_ONLY
-    n_steps: int | None = field(default=None, init=False)
-    noise_multiplier: float | None = field(default=None, init=False)
-    learning_rate: Any = field(default="auto", init=False)
-    l2: Any = field(default="auto", init=False)
-    public_l2: Any = field(default="auto", init=False)
-    fit_intercept: bool = field(default=True, init=False)
-    center: bool = field(default=True, init=False)
-    whiten: Any = field(default="auto", init=False)
-    geometry: Any = field(default="auto", init=False)
     # With rows of unit length, the effect of a column on an output would depend on other columns.
-    row_norm: str | None = field(default="clip", init=False)
-    batch_size: int | None = field(default=None, init=False)
-    init: Any = field(default="public", init=False)
+    rows = RowMapping(norm="clip")
+
+    _: KW_ONLY
+    noise: Noise = "float"
+    record_per_instance: Any = False
+    device: Any = "auto"
+    dtype: str = "float32"
+    verbose: int = 0
     n_knots: Any = "auto"
     linear: Any = "auto"
     interactions: Any = False
-    scale: Any = "auto"
 
     def _check_parameters(self) -> Budget:
         check("epsilon", self.epsilon, POSITIVE)
@@ -148,7 +143,7 @@ class AdditiveHead(SeenHead):
     def _linear(self, fit: Fit) -> Fit:
         """The linear default, without curves."""
         if not fit.data.loss.quadratic:  # classifiers may scale rows to unit length
-            fit = _with_rows(fit, replace(fit.settings.rows, row_norm="auto"))
+            fit = _with_rows(fit, replace(fit.settings.rows, norm="auto"))
         if not isinstance(fit.data.private.table, SparseTable):  # sparse rows have no missing values
             fit = self._on(fit, unchanged(fit.data.n_features))
         return fit
@@ -275,7 +270,7 @@ def _with_rows(fit: Fit, rows: RowSettings) -> Fit:
 
 
 @dataclass(eq=False, repr=False)
-class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
+class AdditiveDPClassifier(AdditiveHead, LogisticHead):
     """Differentially private additive model for classes: a curve for each numeric column.
 
     The logits are sums of one function of each column: a line, and a curve through a few knots. It is
@@ -348,18 +343,12 @@ class AdditiveDPClassifier(AdditiveHead, MixedDPLogisticRegression):
     True
     """
 
-    _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
-        **MixedDPLogisticRegression._allowed,
-        **AdditiveHead._additive,
-    }
-    _saved: ClassVar[tuple[str, ...]] = (*MixedDPLogisticRegression._saved, "_noise")
-
-    # What it adds is no sum of curves of single columns.
-    self_training: bool = field(default=False, init=False)
+    _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {**LogisticHead._allowed, **AdditiveHead._additive}
+    _saved: ClassVar[tuple[str, ...]] = (*LogisticHead._saved, "_noise")
 
 
 @dataclass(eq=False, repr=False)
-class AdditiveDPRegressor(AdditiveHead, MixedDPRidge):
+class AdditiveDPRegressor(AdditiveHead, RidgeHead):
     """Differentially private additive model for numbers: a curve for each numeric column.
 
     It is to :class:`MixedDPRidge` what :class:`AdditiveDPClassifier` is to logistic regression. Where the
@@ -397,5 +386,5 @@ class AdditiveDPRegressor(AdditiveHead, MixedDPRidge):
     True
     """
 
-    _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {**MixedDPRidge._allowed, **AdditiveHead._additive}
-    _saved: ClassVar[tuple[str, ...]] = (*MixedDPRidge._saved, "_noise")
+    _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {**RidgeHead._allowed, **AdditiveHead._additive}
+    _saved: ClassVar[tuple[str, ...]] = (*RidgeHead._saved, "_noise")

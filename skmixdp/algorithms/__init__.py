@@ -3,9 +3,10 @@
 Those of papers are annexes: each is imported when its name is first used.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .._utils.registry import Registry, late_names
+from .._utils.annexes import annex, late_names
 from ._base import Algorithm
 from .adamix import AdaMix
 from .auto import Auto
@@ -20,32 +21,19 @@ if TYPE_CHECKING:
     from .._papers.pazo import PAZO
     from .._papers.pda_dpmd import PDADPMD
 else:
-    __getattr__, __dir__ = late_names(
-        __name__,
-        {
-            "Coupling": "_papers.coupling",
-            "DOPE": "_papers.dope",
-            "DPZero": "_papers.dpzero",
-            "GEP": "_papers.gep",
-            "ModelMix": "_papers.modelmix.algorithm",
-            "PAZO": "_papers.pazo",
-            "PDADPMD": "_papers.pda_dpmd",
-        },
-    )
+    __getattr__, __dir__ = late_names(__name__)
 
-#: Algorithm names that estimators accept, and their classes.
-BY_NAME: Registry[type[Algorithm]] = Registry(
-    {
-        "auto": Auto,
-        "noisy-gd": NoisyGD,
-        "adamix": AdaMix,
-        "coupling": "_papers.coupling:Coupling",
-        "pda-dpmd": "_papers.pda_dpmd:PDADPMD",
-        "dope-sgd": "_papers.dope:DOPE",
-        "gep": "_papers.gep:GEP",
-        "modelmix": "_papers.modelmix.algorithm:ModelMix",
-    }
-)
+#: Algorithm names that estimators accept, and what makes each with its default settings.
+BY_NAME: dict[str, Callable[[], Algorithm]] = {
+    "auto": Auto,
+    "noisy-gd": NoisyGD,
+    "adamix": AdaMix,
+    "coupling": lambda: annex("Coupling")(),
+    "pda-dpmd": lambda: annex("PDADPMD")(),
+    "dope-sgd": lambda: annex("DOPE")(),
+    "gep": lambda: annex("GEP")(),
+    "modelmix": lambda: annex("ModelMix")(),
+}
 
 __all__ = [
     "BY_NAME",

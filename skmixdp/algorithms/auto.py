@@ -80,9 +80,9 @@ class Auto(Algorithm):
     gradients of public rows, and gives every row the same weight. There are few, long steps, and the last
     heads are averaged. If held-out public rows favour it, the result is shrunk towards the start; a noisy
     comparison on private rows checks this choice. In :class:`~skmixdp.MixedDPLogisticRegression`, this
-    algorithm also turns on whitening (``whiten="auto"``), and a private temperature of the probabilities.
-    Where public rows are few or missing, it turns on noisy columns (``scale="auto"``) and private geometry
-    (``geometry="auto"``).
+    algorithm also turns on whitening, and a private temperature of the probabilities. Where public rows are
+    few or missing, it turns on noisy columns (``scale="auto"``) and private geometry
+    (:class:`~skmixdp.RowMapping`).
 
     With little noise, as at epsilon above about 15, a weak penalty on the distance from the start takes the
     place of noise as the limit of the steps: ``l2`` grows towards 0.01 / n where it is ``"auto"``.
@@ -91,7 +91,7 @@ class Auto(Algorithm):
     ----------
     clip : float, default=0.3
         Smallest L2 threshold on each row's gradient, and 1.5 times that on the mean gradient of a person.
-        Rows have at most unit length unless the estimator has ``row_norm=None``. With many rows, the
+        Rows have at most unit length unless the estimator has ``RowMapping(norm=None)``. With many rows, the
         threshold rises with the budget, up to the longest gradient, which is not cut.
     shrink : bool, default=True
         Whether to shrink the result towards the start, and to balance the classes, by public rows. If up to

@@ -2,23 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from .._utils.registry import late_names
+from .._utils.annexes import late_names
 
 if TYPE_CHECKING:
     from .._papers.modelmix.algorithm import ModelMix
     from .._papers.modelmix.event import ModelMixEvent, modelmix_epsilon
     from .._papers.modelmix.wrapping import MixingDescent, mixed_query, mixed_steps, mixed_update
 else:
-    __getattr__, __dir__ = late_names(
-        __name__,
-        {
-            "ModelMix": "_papers.modelmix.algorithm",
-            **dict.fromkeys(("ModelMixEvent", "modelmix_epsilon"), "_papers.modelmix.event"),
-            **dict.fromkeys(
-                ("MixingDescent", "mixed_query", "mixed_steps", "mixed_update"), "_papers.modelmix.wrapping"
-            ),
-        },
-    )
+    __getattr__, __dir__ = late_names(__name__)
 
 __all__ = [
     "MixingDescent",

@@ -25,7 +25,7 @@ class NoisyGD(Algorithm):
     ----------
     clip : float or "lipschitz", default=0.5
         L2 threshold on each row's gradient. Rows have unit length unless the estimator has
-        ``row_norm=None``. ``"lipschitz"`` uses the bound of the loss, which never clips.
+        ``RowMapping(norm=None)``. ``"lipschitz"`` uses the bound of the loss, which never clips.
     momentum : float, default=0.9
         Momentum in [0, 1).
     radius : float or None, default=None
@@ -132,5 +132,7 @@ class NoisyGD(Algorithm):
         if not math.isfinite(loss.lipschitz):
             refuse_loss(self, loss, "clip='lipschitz' needs residuals of bounded length; pass a number")
         if not math.isfinite(info.row_norm_bound):
-            raise ValueError("clip='lipschitz' needs rows of known length; pass row_norm='unit' or a number.")
+            raise ValueError(
+                "clip='lipschitz' needs rows of known length; pass rows=RowMapping(norm='unit') or a number."
+            )
         return LipschitzClip(info.row_norm_bound)

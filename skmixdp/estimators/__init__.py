@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from .._utils.registry import late_names
+from .._utils.annexes import late_names
 from ._base import fit_many
 from ._logistic import MixedDPLogisticRegression
 from ._pipeline import PrivatePipeline, private_pipeline
 from ._ridge import MixedDPRidge
+from ._row_mapping import RowMapping
 from ._saving import load
 from ._scales import Typical
 
@@ -15,20 +16,14 @@ if TYPE_CHECKING:
     from .._torch.first_order import FirstOrderDPModuleClassifier
     from .._torch.zeroth_order import ZerothOrderDPModuleClassifier
 else:
-    __getattr__, __dir__ = late_names(
-        __name__,
-        {
-            "FirstOrderDPModuleClassifier": "_torch.first_order",
-            "ZerothOrderDPModuleClassifier": "_torch.zeroth_order",
-            "resumable": "_resuming",
-        },
-    )
+    __getattr__, __dir__ = late_names(__name__)
 
 __all__ = [
     "FirstOrderDPModuleClassifier",
     "MixedDPLogisticRegression",
     "MixedDPRidge",
     "PrivatePipeline",
+    "RowMapping",
     "Typical",
     "ZerothOrderDPModuleClassifier",
     "fit_many",

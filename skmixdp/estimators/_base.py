@@ -44,6 +44,7 @@ from ..privacy.noise import check_noise, warn_of_seed
 from ..privacy.notebook import CaptionMixin, GuaranteeBoxMixin
 from ._callbacks import PrivateCallbackMixin, managed
 from ._problem import check_device
+from ._row_mapping import RowMapping
 from ._saving import save
 
 Array = NDArray[Any]
@@ -132,9 +133,9 @@ def fit_many(
 
     Each estimator is fitted as its own ``fit`` would do it. Algorithms, budgets, step sizes and seeds may
     differ. Heads that use the same mapped rows are trained together: one pass over the rows serves all of
-    them. They must agree in ``center``, ``whiten``, ``row_norm``, ``scale``, ``fit_intercept``, ``dtype``,
-    ``classes``, ``device`` and the kind of noise. Heads that learn their ``geometry`` have different mapped
-    rows, so they are trained one after the other.
+    them. They must agree in ``rows``, ``scale``, ``fit_intercept``, ``dtype``, ``classes``, ``device`` and
+    the kind of noise. Heads that learn the geometry of their rows have different mapped rows, so they are
+    trained one after the other.
 
     Parameters
     ----------
@@ -277,13 +278,13 @@ _EQUIVALENTS = {
     "accountant": "ledger",
     "alpha": "l2",
     "bounds_y": "target_scale",
-    "data_norm": "row_norm",
+    "data_norm": "rows",
     "epochs": "n_steps",
     "eps": "epsilon",
     "eta0": "learning_rate",
     "lr": "learning_rate",
     "max_iter": "n_steps",
-    "normalize": "row_norm",
+    "normalize": "rows",
     "sigma": "noise_multiplier",
     "warm_start": "init",
 }
@@ -346,26 +347,27 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
     __metadata_request__fit: ClassVar = {"X_pub": True, "y_pub": True, "groups": True}
 
     def set_params(self, **params: object) -> "PrivateEstimator":
-        """Set parameters; ``algorithm__<name>`` sets a parameter of the algorithm object.
+        """Set parameters; ``algorithm__<name>`` and ``rows__<name>`` set those of the objects.
 
         Raises
         ------
         ValueError
-            For an unknown parameter. Also for ``algorithm__<name>`` if ``algorithm`` is a string,
-            which has no parameters.
+            For an unknown parameter. Also for ``algorithm__<name>`` and ``rows__<name>`` if ``algorithm`` or
+            ``rows`` is a string, which has no parameters.
         """
-        nested = [name for name in params if name.startswith("algorithm__")]
-        algorithm = params.get("algorithm", self.algorithm)
-        if nested and isinstance(algorithm, str):
-            named, name = self._algorithms.get(algorithm), nested[0].split("__")[1]
-            makers = ([] if named is None else [named]) + list(self._algorithms.values())
-            objects = [make() for make in makers]  # first the named algorithm, which may lack the parameter
-            fitting = next((made for made in objects if name in made.get_params(deep=False)), objects[0])
-            kind = type(fitting).__name__
-            raise ValueError(
-                f"{nested[0]} needs an algorithm object, but algorithm={algorithm!r} is a name; "
-                f"pass algorithm=skmixdp.algorithms.{kind}()."
-            )
+        values = self.get_params(deep=False) | params
+        for nested in params:
+            owner, _, name = nested.partition("__")
+            if name and owner in ("algorithm", "rows") and isinstance(value := values.get(owner), str):
+                # First the named algorithm, which may lack the parameter.
+                makers = sorted(self._algorithms.items(), key=lambda item: item[0] != value)
+                objects = [RowMapping()] if owner == "rows" else [make() for _, make in makers]
+                fitting = next((made for made in objects if name in made.get_params(deep=False)), objects[0])
+                module = "" if owner == "rows" else "algorithms."
+                raise ValueError(
+                    f"{nested} needs an object, but {owner}={value!r} is a name; "
+                    f"pass {owner}=skmixdp.{module}{type(fitting).__name__}()."
+                )
         super().set_params(**params)
         return self
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from .._rows import (
     groups_of,
     labels_of,
 )
+from .._utils.annexes import annex
 from .._utils.models import names_of_features
 from .._utils.validation import FLAG, NON_NEGATIVE, Allowed, Number, is_empty, shown, sources_of
 from ..algorithms import BY_NAME, Algorithm, Auto
@@ -50,7 +51,7 @@ from ._problem import (
     public_facts,
     public_rows,
 )
-from ._saving import EXPORTERS
+from ._row_mapping import ROW_MAPPING, RowMapping
 from ._scales import DECLARED, declared_scales
 
 Array = NDArray[Any]
@@ -61,7 +62,7 @@ _PENALTY = Number("a positive finite number up to 1e100", low=0, high=1e100, clo
 
 @dataclass(eq=False, repr=False)
 class LinearHead(PrivateEstimator):
-    """Base class of the estimators that train a private linear head."""
+    """Base class of the estimators that train a private linear head, with the parameters of them all."""
 
     _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = BY_NAME
 
@@ -71,11 +72,8 @@ class LinearHead(PrivateEstimator):
         "public_l2": (_PENALTY, "auto"),
         "dtype": ("float32", "float64"),
         "fit_intercept": (FLAG,),
-        "center": (FLAG,),
-        "row_norm": ("auto", "unit", "clip", None),
+        "rows": ("auto", ROW_MAPPING),
         "scale": (FLAG, "auto", DECLARED),
-        "whiten": (FLAG, "auto"),
-        "geometry": (FLAG, "auto"),
         "max_sample_weight": (WEIGHT, "auto"),
         "record_per_instance": (FLAG, "picklable"),
     }
@@ -85,38 +83,30 @@ class LinearHead(PrivateEstimator):
         *PrivateEstimator._saved,
     )
 
+    #: What ``norm="auto"`` of the rows stands for; "auto" depends on the columns.
+    _norm: ClassVar[str] = "auto"
+
     #: Whether rows may have NaN and infinite numbers.
     _takes_missing: ClassVar[bool] = False
 
     # Routed by default, like other public rows.
     __metadata_request__fit: ClassVar = {"X_unlabeled": True}
 
-    algorithm: Any = "auto"
     _: KW_ONLY
     epsilon: float | None = 1.0
     delta: float = 1e-5
-    n_steps: int | None = None
-    noise_multiplier: float | None = None
-    learning_rate: Any = "auto"
-    l2: Any = "auto"
-    public_l2: Any = "auto"
-    fit_intercept: bool = True
-    center: bool = True
-    whiten: Any = "auto"
-    geometry: Any = "auto"
-    row_norm: str | None = "auto"
     scale: Any = "auto"
-    batch_size: int | None = None
     max_sample_weight: Any = "auto"
-    init: Any = "public"
     neighboring: Neighboring = "add_or_remove_one"
-    noise: Noise = "float"
     ledger: LedgerDataset | None = None
-    record_per_instance: Any = False
-    device: Any = "auto"
-    dtype: str = "float32"
     random_state: Any = None
-    verbose: int = 0
+
+    # Settings that only some heads have as parameters.
+    algorithm = learning_rate = l2 = public_l2 = rows = device = cast(Any, "auto")
+    n_steps = noise_multiplier = batch_size = cast(Any, None)
+    fit_intercept = cast(Any, True)
+    record_per_instance = verbose = cast(Any, False)
+    init, noise, dtype = cast(Any, ("public", "float", "float32"))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -183,7 +173,8 @@ class LinearHead(PrivateEstimator):
         table, y, X_pub, y_pub, members = rows
         names, n_features = vars(self).get("feature_names_in_"), table.shape[1]
         finite, weights = not self._takes_missing, data.sample_weight is not None
-        lengths = self.row_norm is None
+        mapping = self._row_settings()
+        lengths = mapping["norm"] is None
         facts = [*public_facts(table, loss, finite=finite, lengths=lengths, weights=weights), known]
         if self._released_start is not None:
             facts.append(self._check_released_start(n_features))
@@ -196,7 +187,7 @@ class LinearHead(PrivateEstimator):
             parts = [public_rows(one, "X_unlabeled", names, n_features, finite=finite) for one in sources]
             X_unlabeled = np.concatenate(parts)
             facts.append(f"{len(X_unlabeled)} rows known to be public without labels")
-        if self.row_norm is None:
+        if lengths:
             for name, public in (("X_pub", X_pub), ("X_unlabeled", X_unlabeled)):
                 if public is not None:
                     check_lengths(row_norms(public), self._products_dtype(), name)
@@ -235,10 +226,7 @@ class LinearHead(PrivateEstimator):
             init=self.init if isinstance(self.init, str) else self._given_start(),
             rows=RowSettings(
                 fit_intercept=self.fit_intercept,
-                center=self.center,
-                whiten=self.whiten if self.whiten == "auto" else bool(self.whiten),
-                geometry=self.geometry if self.geometry == "auto" else bool(self.geometry),
-                row_norm=self.row_norm,
+                **mapping,
                 scale=bool(self.scale) if isinstance(self.scale, (bool, np.bool_)) else "auto",
                 kinds=kinds_of_columns(n_features),
                 declared=declared,
@@ -300,6 +288,10 @@ class LinearHead(PrivateEstimator):
         coef, intercept = row_map.split(W)
         return {"coef_": np.ascontiguousarray(coef), "intercept_": intercept, "_row_map": row_map}
 
+    def _row_settings(self) -> dict[str, Any]:
+        """The checked parameters of ``rows``."""
+        return (RowMapping() if isinstance(self.rows, str) else self.rows)._checked(self._norm)
+
     def _products_dtype(self) -> np.dtype[Any]:
         """The dtype of the products: float64 for exact sums."""
         return np.dtype("float64" if self.noise == "discrete" else self.dtype)
@@ -312,6 +304,7 @@ class LinearHead(PrivateEstimator):
 
     def _check_parameters(self) -> Budget:
         budget = super()._check_parameters()
+        self._row_settings()
         if (model := self._released_start) is not None:
             if type(model) is not type(self):
                 raise TypeError(
@@ -401,7 +394,7 @@ class LinearHead(PrivateEstimator):
         The model does not check its input: a row with NaN gives NaN where ``predict`` raises an error.
         """
         check_is_fitted(self)
-        return EXPORTERS["onnx"](self, dtype)
+        return annex("to_onnx")(self, dtype)
 
     def to_sklearn(self) -> Any:
         """The fitted estimator as a scikit-learn pipeline that needs no skmixdp.
@@ -427,9 +420,31 @@ class LinearHead(PrivateEstimator):
         The pipeline is for predictions. Do not fit it again: scikit-learn's ``fit`` gives no privacy.
         """
         check_is_fitted(self)
-        return EXPORTERS["sklearn"](self)
+        return annex("to_sklearn")(self)
 
     def _outputs(self, X: object, *, decisive: bool = False) -> Array:
         """Outputs (n, k) of the fitted head; ``decisive`` ones need only tell what is predicted."""
         check_is_fitted(self)
         return head_outputs(self, X, decisive=decisive)
+
+
+@dataclass(eq=False, repr=False)
+class TrainedHead(LinearHead):
+    """Base class of the heads that have parameters of the map of the rows and of the optimisation."""
+
+    algorithm: Any = "auto"
+    _: KW_ONLY
+    n_steps: int | None = None
+    noise_multiplier: float | None = None
+    learning_rate: Any = "auto"
+    l2: Any = "auto"
+    public_l2: Any = "auto"
+    fit_intercept: bool = True
+    rows: Any = "auto"
+    batch_size: int | None = None
+    init: Any = "public"
+    noise: Noise = "float"
+    record_per_instance: Any = False
+    device: Any = "auto"
+    dtype: str = "float32"
+    verbose: int = 0

@@ -1,7 +1,7 @@
 """The logistic regression."""
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from .._utils.validation import FLAG, NON_NEGATIVE, Allowed, shown
 from ..privacy.accounting.budgets import Budget
 from ._base import EstimatorProcedure, FitData, fit_one
 from ._classifier import Classifier
-from ._linear import LinearHead
+from ._linear import LinearHead, TrainedHead
 from ._private_score import PrivateConfusionMixin
 from ._problem import WEIGHTS_BY_CLASS, check_class_weight, encode_classes
 
@@ -22,7 +22,158 @@ Array = NDArray[Any]
 
 
 @dataclass(eq=False, repr=False)
-class MixedDPLogisticRegression(Classifier, PrivateConfusionMixin, LinearHead):
+class LogisticHead(Classifier, PrivateConfusionMixin, LinearHead):
+    """Base class of the heads for classes: linear ones, and those on a basis of each column."""
+
+    _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
+        **LinearHead._allowed,
+        "class_weight": (None, "balanced", WEIGHTS_BY_CLASS),
+        "logit_adjustment": (NON_NEGATIVE, "auto"),
+        "self_training": (FLAG,),
+    }
+    _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "classes_", "multilabel_", "class_shares_")
+
+    _: KW_ONLY
+    classes: Any = None
+    class_weight: Any = None
+    logit_adjustment: Any = "auto"
+
+    self_training = cast(Any, False)  # a parameter of the linear head alone
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def fit(
+        self,
+        X: object,
+        y: object = None,
+        X_pub: object = None,
+        y_pub: object = None,
+        *,
+        sample_weight: object = None,
+        groups: object = None,
+        X_unlabeled: object = None,
+        **unsupported: object,
+    ) -> Self:
+        """Fit the model to private rows and, if there are any, public rows.
+
+        Parameters
+        ----------
+        X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
+            PRIVATE rows. Rows that are not in memory are read in parts, see
+            :func:`~skmixdp.datasets.open_rows`.
+        y : array-like of shape (n_samples,) or (n_samples, n_labels), or None
+            Labels of the private rows. A dense table of zeros and ones has a column for each of several
+            labels. If None, the labels in the files of ``X`` are used.
+        X_pub : array-like of shape (n_pub, n_features), tuple of such, or None
+            Public rows: one array, or a tuple of several sources.
+        y_pub : array-like of shape (n_pub,) or (n_pub, n_labels), tuple of such, or None
+            Labels of the public rows, with the columns of ``y``.
+        sample_weight : array-like of shape (n_samples,) or None
+            Non-negative weights of the private rows. They are PRIVATE, like labels. Only their ratios count:
+            see ``max_sample_weight``. All public rows have the same weight. Learning the map of the rows
+            ignores weights.
+        groups : array-like of shape (n_samples,) or None
+            Ids of the persons whose rows these are: integers, strings, or a pandas column, whose name the
+            report and the ledger use. The guarantee is then for all rows of one person, and the number of
+            rows is not public. The mapped rows must fit into memory.
+        X_unlabeled : array-like of shape (n_unlabeled, n_features), tuple of such, or None
+            Public rows without labels. They tell centre, scale and directions of the rows together with
+            ``X_pub``, so that fewer releases are needed.
+
+        Returns
+        -------
+        self : object
+            Fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad input, before any noise is drawn.
+        BudgetExceededError
+            If the ledger does not allow the fit; nothing is released or charged.
+        """
+        fit_one(
+            self, FitData(X, y, X_pub, y_pub, sample_weight, groups, X_unlabeled=X_unlabeled), unsupported
+        )
+        return self
+
+    def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
+        self.multilabel_ = is_indicator(labels_of(data.X, data.y))
+        check_target = check_indicator if self.multilabel_ else check_labels
+        table, y, X_pub, y_pub, members = self._check_rows(data, check_target)
+        loss: Loss
+        if self.multilabel_:
+            self._refuse_for_several_labels()
+            self.classes_, origin = names_of_labels(self.classes, data.y, data.y_pub, y.shape[1])
+            kind, loss = "number and the names of the labels", MultilabelLoss(y.shape[1])
+            if y_pub is not None and y_pub.shape[1] != y.shape[1]:
+                raise ValueError(
+                    f"y_pub has {y_pub.shape[1]} labels per row and y has {y.shape[1]}; pass the same labels "
+                    "in the same columns."
+                )
+        else:
+            y, y_pub, origin = encode_classes(self, y, y_pub)
+            kind, loss = "classes", classification_loss(len(self.classes_))
+        rows = (table, y, X_pub, y_pub, members)
+        fit = self._known(
+            budget,
+            loss,
+            rows,
+            data,
+            f"the {kind} ({origin})",
+            logit_adjustment=self.logit_adjustment,
+            classes=self.classes_,
+        )
+        if isinstance(self.class_weight, str):
+            refuse_without_counts("class_weight", self.class_weight, fit)
+            fit = replace(fit, weights=replace(fit.weights, n_counted=len(self.classes_)))
+        elif self.class_weight is not None:
+            of_classes = check_class_weight(self.class_weight, self.classes_)
+            fit = replace(fit, weights=replace(fit.weights, of_classes=of_classes))
+        fit = replace(fit, settings=replace(fit.settings, self_training=bool(self.self_training)))
+        return self._prepared(fit, data)
+
+    def _refuse_for_several_labels(self) -> None:
+        """Refuse parameters that need one class per row."""
+        named = isinstance(self.init, NamedStart)
+        for name, wrong, value, remedy in (
+            ("class_weight", self.class_weight is not None, self.class_weight, "None"),
+            ("logit_adjustment", self.logit_adjustment not in (0, "auto"), self.logit_adjustment, "'auto'"),
+            ("self_training", self.self_training, self.self_training, "False"),
+            ("init", named, type(self.init).__name__, "'public', 'zeros' or an array"),
+        ):
+            if wrong:
+                raise ValueError(
+                    f"{name}={shown(value)} needs one class per row, and y has several labels per row; pass "
+                    f"{remedy}."
+                )
+
+    def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
+        """Mapped rows, and class indices or labels, as the fit used them; for audits."""
+        return self._row_map(X, np.float64), self._encoded(y, len(X))
+
+    def _encoded(self, y: object, n_rows: int) -> Array:
+        """Class indices (n_rows,) or labels (n_rows, k), by the classes of the fit."""
+        if not self.multilabel_:
+            return encode_labels(check_labels(y, "y", n_rows, "X"), self.classes_, "y", private=True)
+        labels = check_indicator(y, "y", n_rows, "X", self.classes_)
+        if labels.shape[1] != len(self.classes_):
+            raise ValueError(
+                f"y has {labels.shape[1]} labels per row and this classifier was fitted to "
+                f"{len(self.classes_)}; pass the same labels in the same columns."
+            )
+        return labels
+
+    def _given_start(self) -> Array | NamedStart:
+        named: NamedStart = self.init
+        return named if isinstance(named, NamedStart) else super()._given_start()
+
+
+@dataclass(eq=False, repr=False)
+class MixedDPLogisticRegression(LogisticHead, TrainedHead):
     """Differentially private logistic regression on private and public rows.
 
     ``X, y`` are the private rows. A few labelled public rows ``X_pub, y_pub`` make the classifier much more
@@ -40,8 +191,8 @@ class MixedDPLogisticRegression(Classifier, PrivateConfusionMixin, LinearHead):
       ``neighboring`` and ``noise`` say what the fit guarantees.
     - :ref:`Classes and weights <parameters-classes>`: ``classes``, ``class_weight`` and
       ``logit_adjustment`` declare the classes and help rare ones.
-    - :ref:`Preprocessing <parameters-preprocessing>`: ``fit_intercept``, ``center``, ``whiten``,
-      ``geometry``, ``row_norm`` and ``scale`` say how rows are mapped before training.
+    - :ref:`Preprocessing <parameters-preprocessing>`: ``fit_intercept``, ``rows`` and ``scale``
+      say how rows are mapped before training.
     - :ref:`Optimisation <parameters-optimisation>`: ``algorithm``, ``learning_rate``, ``l2``, ``public_l2``,
       ``batch_size``, ``max_sample_weight`` and ``init`` say how the head is trained.
     - :ref:`Computing <parameters-computing>`: ``device``, ``dtype``, ``random_state`` and ``verbose`` say
@@ -86,24 +237,13 @@ class MixedDPLogisticRegression(Classifier, PrivateConfusionMixin, LinearHead):
         classes, as for most texts and images, and may lose elsewhere.
     fit_intercept : bool, default=True
         Whether to add a constant column after centring and scaling.
-    center : bool, default=True
-        Whether to subtract the mean of the public rows, that of noisy columns (``scale``), or the one that
-        ``geometry`` learns.
-    whiten : bool or "auto", default="auto"
-        Whether to shrink the directions in which public rows of the same class differ. ``"auto"`` is True
-        only for ``algorithm="auto"``.
-    geometry : bool or "auto", default="auto"
-        Whether to learn the centre and the leading directions from the private rows, for 3 to 10% of the
-        squared budget (``mu**2``). ``"auto"`` does so for ``algorithm="auto"`` with few public rows, where
-        rows have unit length.
-    row_norm : {"auto", "unit", "clip", None}, default="auto"
-        How the lengths of rows are bounded. ``"unit"`` divides each row by its L2 norm, ``"clip"`` divides
-        all rows by one length and shortens longer ones, and None leaves rows unchanged. ``"auto"`` is
-        ``"clip"`` for standardised columns, and ``"unit"`` for others.
+    rows : "auto" or RowMapping, default="auto"
+        How rows are centred, whitened and bounded in length. ``"auto"`` is ``RowMapping()``, see
+        :class:`~skmixdp.RowMapping`.
     scale : bool, "auto" or dict of column: Typical(value, distance), default="auto"
         Whether to standardise columns whose units differ, by 10 public rows or more, or else by noisy
-        histograms for 1 to 37% of the squared budget; ``"auto"`` is True unless ``row_norm`` is None, and
-        explicit algorithms use public rows alone. A dict declares columns by name or number (see
+        histograms for 1 to 37% of the squared budget; ``"auto"`` is True unless the ``norm`` of ``rows`` is
+        None, and explicit algorithms use public rows alone. A dict declares columns by name or number (see
         :class:`~skmixdp.Typical`; behind a ``TableEncoder``, by their names in the frame), which costs
         nothing. Histograms take their place only where noise in them is small.
     learning_rate : float or "auto", default="auto"
@@ -196,147 +336,5 @@ class MixedDPLogisticRegression(Classifier, PrivateConfusionMixin, LinearHead):
     True
     """
 
-    _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {
-        **LinearHead._allowed,
-        "class_weight": (None, "balanced", WEIGHTS_BY_CLASS),
-        "logit_adjustment": (NON_NEGATIVE, "auto"),
-        "self_training": (FLAG,),
-    }
-    _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "classes_", "multilabel_", "class_shares_")
-
     _: KW_ONLY
-    classes: Any = None
-    class_weight: Any = None
-    logit_adjustment: Any = "auto"
     self_training: bool = False
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
-
-    def fit(
-        self,
-        X: object,
-        y: object = None,
-        X_pub: object = None,
-        y_pub: object = None,
-        *,
-        sample_weight: object = None,
-        groups: object = None,
-        X_unlabeled: object = None,
-        **unsupported: object,
-    ) -> "MixedDPLogisticRegression":
-        """Fit the model to private rows and, if there are any, public rows.
-
-        Parameters
-        ----------
-        X : array-like, tensor, sparse matrix, memory map, Dask array or RowFiles, (n_samples, n_features)
-            PRIVATE rows. Rows that are not in memory are read in parts, see
-            :func:`~skmixdp.datasets.open_rows`.
-        y : array-like of shape (n_samples,) or (n_samples, n_labels), or None
-            Labels of the private rows. A dense table of zeros and ones has a column for each of several
-            labels. If None, the labels in the files of ``X`` are used.
-        X_pub : array-like of shape (n_pub, n_features), tuple of such, or None
-            Public rows: one array, or a tuple of several sources.
-        y_pub : array-like of shape (n_pub,) or (n_pub, n_labels), tuple of such, or None
-            Labels of the public rows, with the columns of ``y``.
-        sample_weight : array-like of shape (n_samples,) or None
-            Non-negative weights of the private rows. They are PRIVATE, like labels. Only their ratios count:
-            see ``max_sample_weight``. All public rows have the same weight. Learning the map of the rows
-            ignores weights.
-        groups : array-like of shape (n_samples,) or None
-            Ids of the persons whose rows these are: integers, strings, or a pandas column, whose name the
-            report and the ledger use. The guarantee is then for all rows of one person, and the number of
-            rows is not public. The mapped rows must fit into memory.
-        X_unlabeled : array-like of shape (n_unlabeled, n_features), tuple of such, or None
-            Public rows without labels. They tell centre, scale and directions of the rows together with
-            ``X_pub``, so that fewer releases are needed.
-
-        Returns
-        -------
-        self : MixedDPLogisticRegression
-            Fitted estimator.
-
-        Raises
-        ------
-        ValueError, TypeError
-            For bad input, before any noise is drawn.
-        BudgetExceededError
-            If the ledger does not allow the fit; nothing is released or charged.
-        """
-        fit_one(
-            self, FitData(X, y, X_pub, y_pub, sample_weight, groups, X_unlabeled=X_unlabeled), unsupported
-        )
-        return self
-
-    def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
-        self.multilabel_ = is_indicator(labels_of(data.X, data.y))
-        check_target = check_indicator if self.multilabel_ else check_labels
-        table, y, X_pub, y_pub, members = self._check_rows(data, check_target)
-        loss: Loss
-        if self.multilabel_:
-            self._refuse_for_several_labels()
-            self.classes_, origin = names_of_labels(self.classes, data.y, data.y_pub, y.shape[1])
-            kind, loss = "number and the names of the labels", MultilabelLoss(y.shape[1])
-            if y_pub is not None and y_pub.shape[1] != y.shape[1]:
-                raise ValueError(
-                    f"y_pub has {y_pub.shape[1]} labels per row and y has {y.shape[1]}; pass the same labels "
-                    "in the same columns."
-                )
-        else:
-            y, y_pub, origin = encode_classes(self, y, y_pub)
-            kind, loss = "classes", classification_loss(len(self.classes_))
-        rows = (table, y, X_pub, y_pub, members)
-        fit = self._known(
-            budget,
-            loss,
-            rows,
-            data,
-            f"the {kind} ({origin})",
-            logit_adjustment=self.logit_adjustment,
-            classes=self.classes_,
-        )
-        if isinstance(self.class_weight, str):
-            refuse_without_counts("class_weight", self.class_weight, fit)
-            fit = replace(fit, weights=replace(fit.weights, n_counted=len(self.classes_)))
-        elif self.class_weight is not None:
-            of_classes = check_class_weight(self.class_weight, self.classes_)
-            fit = replace(fit, weights=replace(fit.weights, of_classes=of_classes))
-        fit = replace(fit, settings=replace(fit.settings, self_training=bool(self.self_training)))
-        return self._prepared(fit, data)
-
-    def _refuse_for_several_labels(self) -> None:
-        """Refuse parameters that need one class per row."""
-        named = isinstance(self.init, NamedStart)
-        for name, wrong, value, remedy in (
-            ("class_weight", self.class_weight is not None, self.class_weight, "None"),
-            ("logit_adjustment", self.logit_adjustment not in (0, "auto"), self.logit_adjustment, "'auto'"),
-            ("self_training", self.self_training, self.self_training, "False"),
-            ("init", named, type(self.init).__name__, "'public', 'zeros' or an array"),
-        ):
-            if wrong:
-                raise ValueError(
-                    f"{name}={shown(value)} needs one class per row, and y has several labels per row; pass "
-                    f"{remedy}."
-                )
-
-    def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """Mapped rows, and class indices or labels, as the fit used them; for audits."""
-        return self._row_map(X, np.float64), self._encoded(y, len(X))
-
-    def _encoded(self, y: object, n_rows: int) -> Array:
-        """Class indices (n_rows,) or labels (n_rows, k), by the classes of the fit."""
-        if not self.multilabel_:
-            return encode_labels(check_labels(y, "y", n_rows, "X"), self.classes_, "y", private=True)
-        labels = check_indicator(y, "y", n_rows, "X", self.classes_)
-        if labels.shape[1] != len(self.classes_):
-            raise ValueError(
-                f"y has {labels.shape[1]} labels per row and this classifier was fitted to "
-                f"{len(self.classes_)}; pass the same labels in the same columns."
-            )
-        return labels
-
-    def _given_start(self) -> Array | NamedStart:
-        named: NamedStart = self.init
-        return named if isinstance(named, NamedStart) else super()._given_start()

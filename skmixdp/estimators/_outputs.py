@@ -14,15 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._linear import row_slices
-from .._rows import (
-    TABLE_TYPES,
-    centered_products,
-    centered_sparse_rows,
-    finite_rows,
-    header,
-    scaled_first,
-    special_table,
-)
+from .._rows import centered_products, centered_sparse_rows, finite_rows, header, scaled_first, special_table
+from .._utils.annexes import annex
 from .._utils.frames import is_frame
 from .._utils.process import own_errors
 from .._utils.validation import rows_to_transform
@@ -75,7 +68,7 @@ def _checked(outputs: Array) -> Array:
     if not np.isfinite(outputs).all():
         raise ValueError(
             "X has rows whose outputs are not finite, since they or the coefficients are too large; scale "
-            "the features, or fit with row_norm='unit'."
+            "the features, or fit with rows=RowMapping(norm='unit')."
         )
     return outputs
 
@@ -90,7 +83,7 @@ def lazy_result(
     light = copy.copy(estimator)  # workers need no ledger
     light.ledger = None
     light.__dict__.pop("feature_names_in_", None)  # names were compared, and chunks have none
-    return TABLE_TYPES["dask.array.Array"].lazily(X, getattr(light, method), n_columns, dtype)
+    return annex("DaskTable").lazily(X, getattr(light, method), n_columns, dtype)
 
 
 def _dense_outputs(estimator: BaseEstimator, X: Array) -> Array:

@@ -12,16 +12,16 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._engine import Transaction, charging_steps, reserved, transaction_ahead
 from .._rows import groups_of, labels_of
+from .._utils.annexes import annex
 from .._utils.frames import n_rows_of
 from .._utils.models import report_of
 from .._utils.process import own_state
-from .._utils.registry import DISPLAYS
 from .._utils.validation import shown
 from ..preprocessing import check_pipeline
 from ..privacy.notebook import GuaranteeBoxMixin
 from ..privacy.report import first_line
 from ._base import PrivateEstimator, current_checkpoint, current_pipeline
-from ._saving import EXPORTERS, save
+from ._saving import save
 
 #: What transformers read from the private rows.
 _COLUMNS = "the number and the names of the columns before preprocessing"
@@ -273,7 +273,7 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
             have. The error names them.
         """
         check_is_fitted(self)
-        return EXPORTERS["onnx"](self, dtype)
+        return annex("to_onnx")(self, dtype)
 
     def to_sklearn(self) -> Any:
         """The fitted pipeline with classes of scikit-learn and functions of NumPy, pandas and Python alone.
@@ -298,7 +298,7 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
             amounts, formats of dates, and categories that are dates. The error names them.
         """
         check_is_fitted(self)
-        return EXPORTERS["sklearn"](self)
+        return annex("to_sklearn")(self)
 
     def _known_leaks(self) -> tuple[str, ...]:
         """Known leaks: what steps learn from private rows without a budget."""
@@ -307,5 +307,5 @@ class PrivatePipeline(GuaranteeBoxMixin, Pipeline):  # type: ignore[misc]
     def _html_repr(self) -> str:
         report, leaks = report_of(self), self._known_leaks()
         first = first_line(leaks) if leaks or report is None else report.no_guarantee
-        page: str = DISPLAYS["estimator"](self, first)
+        page: str = annex("estimator_page")(self, first)
         return page

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from .._linear import Loss
-from .._rows import TABLE_TYPES, Table, TargetMap, check_classes, check_indices, encode_labels, from_device
+from .._rows import Table, TargetMap, check_classes, check_indices, encode_labels, from_device
+from .._utils.annexes import annex
 from .._utils.frames import numeric_frame
 from .._utils.process import warn
 from .._utils.validation import (
@@ -174,7 +175,7 @@ def check_device(device: object) -> str | None:
     if isinstance(device, str) and device in ("auto", "cpu"):
         return None if device == "auto" else device
     try:
-        tensors = TABLE_TYPES["torch.Tensor"]
+        tensors = annex("TorchTable")
     except ModuleNotFoundError as error:
         raise ImportError(
             f"device={shown(device)} needs the torch package; {how_to_install('features')}, or "

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from ..algorithms import BY_NAME, Algorithm
 from ..algorithms.auto import AutoRegression
 from ..privacy.accounting.budgets import Budget
 from ._base import EstimatorProcedure, FitData, fit_one
-from ._linear import LinearHead
+from ._linear import LinearHead, TrainedHead
 from ._outputs import lazy_result
 from ._private_score import PrivateErrorMixin
 from ._problem import check_target_map, collect_public
@@ -53,104 +53,15 @@ def _refuse_constant(y_pub: Array) -> None:
 
 
 @dataclass(eq=False, repr=False)
-class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: ignore[misc]
-    """Differentially private linear least squares on private and public rows.
+class RidgeHead(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: ignore[misc]
+    """Base class of the heads for numbers: linear ones, and those on a basis of each column."""
 
-    ``X, y`` are the private rows. Public rows ``X_pub, y_pub`` make the model much more accurate, and give
-    the scale of the targets. Without them, the scale is learned within the budget. The objective is half the
-    mean squared error of all rows. Features are centred and scaled by public or noisy values, and bounded in
-    length. Targets are centred and divided by their scale. Clipping the gradient of the squared loss gives
-    the gradient of Huber's loss: a target far from its prediction adds no more than the clip. The default
-    learns a clip that cuts few rows, and none as the budget grows, so that its loss is then least squares.
-    With fewer than ``100 (n_features + 1) / mu`` private rows, noise is too large for that. Noisy sums of
-    residuals then correct the mean and the slope of the predictions. With fewer than ``600 / mu`` rows, and
-    with other algorithms, predictions of skewed targets are too low on average. ``coef_`` applies to the
-    mapped rows, not to ``X``: give explainers such as SHAP the function ``predict``; those of linear models
-    multiply ``coef_`` by ``X``. Effects per unit of a column, with intervals, come from
-    :func:`~skmixdp.inference.private_inference`.
-
-    The groups of parameters are those of :class:`MixedDPLogisticRegression`, and :doc:`/parameters` explains
-    them.
-
-    Parameters
-    ----------
-    algorithm : str or object, default="auto"
-        As in :class:`MixedDPLogisticRegression`, but "auto" stands for "adamix" with a clip that follows
-        noisy lengths of gradients, and with noisy checks on private rows. The first tells whether public rows
-        are of use, and the last whether the trained head is better than its start.
-    epsilon, delta, n_steps, noise_multiplier, neighboring, noise
-        As in :class:`MixedDPLogisticRegression`.
-    target_center, target_scale : float, array of shape (k,) or None, default=None
-        Centre and scale of the targets in their own units; the fit uses ``(y - center) / scale``, and None is
-        the mean and the standard deviation of ``y_pub``, which must not be constant. With fewer than two
-        public rows, a scale of None learns both within the budget, see :doc:`/guarantee`, and the centre of a
-        declared scale is 0. With ``fit_intercept=False``, ``target_center`` must be None.
-    fit_intercept : bool, default=True
-        Whether to add a constant column after centring and scaling.
-    center : bool, default=True
-        Whether to subtract the mean of the public rows, or that of noisy columns (``scale``). Without either,
-        nothing is subtracted.
-    whiten : bool or "auto", default="auto"
-        Whether to shrink, after centring, the directions in which rows differ most. ``"auto"`` is True for
-        the default algorithm: by noisy second moments of the private rows if these are many, or by more than
-        20 public rows. It helps where columns are correlated.
-    geometry : bool or "auto", default="auto"
-        Whether to learn the centre and the leading directions from the private rows, for 3 to 10% of the
-        squared budget (``mu**2``). ``"auto"`` is False.
-    row_norm : {"auto", "unit", "clip", None}, default="clip"
-        As in :class:`MixedDPLogisticRegression`. With ``"unit"``, the model cannot use the lengths of rows.
-    scale, learning_rate
-        As in :class:`MixedDPLogisticRegression`.
-    l2 : float or "auto", default="auto"
-        Strength of the penalty ``l2 / 2 |W - center|^2`` in the mean objective, for targets of unit scale.
-        ``"auto"`` is 0, except for decaying steps, which need a penalty.
-    public_l2, batch_size, max_sample_weight
-        As in :class:`MixedDPLogisticRegression`.
-    init : {"public", "zeros"}, array (k, n_features) or (k, n_features + 1), or fitted MixedDPRidge
-        The head before the first step. ``"public"`` is the public fit; ``"zeros"`` predicts the centre of
-        the targets, as ``"public"`` does without public rows. An array holds coefficients in the units of
-        the targets, with or without intercepts; it may be flat if ``y`` is.
-    device, dtype, random_state, verbose, ledger, record_per_instance
-        As in :class:`MixedDPLogisticRegression`.
-
-    Attributes
-    ----------
-    coef_ : array of shape (n_features,) or (k, n_features)
-        Coefficients in the units of the targets. They apply to the centred and scaled row, and are
-        flat if ``y`` is.
-    intercept_ : float or array of shape (k,)
-        Intercepts in the targets' units.
-    privacy_, n_iter_, learning_rate_, per_instance_, n_features_in_, feature_names_in_
-        As in :class:`MixedDPLogisticRegression`.
-
-    Notes
-    -----
-    *Guarantee*: the fitted head is (epsilon, delta)-differentially private in the rows of ``X, y``. This
-    covers features and targets, however large they are. The centre and the scale of the targets are released
-    with noise or public: declare them from prior knowledge, never from ``y``. The ``sample_weight`` of a row
-    may depend on that row alone; weights computed from all private rows leak. Predictions and scores computed
-    on private rows are further releases, which this does not cover.
-
-    References
-    ----------
-    Golatkar et al. 2022, "Mixed Differential Privacy in Computer Vision" (AdaMix).
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_regression
-    >>> from skmixdp import MixedDPRidge
-    >>> X, y = make_regression(5000, 10, noise=20.0, random_state=0)
-    >>> reg = MixedDPRidge(epsilon=1.0).fit(X[100:4000], y[100:4000], X_pub=X[:100], y_pub=y[:100])
-    >>> bool(reg.score(X[4000:], y[4000:]) > 0.7)
-    True
-    """
-
+    _norm: ClassVar[str] = "clip"
     #: Shrinkage towards the public fit loses accuracy for squared loss, so "auto" is another algorithm here.
     _algorithms: ClassVar[Mapping[str, Callable[[], Algorithm]]] = BY_NAME | {"auto": AutoRegression}
     _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "_target_map", "_flat", "_target_names")
 
     _: KW_ONLY
-    row_norm: str | None = "clip"
     target_center: Any = None
     target_scale: Any = None
 
@@ -170,7 +81,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         groups: object = None,
         X_unlabeled: object = None,
         **unsupported: object,
-    ) -> "MixedDPRidge":
+    ) -> Self:
         """Fit the model to private rows and, if there are any, public rows.
 
         Parameters
@@ -188,7 +99,7 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
 
         Returns
         -------
-        self : MixedDPRidge
+        self : object
             Fitted estimator.
 
         Raises
@@ -349,3 +260,85 @@ class MixedDPRidge(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: igno
         """Refuse a frame of targets whose columns are not those of the fit."""
         if (names := vars(self).get("_target_names")) is not None:
             check_columns(y, names, "this regression has")
+
+
+@dataclass(eq=False, repr=False)
+class MixedDPRidge(RidgeHead, TrainedHead):
+    """Differentially private linear least squares on private and public rows.
+
+    ``X, y`` are the private rows. Public rows ``X_pub, y_pub`` make the model much more accurate, and give
+    the scale of the targets. Without them, the scale is learned within the budget. The objective is half the
+    mean squared error of all rows. Features are centred and scaled by public or noisy values, and bounded in
+    length. Targets are centred and divided by their scale. Clipping the gradient of the squared loss gives
+    the gradient of Huber's loss: a target far from its prediction adds no more than the clip. The default
+    learns a clip that cuts few rows, and none as the budget grows, so that its loss is then least squares.
+    With fewer than ``100 (n_features + 1) / mu`` private rows, noise is too large for that. Noisy sums of
+    residuals then correct the mean and the slope of the predictions. With fewer than ``600 / mu`` rows, and
+    with other algorithms, predictions of skewed targets are too low on average. ``coef_`` applies to the
+    mapped rows, not to ``X``: give explainers such as SHAP the function ``predict``; those of linear models
+    multiply ``coef_`` by ``X``. Effects per unit of a column, with intervals, come from
+    :func:`~skmixdp.inference.private_inference`.
+
+    The groups of parameters are those of :class:`MixedDPLogisticRegression`, and :doc:`/parameters` explains
+    them.
+
+    Parameters
+    ----------
+    algorithm : str or object, default="auto"
+        As in :class:`MixedDPLogisticRegression`, but "auto" stands for "adamix" with a clip that follows
+        noisy lengths of gradients, and with noisy checks on private rows. The first tells whether public rows
+        are of use, and the last whether the trained head is better than its start.
+    epsilon, delta, n_steps, noise_multiplier, neighboring, noise
+        As in :class:`MixedDPLogisticRegression`.
+    target_center, target_scale : float, array of shape (k,) or None, default=None
+        Centre and scale of the targets in their own units; the fit uses ``(y - center) / scale``, and None is
+        the mean and the standard deviation of ``y_pub``, which must not be constant. With fewer than two
+        public rows, a scale of None learns both within the budget, see :doc:`/guarantee`, and the centre of a
+        declared scale is 0. With ``fit_intercept=False``, ``target_center`` must be None.
+    fit_intercept : bool, default=True
+        Whether to add a constant column after centring and scaling.
+    rows, scale, learning_rate
+        As in :class:`MixedDPLogisticRegression`.
+    l2 : float or "auto", default="auto"
+        Strength of the penalty ``l2 / 2 |W - center|^2`` in the mean objective, for targets of unit scale.
+        ``"auto"`` is 0, except for decaying steps, which need a penalty.
+    public_l2, batch_size, max_sample_weight
+        As in :class:`MixedDPLogisticRegression`.
+    init : {"public", "zeros"}, array (k, n_features) or (k, n_features + 1), or fitted MixedDPRidge
+        The head before the first step. ``"public"`` is the public fit; ``"zeros"`` predicts the centre of
+        the targets, as ``"public"`` does without public rows. An array holds coefficients in the units of
+        the targets, with or without intercepts; it may be flat if ``y`` is.
+    device, dtype, random_state, verbose, ledger, record_per_instance
+        As in :class:`MixedDPLogisticRegression`.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,) or (k, n_features)
+        Coefficients in the units of the targets. They apply to the centred and scaled row, and are
+        flat if ``y`` is.
+    intercept_ : float or array of shape (k,)
+        Intercepts in the targets' units.
+    privacy_, n_iter_, learning_rate_, per_instance_, n_features_in_, feature_names_in_
+        As in :class:`MixedDPLogisticRegression`.
+
+    Notes
+    -----
+    *Guarantee*: the fitted head is (epsilon, delta)-differentially private in the rows of ``X, y``. This
+    covers features and targets, however large they are. The centre and the scale of the targets are released
+    with noise or public: declare them from prior knowledge, never from ``y``. The ``sample_weight`` of a row
+    may depend on that row alone; weights computed from all private rows leak. Predictions and scores computed
+    on private rows are further releases, which this does not cover.
+
+    References
+    ----------
+    Golatkar et al. 2022, "Mixed Differential Privacy in Computer Vision" (AdaMix).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from skmixdp import MixedDPRidge
+    >>> X, y = make_regression(5000, 10, noise=20.0, random_state=0)
+    >>> reg = MixedDPRidge(epsilon=1.0).fit(X[100:4000], y[100:4000], X_pub=X[:100], y_pub=y[:100])
+    >>> bool(reg.score(X[4000:], y[4000:]) > 0.7)
+    True
+    """

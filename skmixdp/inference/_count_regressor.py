@@ -1,6 +1,6 @@
 """Rates of counts: a Poisson regression with exposures, for predictions."""
 
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from .._linear import SquaredLoss
 from .._rows import Columns, RowMap, TargetMap, check_targets, is_dask, labels_of
 from .._utils.process import warn
 from .._utils.validation import POSITIVE, check
+from ..estimators import RowMapping
 from ..estimators._base import EstimatorProcedure, FitData, fit_one
 from ..estimators._linear import LinearHead
 from ..estimators._outputs import lazy_result
@@ -115,7 +116,6 @@ _COLUMN = "A column-vector y was passed when a 1d array was expected; pass y.rav
 _STAGES = Order(before=(ScaleOfWeights(), MeanWeight(), _COLUMNS), training=CountSteps(), after=())
 
 
-@dataclass(eq=False, repr=False)
 class MixedDPPoissonRegressor(RegressorMixin, LinearHead):  # type: ignore[misc]
     """Differentially private Poisson regression: the log of a rate of counts is linear in the columns.
 
@@ -184,26 +184,8 @@ class MixedDPPoissonRegressor(RegressorMixin, LinearHead):  # type: ignore[misc]
     # Exposures are routed by default, like groups.
     __metadata_request__fit: ClassVar = {"exposure": True, "exposure_pub": True}
 
-    # Fixed, since these steps have no other choice.
-    algorithm: Any = field(default="auto", init=False)
-    _: KW_ONLY
-    n_steps: int | None = field(default=None, init=False)
-    noise_multiplier: float | None = field(default=None, init=False)
-    learning_rate: Any = field(default="auto", init=False)
-    l2: Any = field(default="auto", init=False)
-    public_l2: Any = field(default="auto", init=False)
-    fit_intercept: bool = field(default=True, init=False)
-    center: bool = field(default=True, init=False)
-    whiten: Any = field(default=False, init=False)
-    geometry: Any = field(default=False, init=False)
-    row_norm: str | None = field(default="clip", init=False)
-    batch_size: int | None = field(default=None, init=False)
-    init: Any = field(default="zeros", init=False)
-    noise: Any = field(default="float", init=False)
-    record_per_instance: Any = field(default=False, init=False)
-    device: Any = field(default="cpu", init=False)
-    dtype: str = field(default="float64", init=False)
-    verbose: int = field(default=0, init=False)
+    rows = RowMapping(whiten=False, geometry=False, norm="clip")
+    init, device, dtype = "zeros", "cpu", "float64"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,8 +6,8 @@ from itertools import takewhile
 from types import SimpleNamespace
 from typing import Any
 
+from .._utils.annexes import annex
 from .._utils.models import report_of
-from .._utils.registry import DISPLAYS
 from .report import first_line
 
 
@@ -44,7 +44,7 @@ class GuaranteeBoxMixin:
     def _html_repr(self) -> str:
         report = report_of(self)
         first = first_line(self._known_leaks()) if report is None else report.no_guarantee
-        page: str = DISPLAYS["estimator"](self, first)
+        page: str = annex("estimator_page")(self, first)
         return page
 
 
@@ -58,6 +58,6 @@ class CaptionMixin:
             estimators=self,
             names=type(self).__name__,
             name_details=str(self),
-            name_caption=DISPLAYS["caption"](self),
+            name_caption=annex("caption")(self),
             doc_link_label=None,
         )

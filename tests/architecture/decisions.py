@@ -275,7 +275,7 @@ ALLOWED = {
     "estimators/_outputs.py::_checked": (1, "predicted"),
     "estimators/_outputs.py::_decisive_outputs": (4, "predicted"),
     "estimators/_outputs.py::_sparse_outputs": (1, "predicted"),
-    "estimators/_ridge.py::MixedDPRidge._warn_of_other_units": (1, "public"),
+    "estimators/_ridge.py::RidgeHead._warn_of_other_units": (1, "public"),
     "preprocessing/_cells.py::kind_of": (3, "public"),
     "preprocessing/_cells.py::form_of": (3, "public"),
     "preprocessing/_cells.py::module": (1, "public"),

@@ -116,9 +116,9 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "estimators/_logistic.py": (
         0,
         {
-            "MixedDPLogisticRegression._fit_procedure": (1, "shapes"),
-            "MixedDPLogisticRegression._refuse_for_several_labels": (1, "shapes"),
-            "MixedDPLogisticRegression._encoded": (1, "shapes"),
+            "LogisticHead._fit_procedure": (1, "shapes"),
+            "LogisticHead._refuse_for_several_labels": (1, "shapes"),
+            "LogisticHead._encoded": (1, "shapes"),
         },
     ),
     "estimators/_outputs.py": (0, {"head_outputs": (2, "finiteness"), "_checked": (1, "lengths")}),
@@ -222,7 +222,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
         {"stacked_lists": (1, "numbers"), "_of_arrow": (1, "numbers"), "numeric_frame": (2, "numbers")},
     ),
     "_utils/process.py": (1, {"own_errors": (1, "others"), "warn_later": (1, "released")}),
-    "_utils/registry.py": (1, {}),
+    "_utils/annexes.py": (1, {}),
     "_utils/validation.py": (
         11,
         {

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.stats import fisher_exact, mannwhitneyu
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.algorithms import PAZO
 
 N_ROWS, N_PUBLIC, N_FEATURES, N_CLASSES = 600, 60, 32, 4
@@ -80,10 +80,10 @@ def _logistic(**parameters: Any) -> Callable[[], Any]:
 KINDS = {
     "default": Kind(_logistic(n_steps=None)),
     "noisy-gd": Kind(_logistic(algorithm="noisy-gd")),
-    "rows as they are": Kind(_logistic(row_norm=None, center=False)),
-    "float64, as they are": Kind(_logistic(row_norm=None, center=False, dtype="float64")),
+    "rows as they are": Kind(_logistic(rows=RowMapping(norm=None, center=False))),
+    "float64, as they are": Kind(_logistic(rows=RowMapping(norm=None, center=False), dtype="float64")),
     "discrete noise": Kind(_logistic(n_steps=2, noise="discrete")),
-    "sparse": Kind(_logistic(center=False), sp.csr_array),
+    "sparse": Kind(_logistic(rows=RowMapping(center=False)), sp.csr_array),
     "ridge": Kind(lambda: MixedDPRidge(n_steps=5, delta=1e-4), regression=True),
     "zeroth order": Kind(lambda: MixedDPLogisticRegression(PAZO("m"), n_steps=5, delta=1e-4)),
 }

@@ -14,6 +14,7 @@ import skmixdp
 from skmixdp import (
     MixedDPLogisticRegression,
     MixedDPRidge,
+    RowMapping,
     ZerothOrderDPModuleClassifier,
     algorithms,
     components,
@@ -31,9 +32,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 HEADS = (MixedDPLogisticRegression, MixedDPRidge)
 
 _WORDS = """
-X y X_pub y_pub sample_weight classes class_weight learning_rate l2 row_norm batch_size init target_center
+X y X_pub y_pub sample_weight classes class_weight learning_rate l2 norm batch_size init target_center
 target_scale logit_adjustment algorithm epsilon delta dtype noise noise_multiplier device geometry whiten
-scale center clip n_steps public_l2 max_sample_weight
+scale center clip n_steps public_l2 max_sample_weight rows
 """
 #: Arguments of ``fit`` and words for them, of which a message about rows names one.
 ARGUMENTS = _WORDS.split()
@@ -57,6 +58,8 @@ def parameters(draw: Any, head: Any, n: int) -> dict[str, Any]:
     listed = {name: rules for name, rules in table_of(head).items() if name not in ("ledger", "verbose")}
     options |= {name: valid(rules) for name, rules in listed.items()}
     options["batch_size"] = pick((None, 1, n, n + 1))
+    of_rows = {name: valid(rules) for name, rules in table_of(RowMapping).items()}
+    options["rows"] = st.builds(RowMapping, **of_rows)
     if head is MixedDPRidge:
         options |= {name: pick(values) for name, values in OF_TARGETS.items()}
     known = inspect.signature(head).parameters
@@ -204,7 +207,7 @@ def test_containers(data):
         X, X_pub = np.round(X), np.round(X_pub)
     y = (X[:, 0], X_pub[:, 0]) if head is MixedDPRidge else (np.arange(n) % k, np.arange(6) % k)
     chosen = {"dtype": "float64", "random_state": 0, "epsilon": 5.0}
-    chosen |= {"row_norm": draw(pick(("unit", "clip"))), "center": draw(st.booleans())}
+    chosen |= {"rows": RowMapping(norm=draw(pick(("unit", "clip"))), center=draw(st.booleans()))}
     private, public = draw(pick([*FAITHFUL])), draw(pick([*FAITHFUL]))
     note(f"{head.__name__} {chosen} {private} {public}")
     with limits():

@@ -24,7 +24,7 @@ from safetensors.numpy import save as to_bytes
 from sklearn.base import clone
 
 import skmixdp
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.algorithms import PAZO
 from skmixdp.datasets import open_rows
 from skmixdp.exceptions import BudgetExceededError
@@ -223,7 +223,7 @@ def models() -> tuple[tuple[str, bytes], ...]:
         fits = (
             MixedDPLogisticRegression(**few).fit(frames[0], names[y], frames[1], names[y_pub]),
             MixedDPLogisticRegression(**few, classes=[0, 1]).fit(X, y % 2),
-            MixedDPLogisticRegression("adamix", **few, whiten=True).fit(X, y, X_pub, y_pub),
+            MixedDPLogisticRegression("adamix", **few, rows=RowMapping(whiten=True)).fit(X, y, X_pub, y_pub),
             MixedDPRidge(**few).fit(X, X[:, :2], X_pub, X_pub[:, :2]),
             MixedDPLogisticRegression(PAZO("m"), **few).fit(X, y, X_pub, y_pub),
         )

@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 import skmixdp
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.algorithms import GEP, PAZO, AdaMix, DPZero, ModelMix, NoisyGD
 from skmixdp.datasets import open_rows
 from skmixdp.inspection import model_card
@@ -203,7 +203,7 @@ class TestNumbers:
 
     def test_public_rows_that_are_too_long(self):
         with pytest.raises(ValueError, match=r"^X_pub holds a row that is too large"):
-            fit(public=(1e154 * X_PUB, Y_PUB), row_norm=None)
+            fit(public=(1e154 * X_PUB, Y_PUB), rows=RowMapping(norm=None))
 
     @pytest.mark.parametrize(
         ("algorithm", "rate"),
@@ -242,7 +242,7 @@ class TestNumbers:
         np.testing.assert_allclose(sparse, model.decision_function(huge), atol=1e-12)
 
     def test_outputs_that_overflow_are_an_error(self):
-        model = fit(row_norm=None, learning_rate=0.1)
+        model = fit(rows=RowMapping(norm=None), learning_rate=0.1)
         model.coef_ = model.coef_ * 1e200
         with pytest.raises(ValueError, match=r"^X has rows whose outputs are not finite"):
             model.predict_proba(1e200 * X)
@@ -455,4 +455,4 @@ def test_no_warning_escapes_from_extreme_rows():
             fit(sp.csr_array(rows), public=public)
             refused = pytest.raises(ValueError, match=r"X holds a row|X_pub holds a row")
             with refused if scale > 1 else nullcontext():
-                fit(rows, public=public, row_norm=None)
+                fit(rows, public=public, rows=RowMapping(norm=None))

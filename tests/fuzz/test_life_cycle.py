@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import skmixdp
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import PrivacyLedger
 
@@ -30,10 +30,13 @@ HEADS = (MixedDPLogisticRegression, MixedDPRidge)
 #: Changes of parameters, and whether a fit may accept them.
 CHANGES = [
     *((name, value, True) for name, value in [("epsilon", 2.0), ("delta", 1e-4), ("dtype", "float64")]),
-    *((name, value, True) for name, value in [("row_norm", "clip"), ("center", False), ("random_state", 3)]),
+    *((name, value, True) for name, value in [("rows", RowMapping(norm="clip")), ("random_state", 3)]),
     *((name, value, True) for name, value in [("init", "zeros"), ("n_steps", 2)]),
     *((name, value, False) for name, value in [("epsilon", -1.0), ("epsilon", math.nan), ("delta", 1.0)]),
-    *((name, value, False) for name, value in [("dtype", "float16"), ("center", 1), ("init", "random")]),
+    *(
+        (name, value, False)
+        for name, value in [("dtype", "float16"), ("rows", RowMapping(center=1)), ("init", "random")]
+    ),
     ("n_steps", 0, False),
 ]
 

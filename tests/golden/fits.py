@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import make_classification, make_regression
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping, fit_many
 from skmixdp.algorithms import DOPE, GEP, PAZO, AdaMix, DPZero, ModelMix, NoisyGD
 from skmixdp.features import ZeroShotHead
 
@@ -132,7 +132,7 @@ FITS: dict[str, Callable[[], Any]] = {
     "default, sparse rows": _sparse,
     "noisy-gd": partial(_classifier, "noisy-gd"),
     "noisy-gd, no public rows, no length": partial(
-        _classifier, "noisy-gd", public=False, row_norm=None, learning_rate=0.1
+        _classifier, "noisy-gd", public=False, rows=RowMapping(norm=None), learning_rate=0.1
     ),
     "adamix": partial(_classifier, "adamix"),
     "adamix, projected": partial(_classifier, AdaMix(n_components=3)),
@@ -144,7 +144,9 @@ FITS: dict[str, Callable[[], Any]] = {
     "gep, few directions, two classes": partial(_classifier, GEP(3), k=2, n_steps=15),
     "modelmix": partial(_classifier, "modelmix"),
     "modelmix, noisy-gd": partial(_classifier, ModelMix(NoisyGD(momentum=0.0), width=30.0, linf_split=4)),
-    "whitened adamix, momentum": partial(_classifier, AdaMix(momentum=0.9), whiten=True, init="zeros"),
+    "whitened adamix, momentum": partial(
+        _classifier, AdaMix(momentum=0.9), rows=RowMapping(whiten=True), init="zeros"
+    ),
     "ridge": _regressor,
     "ridge, default": partial(_regressor, "auto", epsilon=8.0),
     "ridge, start left out": partial(_regressor, "auto", wrong=True, epsilon=8.0),
@@ -170,10 +172,12 @@ FITS: dict[str, Callable[[], Any]] = {
         _classifier, wrong=True, epsilon=30.0, class_weight="balanced"
     ),
     "start left out, adjusted": partial(_classifier, wrong=True, epsilon=30.0, logit_adjustment="auto"),
-    "start left out, public map": partial(_classifier, wrong=True, epsilon=30.0, geometry=False),
-    "geometry": partial(_classifier, geometry=True),
-    "clipped rows": partial(_classifier, row_norm="clip"),
-    "clipped rows, no public rows": partial(_classifier, row_norm="clip", public=False),
+    "start left out, public map": partial(
+        _classifier, wrong=True, epsilon=30.0, rows=RowMapping(geometry=False)
+    ),
+    "geometry": partial(_classifier, rows=RowMapping(geometry=True)),
+    "clipped rows": partial(_classifier, rows=RowMapping(norm="clip")),
+    "clipped rows, no public rows": partial(_classifier, rows=RowMapping(norm="clip"), public=False),
     "names of classes": _names_of_classes,
     "several labels": _several_labels,
     "several labels, no public rows": partial(_several_labels, public=False, epsilon=8.0),

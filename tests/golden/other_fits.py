@@ -21,6 +21,7 @@ from skmixdp import (
     MixedDPLogisticRegression,
     MixedDPPoissonRegressor,
     MixedDPRidge,
+    RowMapping,
     Typical,
     ZerothOrderDPModuleClassifier,
     fit_many,
@@ -297,7 +298,7 @@ OTHER_FITS: dict[str, Callable[[], Any]] = {
     "unlabelled, a student, public rows": partial(
         _fit, "classes", unlabeled=40, n_public=20, self_training=True
     ),
-    "unlabelled, whitened": partial(_fit, "classes", unlabeled=40, n_public=0, whiten=True),
+    "unlabelled, whitened": partial(_fit, "classes", unlabeled=40, n_public=0, rows=RowMapping(whiten=True)),
     "unlabelled, start left out": partial(_fit, "classes", unlabeled=40, wrong=True, epsilon=60.0),
     # -- discrete noise
     **{
@@ -368,14 +369,16 @@ OTHER_FITS: dict[str, Callable[[], Any]] = {
         _fit, "curves of classes", n_public=0, scale={j: Typical(0, 1) for j in range(7)}
     ),
     "a second moment": partial(_fit, "classes", n_public=0, epsilon=300.0),
-    "geometry of private rows": partial(_fit, "classes", n_public=0, geometry=True, whiten=True),
+    "geometry of private rows": partial(
+        _fit, "classes", n_public=0, rows=RowMapping(geometry=True, whiten=True)
+    ),
     "geometry, few public rows": partial(_fit, "classes", n_public=5, scale=False),
-    "a noisy length": partial(_fit, "classes", n_public=0, row_norm="clip", scale=False),
+    "a noisy length": partial(_fit, "classes", n_public=0, rows=RowMapping(norm="clip"), scale=False),
     "a noisy length, targets": partial(_fit, "targets", n_public=0, scale=False),
-    "rows as they are": partial(_fit, "classes", row_norm=None, learning_rate=0.1),
-    "unit rows, no public rows": partial(_fit, "classes", n_public=0, row_norm="unit"),
-    "not centred": partial(_fit, "classes", center=False),
-    "not whitened": partial(_fit, "classes", whiten=False),
+    "rows as they are": partial(_fit, "classes", rows=RowMapping(norm=None), learning_rate=0.1),
+    "unit rows, no public rows": partial(_fit, "classes", n_public=0, rows=RowMapping(norm="unit")),
+    "not centred": partial(_fit, "classes", rows=RowMapping(center=False)),
+    "not whitened": partial(_fit, "classes", rows=RowMapping(whiten=False)),
     "no intercept": partial(_fit, "classes", fit_intercept=False),
     # -- public rows that mislead
     "other units": partial(_fit, "classes", units=_UNITS, epsilon=60.0),

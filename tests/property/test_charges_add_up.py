@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 import pytest
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.estimators import fit_many
 from skmixdp.features import ZeroShotHead
@@ -99,7 +99,11 @@ def test_stages_of_a_classifier(
     if noise == "discrete" and algorithm == "gep":
         algorithm = "coupling"  # coordinates in a subspace are on no grid
     log = watch(monkeypatch)
-    terms |= {"class_weight": class_weight, "logit_adjustment": logit_adjustment, "geometry": geometry}
+    terms |= {
+        "class_weight": class_weight,
+        "logit_adjustment": logit_adjustment,
+        "rows": RowMapping(geometry=geometry),
+    }
     head = MixedDPLogisticRegression(algorithm, **terms, classes=range(K), init=init)
     head.fit(X, Y, X_pub, y_pub)
     assert_adds_up(log, head.privacy_)
@@ -118,7 +122,7 @@ def test_stages_of_a_classifier(
 @pytest.mark.parametrize("start", ["public", "left out", "none", "weights"])
 @pytest.mark.parametrize("geometry", ["auto", False])
 def test_stages_of_several_labels(monkeypatch, start, geometry, relation):
-    head = MixedDPLogisticRegression(**terms_of(relation), geometry=geometry)
+    head = MixedDPLogisticRegression(**terms_of(relation), rows=RowMapping(geometry=geometry))
     log = watch(monkeypatch)
     labels, labels_pub = (classes[:, np.newaxis] == np.arange(K) for classes in (Y, Y_PUB))
     if start in ("public", "left out"):
@@ -139,7 +143,12 @@ def test_stages_of_several_labels(monkeypatch, start, geometry, relation):
 def test_a_start_that_is_left_out_is_paid_for(monkeypatch, class_weight, geometry):
     """With what was learned by its public rows, and with the class counts, which are still of use."""
     log = watch(monkeypatch)
-    terms = {"class_weight": class_weight, "geometry": geometry, "logit_adjustment": 0, "random_state": 0}
+    terms = {
+        "class_weight": class_weight,
+        "rows": RowMapping(geometry=geometry),
+        "logit_adjustment": 0,
+        "random_state": 0,
+    }
     head = MixedDPLogisticRegression(**TERMS, **terms, classes=range(K))
     head.fit(X, Y, X_PUB, (Y_PUB + 1) % K)
     assert_adds_up(log, head.privacy_)
@@ -173,7 +182,7 @@ def test_checks_of_a_regression(monkeypatch, left_out, relation):
 @pytest.mark.parametrize("relation", RELATIONS, ids="-".join)
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 def test_lengths_that_are_learned(monkeypatch, head, public, relation, class_weight):
-    terms, noise = {**terms_of(relation), "row_norm": "clip", "scale": False}, relation[0]
+    terms, noise = {**terms_of(relation), "rows": RowMapping(norm="clip"), "scale": False}, relation[0]
     if head is MixedDPRidge:
         estimator, y, y_pub = head(target_scale=1.0, **terms), X[:, :2], X_PUB[:, :2]
     else:

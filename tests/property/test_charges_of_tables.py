@@ -10,7 +10,7 @@ import math
 import numpy as np
 import pytest
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.estimators import fit_many
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger, mu_of_budget
@@ -64,10 +64,14 @@ def test_stages_of_a_classifier(monkeypatch, table, public, geometry, row_norm, 
     terms, (noise, neighboring) = terms_of(relation), relation
     if geometry is True and row_norm in ("clip", None):
         geometry = "auto"
-    terms["geometry"] = geometry
     if row_norm is None:
         terms["learning_rate"] = 1e-9
-    head = MixedDPLogisticRegression(classes=range(K), row_norm=row_norm, class_weight=class_weight, **terms)
+    head = MixedDPLogisticRegression(
+        classes=range(K),
+        rows=RowMapping(norm=row_norm, geometry=geometry),
+        class_weight=class_weight,
+        **terms,
+    )
     log = watch(monkeypatch)
     fitted(head, table, public)
     assert_adds_up(log, head.privacy_)

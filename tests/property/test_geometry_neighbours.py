@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.features import ZeroShotHead
 from tests.replay import FORMS, check_sensitivities, released
 
@@ -29,7 +29,9 @@ FITS = {
     "rows of unit length": lambda rows: head(epsilon=40.0, scale=False).fit(rows, Y),
     "names": lambda rows: head(init=NAMES).fit(rows, Y),
     "balanced": lambda rows: head(class_weight="balanced").fit(rows, Y),
-    "public rows": lambda rows: head(geometry=True).fit(rows, Y, X_pub=X[1:40], y_pub=Y[1:40]),
+    "public rows": lambda rows: head(rows=RowMapping(geometry=True)).fit(
+        rows, Y, X_pub=X[1:40], y_pub=Y[1:40]
+    ),
     "useless public rows": lambda rows: head().fit(rows, Y, X_pub=X[1:61], y_pub=(Y[1:61] + 1) % K),
     "public rows in other units": lambda rows: head().fit(rows, Y, X_pub=100 * X[1:61], y_pub=Y[1:61]),
     "public targets in other units": lambda rows: MixedDPRidge(**TERMS).fit(

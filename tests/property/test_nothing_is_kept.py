@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from randomgen import AESCounter
 from sklearn.ensemble import VotingClassifier
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.algorithms import DPZero
 from skmixdp.estimators import fit_many, resumable
 from skmixdp.inspection import ensemble_report, model_card
@@ -115,7 +115,7 @@ PATHS = {
     "persons": lambda ledger: MixedDPLogisticRegression(**CLASSES).fit(X, Y, X_PUB, Y_PUB, groups=PERSONS),
     "counts": counts,
     "no public rows": lambda ledger: classifier(ledger=ledger),
-    "geometry": lambda ledger: classifier(X_PUB, Y_PUB, geometry=True),
+    "geometry": lambda ledger: classifier(X_PUB, Y_PUB, rows=RowMapping(geometry=True)),
     "single precision": lambda ledger: classifier(X_PUB, Y_PUB, X=X.astype(np.float32)),
     "sparse": lambda ledger: classifier(X_PUB, Y_PUB, X=sp.csr_array(X)),
     "discrete noise": lambda ledger: classifier(

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.inference import private_inference
 from skmixdp.model_selection import PrivateThresholdClassifier, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
@@ -64,8 +64,10 @@ def scored(released):
 
 
 PATHS = {
-    "unit rows": fitted(head(row_norm="unit"), lambda model, X: model.fit(X, LABELS)),
-    "clipped rows": fitted(head(row_norm="clip", scale=False), lambda model, X: model.fit(X, LABELS)),
+    "unit rows": fitted(head(rows=RowMapping(norm="unit")), lambda model, X: model.fit(X, LABELS)),
+    "clipped rows": fitted(
+        head(rows=RowMapping(norm="clip"), scale=False), lambda model, X: model.fit(X, LABELS)
+    ),
     "default": fitted(public_head, lambda model, X: model.fit(X, LABELS, KNOWN, Y_PUB)),
     "regression": fitted(ridge, lambda model, X: model.fit(X, LABELS * 1.0)),
     "persons": fitted(head(), lambda model, X: model.fit(X, LABELS, groups=PERSONS)),
@@ -140,7 +142,7 @@ def test_chunks_of_dask_arrays_are_read_in_the_declared_type():
         chunks = [da.from_delayed(delayed(part), part.shape, declared) for part in parts]
         joined = da.concatenate(chunks)
         assert joined.dtype == declared
-        return head(row_norm="unit", random_state=0)().fit(joined, LABELS).coef_
+        return head(rows=RowMapping(norm="unit"), random_state=0)().fit(joined, LABELS).coef_
 
     for declared in ("f4", "f8"):
         assert fit("f4", declared).tobytes() == fit("f8", declared).tobytes()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.algorithms import DOPE, GEP, PAZO, AdaMix
 from tests.property.test_per_instance import passes, squared_losses
 
@@ -19,7 +19,7 @@ PUBLIC = X[:12] + 0.1, Y[:12]
 HEADS = {
     "default": MixedDPLogisticRegression(),
     "balanced": MixedDPLogisticRegression(class_weight="balanced"),
-    "geometry": MixedDPLogisticRegression(geometry=True),
+    "geometry": MixedDPLogisticRegression(rows=RowMapping(geometry=True)),
     "subspace": MixedDPLogisticRegression(AdaMix(n_components=2), n_steps=6),
     "dope": MixedDPLogisticRegression(DOPE(), n_steps=6),
     "gep": MixedDPLogisticRegression(GEP(), n_steps=6),

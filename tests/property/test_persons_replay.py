@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping, fit_many
 from skmixdp.algorithms import PAZO, DPZero, NoisyGD
 from skmixdp.privacy import PrivacyLedger
 from tests.private_names import recorded_releases
@@ -103,10 +103,10 @@ LOGISTIC = MixedDPLogisticRegression
 PATHS = {
     "default": head(LOGISTIC),
     "no public rows": head(LOGISTIC, public=False),
-    "geometry": head(LOGISTIC, public=False, geometry=True, row_norm="unit"),
+    "geometry": head(LOGISTIC, public=False, rows=RowMapping(geometry=True, norm="unit")),
     "balanced": head(LOGISTIC, class_weight="balanced", logit_adjustment=1.0),
-    "clipped rows": head(LOGISTIC, public=False, row_norm="clip", scale=False),
-    "rows as they are": head(LOGISTIC, "noisy-gd", row_norm=None, learning_rate=0.1, n_steps=3),
+    "clipped rows": head(LOGISTIC, public=False, rows=RowMapping(norm="clip"), scale=False),
+    "rows as they are": head(LOGISTIC, "noisy-gd", rows=RowMapping(norm=None), learning_rate=0.1, n_steps=3),
     "batches": head(LOGISTIC, NoisyGD(), batch_size=8, n_steps=6, epsilon=None, noise_multiplier=2.0),
     "float64": head(LOGISTIC, "adamix", dtype="float64", n_steps=3),
     "gep": head(LOGISTIC, "gep", n_steps=3),

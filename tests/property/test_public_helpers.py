@@ -19,6 +19,7 @@ from skmixdp import (
     FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
+    RowMapping,
     fit_many,
 )
 from skmixdp.algorithms import PAZO
@@ -114,8 +115,8 @@ PATHS = {
     "default": head(LOGISTIC),
     "few public rows": head(LOGISTIC, n_public=6),
     "balanced": head(LOGISTIC, class_weight="balanced", logit_adjustment=1.0),
-    "whitened": head(LOGISTIC, whiten=True, geometry=True, row_norm="unit"),
-    "clipped": head(LOGISTIC, row_norm="clip", scale=True),
+    "whitened": head(LOGISTIC, rows=RowMapping(whiten=True, geometry=True, norm="unit")),
+    "clipped": head(LOGISTIC, rows=RowMapping(norm="clip"), scale=True),
     "unlabelled": head(LOGISTIC, fitted={"X_unlabeled": X_MORE}),
     "other units": head(LOGISTIC, fitted={"X_pub": 1e3 * X_PUB}),
     "adamix": head(LOGISTIC, "adamix", n_steps=3),

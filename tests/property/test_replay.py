@@ -17,6 +17,7 @@ from skmixdp import (
     FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
+    RowMapping,
     ZerothOrderDPModuleClassifier,
     fit_many,
 )
@@ -223,17 +224,21 @@ OPTIONS = {
     "weighted classes": Option({"class_weight": {0: 1.0, 1: 0.5, 2: 3.0}}, [*LOGISTIC, *GRADIENTS]),
     "adjusted": Option({"logit_adjustment": 1.0, "n_steps": None}, QUICK),
     "not adjusted": Option({"logit_adjustment": 0, "n_steps": None}, QUICK),
-    "geometry": Option({"geometry": True, "row_norm": "unit", "n_steps": None}, [*QUICK, "ridge, noisy-gd"]),
-    "geometry of private rows": Option(
-        {"geometry": True, "row_norm": "unit", "whiten": True, "n_steps": None}, WITHOUT_PUBLIC, public=False
+    "geometry": Option(
+        {"rows": RowMapping(geometry=True, norm="unit"), "n_steps": None}, [*QUICK, "ridge, noisy-gd"]
     ),
-    "whitened": Option({"whiten": True}, LINEAR),
-    "not centred": Option({"center": False}, LINEAR),
+    "geometry of private rows": Option(
+        {"rows": RowMapping(geometry=True, norm="unit", whiten=True), "n_steps": None},
+        WITHOUT_PUBLIC,
+        public=False,
+    ),
+    "whitened": Option({"rows": RowMapping(whiten=True)}, LINEAR),
+    "not centred": Option({"rows": RowMapping(center=False)}, LINEAR),
     "no intercept": Option({"fit_intercept": False}, LINEAR),
-    "rows as they are": Option({"row_norm": None, "learning_rate": 0.1}, LINEAR),
-    "unit rows": Option({"row_norm": "unit"}, LINEAR),
-    "clipped rows": Option({"row_norm": "clip"}, LINEAR),
-    "noisy length": Option({"row_norm": "clip", "n_steps": None}, WITHOUT_PUBLIC, public=False),
+    "rows as they are": Option({"rows": RowMapping(norm=None), "learning_rate": 0.1}, LINEAR),
+    "unit rows": Option({"rows": RowMapping(norm="unit")}, LINEAR),
+    "clipped rows": Option({"rows": RowMapping(norm="clip")}, LINEAR),
+    "noisy length": Option({"rows": RowMapping(norm="clip"), "n_steps": None}, WITHOUT_PUBLIC, public=False),
     "scaled": Option({"scale": True}, LINEAR),
     "batches": Option({**TERMS, "batch_size": EXPECTED, "n_steps": 60}, n_rows=LARGE),
     "large batches": Option({**TERMS, "batch_size": 20}),
@@ -312,7 +317,7 @@ def accepted(option, neighbour):
     """Whether the neighbour of accepted rows is accepted; other tests say what is refused."""
     if neighbour in REWEIGHTED:
         return option.weights
-    return neighbour != "huge" or option.parameters.get("row_norm", "") is not None
+    return neighbour != "huge" or getattr(option.parameters.get("rows"), "norm", "") is not None
 
 
 def with_states(cases):
@@ -356,7 +361,7 @@ def test_what_is_refused_is_refused_before_the_charge_and_listed_as_public(monke
 @pytest.mark.parametrize("method", ["private_score", "private_confusion"])
 def test_counts_are_silent_on_rows_of_any_size(method, state):
     """Neither a warning nor an error of NumPy, by the user's settings, tells that there is a tiny row."""
-    terms = {"row_norm": None, "center": False, "learning_rate": 0.1}
+    terms = {"rows": RowMapping(norm=None, center=False), "learning_rate": 0.1}
     fitted = head(**terms).fit(*OTHERS, **PUBLIC)
     X = OTHERS[0].astype("f8")
     X[ROW] = 1e-300
@@ -478,7 +483,7 @@ PATHS = {
     "heads with weights by class and row": together(*WEIGHTS, weighted=True, max_sample_weight=2.0),
     "heads with weights of unknown scale": together(*WEIGHTS, weighted=True, n_steps=None),
     "heads with balanced weights": together({"class_weight": "balanced"}, {}, n_steps=None),
-    "heads that learn their geometry": together({"geometry": True}, {}, n_steps=None),
+    "heads that learn their geometry": together({"rows": RowMapping(geometry=True)}, {}, n_steps=None),
     "heads of several algorithms": together(*({"algorithm": name} for name in ("auto", "gep", "modelmix"))),
     "heads in batches": together(*RATES, **TERMS, batch_size=20),
     "heads, discrete": together(*WEIGHTS, noise="discrete", n_steps=2),
@@ -506,8 +511,10 @@ PATHS = {
     "scaler, wide": scaler(bounds=(-1e38, 1e38)),
     "scaler, float64": scaler(bounds=(-4.0, 4.0)),
     "score": counts("private_score"),
-    "score, float64, rows as they are": counts("private_score", row_norm=None, learning_rate=0.1),
-    "score, rows as they are": counts("private_score", row_norm=None, learning_rate=0.1),
+    "score, float64, rows as they are": counts(
+        "private_score", rows=RowMapping(norm=None), learning_rate=0.1
+    ),
+    "score, rows as they are": counts("private_score", rows=RowMapping(norm=None), learning_rate=0.1),
     "score, discrete": counts("private_score", noise="discrete"),
     "confusion": counts("private_confusion"),
     "confusion, no intercept": counts("private_confusion", fit_intercept=False),

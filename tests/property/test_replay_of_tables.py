@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping, fit_many
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger
 from tests.property.test_replay import (
@@ -42,11 +42,11 @@ N_PUBLIC = {"none": 0, "two of each class": 2 * K, "some": 30}
 OPTIONS = {
     "default": {},
     "balanced": {"class_weight": "balanced"},
-    "geometry": {"geometry": True},
-    "whitened": {"whiten": True},
-    "unit": {"row_norm": "unit"},
-    "clip": {"row_norm": "clip"},
-    "not centred": {"center": False},
+    "geometry": {"rows": RowMapping(geometry=True)},
+    "whitened": {"rows": RowMapping(whiten=True)},
+    "unit": {"rows": RowMapping(norm="unit")},
+    "clip": {"rows": RowMapping(norm="clip")},
+    "not centred": {"rows": RowMapping(center=False)},
     "no intercept": {"fit_intercept": False},
     "not scaled": {"scale": False},
     "replace one": {"neighboring": "replace_one"},

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping, fit_many
 from tests.property.test_per_instance import passes, squared_losses
 
 __all__ = ["passes"]  # a fixture
@@ -19,7 +19,7 @@ HEADS = {
     "classes": MixedDPLogisticRegression(classes=range(K), **TERMS),
     "two classes": MixedDPLogisticRegression(classes=range(2), **TERMS),
     "balanced": MixedDPLogisticRegression(classes=range(K), class_weight="balanced", **TERMS),
-    "geometry": MixedDPLogisticRegression(classes=range(K), geometry=True, **TERMS),
+    "geometry": MixedDPLogisticRegression(classes=range(K), rows=RowMapping(geometry=True), **TERMS),
     "targets": MixedDPRidge(target_scale=2.0, **TERMS),
 }
 #: What a head of several classes releases of their shares.

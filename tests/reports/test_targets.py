@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from skmixdp import AdditiveDPRegressor, MixedDPRidge
+from skmixdp import AdditiveDPRegressor, MixedDPRidge, RowMapping
 
 N = 6000
 RNG = np.random.default_rng(0)
@@ -47,7 +47,7 @@ OTHERS = [
     *({"noise": "discrete", "random_state": None}, {"batch_size": 500}, {"n_steps": 40}),
     {"epsilon": None, "noise_multiplier": 20.0, "n_steps": 40},
     *({"algorithm": name} for name in ("adamix", "noisy-gd", "pda-dpmd", "modelmix")),
-    {"fit_intercept": False, "row_norm": "clip"},
+    {"fit_intercept": False, "rows": RowMapping(norm="clip")},
 ]
 
 
@@ -193,7 +193,7 @@ def turned(power, d, n_rows, seed=0):
     [
         (1.0, {}, 0.003),
         (1.0, {"fit_intercept": False}, 0.003),
-        (1.0, {"center": False}, 0.003),
+        (1.0, {"rows": RowMapping(center=False)}, 0.003),
         (1e6, {}, 0.001),
     ],
 )

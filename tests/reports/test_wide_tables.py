@@ -9,7 +9,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import OneHotEncoder
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, private_pipeline
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping, private_pipeline
 from skmixdp.preprocessing import TableEncoder
 
 N, N_TEST = 12_000, 4000
@@ -38,7 +38,7 @@ def head(**parameters):
 @cache
 def with_true_scales(width):
     X, y = table(width)
-    return area(head(scale=False, row_norm="clip"), (X - X.mean(axis=0)) / X.std(axis=0), y)
+    return area(head(scale=False, rows=RowMapping(norm="clip")), (X - X.mean(axis=0)) / X.std(axis=0), y)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.privacy import PrivacyLedger
@@ -36,10 +37,8 @@ BAD_PARAMETERS = [
     ("neighboring", ["swap", None, 1], "neighboring={} must be one of 'add_or_remove_one', 'zero_out'"),
     ("random_state", [-1, 1.5, "a", True], "random_state={} must be None"),
     ("fit_intercept", [1], "fit_intercept={} must be True or False"),
-    ("center", [1], "center={} must be True or False"),
-    ("row_norm", ["yes"], "row_norm={} must be 'auto', 'unit', 'clip' or None"),
+    ("rows", ["yes", RowMapping, None], "rows={} must be 'auto' or an object such as skmixdp.RowMapping"),
     ("scale", ["yes"], "scale={} must be True, False, 'auto' or a dict"),
-    ("geometry", [None], "geometry={} must be True, False or 'auto'"),
     ("verbose", [-1], "verbose={} must be"),
     ("algorithm", ["sgd", None, 3], "algorithm={} must be .*'adamix'.* or an object"),
     ("class_weight", ["equal", [1.0, 2.0], 3], "class_weight={} must be .*'balanced'"),
@@ -57,6 +56,28 @@ BAD_PARAMETERS = [
 )
 def test_parameter_outside_its_range(refuse, name, value, sentence):
     refuse(sentence.format(re.escape(repr(value))), {name: value})
+
+
+@pytest.mark.parametrize(
+    ("parameter", "allowed"),
+    [
+        ({"center": 1}, "True or False"),
+        ({"whiten": "yes"}, "True, False or 'auto'"),
+        ({"geometry": None}, "True, False or 'auto'"),
+        ({"norm": "yes"}, "'auto', 'unit', 'clip' or None"),
+    ],
+)
+def test_parameter_of_rows_outside_its_range(refuse, parameter, allowed):
+    ((name, value),) = parameter.items()
+    refuse(f"{name}={value!r} of RowMapping must be {allowed}", {"rows": RowMapping(**parameter)})
+
+
+def test_parameters_of_rows_need_an_object():
+    clf = MixedDPLogisticRegression()
+    with pytest.raises(ValueError, match=r"^rows__norm needs an object, but rows='auto' is a name; pass"):
+        clf.set_params(rows__norm="clip")
+    clf.set_params(rows=RowMapping(), rows__norm="clip")
+    assert clf.get_params()["rows__norm"] == "clip" and clone(clf).rows.norm == "clip"
 
 
 def test_an_algorithm_is_an_object(refuse):
@@ -276,17 +297,20 @@ class TestLabels:
 
 class TestCombinations:
     def test_unknown_scale_leaves_no_automatic_step(self, refuse):
-        hint = "needs rows of a known scale; pass row_norm='unit', public rows, or"
+        hint = r"needs rows of a known scale; pass rows=RowMapping\(norm='unit'\), public rows, or"
         none = {"X_pub": None, "y_pub": None}
-        refuse(f"learning_rate='auto' {hint}", {"row_norm": None, "classes": [0, 1, 2]}, **none)
+        refuse(f"learning_rate='auto' {hint}", {"rows": RowMapping(norm=None), "classes": [0, 1, 2]}, **none)
 
     @pytest.mark.parametrize(
         ("parameters", "sentence"),
         [
-            ({"row_norm": None}, "learning_rate='auto' needs rows of a known scale"),
-            ({"geometry": False, "whiten": True}, "whiten=True needs public rows"),
-            ({"whiten": True, "row_norm": "clip"}, "whiten=True needs public rows"),
-            ({"geometry": True, "center": False}, "geometry=True cannot be combined with the given center"),
+            ({"rows": RowMapping(norm=None)}, "learning_rate='auto' needs rows of a known scale"),
+            ({"rows": RowMapping(geometry=False, whiten=True)}, r"whiten=True\) needs public rows"),
+            ({"rows": RowMapping(whiten=True, norm="clip")}, r"whiten=True\) needs public rows"),
+            (
+                {"rows": RowMapping(geometry=True, center=False)},
+                r"geometry=True\) cannot be combined with the given center",
+            ),
         ],
     )
     @pytest.mark.parametrize("counting", [{"class_weight": "balanced"}, {}])
@@ -296,12 +320,17 @@ class TestCombinations:
 
     def test_class_counts_come_after_the_lengths_of_rows(self, refuse, rows):
         rows.X[3] = 1e31
-        parameters = {"class_weight": "balanced", "epsilon": 100.0, "row_norm": None, "learning_rate": 1.0}
+        parameters = {
+            "class_weight": "balanced",
+            "epsilon": 100.0,
+            "rows": RowMapping(norm=None),
+            "learning_rate": 1.0,
+        }
         refuse("X holds a row that is too large for float32 products", parameters)
 
     def test_lipschitz_clip_needs_a_known_length(self, refuse):
         algorithm = NoisyGD(clip="lipschitz")
-        refuse("clip='lipschitz' .*row_norm='unit'", {"algorithm": algorithm, "row_norm": None})
+        refuse("clip='lipschitz' .*norm='unit'", {"algorithm": algorithm, "rows": RowMapping(norm=None)})
 
     def test_decaying_steps_are_the_only_step_size(self, refuse):
         algorithm = NoisyGD(schedule="decaying", radius=1.0)

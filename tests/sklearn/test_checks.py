@@ -19,6 +19,7 @@ from skmixdp import (
     MixedDPLogisticRegression,
     MixedDPPoissonRegressor,
     MixedDPRidge,
+    RowMapping,
 )
 from skmixdp.algorithms import BY_NAME, PAZO, AdaMix, DPZero, NoisyGD
 from skmixdp.model_selection import PrivateSearchCV
@@ -77,7 +78,7 @@ OTHERS = [
     *(MixedDPLogisticRegression(name) for name in BY_NAME),
     MixedDPLogisticRegression(AdaMix(n_components=3)),
     MixedDPLogisticRegression(dtype="float64"),
-    MixedDPLogisticRegression(row_norm=None, learning_rate=0.1),
+    MixedDPLogisticRegression(rows=RowMapping(norm=None), learning_rate=0.1),
     MixedDPLogisticRegression(neighboring="replace_one"),
     *(MixedDPRidge(name) for name in BY_NAME if name != "coupling"),
     MixedDPRidge(AdaMix(n_components=3)),

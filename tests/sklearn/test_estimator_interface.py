@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import MixedDPLogisticRegression, RowMapping
 from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.exceptions import PrivacyLeakWarning
 from tests.rounding import assert_close
@@ -155,7 +155,7 @@ class TestOutputs:
         assert_close(clf.predict_log_proba(rows.X), np.log(proba))
 
     def test_the_head_acts_on_the_centred_and_scaled_row(self, rows):
-        clf = fitted(rows, whiten=False, scale=False)
+        clf = fitted(rows, rows=RowMapping(whiten=False), scale=False)
         centred = rows.X - rows.X_pub.mean(axis=0)
         unit = centred / np.linalg.norm(centred, axis=1, keepdims=True)
         assert_close(clf.decision_function(rows.X), unit @ clf.coef_.T + clf.intercept_)

@@ -11,6 +11,7 @@ from skmixdp import (
     FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
     MixedDPRidge,
+    RowMapping,
     ZerothOrderDPModuleClassifier,
     fit_many,
 )
@@ -39,7 +40,9 @@ def heads():
         ),
         MixedDPLogisticRegression(epsilon=2.0, random_state=8),
         MixedDPLogisticRegression(epsilon=1.0, n_steps=7, random_state=9),
-        MixedDPLogisticRegression("adamix", row_norm=None, learning_rate=0.5, n_steps=5, random_state=5),
+        MixedDPLogisticRegression(
+            "adamix", rows=RowMapping(norm=None), learning_rate=0.5, n_steps=5, random_state=5
+        ),
         MixedDPLogisticRegression(dtype="float64", n_steps=5, random_state=6),
         MixedDPLogisticRegression(PAZO("m"), n_steps=5, random_state=7),
     ]

@@ -19,7 +19,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, fit_many
+from skmixdp import MixedDPLogisticRegression, RowMapping, fit_many
 from skmixdp.algorithms import AdaMix
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.model_selection import WithPublicRows, public_params
@@ -273,7 +273,11 @@ def test_charges_to_another_ledger_stay_and_say_how_they_ended(rows, head, ledge
         ({"ledger": PrivacyLedger(":memory:")}, {}, r"ledger=PrivacyLedger\(':memory:'\) must be"),
         ({}, {"y": np.full(60, 7)}, "is not one of the classes"),
         ({"init": np.ones((2, 2))}, {}, "init"),
-        ({"learning_rate": "auto", "row_norm": None}, {"X_pub": None, "y_pub": None}, "learning_rate"),
+        (
+            {"learning_rate": "auto", "rows": RowMapping(norm=None)},
+            {"X_pub": None, "y_pub": None},
+            "learning_rate",
+        ),
         ({"batch_size": 61}, {}, "batch_size=61"),
         ({"epsilon": 1e-3, "noise_multiplier": 1.0, "n_steps": None}, {}, "is too small for one step"),
         ({"neighboring": "replace_one"}, {}, "not the relation"),

@@ -19,7 +19,13 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPModuleClassifier, fit_many
+from skmixdp import (
+    MixedDPLogisticRegression,
+    MixedDPRidge,
+    RowMapping,
+    ZerothOrderDPModuleClassifier,
+    fit_many,
+)
 from skmixdp.algorithms import PAZO
 from skmixdp.datasets import open_rows
 from skmixdp.model_selection import PrivateSearchCV, public_cross_val_score, public_params
@@ -259,7 +265,9 @@ def test_a_class_that_was_read_from_private_labels_is_not_named():
 def test_rows_that_are_too_long():
     rows = changed(X, ROW, NUMBER * 1e27)
     for kind in (np.asarray, sp.csr_array):
-        heard = Heard(lambda kind=kind: head(row_norm=None, learning_rate=1.0).fit(kind(rows), Y, **PUBLIC))
+        heard = Heard(
+            lambda kind=kind: head(rows=RowMapping(norm=None), learning_rate=1.0).fit(kind(rows), Y, **PUBLIC)
+        )
         assert "a row that is too large" in str(heard.error) and not heard.secrets(), heard.everything
 
 
@@ -269,7 +277,11 @@ def test_that_most_labels_are_distinct_is_not_warned_of(dtype):
     labels, classes = np.append(np.arange(21), np.zeros(19, int)).astype(dtype), np.arange(30).astype(dtype)
     said = []
     for y in (labels, changed(labels, 20, labels[0])):
-        heard = Heard(lambda y=y: MixedDPLogisticRegression(classes=classes, geometry=False).fit(X[:40], y))
+        heard = Heard(
+            lambda y=y: MixedDPLogisticRegression(classes=classes, rows=RowMapping(geometry=False)).fit(
+                X[:40], y
+            )
+        )
         assert heard.error is None
         said.append(heard.warned)
     assert said[0] == said[1]
@@ -356,7 +368,7 @@ def test_dask(bad):
         rows[ROW, 1] = np.nan
     lazy = da.from_array(rows, chunks=(100, N_FEATURES)).map_blocks(chunk, dtype=float, meta=np.empty((0, 0)))
     labels = BAD_Y["unknown text"] if bad == "label" else Y
-    clf = head(row_norm=None, learning_rate=1.0)
+    clf = head(rows=RowMapping(norm=None), learning_rate=1.0)
     for action in (
         lambda: clf.fit(lazy, labels, **PUBLIC),
         lambda: fit_many([clf], lazy, labels, **PUBLIC),

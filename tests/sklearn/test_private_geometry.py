@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits, make_friedman1
 from sklearn.linear_model import Ridge
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping, fit_many
 from skmixdp.features import ZeroShotHead
 from skmixdp.privacy import PrivacyLedger
 
@@ -34,7 +34,7 @@ def test_no_public_rows_are_needed_for_a_centre_and_whitening():
     assert "budget spent on" in str(clf.privacy_)
     assert clf.score(X[TEST], Y[TEST]) > 0.855  # 0.879 over seeds
     assert clf.privacy_.epsilon <= 3.0 and clf.privacy_.n_steps == clf.n_iter_
-    plain = clone(clf).set_params(geometry=False, scale=False).fit(X[TRAIN], Y[TRAIN])
+    plain = clone(clf).set_params(rows=RowMapping(geometry=False), scale=False).fit(X[TRAIN], Y[TRAIN])
     assert set(dict(plain.privacy_.shares)) == start | {"training", "temperature"}
     assert clf._row_map.columns is None and plain._row_map.mean is None
 
@@ -66,13 +66,13 @@ def test_one_charge_covers_all_stages(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "obstacle", [{"center": False}, {"row_norm": "clip"}, {"batch_size": 50}, {"n_steps": 5}]
+    "obstacle", [{"rows__center": False}, {"rows__norm": "clip"}, {"batch_size": 50}, {"n_steps": 5}]
 )
 def test_geometry_is_refused_where_it_cannot_be_learned(obstacle):
-    (name,) = obstacle
-    with pytest.raises(ValueError, match=rf"geometry=True cannot be combined with the given {name}"):
-        default(geometry=True, **obstacle).fit(X[TRAIN], Y[TRAIN])
-    clf = default(**obstacle).fit(X[TRAIN], Y[TRAIN])
+    name = next(iter(obstacle)).removeprefix("rows__")
+    with pytest.raises(ValueError, match=rf"geometry=True\) cannot be combined with the given {name}"):
+        default(rows=RowMapping(geometry=True)).set_params(**obstacle).fit(X[TRAIN], Y[TRAIN])
+    clf = default(rows=RowMapping()).set_params(**obstacle).fit(X[TRAIN], Y[TRAIN])
     assert "directions" not in dict(clf.privacy_.shares)
 
 
@@ -129,7 +129,7 @@ class TestClippedRows:
         reg = MixedDPRidge(epsilon=100.0, random_state=0, **scale).fit(*train, *known)
         exact = Ridge(1e-3).fit(*train).score(*test)
         assert reg.score(*test) > exact - 0.01
-        unit = clone(reg).set_params(row_norm="unit").fit(*train, *known)
+        unit = clone(reg).set_params(rows=RowMapping(norm="unit")).fit(*train, *known)
         assert unit.score(*test) < reg.score(*test)
 
     def test_the_length_is_public_where_public_rows_tell_it(self):
@@ -154,7 +154,7 @@ class TestClippedRows:
         rows = self.X[:2000].astype(np.float32)
         rows[7] = 3e38
         # No later stage maps rows once more.
-        terms = {"target_scale": 5.0, "scale": False, "whiten": False, "random_state": 0}
+        terms = {"target_scale": 5.0, "scale": False, "rows": RowMapping(whiten=False), "random_state": 0}
         reg = MixedDPRidge(**terms).fit(kind(rows), self.Y[:2000])
         ordinary = clone(reg).fit(kind(self.X[:2000].astype(np.float32)), self.Y[:2000])
         assert "length of the rows" in dict(reg.privacy_.shares)

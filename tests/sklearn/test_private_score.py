@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import make_regression
 from sklearn.metrics import confusion_matrix
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.privacy import PrivacyLedger, epsilon_of, noise_multiplier_for
 
@@ -104,7 +104,7 @@ def test_the_noise_of_a_regression_score_is_the_stated_one():
 
 
 def test_a_search_over_regressions_needs_no_public_score():
-    grid = {"algorithm": ["adamix", "noisy-gd"], "row_norm": ["clip"]}
+    grid = {"algorithm": ["adamix", "noisy-gd"], "rows": [RowMapping(norm="clip")]}
     entry = PrivacyLedger(":memory:").add_dataset("rows", epsilon=3.0, delta=1e-5)
     search = PrivateSearchCV(MixedDPRidge(), grid, epsilon=2.0, ledger=entry).fit(X, Y, **PUBLIC)
     assert search.privacy_.scoring == "private" and search.privacy_.n_held_out == 0

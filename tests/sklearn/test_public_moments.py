@@ -14,7 +14,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import MixedDPLogisticRegression, RowMapping
 from skmixdp.preprocessing import PublicOnly, PublicWhitener, RowNormalizer
 from tests.rounding import assert_close, assert_relative
 
@@ -88,7 +88,7 @@ def test_frames_names_and_set_output(frames):
 @ALL
 def test_public_rows_are_routed_to_it_and_on(transformer, routing, rows):
     assert get_routing_for_object(transformer).fit.requests == {"X_pub": True, "y_pub": True}
-    head = MixedDPLogisticRegression(delta=1e-3, center=False)
+    head = MixedDPLogisticRegression(delta=1e-3, rows=RowMapping(center=False))
     pipe = Pipeline([("t", clone(transformer)), ("clf", head)], transform_input=["X_pub"])
     pipe.fit(rows.X, rows.y, **rows.public)
     assert_close(mean_of(pipe["t"]), rows.X_pub.mean(axis=0))

@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPRidge
+from skmixdp import MixedDPRidge, RowMapping
 from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.model_selection import public_params
 from skmixdp.preprocessing import PublicOnly
@@ -254,5 +254,5 @@ class TestRefusals:
         refuse("^NoisyGD cannot train squared loss: .*pass a number", {"algorithm": NoisyGD("lipschitz")})
 
     def test_unknown_scale_of_rows(self, refuse):
-        given, none = {"row_norm": None, "target_scale": 1.0}, {"X_pub": None, "y_pub": None}
+        given, none = {"rows": RowMapping(norm=None), "target_scale": 1.0}, {"X_pub": None, "y_pub": None}
         refuse("learning_rate='auto' needs rows of a known scale", given, **none)

@@ -131,7 +131,7 @@ def test_grid_search_as_the_last_step_of_a_pipeline(routing, rows, spy):
 
 def test_a_name_has_no_parameters_to_search(routing, rows):
     search = GridSearchCV(MixedDPLogisticRegression("adamix"), {"algorithm__quantile": [0.5]}, cv=2)
-    with pytest.raises(ValueError, match=r"algorithm__quantile needs an algorithm object, .*AdaMix\(\)"):
+    with pytest.raises(ValueError, match=r"algorithm__quantile needs an object, .*AdaMix\(\)"):
         search.fit(rows.X, rows.y, **rows.public)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, make_regression
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping, fit_many
 from skmixdp.exceptions import NotPrivateWarning
 
 X, Y = load_digits(return_X_y=True)
@@ -66,9 +66,12 @@ def test_columns_keep_the_scale_that_left_out_rows_tell():
 
 #: Parameters with which no start is checked.
 UNCHECKED = [{"algorithm": "adamix"}, {"init": "zeros"}, {"n_steps": 5}, {"batch_size": 300}]
-UNCHECKED += [{"epsilon": 0.02}, {"row_norm": None}]
-OF_CLASSES = [{"init": np.zeros((10, 64)), "geometry": False}, {"row_norm": None, "learning_rate": 1e-3}]
-OF_CLASSES += [{"whiten": True, "geometry": False}]
+UNCHECKED += [{"epsilon": 0.02}, {"rows": RowMapping(norm=None)}]
+OF_CLASSES = [
+    {"init": np.zeros((10, 64)), "rows": RowMapping(geometry=False)},
+    {"rows": RowMapping(norm=None), "learning_rate": 1e-3},
+]
+OF_CLASSES += [{"rows": RowMapping(whiten=True, geometry=False)}]
 
 
 @pytest.mark.parametrize("parameters", [*UNCHECKED, *OF_CLASSES])
@@ -77,7 +80,9 @@ def test_no_budget_is_spent_where_a_check_is_not_possible(parameters):
     assert CHECK not in names(fitted) and fitted.privacy_.n_public == 100
 
 
-@pytest.mark.parametrize("parameters", [{"row_norm": None}, {"whiten": True, "center": False}])
+@pytest.mark.parametrize(
+    "parameters", [{"rows": RowMapping(norm=None)}, {"rows": RowMapping(whiten=True, center=False)}]
+)
 def test_fits_that_need_public_rows_keep_useless_ones(parameters):
     rows = X / 64, Y, (16 - X_PUB) / 64, Y_PUB
     assert head(**parameters).fit(*rows).privacy_.n_public == 100
@@ -88,7 +93,9 @@ def test_no_row_is_refused_after_the_charge_since_public_rows_were_left_out():
     rows, public = X * 1e27, (16 - X_PUB) * 1e27
     rows[3], public[:, 0] = 0, 4e29
     rows[3, 0] = 1.2e30
-    fitted = head(row_norm=None, learning_rate=1e-62, dtype="float64").fit(rows, Y, public, Y_PUB)
+    fitted = head(rows=RowMapping(norm=None), learning_rate=1e-62, dtype="float64").fit(
+        rows, Y, public, Y_PUB
+    )
     assert fitted.privacy_.n_public == len(Y_PUB)
 
 
@@ -171,7 +178,7 @@ def test_a_declared_scale_of_targets_stays():
     assert "scale of the targets" not in names(fitted) and fitted.score(*TEST) > 0.7
 
 
-@pytest.mark.parametrize("parameters", [*UNCHECKED, {"whiten": True}])
+@pytest.mark.parametrize("parameters", [*UNCHECKED, {"rows": RowMapping(whiten=True)}])
 def test_no_budget_is_spent_where_targets_cannot_be_checked(parameters):
     fitted = ridge(**parameters).fit(*NUMBERS, KNOWN, GIVEN)
     assert CHECK not in names(fitted) and fitted.privacy_.n_public == 100

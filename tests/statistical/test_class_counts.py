@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import MixedDPLogisticRegression, RowMapping
 from skmixdp.privacy import NoiseSource, noise_multiplier_for
 from tests.private_names import (
     GaussianMechanism,
@@ -46,7 +46,7 @@ def test_counts_carry_the_noise_of_their_multiplier():
 def test_a_fit_adds_the_noise_of_its_shares(parameters):
     offs, balanced = [], "class_weight" in parameters
     for seed in range(16):  # 320 draws
-        terms = {"epsilon": 8.0, "geometry": False, "random_state": seed}
+        terms = {"epsilon": 8.0, "rows": RowMapping(geometry=False), "random_state": seed}
         head = MixedDPLogisticRegression(classes=range(K), **terms, **parameters)
         with recorded_releases() as records:
             head.fit(X, Y)

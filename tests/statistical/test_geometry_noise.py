@@ -7,7 +7,7 @@ sound path fails with a probability below 1e-6.
 import numpy as np
 import pytest
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.features import ZeroShotHead
 from tests.noise import FAULTS, recorded
 from tests.statistical.test_noise_of_tables import check, draws_of, terms
@@ -32,8 +32,11 @@ PATHS = {
     "no public rows": (30, lambda: classifier().fit(X, Y)),
     "discrete noise": (30, lambda: classifier(noise="discrete").fit(X, Y)),
     "names of classes": (30, lambda: classifier(init=NAMES).fit(X, Y)),
-    "public rows, geometry": (200, lambda: classifier(geometry=True).fit(X, Y, X_PUB, Y_PUB)),
-    "public rows": (200, lambda: classifier(geometry=False).fit(X, Y, X_PUB, Y_PUB)),
+    "public rows, geometry": (
+        200,
+        lambda: classifier(rows=RowMapping(geometry=True)).fit(X, Y, X_PUB, Y_PUB),
+    ),
+    "public rows": (200, lambda: classifier(rows=RowMapping(geometry=False)).fit(X, Y, X_PUB, Y_PUB)),
     "regression, public rows": (200, lambda: MixedDPRidge(**TERMS).fit(X, X[:, :2], X_PUB, X_PUB[:, :2])),
     "regression": (30, lambda: MixedDPRidge(target_scale=1.0, scale=False, **TERMS).fit(X, X[:, :2])),
 }

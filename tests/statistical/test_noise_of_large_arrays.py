@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.algorithms import DPZero, ModelMix
 from skmixdp.preprocessing import NoisyScaler
 from tests.noise import assert_energies, assert_tails, recorded
@@ -115,7 +115,7 @@ PATHS = {
     "pda-dpmd": partial(steps, algorithm="pda-dpmd"),
     "Poisson": batches,
     "no public rows": partial(classifier, public=False),
-    "public rows, geometry": partial(classifier, geometry=True),
+    "public rows, geometry": partial(classifier, rows=RowMapping(geometry=True)),
     "class counts": counted,
     "regression": regression,
     "wide rows": partial(wide, head=MixedDPLogisticRegression),

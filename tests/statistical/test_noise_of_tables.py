@@ -11,7 +11,7 @@ import math
 import numpy as np
 import pytest
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import mu_of_budget
 from tests.noise import FAULTS, assert_energies, assert_scales, by_run, recorded, scaled
@@ -112,7 +112,11 @@ PATHS = {
         {"check of units", "columns", "second moment", "temperature"},
     ),
     "columns that are not used": (20, lambda: terms(classifier(WIDE)), {"columns", "temperature"}),
-    "geometry": (20, lambda: terms(classifier(TABLE, geometry=True)), {"columns", "temperature"}),
+    "geometry": (
+        20,
+        lambda: terms(classifier(TABLE, rows=RowMapping(geometry=True))),
+        {"columns", "temperature"},
+    ),
     "regression": (
         20,
         lambda: terms(MixedDPRidge(**TERMS).fit(TABLE, X[:, :2])),

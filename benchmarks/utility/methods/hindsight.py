@@ -6,7 +6,7 @@ Nobody can do that privately: it says what is lost by choosing the step without 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import MixedDPLogisticRegression, RowMapping
 from skmixdp._engine import Options, Recipe
 from skmixdp.algorithms import BY_NAME, Algorithm
 from skmixdp.components.protocols import PublicInfo, ReleaseFacts, Steps
@@ -55,7 +55,7 @@ def fit(problem: Problem, epsilons: Sequence[float], *, algorithm: str | None = 
             MixedDPLogisticRegression(
                 Rescaled(BY_NAME[name](), factor),
                 epsilon=epsilon,
-                whiten=name == "auto",
+                rows=RowMapping(whiten=name == "auto"),
                 random_state=problem.seed,
                 **start(problem),
             )

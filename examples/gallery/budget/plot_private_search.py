@@ -16,13 +16,16 @@ here: ``PrivateSearchCV`` divides it among the fits and the noisy scores.
 import numpy as np
 from sklearn.datasets import load_digits
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import MixedDPLogisticRegression, RowMapping
 from skmixdp.model_selection import PrivateSearchCV
 
 X, y = load_digits(return_X_y=True)
 public, private, test = np.split(np.random.default_rng(0).permutation(len(y)), [50, 1397])
 
-grid = [{"algorithm": ["adamix", "noisy-gd"], "row_norm": ["unit", None]}, {"algorithm": ["auto"]}]
+grid = [
+    {"algorithm": ["adamix", "noisy-gd"], "rows": [RowMapping(norm="unit"), RowMapping(norm=None)]},
+    {"algorithm": ["auto"]},
+]
 search = PrivateSearchCV(MixedDPLogisticRegression(), grid, epsilon=3.0, delta=1e-5, strategy="grid")
 search.fit(X[private], y[private], X_pub=X[public], y_pub=y[public])
 print(search.best_params_)

@@ -97,6 +97,6 @@ class Length(Stage):
 
 def length_price(fit: Fit, columns: Columns | None) -> float:
     """Share of mu squared for the length of rows whose columns are known as far as these; 0 without need."""
-    needed = fit.settings.rows.row_norm == "clip" and columns is None and not len(fit.public.known)
+    needed = fit.settings.rows.norm == "clip" and columns is None and not len(fit.public.known)
     possible = fit.settings.known_map is None and fit.divides and not fit.data.private.exact
     return length_share(fit.mu, fit.n_rows) if needed and possible else 0.0

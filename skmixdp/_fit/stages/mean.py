@@ -156,7 +156,7 @@ def learns_mean(fit: Fit, public: PublicRows, columns: Columns | None) -> bool:
         return False
     possible = {
         "center": settings.rows.center,
-        "row_norm": settings.rows.row_norm in ("unit", "auto"),
+        "norm": settings.rows.norm in ("unit", "auto"),
         "batch_size": settings.batch_size is None,
         "n_steps and noise_multiplier": fit.budget.is_divisible,
         "init": not isinstance(settings.init, np.ndarray),
@@ -175,8 +175,8 @@ def learns_mean(fit: Fit, public: PublicRows, columns: Columns | None) -> bool:
     if settings.rows.geometry and not all(possible.values()):
         obstacle = next(name for name, fits in possible.items() if not fits)
         raise ValueError(
-            f"geometry=True cannot be combined with the given {obstacle}: it divides epsilon among "
-            "full-batch releases of centred unit rows; leave that parameter at its default, or pass "
-            "geometry=False."
+            f"rows=RowMapping(geometry=True) cannot be combined with the given {obstacle}: it divides "
+            "epsilon among full-batch releases of centred unit rows; leave that parameter at its default, or "
+            "pass geometry=False."
         )
     return settings.rows.geometry

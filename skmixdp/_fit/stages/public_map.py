@@ -77,7 +77,7 @@ def _spread_out(fit: Fit, columns: Columns | None) -> RowMap | None:
     if public.unlabeled is None or len(public.X):
         return None  # with labelled rows, a projection gains on some data and loses on others
     of_classes = settings.is_default and not loss.quadratic and public.y.ndim == 1
-    chosen = rows.whiten == "auto" and rows.geometry is not True and rows.center and rows.row_norm is not None
+    chosen = rows.whiten == "auto" and rows.geometry is not True and rows.center and rows.norm is not None
     if not (of_classes and chosen) or clips(fit, columns):
         return None
     row_map = RowMap.of(public.unlabeled, True, True, False, columns=columns)
@@ -108,7 +108,9 @@ def next_map(fit: Fit, columns: Columns | None) -> RowMap:
     if learns_mean(fit, public, columns):
         return RowMap(None, True, None, unit_first=True, columns=columns)
     if whitens_alone(fit):
-        raise ValueError("whiten=True needs public rows; pass X_pub and y_pub, or whiten=False.")
+        raise ValueError(
+            "rows=RowMapping(whiten=True) needs public rows; pass X_pub and y_pub, or whiten=False."
+        )
     if length_price(fit, columns):
         # Rows of any length are measured, since refusing a long one would reveal that it exists.
         return with_intercept(fit, RowMap(None, True, None, columns=columns, bound=LENGTH_LIMIT))
@@ -121,7 +123,7 @@ def next_map(fit: Fit, columns: Columns | None) -> RowMap:
     row_map = RowMap.of(
         public.known,
         settings.rows.center and not (columns is not None and columns.center.any()),
-        settings.rows.row_norm is not None,
+        settings.rows.norm is not None,
         settings.rows.fit_intercept,
         groups if whiten and len(groups) else None,
         clip=clips(fit, columns),

@@ -111,7 +111,7 @@ def check_share(fit: Fit) -> float:
     checks = isinstance(settings.init, str) and settings.init == "public" and enough
     # The check may change the centre after the charge. Without a bound on lengths, a row could then be too
     # long, and refusing it would reveal it.
-    if not (settings.is_default and checks and fit.divides) or settings.rows.row_norm is None:
+    if not (settings.is_default and checks and fit.divides) or settings.rows.norm is None:
         return 0.0
     if settings.rows.whiten is True and not learns_mean(fit, public.left_out(), None):
         return 0.0

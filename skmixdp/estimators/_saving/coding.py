@@ -36,6 +36,7 @@ CLASSES: Mapping[str, str] = {
     **dict.fromkeys(("Columns", "RowMap", "TargetMap", "Whitening"), "skmixdp._rows"),
     **dict.fromkeys(("PrivacyReport", "SearchReport"), "skmixdp.privacy"),
     "Basis": "skmixdp.additive._basis",
+    "RowMapping": "skmixdp",
     "TableColumn": "skmixdp.preprocessing",
 }
 

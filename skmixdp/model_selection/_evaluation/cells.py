@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from ..._utils.annexes import annex
 from ..._utils.documents import Document, Section
-from ..._utils.registry import DISPLAYS
 from ..._utils.validation import FLAG, PROBABILITY, check
 from ...privacy import PrivacyReport
 from ...privacy.report import counted
@@ -163,7 +163,7 @@ class Evaluation(Document):
 
     def plot(self, ax: object = None) -> Any:
         """Draw by :class:`~skmixdp.inspection.EvaluationDisplay`, on ``ax`` or a new figure."""
-        return DISPLAYS["evaluation"].from_evaluation(self, ax=ax)
+        return annex("EvaluationDisplay").from_evaluation(self, ax=ax)
 
     @property
     def _terms(self) -> str:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from ..._engine.transaction import Transaction
 from ..._fit.sums import noisy_histograms
+from ..._utils.annexes import annex
 from ..._utils.documents import Section, as_html
 from ..._utils.frames import n_rows_of
-from ..._utils.registry import DISPLAYS
 from ..._utils.validation import FLAG, check, respelt, shown
 from ...preprocessing._cells import listed
 from ...preprocessing._one_cell import text_of
@@ -119,7 +119,7 @@ class GroupedEvaluation:
         ValueError
             For a metric that the evaluation does not have.
         """
-        return DISPLAYS["evaluation"].from_groups(self, metric, ax=ax)
+        return annex("EvaluationDisplay").from_groups(self, metric, ax=ax)
 
     def compare(self, metric: str, reference: object = None, *, ratio: bool = False) -> pd.DataFrame:
         """Differences or ratios of a metric between groups, with intervals, at no cost.

@@ -176,7 +176,7 @@ def test_a_decaying_schedule_takes_no_rate_and_no_zero_l2():
 def test_lipschitz_clip_needs_rows_of_known_length():
     problem = make_problem()
     problem.info = type(problem.info)(problem.info.view, 0.27, 300, 300.0, np.inf)
-    with pytest.raises(ValueError, match="row_norm='unit'"):
+    with pytest.raises(ValueError, match="norm='unit'"):
         problem.recipe(NoisyGD(clip="lipschitz"))
 
 

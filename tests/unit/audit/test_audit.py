@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, ZerothOrderDPModuleClassifier
+from skmixdp import MixedDPLogisticRegression, RowMapping, ZerothOrderDPModuleClassifier
 from skmixdp.audit import audit_epsilon
 from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.preprocessing import NoisyScaler, PublicOnly
@@ -79,7 +79,9 @@ def test_an_excluded_canary_has_no_effect_at_all(monkeypatch):
     # Zeroed out, and not removed: sums over the known rows are divided by the number of all rows.
     known = MixedDPLogisticRegression(ALGORITHMS["noisy-gd"], epsilon=None, noise_multiplier=2.0, n_steps=1)
     one_step = factory("noisy-gd", 0.5, n_steps=1, learning_rate=1.0, init="zeros", dtype="float64")
-    known.set_params(learning_rate=1.0, init="zeros", dtype="float64", row_norm="unit", scale=False)
+    known.set_params(
+        learning_rate=1.0, init="zeros", dtype="float64", rows=RowMapping(norm="unit"), scale=False
+    )
     alone = known.fit(**data).coef_
     fitted = fits_of(data, one_step)(canaries_for(data), np.zeros(6, dtype=bool)).estimator
     assert fitted.privacy_.n_private == 106
@@ -193,7 +195,8 @@ def test_the_black_box_sees_what_leaks_outside_the_mechanism(monkeypatch):
     def audited(step):
         def make():
             return make_pipeline(
-                step(), factory("noisy-gd", 0.5, classes=range(4), row_norm=None, learning_rate=1.0)()
+                step(),
+                factory("noisy-gd", 0.5, classes=range(4), rows=RowMapping(norm=None), learning_rate=1.0)(),
             )
 
         return audit_epsilon(make, **data, canaries=given, n_fits=60, view="model", confidence=0.999)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, load
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping, load
 from skmixdp.audit import per_instance_epsilon
 from skmixdp.model_selection import PrivateSearchCV, public_params
 from skmixdp.preprocessing import NoisyScaler
@@ -60,7 +60,12 @@ def test_other_steps_of_a_pipeline_count_in_full(digits):
     X, y, *_ = digits
     scaler = NoisyScaler(epsilon=1.0, delta=1e-6, bounds=(0, 16))
     clf = MixedDPLogisticRegression(
-        "noisy-gd", n_steps=3, classes=range(10), row_norm=None, learning_rate=0.1, record_per_instance=True
+        "noisy-gd",
+        n_steps=3,
+        classes=range(10),
+        rows=RowMapping(norm=None),
+        learning_rate=0.1,
+        record_per_instance=True,
     )
     pipe = make_pipeline(scaler, clf).fit(X, y)
     alone, whole = per_instance_epsilon(pipe[-1], 1e-5), per_instance_epsilon(pipe, 1e-5)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor, MixedDPLogisticRegression, load
+from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor, MixedDPLogisticRegression, RowMapping, load
 from tests.unit.cli.conftest import (
     SEED,
     WORDS,
@@ -79,10 +79,9 @@ def test_all_options_reach_the_estimator(data, folder):
             n_steps=5,
             noise_multiplier=3.0,
             neighboring="replace_one",
-            center=False,
+            rows=RowMapping(center=False, norm=None),
             fit_intercept=False,
             classes=[0, 1, 2, 3],
-            row_norm=None,
         )
     assert_same(joblib.load("m.joblib"), other)
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.algorithms import AdaMix, NoisyGD
 from skmixdp.privacy import NoiseSource, epsilon_of, noise_multiplier_for
 from tests.conftest import Silent
@@ -76,7 +76,7 @@ class TestStart:
     @pytest.mark.parametrize(
         "head",
         [
-            MixedDPLogisticRegression(row_norm="clip", classes=range(10)),
+            MixedDPLogisticRegression(rows=RowMapping(norm="clip"), classes=range(10)),
             MixedDPLogisticRegression(class_weight="balanced", classes=range(10)),
             MixedDPRidge(target_center=np.zeros(10), target_scale=1.0),
         ],
@@ -98,7 +98,7 @@ class TestStart:
         assert weak > 10 * strong
 
     def test_the_automatic_penalty_does_not_depend_on_the_rows_scale(self):
-        still = {"learning_rate": 1e-300, "n_steps": 1, "row_norm": None, "fit_intercept": False}
+        still = {"learning_rate": 1e-300, "n_steps": 1, "rows": RowMapping(norm=None), "fit_intercept": False}
         one = MixedDPLogisticRegression("adamix", **still).fit(X_PRIV, Y_PRIV, X_PUB, Y_PUB)
         other = MixedDPLogisticRegression("adamix", **still).fit(8 * X_PRIV, Y_PRIV, 8 * X_PUB, Y_PUB)
         np.testing.assert_allclose(one.coef_, 8 * other.coef_, atol=1e-4 * np.abs(one.coef_).max())
@@ -132,7 +132,7 @@ class TestRows:
         clf = MixedDPLogisticRegression("adamix", n_steps=20, random_state=0, dtype="float64")
         clf.fit(X_PRIV + 32, Y_PRIV, X_PUB + 32, Y_PUB)
         np.testing.assert_allclose(clf.coef_, one.coef_, atol=1e-6)
-        assert not np.allclose(fit(center=False).coef_, one.coef_, atol=0.1)
+        assert not np.allclose(fit(rows=RowMapping(center=False)).coef_, one.coef_, atol=0.1)
 
     def test_centring_uses_public_rows_alone(self):
         clf = fit()
@@ -153,18 +153,22 @@ class TestRows:
             ("adamix", "auto", False),
             ("adamix", True, True),
         ):
-            clf = fit(algorithm, whiten=whiten, n_steps=1)
+            clf = fit(algorithm, rows=RowMapping(whiten=whiten), n_steps=1)
             assert (clf._row_map.whitening is not None) == expected
         rows = clf._row_map.whitening(X_TEST - X_PUB.mean(axis=0))
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         assert_close(clf.decision_function(X_TEST), rows @ clf.coef_.T + clf.intercept_)
 
     def test_whitening_needs_public_rows(self):
-        clf = MixedDPLogisticRegression("adamix", whiten=True, classes=range(10), random_state=0)
-        with pytest.raises(ValueError, match=r"^whiten=True needs public rows; pass X_pub and y_pub"):
+        clf = MixedDPLogisticRegression(
+            "adamix", rows=RowMapping(whiten=True), classes=range(10), random_state=0
+        )
+        with pytest.raises(
+            ValueError, match=r"^rows=RowMapping\(whiten=True\) needs public rows; pass X_pub and y_pub"
+        ):
             clf.fit(X_PRIV, Y_PRIV)
-        with pytest.raises(ValueError, match=r"^whiten='yes' must be True, False or 'auto'\.$"):
-            clf.set_params(whiten="yes").fit(X_PRIV, Y_PRIV)
+        with pytest.raises(ValueError, match=r"^whiten='yes' of RowMapping must be True, False or 'auto'\.$"):
+            clf.set_params(rows=RowMapping(whiten="yes")).fit(X_PRIV, Y_PRIV)
 
 
 def test_replacing_a_row_doubles_the_noise():

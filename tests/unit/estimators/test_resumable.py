@@ -20,6 +20,7 @@ from skmixdp import (
     AdditiveDPRegressor,
     MixedDPLogisticRegression,
     MixedDPRidge,
+    RowMapping,
     ZerothOrderDPModuleClassifier,
     fit_many,
     resumable,
@@ -47,8 +48,18 @@ TARGET = X @ rng.normal(size=D) + y
 FITS = {
     "default": (MixedDPLogisticRegression(), X, y, PUBLIC),
     "no public rows": (MixedDPLogisticRegression(classes=[0, 1, 2]), X, y, {}),
-    "directions": (MixedDPLogisticRegression(classes=[0, 1, 2], geometry=True, epsilon=5.0), X, y, {}),
-    "columns": (MixedDPLogisticRegression(classes=[0, 1, 2], scale=True, geometry=False), X * 100, y, {}),
+    "directions": (
+        MixedDPLogisticRegression(classes=[0, 1, 2], rows=RowMapping(geometry=True), epsilon=5.0),
+        X,
+        y,
+        {},
+    ),
+    "columns": (
+        MixedDPLogisticRegression(classes=[0, 1, 2], scale=True, rows=RowMapping(geometry=False)),
+        X * 100,
+        y,
+        {},
+    ),
     "balanced": (MixedDPLogisticRegression(class_weight="balanced"), X, y, PUBLIC),
     "noisy-gd": (MixedDPLogisticRegression("noisy-gd"), X, y, PUBLIC),
     "gep": (MixedDPLogisticRegression("gep"), X, y, PUBLIC),

@@ -6,7 +6,7 @@ import sklearn
 from scipy.special import softmax
 from sklearn.metrics import log_loss
 
-from skmixdp import MixedDPLogisticRegression, fit_many, load
+from skmixdp import MixedDPLogisticRegression, RowMapping, fit_many, load
 from tests.private_names import with_student
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -20,7 +20,8 @@ PRIVATE, OTHERS, TEST = slice(0, 300), slice(1000, 3000), slice(3000, N)
 
 def head(**parameters):
     return MixedDPLogisticRegression(
-        **{"epsilon": 0.5, "classes": range(K), "random_state": 0, "whiten": False} | parameters
+        **{"epsilon": 0.5, "classes": range(K), "random_state": 0, "rows": RowMapping(whiten=False)}
+        | parameters
     )
 
 
@@ -124,7 +125,7 @@ def test_onnx_models_of_students_agree(whiten):
     """Of rows as they are, and of rows projected on the directions that training reaches."""
     onnxruntime = pytest.importorskip("onnxruntime", reason="needs onnxruntime, an extra of the tests")
     pytest.importorskip("onnx", reason="needs skmixdp[onnx]")
-    student = fitted(self_training=True, whiten=whiten)
+    student = fitted(self_training=True, rows=RowMapping(whiten=whiten))
     whitening = student._row_map.whitening
     assert (whitening is not None and whitening.rest == 0) == (whiten == "auto")
     session = onnxruntime.InferenceSession(

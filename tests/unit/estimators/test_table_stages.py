@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.privacy import PrivacyLedger
 from tests.private_names import procedure_module
 
@@ -68,7 +68,7 @@ def test_what_is_refused_is_refused_before_the_charge(
 
     monkeypatch.setattr(procedure_module, "planned", ahead)
     ledger = PrivacyLedger(":memory:").add_dataset("rows", epsilon=4.0, delta=1e-4)
-    options = {"geometry": geometry, "whiten": whiten, "row_norm": row_norm, "center": center}
+    options = {"rows": RowMapping(geometry=geometry, whiten=whiten, norm=row_norm, center=center)}
     head = head_of(kind, public, ledger=ledger, **options)
     try:
         fit(head, kind, table, public, held, other_labels)
@@ -84,7 +84,7 @@ def test_what_is_refused_is_refused_before_the_charge(
 def test_sparse_rows_learn_their_geometry_like_dense_ones(public):
     """Columns are standardised without a centre, since rows of unit length are centred after it."""
     # With this seed, no spread is near the edge of a bin of the noisy histograms.
-    terms = {"geometry": True, "random_state": 5}
+    terms = {"rows": RowMapping(geometry=True), "random_state": 5}
     dense, sparse = (
         fit(head_of("classes", public, **terms), "classes", "unlike", public, held) for held in HELD
     )
@@ -96,7 +96,7 @@ def test_sparse_rows_learn_their_geometry_like_dense_ones(public):
 
 @pytest.mark.parametrize("table", TABLES)
 def test_whitening_without_public_rows_learns_the_geometry_of_tables_too(table):
-    head = fit(head_of("classes", 0, whiten=True), "classes", table, 0)
+    head = fit(head_of("classes", 0, rows=RowMapping(whiten=True)), "classes", table, 0)
     assert {"columns", "mean", "directions"} <= dict(head.privacy_.shares).keys()
 
 
@@ -129,7 +129,7 @@ def test_no_sparse_row_is_refused_after_the_charge(tmp_path, row_norm, n_public)
     rows[7] = np.array([1, -1] * 6) * np.finfo(np.float64).max
     ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=100.0, delta=1e-3)
     head = MixedDPLogisticRegression(
-        epsilon=8.0, delta=1e-4, classes=range(3), row_norm=row_norm, ledger=ledger
+        epsilon=8.0, delta=1e-4, classes=range(3), rows=RowMapping(norm=row_norm), ledger=ledger
     )
     try:
         head.fit(sp.csr_array(rows), y, **public)

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many, private_pipeline
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping, fit_many, private_pipeline
 from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV, public_params
 from skmixdp.preprocessing import PublicOnly
@@ -108,7 +108,7 @@ def test_a_rare_flag_is_not_scaled_to_spread_1(n_pub):
 def test_labels_of_few_public_rows_do_not_whiten_but_all_known_rows_do(n_pub, by_labels):
     public = slice(1300, 1300 + n_pub)
     found = [
-        head(algorithm="adamix", whiten=True).fit(
+        head(algorithm="adamix", rows=RowMapping(whiten=True)).fit(
             ALIKE[:1000], Y[:1000], ALIKE[public], labels, X_unlabeled=ALIKE[OTHERS]
         )
         for labels in (Y[public], rng.permutation(Y[public]))
@@ -157,13 +157,13 @@ class TestForms:
         "parameters",
         [
             {"algorithm": "adamix"},
-            {"algorithm": "noisy-gd", "whiten": True},
-            {"row_norm": "clip"},
-            {"row_norm": None, "learning_rate": 0.1},
+            {"algorithm": "noisy-gd", "rows": RowMapping(whiten=True)},
+            {"rows": RowMapping(norm="clip")},
+            {"rows": RowMapping(norm=None), "learning_rate": 0.1},
             {"scale": False},
-            {"geometry": True},
-            {"geometry": False},
-            {"center": False},
+            {"rows": RowMapping(geometry=True)},
+            {"rows": RowMapping(geometry=False)},
+            {"rows": RowMapping(center=False)},
             {"fit_intercept": False},
             {"epsilon": None, "n_steps": 20, "noise_multiplier": 5.0},
             {"batch_size": 100},
@@ -213,7 +213,7 @@ class TestRefusals:
             head().fit(frame[:1000], Y[:1000], X_unlabeled=frame[1000:][frame.columns[::-1]])
 
     def test_rows_too_long_for_products(self):
-        clf = head(row_norm=None, learning_rate=0.1)
+        clf = head(rows=RowMapping(norm=None), learning_rate=0.1)
         with pytest.raises(ValueError, match="X_unlabeled holds a row that is too large"):
             fitted(estimator=clf, X_unlabeled=np.full((5, D), 1e200))
 
@@ -300,7 +300,13 @@ class TestSpreadOut:
 
     @pytest.mark.parametrize(
         "parameters",
-        [{"whiten": True}, {"whiten": False}, {"algorithm": "adamix"}, {"center": False}, {"geometry": True}],
+        [
+            {"rows": RowMapping(whiten=True)},
+            {"rows": RowMapping(whiten=False)},
+            {"algorithm": "adamix"},
+            {"rows": RowMapping(center=False)},
+            {"rows": RowMapping(geometry=True)},
+        ],
         ids=str,
     )
     def test_other_settings_do_not_project(self, parameters):
@@ -316,7 +322,12 @@ class TestSpreadOut:
         same(without, others)
         assert without.privacy_.shares == others.privacy_.shares
         assert (
-            len(self.fitted(80, 3000, epsilon=20.0, geometry=False)._row_map.whitening.factors) <= self.WIDTH
+            len(
+                self.fitted(
+                    80, 3000, epsilon=20.0, rows=RowMapping(geometry=False)
+                )._row_map.whitening.factors
+            )
+            <= self.WIDTH
         )
 
     def test_few_directions_whiten(self):

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import cross_val_score
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping, fit_many
 from skmixdp.algorithms import PAZO, NoisyGD
 from skmixdp.datasets import open_rows
 from skmixdp.model_selection import public_params
@@ -81,7 +81,7 @@ def test_weights_of_one_change_nothing(algorithm, public):
 
 def test_a_row_of_weight_zero_adds_nothing():
     weights = (np.arange(400) >= 20).astype(float)
-    head = unadjusted(geometry=False, dtype="float64", max_sample_weight=1.0)
+    head = unadjusted(rows=RowMapping(geometry=False), dtype="float64", max_sample_weight=1.0)
     one = head.fit(X[:400], Y[:400], sample_weight=weights).coef_
     labels = np.where(weights == 0, 3 - Y[:400], Y[:400])
     assert_close(head.fit(X[:400], labels, sample_weight=weights).coef_, one, 1e-12)
@@ -113,7 +113,7 @@ def test_weights_act_in_the_same_way_on_every_source(kind, tmp_path):
         pytest.importorskip("torch", reason="tensors need skmixdp[features]")
     weights = np.random.default_rng(0).exponential(size=300)
     held, _ = HELD[kind](tmp_path, X[:300].astype(np.float32), np.zeros(300))
-    terms = {"geometry": False, "max_sample_weight": 2.0, "epsilon": 20.0}
+    terms = {"rows": RowMapping(geometry=False), "max_sample_weight": 2.0, "epsilon": 20.0}
     expected = unadjusted(**terms).fit(X[:300], Y[:300], sample_weight=weights)
     plain = unadjusted(**terms).fit(X[:300], Y[:300])
     found = unadjusted(**terms).fit(held, Y[:300], sample_weight=weights)
@@ -124,7 +124,7 @@ def test_weights_act_in_the_same_way_on_every_source(kind, tmp_path):
 def test_heads_fitted_together_share_weights():
     weights = np.random.default_rng(0).exponential(size=400)
     folds = [np.arange(400) < 200, np.arange(400) >= 200]
-    terms = {"geometry": False, "dtype": "float64", "max_sample_weight": 2.0}
+    terms = {"rows": RowMapping(geometry=False), "dtype": "float64", "max_sample_weight": 2.0}
     heads = [unadjusted(**terms) for _ in folds]
     fit_many(heads, X[:400], Y[:400], X_PUB, Y_PUB, rows=folds, sample_weight=weights)
     for head, fold in zip(heads, folds, strict=True):
@@ -158,7 +158,7 @@ def test_ensembles_that_weight_rows_fit():
 def test_labels_in_files_take_weights(tmp_path):
     np.savez(tmp_path / "a.npz", X=X[:300].astype(np.float32), y=Y[:300])
     weights = np.random.default_rng(0).exponential(size=300)
-    head = unadjusted(geometry=False, max_sample_weight=2.0)
+    head = unadjusted(rows=RowMapping(geometry=False), max_sample_weight=2.0)
     files = clone(head).fit(open_rows(tmp_path), sample_weight=weights)
     memory = head.fit(X[:300].astype(np.float32), Y[:300], sample_weight=weights)
     np.testing.assert_allclose(files.coef_, memory.coef_, atol=1e-3)
@@ -184,7 +184,7 @@ def test_clipped_losses_are_weighted(monkeypatch):
 
 
 def test_a_bound_of_the_loss_bounds_gradients_before_they_are_weighted():
-    head = unadjusted(algorithm=NoisyGD(clip="lipschitz"), geometry=False)
+    head = unadjusted(algorithm=NoisyGD(clip="lipschitz"), rows=RowMapping(geometry=False))
     assert head.fit(X, Y, sample_weight=np.full(N, 1e6)).score(X, Y) > 0.75
 
 

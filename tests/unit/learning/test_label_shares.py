@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import expit
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import MixedDPLogisticRegression, RowMapping
 from skmixdp.privacy import NoiseSource
 from tests.conftest import Watched, learned
 from tests.private_names import InMemoryRows, label_share, noisy_logits, recorded_releases, with_weights
@@ -91,7 +91,7 @@ def test_who_starts_from_shares():
         assert spent == (shapes[0] == (4,))
         return spent
 
-    assert counted() and counted(neighboring="replace_one") and counted(geometry=False)
+    assert counted() and counted(neighboring="replace_one") and counted(rows=RowMapping(geometry=False))
     assert counted(algorithm="noisy-gd")
     assert not counted(public=(X[:50], Y[:50]))
     for parameters in (

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import MixedDPLogisticRegression, RowMapping
 from skmixdp.datasets import open_rows
 from skmixdp.privacy import PrivacyLedger
 
@@ -184,10 +184,14 @@ def test_rows_too_long_for_their_precision(tmp_path):
     long[17] *= 1e200
     np.save(tmp_path / "long.npy", long)
     for rows in (long, np.load(tmp_path / "long.npy", mmap_mode="r"), sp.csr_array(long)):
-        clf = MixedDPLogisticRegression(classes=[0, 1, 2], row_norm=None, learning_rate=0.1, dtype="float64")
-        with pytest.raises(ValueError, match=r"X holds a row that is too large .* row_norm='unit'"):
+        clf = MixedDPLogisticRegression(
+            classes=[0, 1, 2], rows=RowMapping(norm=None), learning_rate=0.1, dtype="float64"
+        )
+        with pytest.raises(
+            ValueError, match=r"X holds a row that is too large .* rows=RowMapping\(norm='unit'"
+        ):
             clf.fit(rows, y)
-        assert np.isfinite(clf.set_params(row_norm="unit").fit(rows, y).coef_).all()
+        assert np.isfinite(clf.set_params(rows=RowMapping(norm="unit")).fit(rows, y).coef_).all()
 
 
 def test_predictions_for_rows_that_are_not_finite_or_of_another_width(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping, fit_many
 from skmixdp.algorithms import PAZO
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.components.protocols import Clip
@@ -260,7 +260,7 @@ class TestFits:
         [
             pytest.param(algorithm, parameters, id=f"{algorithm}-{parameters}")
             for algorithm in ["adamix", "noisy-gd", "coupling", "pda-dpmd", "modelmix", "dope-sgd"]
-            for parameters in [{}, {"batch_size": 200}, {"row_norm": None}]
+            for parameters in [{}, {"batch_size": 200}, {"rows": RowMapping(norm=None)}]
             # ModelMix draws its batches itself.
             if algorithm != "modelmix" or "batch_size" not in parameters
         ],

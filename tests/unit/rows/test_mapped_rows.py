@@ -5,7 +5,7 @@ import weakref
 import numpy as np
 import pytest
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import MixedDPLogisticRegression, RowMapping
 from tests.asking import request_of
 from tests.private_names import (
     NARROW,
@@ -98,7 +98,7 @@ def test_a_row_of_zeros_ends_no_fit_whose_mean_is_shrunk_to_zero(monkeypatch):
     monkeypatch.setattr(NoisyMean, "shrunk", lambda self: np.zeros_like(self.value))
     X, y = rows_of(200), np.arange(N) % 3
     X[3] = 0
-    clf = MixedDPLogisticRegression(epsilon=0.01, classes=range(3), whiten=False)
+    clf = MixedDPLogisticRegression(epsilon=0.01, classes=range(3), rows=RowMapping(whiten=False))
     assert np.all(np.isfinite(clf.fit(X, y).coef_))
 
 

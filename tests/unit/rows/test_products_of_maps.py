@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import MixedDPLogisticRegression, RowMapping
 from skmixdp.exceptions import NotPrivateWarning
 from tests.private_names import Columns, RowMap, Whitening
 
@@ -95,7 +95,9 @@ def fitted(k, *, multilabel=False):
     rng = np.random.default_rng(1)
     X = ROWS[rng.integers(len(ROWS), size=900)] + 0.1 * rng.standard_normal((900, D))
     y = rng.integers(2, size=(900, k)) if multilabel else rng.integers(k, size=900)
-    model = MixedDPLogisticRegression("adamix", epsilon=1.0, whiten=True, scale=False, random_state=0)
+    model = MixedDPLogisticRegression(
+        "adamix", epsilon=1.0, rows=RowMapping(whiten=True), scale=False, random_state=0
+    )
     with pytest.warns(NotPrivateWarning):
         return model.fit(X[300:], y[300:], X_pub=X[:300], y_pub=y[:300]), X
 

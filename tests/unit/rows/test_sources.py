@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.components import L2Clip
 from skmixdp.components.clipping import clipped_residuals
 from skmixdp.privacy import NoiseSource
@@ -261,12 +261,12 @@ class TestFits:
         "parameters",
         [
             {},
-            {"row_norm": None, "learning_rate": 0.05},
-            {"center": False, "fit_intercept": False},
+            {"rows": RowMapping(norm=None), "learning_rate": 0.05},
+            {"rows": RowMapping(center=False), "fit_intercept": False},
             {"batch_size": 200},
             # It mixes by the sensitivity, which includes the rounding of a source.
-            {"algorithm": "modelmix", "whiten": True, "dtype": "float64"},
-            {"algorithm": "dope-sgd", "whiten": True, "dtype": "float64"},
+            {"algorithm": "modelmix", "rows": RowMapping(whiten=True), "dtype": "float64"},
+            {"algorithm": "dope-sgd", "rows": RowMapping(whiten=True), "dtype": "float64"},
             {"algorithm": "gep", "dtype": "float64"},
         ],
         ids=str,

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skmixdp import MixedDPLogisticRegression, fit_many
+from skmixdp import MixedDPLogisticRegression, RowMapping, fit_many
 from skmixdp.privacy import PrivacyLedger
 from tests.private_names import (
     ArrowFile,
@@ -87,7 +87,7 @@ def test_the_file_has_no_name_and_goes_with_the_array(folder):
 @pytest.mark.parametrize("suffix", DECODED)
 def test_narrow_files_give_the_head_of_a_frame_to_the_last_bit(suffix, tmp_path):
     X, y = draw(900, dtype="float64")
-    for given in ({}, {"row_norm": "unit"}, {"scale": False, "whiten": False}):
+    for given in ({}, {"rows": RowMapping(norm="unit")}, {"scale": False, "rows": RowMapping(whiten=False)}):
         found = head(**given).fit(opened(tmp_path, X, y, suffix), X_pub=X[:60], y_pub=y[:60])
         wanted = head(**given).fit(pd.DataFrame(X), y, X_pub=X[:60], y_pub=y[:60])
         np.testing.assert_array_equal(found.coef_, wanted.coef_)
@@ -127,7 +127,10 @@ def test_each_part_is_decoded_once_in_a_fit_and_freed_after_it(d, tmp_path, fold
 def test_fits_at_the_same_time_decode_once(tmp_path, decoded):
     X, y = draw(900)
     files = opened(tmp_path, X, y, ".parquet")
-    heads = fit_many([head(), head(row_norm="unit", geometry=True), head(geometry=True)], files)
+    heads = fit_many(
+        [head(), head(rows=RowMapping(norm="unit", geometry=True)), head(rows=RowMapping(geometry=True))],
+        files,
+    )
     assert len(decoded) == len(files._shards)
     for each in heads:
         alone = MixedDPLogisticRegression(**each.get_params()).fit(files)

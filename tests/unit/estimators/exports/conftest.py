@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 
 import skmixdp
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.algorithms import PAZO, AdaMix, ModelMix, NoisyGD
 from skmixdp.components import ConstantWeight
 from skmixdp.features import ZeroShotHead
@@ -69,14 +69,23 @@ MODELS = {
     "iris": ("iris", lambda: fitted(_logistic(), "iris")),
     "wine": ("wine", lambda: fitted(_logistic(), "wine")),
     "without public rows": ("digits", lambda: fitted(_logistic(classes=np.arange(10)), public=False)),
-    "learned geometry": ("digits", lambda: fitted(_logistic(n_steps=None, geometry=True, whiten=True))),
-    "few public rows": ("digits", lambda: fitted(_logistic("adamix", whiten=True), n_public=50)),
-    "clipped rows": ("wine", lambda: fitted(_logistic(row_norm="clip"), "wine")),
-    "rows as they are": ("digits", lambda: fitted(_logistic(row_norm=None))),
+    "learned geometry": (
+        "digits",
+        lambda: fitted(_logistic(n_steps=None, rows=RowMapping(geometry=True, whiten=True))),
+    ),
+    "few public rows": (
+        "digits",
+        lambda: fitted(_logistic("adamix", rows=RowMapping(whiten=True)), n_public=50),
+    ),
+    "clipped rows": ("wine", lambda: fitted(_logistic(rows=RowMapping(norm="clip")), "wine")),
+    "rows as they are": ("digits", lambda: fitted(_logistic(rows=RowMapping(norm=None)))),
     "nothing learned": (
         "cancer",
         lambda: fitted(
-            _logistic("noisy-gd", center=False, fit_intercept=False, scale=False, whiten=False), "cancer"
+            _logistic(
+                "noisy-gd", rows=RowMapping(center=False, whiten=False), fit_intercept=False, scale=False
+            ),
+            "cancer",
         ),
     ),
     "class names": (
@@ -121,7 +130,10 @@ MODELS = {
     ),
     "start from an array": ("iris", lambda: fitted(_logistic("noisy-gd", init=np.ones((3, 4))), "iris")),
     "regression": ("diabetes", lambda: fitted(_ridge(n_steps=None), "diabetes")),
-    "regression on unit rows": ("diabetes", lambda: fitted(_ridge(row_norm="unit", whiten=True), "diabetes")),
+    "regression on unit rows": (
+        "diabetes",
+        lambda: fitted(_ridge(rows=RowMapping(norm="unit", whiten=True)), "diabetes"),
+    ),
     "two targets": (
         "diabetes",
         lambda: fitted(_ridge(target_scale=[50.0, 5.0]), "diabetes", labels=lambda y: np.c_[y, y / 10]),

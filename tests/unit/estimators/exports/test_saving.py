@@ -318,7 +318,8 @@ def test_modules_are_for_module_classifiers(path):
 
 
 def test_every_own_algorithm_and_weight_can_be_saved():
-    public = {type(piece) for piece in [*ALGORITHMS.values(), *WEIGHTINGS.values()]} | set(BY_NAME.values())
+    by_name = [make() for make in BY_NAME.values()]
+    public = {type(piece) for piece in [*ALGORITHMS.values(), *WEIGHTINGS.values(), *by_name]}
     assert {kind.__name__ for kind in public} <= set(coding.CLASSES)
     for piece in [*ALGORITHMS.values(), *WEIGHTINGS.values()]:
         encoder = coding.Encoder()

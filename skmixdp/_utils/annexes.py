@@ -1,0 +1,49 @@
+"""Objects of annexes by name, in one table. Each is imported on first use: the core imports no annex."""
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+#: Modules of annexes, below ``skmixdp``, and what the core takes from them.
+PLACES = {
+    "_dask": "DaskTable",
+    "_export.onnx_model": "to_onnx",
+    "_export.sklearn_model": "to_sklearn",
+    "_files": "table_of_map",
+    "_papers.coupling": "Coupling",
+    "_papers.dope": "DOPE",
+    "_papers.dpzero": "DPZero",
+    "_papers.gep": "GEP",
+    "_papers.modelmix.algorithm": "ModelMix",
+    "_papers.modelmix.event": "ModelMixEvent modelmix_epsilon",
+    "_papers.modelmix.wrapping": "MixingDescent mixed_query mixed_steps mixed_update",
+    "_papers.pazo": "PAZO",
+    "_papers.pda_dpmd": "PDADPMD",
+    "_resuming": "resumable",
+    "_torch.first_order": "FirstOrderDPModuleClassifier",
+    "_torch.tensors": "TorchTable",
+    "_torch.zeroth_order": "ZerothOrderDPModuleClassifier",
+    "additive": "AdditiveDPClassifier AdditiveDPRegressor",
+    "inference": "MixedDPPoissonRegressor",
+    "inspection": "EvaluationDisplay",
+    "inspection._guarantee_box": "caption estimator_page",
+}
+
+
+def annex(name: str) -> Any:
+    """The object of an annex with this name."""
+    place = next(module for module, names in PLACES.items() if name in names.split())
+    return getattr(import_module(f"skmixdp.{place}"), name)
+
+
+def late_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package, which import its public names of annexes on first use."""
+    names = vars(sys.modules[package])
+
+    def find(name: str) -> Any:
+        if name not in names["__all__"]:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return annex(name)
+
+    return find, lambda: sorted({*names, *names["__all__"]})
