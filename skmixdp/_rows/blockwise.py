@@ -442,14 +442,12 @@ class InMemoryRows(BlockRows):
         memory: RowMemory = row_memory,
     ) -> "InMemoryRows":
         """Mapped features (n_rows, n_features), in new ``memory``."""
-        norms, value = np.empty(len(X)), row_map.intercept_value
-        if is_narrow(*X.shape):
-            narrow = memory(len(X), row_map.width(X.shape[1]), dtype)
-            row_map.write(X, narrow, norms)
-            return cls(narrow, y, norms=norms)
-        rows = memory(len(X), X.shape[1], dtype)
+        norms, narrow = np.empty(len(X)), is_narrow(*X.shape)
+        appended = None if narrow else row_map.intercept_value
+        rows = memory(len(X), row_map.width(X.shape[1]) if narrow else X.shape[1], dtype)
         row_map.write(X, rows, norms)
-        return cls(rows, y, norms=norms if value is None else np.hypot(norms, value), appended=value)
+        norms = norms if appended is None else np.hypot(norms, appended)
+        return cls(rows, y, norms=norms, appended=appended)
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
         self._keep_products(requests)

@@ -71,15 +71,15 @@ def centered_sparse_rows(X: "sp.csr_array[Any]", row_map: RowMap) -> CenteredSpa
     mean = np.zeros(n_features) if row_map.mean is None else row_map.mean
     below = mean[X.indices]
     largest_mean = float(np.abs(mean).max(initial=0.0))
-    unit = np.maximum(_row_max(np.abs(values), X.indptr), largest_mean)
+    unit = np.maximum(_reduce(np.maximum, np.abs(values), X.indptr), largest_mean)
     unit[unit == 0] = 1.0
     counts = np.diff(X.indptr)
     units = np.repeat(unit, counts)
     differences = values - below
-    largest = np.maximum(_row_max(np.abs(differences), X.indptr), largest_mean)
-    inside = _row_sum((differences / units) ** 2, X.indptr)
-    uncentred = _row_sum((values / units) ** 2, X.indptr)
-    covered = _row_sum((below / units) ** 2, X.indptr)
+    largest = np.maximum(_reduce(np.maximum, np.abs(differences), X.indptr), largest_mean)
+    inside = _reduce(np.add, (differences / units) ** 2, X.indptr)
+    uncentred = _reduce(np.add, (values / units) ** 2, X.indptr)
+    covered = _reduce(np.add, (below / units) ** 2, X.indptr)
     mean_length = largest_mean * math.sqrt(float(np.sum((mean / (largest_mean or 1.0)) ** 2)))
     whole = (mean_length / unit) ** 2
     slack = dot_error(n_features + 16, np.dtype(np.float64)) * (inside + 2 * whole)
@@ -170,8 +170,8 @@ def scaled_first(X: "sp.csr_array[Any]", row_map: RowMap) -> tuple[Any, RowMap]:
         values = columns.at(values, X.indices) - zeros[X.indices]
     if row_map.unit_first:
         # The largest entry is divided out first, since squares of huge or tiny entries are inf or 0.
-        values = _divided(values, _row_max(np.abs(values), X.indptr), X.indptr)
-        values = _divided(values, np.sqrt(_row_sum(values**2, X.indptr)), X.indptr)
+        values = _divided(values, _reduce(np.maximum, np.abs(values), X.indptr), X.indptr)
+        values = _divided(values, np.sqrt(_reduce(np.add, values**2, X.indptr)), X.indptr)
     scaled = sp.csr_array((values, X.indices, X.indptr), shape=X.shape)
     return scaled, replace(row_map, columns=None, mean=mean, unit_first=False)
 
@@ -230,17 +230,8 @@ def _divided(values: FloatArray, sizes: FloatArray, starts: NDArray[Any]) -> Flo
     return np.asarray(values / np.repeat(np.where(sizes == 0, 1.0, sizes), np.diff(starts)))
 
 
-def _row_sum(values: FloatArray, starts: NDArray[Any]) -> FloatArray:
-    """Sums of the entries of each row, shape (n,)."""
-    return _reduce(np.add, values, starts)
-
-
-def _row_max(values: FloatArray, starts: NDArray[Any]) -> FloatArray:
-    """Largest entry of each row, at least 0, shape (n,)."""
-    return _reduce(np.maximum, values, starts)
-
-
 def _reduce(operation: np.ufunc, values: FloatArray, starts: NDArray[Any]) -> FloatArray:
+    """Sums, or another operation on the entries of each row, shape (n,); 0 for an empty row."""
     result = np.zeros(len(starts) - 1)
     filled = np.diff(starts) > 0  # an empty row would get the first entry of the next one
     if filled.any():

@@ -173,12 +173,10 @@ class Places:
     def _dense(self, parts: Iterable[Any]) -> Iterator[NDArray[Any]]:
         """The parts as dense arrays. Sparse rows are made dense one block at a time."""
         for part in parts:
-            if not sp.issparse(part):
+            if sp.issparse(part):
+                yield from (part[rows].toarray() for rows in row_slices(part.shape[0], self.part_rows))
+            else:
                 yield np.asarray(part)
-                continue
-            held: Any = part
-            for start in range(0, held.shape[0], self.part_rows):
-                yield held[start : start + self.part_rows].toarray()
 
     def mapped(
         self, parts: Iterable[Any], row_map: RowMap, dtype: np.dtype[Any]

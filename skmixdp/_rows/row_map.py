@@ -201,7 +201,7 @@ class RowMap:
 
     def same_as(self, other: "RowMap") -> bool:
         """Whether another map is the same."""
-        return all(_same(vars(self)[each.name], vars(other)[each.name]) for each in fields(self))
+        return _same(self, other)
 
     def width(self, n_features: int) -> int:
         """Number of entries of a mapped row."""
@@ -234,15 +234,25 @@ class RowMap:
         """Products (n, m) of mapped rows, less their intercepts, with points (m, n_features), in float64.
 
         Mapped rows are not formed: products are those of centred rows, and need the lengths of mapped ones.
+        Rows declared as float32 are measured in it if they are many and whitened in many directions.
         """
-        whitening = self.whitening
+        whitening, m = self.whitening, len(points)
         points = points if whitening is None else whitening.of_points(points)
-        products = np.empty((len(X), len(points)))
+        if whitening is not None and self.normalize:
+            points = np.vstack([points, whitening.measuring])
+        precision = np.float32 if self._suits_single(X) else np.float64
+        products = np.empty((len(X), m))
         for rows, centred, divided_by in self._in_parts(X, np.dtype(np.float64)):
-            Z = np.matmul(centred, points.T, out=products[rows])
+            Z = centred @ points.T
             if self.normalize:
-                lengths = row_norms(centred) if whitening is None else whitening.lengths(centred)
-                Z /= self._divisors(lengths, divided_by)[:, np.newaxis]
+                if whitening is None:
+                    lengths = row_norms(centred)
+                elif len(points) > m:
+                    lengths = whitening.measured(row_dots(centred, centred, np.float64), Z[:, m:])
+                else:
+                    lengths = whitening.lengths(centred, precision)
+                Z[:, :m] /= self._divisors(lengths, divided_by)[:, np.newaxis]
+            products[rows] = Z[:, :m]
         return products
 
     def bounds_of_times(self, X: FloatArray, points: FloatArray) -> tuple[FloatArray, FloatArray] | None:
@@ -264,9 +274,8 @@ class RowMap:
         # Outputs of many rows are next to each other, which is faster for a few of them.
         products, rounding = np.empty((2, m, len(X))).transpose(0, 2, 1), np.empty(len(X))
         error = dot_error(len(mean) + 32, precision)
-        for rows, part, divided_by in (
-            self._as_they_are(X, precision) if bare else self._in_parts(X, precision)
-        ):
+        read = UNCHANGED if bare else self
+        for rows, part, divided_by in read._in_parts(X, precision):
             Z = np.subtract(part @ joined.T, of_mean, order="F")
             squares = row_dots(part, part, precision).astype(np.float64)
             sizes = np.sqrt(squares) + math.sqrt(of_mean[-1])
@@ -278,13 +287,6 @@ class RowMap:
             rounding[rows] = error * sizes * float(row_norms(whitened).max()) / np.maximum(low, _SHORTEST)
             rounding[rows][~((low >= _SHORTEST) & (sizes <= _LONGEST))] = math.inf
         return products, rounding
-
-    def _as_they_are(
-        self, X: FloatArray, dtype: np.dtype[Any]
-    ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
-        """Rows like those of :meth:`_in_parts` that are not centred, nor divided."""
-        for rows in row_slices(len(X), max(_BLOCK_BYTES // (dtype.itemsize * X.shape[1]), _WHITENED_ROWS[0])):
-            yield rows, np.ascontiguousarray(X[rows], dtype), np.ones(1)
 
     def _in_parts(
         self, X: FloatArray, dtype: np.dtype[Any]
@@ -478,13 +480,13 @@ def _divide(rows: Array, lengths: Array) -> Array:
     return lengths
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Whether two numbers, arrays, whitenings or columns are equal, or both are None."""
-    if one is None or other is None:
-        return one is other
-    if isinstance(one, (Whitening, Columns)):
-        return all(_same(vars(one)[each.name], vars(other)[each.name]) for each in fields(one))
-    return np.array_equal(one, other)
+def _same(left: Any, right: Any) -> bool:
+    """Whether two numbers, arrays, whitenings, columns or maps are equal, or both are None."""
+    if left is None or right is None:
+        return left is right
+    if isinstance(left, (Whitening, Columns, RowMap)):
+        return all(_same(vars(left)[each.name], vars(right)[each.name]) for each in fields(left))
+    return np.array_equal(left, right)
 
 
 #: The map that does not change rows.

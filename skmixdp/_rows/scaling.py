@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import eigh, solve_triangular
-from scipy.linalg.blas import dtrmm
+from scipy.linalg.blas import dtrmm, strmm
 
 from .._linear import Array, FloatArray, astype, dot_error, in_library_of, row_norms
 from .._utils.validation import FRACTION, POSITIVE, check
@@ -60,7 +60,7 @@ _ROWS_PER_FEATURE = 0.75
 _LEAST_FACTOR = 1 / 16
 
 #: Directions whose shares of a row bound the length of the whitened row, and from how many on it is bounded.
-_FEW_DIRECTIONS, _MANY_DIRECTIONS = 5, 128
+_FEW_DIRECTIONS, _MANY_DIRECTIONS = 5, 48
 
 
 @dataclass(frozen=True)
@@ -344,20 +344,47 @@ class Whitening:
             out += X if self.rest == 1 else X * self.rest
 
     @cached_property
-    def _root(self) -> FloatArray | None:
-        """The lower triangle ``L`` with ``|x^T M| = |x^T L|``; None if its rounding would be large."""
-        n_directions, n_features = self.directions.shape
-        if 2 * n_directions <= n_features or min(self.factors.min(), self.rest) < _LEAST_FACTOR:
-            return None
-        shortened = self.directions * (self.rest**2 - self.factors**2)[:, np.newaxis]
-        square = self.rest**2 * np.eye(n_features) - self.directions.T @ shortened
-        return np.asfortranarray(np.linalg.cholesky(square))
+    def _is_precise(self) -> bool:
+        """Whether products of rows tell the lengths of whitened ones with little rounding."""
+        return bool(min(self.factors.min(initial=1.0), self.rest or 1.0) >= _LEAST_FACTOR)
 
-    def lengths(self, X: FloatArray) -> FloatArray:
-        """Lengths (n,) of whitened rows (n, n_features), C-contiguous and in float64."""
-        if (root := self._root) is not None:
+    @cached_property
+    def measuring(self) -> FloatArray:
+        """Directions (r, n_features) whose products with a row tell its whitened length; maybe none.
+
+        There are none if their number, or the rounding, makes :meth:`lengths` better.
+        """
+        few = 2 * len(self.factors) <= self.directions.shape[1] and self._is_precise
+        return self.directions if few else self.directions[:0]
+
+    def measured(self, squares: FloatArray, along: FloatArray) -> FloatArray:
+        """Lengths (n,) of whitened rows, from their squares (n,) and products with :attr:`measuring`."""
+        whitened = self.rest**2 * squares + along**2 @ (self.factors**2 - self.rest**2)
+        return np.asarray(np.sqrt(np.maximum(whitened, 0.0)))
+
+    @cached_property
+    def _roots(self) -> dict[np.dtype[Any], tuple[Any, FloatArray]]:
+        """For each precision, a lower triangle ``L`` with ``|x^T M| = |x^T L|`` and how rows are multiplied.
+
+        There are none if their rounding would be large.
+        """
+        if not (self.rest and self._is_precise):
+            return {}
+        shortened = self.directions * (self.rest**2 - self.factors**2)[:, np.newaxis]
+        square = self.rest**2 * np.eye(self.directions.shape[1]) - self.directions.T @ shortened
+        root = np.asfortranarray(np.linalg.cholesky(square))
+        return {root.dtype: (dtrmm, root), np.dtype(np.float32): (strmm, root.astype(np.float32))}
+
+    def lengths(self, X: FloatArray, precision: DTypeLike = np.float64) -> FloatArray:
+        """Lengths (n,) of whitened rows (n, n_features), C-contiguous and in float64.
+
+        Where their rounding is small, products are computed in ``precision``.
+        """
+        if self._roots:
+            multiply, root = self._roots[np.dtype(precision)]
+            X = astype(X, precision)
             # Half of the products that whiten the rows; the zeros of one row take less time than the call.
-            products = X @ root if len(X) == 1 else dtrmm(1.0, root, X.T, lower=1, trans_a=1).T
+            products = X @ root if len(X) == 1 else multiply(1.0, root, X.T, lower=1, trans_a=1).T
             return np.asarray(row_norms(products))
         whitened = np.empty_like(X)
         self.of_rows(X, whitened)

@@ -149,5 +149,4 @@ class SparseTable(Table):
         return scaled_first(self._X, RowMap(None, False, None, unit_first=True))[0]
 
     def blocks(self) -> Iterator[Any]:
-        for start in range(0, self.shape[0], _BLOCK_ROWS):
-            yield part_of(self._X, slice(start, min(start + _BLOCK_ROWS, self.shape[0])))
+        return (part_of(self._X, rows) for rows in row_slices(self.shape[0], _BLOCK_ROWS))

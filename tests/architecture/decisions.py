@@ -154,7 +154,7 @@ ALLOWED = {
     "_rows/scaling.py::is_spread_out": (1, "public"),
     "_rows/scaling.py::n_groups": (1, "public"),
     "_rows/scaling.py::Whitening.of": (4, "public"),
-    "_rows/scaling.py::Whitening._root": (1, "released"),
+    "_rows/scaling.py::Whitening._is_precise": (1, "released"),
     "_rows/scaling.py::Whitening.of_points": (1, "predicted"),
     "_linear/products.py::is_right": (1, "public"),
     "_linear/products.py::exact_residuals": (2, "public"),

@@ -28,6 +28,7 @@ WHITENINGS = [
     None,
     PROJECTION,
     whitening(20, 0.3),
+    whitening(60, 0.07),
     whitening(150, 0.2),
     whitening(D, 0.5),
     whitening(150, 1e-6),
@@ -37,7 +38,7 @@ MAPS = [
     for mean, white, unit_first, columns, bound in product(
         (None, MEAN), WHITENINGS, (False, True), (None, Columns(MEAN, 1 / SCALES)), (None, 40.0)
     )
-] + [RowMap(MEAN, False, None), RowMap(None, False, None, WHITENINGS[3])]
+] + [RowMap(MEAN, False, None), RowMap(None, False, None, WHITENINGS[4])]
 
 
 def exact(row_map, X):
@@ -51,8 +52,10 @@ def test_products_are_those_of_mapped_rows(row_map):
     rounding = 1e-13 / least * np.abs(POINTS).sum()
     for X in (ROWS, np.asfortranarray(ROWS), ROWS[::3], ROWS.astype(np.float32), ROWS[:1], ROWS[:0]):
         size = 1.0 if row_map.normalize else np.abs(X).max(initial=0.0)
-        found = row_map.times(X, POINTS)
-        np.testing.assert_allclose(found, exact(row_map, X), rtol=0, atol=rounding * size)
+        # Some rows of single precision are measured in it.
+        single = 1e-6 * np.abs(POINTS).sum(axis=1).max() if X.dtype == np.float32 else 0.0
+        products = row_map.times(X, POINTS)
+        np.testing.assert_allclose(products, exact(row_map, X), rtol=0, atol=(rounding + single) * size)
 
 
 @pytest.mark.parametrize("row_map", MAPS)
@@ -60,7 +63,7 @@ def test_products_are_those_of_mapped_rows(row_map):
 def test_bounds_contain_the_products(row_map, dtype):
     X = ROWS.astype(dtype)
     bounds = row_map.bounds_of_times(X, POINTS)
-    many = row_map.whitening is not None and len(row_map.whitening.factors) >= 128
+    many = row_map.whitening is not None and len(row_map.whitening.factors) >= 48
     assert (bounds is not None) == (many and row_map.normalize)
     if bounds is not None:
         check_bounds(bounds, exact(row_map, X))
