@@ -363,8 +363,8 @@ class Whitening:
         return np.asarray(np.sqrt(np.maximum(whitened, 0.0)))
 
     @cached_property
-    def _roots(self) -> dict[np.dtype[Any], tuple[Any, FloatArray]]:
-        """For each precision, a lower triangle ``L`` with ``|x^T M| = |x^T L|`` and how rows are multiplied.
+    def _roots(self) -> dict[np.dtype[Any], FloatArray]:
+        """For each precision, a lower triangle ``L`` with ``|x^T M| = |x^T L|``.
 
         There are none if their rounding would be large.
         """
@@ -373,7 +373,7 @@ class Whitening:
         shortened = self.directions * (self.rest**2 - self.factors**2)[:, np.newaxis]
         square = self.rest**2 * np.eye(self.directions.shape[1]) - self.directions.T @ shortened
         root = np.asfortranarray(np.linalg.cholesky(square))
-        return {root.dtype: (dtrmm, root), np.dtype(np.float32): (strmm, root.astype(np.float32))}
+        return {root.dtype: root, np.dtype(np.float32): root.astype(np.float32)}
 
     def lengths(self, X: FloatArray, precision: DTypeLike = np.float64) -> FloatArray:
         """Lengths (n,) of whitened rows (n, n_features), C-contiguous and in float64.
@@ -381,7 +381,8 @@ class Whitening:
         Where their rounding is small, products are computed in ``precision``.
         """
         if self._roots:
-            multiply, root = self._roots[np.dtype(precision)]
+            root = self._roots[np.dtype(precision)]
+            multiply = dtrmm if root.dtype == np.float64 else strmm
             X = astype(X, precision)
             # Half of the products that whiten the rows; the zeros of one row take less time than the call.
             products = X @ root if len(X) == 1 else multiply(1.0, root, X.T, lower=1, trans_a=1).T

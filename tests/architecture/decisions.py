@@ -140,7 +140,6 @@ ALLOWED = {
     "_rows/blockwise.py::InMemoryRows._keep_products": (1, "public"),
     "_rows/row_map.py::RowMap.of": (1, "public"),
     "_rows/row_map.py::RowMap.usual_length": (1, "public"),
-    "_rows/row_map.py::RowMap.same_as": (1, "public"),
     "_rows/row_map.py::RowMap._suits_single": (1, "public"),
     "_rows/row_map.py::RowMap.bounds_of_times": (2, "public"),
     "_rows/row_map.py::RowMap.join": (1, "public"),

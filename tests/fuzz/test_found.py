@@ -45,8 +45,8 @@ X, X_PUB = RNG.normal(size=(16, 3)), RNG.normal(size=(9, 3))
 Y, Y_PUB = np.arange(16) % 3, np.arange(9) % 3
 
 
-def fit(rows=X, y=Y, public=(X_PUB, Y_PUB), head=MixedDPLogisticRegression, **parameters):
-    return head(**{"n_steps": 2, "delta": 1e-3, **parameters}).fit(rows, y, *public)
+def fit(features=X, y=Y, public=(X_PUB, Y_PUB), head=MixedDPLogisticRegression, **parameters):
+    return head(**{"n_steps": 2, "delta": 1e-3, **parameters}).fit(features, y, *public)
 
 
 def ridge(**parameters):

@@ -15,10 +15,10 @@ SIGNAL = X @ [0.7, 0.4, 0.0, -0.2]
 Y = SIGNAL + 0.6 * RNG.normal(size=2 * N)
 
 
-def fitted(y, rows=X, y_rows=slice(N), **parameters):
+def fitted(y, features=X, y_rows=slice(N), **parameters):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return MixedDPRidge(**{"epsilon": 1.0, "random_state": 0, **parameters}).fit(rows[:N], y[y_rows])
+        return MixedDPRidge(**{"epsilon": 1.0, "random_state": 0, **parameters}).fit(features[:N], y[y_rows])
 
 
 UNITS = {

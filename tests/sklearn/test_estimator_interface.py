@@ -16,7 +16,7 @@ from skmixdp.exceptions import PrivacyLeakWarning
 from tests.rounding import assert_close
 
 
-def fitted(rows, **parameters):
+def fitted(rows, /, **parameters):
     return MixedDPLogisticRegression(**parameters).fit(*rows)
 
 

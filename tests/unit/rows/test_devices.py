@@ -239,10 +239,10 @@ def on_tensors(monkeypatch):
     return sent
 
 
-def fitted(kind=MixedDPLogisticRegression, rows=X, targets=Y, **parameters):
+def fitted(kind=MixedDPLogisticRegression, features=X, targets=Y, **parameters):
     cut = 2900
     return kind(random_state=0, **parameters).fit(
-        rows[:cut], targets[:cut], X_pub=rows[cut:], y_pub=targets[cut:]
+        features[:cut], targets[:cut], X_pub=features[cut:], y_pub=targets[cut:]
     )
 
 
@@ -289,16 +289,16 @@ class TestFits:
     def test_of_tensors_that_are_elsewhere(self, device):
         """Where there is no GPU, that of tensors that stay."""
         want = fitted(n_steps=5)
-        found = fitted(rows=torch.from_numpy(X), n_steps=5, device=device)
+        found = fitted(features=torch.from_numpy(X), n_steps=5, device=device)
         np.testing.assert_allclose(found.coef_, want.coef_, atol=1e-6 * np.abs(want.coef_).max())
-        back = fitted(rows=torch.from_numpy(X).to(device), n_steps=5, device="cpu")
+        back = fitted(features=torch.from_numpy(X).to(device), n_steps=5, device="cpu")
         np.testing.assert_allclose(back.coef_, want.coef_, atol=1e-6 * np.abs(want.coef_).max())
         assert back.privacy_.computed_on == "cpu"
 
 
 @needs_cuda
 def test_rows_stay_on_the_device_and_the_report_names_it():
-    clf = fitted(rows=torch.from_numpy(X).cuda())
+    clf = fitted(features=torch.from_numpy(X).cuda())
     assert clf.privacy_.computed_on == "cuda:0"
     assert "cuda:0; the noise is added on the processor" in str(clf.privacy_)
 
