@@ -107,7 +107,7 @@ def noisy_sum(
         total, _ = yield from learner.ask(multiplier, query)
         return np.asarray(total[0])
 
-    labels = np.zeros(contributions.shape[0])
+    labels = np.zeros(contributions.shape[0], np.int8)
     return noisy_sums(table, UNCHANGED, labels, asked, transaction, treated_as_public)
 
 

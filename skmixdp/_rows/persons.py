@@ -173,10 +173,11 @@ class Places:
     def _dense(self, parts: Iterable[Any]) -> Iterator[NDArray[Any]]:
         """The parts as dense arrays. Sparse rows are made dense one block at a time."""
         for part in parts:
+            held: Any = part
             if sp.issparse(part):
-                yield from (part[rows].toarray() for rows in row_slices(part.shape[0], self.part_rows))
+                yield from (held[rows].toarray() for rows in row_slices(held.shape[0], self.part_rows))
             else:
-                yield np.asarray(part)
+                yield np.asarray(held)
 
     def mapped(
         self, parts: Iterable[Any], row_map: RowMap, dtype: np.dtype[Any]

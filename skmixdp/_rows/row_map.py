@@ -333,8 +333,8 @@ class RowMap:
             wanted = _WHITENED_BYTES // (max(n_features, 1) * out.itemsize)
             size = step * -(-max(fewest, min(most, wanted)) // step)
         norms = np.empty(n_rows) if norms is None else norms
-        write, bare = partial(self._write_chunk, dtype=dtype, step=step), out[:, :n_features]
-        in_parallel([partial(write, X[rows], bare[rows], norms[rows]) for rows in row_slices(n_rows, size)])
+        write = partial(self._write_chunk, X, out[:, :n_features], norms, dtype=dtype, step=step)
+        in_parallel([partial(write, rows) for rows in row_slices(n_rows, size)])
         if self.intercept_value is not None and out.shape[1] > n_features:
             out[:, n_features] = self.intercept_value
             # The constant as it is rounded in the rows.
@@ -342,9 +342,10 @@ class RowMap:
 
     @np.errstate(over="ignore")  # rows of infinite length are refused
     def _write_chunk(
-        self, X: FloatArray, out: FloatArray, norms: FloatArray, dtype: np.dtype[Any], step: int
+        self, X: FloatArray, out: FloatArray, norms: FloatArray, chunk: slice, dtype: np.dtype[Any], step: int
     ) -> None:
         """:meth:`write` for a chunk: one product whitens it, and all else takes ``step`` rows at a time."""
+        X, out, norms = X[chunk], out[chunk], norms[chunk]
         parts = list(row_slices(len(X), step))
         # New memory for each part would take as long as the computation.
         in_cache = np.empty_like(out[:step], dtype)

@@ -4,7 +4,7 @@ Messages name columns, and never a cell, its row, or how many cells are odd.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -96,8 +96,15 @@ def is_plain(X: pd.DataFrame) -> bool:
     return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in X.dtypes)
 
 
-def numeric_frame(X: Any, name: str) -> Any:
+def is_compact(types: Iterable[object]) -> bool:
+    """Whether all columns are of float32, in the words of pandas, polars or pyarrow."""
+    return all(str(each).lower() in ("float32", "float") for each in types)
+
+
+def numeric_frame(X: Any, name: str, *, compact: bool = False) -> Any:
     """A table of pandas, polars or pyarrow as a data frame of float64, with a column for each entry of lists.
+
+    A ``compact`` frame may hold columns of float32 as they are.
 
     Data frames of plain or sparse columns stay as they are, as do arrays. So do tables with cells that are
     no numbers, which :func:`~skmixdp._utils.validation.check_table` refuses.
@@ -124,7 +131,9 @@ def numeric_frame(X: Any, name: str) -> Any:
     }
     width = len(names) - len(lists) + sum(block.shape[1] for block in lists.values())
     # Columns are written one by one, since all of them together would be one more copy of the table.
-    rows, dates = np.empty((len(X), width)), []
+    types = (dtype_of(column) or column.type for column in columns)
+    held_as = np.float32 if compact and is_compact(types) else np.float64
+    rows, dates = np.empty((len(X), width), held_as), []
     labels: list[Any] = []
     for place, (label, column) in enumerate(zip(names, columns, strict=True)):
         first = len(labels)

@@ -23,7 +23,17 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
-from .frames import ENCODE, dtype_of, is_arrow, is_frame, is_plain, letter_of, numbers_of, numeric_frame
+from .frames import (
+    ENCODE,
+    dtype_of,
+    is_arrow,
+    is_compact,
+    is_frame,
+    is_plain,
+    letter_of,
+    numbers_of,
+    numeric_frame,
+)
 from .models import names_of_features
 from .process import LEFT_OUT, warn
 
@@ -251,10 +261,14 @@ _FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 
 
 @np.errstate(all="ignore")  # a warning or error of NumPy could reveal tiny or huge rows
-def check_table(X: Any, name: str, *, minimum: int, finite: bool = True) -> Array:
-    """A float table of at least ``minimum`` rows, with NaN and infinity only if not ``finite``."""
+def check_table(X: Any, name: str, *, minimum: int, finite: bool = True, compact: bool = False) -> Array:
+    """A float table of at least ``minimum`` rows, with NaN and infinity only if not ``finite``.
+
+    A ``compact`` one may hold a frame of float32 as it is. To read its rows in another type is up to the
+    caller.
+    """
     # An array that is already right is kept: for predictions of one row, conversions take most of the time.
-    table = X if type(X) is np.ndarray and X.dtype in _FLOATS else _as_floats(X, name)
+    table = X if type(X) is np.ndarray and X.dtype in _FLOATS else _as_floats(X, name, compact)
     if table.ndim != 2:
         raise ValueError(
             f"{name} has shape {table.shape}, not (n_samples, n_features); Reshape your data to a table, "
@@ -306,21 +320,21 @@ def with_float_columns(X: Any) -> Any:
     return X
 
 
-def _of_plain_frame(X: pd.DataFrame) -> Array:
-    """The numbers of a frame, row by row, in float64: a view where they are held like that."""
+def _of_plain_frame(X: pd.DataFrame, dtype: type) -> Array:
+    """The numbers of a frame, row by row, in a dtype: a view where they are held like that."""
     first, again = X.iloc[:1].to_numpy(), X.iloc[:1].to_numpy()
-    if first.dtype == np.float64 and np.shares_memory(first, again):
+    if first.dtype == dtype and np.shares_memory(first, again):
         held = X.to_numpy()
         if held.flags.c_contiguous:
             return held
     # Some rows at a time, since those of all columns together would be one more copy.
-    table = np.empty(X.shape)
+    table: Array = np.empty(X.shape, dtype)
     for start in range(0, len(X), _CONVERTED_ROWS):
         table[start : start + _CONVERTED_ROWS] = X.iloc[start : start + _CONVERTED_ROWS]
     return table
 
 
-def _as_floats(X: object, name: str) -> Array:
+def _as_floats(X: object, name: str, compact: bool) -> Array:
     """An array of a data frame, lists or any other object: float32 if it :func:`is_single`, else float64."""
     if type(X).__module__.partition(".")[0] == "dask":
         warn(
@@ -328,7 +342,7 @@ def _as_floats(X: object, name: str) -> Array:
             "an array to say that they fit. Linear heads leave the rows with the workers."
         )
     if isinstance(X, pd.DataFrame) and is_plain(X):
-        return _of_plain_frame(X)
+        return _of_plain_frame(X, np.float32 if compact and is_compact(X.dtypes) else np.float64)
     _refuse_text(X, name)
     if letter_of(dtype_of(X)) in ("m", "M"):
         raise ValueError(f"{name} holds dates or durations; {ENCODE}")

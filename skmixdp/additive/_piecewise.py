@@ -251,8 +251,7 @@ class ColumnFunction(RowFunction):
     def table_of(self, table: Table) -> Table:
         n_rows = table.shape[0]
         if isinstance(table, ArrayTable):
-            (X,) = table.blocks()
-            return self.table_of_array(X)
+            return self.table_of_array(table.rows)
 
         def blocks() -> Iterator[FloatArray]:
             for block in table.blocks():

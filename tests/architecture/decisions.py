@@ -28,6 +28,7 @@ ALLOWED = {
     "_utils/frames.py::is_list": (1, "refusal"),
     "_utils/frames.py::_of_arrow": (1, "refusal"),
     "_utils/frames.py::numeric_frame": (2, "refusal"),
+    "_utils/frames.py::is_compact": (1, "row"),
     "_utils/frames.py::is_plain": (1, "row"),
     "_utils/frames.py::numbers_of": (1, "refusal"),
     "_rows/blockwise.py::rounds": (2, "batch"),
