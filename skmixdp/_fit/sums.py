@@ -1,10 +1,12 @@
 """Noisy sums and histograms without a fit, each with a budget of its own."""
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 
 from .._engine import Transaction, released
 from .._linear import row_slices
@@ -30,12 +32,33 @@ from ..components import L2Clip
 from ..components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ..privacy import PrivacyReport
 from ..privacy.units import Units
+from .histograms import certain_count, windows_of
 from .statistics import Learner, Learning, sensitivity_of
 
 _Result = TypeVar("_Result")
 
 #: Private rows in memory or in files.
 PrivateTable = Table
+
+#: Cells of counts, exposures and deviances: how many for each doubling, and the logarithms of their ends.
+_PER_OCTAVE, _LOWEST, _HIGHEST = 8, -10, 20
+#: The number of these cells; the first is for smaller numbers.
+N_CELLS = 1 + _PER_OCTAVE * (_HIGHEST - _LOWEST)
+#: Their upper ends and their middles.
+_ENDS = 2.0 ** (np.arange(N_CELLS) / _PER_OCTAVE + _LOWEST)
+MIDDLES = np.append(0.0, np.sqrt(_ENDS[1:] * _ENDS[:-1]))
+#: The mean of the whole numbers in each cell, or else its middle.
+WHOLE_MIDDLES = np.where(
+    np.ceil(_ENDS) > np.ceil(np.append(0.0, _ENDS[:-1])) + (np.arange(N_CELLS) == 0),
+    (np.ceil(_ENDS) + np.ceil(np.append(0.0, _ENDS[:-1])) - 1) / 2,
+    MIDDLES,
+)
+#: Share of the squared budget for histograms of counts and exposures.
+_OF_RATE = 0.2
+#: Probability that noise shows rows in cells far out, where a few would count much.
+_FALSE = 1e-4
+#: Number of cells after the last that is seen in which rows count: they are few, and noise hides them.
+BEYOND = 8
 
 #: Rows of which contributions are computed at a time.
 _BLOCK_ROWS = 2**12
@@ -155,17 +178,95 @@ def noisy_histograms(
 
     *Guarantee*: one Gaussian release of the budget, of sensitivity ``sqrt(h)``.
     """
-    n_histograms = bins.shape[1]
-
-    def contribute(Z: FloatArray, block: Block) -> Contribution:
-        return None, BinCounts(block.y, n_bins)
 
     def asked(learner: Learner, *, multiplier: float) -> Learning[tuple[NDArray[np.float64], float]]:
-        stated = ReleasedArray(sensitivity_of(n_histograms))
-        query = PrivateQuery(np.zeros((0, 0)), contribute, (stated,))
-        counts, scale = yield from learner.ask(multiplier, query)
-        return np.asarray(counts, dtype=np.float64).reshape(n_histograms, n_bins), scale
+        return histograms_of(learner, lambda y: y, bins.shape[1], n_bins, multiplier)
 
     table = table_of(np.empty((len(bins), 0)), units)  # histograms need no features
     histograms, report = noisy_sums(table, UNCHANGED, bins, asked, transaction, treated_as_public)
     return *histograms, report
+
+
+def histograms_of(
+    learner: Learner,
+    bins_of: Callable[[NDArray[Any]], NDArray[np.intp]],
+    n_histograms: int,
+    n_bins: int,
+    multiplier: float,
+) -> Learning[tuple[NDArray[np.float64], float]]:
+    """Noisy histograms (h, n_bins) of cells (rows, h) of labels, and the standard deviation of their noise.
+
+    *Guarantee*: one Gaussian release of this multiplier, of sensitivity ``sqrt(h)``.
+    """
+
+    def contribute(Z: FloatArray, block: Block) -> Contribution:
+        return None, BinCounts(bins_of(block.y), n_bins)
+
+    query = PrivateQuery(np.zeros((0, 0)), contribute, (ReleasedArray(sensitivity_of(n_histograms)),))
+    counts, scale = yield from learner.ask(multiplier, query)
+    return np.asarray(counts, dtype=np.float64).reshape(n_histograms, n_bins), scale
+
+
+def noisy_deviances(
+    values: NDArray[np.float64],
+    has_exposures: bool,
+    transaction: Transaction,
+    treated_as_public: tuple[str, ...],
+    units: Units,
+) -> tuple[NDArray[np.float64], float, float, PrivacyReport]:
+    """Histograms (2, N_CELLS) of Poisson deviances, the scale of their noise, a rate, and the report.
+
+    ``values`` (n_rows, 3) are counts, exposures and predicted counts of PRIVATE rows. The first histogram is
+    of the deviances of the predictions, the second of those of the constant rate, which noisy histograms of
+    counts and exposures tell first. If ``units`` are persons, they add what they do in
+    :func:`noisy_histograms`.
+
+    *Guarantee*: two Gaussian releases of sensitivity ``sqrt(2)`` at most that share the budget.
+    """
+
+    def multiplied(multiplier: float, share: float) -> float:
+        return multiplier / math.sqrt(share) * (1 + 1e-12)  # covers the rounding of the sum of shares
+
+    def asked(learner: Learner, *, multiplier: float) -> Learning[tuple[NDArray[np.float64], float, float]]:
+        counted = 1 + has_exposures
+        counts, scale = yield from histograms_of(
+            learner, lambda y: cells_of(y[:, :counted]), counted, N_CELLS, multiplied(multiplier, _OF_RATE)
+        )
+        totals = [
+            float(part @ np.where(np.arange(N_CELLS) < end_of(part[np.newaxis], scale), middles, 0.0))
+            for part, middles in zip(counts, (WHOLE_MIDDLES, MIDDLES), strict=False)
+        ]
+        # Where noise hides all counts, the rate is that of one row.
+        rate = max(totals[0], 1.0) / max(totals[1] if has_exposures else learner.n_rows, 1e-9)
+
+        def deviances(y: NDArray[Any]) -> NDArray[np.intp]:
+            means = np.column_stack([y[:, 2], rate * y[:, 1]])
+            return cells_of(poisson_deviances(y[:, :1], means))
+
+        histograms = yield from histograms_of(
+            learner, deviances, 2, N_CELLS, multiplied(multiplier, 1 - _OF_RATE)
+        )
+        return *histograms, rate
+
+    table = table_of(np.empty((len(values), 0)), units)
+    released_numbers, report = noisy_sums(table, UNCHANGED, values, asked, transaction, treated_as_public)
+    return *released_numbers, report
+
+
+def end_of(counts: NDArray[np.float64], scale: float) -> int:
+    """The cell of noisy histograms (h, N_CELLS) from which on rows count nothing, far from all others."""
+    certain = certain_count(counts, scale, _FALSE)
+    windows = [window for part in counts for window in windows_of(part, certain, np.zeros(N_CELLS, bool))]
+    return max((start + width for start, width, _ in windows), default=1) + BEYOND
+
+
+def poisson_deviances(counts: NDArray[Any], means: NDArray[Any]) -> NDArray[np.float64]:
+    """The unit deviances of counts from positive means; infinite where they are no numbers."""
+    found = 2 * (xlogy(counts, counts / means) - counts + means)
+    return np.where(np.isnan(found), np.inf, np.maximum(found, 0.0))
+
+
+def cells_of(values: NDArray[Any]) -> NDArray[np.intp]:
+    """Cells of numbers of at least 0: equal in their logarithms, but for the first and the last."""
+    places = np.floor(_PER_OCTAVE * (np.log2(values) - _LOWEST)) + 1
+    return np.asarray(np.fmin(np.fmax(places, 0), N_CELLS - 1).astype(np.intp))

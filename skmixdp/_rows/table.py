@@ -17,13 +17,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-<<<<<<< HEAD
-from .._linear import FloatArray
-from .._utils.annexes import annex
-=======
 from .._linear import FloatArray, row_slices
 from .._utils.annexes import annex
->>>>>>> b2643fa0 (Frames of float32 are held as they are and read as float64, in blocks: a peak of 2.4 for 3.4)
 from .._utils.frames import is_frame, numeric_frame
 from .._utils.validation import check_table, listed, shown, sources_of
 from .blockwise import InMemoryRows
@@ -98,11 +93,7 @@ class ArrayTable(Table):
     def on_device(self, device: str) -> Table:
         if device == "cpu":
             return self
-<<<<<<< HEAD
-        moved: Table = annex("TorchTable").of_array(self._X, device)
-=======
-        moved: Table = TABLE_TYPES["torch.Tensor"].of_array(self.rows, device)
->>>>>>> b2643fa0 (Frames of float32 are held as they are and read as float64, in blocks: a peak of 2.4 for 3.4)
+        moved: Table = annex("TorchTable").of_array(self.rows, device)
         return moved
 
 

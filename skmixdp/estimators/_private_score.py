@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import Transaction
-from .._fit.predictions import predicted
-from .._fit.sums import noisy_histograms, noisy_sum
+from .._fit.predictions import counts_of, predicted
+from .._fit.sums import noisy_histograms, noisy_sum, poisson_deviances
 from .._linear import predicted_classes
 from .._rows import check_targets
 from .._utils.process import own_state
@@ -26,16 +26,19 @@ _SEEDS_OF_COUNTS = 2**64
 #: Absolute errors are cut at this many scales of the targets.
 _CUT_IN_SCALES = 2.0
 
+#: Deviances of counts are cut at this.
+_LARGEST_DEVIANCE = 8.0
+
 
 class PrivateScoreMixin:
     """Mixin that adds noisy scores on private rows to a linear head."""
 
     def private_score(
         self: Any,
-        X: Any,
-        y: Any = None,
+        X: object,
+        y: object = None,
         *,
-        groups: Any = None,
+        groups: object = None,
         noise_multiplier: float | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
@@ -83,10 +86,16 @@ class PrivateScoreMixin:
         """
         with own_state():
             transaction = transaction_of(self, noise_multiplier, epsilon, delta, groups is not None)
-            outputs, y, units = predicted(self, self._scored_output, X, y, groups, self.noise)
-            scores = np.asarray(self._scores(outputs, y), np.float64)[:, np.newaxis]
-            total, _ = noisy_sum(scores, 1.0, transaction, (), units)
-            return float(total[0] / units.n_units)
+            return float(self._released_score(X, y, groups, transaction))
+
+    def _released_score(
+        self: Any, X: object, y: object, groups: object, transaction: Transaction, *more: object
+    ) -> float:
+        """The mean of the scores of rows or persons, from one noisy sum."""
+        outputs, y, units = predicted(self, self._scored_output, X, y, groups, self.noise)
+        scores = np.asarray(self._scores(outputs, y, *more), np.float64)[:, np.newaxis]
+        total, _ = noisy_sum(scores, 1.0, transaction, (), units)
+        return float(total[0] / units.n_units)
 
 
 class PrivateConfusionMixin(PrivateScoreMixin):
@@ -96,10 +105,10 @@ class PrivateConfusionMixin(PrivateScoreMixin):
 
     def private_confusion(
         self: Any,
-        X: Any,
-        y: Any = None,
+        X: object,
+        y: object = None,
         *,
-        groups: Any = None,
+        groups: object = None,
         noise_multiplier: float | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
@@ -147,7 +156,7 @@ class PrivateConfusionMixin(PrivateScoreMixin):
             counts, *_ = noisy_histograms(cells[:, np.newaxis], k**2, transaction, (), units)
             return counts.reshape(k, k)
 
-    def _scores(self: Any, logits: Array, y: Any) -> Array:
+    def _scores(self: Any, logits: Array, y: object) -> Array:
         """Whether the predictions of rows are right."""
         answers = self._encoded(y, len(logits))
         if self.multilabel_:
@@ -160,7 +169,7 @@ class PrivateErrorMixin(PrivateScoreMixin):
 
     _scored_output = "predict"
 
-    def _scores(self: Any, predictions: Array, y: Any) -> Array:
+    def _scores(self: Any, predictions: Array, y: object) -> Array:
         """Closeness in [0, 1] of the predictions for rows to their targets."""
         targets, scale = check_targets(y, "y", len(predictions), "X"), self._target_map.scale
         self._check_targets_named(y)
@@ -170,6 +179,65 @@ class PrivateErrorMixin(PrivateScoreMixin):
             )
         errors = np.abs(predictions.reshape(targets.shape) - targets) / (_CUT_IN_SCALES * scale)
         return np.asarray(1 - np.fmin(errors, 1.0).mean(axis=1))
+
+
+class PrivateDevianceMixin(PrivateScoreMixin):
+    """Mixin that adds noisy scores on private rows to a regression of counts."""
+
+    _scored_output = "predict"
+
+    def private_score(
+        self: Any,
+        X: object,
+        y: object = None,
+        *,
+        exposure: object = None,
+        groups: object = None,
+        noise_multiplier: float | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+    ) -> float:
+        """A score of the predicted counts of PRIVATE rows, from one noisy sum of Poisson deviances.
+
+        It is 1 minus the mean of the deviances, cut at 8 and divided by 8. If counts are those of Poisson's
+        distribution, right means of 1 or more score about 0.87. For D2, see
+        :func:`~skmixdp.model_selection.private_evaluation`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            PRIVATE rows, which may differ from those of the fit.
+        y : array-like of shape (n_samples,) or None
+            Counts of the rows, or None for those in the files of ``X``.
+        exposure : array-like of shape (n_samples,) or None, default=None
+            Exposures of the rows. PRIVATE. None is 1 for each row.
+        groups, noise_multiplier, epsilon, delta
+            As for :meth:`MixedDPRidge.private_score`.
+
+        Returns
+        -------
+        float
+            The noisy sum divided by the number of rows or persons; it may lie outside [0, 1].
+
+        Raises
+        ------
+        ValueError
+            For bad input, before any noise is drawn or budget charged.
+
+        Notes
+        -----
+        *Guarantee*: as that of :meth:`MixedDPRidge.private_score`, in the rows of ``X``, ``y`` and
+        ``exposure``.
+        """
+        with own_state():
+            transaction = transaction_of(self, noise_multiplier, epsilon, delta, groups is not None)
+            return float(self._released_score(X, y, groups, transaction, exposure))
+
+    def _scores(self: Any, rates: Array, y: object, exposure: object) -> Array:
+        """Closeness in [0, 1] of predicted counts."""
+        counts, exposures = counts_of(y, exposure, len(rates))
+        deviances = poisson_deviances(counts, exposures * rates)
+        return np.asarray(1 - np.minimum(deviances, _LARGEST_DEVIANCE) / _LARGEST_DEVIANCE)
 
 
 def transaction_of(

@@ -24,6 +24,7 @@ from ..estimators import RowMapping
 from ..estimators._base import EstimatorProcedure, FitData, fit_one
 from ..estimators._linear import LinearHead
 from ..estimators._outputs import lazy_result
+from ..estimators._private_score import PrivateDevianceMixin
 from ..privacy.accounting.budgets import Budget
 from ._encoded import OF_RANGE
 from ._estimating import ENOUGH, Design, Known, Mechanisms, public_scales
@@ -116,7 +117,7 @@ _COLUMN = "A column-vector y was passed when a 1d array was expected; pass y.rav
 _STAGES = Order(before=(ScaleOfWeights(), MeanWeight(), _COLUMNS), training=CountSteps(), after=())
 
 
-class MixedDPPoissonRegressor(RegressorMixin, LinearHead):  # type: ignore[misc]
+class MixedDPPoissonRegressor(RegressorMixin, PrivateDevianceMixin, LinearHead):  # type: ignore[misc]
     """Differentially private Poisson regression: the log of a rate of counts is linear in the columns.
 
     ``X, y`` are the private rows and their counts, ``exposure`` the time or number at risk behind each count.

@@ -1,5 +1,6 @@
 """Model selection and evaluation whose privacy costs are stated."""
 
+from ._evaluation.deviances import CountEvaluation
 from ._evaluation.groups import GroupedEvaluation
 from ._evaluation.one_vs_rest import OneVsRestEvaluation
 from ._evaluation.private_evaluation import private_evaluation
@@ -11,6 +12,7 @@ from ._search.private_search import PrivateSearchCV
 from ._with_public import WithPublicRows
 
 __all__ = [
+    "CountEvaluation",
     "GroupedEvaluation",
     "OneVsRestEvaluation",
     "PrivateSearchCV",

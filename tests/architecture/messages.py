@@ -91,7 +91,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "_engine/transaction.py": (3, {}),
     "_fit/heads.py": (0, {"warn_of_sufficient_public_rows": (1, "released")}),
     "_fit/planning.py": (4, {}),
-    "_fit/predictions.py": (0, {"predicted": (3, "code")}),
+    "_fit/predictions.py": (0, {"predicted": (3, "code"), "counts_of": (2, "exposures")}),
     "_fit/procedure.py": (2, {}),
     "_fit/stage.py": (1, {}),
     "_fit/stages/class_shares.py": (1, {"_warn_of_hidden": (1, "released")}),
@@ -165,7 +165,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "model_selection/_evaluation/groups.py": (2, {"Parts.of": (5, "shapes")}),
     "model_selection/_evaluation/private_evaluation.py": (
         2,
-        {"_scores": (5, "shapes"), "_residuals": (1, "shapes")},
+        {"_scores": (5, "shapes"), "_residuals": (1, "shapes"), "_deviances": (1, "shapes")},
     ),
     "model_selection/_evaluation/scores.py": (1, {"ScoreEvaluation.threshold": (1, "released")}),
     "model_selection/_evaluation/threshold.py": (

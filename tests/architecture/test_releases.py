@@ -112,7 +112,7 @@ RELEASES = {
         "sums of a scaler and of scores",
         "tests/property/test_noisy_scaler.py::test_removing_a_row_stays_within_the_bound_and_meets_it",
     ),
-    "noisy_histograms.asked": (
+    "histograms_of": (
         "histograms of an evaluation",
         "tests/property/test_evaluation_sensitivity.py::test_several_classes",
     ),

@@ -10,16 +10,18 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from ..._engine.transaction import Transaction
-from ..._fit.predictions import in_memory, predicted
+from ..._fit.predictions import counts_of, in_memory, predicted
 from ..._fit.statistics import sensitivity_of
+from ..._fit.sums import noisy_deviances
 from ..._rows import check_indicator, check_labels, check_targets, encode_labels, is_indicator
-from ..._utils.models import classes_of, has_several_labels, last_step
+from ..._utils.models import classes_of, has_several_labels, last_step, predicts_rates
 from ..._utils.process import own_state, warn
 from ..._utils.validation import Number, check, shown, whole_from
 from ...preprocessing._leaks import warn_of_leaks
 from ...privacy import PrivacyReport
 from ...privacy.units import Units
 from .cells import NoisyCells
+from .deviances import CountEvaluation
 from .groups import Parts
 from .one_vs_rest import OneVsRestEvaluation
 from .residuals import FINENESS, ResidualEvaluation
@@ -43,6 +45,7 @@ def private_evaluation(
     *,
     epsilon: float,
     delta: float = 1e-5,
+    exposure: object = None,
     groups: object = None,
     by: object = None,
     by_values: object = None,
@@ -77,6 +80,9 @@ def private_evaluation(
         Privacy budget of the release, in addition to that of the fit.
     delta : float, default=1e-5
         The delta of the guarantee. Choose it well below 1/n.
+    exposure : array-like of shape (n_samples,) or None, default=None
+        For counts: the positive time or number at risk behind each count. PRIVATE. The model predicts counts
+        for an exposure of 1. None is 1 for each row.
     groups : array-like of shape (n_samples,) or None, default=None
         Ids of the persons whose rows these are. The guarantee is then for all rows of one person, who adds to
         each cell their share of rows in it. All metrics are means over persons.
@@ -87,10 +93,12 @@ def private_evaluation(
     by_values : list or None, default=None
         The groups, which are public; for two columns a list of two lists. Rows of other groups are evaluated
         together as ``"other"``.
-    layout : {"auto", "top", "one_vs_rest"}, default="auto"
+    layout : {"auto", "top", "one_vs_rest", "residuals", "deviance"}, default="auto"
         For two classes, "auto" is a single histogram by the probability of the second. For more, "top" takes
         the probability of the predicted class by whether it is right, and "one_vs_rest" has a histogram for
-        each class. "auto" is then "top", and for several labels "one_vs_rest".
+        each class. "auto" is then "top", and for several labels "one_vs_rest". For a regression, "residuals"
+        has a histogram of residuals and one of targets, and "deviance" Poisson deviances of counts. "auto" is
+        "deviance" for :class:`~skmixdp.MixedDPPoissonRegressor`.
     n_bins : int or "auto", default="auto"
         Number of cells for scores, residuals or targets. ``"auto"`` is 16 to 256, by the number of rows, or
         persons, and the noise.
@@ -111,7 +119,7 @@ def private_evaluation(
 
     Returns
     -------
-    ScoreEvaluation, OneVsRestEvaluation, ResidualEvaluation or GroupedEvaluation
+    ScoreEvaluation, OneVsRestEvaluation, ResidualEvaluation, CountEvaluation or GroupedEvaluation
         The metrics; with ``by``, those of each group. Its ``privacy`` is the report, and ``plot()`` draws it.
 
     Raises
@@ -126,6 +134,7 @@ def private_evaluation(
     *Guarantee*: the result is (epsilon, delta)-differentially private in the rows of ``X, y``, or in the
     persons of ``groups``, given the model. It is one Gaussian release. Its L2 sensitivity is 1 for two
     classes and for "top", ``sqrt(k)`` for k classes or labels one by one, and ``sqrt(2)`` for a regression.
+    For counts, a fifth of the squared budget goes to histograms of counts and exposures.
     Means over the rows of a person are no longer than what one row adds. Cells are public: scores are cut to
     log-odds between -8 and 8, and residuals and targets to their bounds. A score that is not a number counts
     as the lowest.
@@ -153,12 +162,30 @@ def private_evaluation(
             ledger=ledger,
         )
         transaction.leaks = warn_of_leaks(None, public_rows=False, persons=groups is not None)
-        check("layout", layout, "auto", "top", "one_vs_rest")
+        check("layout", layout, "auto", "top", "one_vs_rest", "residuals", "deviance")
         check("n_bins", n_bins, "auto", whole_from(4))
         check_is_fitted(estimator)
         named = isinstance(by, (str, list, tuple))
         parts = Parts.of(in_memory(X) if named else X, by, by_values)
+        of_counts = layout == "deviance" or (layout == "auto" and predicts_rates(last_step(estimator)))
+        if not of_counts:
+            check("exposure", exposure, None, remedy="it is for counts and layout='deviance'")
         if is_regressor(estimator):
+            check("layout", layout, "auto", "residuals", "deviance", remedy="the model is a regression")
+            if of_counts:
+                ours: dict[str, Any] = {
+                    "target_bounds": (target_bounds, None),
+                    "residual_bound": (residual_bound, None),
+                }
+                ours |= {"by": (by, None), "n_bins": (n_bins, "auto")}
+                for name, (value, needed) in ours.items():
+                    check(
+                        name,
+                        value,
+                        needed,
+                        remedy="deviances have cells of their own; or pass layout='residuals'",
+                    )
+                return _deviances(estimator, X, y, transaction, exposure, groups)
             return _residuals(
                 estimator, X, y, transaction, n_bins, target_bounds, residual_bound, groups, parts
             )
@@ -167,6 +194,7 @@ def private_evaluation(
                 f"estimator={shown(estimator)} must be a fitted regressor, or a classifier with "
                 "predict_proba."
             )
+        check("layout", layout, "auto", "top", "one_vs_rest", remedy="the model is a classifier")
         for name, value in (("target_bounds", target_bounds), ("residual_bound", residual_bound)):
             check(name, value, None, remedy="a classifier has no residuals")
         return _scores(estimator, X, y, transaction, layout, n_bins, groups, parts)
@@ -282,6 +310,22 @@ def _residuals(
         return ResidualEvaluation(cells, report, residual_edges, np.linspace(low, high, number + 1))
 
     return parts.evaluated(bins, number, transaction, public, units, evaluation)
+
+
+def _deviances(
+    estimator: BaseEstimator, X: object, y: object, transaction: Transaction, exposure: object, groups: object
+) -> CountEvaluation:
+    """The evaluation of a regressor of counts."""
+    rates, y, units = predicted(estimator, "predict", X, y, groups, transaction.budget.noise)
+    counts, exposures = counts_of(y, exposure, len(rates))
+    if rates.size != len(counts):
+        raise ValueError(f"predict gives an array of shape {rates.shape}; evaluate one target at a time.")
+    values = np.column_stack([counts, exposures, exposures * rates.ravel()])
+    public = (f"the number of {units.plural}, and the model", _passed("counts", units))
+    histograms, scale, rate, report = noisy_deviances(
+        values, exposure is not None, transaction, public, units
+    )
+    return CountEvaluation(NoisyCells(histograms, scale, units.n_units), report, rate)
 
 
 def _number_of_bins(n_bins: int | str, n_rows: int, transaction: Transaction, n_histograms: int) -> int:

@@ -1,0 +1,72 @@
+"""Metrics of predicted counts, from noisy histograms of Poisson deviances."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..._fit.sums import BEYOND, MIDDLES, N_CELLS, end_of
+from .cells import Estimate, Evaluation, Floats
+
+
+@dataclass(frozen=True, repr=False)
+class CountEvaluation(Evaluation):
+    """Metrics of predicted counts, from noisy histograms of their Poisson deviances.
+
+    :func:`private_evaluation` makes it. A row adds 1 to one cell of each of two histograms: that of the
+    deviances of the predictions, and that of the deviances of a constant rate.
+
+    Attributes
+    ----------
+    privacy : PrivacyReport
+        The guarantee of the release.
+    rate : float
+        The noisy number of events for each unit of exposure, which is the constant rate.
+
+    Notes
+    -----
+    Deviances of more than twice the largest that the noise shows count as 0, and intervals allow for what
+    noise may hide there. A cell is 9% wide, which may move D2 by 0.02.
+    """
+
+    rate: float
+
+    @cached_property
+    def _end(self) -> int:
+        return end_of(self.counts, self.noise_scale)
+
+    @cached_property
+    def _hidden(self) -> float:
+        """The sum of larger deviances that noise hides beyond the last cell that counts, at the level."""
+        first = MIDDLES[min(self._end + BEYOND // 2, N_CELLS - 1)]
+        return float(self.cells.z * self.noise_scale * math.sqrt(BEYOND) * first)
+
+    @property
+    def _deviances(self) -> Floats:
+        """The deviance (n_cells,) of a row in each cell; 0 far from all rows that are seen."""
+        return np.where(np.arange(N_CELLS) < self._end, MIDDLES, 0.0)
+
+    def mean_deviance(self) -> Estimate:
+        """Mean Poisson deviance of the predicted counts, ``2 (y log(y / mean) - y + mean)`` of each row."""
+        a = np.stack([self._deviances, np.zeros(N_CELLS)])
+        rows = np.stack([np.ones(N_CELLS), np.zeros(N_CELLS)])
+        value, low, high = self.cells.mean(a, 0.0, float(a.max()), rows=rows)
+        return Estimate(value, low, high + self._hidden / self.cells.n_rows)
+
+    def d2_score(self) -> Estimate:
+        """D2, the fraction of the deviance of a constant rate that is explained; at least -1 is shown.
+
+        The interval takes both deviances of a row as uncorrelated. They mostly correlate positively, which
+        would make it shorter.
+        """
+        zeros = np.zeros(N_CELLS)
+        left = self.cells.ratio(
+            np.stack([self._deviances, zeros]), np.stack([zeros, self._deviances]), 0.0, 2.0
+        )
+        null = max(float(self._deviances @ self.counts[1]), self._hidden)
+        return Estimate(1 - left.value, 1 - left.high, 1 - left.low * null / (null + self._hidden))
+
+    def summary(self) -> dict[str, Estimate]:
+        """The main metrics, by name: value, and low and high end of the interval."""
+        return {"mean Poisson deviance": self.mean_deviance(), "D2": self.d2_score()}

@@ -1,0 +1,150 @@
+"""Deviances of counts: values, noise, sensitivity, charges, and what is refused."""
+
+import math
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.linear_model import PoissonRegressor
+from sklearn.metrics import mean_poisson_deviance
+
+from skmixdp import MixedDPPoissonRegressor
+from skmixdp.model_selection import CountEvaluation, private_evaluation
+from skmixdp.privacy import PrivacyLedger, noise_multiplier_for
+from tests.given_models import GivenPredictions
+from tests.private_names import GaussianMechanism, recorded_releases
+
+pytestmark = pytest.mark.filterwarnings("ignore:random_state", "ignore:delta", "ignore:epsilon=")
+
+N = 20_000
+rng = np.random.default_rng(0)
+X = rng.normal(size=(N, 3))
+YEARS = np.where(rng.random(N) < 0.5, 1.0, rng.uniform(0.1, 1, N))
+Y = rng.poisson(YEARS * np.exp(0.5 * X[:, 0]))
+MODEL = PoissonRegressor(alpha=0).fit(X, Y / YEARS, sample_weight=YEARS)
+COUNTS = st.one_of(st.floats(0, 1e300), st.sampled_from([0.0, 1.0, 2.0, 5e-324, 1e-9]))
+MEANS = st.one_of(st.floats(), st.sampled_from([0.0, -1.0, math.nan, math.inf, 1e-320]))
+
+
+def evaluated(model=MODEL, **terms):
+    terms = {"exposure": YEARS, "layout": "deviance", "epsilon": 1.0, "random_state": 0} | terms
+    return private_evaluation(model, X, Y, **terms)
+
+
+@pytest.mark.parametrize(("epsilon", "error"), [(1e5, 0.02), (1.0, 0.05)])
+def test_it_is_the_deviance_of_the_predictions(epsilon, error):
+    found = evaluated(epsilon=epsilon)
+    means, level = MODEL.predict(X) * YEARS, Y.sum() / YEARS.sum()
+    deviance, constant = (mean_poisson_deviance(Y, each) for each in (means, level * YEARS))
+    assert found.mean_deviance().value == pytest.approx(deviance, rel=error)
+    assert found.d2_score().value == pytest.approx(1 - deviance / constant, abs=error)
+    assert found.rate == pytest.approx(level, rel=2 * error + 0.03)
+    for estimate, exact in ((found.mean_deviance(), deviance), (found.d2_score(), 1 - deviance / constant)):
+        assert estimate.low <= exact <= estimate.high
+    assert "\nCountEvaluation of 20000 private rows\n  mean Poisson deviance  " in str(found)
+
+
+def test_persons_count_by_the_means_of_their_rows():
+    few = evaluated(groups=np.arange(N) // 2, epsilon=1e5)
+    assert few.cells.n_rows == N / 2
+    assert few.mean_deviance().value == pytest.approx(evaluated(epsilon=1e5).mean_deviance().value, rel=0.01)
+
+
+def released(predictions, y, exposure, absent=None):
+    """The exact sums before noise, and their sensitivities."""
+    sums = []
+
+    def add_noise(self, query, arrays, grid):
+        sums.append((np.array(arrays[0]), query.releases[0].sensitivity))
+        return tuple(10.0 * (np.arange(array.size) == 81).reshape(array.shape) for array in arrays)
+
+    with patch.object(GaussianMechanism, "add_noise", add_noise), recorded_releases(absent):
+        private_evaluation(
+            GivenPredictions(),
+            predictions[:, np.newaxis],
+            y,
+            epsilon=1.0,
+            layout="deviance",
+            exposure=exposure,
+        )
+    return sums
+
+
+@given(
+    predictions=hnp.arrays(np.float64, 8, elements=MEANS),
+    y=hnp.arrays(np.float64, 8, elements=COUNTS),
+    exposure=st.none() | hnp.arrays(np.float64, 8, elements=st.floats(1e-300, 1e300)),
+)
+def test_no_row_moves_histograms_by_more_than_is_stated(predictions, y, exposure):
+    sums = released(predictions, y, exposure)
+    without = released(predictions, y, exposure, np.arange(8) == 0)
+    numbers = [1 if exposure is None else 2, 2]
+    assert len(sums) == 2
+    for (exact, sensitivity), (other, _), number in zip(sums, without, numbers, strict=True):
+        assert math.sqrt(number) <= sensitivity <= math.sqrt(number) * (1 + 1e-6)
+        assert np.linalg.norm(exact - other) <= sensitivity and np.all(exact == np.round(exact))
+        assert exact.sum() == 8 * number
+
+
+@pytest.mark.parametrize("factor", [1.0, 2 / 3, 3 / 2])
+def test_the_noise_is_that_of_the_shares(factor):
+    far = GivenPredictions()
+    draws = []
+    for seed in range(40):
+        found = private_evaluation(
+            far, np.ones((3, 1)), np.ones(3), epsilon=1.0, delta=1e-4, layout="deviance", random_state=seed
+        )
+        draws.append(found.counts[:, 150:] / found.noise_scale)
+    multiplier = noise_multiplier_for(1.0, 1e-4, n_steps=1)
+    assert found.noise_scale == pytest.approx(multiplier * math.sqrt(2 / 0.8), rel=1e-6)
+    # 7,280 draws: the standard deviation is off by 0.8% of it.
+    deviation = np.std(draws) / factor
+    assert (0.95 < deviation < 1.05) == (factor == 1.0)
+
+
+def head(**terms):
+    return MixedDPPoissonRegressor(epsilon=3.0, **terms).fit(X, Y, exposure=YEARS)
+
+
+def test_a_score_is_that_of_the_cut_deviances_and_is_charged():
+    model = head()
+    means = model.predict(X, exposure=YEARS)
+    each = [min(mean_poisson_deviance([y], [mean]), 8) for y, mean in zip(Y[:500], means[:500], strict=True)]
+    score = model.private_score(X[:500], Y[:500], exposure=YEARS[:500], noise_multiplier=1e-6)
+    assert score == pytest.approx(1 - np.mean(each) / 8, abs=1e-6)
+    far = np.full(N, 1e12)
+    assert model.private_score(X, far, noise_multiplier=1e-6) == pytest.approx(0, abs=1e-6)
+    entry = PrivacyLedger(":memory:").add_dataset("claims", epsilon=5.0, delta=1e-5)
+    model.set_params(ledger=entry).private_score(X, Y, exposure=YEARS, noise_multiplier=30.0)
+    assert [charge.event.noise_multiplier for charge in entry.charges()] == [30.0]
+
+
+def test_an_evaluation_is_one_charge():
+    entry = PrivacyLedger(":memory:").add_dataset("claims", epsilon=5.0, delta=1e-5)
+    found = evaluated(head(), layout="auto", ledger=entry)
+    assert isinstance(found, CountEvaluation)
+    (charge,) = entry.charges()
+    assert found.privacy.epsilon == pytest.approx(entry.spent, rel=1e-9) and charge.event.n_steps == 1
+
+
+@pytest.mark.parametrize(
+    ("terms", "match"),
+    [
+        ({"exposure": -YEARS}, "y holds a negative number, or exposure one that is not positive"),
+        ({"exposure": YEARS[:-1]}, "exposure has 19999 targets and X 20000 rows"),
+        ({"exposure": np.column_stack([YEARS, YEARS])}, "y or exposure has several numbers per row"),
+        ({"target_bounds": (0, 9)}, r"target_bounds=\(0, 9\) must be None; deviances have cells"),
+        ({"n_bins": 16}, "n_bins=16 must be 'auto'; deviances have cells"),
+        ({"by": YEARS > 0.5, "by_values": [True]}, "by=.* must be None"),
+        ({"layout": "residuals", "target_bounds": (0, 9)}, "exposure=.* must be None; it is for counts"),
+        ({"layout": "top", "exposure": None}, "layout='top' must be one of 'auto', 'residuals', 'deviance'"),
+    ],
+)
+def test_bad_input_is_refused_before_the_charge(terms, match, no_noise):
+    entry = PrivacyLedger(":memory:").add_dataset("claims", epsilon=5.0, delta=1e-5)
+    with pytest.raises(ValueError, match=match):
+        evaluated(ledger=entry, random_state=None, **terms)
+    assert not entry.charges()
