@@ -10,6 +10,7 @@ from .._fit.predictions import counts_of, predicted
 from .._fit.sums import noisy_histograms, noisy_sum, poisson_deviances
 from .._linear import predicted_classes
 from .._rows import check_targets
+from .._utils.models import predicts_rates
 from .._utils.process import own_state
 from .._utils.validation import POSITIVE, check
 from ..preprocessing._leaks import warn_of_leaks
@@ -38,6 +39,7 @@ class PrivateScoreMixin:
         X: object,
         y: object = None,
         *,
+        exposure: object = None,
         groups: object = None,
         noise_multiplier: float | None = None,
         epsilon: float | None = None,
@@ -48,7 +50,9 @@ class PrivateScoreMixin:
         The score of a classifier is its accuracy. Of rows with several labels, those count whose labels are
         all right, as in :meth:`score`. The score of a regression is 1 minus the mean of its absolute errors,
         divided by twice the scale of the targets in the fit and cut at 1. So predictions that are off by
-        twice the scale or more score 0, and a constant near the mean of normal targets about 0.6.
+        twice the scale or more score 0, and a constant near the mean of normal targets about 0.6. The score
+        of counts is 1 minus the mean Poisson deviance, cut at 8 and divided by 8: about 0.87 for right means
+        of 1 or more. :func:`~skmixdp.model_selection.private_evaluation` has their D2.
 
         Parameters
         ----------
@@ -57,6 +61,8 @@ class PrivateScoreMixin:
         y : array-like of shape (n_samples,) or (n_samples, k), or None
             Labels or targets of the rows, or None for those in the files of ``X``. Scores of several targets
             are averaged.
+        exposure : array-like of shape (n_samples,) or None, default=None
+            Exposures of counts, for ``MixedDPPoissonRegressor`` alone. PRIVATE. None is 1 for each row.
         groups : array-like of shape (n_samples,) or None, default=None
             Ids of the persons whose rows these are. The guarantee is then for all rows of one person, and the
             score is the mean over persons of the mean over their rows.
@@ -85,17 +91,13 @@ class PrivateScoreMixin:
         ``target_scale``, or the scale of the public targets if it is None.
         """
         with own_state():
+            if not predicts_rates(self):
+                check("exposure", exposure, None, remedy="it is for counts")
             transaction = transaction_of(self, noise_multiplier, epsilon, delta, groups is not None)
-            return float(self._released_score(X, y, groups, transaction))
-
-    def _released_score(
-        self: Any, X: object, y: object, groups: object, transaction: Transaction, *more: object
-    ) -> float:
-        """The mean of the scores of rows or persons, from one noisy sum."""
-        outputs, y, units = predicted(self, self._scored_output, X, y, groups, self.noise)
-        scores = np.asarray(self._scores(outputs, y, *more), np.float64)[:, np.newaxis]
-        total, _ = noisy_sum(scores, 1.0, transaction, (), units)
-        return float(total[0] / units.n_units)
+            outputs, y, units = predicted(self, self._scored_output, X, y, groups, self.noise)
+            scores = np.asarray(self._scores(outputs, y, exposure), np.float64)[:, np.newaxis]
+            total, _ = noisy_sum(scores, 1.0, transaction, (), units)
+            return float(total[0] / units.n_units)
 
 
 class PrivateConfusionMixin(PrivateScoreMixin):
@@ -156,7 +158,7 @@ class PrivateConfusionMixin(PrivateScoreMixin):
             counts, *_ = noisy_histograms(cells[:, np.newaxis], k**2, transaction, (), units)
             return counts.reshape(k, k)
 
-    def _scores(self: Any, logits: Array, y: object) -> Array:
+    def _scores(self: Any, logits: Array, y: object, exposure: object) -> Array:
         """Whether the predictions of rows are right."""
         answers = self._encoded(y, len(logits))
         if self.multilabel_:
@@ -169,7 +171,7 @@ class PrivateErrorMixin(PrivateScoreMixin):
 
     _scored_output = "predict"
 
-    def _scores(self: Any, predictions: Array, y: object) -> Array:
+    def _scores(self: Any, predictions: Array, y: object, exposure: object) -> Array:
         """Closeness in [0, 1] of the predictions for rows to their targets."""
         targets, scale = check_targets(y, "y", len(predictions), "X"), self._target_map.scale
         self._check_targets_named(y)
@@ -185,53 +187,6 @@ class PrivateDevianceMixin(PrivateScoreMixin):
     """Mixin that adds noisy scores on private rows to a regression of counts."""
 
     _scored_output = "predict"
-
-    def private_score(
-        self: Any,
-        X: object,
-        y: object = None,
-        *,
-        exposure: object = None,
-        groups: object = None,
-        noise_multiplier: float | None = None,
-        epsilon: float | None = None,
-        delta: float | None = None,
-    ) -> float:
-        """A score of the predicted counts of PRIVATE rows, from one noisy sum of Poisson deviances.
-
-        It is 1 minus the mean of the deviances, cut at 8 and divided by 8. If counts are those of Poisson's
-        distribution, right means of 1 or more score about 0.87. For D2, see
-        :func:`~skmixdp.model_selection.private_evaluation`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            PRIVATE rows, which may differ from those of the fit.
-        y : array-like of shape (n_samples,) or None
-            Counts of the rows, or None for those in the files of ``X``.
-        exposure : array-like of shape (n_samples,) or None, default=None
-            Exposures of the rows. PRIVATE. None is 1 for each row.
-        groups, noise_multiplier, epsilon, delta
-            As for :meth:`MixedDPRidge.private_score`.
-
-        Returns
-        -------
-        float
-            The noisy sum divided by the number of rows or persons; it may lie outside [0, 1].
-
-        Raises
-        ------
-        ValueError
-            For bad input, before any noise is drawn or budget charged.
-
-        Notes
-        -----
-        *Guarantee*: as that of :meth:`MixedDPRidge.private_score`, in the rows of ``X``, ``y`` and
-        ``exposure``.
-        """
-        with own_state():
-            transaction = transaction_of(self, noise_multiplier, epsilon, delta, groups is not None)
-            return float(self._released_score(X, y, groups, transaction, exposure))
 
     def _scores(self: Any, rates: Array, y: object, exposure: object) -> Array:
         """Closeness in [0, 1] of predicted counts."""
