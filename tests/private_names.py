@@ -20,7 +20,7 @@ NAMES = {
     "skmixdp._cli.model_files": "load_model",
     "skmixdp._cli.models": "_read_options",
     "skmixdp._cli.outputs": "write_together",
-    "skmixdp._cli.rows": "read_labelled read_unlabelled",
+    "skmixdp._cli.rows": "read_rows",
     "skmixdp._dask": "DaskRows",
     "skmixdp._engine": (
         "GaussianMechanism LostReleaseError OpenRows Options Plan PostTrainingRelease Recipe Transaction "

@@ -7,11 +7,16 @@ from .._utils.validation import COUNT, as_float
 from ..preprocessing._cells import KINDS
 from ..preprocessing._one_cell import text_of
 from .files import read_json
-from .messages import InputError, path_named
+from .messages import InputError
 
 _FORM = (
     'like {"numbers": {"age": [0, 120]}, "categories": {"city": ["Bonn", "Ulm"]}, "kinds": {"born": "date"}}'
 )
+#: The flag for what is known of columns.
+SCALE_FLAG = {
+    "--scale FILE.json": 'what is known of columns, from prior knowledge: {"age": [45, 15]} for a typical '
+    "value and the usual distance from it"
+}
 _PARTS = ("numbers", "categories", "kinds")
 
 
@@ -56,17 +61,6 @@ def _kind(value: object, name: str, where: str) -> Any:
     if value not in KINDS:
         raise InputError(f"{where} must give {name!r} one of the kinds {', '.join(KINDS)}; write it {_FORM}.")
     return value
-
-
-def add_scale_to(group: Any) -> None:
-    """Declare the argument for what is known of columns."""
-    group.add_argument(
-        "--scale",
-        type=path_named,
-        metavar="FILE.json",
-        help='what is known of columns, from prior knowledge: {"age": [45, 15]} for a typical value and the '
-        "usual distance from it",
-    )
 
 
 def read_scales(path: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """``evaluate``: private rows and a model in, noisy metrics and their privacy report out."""
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,20 +9,21 @@ import numpy as np
 from .._utils.documents import Section, sentence
 from .._utils.frames import is_frame
 from .._utils.models import classes_of, names_of_features
-from ..estimators import PrivatePipeline
 from ..model_selection import GroupedEvaluation, private_evaluation
 from ..model_selection._evaluation.groups import name_of
-from ..privacy.noise import warn_of_seed
+from .arguments import Parser, flag_of, passed
 from .files import add_text_to, text_form
+from .fit import inputs_of
 from .labels import as_classes
-from .messages import EXIT_CODES, TRUST, InputError, bounds, flags_of, library_errors, path_named
+from .messages import TRUST, InputError
 from .model_files import load_model, unpacked
 from .outputs import add_report_to, check_report, hand_out
-from .predict import trained
-from .rows import FIX, align, check_same_network, read_labelled
-from .terms import add_budget_to, add_terms_to, charged_data_set, check_terms
+from .predict import read_like_training, trained
+from .rows import FIX, ROW_FLAGS, FileRows, align
+from .terms import add_terms_to, charged_data_set, check_ledger
 
-_DESCRIPTION = f"""\
+SUMMARY = "evaluate a saved model on private rows with noise (load only models you trust)"
+DESCRIPTION = f"""\
 Evaluate a saved model on private rows by one noisy histogram, which has a budget of its own.
 
 The rows should not have trained the model. For a classifier, it prints accuracy, ROC area, log-loss and
@@ -29,72 +31,44 @@ calibration error, all with 95% intervals, and for a regression errors and R2.
 
 {TRUST}"""
 
-#: Flags of the parameters that messages name.
-_FLAGS = flags_of("target_bounds", "neighboring", "noise", "by", "by_values", random_state="--seed")
 
-
-def add_to(commands: Any) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "evaluate",
-        help="evaluate a saved model on private rows with noise (load only models you trust)",
-        description=_DESCRIPTION,
-        epilog=EXIT_CODES,
-    )
-    parser.set_defaults(run=run, flags=_FLAGS)
-    parser.add_argument("model", type=path_named, metavar="MODEL", help="file that `fit --out` wrote")
-    rows = parser.add_argument_group("rows")
-    rows.add_argument("--private", type=path_named, required=True, metavar="FILE", help="private rows")
-    rows.add_argument("--label-column", metavar="NAME", help="label column of the table")
-    rows.add_argument("--labels", type=path_named, metavar="FILE", help="labels of the rows (.npy, .csv)")
-    rows.add_argument("--id", metavar="NAME", help="column of the table that names rows, to leave aside")
-    rows.add_argument(
-        "--group-column",
-        metavar="NAME",
-        help="column with ids of persons, all of whose rows are then protected together",
-    )
-    rows.add_argument(
-        "--target-bounds",
-        type=bounds,
-        metavar="LOW,HIGH",
-        help="for a regression: bounds of the targets from prior knowledge, to which they are cut",
-    )
-    rows.add_argument(
-        "--by", metavar="COLUMN[,COLUMN]", help="evaluate by groups of rows: one or two columns of the model"
-    )
-    rows.add_argument(
-        "--by-values",
-        metavar="A,B[;C,D]",
-        help="the groups, which must not be read from private rows; those of two columns have a semicolon",
-    )
+def add_to(parser: Parser) -> None:
+    """Declare the arguments."""
+    columns = ("--private FILE", "--label-column NAME", "--labels FILE", "--id NAME", "--group-column NAME")
+    texts = {
+        "MODEL": "file that `fit --out` wrote",
+        **{words: ROW_FLAGS[words] for words in columns},
+        "--target-bounds LOW,HIGH": "for a regression: bounds of the targets from prior knowledge, to which "
+        "they are cut",
+        "--by COLUMN[,COLUMN]": "evaluate by groups of rows: one or two columns of the model",
+        "--by-values A,B[;C,D]": "the groups, which must not be read from private rows; those of two columns "
+        "have a semicolon",
+    }
+    parser.add("rows", texts, required=["--private"])
     add_text_to(parser, "default: commas (tabs for .tsv), decimal points, UTF-8; the file is not asked")
-    budget = add_budget_to(parser, required=True, help="privacy budget, in addition to that of the fit")
-    add_terms_to(parser, budget, "as for fit (default: %(default)s)")
+    names = ("target_bounds", "by", "by_values")
+    parser.parameters |= {name: flag_of(name, {}) for name in names}
+    add_terms_to(parser, private_evaluation, noise="--noise")
     add_report_to(parser, "metrics")
 
 
 def run(args: argparse.Namespace) -> None:
     """Check everything, charge the ledger, evaluate, write and print."""
-    check_terms(args)
+    check_ledger(args)
     by = _groups(args)
-    check_report(args, "evaluation", [args.model, args.private, args.labels])
-    model, X, y, groups = _read(args)
-    warn_of_seed(args.seed, name="--seed")
-    with library_errors(_FLAGS):
-        measured = private_evaluation(
-            model,
-            X,
-            y,
-            epsilon=args.epsilon,
-            delta=args.delta,
-            groups=groups,
-            **by,
-            target_bounds=args.target_bounds,
-            neighboring=args.neighboring,
-            noise=args.noise,
-            ledger=charged_data_set(args),
-            random_state=args.seed,
-        )
+    check_report(args, [args.model, *inputs_of(args)])
+    model, rows = _read(args)
+    own = passed(args, private_evaluation)
+    measured = private_evaluation(
+        model,
+        rows.X,
+        rows.y,
+        groups=rows.groups,
+        **by,
+        target_bounds=args.target_bounds,
+        ledger=charged_data_set(args, own),
+        **own,
+    )
     grouped = isinstance(measured, GroupedEvaluation)
     parts = {name_of(group): measured[group] for group in measured} if grouped else {"": measured}
     metrics: dict[str, Any] = {}
@@ -111,8 +85,6 @@ def run(args: argparse.Namespace) -> None:
 
 def _groups(args: argparse.Namespace) -> dict[str, Any]:
     """The parameters of groups of rows."""
-    if (args.by is None) != (args.by_values is None):
-        raise InputError("--by and --by-values belong together; give both or neither.")
     if args.by is None:
         return {}
     columns = args.by.split(",")
@@ -127,33 +99,18 @@ def _groups(args: argparse.Namespace) -> dict[str, Any]:
     return {"by": columns, "by_values": values}
 
 
-def _read(args: argparse.Namespace) -> tuple[Any, Any, Any, Any]:
-    """The model, and private rows, labels and ids of persons with its features."""
+def _read(args: argparse.Namespace) -> tuple[Any, FileRows]:
+    """The model, and private rows with its features, labels and ids of persons."""
     model, encoder = unpacked(load_model(args.model))
-    features = names_of_features(model)
-    names = () if features is None else features
-    reference = trained(args) if len(names) else ""
-    rows = read_labelled(
-        args.private,
-        "--private",
-        args.label_column,
-        args.labels,
-        "--labels",
-        text_form(args),
-        id_column=args.id,
-        group_column=args.group_column,
-        raw=isinstance(model, PrivatePipeline),
-        public=names,
-        reference=reference,
-        targets=classes_of(model) is None,
+    labels = "--labels", args.labels
+    classes = classes_of(model)
+    rows = read_like_training(
+        args, model, encoder, ("--private", args.private), text_form(args), labels, targets=classes is None
     )
-    if encoder is not None and rows.report is not None:
-        what = f"{rows.where} and the training rows of MODEL {args.model}"
-        check_same_network(encoder["report"], rows.report, what)
-    y = rows.y
-    if classes_of(model) is not None:
-        what, remedy = f"of MODEL {args.model}", "leave rows of other classes out"
-        y = as_classes(y, np.asarray(model.classes_), rows.where, what, remedy, private=True)
-    if reference and is_frame(rows.X):
-        return model, align(rows.X, names, rows.where, reference, FIX), y, rows.groups
-    return model, rows.X, y, rows.groups
+    if is_frame(rows.X) and names_of_features(model) is not None:
+        rows = replace(rows, X=align(rows.X, names_of_features(model), rows.where, trained(args), FIX))
+    if classes is not None:
+        source, remedy = f"of MODEL {args.model}", "leave rows of other classes out"
+        y = as_classes(rows.y, np.asarray(classes), rows.where, source, remedy, private=True)
+        rows = replace(rows, y=y)
+    return model, rows

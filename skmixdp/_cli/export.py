@@ -1,36 +1,29 @@
 """``export``: a saved model in, a file for other runtimes out."""
 
 import argparse
-from typing import Any
 
-from .messages import EXIT_CODES, TRUST, InputError, library_errors, path_named
+from .arguments import Parser
+from .messages import TRUST, InputError
 from .model_files import load_model, unpacked
 from .outputs import check_outputs, write_together
 
-_DESCRIPTION = f"""\
+SUMMARY = "write a saved model for other runtimes (load only models you trust)"
+DESCRIPTION = f"""\
 Write a saved model as an ONNX graph, from raw rows to predictions. It needs the onnx package.
 
 {TRUST}"""
 
 
-def add_to(commands: Any) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "export",
-        help="write a saved model for other runtimes (load only models you trust)",
-        description=_DESCRIPTION,
-        epilog=EXIT_CODES,
-    )
-    parser.set_defaults(run=run)
-    parser.add_argument("model", type=path_named, metavar="MODEL", help="file that `fit --out` wrote")
-    parser.add_argument("--onnx", type=path_named, required=True, metavar="FILE.onnx", help="the graph")
-    parser.add_argument(
-        "--dtype",
-        choices=("float64", "float32"),
-        default="float64",
-        help="type of all numbers in the graph (default: %(default)s)",
-    )
-    parser.add_argument("--force", action="store_true", help="replace an output that exists")
+def add_to(parser: Parser) -> None:
+    """Declare the arguments."""
+    texts = {
+        "MODEL": "file that `fit --out` wrote",
+        "--onnx FILE.onnx": "the graph",
+        "--dtype {float64,float32}": "type of all numbers in the graph (default: float64)",
+        "--force": "replace an output that exists",
+    }
+    parser.add("files", texts, required=["--onnx"])
+    parser.set_defaults(dtype="float64")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -44,6 +37,5 @@ def run(args: argparse.Namespace) -> None:
             f"MODEL {args.model} holds a {type(model).__name__}, which has no ONNX form; give a linear head "
             "or a pipeline that `fit --out` wrote."
         )
-    with library_errors({}):
-        graph = model.to_onnx(dtype=args.dtype).SerializeToString()
+    graph = model.to_onnx(dtype=args.dtype).SerializeToString()
     write_together({args.onnx: lambda file: file.write(graph)})

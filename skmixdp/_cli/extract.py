@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 
 from .._utils.files import write_arrays
+from ..features import FrozenFeatures
+from .arguments import Parser
 from .items import LabelledItems, read_images
-from .messages import EXIT_CODES, InputError, count, count_or_zero, path_named
-from .models import FAMILIES, add_reading_to, extracted, located, make_transformer
+from .messages import EXIT_CODES, InputError
+from .models import FAMILIES, READING_FLAGS, extracted, located, make_transformer
 from .outputs import check_outputs, write_together
 
-_DESCRIPTION = f"""\
+SUMMARY = "turn images into files of feature rows"
+DESCRIPTION = f"""\
 Put images through a frozen network and save one row of features for each.
 
 IMAGES is a folder with a subfolder of images for each class, a folder of images, or a .npy or
@@ -34,44 +37,34 @@ examples:
 {EXIT_CODES}"""
 
 
-def add_to(commands: Any) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "extract", help="turn images into files of feature rows", description=_DESCRIPTION, epilog=_EPILOG
+def add_to(parser: Parser) -> None:
+    """Declare the arguments."""
+    parser.epilog = _EPILOG
+    texts = {
+        "IMAGES": "folder of images, or .npy or .npz file",
+        "--model FAMILY:NAME": "the network",
+        "--weights PATH": "checkpoint, or tag of the weights (default: the library's own)",
+        "--options JSON": "further parameters of the transformer, such as "
+        """'{"image_size": 96, "layers": [-2, "head"]}'""",
+        "--labels FILE": "labels: a table with the columns file and label for a folder; for arrays, .npy or "
+        ".csv",
+    }
+    parser.add("images", texts, required=["--model"])
+    parser.add_parameters(
+        "computation",
+        FrozenFeatures,
+        batch_size="--batch-size",
+        n_workers="--workers",
+        dtype="--dtype",
+        cache="--cache",
+        **READING_FLAGS,
     )
-    parser.set_defaults(run=run)
-    parser.add_argument(
-        "images", type=path_named, metavar="IMAGES", help="folder of images, or .npy or .npz file"
-    )
-    parser.add_argument("--model", required=True, metavar="FAMILY:NAME", help="the network")
-    parser.add_argument(
-        "--weights", metavar="PATH", help="checkpoint, or tag of the weights (default: the library's own)"
-    )
-    parser.add_argument(
-        "--options",
-        metavar="JSON",
-        help='further parameters of the transformer, such as \'{"image_size": 96, "layers": [-2, "head"]}\'',
-    )
-    parser.add_argument(
-        "--labels",
-        type=path_named,
-        metavar="FILE",
-        help="labels: a table with the columns file and label for a folder; for arrays, .npy or .csv",
-    )
-    how = parser.add_argument_group("computation")
-    how.add_argument("--batch-size", type=count, metavar="N", help="images in a forward pass (default: auto)")
-    how.add_argument("--workers", type=count_or_zero, metavar="N", help="loader processes (default: auto)")
-    how.add_argument(
-        "--dtype", choices=("float32", "float16"), default="float32", help="rounding (default: %(default)s)"
-    )
-    how.add_argument(
-        "--cache", type=path_named, metavar="FOLDER", help="keep rows here, and go on after a stop"
-    )
-    add_reading_to(how)
-    output = parser.add_argument_group("output")
-    output.add_argument("--out", type=path_named, required=True, metavar="FILE.npz", help="the rows")
-    output.add_argument("--force", action="store_true", help="replace an output that exists")
-    output.add_argument("--quiet", action="store_true", help="show no progress bar and no summary")
+    texts = {
+        "--out FILE.npz": "the rows",
+        "--force": "replace an output that exists",
+        "--quiet": "show no progress bar and no summary",
+    }
+    parser.add("output", texts, required=["--out"])
 
 
 def run(args: argparse.Namespace) -> None:
@@ -79,20 +72,7 @@ def run(args: argparse.Namespace) -> None:
     if args.out.suffix.lower() != ".npz":
         raise InputError(f"--out {args.out} must end in .npz, since rows are saved with their labels.")
     check_outputs({"--out": args.out}, [args.images, args.labels], force=args.force)
-    transformer = make_transformer(
-        args.model,
-        args.weights,
-        args.options,
-        {
-            "device": args.device,
-            "batch_size": args.batch_size or "auto",
-            "n_workers": "auto" if args.workers is None else args.workers,
-            "dtype": args.dtype,
-            "cache": args.cache,
-            "on_error": args.on_error,
-            "verbose": int(sys.stderr.isatty() and not args.quiet),
-        },
-    )
+    transformer = make_transformer(args, args.model, args.weights, args.options)
     items = read_images(args.images, args.labels)
     extraction = extracted(transformer, items.X, f"IMAGES {args.images}", "extract")
     arrays = _arrays(items, extraction)

@@ -17,28 +17,27 @@ from .._files.formats import ArrayFile, TableFile, TextFile, format_of, opened, 
 from .._files.text import TextForm, guessed
 from .._utils.process import warn
 from .._utils.validation import reason_of
-from .messages import InputError, Parser, flags_of, in_flags
+from .arguments import Parser
+from .messages import InputError
 
 Array = NDArray[Any]
-
-_FLAGS = flags_of("separator", "decimal", "encoding")
 
 
 def add_text_to(parser: Parser, otherwise: str) -> None:
     """Declare the arguments for the form of tables that are text."""
-    text = parser.add_argument_group("tables as text (.csv, .tsv)", otherwise)
-    text.add_argument("--separator", metavar="C", help="character between cells, or the word tab")
-    text.add_argument("--decimal", choices=(".", ","), help="decimal mark")
-    text.add_argument("--encoding", metavar="NAME", help="encoding, such as latin-1 or utf-16")
-    text.add_argument("--no-header", action="store_true", help="no line of names: columns are c1, c2, ...")
+    texts = {
+        "--separator C": "character between cells, or the word tab",
+        "--decimal .|,": "decimal mark",
+        "--encoding NAME": "encoding, such as latin-1 or utf-16",
+        "--no-header": "no line of names: columns are c1, c2, ...",
+    }
+    parser.add("tables as text (.csv, .tsv)", texts, about=otherwise)
+    parser.parameters |= {name: f"--{name}" for name in ("separator", "decimal", "encoding")}
 
 
 def text_form(args: argparse.Namespace) -> TextForm:
     """The form of text tables, as far as the arguments state it."""
-    try:
-        return TextForm(args.separator, args.decimal, args.encoding, () if args.no_header else None)
-    except ValueError as error:
-        raise InputError(in_flags(error, _FLAGS)) from None
+    return TextForm(args.separator, args.decimal, args.encoding, () if args.no_header else None)
 
 
 def guessed_form(path: Path, form: TextForm, where: str) -> TextForm:

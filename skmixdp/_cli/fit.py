@@ -1,6 +1,7 @@
 """``fit``: files of rows in, a model and its privacy report out."""
 
 import argparse
+import inspect
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
@@ -17,46 +18,34 @@ from .._utils.frames import is_frame
 from .._utils.models import Model
 from .._utils.validation import listed
 from ..additive import AdditiveDPClassifier, AdditiveDPRegressor
-from ..estimators import (
-    MixedDPLogisticRegression,
-    MixedDPRidge,
-    PrivatePipeline,
-    RowMapping,
-    private_pipeline,
-    resumable,
-)
+from ..estimators import MixedDPLogisticRegression, MixedDPRidge, RowMapping, private_pipeline, resumable
+from ..inference import MixedDPPoissonRegressor
 from ..preprocessing import TableEncoder
-from ..privacy.noise import warn_of_seed
-from .columns import add_scale_to, declared_columns, read_scales
+from .arguments import Parser, passed
+from .columns import SCALE_FLAG, declared_columns, read_scales
 from .files import add_text_to, guessed_form, is_table, text_form
 from .labels import as_classes, read_classes, read_weights, typed
-from .messages import EXIT_CODES, InputError, Parser, bounds, count, flags_of, library_errors, path_named
+from .messages import EXIT_CODES, InputError
 from .model_files import EncodedModel, page_of, save_model
 from .outputs import Writer, check_outputs, write_together
-from .rows import (
-    FileRows,
-    align,
-    check_same_network,
-    check_together,
-    only_for_tables,
-    read_labelled,
-    read_unlabelled,
-)
-from .terms import add_budget_to, add_terms_to, charged_data_set, check_terms, positive
+from .rows import ROW_FLAGS, FileRows, align, in_order_of, named_columns, only_for_tables, read_rows
+from .terms import add_terms_to, charged_data_set, check_ledger
 
 Array = NDArray[Any]
 
-#: The estimators, by --model and whether --regression is given.
-_KINDS: dict[tuple[str, bool], Any] = {
-    ("linear", False): MixedDPLogisticRegression,
-    ("linear", True): MixedDPRidge,
-    ("additive", False): AdditiveDPClassifier,
-    ("additive", True): AdditiveDPRegressor,
+#: The estimators, by --model and the kind of labels.
+_ESTIMATORS: dict[tuple[str, str], Any] = {
+    ("linear", ""): MixedDPLogisticRegression,
+    ("linear", "--regression"): MixedDPRidge,
+    ("linear", "--counts"): MixedDPPoissonRegressor,
+    ("additive", ""): AdditiveDPClassifier,
+    ("additive", "--regression"): AdditiveDPRegressor,
 }
 
-_DESCRIPTION = """\
-Train a differentially private classifier, or a regression with --regression, and save it with its
-privacy report.
+SUMMARY = "train a private model on files"
+DESCRIPTION = """\
+Train a differentially private classifier, a regression with --regression, or a model of counts with
+--counts, and save it with its privacy report.
 
 Files: .csv, .tsv (also .gz or .xz; with a line of column names), .parquet, .arrow and
 .feather (need pyarrow), .npy (rows, with the labels in a file of their own), .npz (arrays X and y).
@@ -70,190 +59,99 @@ examples:
 
 {EXIT_CODES}"""
 
-#: Flags of the parameters that messages name; epsilon may be that of a ledger.
-_FLAGS = flags_of(
-    *("n_steps", "noise_multiplier", "classes", "noise", "neighboring", "class_weight", "scale"),
-    norm="--row-norm",
-    random_state="--seed",
-    X_pub="--public",
-    columns="--encode",
-    X_unlabeled="--unlabeled",
-    **{"target_scale and target_center": "--target-bounds"},
-)
+#: Flags of parameters that messages name, and whose values do not reach the estimator as they are.
+NAMED_FLAGS = {
+    "X": "--private",
+    "X_pub": "--public",
+    "columns": "--encode",
+    "classes": "--classes",
+    "scale": "--scale",
+    "target_scale and target_center": "--target-bounds",
+    "target_scale": "--target-bounds",
+    "exposure": "--exposure-column",
+    "exposure_pub": "--exposure-column",
+}
 
 
-def add_to(commands: Any) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "fit", help="train a private model on files", description=_DESCRIPTION, epilog=_EPILOG
+def add_to(parser: Parser) -> None:
+    """Declare the arguments."""
+    parser.epilog = _EPILOG
+    parser.parameters |= NAMED_FLAGS | {"class_weight": "--class-weight", "X_unlabeled": "--unlabeled"}
+    classes = (
+        "all class labels; without it they are those of the public rows, and without public rows they are "
+        "read from the private labels, which the guarantee does not cover"
     )
-    parser.set_defaults(run=run, flags=_FLAGS)
-    rows = add_rows_to(
-        parser,
-        "all class labels; without it they are those of the public rows, and without public rows "
-        "they are read from the private labels, which the guarantee does not cover",
+    held_out = (
+        "leave N public rows, drawn at random, out of the fit, and print the model's score on them, which "
+        "costs no budget"
     )
-    rows.add_argument(
-        "--unlabeled",
-        type=path_named,
-        metavar="FILE",
-        help="public rows without labels, of the same features",
-    )
-    rows.add_argument(
-        "--hold-out-public",
-        type=count,
-        metavar="N",
-        help="leave N public rows, drawn at random, out of the fit, and print the model's score on them, "
-        "which costs no budget",
-    )
-    budget = add_budget_to(
-        parser, help="privacy budget (default: 1, or what --n-steps and --noise-multiplier cost together)"
-    )
-    budget.add_argument("--n-steps", type=count, help="number of steps (default: the algorithm's rule)")
-    budget.add_argument(
-        "--noise-multiplier", type=positive, help="noise over sensitivity (default: what the budget allows)"
-    )
+    more = {"--unlabeled FILE": "public rows without labels, of the same features"}
+    add_rows_to(parser, {"--classes A,B,...": classes, **more, "--hold-out-public N": held_out})
     add_terms_to(
         parser,
-        budget,
-        "discrete noise leaves no low-order bits to attack, is slower, and needs opendp "
-        "(default: %(default)s)",
+        MixedDPLogisticRegression,
+        n_steps="--n-steps",
+        noise_multiplier="--noise-multiplier",
+        noise="--noise",
     )
-    _add_model_to(parser)
-    _add_output_to(parser)
+    parser.set_defaults(model="linear")
+    texts = {
+        "--model {linear,additive}": "a straight line in each column, or a curve in each numeric column "
+        "(default: linear)",
+        "--regression": "labels are numbers to predict",
+        "--counts": "labels are counts, whose rate is to be predicted",
+        "--target-bounds LOW,HIGH": "of a regression without public rows: where most targets lie, from prior "
+        "knowledge; they are centred by the middle and scaled by a quarter of the distance",
+        **SCALE_FLAG,
+        "--class-weight balanced|A=1,B=5,...": "weights of classes, or balanced, which takes noisy counts of "
+        "the classes from the budget",
+    }
+    parser.add("model", texts)
+    parser.add_parameters(
+        "model",
+        MixedDPLogisticRegression,
+        algorithm="--algorithm how the model is trained",
+        fit_intercept="--intercept",
+    )
+    parser.add_parameters("model", RowMapping, center="--center", norm="--row-norm")
+    texts = {
+        "--out FILE": "the model: without pickle if FILE ends in .safetensors, else by joblib",
+        "--report FILE": "the privacy report (.json or .html)",
+        "--checkpoint FILE": "keep released numbers there: after an interruption, the same command goes on "
+        "without a second charge to its --ledger; removed at the end",
+        "--force": "replace outputs that exist",
+        "--quiet": "show no progress bar and no report",
+    }
+    parser.add("output", texts, required=["--out"])
 
 
-def add_rows_to(parser: Parser, classes_help: str) -> Any:
-    """Declare the arguments of rows that commands share, and return their group."""
-    rows = parser.add_argument_group("rows")
-    rows.add_argument("--private", type=path_named, required=True, metavar="FILE", help="private rows")
-    rows.add_argument("--public", type=path_named, metavar="FILE", help="public rows, with the same features")
-    rows.add_argument("--label-column", metavar="NAME", help="label column of the tables")
-    rows.add_argument(
-        "--labels", type=path_named, metavar="FILE", help="labels of the private rows (.npy, .csv)"
-    )
-    rows.add_argument(
-        "--public-labels", type=path_named, metavar="FILE", help="labels of the public rows (.npy, .csv)"
-    )
-    rows.add_argument("--classes", metavar="A,B,...", help=classes_help)
-    rows.add_argument("--id", metavar="NAME", help="column of the tables that names rows, to leave aside")
-    rows.add_argument(
-        "--group-column",
-        metavar="NAME",
-        help="column of the private table with ids of persons, all of whose rows are then protected together",
-    )
-    rows.add_argument(
-        "--encode",
-        metavar="public|FILE.json",
-        help="turn columns of tables into numbers, text and dates among them, by what public rows hold, by "
-        "declared bounds, categories and kinds, or by both; the model then takes raw tables",
-    )
+def add_rows_to(parser: Parser, texts: dict[str, str]) -> None:
+    """Declare the arguments of rows that commands share, and others with their ``texts``."""
+    parser.add("rows", ROW_FLAGS | texts, required=["--private"])
     add_text_to(
         parser,
         "default: as the public table seems to be written, and else commas (tabs for .tsv), decimal points "
         "and UTF-8; the private table is not asked",
     )
-    return rows
-
-
-def _add_model_to(parser: Parser) -> None:
-    """Declare the arguments of the model."""
-    model = parser.add_argument_group("model")
-    model.add_argument(
-        "--model",
-        choices=("linear", "additive"),
-        default="linear",
-        help="a straight line in each column, or a curve in each numeric column (default: %(default)s)",
-    )
-    model.add_argument("--regression", action="store_true", help="labels are numbers to predict")
-    model.add_argument(
-        "--target-bounds",
-        type=bounds,
-        metavar="LOW,HIGH",
-        help="of a regression without public rows: where most targets lie, from prior knowledge; they are "
-        "centred by the middle and scaled by a quarter of the distance",
-    )
-    add_scale_to(model)
-    model.add_argument(
-        "--class-weight",
-        metavar="balanced|A=1,B=5,...",
-        help="weights of classes, or balanced, which takes noisy counts of the classes from the budget",
-    )
-    algorithms = tuple(MixedDPLogisticRegression._algorithms)
-    model.add_argument("--algorithm", choices=algorithms, default="auto", help="default: %(default)s")
-    model.add_argument("--no-center", action="store_true", help="do not subtract the mean of the public rows")
-    model.add_argument(
-        "--row-norm",
-        choices=("auto", "unit", "clip", "none"),
-        help="how the lengths of rows are bounded (default: auto, or clip for a regression)",
-    )
-    model.add_argument("--no-intercept", action="store_true", help="train no intercept")
-
-
-def _add_output_to(parser: Parser) -> None:
-    """Declare the arguments of the output."""
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--out",
-        type=path_named,
-        required=True,
-        metavar="FILE",
-        help="the model: without pickle if FILE ends in .safetensors, else by joblib",
-    )
-    output.add_argument(
-        "--report", type=path_named, metavar="FILE", help="the privacy report (.json or .html)"
-    )
-    output.add_argument(
-        "--checkpoint",
-        type=path_named,
-        metavar="FILE",
-        help="keep released numbers there: after an interruption, the same command goes on without a second "
-        "charge to its --ledger; removed at the end",
-    )
-    output.add_argument("--force", action="store_true", help="replace outputs that exist")
-    output.add_argument("--quiet", action="store_true", help="show no progress bar and no report")
 
 
 def run(args: argparse.Namespace) -> None:
     """Check everything, train, write, and print the report."""
-    if args.epsilon is not None and args.n_steps is not None and args.noise_multiplier is not None:
-        raise InputError(
-            f"--epsilon {args.epsilon:g}, --n-steps {args.n_steps} and --noise-multiplier "
-            f"{args.noise_multiplier:g} cannot all be given, since two determine the third; leave one out."
-        )
-    check_terms(args)
-    for flag, passed in (("--classes", args.classes), ("--class-weight", args.class_weight)):
-        if args.regression and passed is not None:
-            raise InputError(f"{flag} {passed} is for classes and --regression has none; drop one of them.")
-    if args.target_bounds is not None and not (args.regression and args.public is None):
+    check_ledger(args)
+    labels = "--counts" if args.counts else "--regression" if args.regression else ""
+    if (args.model, labels) not in _ESTIMATORS:
+        raise InputError(f"{labels} is not for --model {args.model}; leave one of them out.")
+    estimator = _ESTIMATORS[args.model, labels]
+    kind = "--model additive" if args.model == "additive" else labels or "classes"
+    mappings = [RowMapping] if "rows" in inspect.signature(estimator).parameters else []
+    own = passed(args, estimator, estimator.fit, *mappings, kind=kind)
+    mapping = {name: own.pop(name) for name in ("center", "norm") if name in own}
+    own |= {"rows": RowMapping(**mapping)} if mapping else {}
+    if args.target_bounds is not None and args.public is not None:
         raise InputError(
             "--target-bounds is for --regression without --public, whose targets determine centre and scale; "
             "leave it out."
         )
-    if args.model == "additive":
-        for flag, passed in (
-            (f"--algorithm {args.algorithm}", args.algorithm != "auto"),
-            (f"--n-steps {args.n_steps}", args.n_steps is not None),
-            (f"--noise-multiplier {args.noise_multiplier}", args.noise_multiplier is not None),
-            ("--no-center", args.no_center),
-            (f"--row-norm {args.row_norm}", args.row_norm is not None),
-            ("--no-intercept", args.no_intercept),
-        ):
-            if passed:
-                raise InputError(f"{flag} is not for --model additive; leave it out.")
-    if args.hold_out_public is not None and args.public is None:
-        raise InputError(f"--hold-out-public {args.hold_out_public} needs rows in --public; add them.")
-    if args.checkpoint is not None:
-        for flag, value in (("--hold-out-public", args.hold_out_public), ("--seed", args.seed)):
-            if value is not None:
-                raise InputError(
-                    f"{flag} {value} draws anew each time, so --checkpoint {args.checkpoint} cannot repeat "
-                    "the fit; drop one of them."
-                )
-        if args.ledger is None:
-            raise InputError(
-                f"--checkpoint {args.checkpoint} needs a --ledger, which records each step; add it."
-            )
     others = (".onnx", ".json", ".html", *FORMATS)
     wrong = next((ending for ending in others if args.out.name.lower().endswith(ending)), None)
     if wrong is not None:
@@ -261,15 +159,15 @@ def run(args: argparse.Namespace) -> None:
             f"--out {args.out} ends in {wrong}, and a model is written as .safetensors, or else as a pickle; "
             "choose another ending, and write ONNX graphs by `skmixdp export`."
         )
-    inputs = [args.private, args.public, args.labels, args.public_labels, args.unlabeled, args.scale]
-    check_outputs({"--out": args.out, "--report": args.report}, inputs, force=args.force)
-    private, public, columns = read_both(args)
+    check_outputs({"--out": args.out, "--report": args.report}, inputs_of(args), force=args.force)
+    private, public, columns = read_both(args, targets=bool(labels))
     unlabeled = _read_unlabeled(args, private)
-    check_together(private, public)
-    private, public, classes = with_classes(args, private, public)
-    public, held_out, classes = _held_out(args, public, classes)
+    private, public, classes = with_classes(args, private, public, targets=bool(labels))
+    seed = own.get("random_state")
+    public, held_out, classes = _held_out(args, public, classes, seed, targets=bool(labels))
+    own = _declared(args, own, labels, private if public is None else public, classes)
     with nullcontext() if args.checkpoint is None else resumable(args.checkpoint):
-        model = _train(args, private, public, columns, classes, unlabeled)
+        model = _train(args, estimator, own, private, public, columns, unlabeled)
         saved = model if private.encoder is None else EncodedModel(model, {"images": private.encoder})
         writers: dict[Path, Writer] = {args.out: lambda file: save_model(saved, file, args.out.suffix)}
         if args.report is not None:
@@ -278,11 +176,18 @@ def run(args: argparse.Namespace) -> None:
     if not args.quiet:
         sys.stdout.write(f"{model.privacy_}\n")
         if held_out is not None:
-            name = "R2" if args.regression else "accuracy"
+            name = {"": "accuracy", "--regression": "R2", "--counts": "D2"}[labels]
+            score = model.score(held_out.X, held_out.y, **_exposures(held_out))
             sys.stdout.write(
-                f"Held-out public score\n  {name} {model.score(held_out.X, held_out.y):.3f} on "
+                f"Held-out public score\n  {name} {score:.3f} on "
                 f"{len(held_out.y)} public rows that the fit has not seen, at no cost\n"
             )
+
+
+def inputs_of(args: argparse.Namespace) -> list[Path | None]:
+    """Files of rows, and of what is known of them, that the command reads."""
+    declared = None if args.encode in (None, "public") else Path(args.encode)
+    return [args.private, args.public, args.labels, args.public_labels, args.unlabeled, args.scale, declared]
 
 
 def _written(model: Model | EncodedModel, path: Path) -> str:
@@ -290,89 +195,71 @@ def _written(model: Model | EncodedModel, path: Path) -> str:
     return f"{model.privacy_.to_json()}\n" if path.suffix.lower() == ".json" else page_of(model)
 
 
-def read_both(args: argparse.Namespace) -> tuple[FileRows, FileRows | None, dict[str, Any] | None]:
+def read_both(
+    args: argparse.Namespace, *, targets: bool
+) -> tuple[FileRows, FileRows | None, dict[str, Any] | None]:
     """Private rows, public rows (or None) with columns in the same order, and the declared columns."""
-    if args.encode == "public" and args.public is None and args.unlabeled is None:
+    unlabeled = args.unlabeled
+    if args.encode == "public" and args.public is None and unlabeled is None:
         raise InputError(
             "--encode public takes its facts from public rows; add --public or --unlabeled, or declare "
             "bounds and categories with --encode FILE.json."
         )
     if args.encode not in (None, "public") and not args.encode.lower().endswith(".json"):
         raise InputError(f"--encode {args.encode} must be public, or the name of a .json file.")
-    if args.public is None and args.public_labels is not None:
-        raise InputError(f"--public-labels {args.public_labels} was given without --public; add the rows.")
-    _refuse_private(args, "--public", args.public)
+    for flag, path in (("--public", args.public), ("--unlabeled", unlabeled)):
+        if path is not None and path.resolve() == args.private.resolve():
+            raise InputError(
+                f"{flag} {path} is the file of --private, and public rows are not protected; give public "
+                f"rows of their own, or leave {flag} out."
+            )
     files = [(flag, path) for flag, path in (("--private", args.private), ("--public", args.public)) if path]
     if not any(is_table(path, f"{flag} {path}") for flag, path in files):
         only_for_tables(args, "no file here has columns")
-    how: dict[str, Any] = {
-        "id_column": args.id,
-        "group_column": args.group_column,
-        "weight_column": args.weight_column,
-        "exposure_column": args.exposure_column,
-        "raw": args.encode is not None,
-        "targets": args.regression,
-    }
+    named = named_columns(args)
     public = None
     form = text_form(args)
+    how: dict[str, Any] = {"raw": args.encode is not None, "targets": targets}
     if args.public is not None:
         form = guessed_form(args.public, form, f"--public {args.public}")
-        labels = args.public_labels, "--public-labels"
-        public = read_labelled(args.public, "--public", args.label_column, *labels, form, **how)
-    elif args.unlabeled is not None:
-        form = guessed_form(args.unlabeled, form, f"--unlabeled {args.unlabeled}")
+        labels = "--public-labels", args.public_labels
+        public = read_rows(args.public, "--public", named, form, labels, optional=["--group-column"], **how)
+    elif unlabeled is not None:
+        form = guessed_form(unlabeled, form, f"--unlabeled {unlabeled}")
     if args.separator is None and has_tabs(args.private):
         form = replace(form, separator=None, decimal=args.decimal)
-    columns_of_public = public.X.columns if public is not None and is_frame(public.X) else ()
-    labels = args.labels, "--labels"
-    reference = public.where if public is not None and len(columns_of_public) else ""
-    how |= {"public": columns_of_public, "reference": reference}
-    private = read_labelled(args.private, "--private", args.label_column, *labels, form, **how)
+    of_public = public.X.columns if public is not None and is_frame(public.X) else ()
+    how |= {"public": of_public, "reference": public.where if public is not None and len(of_public) else ""}
+    private = read_rows(args.private, "--private", named, form, ("--labels", args.labels), **how)
     columns = None if args.encode in (None, "public") else declared_columns(Path(args.encode))
-    if public is None:
-        if columns is not None:
-            aligned = align(private.X, [*columns], private.where, f"--encode {args.encode}")
-            private = replace(private, X=aligned)
-    elif is_frame(private.X) and is_frame(public.X):
-        align(private.X, [*public.X.columns], private.where, public.where)
-        public = replace(public, X=public.X[[*private.X.columns]])
-        if unknown := [name for name in columns or () if name not in public.X.columns]:
+    if public is not None:
+        public = in_order_of(private, public)
+        if is_frame(public.X) and (
+            unknown := [name for name in columns or () if name not in public.X.columns]
+        ):
             raise InputError(f"--encode {args.encode} names {listed(unknown)}, which {public.where} lacks.")
+    elif columns is not None:
+        private = replace(private, X=align(private.X, [*columns], private.where, f"--encode {args.encode}"))
     return private, public, columns
-
-
-def _refuse_private(args: argparse.Namespace, flag: str, path: Path | None) -> None:
-    """Refuse private rows as public ones."""
-    if path is not None and path.resolve() == args.private.resolve():
-        raise InputError(
-            f"{flag} {path} is the file of --private, and public rows are not protected; give public rows of "
-            f"their own, or leave {flag} out."
-        )
 
 
 def _read_unlabeled(args: argparse.Namespace, private: FileRows) -> Any:
     """Public rows without labels, with columns in the order of the private rows; None without such rows."""
     if args.unlabeled is None:
         return None
-    where = f"--unlabeled {args.unlabeled}"
-    _refuse_private(args, "--unlabeled", args.unlabeled)
-    left_aside = [args.label_column, args.id, args.group_column]
-    form = guessed_form(args.unlabeled, text_form(args), where)
-    rows = read_unlabelled(args.unlabeled, where, left_aside, form, raw=args.encode is not None)
-    if private.report is not None and rows.report is not None:
-        check_same_network(private.report, rows.report, f"{where} and {private.where}")
-    X = rows.X
-    if is_frame(X) and is_frame(private.X):
-        align(private.X, [*X.columns], private.where, where)
-        X = X[[*private.X.columns]]
-    return X
+    named = named_columns(args)
+    form = guessed_form(args.unlabeled, text_form(args), f"--unlabeled {args.unlabeled}")
+    raw = args.encode is not None
+    return in_order_of(
+        private, read_rows(args.unlabeled, "--unlabeled", named, form, optional=[*named], raw=raw)
+    ).X
 
 
 def with_classes(
-    args: argparse.Namespace, private: FileRows, public: FileRows | None
+    args: argparse.Namespace, private: FileRows, public: FileRows | None, *, targets: bool
 ) -> tuple[FileRows, FileRows | None, Array | None]:
     """Rows whose labels are spelt like the declared or public classes, and the declared classes."""
-    if args.regression:
+    if targets:
         return private, public, None
     declared = None
     if public is not None and public.spelt and args.classes is None:
@@ -393,7 +280,7 @@ def with_classes(
 
 
 def _held_out(
-    args: argparse.Namespace, public: FileRows | None, classes: Array | None
+    args: argparse.Namespace, public: FileRows | None, classes: Array | None, seed: Any, *, targets: bool
 ) -> tuple[FileRows | None, FileRows | None, Any]:
     """Public rows for the fit, those held out (or None), and the declared or held-out classes."""
     if public is None or args.hold_out_public is None:
@@ -401,52 +288,62 @@ def _held_out(
     n, left = args.hold_out_public, len(public.y) - args.hold_out_public
     if left < 1:
         raise InputError(f"--hold-out-public {n} leaves none of {len(public.y)} public rows; hold out fewer.")
-    if classes is None and not args.regression:
+    if classes is None and not targets:
         classes = np.unique(public.y)
-    X, X_held, y, y_held = train_test_split(public.X, public.y, test_size=n, random_state=args.seed)
-    return replace(public, X=X, y=y), replace(public, X=X_held, y=y_held), classes
+    parts: Any = train_test_split(np.arange(len(public.y)), test_size=n, random_state=seed)
+    fitted, scored = (
+        replace(
+            public,
+            X=public.X.iloc[rows] if is_frame(public.X) else public.X[rows],
+            y=public.y[rows],
+            aside={flag: np.asarray(column)[rows] for flag, column in public.aside.items()},
+        )
+        for rows in parts
+    )
+    return fitted, scored, classes
+
+
+def _declared(
+    args: argparse.Namespace, own: dict[str, Any], labels: str, rows: FileRows, classes: Any
+) -> dict[str, Any]:
+    """The ``own`` parameters, and those whose flags name files, bounds or classes; else those of ``rows``."""
+    own = own if args.scale is None else own | {"scale": read_scales(args.scale)}
+    if args.target_bounds is not None:
+        low, high = args.target_bounds
+        centred = own.get("fit_intercept", True)
+        own |= {"target_center": (low + high) / 2 if centred else None, "target_scale": (high - low) / 4}
+    if not labels:
+        own["classes"] = classes
+    if args.class_weight is not None:
+        own["class_weight"] = read_weights(
+            args.class_weight, np.unique(rows.y) if classes is None else classes
+        )
+    return own
+
+
+def _exposures(rows: FileRows | None, name: str = "exposure") -> dict[str, Any]:
+    """The exposures of counts, as an argument of this name; nothing without them."""
+    exposures = None if rows is None else rows.aside.get("--exposure-column")
+    return {} if exposures is None else {name: exposures}
 
 
 def _train(
     args: argparse.Namespace,
+    estimator: Any,
+    own: dict[str, Any],
     private: FileRows,
     public: FileRows | None,
     columns: dict[str, Any] | None,
-    classes: Any,
     unlabeled: Any,
-) -> MixedDPLogisticRegression | MixedDPRidge | PrivatePipeline:
-    both = args.n_steps is not None and args.noise_multiplier is not None
-    public_rows = {} if public is None else {"X_pub": public.X, "y_pub": public.y}
-    if unlabeled is not None:
-        public_rows["X_unlabeled"] = unlabeled
-    own: dict[str, Any] = {} if args.scale is None else {"scale": read_scales(args.scale)}
-    if args.model == "linear":
-        own |= {"algorithm": args.algorithm, "n_steps": args.n_steps}
-        own |= {"noise_multiplier": args.noise_multiplier}
-        norm = {None: "auto", "none": None}.get(args.row_norm, args.row_norm)
-        own |= {"fit_intercept": not args.no_intercept}
-        own |= {"rows": RowMapping(center=not args.no_center, norm=norm)}
-    if args.target_bounds is not None:
-        low, high = args.target_bounds
-        center = None if args.no_intercept else (low + high) / 2
-        own |= {"target_center": center, "target_scale": (high - low) / 4}
-    if not args.regression:
-        labels = np.unique(private.y if public is None else public.y) if classes is None else classes
-        weights = None if args.class_weight is None else read_weights(args.class_weight, labels)
-        own |= {"classes": classes, "class_weight": weights}
-    model = _KINDS[args.model, args.regression](
-        epsilon=1.0 if args.epsilon is None and not both else args.epsilon,
-        delta=args.delta,
-        neighboring=args.neighboring,
-        noise=args.noise,
-        random_state=args.seed,
-        verbose=int(sys.stderr.isatty() and not args.quiet),
-        **own,
-    )
-    warn_of_seed(args.seed, name="--seed")
-    # RuntimeError: a checkpoint that another process uses, or that lacks a number.
-    with library_errors(_FLAGS, RuntimeError):
-        model.set_params(ledger=charged_data_set(args))
-        model = model if args.encode is None else private_pipeline(TableEncoder(columns), model)
-        model.fit(private.X, private.y, **public_rows, groups=private.groups)
-    return model
+) -> Any:
+    """The estimator with its ``own`` parameters, or a pipeline of an encoder and it, fitted."""
+    if {"n_steps", "noise_multiplier"} <= own.keys():
+        own = {"epsilon": None} | own
+    model = estimator(**own, ledger=charged_data_set(args, own))
+    if not args.counts:
+        model.set_params(verbose=int(sys.stderr.isatty() and not args.quiet))
+    rows = {} if public is None else {"X_pub": public.X, "y_pub": public.y}
+    rows |= {} if unlabeled is None else {"X_unlabeled": unlabeled}
+    rows |= _exposures(private) | _exposures(public, "exposure_pub")
+    model = model if args.encode is None else private_pipeline(TableEncoder(columns), model)
+    return model.fit(private.X, private.y, **rows, groups=private.groups)

@@ -32,15 +32,10 @@ def read_images(path: Path, labels: Path | None) -> LabelledItems:
     where = f"IMAGES {path}"
     if not path.is_dir():
         return _arrays(path, where, labels)
-    try:
-        if labels is None and any(
-            entry.is_dir() and not entry.name.startswith(".") for entry in path.iterdir()
-        ):
-            images = from_folder(path)
-            return LabelledItems(images.paths, images.labels, _relative(images.paths, path))
-        files = image_files(path)
-    except (OSError, ValueError) as error:
-        raise InputError(str(error)) from error
+    if labels is None and any(entry.is_dir() and not entry.name.startswith(".") for entry in path.iterdir()):
+        images = from_folder(path)
+        return LabelledItems(images.paths, images.labels, _relative(images.paths, path))
+    files = image_files(path)
     names = _relative(files, path)
     y = None if labels is None else _labels_by_file(labels, names)
     return LabelledItems(np.array(files), y, names)
@@ -83,7 +78,7 @@ def _arrays(path: Path, where: str, labels: Path | None) -> LabelledItems:
     arrays = read_arrays(path, where, ("X", "y"))
     X = arrays["X"]
     y = labels_of_array(arrays["y"], f"array y of {where}") if "y" in arrays else None
-    y = read_labels(labels, "--labels", where, y, TextForm())
+    y = read_labels(("--labels", labels), where, y, TextForm())
     if labels is not None and y is not None and is_text(labels, f"--labels {labels}"):
         y = typed(y, f"--labels {labels}")
     if y is not None and (X.ndim == 0 or len(y) != len(X)):

@@ -4,8 +4,8 @@ Text does not tell whether ``2`` is a number. The declared classes, or else the 
 all of them. Each private label is then one of these classes, or is refused.
 """
 
+import csv
 import re
-from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -23,11 +23,6 @@ Array = NDArray[Any]
 #: Whole numbers of at most 15 digits; a code such as 01 is a text.
 _WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,14})(\.0*)?")
 _TRUTH = {"true": True, "false": False}
-
-#: A name with or without double quotes, where two quotes stand for one. Then comes the end or a weight.
-_NAME = r'\s*(?:"((?:[^"]|"")*)"|([^",]*?))\s*'
-_NAMES = re.compile(_NAME + r"()(,|$)")
-_WEIGHTS = re.compile(_NAME + r'=\s*([^=,"]*)(,|$)')
 
 
 def labels_of_column(
@@ -93,9 +88,9 @@ def as_classes(
     private: bool = False,
 ) -> Array:
     """Labels as entries of ``classes``, which come from ``source``; spelling decides, and types do not."""
-    table = _Known(classes)
+    table = _Places(classes)
     cells = y.tolist()
-    places = [table.place(cell) for cell in cells]
+    places = [table.of(cell) for cell in cells]
     if None in places:
         # No message names a private label or its row.
         label = "a label" if private else f"the label {cells[places.index(None)]!r}"
@@ -106,7 +101,7 @@ def as_classes(
     return classes[np.array(places, dtype=np.intp)]
 
 
-class _Known:
+class _Places:
     """Places of classes by their spelling; each label is looked up independently of the others."""
 
     def __init__(self, classes: Array) -> None:
@@ -116,7 +111,7 @@ class _Known:
         bare = [text.strip() for text in texts]
         self._bare = {text: place for place, text in enumerate(bare) if bare.count(text) == 1}
 
-    def place(self, cell: Any) -> int | None:
+    def of(self, cell: Any) -> int | None:
         """The place of the class of a label; None for another label."""
         text = _spelt(cell)
         if text in self._places:
@@ -139,8 +134,8 @@ def _spelt(value: Any) -> str:
 
 def read_classes(text: str, public: Array | None) -> Array:
     """The classes in ``--classes``, of the type of ``public`` labels if these have types."""
-    names = [name for name, _ in _items(text, _NAMES)]
-    if not all(name.strip() for name in names):
+    names = _names(text, "--classes", "name,name,name", strict=True)
+    if not all(names):
         raise InputError(f"--classes {text!r} has an empty name; write it as name,name,name.")
     classes = np.array(names)
     if public is None:
@@ -163,9 +158,9 @@ def read_weights(text: str, classes: Array) -> Any:
     """``--class-weight``: "balanced", or weights of some of the ``classes``."""
     if text == "balanced":
         return text
-    table, weights = _Known(classes), {}
-    for name, weight in _items(text, _WEIGHTS):
-        place = table.place(name)
+    table, weights = _Places(classes), {}
+    for name, weight in read_pairs(text, "--class-weight", "A=1,B=5"):
+        place = table.of(name)
         if place is None:
             raise InputError(
                 f"--class-weight {text!r} names {name!r}, which is not one of the classes "
@@ -174,26 +169,27 @@ def read_weights(text: str, classes: Array) -> Any:
         try:
             weights[classes[place].item()] = float(weight)
         except ValueError:
-            raise _no_weights(text) from None
+            raise InputError(
+                f"--class-weight {text!r} must end each class in a number, as A=1,B=5."
+            ) from None
     return weights
 
 
-def _items(text: str, form: re.Pattern[str]) -> Sequence[tuple[str, str]]:
-    """Names, and what follows each name; a name in double quotes keeps spaces and commas."""
-    items, end = [], 0
-    while item := form.match(text, end):
-        quoted, bare, weight, separator = item.groups()
-        items.append((bare if quoted is None else quoted.replace('""', '"'), weight))
-        if not separator:
-            return items
-        end = item.end()
-    if form is _WEIGHTS:
-        raise _no_weights(text)
-    raise InputError(
-        f"--classes {text!r} cannot be read; write it as name,name,name, with double quotes around a name "
-        "that holds a comma or a quote, and two quotes for one."
-    )
+def read_pairs(text: str, flag: str, example: str) -> list[tuple[str, str]]:
+    """Names and what follows their equals signs."""
+    pairs = [item.rpartition("=") for item in _names(text, flag, example, strict=False)]
+    if not all(name and value for name, _, value in pairs):
+        raise InputError(f"{flag} {text!r} must be pairs such as {example}.")
+    return [(name.rstrip(), value.strip()) for name, _, value in pairs]
 
 
-def _no_weights(text: str) -> InputError:
-    return InputError(f"--class-weight {text!r} must be balanced, or weights of classes like A=1,B=5.")
+def _names(text: str, flag: str, form: str, *, strict: bool) -> list[str]:
+    """Names between commas; one in double quotes may hold commas, and two quotes for one."""
+    try:
+        (names,) = csv.reader([text], skipinitialspace=True, strict=strict)
+    except (csv.Error, ValueError):
+        raise InputError(
+            f"{flag} {text!r} cannot be read; write it as {form}, with double quotes around a name "
+            "that holds a comma or a quote, and two quotes for one."
+        ) from None
+    return [name.rstrip() for name in names]

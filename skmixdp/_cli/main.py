@@ -13,7 +13,8 @@ from .._utils.process import LEFT_OUT, no_bars, place_of
 from .._utils.validation import suggestion
 from .._version import __version__
 from . import evaluate, export, extract, fit, infer, predict, report
-from .messages import EXIT_CODES, InputError, Parser, one_line, warnings_as_lines
+from .arguments import Parser, check_flags
+from .messages import InputError, in_flags, is_of_input, one_line, warnings_as_lines
 
 _DESCRIPTION = """\
 Turn images into feature rows, and train, use and inspect differentially private linear heads on
@@ -23,27 +24,25 @@ files of rows."""
 def build_parser() -> Parser:
     """The parser with all commands; each puts its function into ``args.run``."""
     script = Path(sys.argv[0]).stem == "skmixdp"
-    prog = "skmixdp" if script else "python -m skmixdp"
-    parser = Parser(prog=prog, description=_DESCRIPTION, epilog=EXIT_CODES)
+    parser = Parser(prog="skmixdp" if script else "python -m skmixdp", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"skmixdp {__version__}")
-    # Those are of commands without these.
-    parser.set_defaults(flags={}, quiet=False, weight_column=None, exposure_column=None)
+    # Those of commands without these.
+    names = ("weight_column", "exposure_column", "public", "public_labels", "unlabeled", "scale", "encode")
+    parser.set_defaults(quiet=False, needs=(), **dict.fromkeys(names))
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in (extract, fit, predict, evaluate, infer, report, export):
-        command.add_to(commands)
-    for command_parser in commands.choices.values():
-        command_parser.set_defaults(
-            parser=command_parser, known=[flag for flag in command_parser.flags() if flag.startswith("--")]
-        )
+        name = command.__name__.rpartition(".")[2]
+        command_parser = commands.add_parser(name, help=command.SUMMARY, description=command.DESCRIPTION)
+        command_parser.set_defaults(run=command.run, parser=command_parser)
+        command.add_to(command_parser)
     return parser
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     """The arguments. For a misspelt flag, the error suggests one of the same command."""
-    parser = build_parser()
-    args, unknown = parser.parse_known_args(argv)
+    args, unknown = build_parser().parse_known_args(argv)
     if unknown:
-        close = next(filter(None, (suggestion(word, args.known) for word in unknown)), None)
+        close = next(filter(None, (suggestion(word, args.parser.flags()) for word in unknown)), None)
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}{f', {close}?' if close else ''}")
     return args
 
@@ -51,16 +50,15 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return 0, 2 for bad input, 1 for other errors, or 130 if interrupted."""
     args = _parsed(argv)
+    flags = args.parser.parameters
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # set by quiet_interrupts, which has ended
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         quiet = no_bars() if args.quiet else nullcontext()
-        with quiet, warnings_as_lines(args.command, args.flags):
+        with quiet, warnings_as_lines(args.command, flags):
+            check_flags(args, flags)
             args.run(args)
         sys.stdout.flush()
-    except (InputError, FileError) as error:
-        sys.stderr.write(f"skmixdp {args.command}: {one_line(error)}\n")
-        return 2
     except BrokenPipeError:
         # The interpreter flushes stdout again when it ends, which must not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -72,6 +70,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit:
         raise
     except BaseException as error:  # also a panic of a library in Rust
+        if isinstance(error, Exception) and is_of_input(error):
+            text = error if isinstance(error, InputError | FileError) else in_flags(error, flags)
+            sys.stderr.write(f"skmixdp {args.command}: {one_line(text)}\n")
+            return 2
         sys.stderr.write(
             f"skmixdp {args.command}: {place_of(error)} met {LEFT_OUT}; please report that line.\n"
         )

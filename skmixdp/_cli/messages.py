@@ -7,14 +7,14 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from .._utils.process import is_own
-from .._utils.validation import COUNT, Number, printable, whole_from
-from ..privacy import BudgetExceededError, NotPrivateWarning
+from .._utils.validation import printable
+from ..privacy import BudgetExceededError
 
 TRUST = (
     "A model file that does not end in .safetensors is a Python pickle. Opening a pickle can run\n"
@@ -29,24 +29,6 @@ EXIT_CODES = (
 
 class InputError(ValueError):
     """An error that the user can fix, described in one sentence."""
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that refuses abbreviations and reports a bad argument in one line."""
-
-    def __init__(self, **options: Any) -> None:
-        layout = argparse.RawDescriptionHelpFormatter
-        super().__init__(**{"allow_abbrev": False, "formatter_class": layout, **options})
-
-    def flags(self) -> list[str]:
-        """All flags of the command."""
-        return list(self._option_string_actions)
-
-    def error(self, message: str) -> NoReturn:
-        """Exit with code 2."""
-        self.exit(
-            2, f"{self.prog.removeprefix('python -m ')}: {one_line(message)}; see {self.prog} --help.\n"
-        )
 
 
 @contextmanager
@@ -66,27 +48,12 @@ def warnings_as_lines(command: str, flags: Mapping[str, str]) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def library_errors(flags: Mapping[str, str], *more: type[Exception]) -> Iterator[None]:
-    """Turn errors of the library, and ``more`` of them, into input errors that name flags.
-
-    The warning that a seed is not private is left out, since the flag is warned of.
-    """
+def is_of_input(error: Exception) -> bool:
+    """Whether an error tells of bad input, in a sentence of this package or of the system."""
+    if isinstance(error, ValueError | TypeError | RuntimeError):  # the last is of a checkpoint
+        return is_own(error)
     # ImportError: a package is not installed. OSError: the file of a ledger.
-    expected: tuple[type[Exception], ...] = (ValueError, TypeError, ImportError, OSError, BudgetExceededError)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotPrivateWarning)
-            yield
-    except (*expected, *more) as error:
-        if isinstance(error, ValueError | TypeError) and not is_own(error):
-            raise
-        raise InputError(in_flags(error, flags)) from error
-
-
-def flags_of(*names: str, **others: str) -> dict[str, str]:
-    """Flags of the parameters that messages name: ``--n-steps`` for ``n_steps``, and others as given."""
-    return {name: f"--{name.replace('_', '-')}" for name in names} | others
+    return isinstance(error, ImportError | OSError | BudgetExceededError)
 
 
 def one_line(message: object) -> str:
@@ -102,8 +69,9 @@ def in_flags(message: object, flags: Mapping[str, str]) -> str:
         text = re.sub(r"\bcolumns\[('[^']*')\]=", r"--encode: the column \1 with ", text)
     text = re.sub(r"\brows=RowMapping\(([^()]*)\)", r"\1", text)
     for name, flag in flags.items():
+        text = re.sub(rf"\bpass {name}=None\b", f"leave {flag} out", text)
         text = re.sub(rf"(?<![\w-]){name}=(['\"]?)([^\s,;'\"]+)\1", rf"{flag} \2", text)
-        if "_" in name:
+        if "_" in name or name == "X":  # no word of a sentence
             text = re.sub(rf"(?<![\w-]){name}(?![\w=])", flag, text)
     return text
 
@@ -116,21 +84,6 @@ def _as_declared(match: re.Match[str]) -> str:
         return f"{json.dumps({'kinds': kinds}, ensure_ascii=False)} in a file for --encode"
     except (ValueError, SyntaxError, TypeError, AttributeError):
         return "kinds in a file for --encode"
-
-
-def number_type(rule: Number) -> Callable[[str], Any]:
-    """A type for argparse: numbers that a rule admits."""
-
-    def parse(text: str) -> int | float:
-        try:
-            value = int(text) if rule.whole else float(text)
-        except ValueError:
-            value = math.nan
-        if not rule.admits(value):
-            raise argparse.ArgumentTypeError(f"{text!r} must be {rule.text}")
-        return value
-
-    return parse
 
 
 def bounds(text: str) -> tuple[float, float]:
@@ -151,6 +104,3 @@ def path_named(text: str) -> Path:
             f"{text!r} must not hold a null character, which no file name may have"
         )
     return Path(text)
-
-
-count, count_or_zero = number_type(COUNT), number_type(whole_from(0))

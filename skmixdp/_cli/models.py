@@ -1,5 +1,6 @@
 """The networks of ``extract``, by the first word of ``--model``."""
 
+import argparse
 import inspect
 import json
 import sys
@@ -9,7 +10,8 @@ from typing import Any
 
 from .._utils.validation import listed, shown
 from ..features import OpenClipFeatures, ScatteringFeatures, TimmFeatures
-from .messages import InputError, flags_of, in_flags
+from .arguments import passed
+from .messages import InputError
 
 #: The transformer of each family, and an example of ``--model``. Without a name there are no weights.
 FAMILIES: Mapping[str, tuple[Callable[..., Any], str]] = {
@@ -19,25 +21,12 @@ FAMILIES: Mapping[str, tuple[Callable[..., Any], str]] = {
 }
 
 
-#: Flags of the parameters of transformers that messages name.
-_FLAGS = flags_of("batch_size", "cache", "device", "dtype", "on_error", n_workers="--workers")
+#: Parameters of all transformers that extraction and prediction have.
+READING_FLAGS = {"device": "--device", "on_error": "--on-error"}
 
 
-def add_reading_to(group: Any) -> None:
-    """Declare where networks run, and what becomes of images that cannot be read."""
-    group.add_argument("--device", default="auto", help="cpu, cuda, cuda:1, ... (default: %(default)s)")
-    group.add_argument(
-        "--on-error",
-        choices=("raise", "skip"),
-        default="raise",
-        help="what to do with an image that cannot be read (default: %(default)s)",
-    )
-
-
-def make_transformer(
-    model: str, weights: str | None, options: str | None, settings: Mapping[str, Any]
-) -> Any:
-    """The transformer of ``--model``, ``--weights``, ``--options`` and other ``settings``."""
+def make_transformer(args: argparse.Namespace, model: str, weights: str | None, options: str | None) -> Any:
+    """The transformer of a ``--model``, its ``--weights``, ``--options`` and other flags."""
     prefix, _, name = model.partition(":")
     examples = ", ".join(example for _, example in FAMILIES.values())
     if prefix not in FAMILIES:
@@ -47,7 +36,8 @@ def make_transformer(
         raise InputError(f"--model {model} is written like {example}; fix the name.")
     if weights is not None and not name:
         raise InputError(f"--weights {weights} was given and {prefix} has none; leave it out.")
-    parameters = dict(settings) | ({"model_name": name} if name else {})
+    parameters = passed(args, transformer) | {"verbose": int(sys.stderr.isatty() and not args.quiet)}
+    parameters |= {"model_name": name} if name else {}
     if weights is not None:
         parameters["pretrained"] = weights
     for key, value in _read_options(options).items():
@@ -63,11 +53,7 @@ def make_transformer(
 
 def extracted(transformer: Any, images: Any, where: str, command: str) -> Any:
     """The extraction of images; the names of skipped ones go to stderr."""
-    try:
-        extraction = transformer.extract(images)
-    # ImportError: the library of the network is not installed.
-    except (ValueError, TypeError, ImportError, MemoryError) as error:
-        raise InputError(in_flags(error, _FLAGS)) from error
+    extraction = transformer.extract(images)
     if len(extraction.features) == 0:
         raise InputError(f"{where}: none of the {len(extraction.skipped)} images could be read.")
     for item in extraction.skipped:

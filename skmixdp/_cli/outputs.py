@@ -15,7 +15,8 @@ from .._utils.documents import Section, as_page
 from .._utils.files import keep_mode, refuse_special, sync_folder, target_of
 from ..privacy import PrivacyReport
 from ..privacy.report import attack_section
-from .messages import InputError, Parser, path_named
+from .arguments import Parser
+from .messages import InputError
 
 #: Writes the content of one file.
 Writer = Callable[[BinaryIO], object]
@@ -59,18 +60,17 @@ def check_outputs(wanted: Mapping[str, Path | None], inputs: Sequence[Path | Non
 
 def add_report_to(parser: Parser, what: str) -> None:
     """Declare the output of a command that prints ``what`` it released."""
-    output = parser.add_argument_group("output")
-    output.add_argument(
-        "--report", type=path_named, metavar="FILE", help=f"{what} and privacy report (.json or .html)"
-    )
-    output.add_argument("--force", action="store_true", help="replace a report that exists")
-    output.add_argument("--quiet", action="store_true", help="print nothing; needs --report")
+    texts = {
+        "--report FILE": f"{what} and privacy report (.json or .html)",
+        "--force": "replace a report that exists",
+        "--quiet": "print nothing; needs --report",
+    }
+    parser.add("output", texts)
+    parser.set_defaults(needs=[("quiet", "report")])
 
 
-def check_report(args: argparse.Namespace, what: str, inputs: Sequence[Path | None]) -> None:
-    """Refuse ``--quiet`` without a report, which would lose ``what`` is released, and unwritable reports."""
-    if args.quiet and args.report is None:
-        raise InputError(f"--quiet without --report would throw the {what} away; give one --report.")
+def check_report(args: argparse.Namespace, inputs: Sequence[Path | None]) -> None:
+    """Refuse a report that cannot be written."""
     check_outputs({"--report": args.report}, inputs, force=args.force)
 
 

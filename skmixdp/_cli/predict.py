@@ -4,21 +4,33 @@ import argparse
 import csv
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .._files.text import TextForm
 from .._utils.frames import is_frame
-from .._utils.models import LinearModel, Model, has_several_labels, names_of_features
+from .._utils.models import (
+    LinearModel,
+    Model,
+    has_several_labels,
+    last_step,
+    names_of_features,
+    predicts_rates,
+)
 from ..estimators import PrivatePipeline
+from ..features import FrozenFeatures
+from .arguments import Parser
 from .files import add_text_to, guessed_form, is_table, shape_of, text_form
 from .items import read_images
-from .messages import EXIT_CODES, TRUST, InputError, library_errors, path_named
+from .messages import TRUST, InputError
 from .model_files import load_model, unpacked
-from .models import add_reading_to, extracted, make_transformer
+from .models import READING_FLAGS, extracted, make_transformer
 from .outputs import check_outputs, write_together
-from .rows import FIX, Unlabelled, align, check_same_network, only_for_tables, read_unlabelled
+from .rows import FIX, FileRows, align, check_same_network, named_columns, only_for_tables, read_rows
 
-_DESCRIPTION = f"""\
+SUMMARY = "predict with a saved model (load only models you trust)"
+DESCRIPTION = f"""\
 Predict the class of each row and print it as CSV, or write it to a file.
 
 A model that was trained with `fit --encode` takes raw tables. A model that was trained on rows of
@@ -29,37 +41,29 @@ A model that was trained with `fit --encode` takes raw tables. A model that was 
 Predictions protect the rows that the model was trained on, not the rows that are predicted."""
 
 
-def add_to(commands: Any) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "predict",
-        help="predict with a saved model (load only models you trust)",
-        description=_DESCRIPTION,
-        epilog=EXIT_CODES,
-    )
-    parser.set_defaults(run=run)
-    parser.add_argument("model", type=path_named, metavar="MODEL", help="file that `fit --out` wrote")
-    parser.add_argument(
-        "rows", type=path_named, metavar="ROWS", help="rows in any format of `fit`, or images"
-    )
-    parser.add_argument("--label-column", metavar="NAME", help="column of labels to leave aside")
-    parser.add_argument("--group-column", metavar="NAME", help="column of persons to leave aside")
-    parser.add_argument(
-        "--id",
-        metavar="NAME",
-        help="column of the table that names rows, to be written next to the predictions; rows of `extract` "
-        "and images in a folder are named by their files",
-    )
+def add_to(parser: Parser) -> None:
+    """Declare the arguments."""
+    texts = {
+        "MODEL": "file that `fit --out` wrote",
+        "ROWS": "rows in any format of `fit`, or images",
+        "--label-column NAME": "column of labels to leave aside",
+        "--group-column NAME": "column of persons to leave aside",
+        "--exposure-column NAME": "of a model of counts: column with the time or number at risk, by which "
+        "rates are multiplied",
+        "--id NAME": "column of the table that names rows, to be written next to the predictions; rows of "
+        "`extract` and images in a folder are named by their files",
+    }
+    parser.add("rows", texts)
     add_text_to(parser, "default: as the file seems to be written")
-    parser.add_argument("--proba", action="store_true", help="add the probability of each class")
-    parser.add_argument(
-        "--out", type=path_named, metavar="FILE.csv", help="write here (default: standard output)"
-    )
-    parser.add_argument("--force", action="store_true", help="replace an output that exists")
-    parser.add_argument("--quiet", action="store_true", help="show no progress bar")
-    images = parser.add_argument_group("images")
-    images.add_argument("--weights", metavar="PATH", help="the network's checkpoint, if it was moved")
-    add_reading_to(images)
+    texts = {
+        "--proba": "add the probability of each class",
+        "--out FILE.csv": "write here (default: standard output)",
+        "--force": "replace an output that exists",
+        "--quiet": "show no progress bar",
+    }
+    parser.add("output", texts)
+    parser.add("images", {"--weights PATH": "the network's checkpoint, if it was moved"})
+    parser.add_parameters("images", FrozenFeatures, **READING_FLAGS)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -69,7 +73,7 @@ def run(args: argparse.Namespace) -> None:
             raise InputError(f"--out {args.out} must end in .csv, since predictions are written as CSV.")
         check_outputs({"--out": args.out}, [args.model, args.rows], force=args.force)
     model, encoder = unpacked(load_model(args.model))
-    needed = ("predict", "predict_proba", "classes_") if args.proba else ("predict",)
+    needed = ("predict", *(("predict_proba", "classes_") if args.proba else ()), "n_features_in_")
     absent = [name for name in needed if not hasattr(model, name)]
     if absent:
         raise InputError(
@@ -77,14 +81,17 @@ def run(args: argparse.Namespace) -> None:
             "classifier, as `fit --out` writes it."
         )
     rows = _from_images(args, encoder) if _are_images(args.rows) else _from_file(args, model, encoder)
-    width = getattr(model, "n_features_in_", rows.X.shape[1])
-    if rows.X.shape[1] != width:
+    if rows.X.shape[1] != model.n_features_in_:
         raise InputError(
-            f"ROWS {args.rows} has {rows.X.shape[1]} features and MODEL {args.model} was trained on {width}; "
-            "make them by the same feature extraction."
+            f"ROWS {args.rows} has {rows.X.shape[1]} features and MODEL {args.model} was trained on "
+            f"{model.n_features_in_}; make them by the same feature extraction."
         )
-    with library_errors({}):
-        table = _table(model, rows, args.proba)
+    if args.exposure_column is not None and not predicts_rates(last_step(model)):
+        raise InputError(
+            f"--exposure-column {args.exposure_column} is for models of counts, and MODEL {args.model} is "
+            "none; leave it out."
+        )
+    table = _table(model, rows, args.proba)
     if args.out is None:
         sys.stdout.write(table)
     else:
@@ -101,7 +108,7 @@ def _are_images(path: Path) -> bool:
     return len(shape) > 2 and dtype.kind in "iu"
 
 
-def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Unlabelled:
+def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> FileRows:
     """Rows of images, by the network that made the training rows."""
     if encoder is None:
         raise InputError(
@@ -110,35 +117,56 @@ def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Un
         )
     only_for_tables(args, f"ROWS {args.rows} holds images")
     items = read_images(args.rows, None)
-    verbose = int(sys.stderr.isatty() and not args.quiet)
-    settings = {"device": args.device, "on_error": args.on_error, "verbose": verbose}
     weights = encoder["weights"] if args.weights is None else args.weights
-    transformer = make_transformer(encoder["model"], weights, encoder["options"], settings)
+    transformer = make_transformer(args, encoder["model"], weights, encoder["options"])
     extraction = extracted(transformer, items.X, f"ROWS {args.rows}", "predict")
     what = f"the images of ROWS {args.rows} and the training rows of MODEL {args.model}"
     check_same_network(encoder["report"], extraction.report, what)
     names = None if items.files is None else ("file", items.files[extraction.index].tolist())
-    return Unlabelled(extraction.features, names)
+    return FileRows(extraction.features, f"ROWS {args.rows}", names=names)
 
 
-def _from_file(args: argparse.Namespace, model: Model, encoder: dict[str, Any] | None) -> Unlabelled:
+def _from_file(args: argparse.Namespace, model: Model, encoder: dict[str, Any] | None) -> FileRows:
     """Rows of a raw table or of numbers, with the columns of the training rows."""
-    where, features = f"ROWS {args.rows}", names_of_features(model)
-    names = [] if features is None else [*features]
-    if not is_table(args.rows, where):
-        only_for_tables(args, f"{where} has no columns")
-    raw, reference = isinstance(model, PrivatePipeline), trained(args) if names else ""
-    left_aside = args.label_column, args.group_column
+    where, names = f"ROWS {args.rows}", names_of_features(model)
     form = guessed_form(args.rows, text_form(args), where)
-    rows = read_unlabelled(
-        args.rows, where, left_aside, form, args.id, raw=raw, public=names, reference=reference
-    )
-    if encoder is not None and rows.report is not None:
-        what = f"{where} and the training rows of MODEL {args.model}"
-        check_same_network(encoder["report"], rows.report, what)
-    if not names or not is_frame(rows.X):
+    rows = read_like_training(args, model, encoder, ("ROWS", args.rows), form)
+    if names is None or not is_frame(rows.X):
         return rows
-    return Unlabelled(align(rows.X, names, where, reference, FIX), rows.names)
+    return replace(rows, X=align(rows.X, names, where, trained(args), FIX))
+
+
+def read_like_training(
+    args: argparse.Namespace,
+    model: Model,
+    encoder: dict[str, Any] | None,
+    file: tuple[str, Path],
+    form: TextForm,
+    labels: tuple[str, Path | None] | None = None,
+    *,
+    targets: bool = False,
+) -> FileRows:
+    """Rows of a file, by its flag, as a model takes them, with labels if these are asked for."""
+    flag, path = file
+    names = names_of_features(model)
+    if labels is None and not is_table(path, f"{flag} {path}"):
+        only_for_tables(args, f"{flag} {path} has no columns")
+    rows = read_rows(
+        path,
+        flag,
+        named_columns(args),
+        form,
+        labels,
+        optional=["--label-column", "--group-column"] if labels is None else (),
+        raw=isinstance(model, PrivatePipeline),
+        public=() if names is None else [*names],
+        reference="" if names is None else trained(args),
+        targets=targets,
+    )
+    if encoder is not None:
+        what = f"{rows.where} and the training rows of MODEL {args.model}"
+        check_same_network(encoder["report"], rows.report, what)
+    return rows
 
 
 def trained(args: argparse.Namespace) -> str:
@@ -146,9 +174,11 @@ def trained(args: argparse.Namespace) -> str:
     return f"the rows that {args.model} was trained on"
 
 
-def _table(model: LinearModel, rows: Unlabelled, proba: bool) -> str:
+def _table(model: LinearModel, rows: FileRows, proba: bool) -> str:
     """Predictions as CSV, one line per row after the header; names of rows are the first column."""
     predicted = model.predict(rows.X)
+    if "--exposure-column" in rows.aside:
+        predicted = predicted * rows.aside["--exposure-column"]
     header, columns = ["prediction"], [predicted.tolist()]
     if has_several_labels(model):
         header, columns = [f"prediction_{label}" for label in model.classes_.tolist()], predicted.T.tolist()

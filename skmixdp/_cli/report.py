@@ -7,25 +7,22 @@ from typing import Any, Literal
 
 from .._utils.models import report_of
 from ..privacy import PrivacyLedger
-from .messages import EXIT_CODES, TRUST, InputError, library_errors, path_named
+from .arguments import Parser
+from .messages import TRUST, InputError
 from .model_files import load_model, page_of
 
+SUMMARY = "print the privacy report of a saved model (load only models you trust) or of a ledger"
+DESCRIPTION = f"Print the privacy report of a saved model, or of a ledger (.sqlite).\n\n{TRUST}"
 
-def add_to(commands: Any) -> None:
-    """Declare the command."""
-    parser = commands.add_parser(
-        "report",
-        help="print the privacy report of a saved model (load only models you trust) or of a ledger",
-        description=f"Print the privacy report of a saved model, or of a ledger (.sqlite).\n\n{TRUST}",
-        epilog=EXIT_CODES,
-    )
-    parser.set_defaults(run=run)
-    parser.add_argument(
-        "model", type=path_named, metavar="MODEL", help="file that `fit --out` wrote, or a ledger (.sqlite)"
-    )
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="as JSON")
-    form.add_argument("--html", action="store_true", help="as a page for any reader")
+
+def add_to(parser: Parser) -> None:
+    """Declare the arguments."""
+    texts = {
+        "MODEL": "file that `fit --out` wrote, or a ledger (.sqlite)",
+        "--json": "as JSON",
+        "--html": "as a page for any reader",
+    }
+    parser.add("form", texts)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -57,5 +54,4 @@ def _ledger_report(path: Path, listed: Literal["all", "failed"]) -> Any:
     """The report of a ledger. The printed table needs only its ``failed`` charges."""
     if not path.exists():  # opening a ledger would create it
         raise InputError(f"the ledger {path} is not there; check the path.")
-    with library_errors({}):
-        return PrivacyLedger(path).report(charges=listed)
+    return PrivacyLedger(path).report(charges=listed)

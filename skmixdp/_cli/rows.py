@@ -6,8 +6,8 @@ array elsewhere. Labels are a 1-D array of numbers, truth values or text.
 
 import argparse
 import json
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .._files.text import TextForm, number_of, numbers_of, with_point
-from .._utils.frames import MISSING, entries_of, is_list, letter_of, names_of_list, stacked_lists
+from .._utils import frames
+from .._utils.frames import MISSING, entries_of, is_frame, is_list, names_of_list, stacked_lists
 from .._utils.process import warn
-from .._utils.validation import listed, respelt
+from .._utils.validation import check_table, listed, respelt
 from ..preprocessing._one_cell import amount_of
 from .files import is_table, is_text, read_arrays, read_table
 from .labels import labels_of_array, labels_of_column
@@ -26,185 +27,148 @@ from .messages import InputError
 
 Array = NDArray[Any]
 
+#: Flags of all rows. Commands choose among them.
+ROW_FLAGS = {
+    "--private FILE": "private rows",
+    "--public FILE": "public rows, with the same features",
+    "--label-column NAME": "label column of the tables",
+    "--labels FILE": "labels of the private rows (.npy, .csv)",
+    "--public-labels FILE": "labels of the public rows (.npy, .csv)",
+    "--id NAME": "column of the tables that names rows, to leave aside",
+    "--group-column NAME": "column of the private table with ids of persons, all of whose rows are then "
+    "protected together",
+    "--encode public|FILE.json": "turn columns of tables into numbers, text and dates among them, by what "
+    "public rows hold, by declared bounds, categories and kinds, or by both; the model then takes raw tables",
+    "--exposure-column NAME": "for counts: column of the tables with the time or number at risk behind each",
+}
+
 #: Another remedy for columns that a model does not know.
 FIX = ", and leave other columns aside with --label-column, --group-column and --id"
 
 
-#: A reason why cells of a text table may be no numbers.
-COMMAS = " (a decimal comma is named by --decimal)"
-
-
 @dataclass(frozen=True, repr=False)
 class FileRows:
-    """Labelled rows of a file that messages call ``where``, and how ``extract`` made them, if it did.
+    """Rows of a file that messages call ``where``, and how ``extract`` made them, if it did.
 
-    Labels are ``spelt`` in a table of text, which does not tell their type. ``groups`` is the column of
-    persons, ``weights`` (n_rows,) that of weights and ``exposures`` (n_rows,) that of exposures; None without
-    one.
+    Labels ``y`` are ``spelt`` in a table of text, which does not tell their type. ``aside`` holds columns
+    that are no features, by the flags that name them, and ``names`` a name for rows and the name of each.
     """
 
     X: Any
-    y: Array
     where: str
+    y: Any = None
     spelt: bool = False
     report: dict[str, Any] | None = None
     encoder: dict[str, Any] | None = None
-    groups: Any = None
-    weights: Array | None = None
-    exposures: Array | None = None
+    names: tuple[str, list[Any]] | None = None
+    aside: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def groups(self) -> Any:
+        """The column of persons; None without one."""
+        return self.aside.get("--group-column")
 
 
-@dataclass(frozen=True, repr=False)
-class Unlabelled:
-    """Rows without labels; ``names`` are the name of the column of row names and its entries."""
+def named_columns(args: argparse.Namespace) -> dict[str, str]:
+    """Columns that are no features, by the flags that name them."""
+    values = {"--label-column": args.label_column, "--id": args.id, "--group-column": args.group_column}
+    values |= {"--weight-column": args.weight_column, "--exposure-column": args.exposure_column}
+    columns: dict[str, str] = {}
+    for flag, name in values.items():
+        if name in columns.values():
+            first = next(named for named, column in columns.items() if column == name)
+            raise InputError(f"{first} and {flag} both name the column {name!r}; name two columns.")
+        if name is not None:
+            columns[flag] = name
+    return columns
 
-    X: Any
-    names: tuple[str, list[Any]] | None
-    report: dict[str, Any] | None = None
 
-
-def read_labelled(
+def read_rows(
     path: Path,
     flag: str,
-    label_column: str | None,
-    labels: Path | None,
-    labels_flag: str,
+    columns: Mapping[str, str],
     form: TextForm,
+    labels: tuple[str, Path | None] | None = None,
     *,
-    id_column: str | None = None,
-    group_column: str | None = None,
-    weight_column: str | None = None,
-    exposure_column: str | None = None,
+    optional: Collection[str] = (),
     raw: bool = False,
     public: Collection[str] | None = None,
     reference: str = "",
     targets: bool = False,
 ) -> FileRows:
-    """Rows with their labels, from the same file or a label file; a ``raw`` table is not converted.
+    """Rows of a file; a ``raw`` table is not converted.
 
-    Messages name the columns that are ``public``, which ``reference`` has; None stands for all columns of the
-    file. Labels are ``targets`` of a regression, or classes.
+    ``columns`` are left aside, by their flags, and must be there unless ``optional``. With ``labels``, a
+    flag and the file that it gives, the rows have labels from there or from the file itself. They are
+    ``targets`` of a regression, or classes. Without it, columns besides all ``public`` ones are left out.
+
+    Messages name the columns that are ``public``, which ``reference`` has; None stands for all of the file.
     """
     where = f"{flag} {path}"
-    report = encoder = groups = None
-    of_rows: dict[str, Any] = {"weight": weight_column, "exposure": exposure_column}
-    numbers: dict[str, Array] = {}
-    spelt = False
+    inside, spelt = None, False
     if is_table(path, where):
-        if (label_column is None) == (labels is None):
+        label = columns.get("--label-column")
+        if labels is not None and (label is None) == (labels[1] is None):
             raise InputError(
-                f"{where} is a table, whose labels come from either --label-column or {labels_flag}, "
-                f"and {'neither was' if labels is None else 'both were'} given; give one of them."
+                f"{where} is a table, whose labels come from either --label-column or {labels[0]}, "
+                f"and {'neither was' if label is None else 'both were'} given; give one of them."
             )
-        frame = read_table(path, where, form, (label_column, id_column, group_column, *of_rows.values()))
-        spelt = is_text(path, where)
-        if group_column is not None and group_column in frame.columns:
-            groups, frame = frame[group_column], frame.drop(columns=group_column)
-        for what, name in of_rows.items():
-            if name is not None and name in frame.columns:
-                column = f"the {what} column {name!r} of {where}"
-                numbers[what] = labels_of_column(frame[name], column, spelt, True, form.decimal)
-                frame = frame.drop(columns=name)
-        if id_column is not None:
-            frame, _ = _without_ids(frame, id_column, where)
-        inside = None
-        if label_column is not None:
-            if label_column not in frame.columns:
-                remedy = (
-                    f"name one of its {frame.shape[1]} columns, whose names must be in its first line if it "
-                    "is a CSV file"
-                )
-                raise InputError(
-                    f"--label-column {label_column!r} is not a column of {where}; "
-                    f"{respelt(label_column, frame.columns, remedy)}"
-                )
-            column = f"the label column {label_column!r} of {where}"
-            inside = labels_of_column(frame[label_column], column, spelt, targets, form.decimal)
-            frame = frame.drop(columns=label_column)
-        frame = frame if raw or spelt else _split_lists(frame, where)
-        names = frame.columns if public is None else public
-        X = _features(frame, where, names, reference, form if spelt else None, raw)
+        frame, spelt = read_table(path, where, form, columns.values()), is_text(path, where)
+        aside = _left_aside(frame, columns, optional, where)
+        if labels is not None and label is not None:
+            column = f"the label column {label!r} of {where}"
+            inside = labels_of_column(aside["--label-column"], column, spelt, targets, form.decimal)
+        for number in aside.keys() & {"--weight-column", "--exposure-column"}:
+            column = f"the column {columns[number]!r} of {where}"
+            aside[number] = labels_of_column(aside[number], column, spelt, True, form.decimal)
+        X = _features(frame, where, public, reference, form if spelt else None, raw, labels is None)
+        names = (columns["--id"], aside["--id"].tolist()) if "--id" in aside else None
+        rows = FileRows(X, where, names=names, aside=aside)
     else:
         if raw:
-            raise InputError(f"--encode is for tables and {where} has no columns; leave it out.")
-        arrays = read_arrays(path, where, ("X", "y", "report", "encoder"))
-        inside = labels_of_array(arrays["y"], f"array y of {where}", targets) if "y" in arrays else None
+            raise InputError(f"{where} has no columns, and --encode and its models take tables; give one.")
+        _left_aside(pd.DataFrame(), columns, {"--label-column", "--id", *optional}, where)
+        wanted = ("X", "report", "encoder", *(("files",) if labels is None else ("y",)))
+        arrays = read_arrays(path, where, wanted)
+        if "y" in arrays:
+            inside = labels_of_array(arrays["y"], f"array y of {where}", targets)
         report, encoder = (_json(arrays.get(name)) for name in ("report", "encoder"))
-        X = _array_features(arrays["X"], where)
-    y = read_labels(labels, labels_flag, where, inside, form, targets)
-    spelt = spelt if labels is None else is_text(labels, labels_flag)
+        files = arrays.get("files")
+        names = None if files is None or len(files) != len(arrays["X"]) else ("file", files.tolist())
+        rows = FileRows(_finite(arrays["X"], where), where, None, False, report, encoder, names)
+    if labels is None:
+        return rows
+    y = read_labels(labels, where, inside, form, targets)
     if y is None:
-        raise InputError(f"{where} holds no labels; give them in a .npy or .csv file with {labels_flag}.")
-    if len(y) != len(X):
+        raise InputError(f"{where} holds no labels; give them in a .npy or .csv file with {labels[0]}.")
+    if len(y) != len(rows.X):
         raise InputError(
-            f"{where} has {len(X)} rows and {len(y)} labels; give one label for each row (a CSV "
+            f"{where} has {len(rows.X)} rows and {len(y)} labels; give one label for each row (a CSV "
             "file starts with a line of names)."
         )
-    for what, name in of_rows.items():
-        if name is not None and what not in numbers:
-            raise InputError(f"--{what}-column {name!r} is no column of {where}; name the column of {what}s.")
-    # ``public`` is None for the file of public rows, which may lack ids.
-    if public is not None and group_column is not None and groups is None:
-        raise InputError(f"--group-column {group_column!r} is no column of {where}; name the column of ids.")
-    return FileRows(
-        X, y, where, spelt, report, encoder, groups, numbers.get("weight"), numbers.get("exposure")
-    )
+    return replace(rows, y=y, spelt=spelt if labels[1] is None else is_text(labels[1], labels[0]))
+
+
+def _left_aside(
+    frame: pd.DataFrame, columns: Mapping[str, str], optional: Collection[str], where: str
+) -> dict[str, Any]:
+    """The columns that flags name, which are taken out of the table."""
+    n_columns, aside = frame.shape[1], {}
+    for flag, name in columns.items():
+        if name in frame.columns:
+            aside[flag] = frame.pop(name)
+        elif flag not in optional:
+            remedy = f"name one of its {n_columns} columns, whose names are in the first line of a CSV file"
+            raise InputError(
+                f"{flag} {name!r} is not a column of {where}; {respelt(name, frame.columns, remedy)}"
+            )
+    return aside
 
 
 def only_for_tables(args: argparse.Namespace, what: str) -> None:
     """Refuse flags that name columns where there are none."""
-    named = ("--label-column", args.label_column), ("--id", args.id), ("--group-column", args.group_column)
-    for flag, column in named:
-        if column is not None:
-            raise InputError(f"{flag} {column!r} is for tables and {what}; drop it.")
-
-
-def read_unlabelled(
-    path: Path,
-    where: str,
-    left_aside: Sequence[str | None],
-    form: TextForm,
-    id_column: str | None = None,
-    *,
-    raw: bool,
-    public: Collection[str] | None = None,
-    reference: str = "",
-) -> Unlabelled:
-    """Rows without labels; the columns ``left_aside`` and an array y are not read.
-
-    Messages name the columns that are ``public``, which ``reference`` has; None stands for all of the file.
-    Of a table that has all public columns, others are left out with a warning.
-    """
-    if is_table(path, where):
-        frame = read_table(path, where, form, (id_column,))
-        frame = frame.drop(columns=[name for name in left_aside if name in frame.columns])
-        names = None
-        if id_column is not None:
-            frame, ids = _without_ids(frame, id_column, where)
-            names = id_column, ids.tolist()
-        spelt = is_text(path, where)
-        frame = frame if raw or spelt else _split_lists(frame, where)
-        expected = [*frame.columns] if public is None else public
-        others = [name for name in frame.columns if name not in expected]
-        if others and expected and set(expected) <= set(frame.columns):
-            warn(f"{where} has columns besides those of {reference}, {listed(others)}; they are left out.")
-            frame = frame.drop(columns=others)
-        X = _features(frame, where, expected, reference, form if spelt else None, raw)
-        return Unlabelled(X, names)
-    if raw:
-        raise InputError(f"{where} has no columns, and the model encodes raw tables; give a table.")
-    arrays = read_arrays(path, where, ("X", "files", "report"))
-    files = arrays.get("files")
-    names = None if files is None or len(files) != len(arrays["X"]) else ("file", files.tolist())
-    return Unlabelled(_array_features(arrays["X"], where), names, _json(arrays.get("report")))
-
-
-def _without_ids(frame: pd.DataFrame, id_column: str, where: str) -> "tuple[pd.DataFrame, pd.Series[Any]]":
-    """A table without the column of identifiers, and that column."""
-    if id_column not in frame.columns:
-        remedy = respelt(id_column, frame.columns, f"name one of its {frame.shape[1]} columns")
-        raise InputError(f"--id {id_column!r} is not a column of {where}; {remedy}")
-    return frame.drop(columns=id_column), frame[id_column]
+    for flag, column in named_columns(args).items():
+        raise InputError(f"{flag} {column!r} is for tables and {what}; drop it.")
 
 
 def align(X: Any, names: Collection[str], where: str, reference: str, fix: str = "") -> Any:
@@ -212,7 +176,8 @@ def align(X: Any, names: Collection[str], where: str, reference: str, fix: str =
     missing = [name for name in names if name not in X.columns]
     others = len(set(X.columns) - set(names))
     if missing or others:
-        differences = [f"lacks {_columns(missing)}"] if missing else []
+        absent = f"column {missing[0]!r}" if len(missing) == 1 else f"the columns {listed(missing)}"
+        differences = [f"lacks {absent}"] if missing else []
         # Other names are not shown, since in a file without a header they are entries of a row.
         differences += [f"has {others} other column{'s' if others > 1 else ''} besides"] if others else []
         raise InputError(
@@ -222,26 +187,19 @@ def align(X: Any, names: Collection[str], where: str, reference: str, fix: str =
     return X[list(names)]
 
 
-def _columns(names: Sequence[str]) -> str:
-    """Public names of columns, for a message."""
-    return f"column {names[0]!r}" if len(names) == 1 else f"the columns {listed(names)}"
+def in_order_of(private: FileRows, public: FileRows) -> FileRows:
+    """Public rows whose columns are those of the private rows, in their order, by the same network."""
+    check_same_network(private.report, public.report, f"{public.where} and {private.where}")
+    if not (is_frame(private.X) and is_frame(public.X)):
+        return public
+    align(private.X, [*public.X.columns], private.where, public.where)
+    return replace(public, X=public.X[[*private.X.columns]])
 
 
-def check_together(private: FileRows, public: FileRows | None) -> None:
-    """Check that private and public rows have the same features."""
-    if public is None:
-        return
-    if private.X.shape[1] != public.X.shape[1]:
-        raise InputError(
-            f"{public.where} has {public.X.shape[1]} features and {private.where} has "
-            f"{private.X.shape[1]}; make both by the same feature extraction."
-        )
-    if private.report is not None and public.report is not None:
-        check_same_network(private.report, public.report, f"{public.where} and {private.where}")
-
-
-def check_same_network(first: dict[str, Any], second: dict[str, Any], what: str) -> None:
+def check_same_network(first: dict[str, Any] | None, second: dict[str, Any] | None, what: str) -> None:
     """Refuse rows (``what`` in messages) that ``extract`` made by different networks."""
+    if first is None or second is None:
+        return
     # Settings that change rows by rounding only.
     free = {"device", "dtype", "precision"}
     left, right = (
@@ -268,73 +226,82 @@ def _json(text: Array | None) -> dict[str, Any] | None:
 
 
 def read_labels(
-    labels: Path | None, flag: str, where: str, inside: Array | None, form: TextForm, targets: bool = False
+    labels: tuple[str, Path | None], where: str, inside: Array | None, form: TextForm, targets: bool = False
 ) -> Array | None:
-    """Labels from the file of the rows, or from the label file of ``flag``; None without both."""
-    if labels is None:
+    """Labels from the file of the rows, or from the label file of a flag; None without both."""
+    flag, path = labels
+    if path is None:
         return inside
     if inside is not None:
-        raise InputError(f"{where} holds its labels in array y and {flag} {labels} was given too; drop one.")
-    where = f"{flag} {labels}"
-    if labels.suffix.lower() == ".npz":
+        raise InputError(f"{where} holds its labels in array y and {flag} {path} was given too; drop one.")
+    where = f"{flag} {path}"
+    if path.suffix.lower() == ".npz":
         raise InputError(f"{where} must be a .npy file or a table of one column; save the labels alone.")
-    if not is_table(labels, where):
-        return labels_of_array(read_arrays(labels, where)["X"], where, targets)
-    frame = read_table(labels, where, form)
+    if not is_table(path, where):
+        return labels_of_array(read_arrays(path, where)["X"], where, targets)
+    frame = read_table(path, where, form)
     if frame.shape[1] != 1:
         raise InputError(f"{where} has {frame.shape[1]} columns; keep the label column alone.")
-    return labels_of_column(frame.iloc[:, 0], where, is_text(labels, where), targets, form.decimal)
-
-
-def _split_lists(frame: pd.DataFrame, where: str) -> pd.DataFrame:
-    """A table with a column for each entry of a list of numbers."""
-    parts: list[pd.DataFrame] = []
-    for name, column in frame.items():
-        if not is_list(column):
-            parts.append(column.to_frame())
-            continue
-        try:
-            rows = stacked_lists(column, f"the column {name!r} of {where}")
-        except ValueError as error:
-            raise InputError(str(error)) from None
-        parts.append(pd.DataFrame(rows, columns=names_of_list(name, rows.shape[1]), index=frame.index))
-    return pd.concat(parts, axis=1) if parts else frame
+    return labels_of_column(frame.iloc[:, 0], where, is_text(path, where), targets, form.decimal)
 
 
 def _features(
-    frame: pd.DataFrame, where: str, public: Collection[str], reference: str, form: TextForm | None, raw: bool
+    frame: pd.DataFrame,
+    where: str,
+    public: Collection[str] | None,
+    reference: str,
+    form: TextForm | None,
+    raw: bool,
+    leaves_out: bool,
 ) -> Any:
     """Finite floats; a ``raw`` table keeps its cells, with gaps and decimal points in texts of a ``form``.
 
     Messages name columns that are ``public``, which ``reference`` has.
     """
-    if raw:
-        if form is None:
-            return frame
-        pointed = frame.map(_with_point) if form.decimal == "," else frame
-        return pointed.mask(pointed.map(lambda cell: cell.strip() in MISSING))
-    read = {}
-    for name in frame.columns:
-        if form is None:
-            read[name] = _floats(frame[name])
+    columns = {}
+    for name, column in frame.items():
+        cells = column if raw else _numbers(column, f"the column {name!r} of {where}", form)
+        if cells is not None and cells.ndim == 2:
+            columns.update(zip(names_of_list(name, cells.shape[1]), cells.T, strict=True))
         else:
-            values, numeric = numbers_of(frame[name].tolist(), form.decimal)
-            read[name] = values if numeric else None
-    text = [name for name, values in read.items() if values is None]
+            columns[name] = cells
+    public = [*columns] if public is None else public
+    others = [name for name in columns if name not in public]
+    if leaves_out and others and public and set(public) <= columns.keys():
+        warn(f"{where} has columns besides those of {reference}, {listed(others)}; they are left out.")
+        columns = {name: columns[name] for name in columns if name in public}
+    if raw:
+        cells = frame[[*columns]]
+        if form is None:
+            return cells
+        pointed = cells.map(_with_point) if form.decimal == "," else cells
+        return pointed.mask(pointed.map(lambda cell: cell.strip() in MISSING))
+    text = [name for name, values in columns.items() if values is None]
     if text:
         # Private names are replaced by places, since in a file without a header they are entries of a row.
         named = all(name in public for name in text)
         if reference and not named:
-            align(frame, public, where, reference, FIX)  # raises an error that names missing public columns
-        places = [place for place, name in enumerate(frame.columns, start=1) if name in text]
+            align(pd.DataFrame(columns=[*columns]), public, where, reference, FIX)  # names missing columns
+        places = [place for place, name in enumerate(columns, start=1) if name in text]
         which = listed(text) if named else f"at the places {listed(places)}"
         raise InputError(
             f"{where} has feature columns that are not numbers, {which}; leave names of rows aside with "
-            f"--id, and encode text with `fit --encode`{'' if form is None else COMMAS}."
+            "--id, and encode text with `fit --encode`"
+            f"{'' if form is None else ' (a decimal comma is named by --decimal)'}."
         )
-    columns = [values for values in read.values() if values is not None]
-    values = np.column_stack(columns) if columns else np.empty(frame.shape)
-    return pd.DataFrame(_array_features(values, where), columns=frame.columns)
+    values = np.column_stack([*columns.values()]) if columns else np.empty((len(frame), 0))
+    return pd.DataFrame(_finite(values, where), columns=[*columns])
+
+
+def _numbers(column: "pd.Series[Any]", what: str, form: TextForm | None) -> Array | None:
+    """A column as numbers, with NaN where one is missing, lists as rows of them; None for other cells."""
+    if form is not None:
+        values, numeric = numbers_of(column.tolist(), form.decimal)
+        return values if numeric else None
+    if is_list(column):
+        return stacked_lists(column, what)
+    numbers = frames.numbers_of(column)
+    return None if numbers is None or numbers.dtype.kind in "mM" else numbers
 
 
 def _with_point(cell: str) -> str:
@@ -346,32 +313,11 @@ def _with_point(cell: str) -> str:
     return repr(value) if value == value else cell
 
 
-def _floats(column: "pd.Series[Any]") -> Array | None:
-    """A column as float64, with NaN where a number is missing; None if it is not numeric."""
-    dtype = column.dtype
-    if pd.api.types.is_numeric_dtype(dtype) and letter_of(dtype) != "c":
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    # Objects: decimals, and whole numbers and truth values with gaps, which NumPy has no type for.
-    kind = pd.api.types.infer_dtype(column, skipna=True) if dtype.kind == "O" else ""
-    if kind in ("integer", "boolean", "decimal"):
-        return np.array([np.nan if cell is None else float(cell) for cell in column], dtype=np.float64)
-    return None
-
-
-def _array_features(X: Array, where: str) -> Array:
+def _finite(X: Array, where: str) -> Array:
     """A finite array of numbers with at least one row and one column."""
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         raise InputError(
             f"{where} holds {entries_of(X.dtype)} of shape {X.shape}; save a 2-D array of real "
             "numbers, one row per sample."
         )
-    if 0 in X.shape:
-        raise InputError(
-            f"{where} has {X.shape[0]} rows and {X.shape[1]} feature columns; add what is missing."
-        )
-    if not np.isfinite(X).all():
-        raise InputError(
-            f"{where} has empty or infinite values; remove their rows, or fill them with a value computed "
-            "from public rows."
-        )
-    return X
+    return check_table(X, where, minimum=1)

@@ -130,7 +130,7 @@ def check(name: str, value: object, *allowed: Allowed, remedy: str = "", owner: 
             return
     owned = f" of {owner}" if owner else ""
     end = f"; {remedy}" if remedy else ""
-    raise ValueError(f"{name}={shown(value)}{owned} must be {_either(allowed)}{end}.")
+    raise ValueError(f"{name}={shown(value)}{owned} must be {either(allowed)}{end}.")
 
 
 def check_params(
@@ -165,7 +165,7 @@ def as_float(value: object) -> float | None:
         return None
 
 
-def _either(allowed: tuple[Allowed, ...]) -> str:
+def either(allowed: tuple[Allowed, ...]) -> str:
     """The rules as text. Three or more constants alone follow "one of"."""
     words = list(_words(allowed))
     if len(words) > 2 and all(isinstance(rule, str) for rule in allowed):

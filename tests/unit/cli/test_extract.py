@@ -251,7 +251,7 @@ def test_open_clip(images, tiny_clip):
         ),
         (["--options", '{"device": "cpu"}'], "--options names 'device', which is not among"),
         (["--weights", "none.safetensors", "--options", "{}"], "pretrained='none.safetensors' is not a file"),
-        (["--batch-size", "0"], "argument --batch-size: '0' must be a whole number of at least 1"),
+        (["--batch-size", "0"], "argument --batch-size: '0' must be 'auto' or a whole number of at least 1"),
         (["--workers", "-1"], "argument --workers: '-1' must be a whole number of at least 0"),
         (["--device", "nowhere"], "--device nowhere cannot be used"),
         (["--cache", "labels.csv"], "--cache labels.csv cannot be used"),

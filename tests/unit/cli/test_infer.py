@@ -149,11 +149,11 @@ def test_persons_a_page_and_the_ledger(studies, capsys):
         (("--label-column", "wage", "--family", "gaussian", "--max-weight", "3"), "--max-weight 3.0"),
         (
             ("--label-column", "wage", "--family", "gaussian", "--weight-column", "w"),
-            "--weight-column 'w' is no",
+            "--weight-column 'w' is not a",
         ),
         (("--label-column", "wage", "--family", "gaussian", "--scale", "s.json"), "--scale s.json cannot be"),
         (("--label-column", "wage", "--family", "gaussian", "--scale", "bad.json"), "names column 'age'"),
-        (("--label-column", "wage", "--family", "gaussian", "--quiet"), "--quiet without --report"),
+        (("--label-column", "wage", "--family", "gaussian", "--quiet"), "--quiet needs --report"),
         (("--label-column", "wage", "--family", "gaussian", "--epsilon", "1e-4"), "too few to learn"),
     ],
 )
@@ -186,7 +186,7 @@ def test_counts_with_exposure(studies, capsys):
     assert "per unit of exposure" in capsys.readouterr().out
     assert abs(result.params["intercept"] - np.log(0.02)) < 5 * result.bse["intercept"]
     assert run("infer", *rows, "--exposure-column", "time", *SEEDED) == 2
-    assert "--exposure-column 'time' is no column" in capsys.readouterr().err
+    assert "--exposure-column 'time' is not a column" in capsys.readouterr().err
 
 
 def test_the_first_class_is_the_reference(studies, capsys):
@@ -199,7 +199,7 @@ def test_the_first_class_is_the_reference(studies, capsys):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--reference", "city=Ulm"), "add --encode"),
+        (("--reference", "city=Ulm"), "needs --encode"),
         (("--reference", "city", "--encode", "columns.json"), "must be pairs"),
         (("--exposure-column", "weight"), "family='poisson'|--family"),
     ],

@@ -60,9 +60,9 @@ def test_report(rows, capsys):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--ledger", "l.sqlite"], "--ledger was given without --dataset; give both"),
-        (["--dataset", "a"], "--dataset was given without --ledger; give both"),
-        (["--ledger-epsilon", "1"], "--ledger-epsilon and --ledger-delta are the budget in a --ledger"),
+        (["--ledger", "l.sqlite"], "--ledger l.sqlite needs --dataset; give both"),
+        (["--dataset", "a"], "--dataset a needs --ledger; give both"),
+        (["--ledger-epsilon", "1"], "--ledger-epsilon 1.0 needs --ledger"),
         ([*LEDGER, "--ledger-delta", "1e-5"], "--ledger-delta 1e-05 needs --ledger-epsilon"),
         (LEDGER, "--ledger l.sqlite is new; give its data set a --ledger-epsilon"),
         (["--ledger", "no/l", "--dataset", "a", "--ledger-epsilon", "1"], "check that its folder exists"),

@@ -1,6 +1,7 @@
 """What the commands print and write, and what they leave behind when that fails."""
 
 import errno
+import functools
 import importlib
 import json
 import os
@@ -148,7 +149,7 @@ def test_warnings_are_single_lines_and_do_not_stop(data, folder, capsys):
     assert all(line.startswith("skmixdp fit: warning: ") for line in lines)
     assert "classes were read from the private labels" in lines[0]
     assert "; pass --classes [...] or public rows." in lines[0]
-    assert "delta=0.1 is not below 1/n" in lines[1]
+    assert "--delta 0.1 is not below 1/n" in lines[1]
 
 
 @pytest.mark.parametrize("command", [[], ["fit"], ["predict"], ["report"]])
@@ -265,6 +266,7 @@ def test_an_interrupted_fit_leaves_nothing(data, folder, capsys, monkeypatch):
     rows = save_npz(data)
     before = contents(folder)
 
+    @functools.wraps(MixedDPLogisticRegression.fit)
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 

@@ -23,11 +23,11 @@ from tests.unit.cli.conftest import refuse, run, save_npy, save_npz, save_tables
         (["--n-steps", "2.5"], "argument --n-steps: '2.5' must be a whole number"),
         (["--seed", "-3"], "argument --seed: '-3' must be a whole number of at least 0"),
         (["--noise-multiplier", "0"], "argument --noise-multiplier: '0' must be a positive"),
-        (["--algorithm", "magic"], "argument --algorithm: invalid choice: 'magic'"),
-        (["--neighboring", "near"], "argument --neighboring: invalid choice: 'near'"),
+        (["--algorithm", "magic"], "argument --algorithm: 'magic' must be one of 'auto', 'noisy-gd'"),
+        (["--neighboring", "near"], "argument --neighboring: 'near' must be one of 'add_or"),
         (
             ["--epsilon", "1", "--n-steps", "3", "--noise-multiplier", "2"],
-            "--epsilon 1, --n-steps 3 and --noise-multiplier 2 cannot all be given",
+            "--n-steps 3 cannot all be given, since two of them determine the third; leave --epsilon out",
         ),
         (["--epsilon", "0.01", "--noise-multiplier", "0.1"], "at --noise-multiplier 0.1; use"),
         (["--noise", "discrete", "--seed", "1"], "--seed 1 cannot seed --noise discrete"),
@@ -74,12 +74,12 @@ def test_a_folder_that_cannot_be_written_to(data, folder, no_noise, capsys, monk
             "--public pub.csv has feature columns that are not numbers, ['a', 'c']; leave "
             "names of rows aside with --id, and encode text with `fit --encode`",
         ),
-        (lambda f: f.assign(a=f["a"].where(f.index > 1)), "has empty or infinite values; remove their rows"),
+        (lambda f: f.assign(a=f["a"].where(f.index > 1)), "--public pub.csv contains NaN or infinity; drop"),
         (lambda f: f.assign(kind=f["kind"].where(f.index != 3)), "'kind' of --public pub.csv has empty cell"),
         (lambda f: f.assign(kind=0.5), "--public pub.csv holds numbers that are not whole;"),
         (lambda f: f.assign(kind=1), "priv.csv holds a label, which is not one of the classes [1] (the"),
         (lambda f: f.iloc[:0], "--public pub.csv has columns and no rows"),
-        (lambda f: f[["kind"]], "--public pub.csv has 15 rows and 0 feature columns"),
+        (lambda f: f[["kind"]], "--public pub.csv has 0 feature(s)"),
         (lambda f: f.rename(columns={"a": ""}), "has a column without a name, often the row numbers"),
     ],
 )
@@ -99,7 +99,7 @@ def test_the_labels_of_a_table_need_one_place(data, folder, no_noise, capsys):
     error = refuse(
         capsys, folder, "fit", *rows[:2], "--labels", "y.npy", "--public-labels", "y.npy", "--out", "m"
     )
-    assert "--public-labels y.npy was given without --public" in error
+    assert "--public-labels y.npy needs --public; give both" in error
     np.save("y.npy", data[1][:5])
     rows = ["--private", "pub.csv", "--labels", "y.npy"]
     pd.read_csv("pub.csv").drop(columns="kind").to_csv("pub.csv", index=False)
@@ -125,11 +125,11 @@ def test_the_labels_of_a_table_need_one_place(data, folder, no_noise, capsys):
         ({"X": np.ones((3, 4)), "y": np.array([0, 1, np.inf])}, "y of --private priv.npz holds numbers that"),
         ({"X": np.ones((3, 4)), "y": np.array([b"a", b"b", b"c"])}, "holds text of shape (3,)"),
         ({"X": np.ones((3, 4)), "y": np.arange(2)}, "--private priv.npz has 3 rows and 2 labels"),
-        ({"X": np.full((3, 4), np.nan), "y": np.arange(3)}, "priv.npz has empty or infinite values;"),
-        ({"X": np.ones((3, 3)), "y": np.arange(3)}, "pub.npz has 4 features and --private priv.npz has 3"),
+        ({"X": np.full((3, 4), np.nan), "y": np.arange(3)}, "--private priv.npz contains NaN or infinity;"),
+        ({"X": np.ones((3, 3)), "y": np.arange(3)}, "--public has 4 features and --private has 3"),
         ({"X": np.ones((1, 4)), "y": np.arange(1)}, "minimum of 2 is required"),
         ({"X": np.array([None]), "y": np.ones(1)}, "holds Python objects, which are not opened"),
-        ({"X": np.ones((0, 4)), "y": np.ones(0, int)}, "has 0 rows and 4 feature columns"),
+        ({"X": np.ones((0, 4)), "y": np.ones(0, int)}, "--private priv.npz has 0 sample(s)"),
         (None, "needs at least two classes"),
     ],
 )
@@ -225,7 +225,7 @@ def test_parquet_without_pyarrow(data, folder, no_noise, capsys, monkeypatch):
             "other columns besides; give it the same feature columns, by the names in its first line if it "
             "is a CSV file (their order may differ), and leave other columns aside with --label",
         ),
-        (["unfitted.joblib", "few.npy"], "not fitted"),
+        (["unfitted.joblib", "few.npy"], "LogisticRegression without n_features_in_; give a fitted"),
         (["m.joblib", "few.npy"], "ROWS few.npy has 3 features and MODEL m.joblib was trained on 4"),
         (["m.joblib", "few.npy", "--label-column", "kind"], "ROWS few.npy has no columns; drop it"),
         (["m.joblib", "pub.csv", "--out", "p.parquet"], "--out p.parquet must end in .csv"),

@@ -204,7 +204,7 @@ class TestDeclarations:
         ),
         (
             ("--private", "rows.npz", "--encode", "declared.json"),
-            "--encode is for tables and --private rows.",
+            "--private rows.npz has no columns, and --encode and its",
         ),
         (("--private", "rows.npz", "--id", "name"), "--id 'name' is for tables and no file here has columns"),
         ((*PUBLIC, "--encode", "public", "--report", "r.txt"), "--report r.txt must end in .json or .html"),
@@ -224,7 +224,7 @@ def test_fit_refuses(tables, argv, message, no_noise, capsys):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["rows.npz"], "ROWS rows.npz has no columns, and the model encodes raw tables; give a table"),
+        (["rows.npz"], "ROWS rows.npz has no columns, and --encode and its models take tables"),
         (["short.csv", "--id", "name"], "m.joblib was trained on, lacks column 'age' and has 1 other column"),
         (["new.csv", "--label-column", "outcome", "--id", "no"], "--id 'no' is not a column of ROWS new.csv"),
         (
@@ -313,7 +313,7 @@ def test_a_column_of_persons_is_protected_as_a_whole(capsys, tables, encode):
     n_persons = frame["patient"].nunique()
     ends = ("--force", "--out", "m.joblib")
     other = (*files, "--group-column", "person", *ends)
-    assert "--group-column 'person' is no column" in refuse(capsys, tables, "fit", *other)
+    assert "--group-column 'person' is not a column" in refuse(capsys, tables, "fit", *other)
     frame["patient"] = frame["patient"].where(frame.index % 50 > 0)
     frame.to_csv("visits.csv", index=False)
     error = refuse(capsys, tables, "fit", *files, "--group-column", "patient", *ends)

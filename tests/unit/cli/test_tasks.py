@@ -131,11 +131,12 @@ def test_a_regression_and_persons_are_evaluated(targets, capsys):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("--regression", "--classes", "a,b"), "--classes a,b is for classes and --regression has none"),
-        (("--regression", "--class-weight", "balanced"), "--class-weight balanced is for classes"),
-        (("--target-bounds", "0,1"), "--target-bounds is for --regression without --public"),
+        (("--regression", "--classes", "a,b"), "--classes a,b is not for --regression; leave it out"),
+        (("--regression", "--class-weight", "balanced"), "--class-weight balanced is not for --regression"),
+        (("--target-bounds", "0,1"), "--target-bounds 0,1 is not for classes"),
+        (("--regression", "--target-bounds", "0,1"), "--target-bounds is for --regression without --public"),
         (("--regression", "--target-bounds", "1,0"), "must be two numbers LOW,HIGH, the lower one first"),
-        (("--class-weight", "cat"), "--class-weight 'cat' must be balanced, or weights of classes like A=1"),
+        (("--class-weight", "cat"), "--class-weight 'cat' must be pairs such as A=1"),
         (("--class-weight", "cow=1"), "which is not one of the classes"),
         (("--hold-out-public", "15"), "--hold-out-public 15 leaves none of 15 public rows; hold out fewer"),
         (("--regression",), "the label column 'kind' of --public pub.csv holds text of shape (15,); save"),
@@ -148,16 +149,16 @@ def test_fit_refuses(argv, message, data, folder, no_noise, capsys):
 def test_held_out_rows_need_public_ones(data, folder, no_noise, capsys):
     rows = save_npz(data)[:2]
     error = refuse(capsys, folder, "fit", *rows, "--hold-out-public", 3, "--out", "m")
-    assert "--hold-out-public 3 needs rows in --public; add them." in error
+    assert "--hold-out-public 3 needs --public; give both, or neither." in error
 
 
 def test_evaluate_refuses(model, capsys):
     argv = ("--private", "priv.csv", "--label-column", "kind", "--epsilon", 1)
     for more, message in (
-        (("--quiet",), "--quiet without --report would throw the evaluation away"),
+        (("--quiet",), "--quiet needs --report; give both"),
         (("--report", "r.txt"), "--report r.txt must end in .json or .html"),
         (("--seed", 1, "--noise", "discrete"), "--seed 1 cannot seed --noise discrete"),
-        (("--group-column", "who"), "--group-column 'who' is no column of --private priv.csv"),
+        (("--group-column", "who"), "--group-column 'who' is not a column of --private priv.csv"),
         (("--target-bounds", "0,1"), "--target-bounds (0.0, 1.0) must be"),
     ):
         assert message in refuse(capsys, Path(), "evaluate", "m.joblib", *argv, *more)
@@ -284,9 +285,15 @@ def test_checkpoints_that_are_of_no_use_are_refused(data, folder, no_noise, caps
     rows = save_tables(data, ".csv")
     Path("text").write_text("no checkpoint")
     for options, message in (
-        (("--checkpoint", "c"), "--checkpoint c needs a --ledger, which records each step"),
-        ((*CHARGED, "--checkpoint", "c", "--seed", 1), "--seed 1 draws anew each time"),
-        ((*CHARGED, "--checkpoint", "c", "--hold-out-public", 5), "--hold-out-public 5 draws anew each time"),
+        (("--checkpoint", "c"), "--checkpoint c needs --ledger; give both"),
+        (
+            (*CHARGED, "--checkpoint", "c", "--seed", 1),
+            "--checkpoint c and --seed 1 cannot be combined, since the fit could not",
+        ),
+        (
+            (*CHARGED, "--checkpoint", "c", "--hold-out-public", 5),
+            "--checkpoint c and --hold-out-public 5 cannot be combined",
+        ),
         ((*CHARGED, "--checkpoint", "text"), "text is no checkpoint of a fit"),
     ):
         assert run("fit", *rows, *options, "--out", "m", "--quiet") != 0
@@ -306,6 +313,6 @@ def test_an_evaluation_by_groups(data, folder, capsys):
     assert list(said["metrics"]) == [*values, "other"] and set(values) <= set(said["unknown"])
     assert "GroupedEvaluation of 3 groups" in capsys.readouterr().out
     assert run("evaluate", "m", *told, *by, "--report", "r.html", "--quiet") == 0
-    for more, words in ((by[:2], "belong together"), ((*by, "--by", "a,b"), "one or two columns")):
+    for more, words in ((by[:2], "needs --by-values"), ((*by, "--by", "a,b"), "one or two columns")):
         assert run("evaluate", "m", *told, *more) == 2
         assert words in capsys.readouterr().err

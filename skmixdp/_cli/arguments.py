@@ -1,0 +1,258 @@
+"""Flags of the commands. Those of the library's parameters follow from its tables and docstrings."""
+
+import argparse
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from .._utils.validation import COUNT, FLAG, POSITIVE, PROBABILITY, Allowed, Kind, Number, either, whole_from
+from ..privacy.ledger._account import PURPOSE
+from .messages import EXIT_CODES, InputError, bounds, in_flags, one_line, path_named
+
+#: Allowed values of parameters that no table of a class lists.
+_RULES: Mapping[str, tuple[Allowed, ...]] = {
+    **dict.fromkeys(("epsilon", "noise_multiplier"), (POSITIVE,)),
+    **dict.fromkeys(("delta", "confidence"), (PROBABILITY,)),
+    "n_steps": (COUNT,),
+    "batch_size": ("auto", COUNT),
+    "max_sample_weight": ("auto", POSITIVE),
+    **dict.fromkeys(("n_workers", "random_state"), (whole_from(0),)),
+}
+#: Length of a help text from a docstring, which ends with a sentence.
+_LONGEST_HELP = 170
+
+#: Flags that need another one, and those that another one excludes.
+_NEEDS = {
+    "ledger": "dataset",
+    "dataset": "ledger",
+    "purpose": "ledger",
+    "ledger_epsilon": "ledger",
+    "ledger_delta": "ledger_epsilon",
+    "checkpoint": "ledger",
+    "by": "by_values",
+    "by_values": "by",
+    "public_labels": "public",
+    "hold_out_public": "public",
+    "reference": "encode",
+}
+_EXCLUDES = (
+    ("regression", "counts", "labels are of one kind"),
+    ("json", "html", "a report has one form"),
+    *(("checkpoint", name, "the fit could not be repeated") for name in ("hold_out_public", "random_state")),
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that refuses abbreviations and reports a bad argument in one line.
+
+    ``parameters`` holds the flags of the library's parameters that its messages name, and ``passed`` those
+    whose values reach it as they are.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        layout = argparse.RawDescriptionHelpFormatter
+        options = {"epilog": EXIT_CODES, "allow_abbrev": False, "formatter_class": layout} | options
+        super().__init__(**options)
+        self.parameters: dict[str, str] = {}
+        self.passed: list[str] = []
+        self._titled: dict[str, Any] = {}
+
+    def flags(self) -> list[str]:
+        """All flags of the command."""
+        return [flag for flag in self._option_string_actions if flag.startswith("--")]
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with code 2."""
+        self.exit(
+            2, f"{self.prog.removeprefix('python -m ')}: {one_line(message)}; see {self.prog} --help.\n"
+        )
+
+    def format_usage(self) -> str:
+        return f"usage: {self._called()}\n"
+
+    def format_help(self) -> str:
+        """The help, which begins with what the command needs."""
+        if self.usage is None and self._subparsers is None:
+            self.usage = self._called()
+        return super().format_help()
+
+    def _called(self) -> str:
+        """The command with what it needs."""
+        words = [self.prog, "[FLAGS]"]
+        for action in self._actions:
+            if action.required:
+                words += [*action.option_strings[:1], str(action.metavar)]
+        return " ".join(words)
+
+    def add(
+        self, title: str, texts: Mapping[str, str], required: Sequence[str] = (), about: str | None = None
+    ) -> None:
+        """Declare flags such as ``"--out FILE"``, whose second word tells the type, with their help."""
+        group = self._group(title, about)
+        for words, text in texts.items():
+            flag, _, metavar = words.partition(" ")
+            options: dict[str, Any] = {"help": text}
+            if not metavar and flag.startswith("--"):
+                options["action"] = "store_true"
+            else:
+                options |= {"metavar": metavar or flag, "type": _type_of(metavar or flag)}
+            if flag in required:
+                options["required"] = True
+            group.add_argument(flag if flag.startswith("--") else flag.lower(), **options)
+
+    def add_parameters(self, title: str, owner: Any, **flags: str) -> None:
+        """Declare parameters of a class or function, each with its flag, whose help may follow.
+
+        The arguments have those that were given, and no others.
+        """
+        facts, signature = _documented(owner), inspect.signature(owner).parameters
+        names = {name: flag.partition(" ") for name, flag in flags.items()}
+        self.parameters |= {name: flag for name, (flag, _, _) in names.items()}
+        self.passed += names
+        for name, (flag, _, own) in names.items():
+            kind, text = facts.get(name, ("", ""))
+            rules = _rules_of(owner, name, kind)
+            default = signature[name].default
+            text = own or _help_of(text, self.parameters)
+            if default is not None and default is not inspect.Parameter.empty and default is not True:
+                text += f" (default: {default})"
+            options: dict[str, Any] = {"action": argparse.BooleanOptionalAction}
+            if rules != (FLAG,):
+                is_folder = kind.startswith("path")
+                options = {"type": path_named if is_folder else _reader(rules)}
+                options["metavar"] = "FOLDER" if is_folder else _metavar(rules)
+            options["required"] = default is inspect.Parameter.empty
+            group = self._group(title)
+            group.add_argument(flag, dest=name, default=argparse.SUPPRESS, help=text, **options)
+
+    def _group(self, title: str, about: str | None = None) -> Any:
+        if title not in self._titled:
+            text = None if about is None else textwrap.fill(about, 78, subsequent_indent="  ")
+            self._titled[title] = self.add_argument_group(title, text)
+        return self._titled[title]
+
+
+def _documented(owner: Any) -> dict[str, tuple[str, str]]:
+    """The type and the description of each parameter in a docstring."""
+    _, _, text = inspect.cleandoc(owner.__doc__ or "").partition("Parameters\n----------\n")
+    text = re.split(r"\n\w+\n----", text)[0]
+    entries = re.findall(r"^(\w[\w, ]*?) : (.*)\n((?:    .*\n?)+)", text, flags=re.MULTILINE)
+    return {name: (kind, about) for names, kind, about in entries for name in names.split(", ")}
+
+
+def _help_of(text: str, flags: Mapping[str, str]) -> str:
+    """The first sentences of a description, without markup, with flags instead of parameters."""
+    text = re.sub(r":\w+:`~?(?:[\w.]+\.)?([^`<]+?)(?: <[^`]*>)?`", r"\1", " ".join(text.split()))
+    text = text.replace("``", "").replace('"', "").replace("%", "%%").replace("None leaves", "none leaves")
+    text = re.sub(r"\bIf None, ", "Without it, ", text.removeprefix("Whether to "))
+    first, *others = re.split(r"(?<=\.) (?=\S)", text)
+    for sentence in others:
+        if len(first) + len(sentence) > _LONGEST_HELP:
+            break
+        first += f" {sentence}"
+    return in_flags(first[:1].lower() + first[1:].rstrip("."), flags)
+
+
+def _rules_of(owner: Any, name: str, kind: str) -> tuple[Allowed, ...]:
+    """What a parameter may be: by rules here, the names of algorithms, or the type in its docstring."""
+    if name == "algorithm":
+        return tuple(owner._algorithms)
+    if kind.startswith("bool"):
+        return (FLAG,)
+    listed = kind[1 : kind.index("}")] if kind.startswith("{") else ""
+    constants = re.findall(r'"([^"]+)"', listed)
+    return _RULES.get(name, (*constants, *((None,) if listed.endswith("None") else ())))
+
+
+def _metavar(rules: Sequence[Allowed]) -> str:
+    if not rules:
+        return "NAME"
+    numbers = [rule for rule in rules if isinstance(rule, Number)]
+    if numbers:
+        return "N" if numbers[0].whole else "NUMBER"
+    return f"{{{','.join('none' if rule is None else str(rule) for rule in rules)}}}"
+
+
+def _reader(rules: Sequence[Allowed]) -> Callable[[str], Any]:
+    """A type for argparse: values that one of the rules admits, or any text without rules."""
+    spelt = ["none" if rule is None else rule for rule in rules]
+
+    def read(text: str) -> Any:
+        for rule in spelt:
+            value: Any = text
+            if isinstance(rule, Number):
+                try:
+                    value = int(text) if rule.whole else float(text)
+                except ValueError:
+                    continue
+            if rule.admits(value) if isinstance(rule, Number | Kind) else rule == text:
+                return None if None in rules and text == "none" else value
+        if spelt:
+            raise argparse.ArgumentTypeError(f"{text!r} must be {either(tuple(spelt))}")
+        return text
+
+    return read
+
+
+#: Types by the word after a flag.
+_TYPES: Mapping[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("FILE", "FOLDER", "MODEL", "ROWS", "IMAGES"), path_named),
+    "N": _reader((COUNT,)),
+    "EPSILON": _reader((POSITIVE,)),
+    "DELTA": _reader((PROBABILITY,)),
+    "LOW,HIGH": bounds,
+    "TEXT": _reader((PURPOSE,)),
+    "WEIGHT": _reader((POSITIVE,)),
+}
+
+
+def _type_of(metavar: str) -> Callable[[str], Any]:
+    if metavar.startswith("{"):
+        return _reader(tuple(metavar[1:-1].split(",")))
+    return _TYPES.get(metavar.partition(".")[0], str)
+
+
+def check_flags(args: argparse.Namespace, flags: Mapping[str, str]) -> None:
+    """Refuse flags without those that they need, and two that exclude each other."""
+    values = {name: value for name, value in vars(args).items() if value is not None and value is not False}
+    for name, needed in [*_NEEDS.items(), *args.needs]:
+        if name in values and needed not in values:
+            raise InputError(
+                f"{spelt(name, values[name], flags)} needs {flag_of(needed, flags)}; give both, or neither."
+            )
+    for first, second, why in _EXCLUDES:
+        if first in values and second in values:
+            both = " and ".join(spelt(name, values[name], flags) for name in (first, second))
+            raise InputError(f"{both} cannot be combined, since {why}; leave one of them out.")
+
+
+def flag_of(name: str, flags: Mapping[str, str]) -> str:
+    """The flag that gives an argument."""
+    return flags.get(name, f"--{name.replace('_', '-')}")
+
+
+def spelt(name: str, value: object, flags: Mapping[str, str]) -> str:
+    """A flag and its value as they were given."""
+    flag = flag_of(name, flags)
+    if isinstance(value, bool):
+        return flag if value else flag.replace("--", "--no-", 1)
+    text = ",".join(f"{bound:g}" for bound in value) if isinstance(value, tuple) else value
+    return f"{flag} {'none' if text is None else text}"
+
+
+def passed(args: argparse.Namespace, owner: Any, *more: Any, kind: str = "") -> dict[str, Any]:
+    """Parameters of ``owner`` from their flags.
+
+    Flags of parameters that neither it nor ``more`` functions have are refused; ``kind`` names it.
+    """
+    flags, values = args.parser.parameters, vars(args)
+    takes = {name for function in (owner, *more) for name in inspect.signature(function).parameters}
+    for name, flag in flags.items():
+        is_passed = name in args.parser.passed
+        own = name if is_passed else flag[2:].replace("-", "_")
+        is_given = own in values if is_passed else values.get(own) is not None
+        if name.isidentifier() and name not in takes | {"columns", "X"} and is_given:
+            raise InputError(f"{spelt(own, values[own], flags)} is not for {kind}; leave it out.")
+    return {name: values[name] for name in args.parser.passed if name in values and name in takes}
