@@ -53,8 +53,9 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         layout = argparse.RawDescriptionHelpFormatter
-        options = {"epilog": EXIT_CODES, "allow_abbrev": False, "formatter_class": layout} | options
-        super().__init__(**options)
+        super().__init__(
+            **{"epilog": EXIT_CODES, "allow_abbrev": False, "formatter_class": layout, **options}
+        )
         self.parameters: dict[str, str] = {}
         self.passed: list[str] = []
         self._titled: dict[str, Any] = {}

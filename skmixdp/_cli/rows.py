@@ -258,13 +258,13 @@ def _features(
 
     Messages name columns that are ``public``, which ``reference`` has.
     """
-    columns = {}
+    columns: dict[str, Any] = {}
     for name, column in frame.items():
-        cells = column if raw else _numbers(column, f"the column {name!r} of {where}", form)
+        cells: Any = column if raw else _numbers(column, f"the column {name!r} of {where}", form)
         if cells is not None and cells.ndim == 2:
             columns.update(zip(names_of_list(name, cells.shape[1]), cells.T, strict=True))
         else:
-            columns[name] = cells
+            columns[str(name)] = cells
     public = [*columns] if public is None else public
     others = [name for name in columns if name not in public]
     if leaves_out and others and public and set(public) <= columns.keys():
