@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._utils.documents import Section, sentence
-from .._utils.frames import is_frame
-from .._utils.models import classes_of, names_of_features
+from .._utils.models import classes_of
 from ..model_selection import GroupedEvaluation, private_evaluation
 from ..model_selection._evaluation.groups import name_of
 from .arguments import Parser, flag_of, passed
@@ -18,8 +17,8 @@ from .labels import as_classes
 from .messages import TRUST, InputError
 from .model_files import load_model, unpacked
 from .outputs import add_report_to, check_report, hand_out
-from .predict import read_like_training, trained
-from .rows import FIX, ROW_FLAGS, FileRows, align
+from .predict import read_like_training
+from .rows import ROW_FLAGS, FileRows
 from .terms import add_terms_to, charged_data_set, check_ledger
 
 SUMMARY = "evaluate a saved model on private rows with noise (load only models you trust)"
@@ -107,8 +106,6 @@ def _read(args: argparse.Namespace) -> tuple[Any, FileRows]:
     rows = read_like_training(
         args, model, encoder, ("--private", args.private), text_form(args), labels, targets=classes is None
     )
-    if is_frame(rows.X) and names_of_features(model) is not None:
-        rows = replace(rows, X=align(rows.X, names_of_features(model), rows.where, trained(args), FIX))
     if classes is not None:
         source, remedy = f"of MODEL {args.model}", "leave rows of other classes out"
         y = as_classes(rows.y, np.asarray(classes), rows.where, source, remedy, private=True)

@@ -128,12 +128,8 @@ def _from_images(args: argparse.Namespace, encoder: dict[str, Any] | None) -> Fi
 
 def _from_file(args: argparse.Namespace, model: Model, encoder: dict[str, Any] | None) -> FileRows:
     """Rows of a raw table or of numbers, with the columns of the training rows."""
-    where, names = f"ROWS {args.rows}", names_of_features(model)
-    form = guessed_form(args.rows, text_form(args), where)
-    rows = read_like_training(args, model, encoder, ("ROWS", args.rows), form)
-    if names is None or not is_frame(rows.X):
-        return rows
-    return replace(rows, X=align(rows.X, names, where, trained(args), FIX))
+    form = guessed_form(args.rows, text_form(args), f"ROWS {args.rows}")
+    return read_like_training(args, model, encoder, ("ROWS", args.rows), form)
 
 
 def read_like_training(
@@ -149,6 +145,7 @@ def read_like_training(
     """Rows of a file, by its flag, as a model takes them, with labels if these are asked for."""
     flag, path = file
     names = names_of_features(model)
+    reference = "" if names is None else f"the rows that {args.model} was trained on"
     if labels is None and not is_table(path, f"{flag} {path}"):
         only_for_tables(args, f"{flag} {path} has no columns")
     rows = read_rows(
@@ -160,18 +157,15 @@ def read_like_training(
         optional=["--label-column", "--group-column"] if labels is None else (),
         raw=isinstance(model, PrivatePipeline),
         public=() if names is None else [*names],
-        reference="" if names is None else trained(args),
+        reference=reference,
         targets=targets,
     )
     if encoder is not None:
         what = f"{rows.where} and the training rows of MODEL {args.model}"
         check_same_network(encoder["report"], rows.report, what)
-    return rows
-
-
-def trained(args: argparse.Namespace) -> str:
-    """How messages name the rows that a model was trained on."""
-    return f"the rows that {args.model} was trained on"
+    if names is None or not is_frame(rows.X):
+        return rows
+    return replace(rows, X=align(rows.X, names, rows.where, reference, FIX))
 
 
 def _table(model: LinearModel, rows: FileRows, proba: bool) -> str:
