@@ -67,12 +67,20 @@ def claims(folder):
         ((*COUNTS, "--report", "scale.json", "--scale", "scale.json", "--force"), "is also an input file"),
         ((*COUNTS, "--scale", "scale.json"), "speed"),
         ((*COUNTS, "--epsilon", "0"), "argument --epsilon: '0' must be a positive finite number"),
-        ((*COUNTS, "--epsilon", "1,5"), "argument --epsilon: '1,5' must be a positive finite number"),
-        ((*COUNTS, "--delta", "2"), "argument --delta: '2' must be a number strictly between 0 and 1"),
-        ((*COUNTS, "--epsillon", "1"), "unrecognized arguments: --epsillon 1, did you mean --epsilon?"),
         ((*COUNTS, "--noise", "discrete"), "--noise discrete is not for --counts; leave it out."),
         ((*COUNTS, "--no-center"), "--no-center is not for --counts; leave it out."),
         ((*COUNTS, "--unlabeled", "pub.csv"), "--unlabeled pub.csv is not for --counts; leave it out."),
+        ((*ROWS, "--hold-out-public", "3"), "--hold-out-public 3 needs --public; give both, or neither."),
+        *(
+            ((*ROWS, "--model", "additive", *flags.split()), f"{flags} is not for --model additive; leave")
+            for flags in (
+                "--algorithm gep",
+                "--n-steps 5",
+                "--no-center",
+                "--row-norm unit",
+                "--no-intercept",
+            )
+        ),
         ((*COUNTS, "--regression"), "--regression and --counts cannot be combined"),
         ((*COUNTS, "--model", "additive"), "--counts is not for --model additive"),
         ((*ROWS, "--exposure-column", "years"), "--exposure-column years is not for classes; leave it out."),

@@ -94,22 +94,6 @@ def test_a_model_can_be_additive(data, folder, flags):
     assert run("predict", "m.safetensors", "priv.npz", "--out", "predicted.csv") == 0
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        "--algorithm gep",
-        "--n-steps 5",
-        "--noise-multiplier 3",
-        "--no-center",
-        "--row-norm unit",
-        "--no-intercept",
-    ],
-)
-def test_flags_that_an_additive_model_lacks_are_refused(data, folder, flags, capsys):
-    assert run("fit", *save_npz(data), "--model", "additive", *flags.split(), "--out", "m") == 2
-    assert "is not for --model additive; leave it out." in capsys.readouterr().err
-
-
 def test_noise_can_be_discrete(data, folder):
     pytest.importorskip("opendp")
     rows = save_npz(data)

@@ -146,12 +146,6 @@ def test_fit_refuses(argv, message, data, folder, no_noise, capsys):
     assert message in refuse(capsys, folder, "fit", *save_tables(data), *argv, "--out", "m")
 
 
-def test_held_out_rows_need_public_ones(data, folder, no_noise, capsys):
-    rows = save_npz(data)[:2]
-    error = refuse(capsys, folder, "fit", *rows, "--hold-out-public", 3, "--out", "m")
-    assert "--hold-out-public 3 needs --public; give both, or neither." in error
-
-
 def test_evaluate_refuses(model, capsys):
     argv = ("--private", "priv.csv", "--label-column", "kind", "--epsilon", 1)
     for more, message in (
