@@ -100,8 +100,8 @@ class Graph:
                 return self.node("Clip", rows, *(self.constant(np.array(float(end))) for end in (low, high)))
             case Marked():
                 missing = self.node("IsNaN", rows)
-                known = self.node("Where", missing, self.constant(0.0), rows)
-                return self.joined([known, self.number(missing)])
+                filled = self.node("Where", missing, self.constant(0.0), rows)
+                return self.joined([filled, self.number(missing)])
             case Take(places):
                 return self.node("Gather", rows, self.constant(places), axis=1)
             case Squared(start):

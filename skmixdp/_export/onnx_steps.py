@@ -101,8 +101,8 @@ def _of_table(graph: Graph, encoder: Any, rows: _Rows, path: str) -> str:
             )
         if column.kind == "category":
             texts = graph.input(name, 1, text=True)
-            known = _one_hot(graph, texts, [*column.categories, *([""] if column.indicator else [])])
-            blocks.append(graph.applied(of_categories(column), known))
+            indicators = _one_hot(graph, texts, [*column.categories, *([""] if column.indicator else [])])
+            blocks.append(graph.applied(of_categories(column), indicators))
         elif column.kind == "list":
             if column.indicator:
                 raise TypeError(
@@ -119,8 +119,8 @@ def _of_column(graph: Graph, column: TableColumn, values: str) -> str:
     """A column of numbers, truth values (0, 1) or days since 1970."""
     if column.kind == "boolean":  # other numbers are missing values
         sign = graph.applied([("sign", Affine(np.array([0.5]), np.array([0.5])))], values)
-        known = graph.node("Equal", graph.node("Abs", sign), graph.constant(1.0))
-        values = graph.node("Where", known, sign, graph.constant(math.nan))
+        is_boolean = graph.node("Equal", graph.node("Abs", sign), graph.constant(1.0))
+        values = graph.node("Where", is_boolean, sign, graph.constant(math.nan))
     missing = graph.node("IsNaN", values)
     blocks = [graph.applied(of_numbers(column), values)]
     for _, length in column.periods:
@@ -191,10 +191,10 @@ def _of_categories(graph: Graph, step: Any, rows: _Rows, path: str) -> str:
             blocks.append(_one_hot(graph, graph.input(rows.names[place], 1, text=True), texts))
         else:
             numbers = _matrix(graph, _chosen(graph, rows, [place]))
-            known = [value for value in values if value == value]
-            equal = graph.node("Equal", numbers, graph.constant(np.array(known, dtype=np.float64)))
+            numbers_present = [value for value in values if value == value]
+            equal = graph.node("Equal", numbers, graph.constant(np.array(numbers_present, dtype=np.float64)))
             blocks.append(graph.number(equal))
-            if len(known) < len(values):
+            if len(numbers_present) < len(values):
                 blocks.append(graph.number(graph.node("IsNaN", numbers)))
     return graph.joined(blocks)
 

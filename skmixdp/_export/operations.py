@@ -88,22 +88,22 @@ Operations = list[tuple[str, Operation]]
 
 def of_row_map(row_map: RowMap) -> Operations:
     """The operations of a row map, without its intercept column."""
-    found: Operations = [] if row_map.basis is None else of_basis(row_map.basis)
+    operations: Operations = [] if row_map.basis is None else of_basis(row_map.basis)
     if (columns := row_map.columns) is not None:
-        found += [("columns", Affine(columns.center, 1 / columns.factor)), ("cut", _cut(columns.cut))]
+        operations += [("columns", Affine(columns.center, 1 / columns.factor)), ("cut", _cut(columns.cut))]
     if row_map.unit_first:
         # The largest entry is divided out first, since the square of a huge or tiny one is inf or 0.
-        found += [("unit_entries", UnitRows("max")), ("unit_length", UnitRows("l2"))]
+        operations += [("unit_entries", UnitRows("max")), ("unit_length", UnitRows("l2"))]
     if row_map.mean is not None:
-        found.append(("center", Affine(row_map.mean)))
+        operations.append(("center", Affine(row_map.mean)))
     if row_map.normalize and row_map.bound is None:
-        found.append(("largest_entry", UnitRows("max")))
+        operations.append(("largest_entry", UnitRows("max")))
     if row_map.whitening is not None:
-        found.append(("whiten", Change(tuple(row_map.whitening.factorised), row_map.whitening.rest)))
+        operations.append(("whiten", Change(tuple(row_map.whitening.factorised), row_map.whitening.rest)))
     if row_map.normalize:
         last = UnitRows("l2") if row_map.bound is None else ShortRows(row_map.bound)
-        found.append(("normalize", last))
-    return found
+        operations.append(("normalize", last))
+    return operations
 
 
 def of_basis(basis: Any) -> Operations:

@@ -51,8 +51,8 @@ def _made(operation: Operation, d: int) -> Any:
         case Cut(low, high):
             return function(np.clip, a_min=low, a_max=high)
         case Marked():
-            known = function(np.nan_to_num, nan=0.0, posinf=np.inf, neginf=-np.inf)
-            return FeatureUnion([("known", known), ("missing", FunctionTransformer(np.isnan))])
+            filled = function(np.nan_to_num, nan=0.0, posinf=np.inf, neginf=-np.inf)
+            return FeatureUnion([("known", filled), ("missing", FunctionTransformer(np.isnan))])
         case Take(places):
             return function(np.take, indices=places, axis=1)
         case Squared(start):

@@ -186,8 +186,8 @@ def _of_categories(column: TableColumn) -> Pipeline:
     texts = [category for category, value in zip(column.categories, values, strict=True) if value != value]
     parts: list[Step] = [("others", _checked(*_NUMBERS))]
     if numbers:
-        known = np.nan_to_num(numbers).tolist()
-        parts = [("numbers", Pipeline([*_read(*_NUMBERS), _DOUBLE, _FINITE, _one_hot(known)]))]
+        categories = np.nan_to_num(numbers).tolist()
+        parts = [("numbers", Pipeline([*_read(*_NUMBERS), _DOUBLE, _FINITE, _one_hot(categories)]))]
     column_of_texts = ("column", function(np.expand_dims, axis=1))
     parts.append(("texts", Pipeline([*_read(*_WORDS), column_of_texts, _one_hot([*texts, ""])])))
     order = [
@@ -239,9 +239,9 @@ _DOUBLE: Step = (
 _FINITE: Step = ("finite", function(np.nan_to_num, nan=math.nan))
 
 
-def _one_hot(known: list[Any]) -> Step:
-    categories = [np.array(known, dtype=object if known[-1] == "" else np.float64)]
-    return "known", OneHotEncoder(categories=categories, handle_unknown="ignore", sparse_output=False)
+def _one_hot(categories: list[Any]) -> Step:
+    values = np.array(categories, dtype=object if categories[-1] == "" else np.float64)
+    return "known", OneHotEncoder(categories=[values], handle_unknown="ignore", sparse_output=False)
 
 
 def _frozen(operations: Operations, d: int) -> list[Step]:

@@ -86,10 +86,12 @@ class StoredPath:
     def matching(self) -> "list[StoredPath]":
         """The files and folders whose path matches this one, part by part."""
         first = next(i for i, part in enumerate(self.path.parts) if glob.has_magic(part))
-        found = [StoredPath(PurePosixPath(*self.path.parts[:first]), self.files)]
+        entries = [StoredPath(PurePosixPath(*self.path.parts[:first]), self.files)]
         for part in self.path.parts[first:]:
-            found = [entry for folder in found for entry in folder.iterdir() if fnmatchcase(entry.name, part)]
-        return sorted(found)
+            entries = [
+                entry for folder in entries for entry in folder.iterdir() if fnmatchcase(entry.name, part)
+            ]
+        return sorted(entries)
 
 
 @contextmanager

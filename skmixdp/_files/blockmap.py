@@ -151,8 +151,8 @@ class BlockMap:
         """Lengths (n,) of centred rows, float64; NaN out of float32's range. Overwrites float32 ``out``."""
         with np.errstate(over="ignore", invalid="ignore"):
             lengths = row_norms(self._centred(X, out)) * self._unit
-        known = (lengths == 0) | ((lengths >= self._shortest) & (lengths <= _LONGEST))
-        return np.where(known, lengths, np.nan)
+        is_exact = (lengths == 0) | ((lengths >= self._shortest) & (lengths <= _LONGEST))
+        return np.where(is_exact, lengths, np.nan)
 
     def _factors(self, lengths: FloatArray) -> FloatArray:
         """Factor of each centred row, (n,) float32; -1 for a row of unknown length."""

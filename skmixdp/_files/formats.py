@@ -216,9 +216,9 @@ class TextFile(TableFile):
                 by_column = (
                     numbers_of(cells[j :: len(places)], self.form.decimal) for j in range(len(places))
                 )
-                other = [place for place, (_, fits) in enumerate(by_column, start=1) if not fits]
+                of_texts = [place for place, (_, fits) in enumerate(by_column, start=1) if not fits]
                 raise FileError(
-                    f"{self.where} has features that are not numbers, at the places {listed(other)}; name "
+                    f"{self.where} has features that are not numbers, at the places {listed(of_texts)}; name "
                     "features in columns or others in exclude, name a decimal comma by decimal, or read the "
                     "file as a data frame for private_pipeline(TableEncoder(), ...)."
                 )
@@ -276,8 +276,8 @@ class ArrowFile(TableFile):
         if len(set(self.names)) < len(self.names):
             raise FileError(f"{where} has columns of the same name; give each column its own name.")
         with reading(where):
-            told = json.loads((self.schema.metadata or {}).get(b"pandas", b"{}"))
-            self.index = [name for name in told.get("index_columns", ()) if isinstance(name, str)]
+            metadata = json.loads((self.schema.metadata or {}).get(b"pandas", b"{}"))
+            self.index = [name for name in metadata.get("index_columns", ()) if isinstance(name, str)]
 
     @property
     def sizes(self) -> list[int]:

@@ -149,8 +149,8 @@ def open_rows(
     >>> open_rows(folder)
     <RowFiles: 15 rows of 2 features in 3 shards>
     """
-    told = _names("names", names)
-    form = TextForm(separator, decimal, encoding, None if told is None else tuple(told))
+    column_names = _names("names", names)
+    form = TextForm(separator, decimal, encoding, None if column_names is None else tuple(column_names))
     wanted = Wanted(label, group, _names("columns", columns), _names("exclude", exclude) or ())
     shards = [shard for path, folders in _files(paths) for shard in file_shards(path, wanted, form, folders)]
     if not shards:
@@ -176,12 +176,12 @@ def _files(paths: Any) -> list[tuple[Any, dict[str, str]]]:
     """The given files, and all of known formats in folders, with the columns in the names of its folders."""
     files: list[tuple[Any, dict[str, str]]] = []
     for address in paths if isinstance(paths, (list, tuple)) else [paths]:
-        found = places(address)
-        if found and not found[0].is_dir() and len(found) == 1:
-            files.append((found[0], {}))
+        matches = places(address)
+        if matches and not matches[0].is_dir() and len(matches) == 1:
+            files.append((matches[0], {}))
             continue
         inside = [
-            each for path in found for each in (_in_folder(path, {}) if path.is_dir() else [(path, {})])
+            each for path in matches for each in (_in_folder(path, {}) if path.is_dir() else [(path, {})])
         ]
         if not inside:
             raise ValueError(f"paths={str(address)!r} has no {', '.join(FORMATS)} file; name another folder.")
@@ -189,14 +189,16 @@ def _files(paths: Any) -> list[tuple[Any, dict[str, str]]]:
     return files
 
 
-def _in_folder(folder: Path | StoredPath, told: dict[str, str]) -> list[tuple[Any, dict[str, str]]]:
+def _in_folder(folder: Path | StoredPath, partitions: dict[str, str]) -> list[tuple[Any, dict[str, str]]]:
     """Files in a folder, then those in its folders named ``column=value``, in the order of names."""
     entries: list[Path | StoredPath] = sorted(folder.iterdir(), key=str)
     files = [
-        (path, told) for path in entries if path.name.lower().endswith(tuple(FORMATS)) and path.is_file()
+        (path, partitions)
+        for path in entries
+        if path.name.lower().endswith(tuple(FORMATS)) and path.is_file()
     ]
     for entry in entries:
         name, equals, value = entry.name.partition("=")
         if name and equals and entry.is_dir():
-            files += _in_folder(entry, told | {unquote(name): unquote(value)})
+            files += _in_folder(entry, partitions | {unquote(name): unquote(value)})
     return files

@@ -77,9 +77,9 @@ class Wanted:
 
     def features(self, names: Sequence[str], index: Sequence[str], where: str) -> list[str]:
         """The features among the columns of a file, without an index of pandas."""
-        known = set(names)
-        for what, asked in (("columns", self.columns or ()), ("exclude", self.exclude)):
-            if absent := [name for name in asked if name not in known]:
+        available = set(names)
+        for what, wanted in (("columns", self.columns or ()), ("exclude", self.exclude)):
+            if absent := [name for name in wanted if name not in available]:
                 raise ValueError(f"{what} names {listed(absent)}, which {where} lacks; name its columns.")
         if self.label is not None and self.label not in names:
             remedy = respelt(self.label, names, "name the column that holds the labels")
@@ -88,10 +88,10 @@ class Wanted:
             remedy = respelt(self.group, names, "name the column that holds the ids of persons")
             raise ValueError(f"group={self.group!r} is no column of {where} other than the labels; {remedy}")
         others = {self.label, self.group, *self.exclude, *index}
-        found = list(self.columns) if self.columns else [name for name in names if name not in others]
-        if not found or {self.label, self.group} & set(found):
+        features = list(self.columns) if self.columns else [name for name in names if name not in others]
+        if not features or {self.label, self.group} & set(features):
             raise ValueError(f"{where} has no columns but labels and ids; name features of its own.")
-        return found
+        return features
 
 
 def file_shards(path: Any, wanted: Wanted, form: TextForm, folders: Mapping[str, str]) -> list[Shard]:

@@ -220,7 +220,7 @@ def header_of(path: Path, form: TextForm, where: str) -> list[str]:
         raise FileError(f"{where} is empty; check that it is the right file.")
     assert form.separator is not None
     names = cells_of(line, form.separator, where)
-    if len(names) == 1 and any(other in line for other in SEPARATORS if other != form.separator):
+    if len(names) == 1 and any(mark in line for mark in SEPARATORS if mark != form.separator):
         raise FileError(
             f"{where} has one name in its first line, in which its cells seem to be separated otherwise; "
             "name the character by separator (--separator)."
@@ -336,14 +336,14 @@ def guessed(path: Path, form: TextForm, where: str) -> TextForm:
                 for _ in lines(path, form, where):
                     pass
                 break
-    found = [line for line in lines(path, form, where) if is_row(line, 0)]
-    if form.separator is None and form.of(path).separator != "\t" and found:
-        widths = {one: _widths(found, one, where) for one in SEPARATORS if one != form.decimal}
-        best = max(widths, key=lambda one: widths[one])
+    rows = [line for line in lines(path, form, where) if is_row(line, 0)]
+    if form.separator is None and form.of(path).separator != "\t" and rows:
+        widths = {mark: _widths(rows, mark, where) for mark in SEPARATORS if mark != form.decimal}
+        best = max(widths, key=lambda mark: widths[mark])
         form = replace(form, separator=best if widths[best][1] > 1 else None)
     separator = form.of(path).separator
     if form.decimal is None and separator is not None:
-        cells = [cell.strip() for line in found[1:] for cell in _try_cells(line, separator, where)]
+        cells = [cell.strip() for line in rows[1:] for cell in _try_cells(line, separator, where)]
         # Between commas, cells with a comma are quoted, and may have it between thousands.
         cells = [cell for cell in cells if separator != "," or not _THOUSANDS.fullmatch(cell)]
         commas = sum(
@@ -354,9 +354,9 @@ def guessed(path: Path, form: TextForm, where: str) -> TextForm:
     return form
 
 
-def _widths(found: Sequence[str], separator: str, where: str) -> tuple[int, int]:
+def _widths(rows: Sequence[str], separator: str, where: str) -> tuple[int, int]:
     """The common number of cells of all lines, 0 if they differ or have one, and that of the first line."""
-    widths = [len(_try_cells(line, separator, where)) for line in found]
+    widths = [len(_try_cells(line, separator, where)) for line in rows]
     common = widths[0] if len(set(widths)) == 1 and widths[0] > 1 else 0
     return common, widths[0]
 

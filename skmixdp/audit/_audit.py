@@ -150,29 +150,29 @@ def audit_epsilon(
     check("delta", delta, PROBABILITY, None)
     check("view", view, "released", "model")
     check_fits(n_fits)
-    known = check_rows(X, y, "X", "y", 2)
-    units = units_of(groups, len(known), None)
-    user_canaries = None if canaries is None else check_canaries(canaries, known)
-    n_canaries = check_count(n_canaries, n_fits, user_canaries, known)
+    known_rows = check_rows(X, y, "X", "y", 2)
+    units = units_of(groups, len(known_rows), None)
+    user_canaries = None if canaries is None else check_canaries(canaries, known_rows)
+    n_canaries = check_count(n_canaries, n_fits, user_canaries, known_rows)
     guesses = check_guesses(n_guesses, n_canaries, n_fits)
     estimator = check_factory(factory)
     if view == "released":
         check_visible(estimator)
     rng = check_random_state(random_state)
 
-    fits = Fits(factory, known, X_pub, y_pub, units)
+    fits = Fits(factory, known_rows, X_pub, y_pub, units)
     chosen = user_canaries
     if chosen is None:
-        chosen = _make_canaries(fits, known, n_canaries, estimator, rng)
+        chosen = _make_canaries(fits, known_rows, n_canaries, estimator, rng)
     if n_fits == 1:
-        included, scores, claim = _one_fit(fits, known, chosen, view, delta, rng)
+        included, scores, claim = _one_fit(fits, known_rows, chosen, view, delta, rng)
         level = (1 - confidence) / len(guesses)
         guessed = [(r, _n_correct(scores, included, r)) for r in guesses]
         m = len(chosen)
         epsilon = max(one_run_epsilon(m, r, v, claim.delta, level) for r, v in guessed)
         mu = max(one_run_mu(m, r, v, level) for r, v in guessed)
     else:
-        included, scores, claim = _many_fits(fits, known, chosen, n_fits, view, delta)
+        included, scores, claim = _many_fits(fits, known_rows, chosen, n_fits, view, delta)
         bound = partial(threshold_bound, scores[included], scores[~included], 1 - confidence)
         epsilon = bound(partial(epsilon_from_rates, delta=claim.delta))
         mu = bound(mu_from_rates)
@@ -197,7 +197,7 @@ def audit_epsilon(
 
 def _one_fit(
     fits: Fits,
-    known: AuditRows,
+    known_rows: AuditRows,
     canaries: AuditRows,
     view: View,
     delta: float | None,
@@ -208,7 +208,7 @@ def _one_fit(
     fitted = fits(canaries, included)
     claim = claim_of(fitted.estimator, delta, released=view == "released")
     if view == "released":
-        return included, evidence_of(fitted, known, canaries).scores(), claim
+        return included, evidence_of(fitted, known_rows, canaries).scores(), claim
     none = np.zeros(len(canaries), dtype=bool)
     without = [
         losses_of(fits(canaries, none).estimator, canaries.X, canaries.y, "y") for _ in range(_N_REFERENCES)
@@ -218,7 +218,7 @@ def _one_fit(
 
 
 def _many_fits(
-    fits: Fits, known: AuditRows, canary: AuditRows, n_fits: int, view: View, delta: float | None
+    fits: Fits, known_rows: AuditRows, canary: AuditRows, n_fits: int, view: View, delta: float | None
 ) -> tuple[NDArray[np.bool_], FloatArray, Claim]:
     """Run many fits: which included the canary, its scores (n_fits,), and the claim."""
     included = np.arange(n_fits) % 2 == 0
@@ -227,7 +227,7 @@ def _many_fits(
     for i, taking_part in enumerate(bar):
         fitted = fits(canary, np.array([taking_part]))
         if view == "released":
-            (scores[i],) = evidence_of(fitted, known, canary).scores()
+            (scores[i],) = evidence_of(fitted, known_rows, canary).scores()
         else:
             (loss,) = losses_of(fitted.estimator, canary.X, canary.y, "y")
             scores[i] = -loss
@@ -235,13 +235,13 @@ def _many_fits(
 
 
 def _make_canaries(
-    fits: Fits, known: AuditRows, n_canaries: int, estimator: BaseEstimator, rng: np.random.RandomState
+    fits: Fits, known_rows: AuditRows, n_canaries: int, estimator: BaseEstimator, rng: np.random.RandomState
 ) -> AuditRows:
     """Generate canaries; a trial fit without them selects those that contribute most."""
     generated = AuditRows(
         *synthetic_rows(
-            known.X,
-            known.y,
+            known_rows.X,
+            known_rows.y,
             max(2 * n_canaries, 32),
             classifier=is_classifier(estimator),
             wrong_labels=n_canaries == 1,

@@ -60,23 +60,23 @@ def check_rows(X: object, y: object, X_name: str, y_name: str, least: int) -> Au
     return AuditRows(rows, targets)
 
 
-def check_canaries(canaries: object, known: AuditRows) -> AuditRows:
+def check_canaries(canaries: object, known_rows: AuditRows) -> AuditRows:
     """The user's canaries, refused unless they have the shapes of the known rows."""
     if not isinstance(canaries, tuple) or len(canaries) != 2:
         raise TypeError(f"canaries must be None or a tuple (X, y), not {type(canaries).__name__}.")
     rows = check_rows(*canaries, "canaries[0]", "canaries[1]", 1)
-    if rows.X.shape[1] != known.X.shape[1] or rows.y.shape[1:] != known.y.shape[1:]:
+    if rows.X.shape[1] != known_rows.X.shape[1] or rows.y.shape[1:] != known_rows.y.shape[1:]:
         raise ValueError(
             f"canaries have {rows.X.shape[1]} features and targets of shape {rows.y.shape[1:]}, the rows "
-            f"{known.X.shape[1]} and {known.y.shape[1:]}; pass the same of both."
+            f"{known_rows.X.shape[1]} and {known_rows.y.shape[1:]}; pass the same of both."
         )
     return rows
 
 
-def check_count(n_canaries: Any, n_fits: int, rows: AuditRows | None, known: AuditRows) -> int:
+def check_count(n_canaries: Any, n_fits: int, rows: AuditRows | None, known_rows: AuditRows) -> int:
     """The checked number of canaries in a fit."""
     if n_canaries is None:
-        default = 1 if n_fits > 1 else min(1000, len(known) // 2)
+        default = 1 if n_fits > 1 else min(1000, len(known_rows) // 2)
         n_canaries = default if rows is None else len(rows)
     check("n_canaries", n_canaries, COUNT)
     if rows is not None and n_canaries != len(rows):
@@ -87,9 +87,9 @@ def check_count(n_canaries: Any, n_fits: int, rows: AuditRows | None, known: Aud
         raise ValueError(
             f"n_canaries={n_canaries} with n_fits={n_fits}: many fits test one canary; pass 1, or n_fits=1."
         )
-    if n_canaries > len(known):
+    if n_canaries > len(known_rows):
         raise ValueError(
-            f"n_canaries={n_canaries} exceeds the {len(known)} rows of X, which canaries would outnumber; "
+            f"n_canaries={n_canaries} exceeds the {len(known_rows)} rows of X, which canaries would outnumber; "
             "pass fewer canaries or more rows."
         )
     if n_fits == 1 and n_canaries < _FEWEST_CANARIES:

@@ -39,20 +39,20 @@ class Fits:
     """
 
     def __init__(
-        self, factory: Callable[[], Any], known: AuditRows, X_pub: object, y_pub: object, units: Units
+        self, factory: Callable[[], Any], known_rows: AuditRows, X_pub: object, y_pub: object, units: Units
     ) -> None:
         self._factory = factory
-        self._known = known
+        self._known = known_rows
         self._units = units
         self._public = {} if X_pub is None and y_pub is None else {"X_pub": X_pub, "y_pub": y_pub}
 
     def __call__(self, canaries: AuditRows, included: NDArray[np.bool_]) -> Fitted:
         """Fit with those canaries that are ``included`` (m,)."""
-        known, n, m = self._known, len(self._known), len(canaries)
+        known_rows, n, m = self._known, len(self._known), len(canaries)
         i = np.arange(m)
         # Means of two rows take the place of excluded canaries, since copies would cause a warning of
         # repeated rows.
-        X, y = (known.X[i % n] + known.X[(i + 1 + i // n) % n]) / 2, known.y[i % n]
+        X, y = (known_rows.X[i % n] + known_rows.X[(i + 1 + i // n) % n]) / 2, known_rows.y[i % n]
         pool = AuditRows(np.concatenate([X, canaries.X]), np.concatenate([y, canaries.y]))
         added = pool[i + m * included]
         (codes, n_units, _), passed = self._units, self._public
@@ -60,7 +60,7 @@ class Fits:
             of_canaries = np.repeat(i, ROWS_OF_PERSON)
             added = added[of_canaries]
             passed = {**passed, "groups": np.concatenate([codes, n_units + of_canaries])}
-        X, y = np.concatenate([known.X, added.X]), np.concatenate([known.y, added.y])
+        X, y = np.concatenate([known_rows.X, added.X]), np.concatenate([known_rows.y, added.y])
         taking_part = np.concatenate([np.ones(n_units, dtype=bool), included])
         estimator = self._factory()
         with recorded_releases(None if taking_part.all() else ~taking_part) as releases:

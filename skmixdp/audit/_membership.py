@@ -37,8 +37,8 @@ def losses_of(estimator: BaseEstimator, X: Any, y: object, name: str) -> FloatAr
     probabilities = np.asarray(estimator.predict_proba(X), dtype=np.float64)
     _check_length(targets, len(probabilities), name)
     if has_several_labels(estimator):
-        given = np.where(targets == 1, probabilities, 1 - probabilities)
-        return np.asarray(-np.log(np.maximum(given, _LEAST_PROBABILITY)).sum(axis=1))
+        likelihoods = np.where(targets == 1, probabilities, 1 - probabilities)
+        return np.asarray(-np.log(np.maximum(likelihoods, _LEAST_PROBABILITY)).sum(axis=1))
     positions = {label: column for column, label in enumerate(np.asarray(estimator.classes_).tolist())}
     columns = np.array([positions.get(label, -1) for label in targets.ravel().tolist()], dtype=np.intp)
     if np.any(columns < 0):

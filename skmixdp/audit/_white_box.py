@@ -47,13 +47,13 @@ class Evidence:
         return np.asarray(np.divide(u, spread, out=np.zeros_like(u), where=spread > 0))
 
 
-def evidence_of(fitted: Fitted, known: AuditRows, canaries: AuditRows) -> Evidence:
+def evidence_of(fitted: Fitted, known_rows: AuditRows, canaries: AuditRows) -> Evidence:
     """Compare released arrays with the answers of known rows and canaries to the same queries.
 
     The attacker knows all rows except the canaries, so the known rows' contributions are subtracted from each
     release; for a sampled batch, their expectation.
     """
-    others, alone = KnownRows(*_as_trained(fitted, known), fitted.codes), _one_by_one(fitted, canaries)
+    others, alone = KnownRows(*_as_trained(fitted, known_rows), fitted.codes), _one_by_one(fitted, canaries)
     report = report_of(last_step(fitted.estimator))
     rate = report.sampling_rate if isinstance(report, PrivacyReport) else 1.0
     products = np.zeros(len(canaries))
