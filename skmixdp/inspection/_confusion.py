@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import confusion_matrix
 
 from .._utils.validation import NON_NEGATIVE, check
-from ._style import OKABE_ITO, Z95, axes
+from ._style import OKABE_ITO, Z95, Display, legend_above, one_below_the_other
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +27,7 @@ _CLEAR = 2.0
 
 
 @dataclass(eq=False, repr=False)
-class ConfusionDisplay:
+class ConfusionDisplay(Display):
     """Plot of the recall of each class, and of the class with which it is most often confused.
 
     Shares come from a confusion matrix, whose counts may be noisy. Bars show how far the noise may move each
@@ -137,12 +137,13 @@ class ConfusionDisplay:
             )
         return cls(np.asarray(counts, dtype=np.float64), list(classes), noise_scale=noise_scale).plot(ax=ax)
 
-    def plot(self, ax: Axes | None = None) -> ConfusionDisplay:
-        """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
+    @property
+    def _n_lines(self) -> int:
+        return len(self.classes)
+
+    def _draw(self, ax: Axes) -> None:
         k = len(self.classes)
-        self.ax_ = axes(ax, k)
-        self.figure_ = self.ax_.figure
-        places = np.arange(k)[::-1]
+        places = one_below_the_other(ax, [str(label) for label in self.classes])
         shares, halves = shares_of(self.counts, self.noise_scale)
         others = np.where(np.eye(k, dtype=bool), -np.inf, shares)
         rival = np.where(np.isnan(others).any(axis=1), 0, others.argmax(axis=1))
@@ -163,22 +164,16 @@ class ConfusionDisplay:
         for i in np.flatnonzero(np.isfinite(shares[:, 0])):
             reach = 100 * min(1.0, shares[i, rival[i]] + halves[i, rival[i]])
             name = str(self.classes[rival[i]])
-            label = self.ax_.text(reach + 1.5, places[i], name, va="center", fontsize=8)
+            label = ax.text(reach + 1.5, places[i], name, va="center", fontsize=8)
             # The label hides an error bar below it.
-            label.set_bbox({"facecolor": self.ax_.get_facecolor(), "edgecolor": "none", "pad": 1})
+            label.set_bbox({"facecolor": ax.get_facecolor(), "edgecolor": "none", "pad": 1})
             self.labels_.append(label)
-        self.ax_.set_yticks(places, [str(label) for label in self.classes])
-        self.ax_.set_ylim(-0.6, k - 0.4)
-        self.ax_.set_xlim(-2, 102)
+        ax.set_xlim(-2, 102)
         spread = ", 95% interval of the noise" if self.noise_scale else ""
-        self.ax_.set_ylabel("Class")
-        self.ax_.set_xlabel(f"Share of the class's rows (%{spread})")
-        self.ax_.grid(axis="both", color="0.92", linewidth=0.8)
-        self.ax_.set_axisbelow(True)
-        self.ax_.tick_params(axis="y", length=0)
-        self.ax_.spines[["top", "right", "left"]].set_visible(False)
-        self.ax_.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, ncols=2)
-        return self
+        ax.set_ylabel("Class")
+        ax.set_xlabel(f"Share of the class's rows (%{spread})")
+        ax.grid(axis="both", color="0.92", linewidth=0.8)
+        legend_above(ax, 2)
 
     def _bars(
         self, shares: Floats, halves: Floats, places: Any, label: str, **style: Any

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._style import OKABE_ITO, axes, curve_style, draw_intervals, plain_axes
+from ._style import OKABE_ITO, Display, axes, curve_style, draw_intervals, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,7 @@ _LABELS: dict[str, Any] = {
 
 
 @dataclass(eq=False, repr=False)
-class EvaluationDisplay:
+class EvaluationDisplay(Display):
     """Plot of an evaluation on private rows, from its noisy counts.
 
     Use :meth:`from_evaluation` rather than the constructor.
@@ -125,14 +125,12 @@ class EvaluationDisplay:
             )
         return cls(evaluation, possible[0] if kind is None else kind).plot(ax=ax)
 
-    def plot(self, ax: Axes | None = None) -> EvaluationDisplay:
-        """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
-        n_lines = len(self.evaluation.classes) if self.kind == "classes" else 0
-        self.ax_ = axes(ax, n_lines)
-        self.figure_ = self.ax_.figure
-        plain_axes(self.ax_)
+    @property
+    def _n_lines(self) -> int:
+        return len(self.evaluation.classes) if self.kind == "classes" else 0
+
+    def _draw(self, ax: Axes) -> None:
         {"classes": self._classes, "residuals": self._residuals}.get(self.kind, self._curve)()
-        return self
 
     @property
     def _interval(self) -> str:
@@ -175,7 +173,7 @@ class EvaluationDisplay:
         self.ax_.set_yticks(range(len(parts)), [str(label) for label in parts][::-1])
         self.ax_.set_ylim(-0.6, len(parts) - 0.4)
         self.ax_.set_xlabel("Area under the ROC curve, each against the rest")
-        self.ax_.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
+        legend_above(self.ax_)
 
     def _residuals(self) -> None:
         edges, counts = self.evaluation.residual_edges, self.evaluation.counts[0]
