@@ -92,9 +92,7 @@ class PrivacyUtilityDisplay(Display):
         cls,
         table: object,
         *,
-        epsilon: str = "epsilon",
         score: str = "accuracy",
-        method: str = "method",
         spread: str = "std",
         percent: bool = True,
         delta: float | None = None,
@@ -105,13 +103,10 @@ class PrivacyUtilityDisplay(Display):
         Parameters
         ----------
         table : DataFrame or anything that its constructor takes
-            One row per fit.
-        epsilon : str, default="epsilon"
-            Column of the budgets. Missing or infinite where a method needs none.
+            One row per fit. ``method`` is the column of the methods' names, which get their colours in the
+            order of the table. ``epsilon`` has their budgets, missing or infinite where a method needs none.
         score : str, default="accuracy"
             Column of the scores.
-        method : str, default="method"
-            Column of the methods' names. They get their colours in the table's order.
         spread : {"std", "t95"}, default="std"
             Half-length of the error bars: the standard deviation of a method's scores at an
             epsilon, or the 95% t-interval of their mean, which takes rows as independent
@@ -134,7 +129,7 @@ class PrivacyUtilityDisplay(Display):
             If the table lacks a column or has no rows, if a method is unnamed or a score not
             finite, if an epsilon is neither positive nor missing, or if no method has one.
         """
-        summary = summarise(table, {"method": method, "epsilon": epsilon, "score": score}, spread)
+        summary = summarise(table, score, spread)
         if percent and not summary["mean"].between(0, 1).all():
             worst = summary["mean"][~summary["mean"].between(0, 1)].iloc[0]
             raise ValueError(

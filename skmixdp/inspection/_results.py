@@ -15,14 +15,11 @@ Floats = NDArray[np.float64]
 SPREADS = {"std": "mean ± standard deviation", "t95": "mean and its 95% interval"}
 
 
-def summarise(table: object, columns: dict[str, str], spread: str) -> pd.DataFrame:
-    """Table of ``method, epsilon, mean, low, high, n_fits``; epsilon is NaN for a method without budget.
-
-    ``columns`` are the names of the columns "method", "epsilon" and "score".
-    """
+def summarise(table: object, score: str, spread: str) -> pd.DataFrame:
+    """Table of ``method, epsilon, mean, low, high, n_fits``; epsilon is NaN for a method without budget."""
     if spread not in SPREADS:
         raise ValueError(f"spread={spread!r} must be one of {', '.join(map(repr, SPREADS))}.")
-    methods, epsilons, scores = _read(table, columns)
+    methods, epsilons, scores = _read(table, score)
     frame = pd.DataFrame({"method": methods, "epsilon": epsilons, "score": scores})
     # Methods keep their order in the table; groupby would sort them.
     frame["method"] = pd.Categorical(frame["method"], list(dict.fromkeys(methods)))
@@ -35,26 +32,25 @@ def summarise(table: object, columns: dict[str, str], spread: str) -> pd.DataFra
     return statistics[["method", "epsilon", "mean"]].astype({"method": object}).assign(**ends)
 
 
-def _read(table: object, columns: dict[str, str]) -> tuple[list[str], Floats, Floats]:
+def _read(table: object, score: str) -> tuple[list[str], Floats, Floats]:
     """Methods, epsilons (NaN for methods without budget) and scores of a checked table."""
     frame = _as_frame(table)
     if len(frame) == 0:
         raise ValueError("table has no rows; pass one row per fit.")
-    for parameter, name in columns.items():
+    for name in ("method", "epsilon", score):
         if name not in frame.columns:
             raise ValueError(
-                f"{parameter}={name!r} is not a column of the table, which has "
-                f"{list(map(str, frame.columns))}; pass {parameter}= the name of one of them."
+                f"the table has no column {name!r} but {list(map(str, frame.columns))}; rename one of them, "
+                "or name the scores by score=."
             )
-    method, epsilon, score = (columns[key] for key in ("method", "epsilon", "score"))
-    _refuse("method", frame, method, frame[method].isna().to_numpy(), "name it or drop the row")
-    methods = [str(name) for name in frame[method]]
+    _refuse("method", frame, "method", frame["method"].isna().to_numpy(), "name it or drop the row")
+    methods = [str(name) for name in frame["method"]]
     scores = _numbers(frame, score)
     _refuse("score", frame, score, ~np.isfinite(scores), "fix it to a finite number or drop the row")
-    epsilons = _numbers(frame, epsilon)
-    readable = np.isfinite(epsilons) | np.isposinf(epsilons) | frame[epsilon].isna().to_numpy()
+    epsilons = _numbers(frame, "epsilon")
+    readable = np.isfinite(epsilons) | np.isposinf(epsilons) | frame["epsilon"].isna().to_numpy()
     remedy = "fix it to a positive number, or leave it empty for a method that needs no budget"
-    _refuse("epsilon", frame, epsilon, ~readable | (epsilons <= 0), remedy)
+    _refuse("epsilon", frame, "epsilon", ~readable | (epsilons <= 0), remedy)
     epsilons[np.isinf(epsilons)] = np.nan
     _check_budgets(methods, epsilons)
     return methods, epsilons, scores

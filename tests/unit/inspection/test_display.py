@@ -126,13 +126,13 @@ def test_axes_are_labelled_with_units_and_the_epsilons_present():
 
 
 def test_scores_that_are_no_fractions():
-    rows = [{"algo": "x", "eps": 1, "log_loss": 1.5}, {"algo": "x", "eps": 2, "log_loss": 1.25}]
-    display = draw(rows, method="algo", epsilon="eps", score="log_loss", percent=False)
+    rows = [{"method": "x", "epsilon": e, "log_loss": loss} for e, loss in ((1, 1.5), (2, 1.25))]
+    display = draw(rows, score="log_loss", percent=False)
     assert_close(display.lines_["x"].get_ydata(), [1.5, 1.25])
     assert display.ax_.get_ylabel().startswith("Log loss\n")
     assert "δ" not in display.ax_.get_xlabel()
     with pytest.raises(ValueError, match=r"'log_loss' averages 1.5; pass percent=False"):
-        draw(rows, method="algo", epsilon="eps", score="log_loss")
+        draw(rows, score="log_loss")
 
 
 def test_plot_makes_a_figure_and_draws_again_elsewhere():
@@ -164,7 +164,7 @@ def changed(**cells):
 @pytest.mark.parametrize(
     ("rows", "options", "error", "message"),
     [
-        (results(), {"score": "auc"}, ValueError, r"score='auc' is not a column of the table, which has"),
+        (results(), {"score": "auc"}, ValueError, r"the table has no column 'auc' but"),
         ([], {}, ValueError, r"table has no rows; pass one row per fit"),
         (7, {}, TypeError, r"table of type int cannot be read as a table; pass a pandas DataFrame"),
         (changed(accuracy=np.nan), {}, ValueError, r"score in column 'accuracy' is nan in row 1"),
