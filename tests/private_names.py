@@ -50,7 +50,8 @@ NAMES = {
     "skmixdp._fit.stages": "class_shares_module=class_shares units_module=units",
     "skmixdp._fit.stages.class_shares": "class_shares count_share",
     "skmixdp._fit.stages.columns": (
-        "MOST_SPENT NoisyColumns _BINS _magnitudes _places _squares columns_share few_dominate noisy_columns"
+        "MOST_SPENT NoisyColumns _BINS _magnitudes _places _squares columns_share few_dominate "
+        "noisy_columns"
     ),
     "skmixdp._fit.stages.comparison": "PublicShrinkage balance can_balance reliable_balance start_comparison",
     "skmixdp._fit.stages.directions": "LeadingDirections _second_moments leading_directions",
@@ -178,8 +179,8 @@ NAMES = {
     "skmixdp.privacy.ledger._account": "Account _costs_less_than_in_full",
     "skmixdp.privacy.ledger._charging": "charge_together recorded_outcome take_back",
     "skmixdp.privacy.ledger._ledger": "LEDGER",
+    "skmixdp.privacy.ledger._ledger_report": "LedgerReport",
     "skmixdp.privacy.ledger._records": "event_from_json event_to_json",
-    "skmixdp.privacy.ledger._report": "LedgerReport",
     "skmixdp.privacy.ledger._sql": "add_charge write_account",
 }
 

@@ -7,8 +7,8 @@ from ._ensembles import EnsembleReport, ensemble_report
 from ._evaluation import EvaluationDisplay
 from ._ledger import LedgerDisplay
 from ._model_card import ModelCard, model_card
-from ._per_instance import PerInstanceDisplay
 from ._privacy_utility import PrivacyUtilityDisplay
+from ._sorted_epsilons import PerInstanceDisplay
 from ._steps import GradientNormsDisplay, PublicWeightDisplay, StepHistory
 
 __all__ = [

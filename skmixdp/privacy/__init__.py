@@ -10,8 +10,8 @@ from .accounting.selection import SelectionEvent
 from .ledger._account import BudgetExceededError
 from .ledger._charging import recorded_outcome
 from .ledger._ledger import LedgerDataset, PrivacyLedger
+from .ledger._ledger_report import Charge
 from .ledger._records import event_from_json, event_to_json, register_event
-from .ledger._report import Charge
 from .noise import NoiseSource, NotPrivateWarning
 from .per_instance import PerInstanceRecord
 from .report import PrivacyLeakWarning, PrivacyReport, SearchReport

@@ -433,6 +433,6 @@ def test_nothing_else_words_a_guarantee():
         "inspection/_ensembles.py",
         "model_selection/_search/results.py",  # a warning in the report of the winner: it is not the whole
         "inspection/_guarantee_box.py",
-        "privacy/ledger/_report.py",
+        "privacy/ledger/_ledger_report.py",
         "privacy/report.py",
     }

@@ -2,7 +2,7 @@
 
 from ._check_pipeline import check_pipeline
 from ._enclosing import check_public_rows, enclosing_pipeline, seeding_ensemble, warn_of_leaks
-from ._report import Finding, PipelineReport
+from ._findings import Finding, PipelineReport
 
 __all__ = [
     "Finding",

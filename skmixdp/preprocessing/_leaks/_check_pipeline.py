@@ -10,7 +10,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ..._utils.frames import dtype_of
 from . import _rules as rules
-from ._report import Finding, PipelineReport
+from ._findings import Finding, PipelineReport
 
 _TARGET_FIX = (
     "pass func and inverse_func, or declare the scale: MixedDPRidge(target_center=..., target_scale=...)"

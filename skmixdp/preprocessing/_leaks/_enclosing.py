@@ -19,7 +19,7 @@ from ..._utils.frames import n_rows_of
 from ..._utils.process import warn
 from ...privacy import PrivacyLeakWarning
 from ._check_pipeline import check_pipeline
-from ._report import Finding, PipelineReport
+from ._findings import Finding, PipelineReport
 from ._rules import (
     BY_SIZE,
     BY_SIZE_FIX,

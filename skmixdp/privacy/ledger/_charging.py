@@ -8,7 +8,7 @@ from typing import Any
 from ..._utils.process import name_of, public_code
 from ._account import BudgetExceededError
 from ._ledger import LedgerDataset
-from ._report import Charge
+from ._ledger_report import Charge
 from ._sql import OPEN, RESERVED, UNUSED, write_account, write_outcome
 
 

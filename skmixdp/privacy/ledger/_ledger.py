@@ -15,8 +15,8 @@ from ..accounting.budgets import warn_of_epsilon
 from ..accounting.composition import Composition
 from ..accounting.events import NEIGHBORING, Neighboring
 from ._account import NAME, PURPOSE, TEXT, Account
+from ._ledger_report import Charge, LedgerReport, Shared, current_user
 from ._records import event_from_json, event_to_json
-from ._report import Charge, LedgerReport, Shared, current_user
 from ._sql import (
     OPEN,
     add_charge,

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..._utils.validation import one_line, shown
 from ._account import Account
+from ._ledger_report import Charge
 from ._records import UnknownKindError, event_from_json, event_to_json
-from ._report import Charge
 
 TABLES = """
 CREATE TABLE accounts (
