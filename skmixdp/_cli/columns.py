@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from ..estimators import Typical
 from .files import read_json
 from .messages import InputError
 
@@ -41,6 +42,7 @@ def read_scales(path: Path) -> dict[str, Any]:
     """Typical value and usual distance by column, from a JSON file."""
     form = 'write it like {"age": [45, 15]}'
     scales = read_json(path, f"--scale {path}", form)
-    if not isinstance(scales, dict) or not scales:
+    pairs = scales.values() if isinstance(scales, dict) else ()
+    if not pairs or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         raise InputError(f"--scale {path} must map columns to a typical value and a spread; {form}.")
-    return scales
+    return {name: Typical(*pair) for name, pair in scales.items()}

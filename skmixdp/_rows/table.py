@@ -232,15 +232,15 @@ def has_missing(labels: Array) -> bool:
     return labels.dtype.kind == "O" and bool(pd.isna(labels).any())
 
 
-def check_targets(y: object, name: str, n_rows: int, rows_name: str) -> Array:
-    """Targets as a finite float64 table (n_rows, k); a flat array has one target per row."""
+def check_targets(y: object, name: str, n_rows: int, rows_name: str, noun: str = "target") -> Array:
+    """Targets (or the ``noun`` of messages) as a finite float64 table (n_rows, k); a flat array is k = 1."""
     if y is None:
         raise ValueError(f"fit requires {name} to be passed, but the target {name} is None.")
     try:
         values = np.asarray(y)
     except Exception:  # targets differ in length
         raise ValueError(
-            f"{name} must hold the same number of targets in each row; pass a table of real numbers."
+            f"{name} must hold the same number of {noun}s in each row; pass a table of real numbers."
         ) from None
     if values.dtype.kind not in "biufO":
         raise ValueError(f"{name} must hold real numbers; encode text, dates and complex numbers first.")
@@ -250,15 +250,15 @@ def check_targets(y: object, name: str, n_rows: int, rows_name: str) -> Array:
         raise ValueError(f"{name} must hold real numbers; encode everything else first.") from None
     if targets.ndim not in (1, 2) or targets.shape[1:] == (0,):
         raise ValueError(
-            f"{name} has shape {targets.shape}, not (n_samples,) or (n_samples, n_targets); pass one or "
-            "several targets per row."
+            f"{name} has shape {targets.shape}, not (n_samples,) or (n_samples, n_{noun}s); pass one or "
+            f"several {noun}s per row."
         )
     if len(targets) != n_rows:
         raise ValueError(
-            f"{name} has {len(targets)} targets and {rows_name} {n_rows} rows; pass targets for each row."
+            f"{name} has {len(targets)} {noun}s and {rows_name} {n_rows} rows; pass {noun}s for each row."
         )
     if not np.all(np.isfinite(targets)):
-        raise ValueError(f"{name} contains NaN or infinity; drop the rows without a target.")
+        raise ValueError(f"{name} contains NaN or infinity; drop the rows without one.")
     return targets.reshape(n_rows, -1)
 
 

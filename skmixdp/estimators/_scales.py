@@ -1,7 +1,7 @@
 """Centre and spread of columns, as users declare them."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from .._utils.models import names_of_features
-from .._utils.validation import Kind, listed, shown
+from .._utils.validation import Kind, respelt, shown
 from ..preprocessing import TableEncoder
 from ._base import current_pipeline
 
@@ -74,54 +74,62 @@ def declared_scales(estimator: BaseEstimator, n_features: int) -> Array | None:
     Behind a :class:`~skmixdp.preprocessing.TableEncoder`, columns are those of the frame; the numbers and
     days that the encoder makes of them are declared, and all else is between 0 and 1.
     """
-    scale = estimator.scale
-    if not isinstance(scale, Mapping):
+    if not isinstance(estimator.scale, Mapping):
         return None
     pipeline = current_pipeline.get()
     encoder = pipeline.steps[-2][1] if pipeline is not None and len(pipeline.steps) > 1 else None
     declared = np.full((2, n_features), math.nan)
-    if not isinstance(encoder, TableEncoder):
+    if isinstance(encoder, TableEncoder):
+        numbers = encoder.columns_.numbers
+        if len(numbers) == n_features:
+            declared[:, ~numbers] = 0.5
+        scales = scales_of(estimator.scale, encoder)
+    else:
         names = names_of_features(estimator)
-        known: dict[Any, Any] = {j: j for j in range(n_features)}
-        known |= {} if names is None else {name: j for j, name in enumerate(names)}
-        for name, value in scale.items():
-            declared[:, _known(name, known)] = _pair(name, value)
-        return declared
-    columns = encoder.columns_
-    numbers = columns.numbers
-    if len(numbers) == n_features:
-        declared[:, ~numbers] = 0.5
-    first = 0
-    places: dict[str, int] = {}
-    for name, column in columns.items():
-        if any(column.are_numbers()):
-            places[name] = first
-        first += len(column.are_numbers())
-    for name, value in scale.items():
-        place, column = _known(name, places), columns[name]
-        center, spread = _pair(name, value)
-        declared[:, place] = (center - column.center) / column.scale, spread / column.scale
+        scales = scales_of(estimator.scale, range(n_features) if names is None else names)
+    for place, pair in scales.items():
+        declared[:, place] = pair
     return declared
 
 
-def _known(name: object, places: Mapping[Any, int]) -> int:
-    if isinstance(name, (str, int, np.integer)) and not isinstance(name, bool) and name in places:
-        return places[name]
-    raise ValueError(
-        f"scale names the column {shown(name)}, which is not one of the numeric columns {listed([*places])}; "
-        "name columns of X."
-    )
+def scales_of(scale: Mapping[Any, Any], columns: Any) -> dict[int, tuple[float, float]]:
+    """Declared centre and spread by place, for ``columns``: a fitted encoder of a frame, or names.
+
+    Columns with names may be declared by place, too. Those of an encoder are in the units of the cells.
+    """
+    places: dict[Any, int] = {}
+    units: dict[int, tuple[float, float]] = {}
+    if isinstance(columns, TableEncoder):
+        first = 0
+        for name, column in columns.columns_.items():
+            if any(column.are_numbers()):
+                places[name], units[first] = first, (column.center, column.scale)
+            first += len(column.are_numbers())
+    else:
+        places = {j: j for j in range(len(columns))} | {name: j for j, name in enumerate(columns)}
+    scales = {}
+    for name, value in scale.items():
+        if not isinstance(name, (str, int, np.integer)) or isinstance(name, bool) or name not in places:
+            remedy = respelt(name, [*places], "name columns of X")
+            raise ValueError(
+                f"scale names the column {shown(name)}, which is no numeric column of X; {remedy}"
+            )
+        (center, spread), place = _pair(name, value), places[name]
+        zero, unit = units.get(place, (0.0, 1.0))
+        scales[place] = (center - zero) / unit, spread / unit
+    return scales
 
 
-def _pair(name: object, value: Iterable[float]) -> tuple[float, float]:
+def _pair(name: object, value: object) -> tuple[float, float]:
+    """A declared centre and spread; plain pairs are refused, since those of an encoder are bounds."""
     try:
-        center, spread = (float(each) for each in value)
+        center, spread = (float(each) for each in value) if isinstance(value, Typical) else ()
     except (TypeError, ValueError):
         center = spread = math.nan
     if not (abs(center) <= _LARGEST and _SMALLEST <= spread <= _LARGEST):
         raise ValueError(
             f"scale[{name!r}]={shown(value)} must be Typical(value, distance) of two finite numbers up to "
-            "1e15, with a distance of at least 1e-15; choose them from prior knowledge, never from the "
-            "private rows."
+            "1e15, with a distance of at least 1e-15, or Typical.between(low, high); choose them from prior "
+            "knowledge, never from the private rows."
         )
     return center, spread

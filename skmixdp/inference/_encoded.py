@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from .._utils.validation import shown, sources_of
+from ..estimators._scales import scales_of
 from ._estimating import Design
 
 Array = NDArray[Any]
@@ -108,6 +109,11 @@ class Encoded:
     def __call__(self, X: object) -> pd.DataFrame:
         """Encoded rows, without reference categories."""
         return pd.DataFrame(self.encoder.transform(X)[:, self.kept], columns=self._names)
+
+    def scales_of(self, scale: Mapping[Any, Any]) -> dict[int, tuple[float, float]]:
+        """Declared centre and spread, by place, of columns of the table in the units of its cells."""
+        declared = scales_of(scale, self.encoder)
+        return {j: declared[place] for j, place in enumerate(self.kept.tolist()) if place in declared}
 
     def in_cells(self, design: Design) -> Design:
         """A design in the units of the cells of the table."""

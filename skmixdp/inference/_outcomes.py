@@ -12,10 +12,10 @@ from ..estimators._problem import check_sample_weight
 Array = NDArray[Any]
 
 
-def one_target(targets: Array, name: str) -> Array:
+def one_target(targets: Array, name: str, noun: str = "target") -> Array:
     """Targets (n,) of a table (n, 1)."""
     if targets.ndim == 2 and targets.shape[1] > 1:
-        raise ValueError(f"{name} has {targets.shape[1]} targets per row; pass one at a time.")
+        raise ValueError(f"{name} has {targets.shape[1]} {noun}s per row; pass one at a time.")
     return targets.reshape(-1)
 
 
@@ -24,15 +24,10 @@ def weights_of(
 ) -> tuple[Array | None, Array]:
     """Sample weights (n_rows,) of private rows or None, and those (n_pub,) of public rows."""
     check("max_sample_weight", largest, POSITIVE, "auto")
+    _check_both("sample_weight", private, public, n_pub)
     if private is None:
         check("max_sample_weight", largest, "auto", remedy="there is no sample_weight")
-        if public is not None:
-            raise ValueError("sample_weight_pub needs a sample_weight; pass both, or neither.")
         return None, np.ones(n_pub)
-    if public is None and n_pub:
-        raise ValueError(
-            "sample_weight needs the weights of the public rows in the same units; pass sample_weight_pub."
-        )
     if public is not None and not n_pub:
         raise ValueError("sample_weight_pub was given without public rows; pass X_pub and y_pub, or drop it.")
     of_public = check_sample_weight(public, n_pub, "sample_weight_pub", "X_pub")
@@ -45,28 +40,31 @@ def exposures_of(
     """Exposures (n_rows,) of private rows, and those (n_pub,) of public rows; 1 where there are none."""
     if family != "poisson" and (private is not None or public is not None):
         raise ValueError(f"exposure and exposure_pub are for family='poisson', and this is {family!r}.")
-    if private is None and public is not None:
-        raise ValueError("exposure_pub needs an exposure; pass both, or neither.")
-    if private is not None and public is None and n_pub:
-        raise ValueError(
-            "exposure needs the exposures of the public rows in the same units; pass exposure_pub."
-        )
+    _check_both("exposure", private, public, n_pub)
     return _checked_exposure(private, n_rows, "exposure", "X"), _checked_exposure(
         public, n_pub, "exposure_pub", "X_pub"
     )
+
+
+def _check_both(name: str, private: object, public: object, n_pub: int) -> None:
+    """Refuse numbers of private rows without those of public rows, and the reverse."""
+    if private is None and public is not None:
+        raise ValueError(f"{name}_pub needs {name} of the private rows; pass both, or neither.")
+    if private is not None and public is None and n_pub:
+        raise ValueError(f"{name} needs that of the public rows in the same units; pass {name}_pub.")
 
 
 def _checked_exposure(values: object, n_rows: int, name: str, rows: str) -> Array:
     """Positive exposures (n_rows,)."""
     if values is None:
         return np.ones(n_rows)
-    found = one_target(check_targets(values, name, n_rows, rows).astype(np.float64), name)
-    if not np.all(found > 0):
+    exposures = one_target(check_targets(values, name, n_rows, rows, "exposure"), name, "exposure")
+    if not np.all(exposures > 0):
         raise ValueError(f"{name} must hold positive numbers; leave out rows without exposure.")
-    return found
+    return exposures
 
 
 def check_counts(counts: Array, name: str) -> None:
     """Refuse negative counts."""
     if not np.all(counts >= 0):
-        raise ValueError(f"{name} holds a negative number; family='poisson' needs counts.")
+        raise ValueError(f"{name} holds a negative number; pass counts, which are 0 or more.")

@@ -29,8 +29,9 @@ from .._rows import (
 )
 from .._utils.models import names_of_features
 from .._utils.process import own_state
-from .._utils.validation import check, passed, respelt, shown, sources_of
+from .._utils.validation import check, passed, shown, sources_of
 from ..estimators._problem import collect_public
+from ..estimators._scales import DECLARED, scales_of
 from ..preprocessing._leaks import check_public_rows, warn_of_leaks
 from ..privacy.units import units_of
 from ._encoded import OF_RANGE, Encoded
@@ -62,8 +63,9 @@ _USUAL_COUNT = 0.25
 #: A coefficient is not identified if more than this fraction of it is in directions that noise hides.
 _MOSTLY_HIDDEN = 0.05
 
-#: Nor if a slope of this size in such directions, per spread of the columns, is more than its standard error.
-_USUAL_SLOPE = 0.5
+#: Nor if a slope of 0.5 in such directions, per spread of the columns, is more than half of its standard
+#: error: intervals with a bias of that size cover 0.92.
+_USUAL_SLOPE = 1.0
 
 #: Neither are coefficients of an output if rows lie more than this many spreads from the centre of a column
 #: on average. Noise then hides the difference between intercept and slope.
@@ -148,9 +150,10 @@ def private_inference(
     reference : dict of str to str or None, default=None
         ``{column: category}``: reference categories of columns of the encoder. That of other columns is the
         most frequent one of the public rows ``X_pub``, or without those the first one of the encoder.
-    scale : dict or None, default=None
-        ``{column: (center, spread)}`` by name or position, from prior knowledge: a typical value, and how far
-        values usually lie from it. Noisy histograms of the private rows tell those of the other columns.
+    scale : dict of column: Typical(value, distance), or None, default=None
+        Typical values of columns from prior knowledge, by name or position, as in
+        :class:`~skmixdp.MixedDPLogisticRegression`: those of an encoder by the names of the table, in the
+        units of its cells. Noisy histograms of the private rows tell those of the other columns.
     target_scale : (center, spread) or None, default=None
         The same for the targets of ``family="gaussian"``.
     neighboring : {"add_or_remove_one", "zero_out", "replace_one"}, default="add_or_remove_one"
@@ -248,7 +251,8 @@ def private_inference(
     else:
         check("classes", classes, None, remedy=f"family={family!r} has no classes")
         labels, labels_pub = one_target(labels, "y"), one_target(labels_pub, "y_pub")
-    known = _declared_scales(scale, names)
+    check("scale", scale, DECLARED, None)
+    known = scales_of(scale or {}, names) if encoded is None else encoded.scales_of(scale or {})
     if family != "gaussian":
         check("target_scale", target_scale, None, remedy=f"family={family!r} has no targets")
     known_target = None if target_scale is None else _pair("target_scale", target_scale)
@@ -360,7 +364,7 @@ def private_inference(
     # In units, since the constant depends on all columns there.
     in_hidden = ((to_units @ estimate.hidden) ** 2).sum(axis=1)
     hidden = in_hidden / (to_units**2).sum(axis=1) > _MOSTLY_HIDDEN
-    # The intercept has a long row: a small part of it may be more than its error.
+    # The intercept has a long row: a small part of it may be much of its error.
     hidden |= _USUAL_SLOPE**2 * in_hidden > np.diag(covariance)
     by_noise = np.sqrt(np.diag(to_units @ estimate.moved_noise @ to_units.T))
     # Longer steps than the standard error, and than noise explains, have not arrived.
@@ -425,20 +429,6 @@ def _pair(name: str, value: Any) -> tuple[float, float]:
     return center, spread
 
 
-def _declared_scales(scale: Any, names: list[str]) -> dict[int, tuple[float, float]]:
-    """Centre and spread by the position of a column."""
-    if scale is None:
-        return {}
-    if not isinstance(scale, Mapping):
-        raise TypeError(f"scale={shown(scale)} must be a dict of column: (center, spread), or None.")
-    places: dict[Any, int] = {name: j for j, name in enumerate(names)} | {j: j for j in range(len(names))}
-    for name in scale:
-        if name not in places:
-            remedy = respelt(name, names, "name its columns")
-            raise ValueError(f"scale names column {shown(name)}, which X does not have; {remedy}")
-    return {places[name]: _pair(f"scale[{name!r}]", value) for name, value in scale.items()}
-
-
 def _shares(
     multiplier: float, n_units: int, n_unknown: int, *, target: bool, weights: bool
 ) -> dict[str, float]:
@@ -450,7 +440,7 @@ def _shares(
         "weights": scale_share(mu, n_units) if weights else 0.0,
     }
     for name, wanted, remedy in (
-        ("columns", n_unknown, "scale={column: (center, spread)}"),
+        ("columns", n_unknown, "scale={column: Typical(value, distance)}"),
         ("target", target, "target_scale=(center, spread)"),
     ):
         if wanted and not shares[name]:

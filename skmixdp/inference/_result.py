@@ -312,8 +312,8 @@ class InferenceResult(Questions):
         """Why no interval is stated where columns are left out."""
         return (
             f"no intervals: noise hides {', '.join(self.hidden_columns)}, which the model lacks, "
-            "so any other coefficient may be off; declare it by scale=, as (0, 0.5) for zeros and ones, or "
-            "leave the column out of X"
+            "so any other coefficient may be off; declare it by scale=, as Typical(0, 0.5) for zeros and "
+            "ones, or leave the column out of X"
         )
 
     def __str__(self) -> str:

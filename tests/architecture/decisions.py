@@ -207,7 +207,7 @@ ALLOWED = {
     "_fit/stages/columns.py::noisy_columns": (3, "released"),
     "_fit/stages/columns.py::few_dominate": (1, "released"),
     "_fit/stages/columns.py::_asked": (1, "public"),
-    "estimators/_scales.py::declared_scales": (1, "public"),
+    "estimators/_scales.py::scales_of": (1, "public"),
     "_fit/stages/units.py::columns_in_other_units": (2, "released"),
     "_fit/histograms.py::windows_of": (1, "released"),
     "_fit/stages/columns.py::_moments": (1, "released"),

@@ -148,7 +148,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "inference/_count_regressor.py": (1, {"MixedDPPoissonRegressor._fit_procedure": (1, "shapes")}),
     "inference/_encoded.py": (3, {}),
     "inference/_outcomes.py": (
-        6,
+        4,
         {
             "one_target": (1, "shapes"),
             "_checked_exposure": (1, "exposures"),
@@ -156,7 +156,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
         },
     ),
     "inference/_private_inference.py": (
-        5,
+        3,
         {"_shares": (1, "shapes"), "_refuse_what_noise_hides": (1, "shapes")},
     ),
     "inference/_questions.py": (5, {}),

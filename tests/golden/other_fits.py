@@ -427,7 +427,7 @@ OTHER_FITS: dict[str, Callable[[], Any]] = {
     "inference, weights": partial(_inference, weights=True),
     "inference, persons": partial(_inference, persons=True),
     "inference, declared scales": partial(
-        _inference, scale={0: (0, 1), 1: (0, 1), 2: (2, 1)}, target_scale=(0, 100)
+        _inference, scale={0: Typical(0, 1), 1: Typical(0, 1), 2: Typical(2, 1)}, target_scale=(0, 100)
     ),
     "inference, logistic": partial(_inference, "logistic"),
     "inference, counts": partial(_inference, "poisson", weights=True),

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skmixdp import MixedDPPoissonRegressor
+from skmixdp import MixedDPPoissonRegressor, Typical
 from skmixdp.exceptions import NotPrivateWarning, PrivacyLeakWarning
 from skmixdp.inference import private_inference
 from tests.replay import check_neighbours, check_sensitivities
@@ -45,7 +45,7 @@ KINDS = [
     ("logistic", {"classes": [0, 1, 2]}, Y),
     ("gaussian", {}, T),
     ("gaussian", {"cov": "robust", "target_scale": (0.0, 5.0)}, T),
-    ("gaussian", {"scale": {0: (0.0, 1.0), 1: (100.0, 30.0)}}, T),
+    ("gaussian", {"scale": {0: Typical(0.0, 1.0), 1: Typical(100.0, 30.0)}}, T),
     ("logistic", {"classes": [0, 1], "sample_weight": W}, Y),
     ("gaussian", {"sample_weight": W, "max_sample_weight": 2.0}, T),
     ("logistic", PUBLIC, Y),
@@ -170,7 +170,7 @@ def test_persons(monkeypatch, family, neighbour, public):
 @pytest.mark.parametrize("n_rows", [1, 4, 40])
 def test_what_is_refused_follows_from_the_number_of_persons(n_rows):
     rows, labels = np.repeat(X[:100], n_rows, axis=0), np.repeat(Y[:100], n_rows)
-    options = {"classes": [0, 1], "scale": {0: (0.0, 1.0), 1: (100.0, 30.0)}, "epsilon": 3.0}
+    options = {"classes": [0, 1], "scale": {0: Typical(0.0, 1.0), 1: Typical(100.0, 30.0)}, "epsilon": 3.0}
     groups = np.repeat(np.arange(100), n_rows)
     with pytest.raises(ValueError, match="noise would hide with 100 rows"):
         private_inference(rows, labels, groups=groups, delta=1e-3, **options)

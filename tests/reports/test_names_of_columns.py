@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from skmixdp import MixedDPLogisticRegression
+from skmixdp import MixedDPLogisticRegression, Typical
 from skmixdp.datasets import open_rows
 from skmixdp.inference import private_inference
 from skmixdp.model_selection import private_evaluation
@@ -19,7 +19,8 @@ def evaluated(name):
 
 
 def inferred(name):
-    private_inference(TABLE[["Churn?"]], TABLE["Churn?"], epsilon=1.0, classes=[0, 1], scale={name: (0, 1)})
+    scale = {name: Typical(0, 1)}
+    private_inference(TABLE[["Churn?"]], TABLE["Churn?"], epsilon=1.0, classes=[0, 1], scale=scale)
 
 
 def opened(name):

@@ -7,7 +7,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor, MixedDPLogisticRegression, RowMapping, load
+from skmixdp import (
+    AdditiveDPClassifier,
+    AdditiveDPRegressor,
+    MixedDPLogisticRegression,
+    RowMapping,
+    Typical,
+    load,
+)
 from tests.unit.cli.conftest import (
     SEED,
     WORDS,
@@ -43,7 +50,7 @@ def test_scales_are_declared_in_a_file(model, data, folder, capsys):
     rows = [*save_tables(data, ".csv"), "--model", model, "--seed", SEED, "--out", "m.joblib", "--quiet"]
     assert run("fit", *rows, "--scale", "scale.json") == 0
     trained = joblib.load("m.joblib")
-    assert trained.scale == {"a": [1.3, 2], "d": [0, 1]}
+    assert trained.scale == {"a": Typical(1.3, 2), "d": Typical(0, 1)}
     assert "the scale of 2 columns (declared)" in trained.privacy_.treated_as_public
     capsys.readouterr()
     rows[rows.index("m.joblib")] = "n.joblib"

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skmixdp import Typical
 from skmixdp.inference import private_inference
 from skmixdp.preprocessing import TableEncoder
 from skmixdp.privacy import PrivacyLedger
@@ -73,7 +74,7 @@ def same_coefficients(written, result):
 def test_raw_tables_weights_scales_and_public_rows(studies, capsys):
     private, public = studies
     columns("school", "city", "weight", "wage")
-    Path("scale.json").write_text('{"school": [0, 1]}')
+    Path("scale.json").write_text('{"school": [10, 4]}')
     numbers, categories = {"school": [0, 25]}, {"city": ["Bonn", "Ulm"]}
     Path("columns.json").write_text(json.dumps({"categories": categories, "numbers": numbers}))
     rows = ("--private", "priv.csv", "--public", "pub.csv", "--label-column", "wage", "--family", "gaussian")
@@ -103,7 +104,7 @@ def test_raw_tables_weights_scales_and_public_rows(studies, capsys):
         encoder=TableEncoder({"school": (0, 25), "city": ["Bonn", "Ulm"]}).fit(
             private[features], X_pub=public[features]
         ),
-        scale={"school": (0, 1)},
+        scale={"school": Typical(10, 4)},
         target_scale=(20.0, 7.5),
         epsilon=4.0,
         confidence=0.9,
@@ -152,7 +153,7 @@ WAGE = ("--label-column", "wage", "--family", "gaussian")
         ((*WAGE, "--max-weight", "3"), "--max-weight 3.0"),
         ((*WAGE, "--weight-column", "w"), "--weight-column 'w' is not a"),
         ((*WAGE, "--scale", "s.json"), "--scale s.json cannot be"),
-        ((*WAGE, "--scale", "bad.json"), "names column 'age'"),
+        ((*WAGE, "--scale", "bad.json"), "names the column 'age'"),
         ((*WAGE, "--quiet"), "--quiet needs --report"),
         ((*WAGE, "--epsilon", "1e-4"), "too few to learn"),
     ],

@@ -74,7 +74,7 @@ def test_the_map_is_what_is_declared_whatever_the_rows_are():
 
 
 def test_columns_that_are_not_declared_keep_their_unit_or_that_of_public_rows():
-    some = {3: Typical(600, 300), 0: (14, 4)}
+    some = {3: Typical(600, 300), 0: Typical(14, 4)}
     columns = fitted(scale=some)._row_map.columns
     np.testing.assert_array_equal(columns.center[[0, 3]], [14, 600])
     np.testing.assert_array_equal(np.delete(columns.factor, [0, 3]), 1.0)
@@ -122,7 +122,7 @@ class TestBehindAnEncoder:
 
     def test_another_column_is_refused(self):
         pipeline = private_pipeline(TableEncoder(COLUMNS), head(scale={"wide": Typical(0, 1)}))
-        with pytest.raises(ValueError, match="'wide', which is not one of the numeric columns"):
+        with pytest.raises(ValueError, match="'wide', which is no numeric column"):
             pipeline.fit(self.FRAME, Y[TRAIN])
 
 
@@ -131,15 +131,18 @@ class TestBehindAnEncoder:
     [
         ({0: (1, 2, 3)}, r"scale\[0\]=.* must be Typical"),
         ({0: 5.0}, r"scale\[0\]=5.0 must be Typical"),
-        ({0: (1, 0)}, "with a distance of at least 1e-15"),
-        ({0: (1, -2)}, "must be Typical"),
-        ({0: (np.nan, 1)}, "must be Typical"),
-        ({0: (1, np.inf)}, "must be Typical"),
-        ({0: ("a", "b")}, "must be Typical"),
-        ({"age": (45, 15)}, "'age', which is not one of the numeric columns"),
-        ({D: (45, 15)}, "which is not one of the numeric columns"),
-        ({True: (45, 15)}, "which is not one of the numeric columns"),
-        ({(1, 2): (45, 15)}, "which is not one of the numeric columns"),
+        ({0: (1, 2)}, r"scale\[0\]=\(1, 2\) must be Typical\(value, distance\).* or Typical.between"),
+        ({0: [1, 2]}, "must be Typical"),
+        ({0: np.array([1.0, 2.0])}, "must be Typical"),
+        ({0: Typical(1, 0)}, "with a distance of at least 1e-15"),
+        ({0: Typical(1, -2)}, "must be Typical"),
+        ({0: Typical(np.nan, 1)}, "must be Typical"),
+        ({0: Typical(1, np.inf)}, "must be Typical"),
+        ({0: Typical("a", "b")}, "must be Typical"),
+        ({"age": Typical(45, 15)}, "'age', which is no numeric column"),
+        ({D: Typical(45, 15)}, "which is no numeric column"),
+        ({True: Typical(45, 15)}, "which is no numeric column"),
+        ({(1, 2): Typical(45, 15)}, "which is no numeric column"),
         ((45, 15), "scale=.* must be"),
         ("age", "scale='age' must be"),
     ],

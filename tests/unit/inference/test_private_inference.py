@@ -9,6 +9,7 @@ from scipy.special import expit
 from scipy.stats import chi2
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
+from skmixdp import Typical
 from skmixdp.inference import private_inference
 from skmixdp.preprocessing import TableEncoder
 from skmixdp.privacy import PrivacyLedger
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 N, D = 6000, 3
 SLOPES = np.array([0.8, -0.5, 0.0])
-SCALES = {0: (50.0, 10.0), 1: (0.0, 1e-3), 2: (-3.0, 1.0)}
+SCALES = {0: Typical(50.0, 10.0), 1: Typical(0.0, 1e-3), 2: Typical(-3.0, 1.0)}
 
 
 def rows(seed=0, n=N):
@@ -262,7 +263,7 @@ def test_wrong_scales_widen_intervals_and_move_none(family, off):
         X, y, slopes, options = of_family(family, seed)
         options |= {"target_scale": (100.0, 700.0)} if family == "gaussian" else {}
         center, spread = SCALES[0]
-        wrong = {**SCALES, 0: (center + off[0] * spread, spread * off[1])}
+        wrong = {**SCALES, 0: Typical(center + off[0] * spread, spread * off[1])}
         result = private_inference(X, y, epsilon=3.0, scale=wrong, random_state=seed, **options)
         z = ((result.params.iloc[1:] - slopes) / result.bse.iloc[1:])[result.identified.iloc[1:]]
         if off[1] > 1:  # a column that noise hides; the other coefficients are those without it
@@ -380,7 +381,7 @@ def test_strong_effects_of_rare_groups_are_found():
         exposed = rng.random(100_000) < 0.05
         y = (rng.random(len(exposed)) < np.where(exposed, 0.3, 0.02)).astype(int)
         X = exposed[:, np.newaxis].astype(float)
-        result = private_inference(X, y, epsilon=4.0, classes=[0, 1], scale={0: (0.05, 0.2)})
+        result = private_inference(X, y, epsilon=4.0, classes=[0, 1], scale={0: Typical(0.05, 0.2)})
         assert result.identified.all()
         assert abs(result.params["x0"] - 3.04) < 5 * result.bse["x0"] < 1
 
@@ -395,7 +396,7 @@ def test_effects_that_steps_do_not_reach_have_no_interval():
         assert not arrives or abs(result.params["x0"] - strength) < 5 * result.bse["x0"]
     # No row of the group has an event: its coefficient goes on for ever, and the other stays.
     y = (rng.random(len(Z)) < expit(Z[:, 0] - 1) * ~group).astype(int)
-    scale = {0: (0.3, 0.5), 1: (0.0, 1.0)}
+    scale = {0: Typical(0.3, 0.5), 1: Typical(0.0, 1.0)}
     result = private_inference(np.c_[group, Z[:, 0]], y, epsilon=8.0, classes=[0, 1], scale=scale)
     assert list(result.identified) == [True, False, True] and "no event" in str(result)
     assert abs(result.params["x1"] - 1) < 5 * result.bse["x1"]
@@ -404,7 +405,7 @@ def test_effects_that_steps_do_not_reach_have_no_interval():
 def test_dummies_of_all_categories_leave_no_intercept():
     rng = np.random.default_rng(0)
     X, y = np.eye(4)[rng.integers(0, 4, 20_000)], rng.integers(0, 2, 20_000)
-    scale = dict.fromkeys(range(4), (0.25, 0.43))
+    scale = dict.fromkeys(range(4), Typical(0.25, 0.43))
     result = private_inference(X, y, epsilon=2.0, classes=[0, 1], scale=scale)
     assert not result.identified.any()
     assert private_inference(X[:, 1:], y, epsilon=2.0, classes=[0, 1]).identified.all()
@@ -482,8 +483,8 @@ def test_results_read_like_those_of_statsmodels():
         ({"family": "poisson"}, "has no classes"),
         ({"exposure": np.ones(N)}, "exposure and exposure_pub are for family='poisson'"),
         ({"family": "poisson", "classes": None, "exposure": np.zeros(N)}, "exposure must hold positive"),
-        ({"family": "poisson", "classes": None, "exposure": [1.0]}, "exposure has 1 targets"),
-        ({"family": "poisson", "classes": None, "exposure_pub": [1.0]}, "exposure_pub needs an exposure"),
+        ({"family": "poisson", "classes": None, "exposure": [1.0]}, "exposure has 1 exposures"),
+        ({"family": "poisson", "classes": None, "exposure_pub": [1.0]}, "exposure_pub needs exposure"),
         ({"cov": "HC1"}, "cov='HC1'"),
         ({"confidence": 95}, "confidence=95"),
         ({"epsilon": None}, "epsilon=None"),
@@ -491,8 +492,8 @@ def test_results_read_like_those_of_statsmodels():
         ({"classes": [0]}, "holds one class"),
         ({"classes": [1, 2]}, "not one of the classes"),
         ({"scale": [1, 2]}, "must be a dict"),
-        ({"scale": {"age": (0, 1)}}, "names column 'age'"),
-        ({"scale": {0: (0, 0)}}, r"scale\[0\]=\(0, 0\)"),
+        ({"scale": {"age": Typical(0, 1)}}, "names the column 'age'"),
+        ({"scale": {0: (0, 1)}}, r"scale\[0\]=\(0, 1\) must be Typical"),
         ({"scale": {0: 3}}, r"scale\[0\]=3"),
         ({"target_scale": (0, 1)}, "has no targets"),
         ({"encoder": TableEncoder()}, "must be a fitted"),
@@ -501,7 +502,7 @@ def test_results_read_like_those_of_statsmodels():
         ({"sample_weight": np.zeros(N)}, "sample_weight is zero"),
         ({"sample_weight": np.ones(N), "max_sample_weight": 0}, "max_sample_weight=0"),
         ({"max_sample_weight": 2.0}, "max_sample_weight=2.0.*no sample_weight"),
-        ({"sample_weight_pub": [1.0]}, "sample_weight_pub needs a sample_weight"),
+        ({"sample_weight_pub": [1.0]}, "sample_weight_pub needs sample_weight"),
         ({"sample_weight": np.ones(N), "sample_weight_pub": [1.0]}, "without public rows"),
         ({"sample_weight": np.ones(N), "X_pub": np.eye(3), "y_pub": [0, 1, 1]}, "pass sample_weight_pub"),
         ({"family": "gaussian"}, "has no classes"),
@@ -719,6 +720,6 @@ def test_an_intercept_that_shares_what_noise_hides_has_no_interval():
     second = ~first & (rng.random(N) < 0.995)
     X = np.c_[rng.normal(30, 3, N), first, second]
     y = (rng.random(N) < expit(0.1 * (X[:, 0] - 30))).astype(int)
-    scale = {0: (30.0, 3.0), 1: (0.4, 0.5), 2: (0.6, 0.5)}
+    scale = {0: Typical(30.0, 3.0), 1: Typical(0.4, 0.5), 2: Typical(0.6, 0.5)}
     result = private_inference(X, y, classes=[0, 1], epsilon=2.0, scale=scale, random_state=0)
     assert list(result.identified) == [False, True, False, False]
