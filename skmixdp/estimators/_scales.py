@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,10 +123,10 @@ def scales_of(scale: Mapping[Any, Any], columns: Any) -> dict[int, tuple[float, 
 
 def _pair(name: object, value: object) -> tuple[float, float]:
     """A declared centre and spread; plain pairs are refused, since those of an encoder are bounds."""
-    try:
-        center, spread = (float(each) for each in value) if isinstance(value, Typical) else ()
-    except (TypeError, ValueError):
-        center = spread = math.nan
+    center = spread = math.nan
+    if isinstance(value, Typical):
+        with suppress(TypeError, ValueError):
+            center, spread = map(float, value)
     if not (abs(center) <= _LARGEST and _SMALLEST <= spread <= _LARGEST):
         raise ValueError(
             f"scale[{name!r}]={shown(value)} must be Typical(value, distance) of two finite numbers up to "
