@@ -121,11 +121,15 @@ def _start_of(fit: Fit) -> Callable[[PublicData], Array]:
         if not isinstance(init, str):
             assert classes is not None  # targets have no names
             return np.asarray(init.start(classes, data, widen))
-        if init == "public" and data.n_rows:
-            return data.solution
-        W = np.zeros((data.loss.n_outputs, data.X.shape[1]))
-        if logits is not None and row_map.intercept_value is not None:
-            W[:, -1] = logits / row_map.intercept_value
+        public, moves = init == "public" and data.n_rows > 0, logits
+        W: Array = data.solution if public else np.zeros((data.loss.n_outputs, data.X.shape[1]))
+        if moves is not None and public:  # classes have other shares among public rows
+            y = fit.public.y
+            n_first, n_second = np.bincount(y, fit.weights.of_public(y), minlength=2).tolist()
+            moves = moves - math.log((n_second + 1) / (n_first + 1))
+        if moves is not None and row_map.intercept_value is not None:
+            W = W.copy()
+            W[:, -1] += moves / row_map.intercept_value
         return W
 
     return start

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from .._engine import Procedure
 from .._fit.procedure import prepared
 from .._fit.rows import Data, PublicRows
-from .._fit.stage import Fit, RowSettings
+from .._fit.stage import Fit, Price, RowSettings, Stage
+from .._fit.stages.class_shares import ClassCounts
 from .._fit.stages.columns import NoisyColumnScales
 from .._rows import RowMap, SparseTable, TargetMap
 from .._utils.models import names_of_features
@@ -58,6 +60,10 @@ _FEW_KNOWN = 200
 #: Noise grows in proportion to the longest row. Classes lose little accuracy if the longest rows are cut.
 _LENGTH_FACTOR = 0.7
 
+#: With public rows, the second moment of rows is taken to be this multiple of the longest squared length, if
+#: the number of rows times mu is at least the second number.
+_SECOND_MOMENT, _LONG_STEPS = 2.5, 500
+
 #: Number of quantiles that stand for a declared column.
 _USUAL_ROWS = 100
 
@@ -67,6 +73,28 @@ def pieces(mu: float, n_rows: int, n_known: int | None = None) -> int:
     if n_known is None:
         return _MORE_PIECES if mu * n_rows >= _MANY_ROWS_TIMES_MU else _PIECES
     return min(max(n_known // _ROWS_OF_PIECE, _FEWEST_PIECES), _PIECES)
+
+
+class GentleSteps(Stage):
+    """Shorter steps of curves of classes that start from public rows; free.
+
+    A few public rows, equally many of each class, tell less than half of the second moment of hats in private
+    ones. Steps of that size swing about the optimum, and predictions are too sure.
+
+    *Guarantee*: it depends on the map of the rows alone, which is public or released.
+    """
+
+    name = ""
+
+    def price(self, fit: Fit) -> Price | None:
+        curves = not fit.data.loss.quadratic and fit.settings.rows.row_norm == "clip"
+        long = fit.mu * fit.n_rows >= _LONG_STEPS
+        return 0.0 if curves and long and len(fit.public.X) else None
+
+    def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
+        yield from ()  # no queries
+        moment = _SECOND_MOMENT * fit.row_map.norm_bound**2
+        return fit.spent(self, price).mapped(second_moment=moment)
 
 
 @dataclass(eq=False, repr=False)
@@ -100,7 +128,10 @@ class AdditiveHead(SeenHead):
     def _prepared(self, fit: Fit, data: FitData) -> EstimatorProcedure:
         """The procedure of a fit, after everything that can be refused: the basis, and then the head."""
         self._basis = None
-        fit = replace(fit, tasks=self._measured_tasks())
+        counts = ClassCounts(with_public_rows=True)
+        before = [counts if isinstance(each, ClassCounts) else each for each in fit.stages.before]
+        stages = replace(fit.stages, before=(*before, GentleSteps()))
+        fit = replace(fit, tasks=self._measured_tasks(), stages=stages)
         linear = self._linear_columns(fit.data.n_features)
         automatic = isinstance(self.interactions, str) and self.interactions == "auto"
         self._pairs = () if automatic else self._pairs_of(fit.data.n_features)

@@ -28,11 +28,11 @@ REPEATED = {
 }
 
 
-def fitted(X, y, **parameters):
+def fitted(X, y, public=(), **parameters):
     clf = AdditiveDPClassifier(epsilon=4.0, delta=1e-5, classes=[0, 1], random_state=0, **parameters)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return clf.fit(X, y)
+        return clf.fit(X, y, **dict(public))
 
 
 @pytest.fixture(scope="module")
@@ -58,16 +58,21 @@ def test_a_value_that_repeats_has_one_knot(columns, name, source):
         assert len(knots) == len(repeated)
 
 
+@pytest.mark.parametrize("n_public", [0, 10, 50])
 @pytest.mark.parametrize("share", [0.01, 0.06, 0.2])
-def test_rates_at_the_values_of_a_column_of_counts(share):
+def test_rates_at_the_values_of_a_column_of_counts(share, n_public):
     x = REPEATED["counts"][0]
     odds = share * np.array([0.5, 1.0, 2.0, 3.0, 4.0])
     y = (np.random.default_rng(1).random(N) < odds[x] / (1 + odds[x])).astype(int)
-    clf = fitted(x[:, np.newaxis].astype(float), y)
-    found = clf.predict_proba(np.arange(5.0)[:, np.newaxis])[:, 1]
+    X, public = x[:, np.newaxis].astype(float), np.zeros(N, dtype=bool)
+    for label in (0, 1):
+        public[np.flatnonzero(y == label)[:n_public]] = True
+    rows = {"X_pub": X[public], "y_pub": y[public]} if n_public else {}
+    clf = fitted(X[~public], y[~public], public=rows)
+    predicted = clf.predict_proba(np.arange(5.0)[:, np.newaxis])[:, 1]
     for value in range(5):
         rate, count = y[x == value].mean(), (x == value).sum()
-        assert abs(found[value] - rate) < 2 * np.sqrt(rate / count) + 0.1 * rate + 0.1 * share
+        assert abs(predicted[value] - rate) < 2 * np.sqrt(rate / count) + 0.1 * rate + 0.1 * share
 
 
 def test_between_and_next_to_an_atom_log_odds_change_little():

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -50,19 +50,24 @@ def class_shares(counts: FloatArray, scale: float, n_rows: float) -> FloatArray:
     return np.asarray(shrunk / shrunk.sum())
 
 
-def starts_at_shares(fit: Fit) -> bool:
-    """Whether a fit without public rows starts at the shares of its classes or labels, as by default."""
+def starts_at_shares(fit: Fit, with_public_rows: bool = False) -> bool:
+    """Whether a fit starts at the shares of its classes or labels, as by default without public rows."""
     settings = fit.settings
     by_default = isinstance(settings.init, str) and settings.init == "public" and settings.known_map is None
-    return by_default and settings.rows.fit_intercept and fit.divides and not len(fit.public.X)
+    labels_tell = len(fit.public.X) and not with_public_rows
+    return by_default and settings.rows.fit_intercept and fit.divides and not labels_tell
 
 
+@dataclass(frozen=True, eq=False)
 class ClassCounts(Stage):
     """Balanced weights, or the start without public rows, by noisy sums of the sample weights of each class.
 
     The start has the logarithms of the class shares ``q_c``, times the class weights ``w_c``, as intercepts:
     ``log(w_c q_c)``, less their mean, or their difference for two classes. With balanced weights it is at 0.
+    Additive models of two classes move the intercept of the head of public rows too.
     """
+
+    with_public_rows: bool = False
 
     name = "class counts"
     limits = WORTH.limits
@@ -71,7 +76,7 @@ class ClassCounts(Stage):
         loss, n_classes = fit.data.loss, max(fit.data.loss.n_outputs, 2)
         if fit.weights.n_counted:
             return count_share(fit.mu, fit.n_rows, n_classes)
-        if not (loss.has_classes and starts_at_shares(fit)):
+        if not (loss.has_classes and starts_at_shares(fit, self.with_public_rows and n_classes == 2)):
             return None
         if n_classes == 2:
             return share_for(fit.mu, fit.n_rows, 1.0, _WORTH_OF_START) or None
