@@ -97,8 +97,8 @@ class Basis(ColumnFunction):
             if len(knots) in (1, 2) or not np.all(np.diff(knots) > 0):
                 raise ValueError("knots do not ascend")
         for quantiles in self.quantiles:  # NaN stands for missing values
-            known = np.nan_to_num(quantiles, posinf=np.inf, neginf=-np.inf)
-            check_numbers("basis.quantiles", known, np.shape(quantiles)[:1])
+            numbers = np.nan_to_num(quantiles, posinf=np.inf, neginf=-np.inf)
+            check_numbers("basis.quantiles", numbers, np.shape(quantiles)[:1])
         missing: object = self.missing
         if not isinstance(missing, np.ndarray) or missing.dtype != bool or missing.shape != (n_features,):
             raise ValueError(f"basis.missing is not {n_features} flags")
@@ -140,15 +140,15 @@ class Basis(ColumnFunction):
 
     def of_column(self, column: int) -> "Basis":
         """The basis of one column, with its :meth:`entries`."""
-        one = slice(column, column + 1)
+        own = slice(column, column + 1)
         return replace(
             self,
-            center=self.center[one],
-            factor=self.factor[one],
-            knots=self.knots[one],
-            mean=self.mean[one],
-            missing=self.missing[one],
-            quantiles=self.quantiles[one],
+            center=self.center[own],
+            factor=self.factor[own],
+            knots=self.knots[own],
+            mean=self.mean[own],
+            missing=self.missing[own],
+            quantiles=self.quantiles[own],
             pairs=(),
         )
 
@@ -193,12 +193,12 @@ class Basis(ColumnFunction):
         number = np.arange(len(X))
         for j, (knots, hats) in enumerate(zip(self.knots, self.hats, strict=True)):
             values = X[:, j].astype(np.float64)
-            known = ~np.isnan(values)
-            values = np.where(known, values, self.center[j])
+            present = ~np.isnan(values)
+            values = np.where(present, values, self.center[j])
             linear = np.clip((values - self.center[j]) * self.factor[j], -self.cut, self.cut)
-            rows[:, j] = np.where(known, linear, 0.0)
+            rows[:, j] = np.where(present, linear, 0.0)
             if j in self.of_missing:
-                rows[~known, self.of_missing[j]] = 1.0
+                rows[~present, self.of_missing[j]] = 1.0
             if not len(knots):
                 continue
             within = np.clip(values, knots[0], knots[-1])
@@ -207,7 +207,7 @@ class Basis(ColumnFunction):
             rows[number, hats.start + left] = 1 - part
             rows[number, hats.start + left + 1] = part
             rows[:, hats] -= self.mean[j]
-            rows[~known, hats] = 0.0
+            rows[~present, hats] = 0.0
         for pair, products in zip(self.pairs, self.products, strict=True):
             rows[:, products] = np.multiply(*self.factors(rows, pair))
         return rows
@@ -261,9 +261,9 @@ class Basis(ColumnFunction):
                 places[rows, place] = first[place] + piece
             place = 0
             for j in others:
-                found = self.of_column(j)(X[:, j : j + 1])
-                lines[rows, place : place + found.shape[1]] = found
-                place += found.shape[1]
+                entries = self.of_column(j)(X[:, j : j + 1])
+                lines[rows, place : place + entries.shape[1]] = entries
+                place += entries.shape[1]
             start = rows.stop
         return PiecewiseRows.of(
             places, parts, lines, first[:-1], sp.csr_array(vertices), np.array(of_lines, np.intp)

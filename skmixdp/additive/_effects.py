@@ -70,13 +70,13 @@ class Effects:
     @cached_property
     def basis(self) -> Basis:
         """The basis of the model. For standardised columns, it has linear terms only."""
-        known, d = self.row_map.columns, self.coef.shape[1]
+        scales, d = self.row_map.columns, self.coef.shape[1]
         none = (np.zeros(0),) * d
         plain = Basis(np.zeros(d), np.ones(d), none, none, np.zeros(d, bool), cut=np.inf, quantiles=none)
-        if known is None:
+        if scales is None:
             return self.row_map.basis if isinstance(self.row_map.basis, Basis) else plain
-        quantiles = tuple(c + NORMAL / f for c, f in zip(known.center, known.factor, strict=True))
-        return replace(plain, center=known.center, factor=known.factor, cut=known.cut, quantiles=quantiles)
+        quantiles = tuple(c + NORMAL / f for c, f in zip(scales.center, scales.factor, strict=True))
+        return replace(plain, center=scales.center, factor=scales.factor, cut=scales.cut, quantiles=quantiles)
 
     def usual(self) -> "Effects":
         """These effects, if the distribution of some column is known."""
@@ -132,9 +132,9 @@ class Effects:
             if len(quantiles):
                 rows[:, j] = quantiles[(_even(j) * len(quantiles)).astype(int)]
         for part in self.parts.values():
-            own, known = part.places, len(self.basis.quantiles[part.places[0]]) > 0
+            own, is_known = part.places, len(self.basis.quantiles[part.places[0]]) > 0
             chances = np.stack([_even(int(own[0])), _even(int(own[-1]) + d)])
-            rows[:, own] = part.usual(rows[:, own], known, mean[own], chances)
+            rows[:, own] = part.usual(rows[:, own], is_known, mean[own], chances)
         return rows
 
     @cached_property
@@ -154,8 +154,8 @@ class Effects:
     def knots(self) -> list[FloatArray]:
         """Knots of each column; for those without any, the lowest and the highest of their usual values."""
         ends = np.nanquantile(self.rows, [0, 1], axis=0).T
-        found = zip(self.basis.knots, ends, strict=True)
-        return [knots if len(knots) else np.unique(end) for knots, end in found]
+        both = zip(self.basis.knots, ends, strict=True)
+        return [knots if len(knots) else np.unique(end) for knots, end in both]
 
     # -- curves --------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ class Effects:
     def _damping(self, inflation: float) -> list[tuple[FloatArray, FloatArray]]:
         """For each output: directions (r, width), and by how much damping changes the variance along each."""
         Z = np.asarray(self.row_map(self.rows, np.float64))
-        found = []
+        changes = []
         *spreads, total_step, factor, clip = self.noise.tolist()
         for weights, spread in zip(self._curvatures(Z, factor, clip), spreads, strict=True):
             moment = (Z.T * (weights / len(Z))) @ Z
@@ -222,10 +222,10 @@ class Effects:
             # At curvature h, the noise of t steps of size s has the variance of one, times the sum of
             # (1 - s h)^(2 i), about (1 - exp(-2 t s h)) / (2 s h). ``kept`` is that sum over t, inflated.
             decay = np.maximum(2 * total_step * curvatures, 1e-9)
-            kept = np.minimum(inflation * -np.expm1(-decay) / decay, 1.0)
+            left = np.minimum(inflation * -np.expm1(-decay) / decay, 1.0)
             directions = self._whitened(vectors.T[:, : self.coef.shape[1]])
-            found.append((directions, spread**2 * (kept - 1)))
-        return found
+            changes.append((directions, spread**2 * (left - 1)))
+        return changes
 
     def _curvatures(self, Z: FloatArray, factor: float, clip: float) -> FloatArray:
         """Second derivatives (k, n) of losses of mapped rows by each output; 0 if the gradient is clipped."""
@@ -355,13 +355,13 @@ class SeenHead(LinearHead):
         """The effects. Only those of given rows do not need the distribution of the columns."""
         check_is_fitted(self)
         classes = classes_of(self)
-        one = classes is not None and len(classes) > 2 and not self.multilabel_
+        exclusive = classes is not None and len(classes) > 2 and not self.multilabel_
         return Effects(
             self._row_map,
             np.atleast_2d(self.coef_),
             np.atleast_1d(self.intercept_),
             self._noise,
-            None if classes is None else "one" if one else "each",
+            None if classes is None else "one" if exclusive else "each",
         )
 
     def _effects_on(self, pipeline: Any, names: Sequence[str] | None = None) -> Effects:

@@ -144,27 +144,27 @@ class AdditiveHead(SeenHead):
             fit = self._with_chosen_pairs(fit)
         if self._pairs:
             fit = _with_fact(fit, "the pairs of columns with products (interactions)")
-        asked, n_known = np.flatnonzero(~linear), len(fit.public.known)
-        clear = count_error(mu, n_rows, len(asked)) <= _HARDLY_NOISY and n_known < _FEW_KNOWN
-        known_tell, known = n_known >= ENOUGH and not clear, fit.public.known
+        curved, n_known = np.flatnonzero(~linear), len(fit.public.known)
+        clear = count_error(mu, n_rows, len(curved)) <= _HARDLY_NOISY and n_known < _FEW_KNOWN
+        rows_tell, rows = n_known >= ENOUGH and not clear, fit.public.known
         declared = fit.settings.rows.declared
         if declared is not None and n_known < ENOUGH and not np.isnan(declared[:, ~linear]).any():
-            known = _usual_rows(np.nan_to_num(declared))
-            n_known, known_tell = len(known), not clear
+            rows = _usual_rows(np.nan_to_num(declared))
+            n_known, rows_tell = len(rows), not clear
         n_knots = self.n_knots
         if n_knots == "auto":
-            n_knots = pieces(mu, n_rows, n_known if known_tell else None)
-        if known_tell:
+            n_knots = pieces(mu, n_rows, n_known if rows_tell else None)
+        if rows_tell:
             named = not isinstance(self.linear, str)
-            columns = public_columns(known, n_knots, linear, standardise=named)
-            source = "public rows" if known is fit.public.known else "declared scales"
+            columns = public_columns(rows, n_knots, linear, standardise=named)
+            source = "public rows" if rows is fit.public.known else "declared scales"
             fit = _with_fact(fit, f"the knots of the columns (from {source})")
             return self._curved(self._on_basis(fit, columns))
-        if not knots_share(mu, n_rows, len(asked)):
+        if not knots_share(mu, n_rows, len(curved)):
             return self._curved(self._linear(unpaired))
-        told = {} if declared is None else self._told(declared, linear)
-        lines = [place for place in self._numbers(linear) if place not in told]
-        knots = Knots(asked, n_knots, self._on_basis, np.array(lines, np.intp), told)
+        lines_told = {} if declared is None else self._told(declared, linear)
+        lines = [place for place in self._numbers(linear) if place not in lines_told]
+        knots = Knots(curved, n_knots, self._on_basis, np.array(lines, np.intp), lines_told)
         return self._curved(replace(fit, stages=replace(fit.stages, before=(knots, *fit.stages.before))))
 
     def _curved(self, fit: Fit) -> EstimatorProcedure:
@@ -247,15 +247,15 @@ class AdditiveHead(SeenHead):
 
     def _pairs_of(self, n_features: int) -> Pairs:
         """Numbers of the columns of each pair in ``interactions``."""
-        given = self.interactions
+        wanted = self.interactions
         pairs: list[tuple[int, int]] = []
-        for pair in () if given is False else given if isinstance(given, (list, tuple)) else (given,):
+        for pair in () if wanted is False else wanted if isinstance(wanted, (list, tuple)) else (wanted,):
             named = pair if isinstance(pair, (list, tuple)) and len(pair) == 2 else (None, None)
             first, second = (self._places(each, n_features) for each in named)
             both = list(product(first, second))
             if not both or {*first} & {*second} or {*both, *product(second, first)} & {*pairs}:
                 raise ValueError(
-                    f"interactions={shown(given)} must be False, 'auto', or a list of distinct pairs of "
+                    f"interactions={shown(wanted)} must be False, 'auto', or a list of distinct pairs of "
                     f"names or numbers of two columns of X, which has {self._names(n_features)}."
                 )
             pairs += both

@@ -128,32 +128,32 @@ def public_columns(
     """
     columns = []
     for j, values in enumerate(X.T):
-        known = np.clip(values[~np.isnan(values)], -_FARTHEST, _FARTHEST)
+        present = np.clip(values[~np.isnan(values)], -_FARTHEST, _FARTHEST)
         missing = bool(np.isnan(values).any())
-        distinct, counts = np.unique(known, return_counts=True)
-        values = np.quantile(known, _MIDDLES, method="inverted_cdf") if len(known) else _MIDDLES * np.nan
-        told = _with_missing(values, len(known) / len(X))
+        distinct, counts = np.unique(present, return_counts=True)
+        values = np.quantile(present, _MIDDLES, method="inverted_cdf") if len(present) else _MIDDLES * np.nan
+        shown = _with_missing(values, len(present) / len(X))
         if linear[j] and standardise and len(distinct) > 2:
             line = _of_knots(distinct, distinct, counts.astype(np.float64), missing=missing)
             none = np.zeros(0)
-            columns.append(replace(line, knots=none, mean=none, quantiles=told))
+            columns.append(replace(line, knots=none, mean=none, quantiles=shown))
             continue
         if linear[j] or len(distinct) < 2:
             center = float(distinct[0]) if len(distinct) == 1 and not linear[j] else 0.0
-            columns.append(Column(center, missing=missing, quantiles=told))
+            columns.append(Column(center, missing=missing, quantiles=shown))
             continue
         knots = distinct
         if len(distinct) > n_knots + 1:
-            atoms = distinct[counts > _SPIKE * len(known) / n_knots]
-            rest = np.sort(known[~np.isin(known, atoms)])
+            atoms = distinct[counts > _SPIKE * len(present) / n_knots]
+            rest = np.sort(present[~np.isin(present, atoms)])
             knots = np.concatenate([atoms, rest[[0, -1]]])
-            if len(rest) > _REST * len(known):
+            if len(rest) > _REST * len(present):
                 chances = _between_atoms(
-                    len(rest) / len(known), np.searchsorted(rest, atoms) / len(rest), n_knots
+                    len(rest) / len(present), np.searchsorted(rest, atoms) / len(rest), n_knots
                 )
                 knots = np.concatenate([atoms, np.quantile(rest, chances)])
-        found = _of_knots(knots, known, np.ones(len(known)), missing=missing)
-        columns.append(replace(found, quantiles=told))
+        column = _of_knots(knots, present, np.ones(len(present)), missing=missing)
+        columns.append(replace(column, quantiles=shown))
     return columns
 
 
@@ -168,12 +168,12 @@ def _between_atoms(part: float, below: FloatArray, n_knots: int) -> FloatArray:
     return np.asarray(chances[~near.any(axis=0)])
 
 
-def _with_missing(quantiles: FloatArray, known: float) -> FloatArray:
-    """Quantiles of a column of which the fraction ``known`` is not missing, and NaN for the rest."""
-    n_known = min(max(round(_N_QUANTILES * known), 1), _N_QUANTILES)
-    told = np.full(_N_QUANTILES, np.nan)
-    told[:n_known] = quantiles[np.linspace(0, _N_QUANTILES - 1, n_known).round().astype(int)]
-    return told
+def _with_missing(quantiles: FloatArray, present: float) -> FloatArray:
+    """Quantiles of a column of which the fraction ``present`` is not missing, and NaN for the rest."""
+    n_known = min(max(round(_N_QUANTILES * present), 1), _N_QUANTILES)
+    quantiles_left = np.full(_N_QUANTILES, np.nan)
+    quantiles_left[:n_known] = quantiles[np.linspace(0, _N_QUANTILES - 1, n_known).round().astype(int)]
+    return quantiles_left
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,8 +199,8 @@ class Bins(ColumnFunction):
         places = np.empty((len(X), self.width))
         for j, (column, edges) in enumerate(zip(self.columns, self.edges, strict=True)):
             values = X[:, column].astype(np.float64)
-            found = np.searchsorted(edges, values, "right")
-            places[:, j] = np.where(np.isnan(values), self.n_bins - 1, found)
+            bins = np.searchsorted(edges, values, "right")
+            places[:, j] = np.where(np.isnan(values), self.n_bins - 1, bins)
         return places * _UNIT
 
 
@@ -227,7 +227,7 @@ def noisy_columns_of(
     learner = thinned(learner, len(columns), multiplier)
     mechanism = GaussianMechanism(multiplier * math.sqrt(KNOT_RELEASES), KNOT_RELEASES, learner.noise)
     places = dict.fromkeys(range(len(columns)), _SIGNED)
-    told = [Column()] * len(columns)
+    learned = [Column()] * len(columns)
     missing = np.zeros(len(columns), dtype=bool)
     n_rows = learner.n_expected
     n_known = np.full(len(columns), float(n_rows))
@@ -240,47 +240,47 @@ def noisy_columns_of(
         )
         released, noise = yield from bind_rows(rows_of(bins), learner.ask(mechanism, query))
         counts = released.reshape(bins.width, bins.n_bins)
-        known = certain_count(counts, noise)
-        certain = known if stage else certain_of_magnitudes(counts, noise, n_rows)
-        asked, places = places, {}
-        for (j, edges), column in zip(asked.items(), counts, strict=True):
+        clear = certain_count(counts, noise)
+        certain = clear if stage else certain_of_magnitudes(counts, noise, n_rows)
+        previous, places = places, {}
+        for (j, edges), column in zip(previous.items(), counts, strict=True):
             # Rows beyond the outermost edges are in no bin.
             histogram = _Histogram(_seen(column[1 : len(edges)], certain), edges)
-            if stage == 0 and column[-1] > known:
+            if stage == 0 and column[-1] > clear:
                 missing[j], n_known[j] = True, n_known[j] - column[-1]
-            found = histogram.column(n_known[j], n_knots)
-            if found is not None:
+            shaped = histogram.column(n_known[j], n_knots)
+            if shaped is not None:
                 quantiles = _with_missing(histogram.at(_MIDDLES), n_known[j] / n_rows)
-                told[j] = replace(found, quantiles=quantiles)
+                learned[j] = replace(shaped, quantiles=quantiles)
             if histogram.seen.any() and (stage == 0 or histogram.is_crowded(n_known[j], n_knots)):
                 places[j] = histogram.finer(n_known[j], n_knots)
         if not places:
             break
-    return [replace(each, missing=bool(one)) for each, one in zip(told, missing, strict=True)], stage + 1
+    return [replace(each, missing=bool(flag)) for each, flag in zip(learned, missing, strict=True)], stage + 1
 
 
 @dataclass(frozen=True, eq=False)
 class Knots(Stage):
     """Knots of the columns that may have curves, and so the basis of an additive model.
 
-    ``asked`` are these columns, with curves of ``n_knots`` pieces. ``on_basis`` is a fit to the basis of
-    columns. Of the ``straight`` ones, centres and spreads are released; those in ``told`` are declared.
+    ``curved`` are these columns, with curves of ``n_knots`` pieces. ``on_basis`` is a fit to the basis of
+    columns. Of the ``straight`` ones, centres and spreads are released; those in ``declared`` are told.
     What noisy knots tell decides what else is released. The squared budgets of adaptive Gaussian
     releases add up as those of fixed ones, if their sum is bounded: Smith and Thakurta 2022, "Fully adaptive
     composition for Gaussian differential privacy".
     """
 
-    asked: NDArray[np.intp]
+    curved: NDArray[np.intp]
     n_knots: int
     on_basis: Callable[[Fit, Sequence[Column]], Fit]
     straight: NDArray[np.intp]
-    told: dict[int, Column]
+    declared: dict[int, Column]
 
     name = "knots"
     limits = (_SHARE / KNOT_RELEASES, _SHARE + MOST_SPENT * _LINES_SHARE)
 
     def price(self, fit: Fit) -> Price | None:
-        return knots_share(fit.mu, fit.n_rows, len(self.asked)) + lines_share(
+        return knots_share(fit.mu, fit.n_rows, len(self.curved)) + lines_share(
             fit.mu, fit.n_rows, len(self.straight)
         )
 
@@ -290,11 +290,11 @@ class Knots(Stage):
     def outcomes(self, fit: Fit, price: Price) -> Iterator[Fit]:
         most = most_knots(self.n_knots)
         widest = Column(knots=np.arange(float(most)), missing=True, mean=np.zeros(most))
-        columns = [widest if place in self.asked else Column() for place in range(fit.data.n_features)]
+        columns = [widest if place in self.curved else Column() for place in range(fit.data.n_features)]
         yield self.on_basis(fit.spent(self, price), columns).foreseen()
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        share = knots_share(fit.mu, fit.n_rows, len(self.asked))
+        share = knots_share(fit.mu, fit.n_rows, len(self.curved))
         private, multiplier = fit.data.private, fit.budget.multiplier(share)
 
         def rows_of(function: RowFunction) -> RowsKey:
@@ -302,10 +302,10 @@ class Knots(Stage):
             return replace(private, table=table).mapped(UNCHANGED)
 
         seen, n_released = yield from noisy_columns_of(
-            fit.learner, rows_of, self.asked, self.n_knots, multiplier
+            fit.learner, rows_of, self.curved, self.n_knots, multiplier
         )
-        columns = [self.told.get(place, Column()) for place in range(fit.data.n_features)]
-        for place, column in zip(self.asked.tolist(), seen, strict=True):
+        columns = [self.declared.get(place, Column()) for place in range(fit.data.n_features)]
+        for place, column in zip(self.curved.tolist(), seen, strict=True):
             columns[place] = column
         cost = share * n_released / KNOT_RELEASES
         if price > share:
@@ -351,8 +351,8 @@ class _Histogram:
 
     def finer(self, n_rows: float, n_knots: int) -> FloatArray:
         """Edges of finer bins where this histogram has rows."""
-        held = np.flatnonzero(self.seen)
-        low, high = self.ends[held[0]], self.ends[held[-1] + 1]
+        filled = np.flatnonzero(self.seen)
+        low, high = self.ends[filled[0]], self.ends[filled[-1] + 1]
         first, last = self.at(np.array([_TAIL, 1 - _TAIL])).tolist()
         edges = [np.array([low, high]), np.linspace(first, last, _CENTRAL + 1)]
         atoms = self.heavy(n_knots) & self.fine
@@ -406,18 +406,18 @@ class _Histogram:
             lows, highs, counts = self.runs
             values = np.array([*map(_roundest, lows.tolist(), highs.tolist())])
             return _of_knots(values, values, counts)
-        held = np.flatnonzero(self.seen)
-        if len(held) == 1:  # all are equal, or noise hides their spread
-            return Column(float(self.ends[held[0] : held[0] + 2].mean()))
+        filled = np.flatnonzero(self.seen)
+        if len(filled) == 1:  # all are equal, or noise hides their spread
+            return Column(float(self.ends[filled[0] : filled[0] + 2].mean()))
         atoms, values = self.heavy(n_knots) & self.fine, (self.ends[:-1] + self.ends[1:]) / 2
         for place in np.flatnonzero(atoms):
             values[place] = _roundest(*self.ends[place : place + 2].tolist())
         rest = np.where(atoms, 0.0, self.seen)
-        knots: list[FloatArray] = [values[atoms], values[[held[0], held[-1]]]]
+        knots: list[FloatArray] = [values[atoms], values[[filled[0], filled[-1]]]]
         if rest.sum() > _REST * n_rows:
             below = (np.cumsum(rest) / rest.sum())[atoms]
             knots[1] = self.at(_between_atoms(float(rest.sum()) / total, below, n_knots), rest)
-        return _of_knots(np.concatenate(knots), values[held], self.seen[held])
+        return _of_knots(np.concatenate(knots), values[filled], self.seen[filled])
 
 
 def _roundest(low: float, high: float) -> float:
@@ -449,17 +449,17 @@ def _of_knots(knots: FloatArray, values: FloatArray, counts: FloatArray, *, miss
         [_MOST[0], 0.25, 0.75, _MOST[1]], np.cumsum(part[order]), values[order]
     ).tolist()
     reach = high - low if high > low else float(np.ptp(values))
-    kept: list[float] = []
+    ordered: list[float] = []
     for knot in np.unique(np.where(np.abs(knots) < _CLOSE * reach, 0.0, knots)).tolist():
         apart = max(min(_APART * reach, _APART_IN_SIZES * abs(knot)), _CLOSE * reach, _CLOSEST)
-        if not kept or knot - kept[-1] > apart:
-            kept.append(knot)
-    if len(kept) < 3:
-        above = float(part[values > kept[0] / 2 + kept[-1] / 2].sum())
-        return _of_two(kept[0], kept[-1], above, missing=missing)
-    found = np.array(kept)
-    hats = [np.interp(values, found, hat) @ part for hat in np.eye(len(found))]
+        if not ordered or knot - ordered[-1] > apart:
+            ordered.append(knot)
+    if len(ordered) < 3:
+        above = float(part[values > ordered[0] / 2 + ordered[-1] / 2].sum())
+        return _of_two(ordered[0], ordered[-1], above, missing=missing)
+    chosen = np.array(ordered)
+    hats = [np.interp(values, chosen, hat) @ part for hat in np.eye(len(chosen))]
     # The larger of two spreads, as for the columns of linear heads.
     center = float(part @ values)
     spread = max(math.sqrt(part @ (values - center) ** 2), (third - first) / IQR)
-    return Column(center, 1 / spread, found, np.array(hats), missing)
+    return Column(center, 1 / spread, chosen, np.array(hats), missing)

@@ -59,8 +59,8 @@ def pieces_are_right(loops: PieceLoops) -> bool:
         rows[np.arange(n), at], rows[np.arange(n), at + 1] = 1 - right[:, j], right[:, j]
     pieces = places, parts, lines
 
-    def close(one: FloatArray, other: FloatArray) -> bool:
-        return bool(np.allclose(one, other, rtol=0, atol=1e-9))
+    def close(first: FloatArray, second: FloatArray) -> bool:
+        return bool(np.allclose(first, second, rtol=0, atol=1e-9))
 
     for m in (1, 3, 8):
         points, C = (
@@ -79,7 +79,7 @@ def pieces_are_right(loops: PieceLoops) -> bool:
         R *= (0.3 / np.maximum(np.sqrt((R**2).sum(axis=1)) * lengths, 0.3))[:, np.newaxis]
         exact = (factors[:, np.newaxis] * R).T @ np.column_stack([rows, np.ones(n), 1 / factors])
         of_rows = factors, y, lengths.astype(np.float32)
-        found = loops.clipped_sums(*pieces, *of_points, *moves, *of_rows, threshold=0.3)
-        if not np.all(np.abs(found - exact) <= 0.3 * TOLERANCE * n**0.5):
+        sums = loops.clipped_sums(*pieces, *of_points, *moves, *of_rows, threshold=0.3)
+        if not np.all(np.abs(sums - exact) <= 0.3 * TOLERANCE * n**0.5):
             return False
     return True

@@ -116,8 +116,8 @@ class ChosenPairs(Stage):
             side[: basis.width] = _side(basis, j)
         places = np.array([[columns.index(j) for j in pair] for pair in pairs])
         query = scores_query(W, sides, places, fit.data.loss)
-        asked = fit.counting.ask(fit.budget.multiplier(_SCORES_SHARE), query)
-        released, noise = yield from fit.ask(asked, row_map)
+        query_of_scores = fit.counting.ask(fit.budget.multiplier(_SCORES_SHARE), query)
+        released, noise = yield from fit.ask(query_of_scores, row_map)
         *sums, squares = released.reshape(len(pairs) + 1, len(W))
         # The residuals of so many rows may add up to this by chance.
         chance = np.sqrt(np.maximum(_LONGEST_RESIDUAL * squares, 0.0))
@@ -133,8 +133,8 @@ class ChosenPairs(Stage):
             rows = fit.settings.rows
             return RowMap.of(fit.public.known, rows.center, True, rows.fit_intercept, clip=True)
         row_map = fit.data.private.same(replace(fit.row_map, intercept_value=None))
-        asked = noisy_length(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
-        bound = yield from fit.ask(asked, row_map)
+        query_of_length = noisy_length(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
+        bound = yield from fit.ask(query_of_length, row_map)
         return with_intercept(fit, replace(row_map, bound=fit.settings.rows.length_factor * bound))
 
     def _with_pairs(self, fit: Fit, pairs: Pairs) -> Fit:

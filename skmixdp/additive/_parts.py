@@ -76,10 +76,10 @@ class Part:
         """The columns (1, c) at a missing cell."""
         return np.full((1, 1), np.nan) if self.column is None else self.column.encode([None])
 
-    def usual(self, rows: FloatArray, known: bool, mean: FloatArray, chances: FloatArray) -> FloatArray:
+    def usual(self, rows: FloatArray, is_known: bool, mean: FloatArray, chances: FloatArray) -> FloatArray:
         """The columns (n, c) at usual cells, drawn by two ``chances`` (2, n).
 
-        ``rows`` (n, c) are usual if they are ``known``, and ``mean`` (c,) is released or public; NaN if it
+        ``rows`` (n, c) are usual if that ``is_known``, and ``mean`` (c,) is released or public; NaN if it
         is neither. The mean has the shares of categories, frequent words and missing cells. Public rows tell
         those of categories too. Shares that nothing tells are the same for all, and 0 for missing cells.
         Numbers with declared bounds are spread evenly between them.
@@ -104,7 +104,7 @@ class Part:
             rows = column.encode(list(self._levels))[_drawn(shares, chances[0])]
         else:
             first: FloatArray = rows[:, 0]
-            if not known and column.cut < FARTHEST:
+            if not is_known and column.cut < FARTHEST:
                 declared, normal = 2 * chances[0] - 1, NORMAL[(chances[0] * len(NORMAL)).astype(int)]
                 first = declared if column.cut == 1.0 else normal
             rows = self._at(first)[1]

@@ -255,8 +255,8 @@ class ColumnFunction(RowFunction):
 
         def blocks() -> Iterator[FloatArray]:
             for block in table.blocks():
-                held: Any = block
-                yield held.toarray() if sp.issparse(block) else held
+                rows: Any = block
+                yield rows.toarray() if sp.issparse(block) else rows
 
         shard = Shard("X", "X", n_rows, self.width, np.dtype(np.float64), lambda: map(self, blocks()))
         return TransformedTable(shard, self.pieces_of(blocks, n_rows, piece_files))
