@@ -107,7 +107,7 @@ OF_PRODUCTS := $(addprefix tests/unit/,additive algorithms components engine fit
 	$(addprefix estimators/test_,continued.py estimator.py groups.py multilabel.py weights.py)) tests/property
 OF_NONE := $(addprefix unit/,additive/test_knots.py rows/test_addresses.py rows/test_files.py rows/test_lines_of_names.py) \
 	$(patsubst %,property/test_%.py,cells_of_any_type charges_add_up charges_of_tables compiled_loops encoded_frames \
-	errors_of_others known_attacks messages_of_neighbours module_gradients module_rows module_sensitivity \
+	errors_of_others every_release known_attacks messages_of_neighbours module_gradients module_rows module_sensitivity \
 	nothing_is_kept odd_cells public_helpers public_weights replay_of_files sampled_noise types_of_numbers users_state)
 
 cores: .venv/.test
