@@ -48,7 +48,7 @@ _NARROW = 32
 
 #: The number of lanes for a random batch of b rows is 64 ceil(sqrt(b) / 8), a multiple of this.
 _LANES = 64
-#: The root of b is divided by this.
+#: The 8 in the number of lanes.
 _PER_ROOT = 8
 
 #: Indices of rows of a source.

@@ -142,7 +142,7 @@ class RowMap:
         return first.with_intercept_for(X) if fit_intercept else first
 
     def check_for(self, n_features: int) -> int:
-        """Refuse values that no map of these features has, such as those of a forged file; its ``width``.
+        """Refuse values that no map of these features has, such as those of a forged file; return the width.
 
         Intercepts do not count. The type of a ``basis`` is checked elsewhere.
         """

@@ -279,7 +279,7 @@ class Whitening:
 
     @cached_property
     def factorised(self) -> tuple[FloatArray, ...]:
-        """One or two matrices, whichever is faster: the map is ``rest`` plus their product."""
+        """One or two matrices, whichever is faster; their product and ``rest`` make up the map."""
         shortened = self.directions * (self.factors - self.rest)[:, np.newaxis]
         n_directions, n_features = self.directions.shape
         if 2 * n_directions > n_features:

@@ -178,7 +178,7 @@ def _with_missing(quantiles: FloatArray, present: float) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Bins(ColumnFunction):
-    """The bins of some columns of a row, as multiples of a power of two.
+    """The bin that each of some columns of a row is in, as a multiple of a power of two.
 
     ``edges`` are those of the bins of each of the ``columns``; the first and the last bin take all beyond. A
     missing value is in a bin after those, the last of ``n_bins``.
@@ -343,7 +343,7 @@ class _Histogram:
     ends: FloatArray
 
     def at(self, chances: FloatArray, seen: FloatArray | None = None) -> FloatArray:
-        """Quantiles of the rows in the histogram, or by other counts if they are given."""
+        """Quantiles by the counts of the bins, or by other counts ``seen`` of the same bins."""
         seen = self.seen if seen is None else seen
         first, *_, last = np.flatnonzero(np.append(seen, 0.0) + np.append(0.0, seen))
         cumulated = np.append(0.0, np.cumsum(seen)) / seen.sum()

@@ -119,7 +119,7 @@ def digests(items: Items) -> list[bytes | None]:
         try:
             return items.digest(index)
         except ItemError:
-            return None  # named when the item is prepared
+            return None  # the error that names the item comes when its features are computed
 
     n_threads = min(8, os.cpu_count() or 1)
     if not items.concurrent or len(items) < 64 or n_threads == 1:

@@ -48,7 +48,7 @@ _COUNTS = 0.02
 _OF_RATE = 0.02, 0.02
 #: Share of the squared budget for histograms of residuals and means of counts.
 _RESIDUALS = 0.05
-#: Number of the last steps, before which these histograms tell where both are cut.
+#: These histograms are released before this number of last steps, and tell where residuals and means are cut.
 _STEPS_AFTER = 3
 #: Until then means are cut at this many times the mean of the longest exposure.
 _TIMES = 3.0

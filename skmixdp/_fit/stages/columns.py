@@ -225,7 +225,7 @@ def noisy_columns(
             (low, width),
         )
         known, mean, deviation = _moments(counts, noise, low, width, n_rows, _SEEN_CLOSER)
-        # Where rows are spread over so many bins that noise hides these, the histogram before was clear.
+        # Noise may hide bins if rows are spread over many of them; the coarser histogram was clear then.
         middle[far[known]], near[far[known]] = mean[known], deviation[known]
         clear = far[~known | (deviation > _TWO_BINS * width)]
         center[clear], spread[clear], unclear[clear] = middle[clear], near[clear], False

@@ -275,7 +275,7 @@ def _better_of_two(W: FloatArray, state: Any, multiplier: float, inner: Update, 
     """Yield the query of the comparison, and return the better head."""
     view = info.view
     W = inner.result(W, state)
-    # Held-out rows, since the start fits its own rows too well for typical differences.
+    # The limit comes from held-out rows: on its own rows the start is so good that gains are not typical.
     with np.errstate(all="ignore"):  # a head that diverged is refused later
         limit = usual_gain(held_out_gains(info, W)) or 1.0
         if info.gradient_bound is not None:

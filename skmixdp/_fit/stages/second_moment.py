@@ -15,7 +15,8 @@ from .directions import moments_query
 
 #: Share of mu squared for a second moment.
 _MOMENT_SHARE = 0.03
-#: Largest noise in it, as a fraction of the mean eigenvalue of rows with half the largest length.
+#: Largest noise of a useful second moment, as a fraction of the mean eigenvalue if rows had half the
+#: largest length.
 _MOST_NOISE = 0.6
 #: Eigenvalues are raised by this fraction of the noise.
 _RAISED_BY_NOISE = 0.5

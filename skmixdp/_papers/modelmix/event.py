@@ -63,7 +63,7 @@ class ModelMixEvent:
 
 
 def _amplification_of(event: ModelMixEvent, neighboring: Neighboring) -> dict[str, Any]:
-    """The mixing in units of the noise, for :func:`accountant.epsilon_for`; some terms are refused."""
+    """The arguments of :func:`accountant.epsilon_for`, in units of the noise, if it covers the event."""
     if event.noise == "discrete":
         raise ValueError("noise='discrete' cannot be accounted for with ModelMix; use noise='float'.")
     if neighboring == "replace_one" and event.sampling_rate < 1:

@@ -76,7 +76,7 @@ class UnreadableError(ValueError):
 
     @classmethod
     def of_damage(cls, what: str) -> "UnreadableError":
-        """The error for damage, of which ``what`` is a clause."""
+        """The error for a damaged ledger; ``what`` says in a clause what is damaged."""
         return cls(f"is damaged ({one_line(what)}); restore the file from a copy.")
 
 
