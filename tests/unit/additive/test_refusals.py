@@ -1,0 +1,89 @@
+"""Rows of an additive model are refused before the charge or not at all: none after a release.
+
+The stage of the knots maps private rows by nothing, and by functions of what earlier releases told. Were a
+row refused there, the exit would tell of it, and no noise would cover that.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor
+from skmixdp.datasets import open_rows
+from skmixdp.privacy import NoiseSource, PrivacyLedger
+
+N, PLACE = 400, 131
+RNG = np.random.default_rng(0)
+X = np.column_stack([RNG.normal(size=N), RNG.lognormal(size=N), np.arange(N) % 2])
+Y = np.arange(N) % 2
+BIG, TINY = np.finfo("f8").max, np.finfo("f8").smallest_subnormal
+#: What one row is.
+ODD = {
+    "huge": [BIG, -BIG, BIG],
+    "nearly huge": [1e300, 1e154, -1e200],
+    "single precision overflows": [1e39, -1e39, 3.5e38],
+    "subnormal": [TINY, -TINY, TINY],
+    "negative zeros": [-0.0, -0.0, -0.0],
+    "infinite": [np.inf, -np.inf, np.inf],
+    "missing": [np.nan] * 3,
+}
+
+
+def in_file(path, rows):
+    pytest.importorskip("pyarrow")
+    pd.DataFrame(rows, columns=list("abc")).to_parquet(path / "rows.parquet", row_group_size=90)
+    return open_rows(path / "rows.parquet")
+
+
+def unreadable(path, rows):
+    """A chunk fails when it is computed."""
+
+    def chunk(block):
+        if len(block) and not np.isin(block, X).all():
+            raise KeyError("SECRET")
+        return block
+
+    lazy = pytest.importorskip("dask.array").from_array(rows, chunks=(90, 3))
+    return lazy.map_blocks(chunk, dtype=float, meta=np.empty((0, 0)))
+
+
+def mapped(path, rows):
+    np.save(path / "rows.npy", rows)
+    return np.load(path / "rows.npy", mmap_mode="r")
+
+
+HELD = {
+    "array": lambda path, rows: rows,
+    "sparse": lambda path, rows: sp.csr_array(rows),
+    "memory map": mapped,
+    "file": in_file,
+    "Dask": lambda path, rows: pytest.importorskip("dask.array").from_array(rows, chunks=(90, 3)),
+    "unreadable Dask": unreadable,
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("odd", ODD)
+def test_no_row_is_refused_after_a_release(tmp_path, monkeypatch, odd, held):
+    rows, releases, add_noise = X.copy(), [], NoiseSource.add_noise
+    rows[PLACE] = ODD[odd]
+    monkeypatch.setattr(NoiseSource, "add_noise", lambda *args: (releases.append(1), add_noise(*args))[1])
+    with np.errstate(all="ignore"):
+        rows = HELD[held](tmp_path, rows)
+    for model, more in (
+        (AdditiveDPClassifier(epsilon=50.0, classes=[0, 1], interactions="auto"), {}),
+        (AdditiveDPRegressor(epsilon=50.0), {"groups": np.arange(N) // 2}),
+    ):
+        entry = PrivacyLedger(":memory:").add_dataset(
+            "rows", epsilon=99.0, delta=1e-4, unit="person" if more else "row"
+        )
+        releases.clear()
+        try:
+            model.set_params(ledger=entry).fit(rows, Y, **more)
+        except ValueError:
+            assert not releases and not entry.charges()
+        else:
+            assert releases and np.isfinite(model.coef_).all()
+            assert "knots" in dict(model.privacy_.shares)
