@@ -73,7 +73,7 @@ def neighbours(name, other, **more):
     return path(X), path(changed)
 
 
-@pytest.mark.covering("name other")
+@pytest.mark.covering("name", "other")
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("name", FITS)
 def test_a_fit_shows_what_its_noise_pays_for(monkeypatch, name, other):
