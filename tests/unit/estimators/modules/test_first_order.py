@@ -7,7 +7,6 @@ from skmixdp import FirstOrderDPModuleClassifier
 from skmixdp.algorithms import DOPE, GEP, PDADPMD, AdaMix, Coupling, DPZero, ModelMix, NoisyGD
 from skmixdp.components import FullBatch, L2Clip, PoissonBatch
 from skmixdp.components.clipping import clipped_residuals
-from skmixdp.exceptions import BudgetExceededError
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 from tests.asking import request_of
 from tests.conftest import Silent, make_problem
@@ -131,22 +130,6 @@ def test_what_modules_do_not_have_is_refused_before_noise_and_charge(
     with pytest.raises(ValueError, match=message) as refused:
         fitted(**given)
     assert ". " not in str(refused.value) and len(ledger.charges()) == 0
-
-
-def test_the_ledger_is_charged_before_any_noise(tmp_path, monkeypatch):
-    ledger = PrivacyLedger(tmp_path / "ledger.sqlite").add_dataset("rows", epsilon=1.2, delta=1e-4)
-    seen, add_noise = [], NoiseSource.add_noise
-
-    def watched(self, *arguments):
-        seen.append(len(ledger.charges()))
-        return add_noise(self, *arguments)
-
-    monkeypatch.setattr(NoiseSource, "add_noise", watched)
-    fitted(ledger=ledger, random_state=None)
-    assert seen == [1] * 8
-    with pytest.raises(BudgetExceededError):
-        fitted(ledger=ledger, random_state=None)
-    assert len(seen) == 8
 
 
 # -- rows by themselves ----------------------------------------------------------------------

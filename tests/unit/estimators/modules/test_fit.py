@@ -106,14 +106,6 @@ def test_the_rule_chooses_steps_and_their_size_for_a_module_too(name):
 
 
 @pytest.mark.parametrize("name", ["pazo-m", "auto"])
-def test_a_seed_decides_everything_and_none_decides_nothing(name):
-    one, other = (fitted(name, init="public").module_ for _ in range(2))
-    assert same(one, other)
-    assert not same(fitted(name).module_, fitted(name, random_state=1).module_)
-    assert not same(fitted(name, random_state=None).module_, fitted(name, random_state=None).module_)
-
-
-@pytest.mark.parametrize("name", ["pazo-m", "auto"])
 def test_clones_pickles_and_files_predict_the_same(tmp_path, name):
     clf = fitted(name)
     twin = clone(clf)
