@@ -21,8 +21,8 @@ def _charges(part: object) -> bool:
 
 def transaction_ahead(release: Any, n_rows: int | None) -> Transaction:
     """The charge that a step will make, as far as it is known before its fit."""
-    given = release.get_params(deep=False)
-    n_steps, multiplier, batch_size = map(given.get, ("n_steps", "noise_multiplier", "batch_size"))
+    parameters = release.get_params(deep=False)
+    n_steps, multiplier, batch_size = map(parameters.get, ("n_steps", "noise_multiplier", "batch_size"))
     terms: dict[str, Any] = {"neighboring": release.neighboring, "noise": release.noise}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit repeats the warning

@@ -74,9 +74,9 @@ class LostReleaseError(RuntimeError):
     """Raised in a procedure, by ``resumable``, if its answer was lost and may not be drawn again."""
 
 
-def bind_rows(rows: RowsKey, asked: Generator[NoisyQuery, Released, _Result]) -> Procedure[_Result]:
+def bind_rows(rows: RowsKey, queries: Generator[NoisyQuery, Released, _Result]) -> Procedure[_Result]:
     """Send the queries of a generator to some rows, and return its result."""
-    go_on: Callable[[Any], NoisyQuery] = asked.send
+    go_on: Callable[[Any], NoisyQuery] = queries.send
     answer: Any = None
     while True:
         try:
@@ -85,9 +85,9 @@ def bind_rows(rows: RowsKey, asked: Generator[NoisyQuery, Released, _Result]) ->
             result: _Result = end.value
             return result
         try:
-            go_on, answer = asked.send, (yield QueryRequest(rows, mechanism, query))
+            go_on, answer = queries.send, (yield QueryRequest(rows, mechanism, query))
         except LostReleaseError as error:
-            go_on, answer = asked.throw, error
+            go_on, answer = queries.throw, error
 
 
 @dataclass(eq=False, repr=False)
@@ -98,12 +98,12 @@ class Sources:
 
     def of(self, rows: RowsKey, needed: Sequence[RowsKey]) -> PrivateRows:
         """The source of some rows. Before a new one opens, those not ``needed`` are freed."""
-        found = [source for known, source in self._open if known == rows]
-        if not found:
+        opened = [source for key, source in self._open if key == rows]
+        if not opened:
             self._open = [each for each in self._open if each[0] in needed]
-            found = [rows.open()]
-            self._open.append((rows, found[0]))
-        return found[0]
+            opened = [rows.open()]
+            self._open.append((rows, opened[0]))
+        return opened[0]
 
 
 def drive(

@@ -94,9 +94,9 @@ class Released:
 
 # Warnings of overflow, and errors by the user's settings, would reveal that such a row exists.
 @np.errstate(all="ignore")
-def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQuery]]) -> list[Released]:
+def release(rows: PrivateRows, pairs: Sequence[tuple[GaussianMechanism, PrivateQuery]]) -> list[Released]:
     """Noisy answers to the queries of one or several runs, from one pass over the rows."""
-    requests = [mechanism.admit(query, rows) for mechanism, query in asked]
+    requests = [mechanism.admit(query, rows) for mechanism, query in pairs]
     recorder = current_recorder.get()
     if recorder is not None:
         requests = [recorder.without_absent(request, rows) for request in requests]
@@ -106,7 +106,7 @@ def release(rows: PrivateRows, asked: Sequence[tuple[GaussianMechanism, PrivateQ
         requests = [observation.request for observation in watched]
     sums = rows.private_sums(requests)
     answers = []
-    for (mechanism, query), request, exact in zip(asked, requests, sums, strict=True):
+    for (mechanism, query), request, exact in zip(pairs, requests, sums, strict=True):
         error = rows.sum_error(request)
         stated = replace(query, releases=tuple(part.as_computed(error) for part in query.releases))
         if watched:

@@ -184,7 +184,7 @@ def transact(
             elif all(each.work is not None and each.work < _MUCH_WORK for each in opened):
                 context.enter_context(one_thread())
             for each in opened:
-                sources.of(each.rows, [other.rows for other in opened])
+                sources.of(each.rows, [opening.rows for opening in opened])
             context.enter_context(charged(opened))
             charges = [each.charge for each in opened]
             return drive(cast("list[Procedure[_Result]]", procedures), sources, charges)
@@ -217,7 +217,7 @@ def _how_to_go_on(transactions: Sequence[Transaction], checkpoint: Checkpoint | 
 
 
 def released(
-    transaction: Transaction, source: PrivateRows, unit: str, asked: Generator[NoisyQuery, Released, _Result]
+    transaction: Transaction, source: PrivateRows, unit: str, query: Generator[NoisyQuery, Released, _Result]
 ) -> _Result:
     """Charge the whole budget, and return the result of a generator that queries the rows of a source."""
     transaction.event, transaction.n_units, transaction.unit = transaction.budget.whole, source.n_rows, unit
@@ -225,7 +225,7 @@ def released(
 
     def procedure() -> ChargedProcedure[_Result]:
         yield transaction
-        return (yield from bind_rows(rows, asked))
+        return (yield from bind_rows(rows, query))
 
     return transact([procedure()])[0]
 
@@ -271,15 +271,15 @@ def reserved(transactions: Sequence[Transaction]) -> Iterator[None]:
     fit replaced are taken back, since nothing was released for them.
     """
     made: list[tuple[Any, Charge]] = []
-    kept: list[Transaction] = []
-    token = _RESERVED.set(kept)
+    reservations: list[Transaction] = []
+    token = _RESERVED.set(reservations)
     try:
         for group in _by_ledger(transactions):
             requests = [(each.ledger, _request(each)) for each in group]
             for each, charge in zip(group, charge_together(requests, RESERVED), strict=True):
                 each.charge = charge
                 made.append((each.ledger, charge))
-                kept.append(each)
+                reservations.append(each)
         yield
     finally:
         _RESERVED.reset(token)
@@ -289,16 +289,16 @@ def reserved(transactions: Sequence[Transaction]) -> Iterator[None]:
 
 def _reserved_for(mine: Transaction) -> dict[str, Any]:
     """The charge that was reserved for a release, as a keyword argument; empty if there is none."""
-    kept = _RESERVED.get() or []
-    for number, theirs in enumerate(kept):
+    reservations = _RESERVED.get() or []
+    for number, theirs in enumerate(reservations):
         if theirs.name == mine.name and same_dataset(theirs.ledger, mine.ledger):
-            return {"reserved": kept.pop(number).charge}
+            return {"reserved": reservations.pop(number).charge}
     return {}
 
 
-def same_dataset(entry: object, other: object) -> bool:
+def same_dataset(entry: object, second: object) -> bool:
     """Whether two objects are the same data set of a ledger, which may be open twice."""
-    return repr(entry) == repr(other) and _ledger_of(entry) == _ledger_of(other)
+    return repr(entry) == repr(second) and _ledger_of(entry) == _ledger_of(second)
 
 
 def _ledger_of(dataset: object) -> Any:

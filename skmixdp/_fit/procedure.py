@@ -41,9 +41,9 @@ def prepared(fit: Fit, earlier: Sequence[Fit] = ()) -> Fit:
     ``earlier`` are fits of one call to the same private rows. Those with the same labels, weights and map
     share passes.
     """
-    for other in earlier:
-        if _same_labels(fit, other):
-            data = replace(fit.data, private=other.data.private, loss=other.data.loss)
+    for previous in earlier:
+        if _same_labels(fit, previous):
+            data = replace(fit.data, private=previous.data.private, loss=previous.data.loss)
             fit = replace(fit, data=data)
             break
     else:
@@ -85,7 +85,7 @@ def procedure(fit: Fit) -> ChargedProcedure[Fit]:
     return fit
 
 
-def _same_labels(one: Fit, other: Fit) -> bool:
+def _same_labels(fit: Fit, previous: Fit) -> bool:
     """Whether fits to the same private rows have the same labels and weights, by public facts."""
 
     def facts(fit: Fit) -> tuple[Any, ...]:
@@ -98,8 +98,8 @@ def _same_labels(one: Fit, other: Fit) -> bool:
             None if weights.of_classes is None else weights.of_classes.tolist(),
         )
 
-    recorded = one.data.private.record is not None or other.data.private.record is not None
-    return not recorded and facts(one) == facts(other)
+    recorded = fit.data.private.record is not None or previous.data.private.record is not None
+    return not recorded and facts(fit) == facts(previous)
 
 
 def _warn_of_noise(fit: Fit) -> None:
@@ -117,12 +117,12 @@ def _describe(fit: Fit, way: Fit) -> None:
     """Complete the transaction of a fit, by a planned way that it may go."""
     transaction, table, data = fit.transaction, way.data.private.table, way.data
     assert way.plan is not None and way.recipe is not None
-    asked = (stage.rows(fit) for _, stage, _ in fit.priced((*fit.stages.before, fit.stages.training)))
-    transaction.rows = next(rows for rows in asked if rows is not None)
+    keys = (stage.rows(fit) for _, stage, _ in fit.priced((*fit.stages.before, fit.stages.training)))
+    transaction.rows = next(rows for rows in keys if rows is not None)
     transaction.event, transaction.n_units, transaction.unit = way.plan.event, fit.n_rows, table.unit
     if table.is_shared:
         transaction.work = work_of_pass(len(data.private.y), data.n_features, data.loss.n_outputs)
     if data.private.record is None and not way.recipe.draws:
         public, settings = fit.public, fit.settings
-        known = public.X, public.y, public.unlabeled, settings.classes, fit.labels.target_map
-        transaction.public = fit.tasks.estimator, *known
+        facts = public.X, public.y, public.unlabeled, settings.classes, fit.labels.target_map
+        transaction.public = fit.tasks.estimator, *facts

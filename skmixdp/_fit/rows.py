@@ -36,9 +36,9 @@ class LabelledRows:
 
     def same(self, row_map: RowMap) -> RowMap:
         """The first of equal maps that public facts determine."""
-        for known in self.maps:
-            if known is row_map or known.same_as(row_map):
-                return known
+        for existing in self.maps:
+            if existing is row_map or existing.same_as(row_map):
+                return existing
         self.maps.append(row_map)
         return row_map
 

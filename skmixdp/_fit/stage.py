@@ -428,10 +428,10 @@ class Fit:
     # -- queries ---------------------------------------------------------------------------
 
     def ask(
-        self, asked: Generator[NoisyQuery, Released, _Result], row_map: RowMap | None = None
+        self, queries: Generator[NoisyQuery, Released, _Result], row_map: RowMap | None = None
     ) -> Procedure[_Result]:
         """The result of a generator that queries rows after a map; without one, their labels alone."""
-        return bind_rows(self.data.private.mapped(row_map), asked)
+        return bind_rows(self.data.private.mapped(row_map), queries)
 
     def correct(self, ask: Callable[[float], Rounds], price: Price) -> Procedure[Any]:
         """The result of queries about the trained head, which share one release over all rows."""
@@ -439,8 +439,8 @@ class Fit:
         multiplier = self.budget.multiplier(price)
         mechanism = GaussianMechanism(multiplier, 1, self.transaction.noise)
         mechanism.begin_step(self.data.members)
-        asked = answered(mechanism, ask(multiplier), [], self.plan.info)
-        return self.ask(asked, self.row_map)
+        queries = answered(mechanism, ask(multiplier), [], self.plan.info)
+        return self.ask(queries, self.row_map)
 
     def with_head(self, W: Array) -> "Fit":
         """The fit with another head."""

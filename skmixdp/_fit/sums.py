@@ -124,14 +124,14 @@ def noisy_sum(
     def contribute(Z: FloatArray, block: Block) -> Contribution:
         return clip.weights(block.norms, lambda: block.max_abs)[:, np.newaxis], None
 
-    def asked(learner: Learner, *, multiplier: float) -> Learning[FloatArray]:
+    def queries(learner: Learner, *, multiplier: float) -> Learning[FloatArray]:
         stated = ReleasedArray(clip.sensitivity(learner.dtype))
         query = PrivateQuery(np.zeros((0, table.shape[1])), contribute, (stated,))
         total, _ = yield from learner.ask(multiplier, query)
         return np.asarray(total[0])
 
     labels = np.zeros(contributions.shape[0], np.int8)
-    return noisy_sums(table, UNCHANGED, labels, asked, transaction, treated_as_public)
+    return noisy_sums(table, UNCHANGED, labels, queries, transaction, treated_as_public)
 
 
 def table_of(X: FloatArray | Table, units: Units) -> Table:
@@ -145,13 +145,13 @@ def noisy_sums(
     table: Table,
     row_map: RowMap,
     labels: Labels,
-    asked: Callable[..., Learning[_Result]],
+    learn: Callable[..., Learning[_Result]],
     transaction: Transaction,
     treated_as_public: tuple[str, ...],
 ) -> tuple[_Result, PrivacyReport]:
-    """The result of ``asked``, which queries PRIVATE rows for noisy sums, and the report.
+    """The result of ``learn``, which queries PRIVATE rows for noisy sums, and the report.
 
-    Its queries see rows of the ``table`` after the map. ``asked(learner, multiplier=multiplier)`` yields
+    Its queries see rows of the ``table`` after the map. ``learn(learner, multiplier=multiplier)`` yields
     queries that are together as private as one Gaussian release. ``treated_as_public`` is for the report.
     If the ledger does not admit the releases, nothing is charged or released.
 
@@ -160,7 +160,7 @@ def noisy_sums(
     multiplier, noise = transaction.budget.whole.noise_multiplier, transaction.noise
     source = table.private_rows(labels, row_map, np.dtype(np.float64), exact=noise.needs_grid)
     learner = Learner(source.n_rows, None, noise, np.dtype(np.float64))
-    result = released(transaction, source, table.unit, asked(learner, multiplier=multiplier))
+    result = released(transaction, source, table.unit, learn(learner, multiplier=multiplier))
     return result, transaction.report(treated_as_public)
 
 
@@ -179,11 +179,11 @@ def noisy_histograms(
     *Guarantee*: one Gaussian release of the budget, of sensitivity ``sqrt(h)``.
     """
 
-    def asked(learner: Learner, *, multiplier: float) -> Learning[tuple[NDArray[np.float64], float]]:
+    def queries(learner: Learner, *, multiplier: float) -> Learning[tuple[NDArray[np.float64], float]]:
         return histograms_of(learner, lambda y: y, bins.shape[1], n_bins, multiplier)
 
     table = table_of(np.empty((len(bins), 0)), units)  # histograms need no features
-    histograms, report = noisy_sums(table, UNCHANGED, bins, asked, transaction, treated_as_public)
+    histograms, report = noisy_sums(table, UNCHANGED, bins, queries, transaction, treated_as_public)
     return *histograms, report
 
 
@@ -227,7 +227,7 @@ def noisy_deviances(
     def multiplied(multiplier: float, share: float) -> float:
         return multiplier / math.sqrt(share) * (1 + 1e-12)  # covers the rounding of the sum of shares
 
-    def asked(learner: Learner, *, multiplier: float) -> Learning[tuple[NDArray[np.float64], float, float]]:
+    def queries(learner: Learner, *, multiplier: float) -> Learning[tuple[NDArray[np.float64], float, float]]:
         counted = 1 + has_exposures
         counts, scale = yield from histograms_of(
             learner, lambda y: cells_of(y[:, :counted]), counted, N_CELLS, multiplied(multiplier, _OF_RATE)
@@ -249,7 +249,7 @@ def noisy_deviances(
         return *histograms, rate
 
     table = table_of(np.empty((len(values), 0)), units)
-    released_numbers, report = noisy_sums(table, UNCHANGED, values, asked, transaction, treated_as_public)
+    released_numbers, report = noisy_sums(table, UNCHANGED, values, queries, transaction, treated_as_public)
     return *released_numbers, report
 
 

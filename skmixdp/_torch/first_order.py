@@ -183,8 +183,8 @@ class FirstOrderDPModuleClassifier(ModuleClassifier):
                 "sample_weight needs max_sample_weight, since the largest weight is private; declare it from "
                 "prior knowledge, such as max_sample_weight=1.0."
             )
-        given = check_sample_weight(sample_weight, len(y))
-        if given is None and self.class_weight is None:
+        row_weights = check_sample_weight(sample_weight, len(y))
+        if row_weights is None and self.class_weight is None:
             return None, None
         weights, of_public = np.ones(len(y)), None
         if self.class_weight is not None:
@@ -192,8 +192,8 @@ class FirstOrderDPModuleClassifier(ModuleClassifier):
             weights *= (by_class / by_class.max())[y]
             mean = by_class[y_pub].mean() if by_class[y_pub].any() else 1.0
             of_public = by_class / mean
-        if given is not None:
-            weights *= np.minimum(given / self.max_sample_weight, 1.0)
+        if row_weights is not None:
+            weights *= np.minimum(row_weights / self.max_sample_weight, 1.0)
         return weights, of_public
 
     def _check_parameters(self) -> Budget:

@@ -80,13 +80,13 @@ class TorchRows(BlockRows):
         self._streamed = X.device != self.device
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        asked = [request if request.query.takes_tensors else _on_host(request) for request in requests]
+        supported = [request if request.query.takes_tensors else _on_host(request) for request in requests]
         sums: list[Any] = []
         with full_precision():
             while not sums:
                 # Room is made after the error is gone, since it holds what was computed.
                 with suppress(torch.OutOfMemoryError):
-                    sums = self._sums(asked)
+                    sums = self._sums(supported)
                 if not sums:
                     self._make_room()
         return [(from_device(matrix), from_device(vector)) for matrix, vector in sums]

@@ -181,17 +181,17 @@ def _words(allowed: tuple[Allowed, ...]) -> Iterator[str]:
             yield rule.text if isinstance(rule, (Number, Kind)) else repr(rule)
 
 
-def suggestion(name: str, known: Iterable[str], n: int = 1) -> str:
+def suggestion(name: str, candidates: Iterable[str], n: int = 1) -> str:
     """A text such as ``"did you mean X_pub"`` with up to ``n`` similar names; empty if no name is similar."""
-    plain, word = {_letters(one): one for one in known}, _letters(name)
-    begun = [one for one in plain if len(word) > 2 and one.startswith(word)]
+    plain, word = {_letters(each): each for each in candidates}, _letters(name)
+    begun = [each for each in plain if len(word) > 2 and each.startswith(word)]
     close = list(dict.fromkeys(begun + difflib.get_close_matches(word, plain, n=n, cutoff=0.7)))[:n]
-    return f"did you mean {' or '.join(plain[one] for one in close)}" if close else ""
+    return f"did you mean {' or '.join(plain[each] for each in close)}" if close else ""
 
 
-def respelt(name: object, known: Iterable[object], otherwise: str) -> str:
+def respelt(name: object, candidates: Iterable[object], otherwise: str) -> str:
     """A remedy for the name of a column: one of the same letters, which quotes nothing else, or another."""
-    names = [str(one) for one in known if _letters(str(one)) == _letters(str(name))]
+    names = [str(each) for each in candidates if _letters(str(each)) == _letters(str(name))]
     return f"did you mean {names[0]!r}?" if names else f"{otherwise}."
 
 
@@ -199,15 +199,15 @@ def _letters(name: str) -> str:
     return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
-def refuse_arguments(owner: object, unsupported: Iterable[str], known: Iterable[str], otherwise: str) -> None:
+def refuse_arguments(owner: object, unsupported: Iterable[str], takes: Iterable[str], otherwise: str) -> None:
     """Refuse names of arguments that ``fit`` does not know, by a TypeError.
 
-    It suggests the closest of the ``known`` names; ``otherwise`` is the remedy if none is close.
+    It suggests the closest of the names that it ``takes``; ``otherwise`` is the remedy if none is close.
     """
-    names, known = sorted(unsupported), tuple(known)
+    names, takes = sorted(unsupported), tuple(takes)
     if not names:
         return
-    hint = next(filter(None, (suggestion(name, known) for name in names)), None)
+    hint = next(filter(None, (suggestion(name, takes) for name in names)), None)
     remedy = f"{hint}?" if hint else f"{otherwise}."
     raise TypeError(f"fit of {type(owner).__name__} does not accept {', '.join(names)}; {remedy}")
 
@@ -283,8 +283,8 @@ def check_table(X: Any, name: str, *, minimum: int, finite: bool = True, compact
     if finite:
         step = max(_CHECKED_ENTRIES // table.shape[1], 1)
         parts = (np.isfinite(table[i : i + step]).all(axis=0) for i in range(0, len(table), step))
-        known = np.logical_and.reduce(list(parts))
-        check_finite(known.all(), name, X.columns[~known] if isinstance(X, pd.DataFrame) else ())
+        is_finite = np.logical_and.reduce(list(parts))
+        check_finite(is_finite.all(), name, X.columns[~is_finite] if isinstance(X, pd.DataFrame) else ())
     return np.asarray(table)
 
 
@@ -324,9 +324,9 @@ def _of_plain_frame(X: pd.DataFrame, dtype: type) -> Array:
     """The numbers of a frame, row by row, in a dtype: a view where they are held like that."""
     first, again = X.iloc[:1].to_numpy(), X.iloc[:1].to_numpy()
     if first.dtype == dtype and np.shares_memory(first, again):
-        held = X.to_numpy()
-        if held.flags.c_contiguous:
-            return held
+        numbers = X.to_numpy()
+        if numbers.flags.c_contiguous:
+            return numbers
     # Some rows at a time, since those of all columns together would be one more copy.
     table: Array = np.empty(X.shape, dtype)
     for start in range(0, len(X), _CONVERTED_ROWS):

@@ -87,7 +87,7 @@ class GentleSteps(Stage):
     name = ""
 
     def price(self, fit: Fit) -> Price | None:
-        curves = not fit.data.loss.quadratic and fit.settings.rows.row_norm == "clip"
+        curves = not fit.data.loss.quadratic and fit.settings.rows.norm == "clip"
         long = fit.mu * fit.n_rows >= _LONG_STEPS
         return 0.0 if curves and long and len(fit.public.X) else None
 

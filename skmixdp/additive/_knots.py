@@ -313,7 +313,7 @@ class Knots(Stage):
                 fit.learner,
                 len(columns),
                 fit.budget.multiplier(_LINES_SHARE),
-                asked=self.straight,
+                wanted=self.straight,
                 rows_of=replace(private, table=private.table.transformed(unchanged(len(columns)))).mapped,
             )
             for place in self.straight.tolist():

@@ -89,7 +89,7 @@ def check_count(n_canaries: Any, n_fits: int, rows: AuditRows | None, known_rows
         )
     if n_canaries > len(known_rows):
         raise ValueError(
-            f"n_canaries={n_canaries} exceeds the {len(known_rows)} rows of X, which canaries would outnumber; "
+            f"n_canaries={n_canaries} exceeds the {len(known_rows)} rows of X, which they would outnumber; "
             "pass fewer canaries or more rows."
         )
     if n_fits == 1 and n_canaries < _FEWEST_CANARIES:

@@ -100,9 +100,9 @@ def fit_one(estimator: BaseEstimator, data: FitData, unsupported: Collection[str
             )
     if unsupported:
         offered = (*("X", "y", "X_pub", "y_pub"), *_SOME_ACCEPT)
-        known = [name for name in offered if has_fit_parameter(estimator, name)]
-        otherwise = f"leave it out, or pass it as one of {', '.join(known)}"
-        refuse_arguments(estimator, unsupported, known, otherwise)
+        accepted = [name for name in offered if has_fit_parameter(estimator, name)]
+        otherwise = f"leave it out, or pass it as one of {', '.join(accepted)}"
+        refuse_arguments(estimator, unsupported, accepted, otherwise)
     if vars(estimator).get("_skl_callbacks") and "_callback_fit_ctx" not in vars(estimator):
         managed([estimator], partial(fit_one, estimator, data, ()))
         return
@@ -228,8 +228,8 @@ def fit_many(
             copied._fit_procedure(budget, replace(data, rows=selection))
             for copied, budget, selection in zip(fitted, budgets, selections, strict=True)
         ]
-        found = transact(procedures, current_checkpoint.get())
-    for estimator, copied, attributes in zip(estimators, fitted, found, strict=True):
+        results = transact(procedures, current_checkpoint.get())
+    for estimator, copied, attributes in zip(estimators, fitted, results, strict=True):
         adopt(estimator, copied, attributes)
     for message in late:
         warn(message)
@@ -328,13 +328,13 @@ class PrivateEstimator(PrivateCallbackMixin, CaptionMixin, GuaranteeBoxMixin, Ba
 
     def __new__(cls, *args: object, **parameters: object) -> Self:  # noqa: ARG004
         """Refuse unknown parameters, and name ours for those of other libraries."""
-        known = signature(cls).parameters if parameters else {}  # copy and pickle pass none
-        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
+        accepted = signature(cls).parameters if parameters else {}  # copy and pickle pass none
+        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepted.values())
         for name in () if takes_any else parameters:
-            if name not in known:
-                equivalent, close = _EQUIVALENTS.get(name), suggestion(name, known)
+            if name not in accepted:
+                equivalent, close = _EQUIVALENTS.get(name), suggestion(name, accepted)
                 hint = f"{close}?" if close else "leave it out."
-                if equivalent in known:
+                if equivalent in accepted:
                     hint = f"{equivalent} is what comes closest."
                 raise TypeError(f"{cls.__name__} has no parameter {name!r}; {hint}")
         made: Self = super().__new__(cls)

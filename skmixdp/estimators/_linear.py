@@ -163,7 +163,7 @@ class LinearHead(PrivateEstimator):
         loss: Loss,
         rows: tuple[Table, Array, Array, Array | None, Array | None],
         data: FitData,
-        known: str,
+        fact: str,
         *,
         labels: Labels | None = None,
         logit_adjustment: float | Literal["auto"] = 0,
@@ -175,7 +175,7 @@ class LinearHead(PrivateEstimator):
         finite, weights = not self._takes_missing, data.sample_weight is not None
         mapping = self._row_settings()
         lengths = mapping["norm"] is None
-        facts = [*public_facts(table, loss, finite=finite, lengths=lengths, weights=weights), known]
+        facts = [*public_facts(table, loss, finite=finite, lengths=lengths, weights=weights), fact]
         if self._released_start is not None:
             facts.append(self._check_released_start(n_features))
         declared = declared_scales(self, n_features)
@@ -184,7 +184,7 @@ class LinearHead(PrivateEstimator):
         X_unlabeled = None
         if not is_empty(data.X_unlabeled):
             sources = sources_of(data.X_unlabeled)
-            parts = [public_rows(one, "X_unlabeled", names, n_features, finite=finite) for one in sources]
+            parts = [public_rows(each, "X_unlabeled", names, n_features, finite=finite) for each in sources]
             X_unlabeled = np.concatenate(parts)
             facts.append(f"{len(X_unlabeled)} rows known to be public without labels")
         if lengths:
@@ -326,8 +326,8 @@ class LinearHead(PrivateEstimator):
         """Refuse a released head for other features; the text of the report on it."""
         model = self._released_start
         assert model is not None
-        names, known = map(names_of_features, (self, model))
-        differ = names is not None and known is not None and list(names) != list(known)
+        names, names_of_start = map(names_of_features, (self, model))
+        differ = names is not None and names_of_start is not None and list(names) != list(names_of_start)
         if model.n_features_in_ != n_features or differ:
             raise ValueError(
                 f"init was fitted to {model.n_features_in_} features and X has {n_features}, or their names "

@@ -40,7 +40,7 @@ def public_facts(table: Table, loss: Loss, *, finite: bool, lengths: bool, weigh
     """Texts for the report: numbers, and checks of private rows, that are treated as public."""
     numbers = ["private rows" if table.unit == "row" else "persons", "of features"]
     numbers += ["of targets"] if loss.quadratic else []
-    known = f"the numbers of {', '.join(numbers[:-1])} and {numbers[-1]}, and the features' names"
+    counts = f"the numbers of {', '.join(numbers[:-1])} and {numbers[-1]}, and the features' names"
     all_checks = {
         "shapes": True,
         "finiteness": finite,
@@ -49,15 +49,15 @@ def public_facts(table: Table, loss: Loss, *, finite: bool, lengths: bool, weigh
         "targets" if loss.quadratic else "labels": True,
         "weights": weights,
     }
-    facts = known, passed(*(name for name, made in all_checks.items() if made))
+    facts = counts, passed(*(name for name, made in all_checks.items() if made))
     return facts if table.declared is None else (*facts, f"that X is an array of {table.declared} (declared)")
 
 
 def check_target_map(center: Any, scale: Any, n_targets: int, public: Array | None) -> TargetMap:
     """Centre and scale of the targets: declared, or from the public targets, or 0 and 1."""
-    known = TargetMap.of(public) if public is not None else TargetMap(np.zeros(n_targets), np.ones(n_targets))
+    usual = TargetMap.of(public) if public is not None else TargetMap(np.zeros(n_targets), np.ones(n_targets))
     values = []
-    for name, value, default in (("center", center, known.center), ("scale", scale, known.scale)):
+    for name, value, default in (("center", center, usual.center), ("scale", scale, usual.scale)):
         if value is None:
             values.append(default)
             continue
@@ -96,13 +96,13 @@ def public_rows(source: object, name: str, names: object, n_features: int, *, fi
     """Public rows (n, n_features) of one source as a dense array."""
     source = numeric_frame(source, name)
     check_column_names(source, names, name)
-    held: Any = from_device(source)
+    array: Any = from_device(source)
     if isinstance(source, Table):
-        held = np.concatenate(list(source.blocks()))
+        array = np.concatenate(list(source.blocks()))
     if sp.issparse(source):
-        check_indices(held, name)
-        held = (held.astype(np.float32) if held.dtype == np.float16 else held).toarray()
-    part: Array = check_table(held, name, minimum=1, finite=finite)
+        check_indices(array, name)
+        array = (array.astype(np.float32) if array.dtype == np.float16 else array).toarray()
+    part: Array = check_table(array, name, minimum=1, finite=finite)
     if part.shape[1] != n_features:
         raise ValueError(
             f"{name} has {part.shape[1]} features and X has {n_features}; pass public rows "
@@ -151,10 +151,10 @@ def refuse_sample_weight(estimator: BaseEstimator, sample_weight: object) -> Non
 
 def check_class_weight(class_weight: Mapping[Any, Any], classes: Array) -> Array:
     """Weights (k,) of the classes from a mapping."""
-    known = {label: index for index, label in enumerate(classes.tolist())}
+    indices = {label: index for index, label in enumerate(classes.tolist())}
     weights = np.ones(len(classes))
     for label, weight in class_weight.items():
-        if label not in known:
+        if label not in indices:
             raise ValueError(
                 f"class_weight has a weight for {label!r}, which is not one of the classes "
                 f"{listed(classes)}; use their labels as keys."
@@ -164,7 +164,7 @@ def check_class_weight(class_weight: Mapping[Any, Any], classes: Array) -> Array
                 f"class_weight[{label!r}]={weight!r} must be {NON_NEGATIVE.text}; classes without an entry "
                 "have weight 1."
             )
-        weights[known[label]] = weight
+        weights[indices[label]] = weight
     if not np.any(weights):
         raise ValueError("class_weight is zero for all classes; give some class a positive weight.")
     return weights
@@ -238,10 +238,10 @@ def check_same_numbering(y: Array, classes: Array) -> None:
     """Refuse labels that an ensemble has renumbered while the public labels kept their values."""
     if y.dtype.kind not in "iu":
         return
-    labels, known = set(np.unique(y).tolist()), set(classes.tolist())
+    labels, of_classes = set(np.unique(y).tolist()), set(classes.tolist())
     from_zero = labels == set(range(len(labels)))
     spelt_out = all(isinstance(label, str) and label.isdecimal() for label in classes.tolist())
-    if from_zero and not labels <= known and not known <= labels and not spelt_out:
+    if from_zero and not labels <= of_classes and not of_classes <= labels and not spelt_out:
         raise ValueError(
             f"y is numbered from 0, but y_pub holds {listed(classes)}; ensembles such as "
             "BaggingClassifier, VotingClassifier and StackingClassifier renumber y and do not change "

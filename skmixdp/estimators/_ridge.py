@@ -175,8 +175,8 @@ class RidgeHead(RegressorMixin, PrivateErrorMixin, LinearHead):  # type: ignore[
             price=price,
             price_alone=alone,
         )
-        rows, known = (table, y, X_pub, y_pub, members), f"centre and scale of the targets ({origin})"
-        fit = self._known(budget, SquaredLoss(y.shape[1]), rows, data, known, labels=labels)
+        rows, fact = (table, y, X_pub, y_pub, members), f"centre and scale of the targets ({origin})"
+        fit = self._known(budget, SquaredLoss(y.shape[1]), rows, data, fact, labels=labels)
         return self._prepared(fit, data)
 
     def _as_trained(self, X: Array, y: Array) -> tuple[Array, Array]:

@@ -55,7 +55,7 @@ class CountColumns(Stage):
             usual = price / MOST_SPENT
             multiplier, d = fit.budget.multiplier(usual), fit.data.n_features
             # In a part of all rows, few rows that differ from the others would be lost.
-            histograms = noisy_columns(fit.learner, d, multiplier, asked=asked, thins=False)
+            histograms = noisy_columns(fit.learner, d, multiplier, wanted=asked, thins=False)
             noisy = yield from fit.ask(histograms, unmapped(d))
             center[asked] = noisy.center[asked]
             spread[asked] = np.where(noisy.unclear, 0.0, noisy.spread)[asked]

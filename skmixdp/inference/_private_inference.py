@@ -313,7 +313,7 @@ def private_inference(
         if shares["columns"]:
             part = multiplier / math.sqrt(shares["columns"])
             # In a part of all rows, few rows that differ from the others would be lost.
-            columns = yield from noisy_columns(learner, n_features, part, asked=unknown, thins=False)
+            columns = yield from noisy_columns(learner, n_features, part, wanted=unknown, thins=False)
             center, spread = columns.center, np.where(columns.unclear, 0.0, columns.spread)
             of_steps -= shares["columns"] * (columns.spent - 1)
             if encoded is not None:  # noise hides no column whose range is declared

@@ -86,8 +86,8 @@ class Adjustment(Stage):
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         rounds = partial(self._adjust, fit, price)
-        asked = fit.correct(rounds, price) if price else cast(Procedure[Any], rounds(0.0))
-        W, shares = yield from asked
+        queries = fit.correct(rounds, price) if price else cast(Procedure[Any], rounds(0.0))
+        W, shares = yield from queries
         return replace(fit.spent(self, price).with_head(W), labels=replace(fit.labels, shares=shares))
 
     def _adjust(self, fit: Fit, price: Price, multiplier: float) -> Rounds:

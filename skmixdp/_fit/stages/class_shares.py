@@ -44,9 +44,9 @@ def class_shares(counts: FloatArray, scale: float, n_rows: float) -> FloatArray:
     """
     mean = n_rows / len(counts)
     away = counts - mean
-    kept = kept_part(_NOISE_FACTOR * (len(counts) - 1) * scale**2, away)
+    fraction = kept_part(_NOISE_FACTOR * (len(counts) - 1) * scale**2, away)
     # A class whose noisy count is not positive gets a small positive share.
-    shrunk = np.maximum(mean + kept * away, min(max(scale, 1.0), mean))
+    shrunk = np.maximum(mean + fraction * away, min(max(scale, 1.0), mean))
     return np.asarray(shrunk / shrunk.sum())
 
 
@@ -96,8 +96,8 @@ class ClassCounts(Stage):
         if weights.of_classes is not None:  # they would only hide some counts in noise
             data = weights.bare if weights.sample_weight is None else weights.applied(None)
         query = counts_query(np.zeros((0, 0)), partial(in_class, n_classes=max(data.loss.n_outputs, 2)))
-        asked = replace(fit.learner, loss=data.loss).ask(multiplier, query)
-        counts, noise = yield from bind_rows(data.private.mapped(None), asked)
+        queries = replace(fit.learner, loss=data.loss).ask(multiplier, query)
+        counts, noise = yield from bind_rows(data.private.mapped(None), queries)
         total = n_rows if weights.sample_weight is None else max(float(counts.sum()), noise, 1.0)
         shares = class_shares(counts, multiplier, total)
         fit = fit.spent(self, price)

@@ -134,12 +134,12 @@ def noisy_columns(
     n_features: int,
     multiplier: float,
     *,
-    asked: NDArray[np.intp] | None = None,
+    wanted: NDArray[np.intp] | None = None,
     rows_of: Callable[[RowMap], RowsKey] | None = None,
     n_closer: int = MOST_CLOSER,
     thins: bool = True,
 ) -> Generator[Any, Any, NoisyColumns]:
-    """The centre and the spread of columns of rows (:func:`unmapped`): those ``asked`` for, or all.
+    """The centre and the spread of columns of rows (:func:`unmapped`): those ``wanted``, or all.
 
     ``multiplier`` is that of one Gaussian release which is as private as the first three histograms together.
     Three are released if their noise allows it, else that of magnitudes alone, and the centre is 0. The
@@ -154,7 +154,7 @@ def noisy_columns(
     next one is about: Smith and Thakurta 2022, "Fully adaptive composition for Gaussian differential
     privacy".
     """
-    places = np.arange(n_features) if asked is None else asked
+    places = np.arange(n_features) if wanted is None else wanted
     learner = thinned(learner, len(places), multiplier) if thins else learner
     n_rows = learner.n_expected
     n_stages = 3 if multiplier * math.sqrt(3 * len(places)) <= _MOST_ERROR * n_rows else 1
@@ -190,11 +190,11 @@ def noisy_columns(
 
     counts, noise = yield from histograms(_magnitudes, 2 * EXPONENT + 3)
     spread, reach = _spread_of_magnitudes(counts, noise, n_rows)
-    center, found = np.zeros(len(places)), reach > 0
-    if n_stages == 1 or not found.any():
+    center, reached = np.zeros(len(places)), reach > 0
+    if n_stages == 1 or not reached.any():
         return of_all(center, spread, False, 1 / n_stages)
     # Columns whose magnitudes noise hides are left as they are, and the others have less noise.
-    places, center, spread, reach = places[found], center[found], spread[found], reach[found]
+    places, center, spread, reach = places[reached], center[reached], spread[reached], reach[reached]
     high = _MARGIN * reach
     low = -high
     for stage, n_bins in enumerate(_BINS):
@@ -203,12 +203,12 @@ def noisy_columns(
         if stage == 0:
             false = counts[:, 0] + counts[:, -1] > _MOST_BEYOND * n_rows
             spread, reach = np.where(false, 0.0, spread), np.where(false, 0.0, reach)
-        known, mean, deviation = _moments(counts, noise, low, width, n_rows)
-        known &= reach > 0
-        center, spread = np.where(known, mean, center), np.where(known, deviation, spread)
+        visible, mean, deviation = _moments(counts, noise, low, width, n_rows)
+        visible &= reach > 0
+        center, spread = np.where(visible, mean, center), np.where(visible, deviation, spread)
         low = np.maximum(center - _REACH * spread, low)
         high = np.maximum(np.minimum(center + _REACH * spread, high), low + width)
-    unclear = known & (spread <= _TWO_BINS * width) & (np.abs(center) > _FAR_IN_BINS * width)
+    unclear = visible & (spread <= _TWO_BINS * width) & (np.abs(center) > _FAR_IN_BINS * width)
     far, spent, middle, near = np.flatnonzero(unclear), 1.0, center.copy(), spread.copy()
     for _ in range(n_closer):
         if not len(far):
@@ -224,10 +224,10 @@ def noisy_columns(
             GaussianMechanism(multiplier * math.sqrt(3 / part), 1, learner.noise),
             (low, width),
         )
-        known, mean, deviation = _moments(counts, noise, low, width, n_rows, _SEEN_CLOSER)
+        visible, mean, deviation = _moments(counts, noise, low, width, n_rows, _SEEN_CLOSER)
         # Noise may hide bins if rows are spread over many of them; the coarser histogram was clear then.
-        middle[far[known]], near[far[known]] = mean[known], deviation[known]
-        clear = far[~known | (deviation > _TWO_BINS * width)]
+        middle[far[visible]], near[far[visible]] = mean[visible], deviation[visible]
+        clear = far[~visible | (deviation > _TWO_BINS * width)]
         center[clear], spread[clear], unclear[clear] = middle[clear], near[clear], False
         far = far[unclear[far]]
     if unclear.any():
@@ -248,9 +248,9 @@ def released_columns(
     arguments, the report and the guarantee are those of :func:`noisy_sums`.
     """
     n_features = X.shape[1]
-    asked = partial(noisy_columns, n_features=n_features, n_closer=0)
+    queries = partial(noisy_columns, n_features=n_features, n_closer=0)
     table, labels = table_of(X, units), np.zeros(X.shape[0])
-    return noisy_sums(table, unmapped(n_features), labels, asked, transaction, treated_as_public)
+    return noisy_sums(table, unmapped(n_features), labels, queries, transaction, treated_as_public)
 
 
 def _magnitudes(Z: FloatArray) -> NDArray[Any]:
@@ -307,21 +307,21 @@ def _moments(
         for start, size, count in windows_of(column, certain, np.zeros(n_bins, bool)):
             heights[start : start + size] = count / size
     total = seen.sum(axis=1)
-    known = total > least * n_rows
-    seen /= np.where(known, total, 1.0)[:, np.newaxis]
+    visible = total > least * n_rows
+    seen /= np.where(visible, total, 1.0)[:, np.newaxis]
     middles = low[:, np.newaxis] + width[:, np.newaxis] * (np.arange(n_bins) + 0.5)
     mean = (seen * middles).sum(axis=1)
     deviation = np.sqrt((seen * (middles - mean[:, np.newaxis]) ** 2).sum(axis=1))
     cumulated = np.cumsum(seen, axis=1)
     quartiles = np.zeros((2, n_features))
-    for j in np.flatnonzero(known):
+    for j in np.flatnonzero(visible):
         for index, quantile in enumerate((0.25, 0.75)):
             place = int(np.searchsorted(cumulated[j], quantile))
             below = cumulated[j, place - 1] if place else 0.0
             part = (quantile - below) / max(cumulated[j, place] - below, 1e-12)
             quartiles[index, j] = low[j] + width[j] * (place + part)
     spread = np.maximum((quartiles[1] - quartiles[0]) / IQR, deviation)
-    return known, mean, np.maximum(spread, width / 4)
+    return visible, mean, np.maximum(spread, width / 4)
 
 
 #: Rows of unit length.
@@ -357,12 +357,12 @@ class NoisyColumnScales(Stage):
         private, n_features, kinds = fit.data.private, fit.data.n_features, known_kinds(fit)
         look = _CHECK_SHARE if self._is_looked_at(fit) else 0.0
         if look:
-            asked = few_dominate(fit.learner, n_features, fit.budget.multiplier(look))
-            if not (yield from bind_rows(private.mapped(private.same(_UNIT_ROWS)), asked)):
+            queries = few_dominate(fit.learner, n_features, fit.budget.multiplier(look))
+            if not (yield from bind_rows(private.mapped(private.same(_UNIT_ROWS)), queries)):
                 return self._unscaled(fit.spent(self, look))
         usual = (price - look) / MOST_SPENT
         noisy = yield from noisy_columns(
-            fit.learner, n_features, fit.budget.multiplier(usual), asked=_asked(fit), rows_of=private.mapped
+            fit.learner, n_features, fit.budget.multiplier(usual), wanted=_asked(fit), rows_of=private.mapped
         )
         if (declared := fit.settings.rows.declared) is not None:
             hidden = (noisy.spread == 0) & ~np.isnan(declared[0])

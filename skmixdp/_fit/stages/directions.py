@@ -62,9 +62,9 @@ class LeadingDirections:
         ``factors`` are those of :meth:`shortened`; None does not whiten.
         """
         moments = self.moments[self.moments > 0]
-        kept = moments if factors is None else moments * factors**2
-        length = 1 - float(np.sum(moments - kept))
-        largest = max(float(kept.max(initial=0.0)), self.floor) / max(length, self.floor, 1e-3)
+        remaining = moments if factors is None else moments * factors**2
+        length = 1 - float(np.sum(moments - remaining))
+        largest = max(float(remaining.max(initial=0.0)), self.floor) / max(length, self.floor, 1e-3)
         return min(1.0, _MARGIN * largest)
 
 
@@ -121,8 +121,8 @@ class Directions(Stage):
         row_map, whitens = fit.row_map, fit.settings.rows.whiten is not False
         largest: float | None = None
         if price:
-            asked = leading_directions(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
-            directions = yield from fit.ask(asked, row_map)
+            queries = leading_directions(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
+            directions = yield from fit.ask(queries, row_map)
             warn_of_few_columns(directions.energies)
             lasting, factors = directions.shortened()
             whitening = Whitening(lasting, factors) if whitens and len(factors) else None
@@ -130,8 +130,8 @@ class Directions(Stage):
             row_map = replace(row_map, whitening=whitening)
         elif whitens:
             groups, shrinkage = whitening_groups(fit)
-            known = row_map(fit.public.known[: len(groups)], np.float64)
-            row_map = replace(row_map, whitening=Whitening.of(known, groups, shrinkage))
+            public_rows = row_map(fit.public.known[: len(groups)], np.float64)
+            row_map = replace(row_map, whitening=Whitening.of(public_rows, groups, shrinkage))
         if fit.settings.rows.fit_intercept:
             row_map = replace(row_map, intercept_value=intercept_constant(fit.data.loss.n_outputs))
         return fit.spent(self, price).mapped(row_map=row_map, second_moment=largest)

@@ -40,10 +40,10 @@ def noisy_logits(learner: Learner, n_labels: int, multiplier: float) -> Learning
     sums, scale = yield from learner.ask(multiplier, query)
     shares, error = 0.5 + sums / learner.n_rows, scale / learner.n_rows
     away = shares - shares.mean()
-    kept = kept_part((n_labels - 1) * error**2, away)
-    least = max(error * math.sqrt(kept + (1 - kept) / n_labels), 1 / learner.n_rows)
+    fraction = kept_part((n_labels - 1) * error**2, away)
+    least = max(error * math.sqrt(fraction + (1 - fraction) / n_labels), 1 / learner.n_rows)
     least = min(least, 0.5)
-    return np.asarray(logit(np.clip(shares.mean() + kept * away, least, 1 - least)))
+    return np.asarray(logit(np.clip(shares.mean() + fraction * away, least, 1 - least)))
 
 
 class LabelShares(Stage):
@@ -59,6 +59,6 @@ class LabelShares(Stage):
         return label_share(fit.mu, fit.n_rows, loss.n_outputs) or None
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        asked = noisy_logits(fit.counting, fit.data.loss.n_outputs, fit.budget.multiplier(price))
-        logits = yield from fit.ask(asked)
+        queries = noisy_logits(fit.counting, fit.data.loss.n_outputs, fit.budget.multiplier(price))
+        logits = yield from fit.ask(queries)
         return fit.spent(self, price).learned(labels=replace(fit.labels, logits=logits))

@@ -139,8 +139,8 @@ class Mean(Stage):
         return fit.data.private.mapped(fit.row_map)
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        asked = noisy_mean(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
-        mean = yield from bind_rows(self.rows(fit), asked)
+        queries = noisy_mean(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
+        mean = yield from bind_rows(self.rows(fit), queries)
         warn_of_few_columns(mean.energies)
         unit_pub = RowMap(None, True, None, columns=fit.columns)(fit.public.known, np.float64)
         center = mean.shrunk()

@@ -59,11 +59,11 @@ def _with_declared(fit: Fit, columns: Columns | None) -> Columns | None:
     declared = fit.settings.rows.declared
     if declared is None:
         return columns
-    known, (center, spread) = ~np.isnan(declared[0]), declared
+    is_declared, (center, spread) = ~np.isnan(declared[0]), declared
     if columns is None:
-        columns = Columns(np.zeros(len(known)), np.ones(len(known)))
-    center = np.where(known, center, columns.center) if centres_columns(fit) else columns.center
-    return Columns(center, np.where(known, 1 / spread, columns.factor))
+        columns = Columns(np.zeros(len(is_declared)), np.ones(len(is_declared)))
+    center = np.where(is_declared, center, columns.center) if centres_columns(fit) else columns.center
+    return Columns(center, np.where(is_declared, 1 / spread, columns.factor))
 
 
 def _spread_out(fit: Fit, columns: Columns | None) -> RowMap | None:

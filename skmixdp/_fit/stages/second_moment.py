@@ -129,11 +129,11 @@ class MomentMap:
         The floor f is at the edge of the ``noise``. If rows have a constant, ``matrix`` has their mean too,
         which is subtracted. The bound is ``times`` the usual one.
         """
-        bound, constant, mean, known = row_map.bound, row_map.intercept_value, row_map.mean, row_map.whitening
+        bound, constant, mean, first = row_map.bound, row_map.intercept_value, row_map.mean, row_map.whitening
         assert bound is not None
         earlier = np.eye(len(matrix) - (constant is not None))
-        if known is not None:
-            earlier += (known.directions.T * (known.factors - 1)) @ known.directions
+        if first is not None:
+            earlier += (first.directions.T * (first.factors - 1)) @ first.directions
         if constant is not None:
             center = matrix[:-1, -1] / constant
             matrix = matrix[:-1, :-1] - np.outer(center, center)
@@ -176,8 +176,8 @@ class Preconditioner(Stage):
         if fit.data.loss.quadratic:
             return (yield from self._map(fit, price))
         constant = fit.row_map.intercept_value
-        asked = noisy_second_moment(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
-        moment = yield from fit.ask(asked, replace(fit.row_map, intercept_value=None))
+        queries = noisy_second_moment(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
+        moment = yield from fit.ask(queries, replace(fit.row_map, intercept_value=None))
         matrix, largest = moment.preconditioner(constant)
         return fit.spent(self, price).mapped(second_moment=largest, preconditioner=matrix)
 
@@ -188,11 +188,11 @@ class Preconditioner(Stage):
         constant = _CONSTANT if settings.center else None
         row_map = replace(fit.row_map, whitening=None, intercept_value=constant)
         for _ in range(_MAP_ROUNDS):
-            asked = noisy_matrix(fit.learner, row_map.width(n_features), mechanism)
-            matrix, noise = yield from fit.ask(asked, row_map)
-            known = MomentMap.of(row_map, matrix, noise, widening(fit))
-            row_map = known.row_map
-        moments, largest, constant = known.moments, known.largest, None
+            queries = noisy_matrix(fit.learner, row_map.width(n_features), mechanism)
+            matrix, noise = yield from fit.ask(queries, row_map)
+            moment_map = MomentMap.of(row_map, matrix, noise, widening(fit))
+            row_map = moment_map.row_map
+        moments, largest, constant = moment_map.moments, moment_map.largest, None
         if settings.fit_intercept:  # whose curvature is that of the strongest direction
             constant, moments = math.sqrt(largest), np.append(moments, largest)
         row_map = replace(row_map, intercept_value=constant)

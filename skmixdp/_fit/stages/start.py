@@ -99,8 +99,8 @@ class Start(Stage):
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         fit = planned(fit)
         assert fit.plan is not None
-        asked = start_is_useful(fit.plan.info, fit.learner, fit.budget.multiplier(price))
-        is_useful = yield from fit.ask(asked, fit.row_map)
+        queries = start_is_useful(fit.plan.info, fit.learner, fit.budget.multiplier(price))
+        is_useful = yield from fit.ask(queries, fit.row_map)
         return fit.spent(self, price) if is_useful else fit.spent(self, price).without_public_rows()
 
 

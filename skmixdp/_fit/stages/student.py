@@ -39,17 +39,17 @@ def with_student(
 
     *Guarantee*: post-processing of a released head by public rows.
     """
-    rows, known, constant = U[:, :-1], X[:, :-1], float(U[0, -1])
+    rows, labelled, constant = U[:, :-1], X[:, :-1], float(U[0, -1])
     directions = _directions(rows) if span is None else span
-    rows, known = rows @ directions, known @ directions
+    rows, labelled = rows @ directions, labelled @ directions
     Z = U @ W.T
     n, d = rows.shape
     probabilities = softmax(Z, axis=1)
     shrinkage = max(_LEAST_SHRINKAGE, d / (d + n))
-    total = (rows.T @ rows + known.T @ known) / (n + len(known))
+    total = (rows.T @ rows + labelled.T @ labelled) / (n + len(labelled))
     for _ in range(_ROUNDS):
         sizes = probabilities.sum(axis=0) + Y.sum(axis=0) + 1e-3
-        means = (probabilities.T @ rows + Y.T @ known) / sizes[:, np.newaxis]
+        means = (probabilities.T @ rows + Y.T @ labelled) / sizes[:, np.newaxis]
         within = total - (means.T * (sizes / sizes.sum())) @ means
         within = (1 - shrinkage) * within + shrinkage * np.trace(within) / d * np.eye(d)
         of_rows = np.linalg.solve(within, means.T)
@@ -68,8 +68,8 @@ def _directions(rows: FloatArray) -> FloatArray:
     gram = rows @ rows.T if few else rows.T @ rows
     most = min(len(gram), _MOST_DIRECTIONS if many else len(gram))
     values, vectors = eigh(gram, subset_by_index=(len(gram) - most, len(gram) - 1))
-    kept = vectors[:, values > max(_FLAT, float(np.finfo(values.dtype).eps)) * values[-1]]
-    directions = np.linalg.qr(rows.T @ kept)[0] if few else kept
+    leading = vectors[:, values > max(_FLAT, float(np.finfo(values.dtype).eps)) * values[-1]]
+    directions = np.linalg.qr(rows.T @ leading)[0] if few else leading
     return directions.astype(np.float64)
 
 
@@ -117,8 +117,8 @@ class Student(Stage):
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         yield from ()  # no queries
         assert fit.head is not None and fit.public.unlabeled is not None
-        rows, known = (fit.row_map(each, np.float64) for each in (fit.public.unlabeled, fit.public.X))
+        rows, labelled = (fit.row_map(each, np.float64) for each in (fit.public.unlabeled, fit.public.X))
         of_classes = np.eye(fit.data.loss.n_outputs)[fit.public.y]
         whitening = fit.row_map.whitening
         span = whitening.as_columns if whitening is not None and whitening.rest == 0 else None
-        return fit.spent(self, price).with_head(with_student(fit.head.W, rows, known, of_classes, span))
+        return fit.spent(self, price).with_head(with_student(fit.head.W, rows, labelled, of_classes, span))

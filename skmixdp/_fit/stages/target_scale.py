@@ -114,19 +114,19 @@ class TargetScale(Stage):
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         k, private, labels, learner = fit.data.loss.n_outputs, fit.data.private, fit.labels, fit.learner
-        known = labels.target_map
-        assert known is not None
+        target_map = labels.target_map
+        assert target_map is not None
         y = private.y
         if labels.is_scaled:
-            y = np.column_stack([y[:, :k] * known.scale + known.center, y[:, k:]])
+            y = np.column_stack([y[:, :k] * target_map.scale + target_map.center, y[:, k:]])
         if isinstance(price, Steps):
             assert fit.plan is not None  # which was charged
             learner = replace(learner, sampling=fit.plan.recipe.sampling)
             multiplier = fit.plan.noise_multiplier
         else:
             multiplier = fit.budget.multiplier(price, TARGET_RELEASES)
-        asked = noisy_targets(learner, k, GaussianMechanism(multiplier, TARGET_RELEASES, learner.noise))
-        center, scale = yield from bind_rows(replace(private, y=y).mapped(None), asked)
+        queries = noisy_targets(learner, k, GaussianMechanism(multiplier, TARGET_RELEASES, learner.noise))
+        center, scale = yield from bind_rows(replace(private, y=y).mapped(None), queries)
         if not np.all(scale > 0):
             warn_later(unknown_scale("is hidden by noise"))
         elif np.any(scale < _ZEROS):
@@ -134,7 +134,7 @@ class TargetScale(Stage):
                 "nearly all targets y are 0 and noise hides the others, so predictions are about 0; pass "
                 "target_scale from prior knowledge, a larger epsilon or public rows."
             )
-        middle = center if labels.learns_center else known.center
+        middle = center if labels.learns_center else target_map.center
         target_map = TargetMap(middle, np.where(scale > 0, np.hypot(scale, center - middle), 1.0))
         scaled = target_map(y[:, :k], private.dtype)
         if y.shape[1] > k:  # weights, in double precision

@@ -37,7 +37,7 @@ class Training(Stage):
             fit.tasks.attributes_at, row_map=fit.row_map, target_map=fit.labels.target_map
         )
         with replace(fit.tasks, n_steps=plan.n_steps, attributes_at=attributes_at) as done:
-            asked = training_steps(plan, fit.transaction.noise, fit.data.members, done)
-            W, state = yield from bind_rows(self.rows(fit), asked)
+            queries = training_steps(plan, fit.transaction.noise, fit.data.members, done)
+            W, state = yield from bind_rows(self.rows(fit), queries)
         # A callback may have stopped the fit before the planned number of steps.
         return replace(fit.spent(self, plan.share), head=Head(W, state, done.n_done))

@@ -65,18 +65,18 @@ def columns_in_other_units(
     *Guarantee*: one Gaussian release of this multiplier. A row adds 1 to one range of each column, so the
     sensitivity is ``sqrt(d + k)``.
     """
-    known = np.sort(np.column_stack([X_pub - center, y_pub]).T)
-    known[np.abs(known) < _SMALLEST] = 0.0
-    n_columns, n_public = known.shape
+    ordered = np.sort(np.column_stack([X_pub - center, y_pub]).T)
+    ordered[np.abs(ordered) < _SMALLEST] = 0.0
+    n_columns, n_public = ordered.shape
     learner = thinned(learner, n_columns, multiplier, _FEWEST_ROWS, _WORTH.wanted)
-    edges = np.stack([_ends_of_ranges(values) for values in known])
+    edges = np.stack([_ends_of_ranges(values) for values in ordered])
     # Clipped private entries are beyond this limit, so they stay in the first and the last range.
     limit = 0.99 * 2.0**EXPONENT
     edges[: X_pub.shape[1]] = np.clip(edges[: X_pub.shape[1]], -limit, limit)
     stated = ReleasedArray(sensitivity_of(n_columns))
     query = PrivateQuery(np.eye(X_pub.shape[1]), partial(_ranges, edges=edges), (stated,))
     released, noise = yield from learner.ask(multiplier, query)
-    places = [np.searchsorted(ends, values, "right") for ends, values in zip(edges, known, strict=True)]
+    places = [np.searchsorted(ends, values, "right") for ends, values in zip(edges, ordered, strict=True)]
     public, private = (
         counts + np.roll(counts, 1, axis=1)
         for counts in (
@@ -149,8 +149,8 @@ class Units(Stage):
         d, X, y = fit.data.n_features, fit.public.X, fit.public.y
         y_pub = y if fit.data.loss.quadratic else np.zeros((len(X), 0))
         row_map, center = _from_the_middle(X)
-        asked = columns_in_other_units(fit.learner, X, y_pub, fit.budget.multiplier(price), center)
-        rows = fit.ask(asked, fit.data.private.same(row_map))
+        queries = columns_in_other_units(fit.learner, X, y_pub, fit.budget.multiplier(price), center)
+        rows = fit.ask(queries, fit.data.private.same(row_map))
         differing = np.flatnonzero((yield from rows)).tolist()
         fit = fit.spent(self, price)
         if not differing:

@@ -37,8 +37,8 @@ def trained_module(module: nn.Module, device: object, parameters: ModuleParamete
     """A new copy of a module with the trained parameters, and nothing else of the trained copy."""
     trained = dict(parameters.module.named_parameters())
     taken = {
-        id(given): nn.Parameter(trained[name].detach(), given.requires_grad)
-        for name, given in module.named_parameters()
+        id(parameter): nn.Parameter(trained[name].detach(), parameter.requires_grad)
+        for name, parameter in module.named_parameters()
     }
     return _placed(copy.deepcopy(module, taken), device)
 

@@ -62,8 +62,8 @@ class Direction:
         """The direction that tensors hold."""
         return cls(((1.0, Dense(tensors)),))
 
-    def __add__(self, other: "Direction") -> "Direction":
-        return Direction(self.terms + other.terms)
+    def __add__(self, direction: "Direction") -> "Direction":
+        return Direction(self.terms + direction.terms)
 
     def __mul__(self, factor: float) -> "Direction":
         return Direction(tuple((float(factor) * c, vector) for c, vector in self.terms))
@@ -101,11 +101,11 @@ class Direction:
         return math.sqrt(dot(tensors, tensors))
 
 
-def dot(one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
+def dot(first: Sequence[Tensor], second: Sequence[Tensor]) -> float:
     """Inner product of two formed directions, added up in float64."""
     return sum(
         float(torch.dot(x.double(), y.double()))
-        for a, b in zip(one, other, strict=True)
+        for a, b in zip(first, second, strict=True)
         for x, y in zip(_pieces(a), _pieces(b), strict=True)
     )
 
@@ -125,8 +125,8 @@ def orthonormal(directions: Sequence[Direction], parameters: Sequence[Tensor]) -
             continue
         _scale(tensors, 1 / length)
         for _ in range(2):
-            for other in basis:
-                Direction.dense(other).add_to(tensors, -dot(tensors, other))
+            for vector in basis:
+                Direction.dense(vector).add_to(tensors, -dot(tensors, vector))
         outside = math.sqrt(dot(tensors, tensors))
         if outside > tolerance:
             _scale(tensors, 1 / outside)

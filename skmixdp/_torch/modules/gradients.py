@@ -39,8 +39,8 @@ def row_gradients(parameters: ModuleParameters, loss: PerSampleLoss) -> Losses:
     def gradients(x: Tensor, y: Tensor) -> Tensor:
         # The default kernels of attention do not support vmap.
         with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
-            found = of_rows(values, x, y)
-        return torch.cat([found[name].flatten(1) for name in parameters.names], dim=1)
+            by_name = of_rows(values, x, y)
+        return torch.cat([by_name[name].flatten(1) for name in parameters.names], dim=1)
 
     return gradients
 

@@ -160,15 +160,15 @@ class _Trial:
         changed[index] = values.to(x.dtype)
         labels[index] = (y[index] + 1) % self._n_classes
         try:
-            kept = self._keeps(base[others], lambda: self._losses(changed, labels)[others])
+            unchanged = self._keeps(base[others], lambda: self._losses(changed, labels)[others])
         except ValueError:
             # A module may refuse made-up entries, such as codes out of range. Other passes have no such
             # entries.
             return
-        if not kept:
+        if not unchanged:
             _refuse("depends on the values of other rows in a pass")
 
-    def _equal_rows(self, row: Tensor, other: Tensor | None, y: Tensor) -> None:
+    def _equal_rows(self, row: Tensor, second: Tensor | None, y: Tensor) -> None:
         """Copies of one row must have equal losses, and a different first row must not change them."""
         x, y = row.expand(len(y), *row.shape[1:]).clone(), y[:1].expand_as(y).clone()
         try:
@@ -177,8 +177,8 @@ class _Trial:
             return
         if not _close(base, base[:1].expand_as(base), self._near):
             _refuse("depends on its place in a pass, or on how many rows like it there are")
-        if other is not None:
-            self._stays(x, y, base, other, torch.tensor([0]))
+        if second is not None:
+            self._stays(x, y, base, second, torch.tensor([0]))
 
     def _places_and_numbers(self, x: Tensor, y: Tensor, base: Tensor) -> None:
         if not _close(base, self._losses(x.flip(0), y.flip(0)).flip(0), self._near):
@@ -315,10 +315,10 @@ def _near(parameters: ModuleParameters) -> float:
     return 4 * math.sqrt(torch.finfo(parameters.dtype).eps)
 
 
-def _close(one: Tensor, other: Tensor, near: float) -> bool:
-    return torch.allclose(one, other, rtol=near, atol=near, equal_nan=True)
+def _close(first: Tensor, second: Tensor, near: float) -> bool:
+    return torch.allclose(first, second, rtol=near, atol=near, equal_nan=True)
 
 
-def _same(one: Tensor, other: Tensor) -> bool:
+def _same(first: Tensor, second: Tensor) -> bool:
     """Whether tensors are equal bit by bit, except for the kind of a NaN."""
-    return one.shape == other.shape and bool(((one == other) | (one.isnan() & other.isnan())).all())
+    return first.shape == second.shape and bool(((first == second) | (first.isnan() & second.isnan())).all())

@@ -38,12 +38,12 @@ def warm_start(
     if len(rows) >= _FEWEST_ROWS:
         by_class = np.argsort(rows.y, kind="stable")
         held_out = by_class[_HELD_OUT - 1 :: _HELD_OUT]
-        kept = np.setdiff1d(everything, held_out)
+        trained = np.setdiff1d(everything, held_out)
         lowest, epochs = float(losses_of(parameters, loss, rows, held_out).mean()), 0
         for candidate in _RATES:
             since = 0
-            most = min(_EPOCHS, max(1, _STEPS * _BATCH // len(kept)))
-            for epoch, _ in enumerate(_train(parameters, rows, loss, kept, candidate, most, source), 1):
+            most = min(_EPOCHS, max(1, _STEPS * _BATCH // len(trained)))
+            for epoch, _ in enumerate(_train(parameters, rows, loss, trained, candidate, most, source), 1):
                 value = float(losses_of(parameters, loss, rows, held_out).mean())
                 since += 1
                 if value < lowest:

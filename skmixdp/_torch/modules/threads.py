@@ -28,18 +28,18 @@ def threads_for(parameters: ModuleParameters, X: Array | Tensor, size: int) -> i
 
     Threads spin while they wait, so for small passes or on busy cores one can be many times as fast.
     """
-    given = torch.get_num_threads()
-    if given == 1 or parameters.device.type != "cpu":
-        return given
+    usual = torch.get_num_threads()
+    if usual == 1 or parameters.device.type != "cpu":
+        return usual
     shape = (size, *X.shape[1:])
     zeros = torch.zeros(shape, dtype=X.dtype) if isinstance(X, Tensor) else np.zeros(shape, X.dtype)
     x = as_input(zeros, parameters.device, parameters.dtype)
     try:
         with torch.no_grad():
             parameters.module(x)  # a first pass is slow
-            return given if _seconds(parameters, x, given) <= _GAIN * _seconds(parameters, x, 1) else 1
+            return usual if _seconds(parameters, x, usual) <= _GAIN * _seconds(parameters, x, 1) else 1
     except Exception:  # the checks of the module explain the error
-        return given
+        return usual
 
 
 def _seconds(parameters: ModuleParameters, x: Tensor, n_threads: int) -> float:

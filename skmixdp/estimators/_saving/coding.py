@@ -116,8 +116,8 @@ def restored(name: object, parameters: Mapping[str, Any], attributes: Mapping[st
     kind = class_named(name, FITTED)
     with _errors_of(kind):
         estimator = kind(**parameters)
-    known = getattr(kind, "_saved", None)
-    unknown = sorted(set(attributes) - set(known)) if known is not None else []
+    saved = getattr(kind, "_saved", None)
+    unknown = sorted(set(attributes) - set(saved)) if saved is not None else []
     if unknown:
         raise ValueError(f"the attributes {listed(unknown)} are unknown")
     vars(estimator).update(attributes)
@@ -174,7 +174,7 @@ class Encoder:
         if "device" in parameters:
             parameters["device"] = str(parameters["device"])  # it may be a torch.device
         if type(value).__name__ == "TableEncoder" and isinstance(value.columns, Mapping):
-            parameters["columns"] = {name: _dates_as_texts(one) for name, one in value.columns.items()}
+            parameters["columns"] = {name: _dates_as_texts(column) for name, column in value.columns.items()}
         if hasattr(value, "module_") and not where:
             del parameters["module"]
             attributes["module_"] = value._module_state()
@@ -223,7 +223,7 @@ def _dates_as_texts(declared: Any) -> Any:
     """What is declared of a column of a table, with dates and moments as ISO 8601 texts."""
     if not isinstance(declared, (tuple, list)):
         return declared
-    return type(declared)(str(one) if isinstance(one, date) else one for one in declared)
+    return type(declared)(str(each) if isinstance(each, date) else each for each in declared)
 
 
 class Decoder:
