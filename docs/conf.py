@@ -120,7 +120,7 @@ def own_signature(
 #: Entries of public constants in the sidebar, which lists classes and functions alone.
 CONSTANTS = re.compile(
     r'<li class="toctree-l\d"><a class="reference internal" href="[^"]*">'
-    r"(BY_NAME|IMAGE_ENDINGS)</a></li>\n?"
+    r"BY_NAME</a></li>\n?"
 )
 
 

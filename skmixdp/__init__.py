@@ -23,7 +23,7 @@ from .estimators import (
 if TYPE_CHECKING:
     from .additive import AdditiveDPClassifier, AdditiveDPRegressor
     from .estimators import FirstOrderDPModuleClassifier, ZerothOrderDPModuleClassifier, resumable
-    from .inference import MixedDPPoissonRegressor
+    from .inference._count_regressor import MixedDPPoissonRegressor
 else:
     __getattr__, __dir__ = late_names(__name__)
 

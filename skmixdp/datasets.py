@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from ._files import RowFiles, open_rows
 
-__all__ = ["IMAGE_ENDINGS", "ImageFolder", "RowFiles", "from_folder", "open_rows"]
+__all__ = ["ImageFolder", "RowFiles", "from_folder", "open_rows"]
 
 #: Endings of the files that count as images.
-IMAGE_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
 
 
 class ImageFolder(NamedTuple):
@@ -93,11 +93,11 @@ def image_files(path: str | os.PathLike[str]) -> list[str]:
     """The images in a folder and its subfolders, sorted by path; other files are refused."""
     folder = _checked_folder(path)
     files = sorted(entry for entry in folder.rglob("*") if entry.is_file() and _seen(entry, folder))
-    strange = [file for file in files if file.suffix.lower() not in IMAGE_ENDINGS]
+    strange = [file for file in files if file.suffix.lower() not in _ENDINGS]
     if strange:
         raise ValueError(
             f"path={str(path)!r} holds {len(strange)} files without an image ending, such as "
-            f"{str(strange[0])!r}; remove them, or rename them to end in one of {', '.join(IMAGE_ENDINGS)}."
+            f"{str(strange[0])!r}; remove them, or rename them to end in one of {', '.join(_ENDINGS)}."
         )
     if not files:
         raise ValueError(f"path={str(path)!r} holds no images; add some, or remove the folder.")

@@ -19,7 +19,7 @@ from .._utils.models import Model
 from .._utils.validation import listed
 from ..additive import AdditiveDPClassifier, AdditiveDPRegressor
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge, RowMapping, private_pipeline, resumable
-from ..inference import MixedDPPoissonRegressor
+from ..inference._count_regressor import MixedDPPoissonRegressor
 from ..preprocessing import TableEncoder
 from .arguments import Parser, passed
 from .columns import SCALE_FLAG, declared_columns, read_scales

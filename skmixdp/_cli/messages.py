@@ -14,7 +14,7 @@ from typing import Any
 
 from .._utils.process import is_own
 from .._utils.validation import printable
-from ..privacy import BudgetExceededError
+from ..exceptions import BudgetExceededError
 
 TRUST = (
     "A model file that does not end in .safetensors is a Python pickle. Opening a pickle can run\n"

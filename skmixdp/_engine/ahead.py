@@ -3,7 +3,8 @@
 import warnings
 from typing import Any
 
-from ..privacy import BudgetExceededError, GaussianEvent, LedgerDataset, noise_multiplier_for, steps_for
+from ..exceptions import BudgetExceededError
+from ..privacy import GaussianEvent, LedgerDataset, noise_multiplier_for, steps_for
 from ..privacy.accounting.budgets import Budget
 from .plan import sampling_of
 from .transaction import Transaction

@@ -25,7 +25,7 @@ PLACES = {
     "_torch.tensors": "TorchTable",
     "_torch.zeroth_order": "ZerothOrderDPModuleClassifier",
     "additive": "AdditiveDPClassifier AdditiveDPRegressor",
-    "inference": "MixedDPPoissonRegressor",
+    "inference._count_regressor": "MixedDPPoissonRegressor",
     "inspection": "EvaluationDisplay",
     "inspection._guarantee_box": "caption estimator_page",
 }

@@ -27,7 +27,7 @@ from .._utils.validation import (
     public_sources,
     shown,
 )
-from ..privacy import PrivacyLeakWarning
+from ..exceptions import PrivacyLeakWarning
 
 Array = NDArray[Any]
 T = TypeVar("T")

@@ -7,26 +7,22 @@ from .accounting.budgets import epsilon_of, epsilon_of_event, mu_of_budget, nois
 from .accounting.composition import PrivacyFilter, mu_of_event, rdp_of_event
 from .accounting.events import GaussianEvent, OtherRelease
 from .accounting.selection import SelectionEvent
-from .ledger._account import BudgetExceededError
 from .ledger._charging import recorded_outcome
 from .ledger._ledger import LedgerDataset, PrivacyLedger
 from .ledger._ledger_report import Charge
 from .ledger._records import event_from_json, event_to_json, register_event
-from .noise import NoiseSource, NotPrivateWarning
+from .noise import NoiseSource
 from .per_instance import PerInstanceRecord
-from .report import PrivacyLeakWarning, PrivacyReport, SearchReport
+from .report import PrivacyReport, SearchReport
 
 __all__ = [
-    "BudgetExceededError",
     "Charge",
     "GaussianEvent",
     "LedgerDataset",
     "NoiseSource",
-    "NotPrivateWarning",
     "OtherRelease",
     "PerInstanceRecord",
     "PrivacyFilter",
-    "PrivacyLeakWarning",
     "PrivacyLedger",
     "PrivacyReport",
     "SearchReport",

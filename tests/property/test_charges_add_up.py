@@ -99,11 +99,8 @@ def test_stages_of_a_classifier(
     if noise == "discrete" and algorithm == "gep":
         algorithm = "coupling"  # coordinates in a subspace are on no grid
     log = watch(monkeypatch)
-    terms |= {
-        "class_weight": class_weight,
-        "logit_adjustment": logit_adjustment,
-        "rows": RowMapping(geometry=geometry),
-    }
+    terms |= {"class_weight": class_weight, "logit_adjustment": logit_adjustment}
+    terms["rows"] = RowMapping(geometry=geometry)
     head = MixedDPLogisticRegression(algorithm, **terms, classes=range(K), init=init)
     head.fit(X, Y, X_pub, y_pub)
     assert_adds_up(log, head.privacy_)
@@ -143,12 +140,8 @@ def test_stages_of_several_labels(monkeypatch, start, geometry, relation):
 def test_a_start_that_is_left_out_is_paid_for(monkeypatch, class_weight, geometry):
     """With what was learned by its public rows, and with the class counts, which are still of use."""
     log = watch(monkeypatch)
-    terms = {
-        "class_weight": class_weight,
-        "rows": RowMapping(geometry=geometry),
-        "logit_adjustment": 0,
-        "random_state": 0,
-    }
+    terms = {"class_weight": class_weight, "logit_adjustment": 0, "random_state": 0}
+    terms["rows"] = RowMapping(geometry=geometry)
     head = MixedDPLogisticRegression(**TERMS, **terms, classes=range(K))
     head.fit(X, Y, X_PUB, (Y_PUB + 1) % K)
     assert_adds_up(log, head.privacy_)

@@ -113,13 +113,8 @@ def test_callbacks_reach_no_private_row(geometry):
                 coef = getattr(fitted_estimator, "coef_", None)
                 found.extend(needles.in_object([own, metadata, coef]))
 
-    terms = {
-        "epsilon": 9.0,
-        "n_steps": None,
-        "random_state": None,
-        "classes": range(3),
-        "rows": RowMapping(geometry=geometry),
-    }
+    terms = {"epsilon": 9.0, "n_steps": None, "random_state": None, "classes": range(3)}
+    terms["rows"] = RowMapping(geometry=geometry)
     head(**terms).set_callbacks(Scanner()).fit(X, y)
     # Class counts come before the training, as what a geometry needs does.
     assert searched == ["geometry", "step", "training", "fit"] and found == []

@@ -21,17 +21,10 @@ from sklearn.preprocessing import StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, RowMapping, fit_many
 from skmixdp.algorithms import AdaMix
-from skmixdp.exceptions import BudgetExceededError
+from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skmixdp.model_selection import WithPublicRows, public_params
 from skmixdp.preprocessing import PublicOnly
-from skmixdp.privacy import (
-    GaussianEvent,
-    NoiseSource,
-    PrivacyLeakWarning,
-    PrivacyLedger,
-    epsilon_of,
-    noise_multiplier_for,
-)
+from skmixdp.privacy import GaussianEvent, NoiseSource, PrivacyLedger, epsilon_of, noise_multiplier_for
 from tests.conftest import failing
 
 pytestmark = pytest.mark.usefixtures("routing")

@@ -278,11 +278,8 @@ def test_that_most_labels_are_distinct_is_not_warned_of(dtype):
     labels, classes = np.append(np.arange(21), np.zeros(19, int)).astype(dtype), np.arange(30).astype(dtype)
     said = []
     for y in (labels, changed(labels, 20, labels[0])):
-        heard = Heard(
-            lambda y=y: MixedDPLogisticRegression(classes=classes, rows=RowMapping(geometry=False)).fit(
-                X[:40], y
-            )
-        )
+        clf = MixedDPLogisticRegression(classes=classes, rows=RowMapping(geometry=False))
+        heard = Heard(lambda clf=clf, y=y: clf.fit(X[:40], y))
         assert heard.error is None
         said.append(heard.warned)
     assert said[0] == said[1]

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..._utils.process import warn
-from ...privacy import NotPrivateWarning
+from ...exceptions import NotPrivateWarning
 
 #: Category and text of a warning.
 Key = tuple[type[Warning], str]

@@ -17,7 +17,7 @@ from sklearn.model_selection import cross_validate
 
 from ..._utils.frames import n_rows_of
 from ..._utils.process import warn
-from ...privacy import PrivacyLeakWarning
+from ...exceptions import PrivacyLeakWarning
 from ._check_pipeline import check_pipeline
 from ._findings import Finding, PipelineReport
 from ._rules import (

@@ -44,22 +44,17 @@ PUBLIC = {"X_pub": X_pub, "y_pub": y_pub}
 LABELS = np.stack([y > 0, X[:, 0] > 0], axis=1).astype(int)
 TARGET = X @ rng.normal(size=D) + y
 
+
+def _head(**parameters):
+    return MixedDPLogisticRegression(classes=[0, 1, 2], **parameters)
+
+
 #: Fits of all stages and algorithms: estimator, rows, labels and further arguments.
 FITS = {
     "default": (MixedDPLogisticRegression(), X, y, PUBLIC),
-    "no public rows": (MixedDPLogisticRegression(classes=[0, 1, 2]), X, y, {}),
-    "directions": (
-        MixedDPLogisticRegression(classes=[0, 1, 2], rows=RowMapping(geometry=True), epsilon=5.0),
-        X,
-        y,
-        {},
-    ),
-    "columns": (
-        MixedDPLogisticRegression(classes=[0, 1, 2], scale=True, rows=RowMapping(geometry=False)),
-        X * 100,
-        y,
-        {},
-    ),
+    "no public rows": (_head(), X, y, {}),
+    "directions": (_head(rows=RowMapping(geometry=True), epsilon=5.0), X, y, {}),
+    "columns": (_head(scale=True, rows=RowMapping(geometry=False)), X * 100, y, {}),
     "balanced": (MixedDPLogisticRegression(class_weight="balanced"), X, y, PUBLIC),
     "noisy-gd": (MixedDPLogisticRegression("noisy-gd"), X, y, PUBLIC),
     "gep": (MixedDPLogisticRegression("gep"), X, y, PUBLIC),

@@ -321,14 +321,8 @@ class TestSpreadOut:
         without, others = self.fitted(0, 3000, epsilon=20.0), self.fitted(80, 3000, epsilon=20.0)
         same(without, others)
         assert without.privacy_.shares == others.privacy_.shares
-        assert (
-            len(
-                self.fitted(
-                    80, 3000, epsilon=20.0, rows=RowMapping(geometry=False)
-                )._row_map.whitening.factors
-            )
-            <= self.WIDTH
-        )
+        public = self.fitted(80, 3000, epsilon=20.0, rows=RowMapping(geometry=False))
+        assert len(public._row_map.whitening.factors) <= self.WIDTH
 
     def test_few_directions_whiten(self):
         X = self.X * np.where(np.arange(self.WIDTH) < 6, 1.0, 0.02)

@@ -11,9 +11,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 
 from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor, MixedDPRidge, load, private_pipeline
+from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.inspection import EffectsDisplay
 from skmixdp.preprocessing import PublicOnly, TableEncoder
-from skmixdp.privacy import PrivacyLeakWarning
 from tests.private_names import OKABE_ITO
 
 mpl.use("Agg")

@@ -18,11 +18,11 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, private_pipeline
-from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
+from skmixdp.exceptions import BudgetExceededError, NotPrivateWarning, PrivacyLeakWarning
 from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, WithPublicRows
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, RowNormalizer, TableEncoder, check_pipeline
-from skmixdp.privacy import GaussianEvent, NoiseSource, NotPrivateWarning, PrivacyLedger, epsilon_of_event
+from skmixdp.privacy import GaussianEvent, NoiseSource, PrivacyLedger, epsilon_of_event
 from tests.conftest import failing
 from tests.noise import watch
 
