@@ -454,7 +454,7 @@ class InMemoryRows(BlockRows):
         return self._sums(requests)
 
     def _keep_products(self, requests: Sequence[Request]) -> None:
-        """Keep the products of a lone request with fixed points, or compute only others if they are kept."""
+        """Keep the products with fixed points of a lone request, and compute only the others."""
         query, mask = requests[0].query, requests[0].batch.mask
         m, self._n_new = len(query.points), None
         kept_bytes = m * self.n_rows * self._X.itemsize

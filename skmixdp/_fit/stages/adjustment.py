@@ -31,7 +31,7 @@ _COMPARED = "strength of the adjustment"
 _TOLERATED_LOSS = 0.01
 #: Prior for the loss of accuracy by a multiple m of the adjustment: its mean divided by m.
 _EXPECTED_LOSS = 0.012
-#: Standard deviation of that prior.
+#: Standard deviation of the prior of this loss.
 _LOSS_SPREAD = 0.02
 
 

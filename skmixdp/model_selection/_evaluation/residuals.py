@@ -34,7 +34,7 @@ class ResidualEvaluation(Evaluation):
     target_edges: Floats
 
     def _of_residuals(self, values: Floats) -> Floats:
-        """Values of all cells (2, n_bins): those of the residuals' cells, and zeros for the targets'."""
+        """The values of cells of residuals, with zeros for the cells of targets, (2, n_bins)."""
         return np.stack([values, np.zeros_like(values)])
 
     @property

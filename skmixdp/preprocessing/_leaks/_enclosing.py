@@ -166,7 +166,7 @@ def _fits(frame: FrameType, module: str) -> bool:
 
 
 def _pipeline_of(frame: FrameType) -> Any:
-    """The object with steps whose method a frame is, whatever the names of class and method; or None."""
+    """The pipeline whose method a frame of the call stack is, found by its steps; or None."""
     names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
     owner = frame.f_locals.get(names[0]) if names else None
     try:
