@@ -1,7 +1,7 @@
 """Transactions, the plan of a run, the driver with the training loop, and the release, which adds noise."""
 
 from ..components.protocols import StepContext
-from .ahead import charging_steps, refuse_without_room, transaction_ahead
+from .ahead import charging_steps, transaction_ahead
 from .loop import (
     LostReleaseError,
     NoisyQuery,
@@ -9,7 +9,6 @@ from .loop import (
     Procedure,
     QueryRequest,
     RowsKey,
-    Sources,
     answered,
     bind_rows,
     drawn,
@@ -19,4 +18,4 @@ from .loop import (
 )
 from .plan import Options, Plan, PostTrainingRelease, Recipe, make_plan, sampling_of
 from .release import GaussianMechanism, Released, release
-from .transaction import ChargedProcedure, Transaction, charged, released, reserved, transact
+from .transaction import ChargedProcedure, Transaction, released, reserved, transact
