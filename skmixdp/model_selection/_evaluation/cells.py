@@ -69,10 +69,10 @@ class NoisyCells:
         rows = np.ones_like(a) if rows is None else rows
         if self.noisy:
             return self.ratio(a, rows, low, high)
-        total, known = float(np.sum(a * self.counts)), self.noise_scale**2 * float(np.sum(a * a))
+        total, noise = float(np.sum(a * self.counts)), self.noise_scale**2 * float(np.sum(a * a))
 
         def excess(mean: float) -> float:
-            variance = known + np.sum(self.spread * (a - mean * rows) ** 2)
+            variance = noise + np.sum(self.spread * (a - mean * rows) ** 2)
             return (total - mean * self.n_rows) ** 2 - self.z**2 * variance
 
         return interval(total / self.n_rows, excess, low, high)
@@ -168,9 +168,9 @@ class Evaluation(Document):
     @property
     def _terms(self) -> str:
         """The level of the intervals, what they cover, and the noise, as text."""
-        known, units = self.cells, "rows" if self.privacy.unit == "row" else "persons"
-        whose = f"{units} drawn like these" if known.sampling else f"these {units}"
-        return f"{100 * known.level:g}% intervals for {whose}; noise {known.noise_scale:.3g} {units} a cell"
+        cells, units = self.cells, "rows" if self.privacy.unit == "row" else "persons"
+        whose = f"{units} drawn like these" if cells.sampling else f"these {units}"
+        return f"{100 * cells.level:g}% intervals for {whose}; noise {cells.noise_scale:.3g} {units} a cell"
 
     def _sections(self) -> list[Section]:
         notes = self._terms, cost_of(self.privacy)

@@ -73,8 +73,7 @@ class GroupedEvaluation:
     @property
     def _terms(self) -> str:
         """The level of the intervals, and the noise, as text."""
-        found: str = next(iter(self.groups.values()))._terms
-        return found
+        return str(next(iter(self.groups.values()))._terms)
 
     def summary(self) -> pd.DataFrame:
         """The main metrics of all groups.
@@ -95,8 +94,8 @@ class GroupedEvaluation:
             n_rows, half = evaluation.cells.n_rows, evaluation.cells.z * evaluation.cells.total_scale
             metrics = {"rows": Estimate(n_rows, n_rows - half, n_rows + half), **metrics}
             # Distances that hold most residuals differ between groups, and so do their names.
-            kept = {name: end for name, end in metrics.items() if not name.startswith("share within")}
-            rows.append(pd.DataFrame(kept, Estimate._fields).unstack())
+            alike = {name: end for name, end in metrics.items() if not name.startswith("share within")}
+            rows.append(pd.DataFrame(alike, Estimate._fields).unstack())
         return pd.DataFrame(rows, pd.Index(list(self.groups), tupleize_cols=False))
 
     def plot(self, metric: str | None = None, *, ax: object = None) -> Any:
@@ -164,10 +163,10 @@ class GroupedEvaluation:
             value = ends[:, 0] - base[0]
             low = value - np.hypot(ends[:, 0] - ends[:, 1], base[2] - base[0])
             high = value + np.hypot(ends[:, 2] - ends[:, 0], base[0] - base[1])
-            found = np.column_stack([value, low, high])
-            found = np.exp(found) if ratio else found
+            compared = np.column_stack([value, low, high])
+            compared = np.exp(compared) if ratio else compared
         others = [place for place, group in enumerate(groups) if group != first]
-        return pd.DataFrame(found[others], table.index[others], list(Estimate._fields))
+        return pd.DataFrame(compared[others], table.index[others], list(Estimate._fields))
 
     def __str__(self) -> str:
         table = self.summary()
@@ -248,12 +247,12 @@ class Parts:
             raise ValueError(
                 f"by_values={shown(values)} must be two lists, one for each of the columns {shown(by)}."
             )
-        first, second = (cls.of(X, name, known) for name, known in zip(by, values, strict=True))
+        first, second = (cls.of(X, name, part) for name, part in zip(by, values, strict=True))
         assert first.codes is not None and second.codes is not None
         names = list(product(first.names[:-1], second.names[:-1]))
         n_first, n_second = first.number - 1, second.number - 1
-        known = (first.codes < n_first) & (second.codes < n_second)
-        codes = np.where(known, first.codes * n_second + second.codes, len(names))
+        declared = (first.codes < n_first) & (second.codes < n_second)
+        codes = np.where(declared, first.codes * n_second + second.codes, len(names))
         return cls(codes, (*names, OTHER))
 
     @property
@@ -280,13 +279,13 @@ class Parts:
         public = (*public, "the names of the groups (declared)")
         bins = bins + n_bins * self.codes[:, np.newaxis]
         counts, scale, report = noisy_histograms(bins, n_bins * self.number, transaction, public, units)
-        found, unknown = {}, []
+        groups, unknown = {}, []
         for name, part in zip(self.names, np.split(counts, self.number, axis=1), strict=True):
             cells = NoisyCells(part, scale, max(float(part.sum(axis=1).mean()), 1.0), noisy=True)
             if cells.n_rows < _SURE_DEVIATIONS * cells.total_scale:
                 unknown.append(name)
-            found[name] = evaluation(cells, report)
-        return GroupedEvaluation(found, tuple(unknown), report)
+            groups[name] = evaluation(cells, report)
+        return GroupedEvaluation(groups, tuple(unknown), report)
 
 
 def name_of(group: object) -> str:

@@ -247,13 +247,13 @@ class ScoreEvaluation(Evaluation):
         The thresholds are the upper ends of the groups. Groups that noise hides are left out.
         """
         score, members = self._groups
-        found = []
+        points = []
         for index, member in enumerate(members):
             rate = self.cells.ratio(self._of(0, member), self._of(member, member))
             weights = member * np.maximum(self._negative + self._positive, 0)
             if not math.isnan(rate.value) and weights.sum() > 0:
-                found.append((weights @ score / weights.sum(), *rate, (index + 1) / _GROUPS))
-        return Curve(*np.array(found).reshape(-1, 5).T)
+                points.append((weights @ score / weights.sum(), *rate, (index + 1) / _GROUPS))
+        return Curve(*np.array(points).reshape(-1, 5).T)
 
     def _curve(self, x: Floats, y: Floats, ends: list[Estimate]) -> Curve:
         low, high = np.array([end.low for end in ends]), np.array([end.high for end in ends])

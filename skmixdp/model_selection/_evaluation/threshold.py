@@ -224,10 +224,12 @@ class PrivateThresholdClassifier(DelegatingMixin, MetaEstimatorMixin, Classifier
                 )
             else:
                 leaks = tuple(dict.fromkeys((*leaks, *report.leaks)))
-            found = private_evaluation(fitted, X, y, groups=groups, **terms, random_state=self.random_state)
-            self.evaluation_ = replace(found, privacy=replace(found.privacy, leaks=leaks))
+            released = private_evaluation(
+                fitted, X, y, groups=groups, **terms, random_state=self.random_state
+            )
+            self.evaluation_ = replace(released, privacy=replace(released.privacy, leaks=leaks))
             self.privacy_ = _weaker(self.evaluation_.privacy, report, self.holdout == "prefit")
-            self.threshold_, message = found.chosen(self.goal, self.value)
+            self.threshold_, message = released.chosen(self.goal, self.value)
             self.estimator_ = fitted
             copy_fitted(self, fitted, "classes_")
         if message:
@@ -317,9 +319,9 @@ def _weaker(own: PrivacyReport, fit: Any, prefit: bool) -> Any:
         part = "the threshold alone; the fit of the classifier has no report"
         return replace(own, warnings=(*own.warnings, part))
     first = max(own, fit, key=lambda report: report.epsilon)
-    one = "row" if own.unit == "row" else "person"
+    unit = "row" if own.unit == "row" else "person"
     part = (
-        f"no {one} is in both the fit, of epsilon {fit.epsilon:.6g}, and the threshold, of epsilon "
+        f"no {unit} is in both the fit, of epsilon {fit.epsilon:.6g}, and the threshold, of epsilon "
         f"{own.epsilon:.6g}"
     )
     # Without an exact mu of both releases, that of the first does not hold for both.
@@ -357,12 +359,12 @@ def _check_number(classes: Any) -> None:
 
 def _check_known_labels(estimator: BaseEstimator, y: Any, y_pub: Any) -> None:
     """Refuse PRIVATE labels that are none of the declared or public classes, before rows are held out."""
-    given = [*estimator.get_params().items(), ("y_pub", y_pub)]
-    known = {name.split("__")[-1]: value for name, value in given if not is_empty(value)}
-    if "classes" in known:
-        source, classes = "classes", check_classes(known["classes"])
-    elif "y_pub" in known:
-        source, parts = "y_pub", sources_of(known["y_pub"])
+    sources = [*estimator.get_params().items(), ("y_pub", y_pub)]
+    passed = {name.split("__")[-1]: value for name, value in sources if not is_empty(value)}
+    if "classes" in passed:
+        source, classes = "classes", check_classes(passed["classes"])
+    elif "y_pub" in passed:
+        source, parts = "y_pub", sources_of(passed["y_pub"])
         classes = np.unique(np.concatenate([np.ravel(part) for part in parts]))
     else:
         return

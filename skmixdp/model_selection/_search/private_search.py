@@ -41,10 +41,10 @@ from .trials import (
 )
 from .warnings import Key, quiet, recorded, show
 
-#: Parameters that the cache key leaves out.
 #: What is shown in place of a bar; not again before the last fit, whose time would tell how many came before.
 _NO_BAR = "PrivateSearchCV is running; it shows no bar, since the number of its trials stays secret."
 
+#: Parameters that the cache key leaves out.
 _NOT_IN_KEY = frozenset({"ledger", "memory", "n_jobs", "verbose"})
 
 
@@ -219,8 +219,8 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
             then spent. Also if another process runs the same search.
         """
         with own_state():
-            known = ("X", "y", "X_pub", "y_pub", "groups", "X_unlabeled")
-            refuse_arguments(self, unsupported, known, "pass public rows alone")
+            arguments = ("X", "y", "X_pub", "y_pub", "groups", "X_unlabeled")
+            refuse_arguments(self, unsupported, arguments, "pass public rows alone")
             check_parameters(self)
             candidates = Candidates(self.param_grid)
             prefix, head = head_of(self.estimator)
@@ -374,5 +374,5 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
         if self.memory is None:
             return ""
         params = self.get_params(deep=False)
-        kept = {name: value for name, value in params.items() if name not in _NOT_IN_KEY}
-        return str(joblib.hash((kept, repr(self.ledger), rows)))
+        settings = {name: value for name, value in params.items() if name not in _NOT_IN_KEY}
+        return str(joblib.hash((settings, repr(self.ledger), rows)))

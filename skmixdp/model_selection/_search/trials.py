@@ -200,7 +200,7 @@ def begin(
     checked = candidates.every() if candidates.size is not None else [candidates.at(0.0), *tried]
     warned, leaks = [], []
     with quiet():
-        for candidate in {joblib.hash(one): one for one in checked}.values():
+        for candidate in {joblib.hash(setting): setting for setting in checked}.values():
             with recorded() as caught:
                 leaks.append(rehearse(prepared(search, plan, candidate, seeds[0], rehearsal=True), rows))
             warned.append(caught)
@@ -210,8 +210,8 @@ def begin(
         show(common(warned), shown)
     # Leaks of drawn candidates would reveal which were drawn.
     common_leaks = leaks if candidates.size is not None else leaks[:1]
-    known = tuple(dict.fromkeys([*chain.from_iterable(common_leaks), *search._known_leaks()]))
-    return uuid.uuid4().hex, tried, seeds, known
+    common_leaks.append(search._known_leaks())
+    return uuid.uuid4().hex, tried, seeds, tuple(dict.fromkeys(chain.from_iterable(common_leaks)))
 
 
 def prepared(

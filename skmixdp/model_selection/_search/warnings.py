@@ -51,14 +51,14 @@ def recorded() -> Iterator[list[Warning]]:
 
 def _distinct(caught: Iterable[Warning]) -> dict[Key, Warning]:
     """Each warning without repeats; the search itself warns of seeds."""
-    kept = (warning for warning in caught if not isinstance(warning, NotPrivateWarning))
-    return {(type(warning), str(warning)): warning for warning in kept}
+    of_trials = (warning for warning in caught if not isinstance(warning, NotPrivateWarning))
+    return {(type(warning), str(warning)): warning for warning in of_trials}
 
 
 def common(lists: Sequence[Iterable[Warning]]) -> list[Warning]:
     """Warnings common to all lists."""
     first, *others = map(_distinct, lists)
-    return [warning for key, warning in first.items() if all(key in other for other in others)]
+    return [warning for key, warning in first.items() if all(key in distinct for distinct in others)]
 
 
 def show(caught: Iterable[Warning], shown: set[Key]) -> None:
