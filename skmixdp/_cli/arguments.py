@@ -23,6 +23,8 @@ _RULES: Mapping[str, tuple[Allowed, ...]] = {
 #: Length of a help text from a docstring, which ends with a sentence.
 _LONGEST_HELP = 170
 
+#: Parameters of rows, of their encoder and of the form of their files, which no estimator has.
+_OF_FILES = {"X", "columns", "separator", "decimal", "encoding"}
 #: Flags that need another one, and those that another one excludes.
 _NEEDS = {
     "ledger": "dataset",
@@ -254,6 +256,6 @@ def passed(args: argparse.Namespace, owner: Any, *more: Any, kind: str = "") -> 
         is_passed = name in args.parser.passed
         own = name if is_passed else flag[2:].replace("-", "_")
         is_given = own in values if is_passed else values.get(own) is not None
-        if name.isidentifier() and name not in takes | {"columns", "X"} and is_given:
+        if name.isidentifier() and name not in takes | _OF_FILES and is_given:
             raise InputError(f"{spelt(own, values[own], flags)} is not for {kind}; leave it out.")
     return {name: values[name] for name in args.parser.passed if name in values and name in takes}

@@ -68,6 +68,8 @@ def claims(folder):
         ((*COUNTS, "--scale", "scale.json"), "speed"),
         ((*COUNTS, "--epsilon", "0"), "argument --epsilon: '0' must be a positive finite number"),
         ((*COUNTS, "--noise", "discrete"), "--noise discrete is not for --counts; leave it out."),
+        ((*COUNTS, "--decimal", ";"), "--decimal ; must be '.' or ','."),
+        ((*COUNTS, "--separator", "ab"), "--separator ab must be one character"),
         ((*COUNTS, "--no-center"), "--no-center is not for --counts; leave it out."),
         ((*COUNTS, "--unlabeled", "pub.csv"), "--unlabeled pub.csv is not for --counts; leave it out."),
         ((*ROWS, "--hold-out-public", "3"), "--hold-out-public 3 needs --public; give both, or neither."),
@@ -97,7 +99,8 @@ def test_a_clumsy_fit_is_refused_in_one_sentence(argv, words, claims, no_noise, 
 
 def test_counts_are_those_of_python_and_predictions_scale_with_exposure(claims, capsys):
     ends = ("--epsilon", 4, "--seed", SEED, "--out", "m.safetensors", "--quiet")
-    assert run("fit", *COUNTS, *ends) == 0
+    form = ("--separator", ",", "--decimal", ".", "--encoding", "utf-8")
+    assert run("fit", *COUNTS, *form, *ends) == 0
     reg = MixedDPPoissonRegressor(epsilon=4.0, random_state=int(SEED))
     reg.fit(claims[["km"]], claims["claims"], exposure=claims["years"])
     np.testing.assert_allclose(load("m.safetensors").coef_, reg.coef_, rtol=0, atol=1e-9)
