@@ -70,7 +70,8 @@ def in_flags(message: object, flags: Mapping[str, str]) -> str:
     text = re.sub(r"\brows=RowMapping\(([^()]*)\)", r"\1", text)
     for name, flag in flags.items():
         text = re.sub(rf"\bpass {name}=None\b", f"leave {flag} out", text)
-        text = re.sub(rf"(?<![\w-]){name}=(['\"]?)([^\s,;'\"]+)\1", rf"{flag} \2", text)
+        value = r"(?:'([^']*)'|([^\s,;'\"]+))"
+        text = re.sub(rf"(?<![\w-]){name}={value}", rf"{flag} \1\2", text)
         if "_" in name or name == "X":  # no word of a sentence
             text = re.sub(rf"(?<![\w-]){name}(?![\w=])", flag, text)
     return text
