@@ -113,7 +113,8 @@ def add_to(parser: Parser) -> None:
         algorithm="--algorithm how the model is trained",
         fit_intercept="--intercept",
     )
-    parser.add_parameters("model", RowMapping, center="--center", norm="--row-norm")
+    center = "--center subtract the mean of the public rows, or that of noisy columns"
+    parser.add_parameters("model", RowMapping, center=center, norm="--row-norm")
     texts = {
         "--out FILE": "the model: without pickle if FILE ends in .safetensors, else by joblib",
         "--report FILE": "the privacy report (.json or .html)",

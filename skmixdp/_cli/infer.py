@@ -39,7 +39,7 @@ def add_to(parser: Parser) -> None:
     parser.add_parameters(
         "model",
         private_inference,
-        family="--family",
+        family="--family log-odds of classes, least squares of numbers, or logs of rates of counts",
         confidence="--confidence",
         max_sample_weight="--max-weight",
     )

@@ -31,7 +31,7 @@ from .rows import FIX, FileRows, align, check_same_network, named_columns, only_
 
 SUMMARY = "predict with a saved model (load only models you trust)"
 DESCRIPTION = f"""\
-Predict the class of each row and print it as CSV, or write it to a file.
+Predict a class, number or rate for each row, and print them as CSV or write them to a file.
 
 A model that was trained with `fit --encode` takes raw tables. A model that was trained on rows of
 `extract` takes such rows, and images: a folder, or a .npy or .npz file of uint8 arrays.

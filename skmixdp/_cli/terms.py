@@ -19,7 +19,8 @@ _LEDGER = {
 def add_terms_to(parser: Parser, owner: Any, **flags: str) -> None:
     """Declare the budget of ``owner`` with further ``flags``, and the ledger."""
     seed = "--seed make the run reproducible and NOT private: only for tests and demos"
-    common = {"epsilon": "--epsilon", "delta": "--delta", "neighboring": "--neighboring"}
+    delta = "--delta well below 1 / private rows"
+    common = {"epsilon": "--epsilon", "delta": delta, "neighboring": "--neighboring"}
     parser.add_parameters("budget", owner, **common, **flags, random_state=seed)
     parser.add("ledger", _LEDGER)
 
