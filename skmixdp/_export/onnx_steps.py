@@ -46,7 +46,7 @@ def _applied(graph: Graph, step: object, rows: _Rows, path: str) -> _Rows:
     if step == "passthrough" or step is None:
         return rows
     rule = next((_RULES[kind.__name__] for kind in type(step).__mro__ if kind.__name__ in _RULES), None)
-    odd = _odd(step)
+    odd = _unsupported(step)
     if rule is None or odd:
         raise TypeError(
             f"to_onnx has no form of the step {path!r}, a {type(step).__name__}{odd}; save the "
@@ -65,7 +65,7 @@ _USUAL: dict[str, dict[str, Any]] = {
 }
 
 
-def _odd(step: object) -> str:
+def _unsupported(step: object) -> str:
     """The parameter of a step that cannot be exported to ONNX, as text; empty if there is none."""
     for name, usual in _USUAL.get(type(step).__name__, {}).items():
         if (value := getattr(step, name)) != usual:

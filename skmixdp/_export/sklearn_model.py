@@ -28,7 +28,7 @@ def to_sklearn(estimator: LinearModel) -> Pipeline:
     d = estimator.n_features_in_
     coef, intercept = estimator.coef_, estimator.intercept_
     row_map = estimator._row_map
-    check = _double(d, names_of_features(estimator), finite=row_map.basis is None)
+    check = _as_float64(d, names_of_features(estimator), finite=row_map.basis is None)
     steps = [("check", check), *steps_of(of_row_map(row_map), coef.shape[-1])]
     if predicts_rates(estimator):
         head = _with_coefficients(PoissonRegressor(), coef, intercept)
@@ -64,7 +64,7 @@ def _one_for_each_label(coef: Array, intercept: Array, n_iter: int) -> OneVsRest
     return head
 
 
-def _double(d: int, names: Array | None, *, finite: bool) -> FunctionTransformer:
+def _as_float64(d: int, names: Array | None, *, finite: bool) -> FunctionTransformer:
     """Checks finite rows and their columns, and converts rows to float64."""
     options = {"dtype": np.float64}
     step = FunctionTransformer(np.asarray, validate=finite, kw_args=options, check_inverse=False)

@@ -53,7 +53,7 @@ class StoredPath:
 
     def ranges(self) -> Any:
         """An open file of pyarrow, which fetches each range of bytes that is read."""
-        with _reached(self.name):
+        with _errors_in_words(self.name):
             return self.files.open_input_file(str(self.path))
 
     def is_dir(self) -> bool:
@@ -72,14 +72,14 @@ class StoredPath:
         return SimpleNamespace(st_size=facts.size, st_mode=S_IFREG if facts.type.name == "File" else S_IFDIR)
 
     def _info(self) -> Any:
-        with _reached(self.name):
+        with _errors_in_words(self.name):
             return self.files.get_file_info(str(self.path))
 
     def iterdir(self) -> Iterator["StoredPath"]:
         """What is in the folder."""
         from pyarrow.fs import FileSelector
 
-        with _reached(self.name):
+        with _errors_in_words(self.name):
             for entry in self.files.get_file_info(FileSelector(str(self.path), allow_not_found=True)):
                 yield StoredPath(PurePosixPath(entry.path), self.files)
 
@@ -95,8 +95,8 @@ class StoredPath:
 
 
 @contextmanager
-def _reached(name: str) -> Iterator[None]:
-    """Replaces errors of a store by sentences."""
+def _errors_in_words(name: str) -> Iterator[None]:
+    """Context manager that turns errors of a store into sentences."""
     try:
         yield
     except FileNotFoundError:
@@ -112,7 +112,7 @@ def places(address: str | PathLike[str]) -> list[Any]:
     """The paths of an address, path or pattern."""
     scheme, separator, rest = address.partition("://") if isinstance(address, str) else ("", "", "")
     if separator and scheme != "file":
-        path = _stored(scheme, str(address))
+        path = _stored_path(scheme, str(address))
         return path.matching() if glob.has_magic(str(path)) else [path]
     local = Path("/" + unquote(rest.partition("/")[2]) if separator else address)
     if glob.has_magic(str(local)) and not local.exists():
@@ -120,7 +120,7 @@ def places(address: str | PathLike[str]) -> list[Any]:
     return [local]
 
 
-def _stored(scheme: str, address: str) -> StoredPath:
+def _stored_path(scheme: str, address: str) -> StoredPath:
     """The path of an address in a store."""
     where = f"paths={address!r}"
     if scheme not in ("s3", "gs", "gcs", "memory"):

@@ -71,7 +71,7 @@ class BlockMap:
         # With a bound on lengths, clipping needs the length of a row, which is not known once the row is
         # scaled.
         linear = grid is None and row_map.bound is None
-        self.whitening = row_map.whitening if linear and _mild(row_map.whitening) else None
+        self.whitening = row_map.whitening if linear and _may_whiten_points(row_map.whitening) else None
         #: Factor by which mapped rows may be longer than whitened ones.
         self.stretch = 1.0
         if self.whitening is not None:
@@ -180,7 +180,7 @@ class BlockMap:
         return rows
 
 
-def _mild(whitening: Whitening | None) -> bool:
+def _may_whiten_points(whitening: Whitening | None) -> bool:
     """Whether points and sums may be whitened instead of rows: small factors make sums imprecise."""
     return whitening is not None and float(whitening.factors.min(initial=whitening.rest)) >= _MILD
 

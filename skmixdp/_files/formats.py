@@ -329,7 +329,7 @@ class ArrowFile(TableFile):
         lengths = tuple(
             self._length(field) if is_list else 0 for field, is_list in zip(fields, listed, strict=True)
         )
-        # Other types would follow from all cells of a column, or from how lists were computed.
+        # The type of lists is kept. That of other cells is fixed: it would follow from all cells of a column.
         types = [np.dtype(float)]
         if all(listed):
             types = [np.dtype(field.type.value_type.to_pandas_dtype()) for field in fields]

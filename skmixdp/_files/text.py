@@ -344,7 +344,7 @@ def guessed(path: Path, form: TextForm, where: str) -> TextForm:
     separator = form.of(path).separator
     if form.decimal is None and separator is not None:
         cells = [cell.strip() for line in rows[1:] for cell in _try_cells(line, separator, where)]
-        # Between commas, cells with a comma are quoted, and may have it between thousands.
+        # Where commas separate cells, a quoted cell may have one between thousands, not as decimal mark.
         cells = [cell for cell in cells if separator != "," or not _THOUSANDS.fullmatch(cell)]
         commas = sum(
             bool(_COMMA.fullmatch(cell) or ("," in cell and _GROUPS.fullmatch(cell))) for cell in cells

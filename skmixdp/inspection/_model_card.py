@@ -279,7 +279,7 @@ def _facts(estimator: Model) -> dict[str, str]:
     if isinstance(estimator, FittedSearch):
         facts["chosen parameters"] = str(estimator.best_params_)
     row_map = row_map_of(head)
-    done = [words for name, words in _PREPARED.items() if row_map is not None and _does(row_map, name)]
+    done = [words for name, words in _PREPARED.items() if row_map is not None and _has_step(row_map, name)]
     facts["preprocessing"] = ", ".join([*before, *done]) or "none"
     if hasattr(estimator, "n_features_in_"):
         facts["features"] = str(estimator.n_features_in_)
@@ -290,7 +290,7 @@ def _facts(estimator: Model) -> dict[str, str]:
     return facts
 
 
-def _does(row_map: object, name: str) -> bool:
+def _has_step(row_map: object, name: str) -> bool:
     """Whether a row map has a step. Arrays are compared with None, since they have no truth value."""
     value = getattr(row_map, name)
     return value is not None and value is not False
