@@ -213,8 +213,8 @@ def answer(
     In each block, all requests of a precision share one product and one sum. Visited rows may lack a
     ``whitening``: it is then applied to the points, and to the sums. The sums of tensors are tensors.
     """
-    asked = np.concatenate([request.query.points for request in requests])
-    points = (asked if whitening is None else whitening(asked)).astype(arithmetic.dtype, order="F")
+    all_points = np.concatenate([request.query.points for request in requests])
+    points = (all_points if whitening is None else whitening(all_points)).astype(arithmetic.dtype, order="F")
     narrow = min(len(request.query.points) for request in requests) < _NARROW
     buffer = np.empty(0, arithmetic.dtype)
     ends = np.cumsum([len(request.query.points) for request in requests])
@@ -279,12 +279,12 @@ def in_parts(
 
 def added(parts: Sequence[list[Sums]]) -> list[Sums]:
     """The sums of several parts of the rows, added one by one; None adds nothing."""
-    found: list[Sums] = []
+    totals: list[Sums] = []
     for sums in zip(*parts, strict=True):
         present = ([array for array in arrays if array is not None] for arrays in zip(*sums, strict=True))
         matrix, vector = (reduce(operator.add, arrays) if arrays else None for arrays in present)
-        found.append((matrix, vector))
-    return found
+        totals.append((matrix, vector))
+    return totals
 
 
 def _masked(part: Any, request: Request, mask: NDArray[np.bool_] | None, rows: Selection) -> Any:

@@ -77,10 +77,10 @@ def computed_by_blocks(
     blocks = places.row.reshape(-1, places.n_lanes)
     blocks = blocks[(blocks >= 0).any(axis=1)]
     computed = np.concatenate([compute(np.maximum(block, 0)) for block in blocks])
-    held = blocks.ravel() >= 0
-    found = np.empty_like(computed, shape=(len(codes), *computed.shape[1:]))
-    found[blocks.ravel()[held]] = computed[held]
-    return found
+    taken = blocks.ravel() >= 0
+    results = np.empty_like(computed, shape=(len(codes), *computed.shape[1:]))
+    results[blocks.ravel()[taken]] = computed[taken]
+    return results
 
 
 class PersonTable(Table):
@@ -173,11 +173,11 @@ class Places:
     def _dense(self, parts: Iterable[Any]) -> Iterator[NDArray[Any]]:
         """The parts as dense arrays. Sparse rows are made dense one block at a time."""
         for part in parts:
-            held: Any = part
+            X: Any = part
             if sp.issparse(part):
-                yield from (held[rows].toarray() for rows in row_slices(held.shape[0], self.part_rows))
+                yield from (X[rows].toarray() for rows in row_slices(X.shape[0], self.part_rows))
             else:
-                yield np.asarray(held)
+                yield np.asarray(X)
 
     def mapped(
         self, parts: Iterable[Any], row_map: RowMap, dtype: np.dtype[Any]
@@ -234,8 +234,8 @@ class PersonRows(PrivateRows):
         place = self._places.place
         codes = self._places.codes
         places = Places(np.where(taking_part[codes], codes, -1), self.n_rows, self._X.shape[1])
-        held = place[places.row]
-        return PersonRows(places, (self._X[held], self._norms[held]), self._y[place])
+        at = place[places.row]
+        return PersonRows(places, (self._X[at], self._norms[at]), self._y[place])
 
     def _sums(self, request: Request) -> Sums:
         weights = self._places.weight
@@ -263,12 +263,12 @@ class PersonRows(PrivateRows):
                         C = np.zeros((len(self._norms) + 1, k))  # the last row stays 0
                     else:
                         C = np.empty((len(self._norms), k), X.dtype, order="F")
-                held = C[rows]
-                held[:] = residuals
+                of_part = C[rows]
+                of_part[:] = residuals
                 if compiled is None:
-                    terms[rows] = row_norms(held) * norms
+                    terms[rows] = row_norms(of_part) * norms
                     if mean_clip is not None:
-                        _shorten(held, terms[rows], longest, unit)
+                        _shorten(of_part, terms[rows], longest, unit)
             if isinstance(S, OuterStatistics) and S.of_means:
                 factors_of.append(S.factors)
                 values_of.append(S.values)
@@ -290,9 +290,9 @@ class PersonRows(PrivateRows):
         elif C is not None:
             lengths = of_rows = self._places.mean(terms)
             if mean_clip is not None:
-                found = self._lengths_of_means(C, of_rows)
+                of_means = self._lengths_of_means(C, of_rows)
                 factors = mean_clip.clip.weights(
-                    unit * found / counting,
+                    unit * of_means / counting,
                     lambda: (
                         unit
                         * _UP
@@ -303,7 +303,7 @@ class PersonRows(PrivateRows):
                 # A factor above 1 must not make terms of single rows longer than is stated.
                 factors = np.minimum(factors, longest / unit / np.maximum(of_rows, 1.0))
                 weights = weights * np.append(factors, 0.0)[self._places.person]
-                lengths = unit * factors * found
+                lengths = unit * factors * of_means
             total = self._total(C, unit * weights)
         if request.observe is not None:
             self._show(request, lengths, self._places.mean(np.concatenate(shown)) if shown else None)
@@ -365,15 +365,14 @@ class PersonRows(PrivateRows):
             first = places.first[persons.start : persons.stop + 1]
             means = formed[: len(first) - 1]
             # The addition covers squares that may have underflowed.
-            found = (
-                _UP * compiled.write(self._by_person, C, weights, places.place, first, means) + _UNDERFLOWED
-            )
+            norms = _UP * compiled.write(self._by_person, C, weights, places.place, first, means)
+            norms += _UNDERFLOWED
             share = counting[persons]
             factors = clip.weights(
-                unit * found / share, lambda persons=persons, share=share: largest()[persons] / share
+                unit * norms / share, lambda persons=persons, share=share: largest()[persons] / share
             )
             total.add(unit * factors @ means.reshape(len(means), -1))
-            lengths[persons] = unit * factors * found
+            lengths[persons] = unit * factors * norms
         return np.asarray(total.value).reshape(k, d_in), lengths
 
     def _show(self, request: Request, lengths: FloatArray | None, means: FloatArray | None) -> None:
@@ -475,5 +474,5 @@ def _weighted_sums(S: Array | OuterStatistics | BinCounts, weights: FloatArray) 
     """``sum_i w_i s_i`` (s,) of statistics (rows, s), in double precision; rows of weight 0 add nothing."""
     if isinstance(S, (BinCounts, OuterStatistics)):
         return S.without(weights == 0).sums(weights)
-    held = np.where(weights[:, np.newaxis] == 0, 0.0, np.asarray(S, np.float64))
-    return np.asarray(weights @ held)
+    statistics = np.where(weights[:, np.newaxis] == 0, 0.0, np.asarray(S, np.float64))
+    return np.asarray(weights @ statistics)

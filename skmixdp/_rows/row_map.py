@@ -199,9 +199,9 @@ class RowMap:
         # Rounding to float32 may lengthen unit rows a little.
         return math.hypot(1.0, self.intercept_value or 0.0) * (1 + 1e-6)
 
-    def same_as(self, other: "RowMap") -> bool:
+    def same_as(self, another: "RowMap") -> bool:
         """Whether another map is the same."""
-        return _same(self, other)
+        return _same(self, another)
 
     def width(self, n_features: int) -> int:
         """Number of entries of a mapped row."""
@@ -269,8 +269,8 @@ class RowMap:
         whitened, m = whitening.of_points(points), len(points)
         bare = self.columns is None and self.basis is None and not self.unit_first
         mean = self.mean if bare and self.mean is not None else np.zeros(whitened.shape[1])
-        known = np.vstack([whitened, strongest, mean])
-        of_mean, joined = known @ mean, known.astype(precision)
+        joint = np.vstack([whitened, strongest, mean])
+        of_mean, joined = joint @ mean, joint.astype(precision)
         # Outputs of many rows are next to each other, which is faster for a few of them.
         products, rounding = np.empty((2, m, len(X))).transpose(0, 2, 1), np.empty(len(X))
         error = dot_error(len(mean) + 32, precision)
@@ -417,8 +417,8 @@ class RowMap:
         A row of zeros has length 1. Rows that are not to be scaled keep their lengths.
         """
         # In a fixed memory order, since sums over columns round differently in another.
-        held = isinstance(X, np.ndarray)
-        block: Any = np.array(X, np.float64, order="C") if held else astype(X, np.float64, copy=True)
+        on_host = isinstance(X, np.ndarray)
+        block: Any = np.array(X, np.float64, order="C") if on_host else astype(X, np.float64, copy=True)
         if self.columns is not None:
             block = self.columns(block)
         if self.unit_first:

@@ -92,9 +92,7 @@ class Columns:
 
     def at(self, values: FloatArray, indices: NDArray[np.integer[Any]]) -> FloatArray:
         """Standardised entries (m,) of the columns with these ``indices`` (m,)."""
-        with np.errstate(over="ignore"):  # overflow becomes the cut
-            standardised = (values - self.center[indices]) * self.factor[indices]
-        return np.asarray(np.clip(standardised, -self.cut, self.cut))
+        return np.asarray(Columns(self.center[indices], self.factor[indices], self.cut)(values))
 
     def of_zeros(self) -> FloatArray:
         """Standardised columns (n_features,) of a row of zeros."""
@@ -218,8 +216,8 @@ class Whitening:
         if n_free < 1:
             return None
         if y.ndim == 2:
-            known = np.column_stack([np.ones(len(X)), y])
-            deviations = X - known @ np.linalg.lstsq(known, X)[0]
+            regressors = np.column_stack([np.ones(len(X)), y])
+            deviations = X - regressors @ np.linalg.lstsq(regressors, X)[0]
         else:
             index = np.unique(y, return_inverse=True)[1]
             sizes = np.bincount(index)
@@ -233,8 +231,8 @@ class Whitening:
         rows = deviations / size / np.sqrt(n_free)
         few = len(rows) < _ROWS_PER_FEATURE * X.shape[1]  # the smaller Gram matrix
         values, vectors = np.linalg.eigh(rows @ rows.T if few else rows.T @ rows)
-        kept = values > _FLAT * values[-1]
-        scatter, directions = values[kept], vectors[:, kept].T
+        uneven = values > _FLAT * values[-1]
+        scatter, directions = values[uneven], vectors[:, uneven].T
         if few:
             directions = directions @ rows / np.sqrt(scatter)[:, np.newaxis]
             # The Gram matrix is inexact for directions of small scatter. These are nearly orthonormal, so

@@ -419,8 +419,8 @@ class Table(ABC):
 
     def transformed(self, function: RowFunction) -> "Table":
         """The table of the results of a function of each row."""
-        found: Table = function.table_of(self)
-        return found
+        table: Table = function.table_of(self)
+        return table
 
     def for_fit(self) -> "Table":
         """The table for one fit, which may free what it computes afterwards."""

@@ -309,13 +309,13 @@ def encode_labels(
         # The message must not quote a private label or its row, which may come from a wrong column.
         row = int(np.argmax(unknown))
         label = f"{name} holds a label that" if private else f"{name}[{row}] = {y.tolist()[row]!r}"
-        known = f"the classes {listed(classes, 20)}"
+        names = f"the classes {listed(classes, 20)}"
         if source == "y_pub":
             raise ValueError(
-                f"{label} is not one of {known} of y_pub, so the public rows lack a class; list every class "
+                f"{label} is not one of {names} of y_pub, so the public rows lack a class; list every class "
                 "in classes=[...], or spell both alike."
             )
-        raise ValueError(f"{label} is not one of {known}; list every class in classes.")
+        raise ValueError(f"{label} is not one of {names}; list every class in classes.")
     return index
 
 
@@ -345,9 +345,9 @@ def check_indicator(
     except Exception:  # the original message would quote an entry
         table = np.full(values.shape, np.nan)
     if table.ndim != 2 or not np.all((table == 0) | (table == 1)):
-        found = " with other values than zeros and ones" if table.ndim == 2 else ""
+        fault = " with other values than zeros and ones" if table.ndim == 2 else ""
         raise ValueError(
-            f"{name} should be a 1d array of labels, got an array of shape {values.shape}{found}; pass one "
+            f"{name} should be a 1d array of labels, got an array of shape {values.shape}{fault}; pass one "
             "label per row, or zeros and ones, one column for each label."
         )
     if len(table) != n_rows:
@@ -364,10 +364,10 @@ def check_columns(y: object, names: Iterable[object], whose: str) -> None:
     if not is_frame(y):
         return
     frame: Any = y
-    columns, known = [str(name) for name in frame.columns], [str(name) for name in names]
-    if columns != known and columns != [str(place) for place in range(len(columns))]:
+    columns, wanted = [str(name) for name in frame.columns], [str(name) for name in names]
+    if columns != wanted and columns != [str(place) for place in range(len(columns))]:
         raise ValueError(
-            f"y has the columns {listed(columns)} and {whose} {listed(known)}; pass the same columns in the "
+            f"y has the columns {listed(columns)} and {whose} {listed(wanted)}; pass the same columns in the "
             "same order."
         )
 
@@ -376,7 +376,7 @@ def named_columns(y: object, y_pub: object) -> list[list[Any]]:
     """Names of the columns of private and public labels or targets, of those that are data frames."""
     sources = (y, *sources_of(y_pub))
     columns = [list(source.columns) for source in sources if is_frame(source)]
-    if any(other != columns[0] for other in columns):
+    if any(names != columns[0] for names in columns):
         raise ValueError(
             f"y and y_pub differ in their columns, {listed(columns[0])} and others; pass the same columns in "
             "the same order."

@@ -237,7 +237,7 @@ class TableColumn:
                 block[:, place] = values == number_of(category)
             return self._with_unknown(block[:, :-1], np.isnan(values))
         places = {text_of(value): place for place, value in enumerate(self.categories)}
-        found: list[int] = []
+        places_of_cells: list[int] = []
         missing = np.zeros(len(block), dtype=bool)
         for row, cell in enumerate(listed(cells)):
             # A text that equals a category is not parsed; others may spell one.
@@ -246,8 +246,8 @@ class TableColumn:
                 text = text_of(cell)
                 missing[row] = text is None
                 place = places.get(text, -1)  # others go to the last column, which is dropped
-            found.append(place)
-        block[np.arange(len(block)), found] = 1.0
+            places_of_cells.append(place)
+        block[np.arange(len(block)), places_of_cells] = 1.0
         return self._with_unknown(block[:, :-1], missing)
 
     def _with_unknown(self, block: Array, missing: NDArray[np.bool_]) -> tuple[Array, NDArray[np.bool_]]:
@@ -316,13 +316,13 @@ def listed(cells: Any) -> Sequence[Any]:
     try:
         return list((getattr(cells, "to_list", None) or cells.tolist)())
     except Exception:
-        by_place, found = getattr(cells, "iloc", cells), []
+        by_place, entries = getattr(cells, "iloc", cells), []
     for place in range(len(cells)):
         try:
-            found.append(by_place[place])
+            entries.append(by_place[place])
         except Exception:
-            found.append(None)
-    return found
+            entries.append(None)
+    return entries
 
 
 def _held_by_python(cells: "polars.Series") -> "polars.Series":
@@ -381,12 +381,12 @@ def _days_of_moments(cells: Any) -> Array | None:
 
 def kind_of(cells: Iterable[Any]) -> str | None:
     """The kind of all cells that are not missing; None if all are missing."""
-    known = [cell for cell in cells if not is_missing(cell)]
-    if not known:
+    present = [cell for cell in cells if not is_missing(cell)]
+    if not present:
         return None
-    if all(quantity_of(cell) == quantity_of(cell) for cell in known):
+    if all(quantity_of(cell) == quantity_of(cell) for cell in present):
         return "number"
-    days = [days_of(cell) for cell in known]
+    days = [days_of(cell) for cell in present]
     if any(map(math.isnan, days)):
         return "category"
     return "datetime" if any(day % 1 for day in days) else "date"

@@ -231,22 +231,22 @@ class NoisyScaler(OneToOneFeatureMixin, TransformerMixin, CaptionMixin, Guarante
         self, table: PrivateTable, transaction: Transaction, public: tuple[str, ...], units: Units
     ) -> None:
         """Set mean and deviation from noisy histograms of each column."""
-        found, self.privacy_ = released_columns(table, transaction, public, units)
-        unknown = np.flatnonzero(found.spread == 0)
+        columns, self.privacy_ = released_columns(table, transaction, public, units)
+        unknown = np.flatnonzero(columns.spread == 0)
         hidden = ""
         if len(unknown):
-            of_all = f"{len(unknown)} of the {len(found.spread)} columns"
+            of_all = f"{len(unknown)} of the {len(columns.spread)} columns"
             hidden = f"the spread of {of_all}, such as column {unknown[0]}"
-        elif self.with_mean and not found.center.any():
+        elif self.with_mean and not columns.center.any():
             hidden = "the centres of all columns"
         if hidden:
             warn(
                 f"noise hides {hidden}, so they stay as they are in that; pass bounds, more rows or a larger "
                 "epsilon."
             )
-        self.mean_ = found.center if self.with_mean else None
+        self.mean_ = columns.center if self.with_mean else None
         self.mean_noise_ = None
-        self.scale_ = np.where(found.spread > 0, found.spread, 1.0) if self.with_std else None
+        self.scale_ = np.where(columns.spread > 0, columns.spread, 1.0) if self.with_std else None
 
     @own_state()
     def transform(self, X: object) -> Array:

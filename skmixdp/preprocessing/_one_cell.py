@@ -195,7 +195,7 @@ def text_of(cell: object) -> str | None:
             if moment is not None:
                 return str(moment.date() if moment.time() == time() else moment)
         if isinstance(cell, list):
-            cell = [text_of(one) for one in cell]
+            cell = [text_of(entry) for entry in cell]
         return str(cell).encode("utf-8", "replace").decode()
     except Exception:
         return None
@@ -208,7 +208,7 @@ def list_of(cell: object, length: int) -> Any:
             numbers = np.asarray(cell)
             if numbers.shape == (length,) and numbers.dtype.kind in "biuf":
                 return numbers.astype(np.float64)
-            return [number_of(one) for one in cell]
+            return [number_of(entry) for entry in cell]
     except Exception:  # of a class that has no length
         pass
     return math.nan
@@ -241,7 +241,7 @@ def real_of(cell: object) -> Any:
     if isinstance(cell, np.datetime64):
         return pd.Timestamp(cell)
     if isinstance(cell, (tuple, np.ndarray)):
-        return [real_of(one) for one in cell]
+        return [real_of(entry) for entry in cell]
     return cell
 
 

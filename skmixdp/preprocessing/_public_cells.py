@@ -36,10 +36,10 @@ _NAMES_OF_ROWS = re.compile(
 
 def remedy_for_odd_cells(name: str, cells: Sequence[Any]) -> str:
     """Advice if most cells of a category are numbers or dates; empty if they are not."""
-    known = [cell for cell in cells if not is_missing(cell)]
+    present = [cell for cell in cells if not is_missing(cell)]
     what = f"most public cells of the column {name!r} are"
     ways = {"number": quantity_of, "date": days_of, "amount": amount_of}
-    read = {kind: _share(known, way) for kind, way in ways.items()}
+    read = {kind: _share(present, way) for kind, way in ways.items()}
     kind = max(read, key=lambda each: read[each])  # the first of equal ones
     if read[kind] >= 0.5:
         others = "written with signs" if kind == "amount" else "while others are texts"
@@ -48,7 +48,7 @@ def remedy_for_odd_cells(name: str, cells: Sequence[Any]) -> str:
             f"declare columns={{{name!r}: {kind!r}}}, by which cells of other kinds count as missing, or "
             "declare 'category'."
         )
-    texts = [cell for cell in known if isinstance(cell, str)][:_LOOKED_AT]
+    texts = [cell for cell in present if isinstance(cell, str)][:_LOOKED_AT]
     with_digits = [text for text in texts if any(map(str.isdigit, text))]
     if not texts or len(with_digits) < 0.5 * len(texts):
         return ""

@@ -236,8 +236,8 @@ def _cut(rows: Any, X: Any) -> Any:
         )
     if not isinstance(rows, np.ndarray) or rows.dtype.kind != "f" or rows.ndim != 2:
         return rows
-    kept = finite(np.array(rows), nan=np.nan)
-    if len(getattr(X, "shape", ())) == 2 and X.shape[0] == len(kept):
-        cells: Any = kept[:, :0] if sp.issparse(X) else pd.isna(np.asarray(X))
-        kept[np.isnan(kept) & ~cells.any(axis=1)[:, np.newaxis]] = 0.0
-    return kept
+    results = finite(np.array(rows), nan=np.nan)
+    if len(getattr(X, "shape", ())) == 2 and X.shape[0] == len(results):
+        cells: Any = results[:, :0] if sp.issparse(X) else pd.isna(np.asarray(X))
+        results[np.isnan(results) & ~cells.any(axis=1)[:, np.newaxis]] = 0.0
+    return results

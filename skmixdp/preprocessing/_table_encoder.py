@@ -309,9 +309,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if kind == "category" and declared is None and (length := _length_of_lists(cells, name)):
             column = TableColumn("list", length=length)
         if declared and (n_odd := int(sum(column.read(cells)[1])) - sum(map(is_missing, cells))) > 0:
-            known = len(cells) - sum(map(is_missing, cells))
-            odd = f"{n_odd} of {known} public cells of the column {name!r} are no {_CELLS[kind]}"
-            if n_odd == known:
+            n_present = len(cells) - sum(map(is_missing, cells))
+            odd = f"{n_odd} of {n_present} public cells of the column {name!r} are no {_CELLS[kind]}"
+            if n_odd == n_present:
                 raise ValueError(f"{odd}; declare another kind.")
             _warn(f"{odd} and count as missing; correct them, or declare another kind.")
         if column.kind in ("number", "amount", "date", "datetime", "list"):
@@ -387,8 +387,8 @@ def _as_declared(name: str, value: Any) -> TableColumn:
             return TableColumn(kind, center=(low + high) / 2, scale=(high - low) / 2, cut=1.0)
     if isinstance(value, list):
         # Truth values are named "True" and "False", although cells spell them 1 and 0.
-        words = [str(one).strip().capitalize() for one in value]
-        texts = [text_of(one) for one in value]
+        words = [str(entry).strip().capitalize() for entry in value]
+        texts = [text_of(entry) for entry in value]
         if texts and None not in texts and len(set(texts)) == len(texts):
             spelt = (
                 word if word in ("True", "False") else text for word, text in zip(words, texts, strict=True)
@@ -450,22 +450,24 @@ def _is_format(text: str) -> bool:
 
 def _length_of_lists(cells: list[Any], name: str) -> int:
     """The length of public lists of numbers; 0 if the cells are not such lists."""
-    known = [cell for cell in cells if not is_missing(cell)]
-    if not all(isinstance(cell, (list, tuple, np.ndarray)) for cell in known):
+    present = [cell for cell in cells if not is_missing(cell)]
+    if not all(isinstance(cell, (list, tuple, np.ndarray)) for cell in present):
         return 0
-    if any(number_of(one) != number_of(one) and not is_missing(one) for cell in known for one in cell):
+    if any(
+        number_of(entry) != number_of(entry) and not is_missing(entry) for cell in present for entry in cell
+    ):
         return 0
-    if len({len(cell) for cell in known}) > 1 or not len(known[0]):
-        stacked_lists(known, f"the column {name!r} of public rows")  # refuses them with its own message
-    return len(known[0])
+    if len({len(cell) for cell in present}) > 1 or not len(present[0]):
+        stacked_lists(present, f"the column {name!r} of public rows")  # refuses them with its own message
+    return len(present[0])
 
 
 def _to_fill_in(names: Sequence[str], declared: Mapping[str, Any]) -> str:
     """A dict of all columns for a message, without names that are numbers, since these may be of a row."""
     if any(number_of(name) == number_of(name) for name in names):
         return '{"name": "number", ...}'
-    asked = [f"{name!r}: ..." for name in names if name not in declared]
-    return f"{{{', '.join(asked[:8])}{', ...' if len(asked) > 8 or declared else ''}}}"
+    missing = [f"{name!r}: ..." for name in names if name not in declared]
+    return f"{{{', '.join(missing[:8])}{', ...' if len(missing) > 8 or declared else ''}}}"
 
 
 def _warn(text: str) -> None:

@@ -192,10 +192,10 @@ def _of_leaf(estimator: Any, path: str, in_columns: bool) -> Finding:
         fix = "a private estimator, such as MixedDPLogisticRegression or MixedDPRidge"
     else:
         lineage = (kind.__name__ for kind in type(estimator).__mro__)
-        known = next((rules.LEARNS[name] for name in lineage if name in rules.LEARNS), None)
+        lesson = next((rules.LEARNS[name] for name in lineage if name in rules.LEARNS), None)
         function = rules.column_function(estimator)
         unknown = f"statistics of whole columns, by {function}" if function else rules.UNKNOWN
-        learns = known or unknown
+        learns = lesson or unknown
         if in_columns:
             fix = "wrap the whole ColumnTransformer: PublicOnly(ColumnTransformer(...))"
         else:

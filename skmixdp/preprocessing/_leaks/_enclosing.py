@@ -123,7 +123,7 @@ def enclosing_pipeline() -> Any:
     try:
         fits = [frame for frame in _within("sklearn.") if frame.f_code.co_name in _METHODS]
         owners = (frame.f_locals.get("self") for frame in reversed(fits))
-        plain = (one for one in owners if "Pipeline" in kinds(one) and not hasattr(one, "_sets_routing"))
+        plain = (each for each in owners if "Pipeline" in kinds(each) and not hasattr(each, "_sets_routing"))
         return next(plain, None)
     except Exception:
         return None
@@ -243,8 +243,8 @@ def _misuse(frame: FrameType) -> str | None:
 
 def _folds(frame: FrameType, n_rows: int) -> bool:
     """Whether a frame of scikit-learn cuts rows to a training fold of ``n_rows`` rows."""
-    held: list[Any] = [frame.f_locals.get(name) for name in _FOLDS]
-    fold = any(isinstance(value, Sized) and len(value) == n_rows for value in held)
+    folds: list[Any] = [frame.f_locals.get(name) for name in _FOLDS]
+    fold = any(isinstance(value, Sized) and len(value) == n_rows for value in folds)
     return fold and not _module(frame).startswith("sklearn.utils.")
 
 

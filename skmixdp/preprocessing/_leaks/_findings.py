@@ -66,7 +66,8 @@ class PipelineReport(Sequence[Finding]):
 
     def in_words(self, *kinds: Kind) -> tuple[str, ...]:
         """Class and learned statistic of each finding of some kinds, without repeats."""
-        return tuple(dict.fromkeys(f"{one.step}: {one.learns}" for one in self.findings if one.kind in kinds))
+        named = (f"{each.step}: {each.learns}" for each in self.findings if each.kind in kinds)
+        return tuple(dict.fromkeys(named))
 
     @overload
     def __getitem__(self, index: int) -> Finding: ...
