@@ -45,23 +45,23 @@ class CountColumns(Stage):
     limits = (0.0, 1.0)
 
     def price(self, fit: Fit) -> Price | None:
-        asked = np.isnan(known_columns(fit)[1])
-        return MOST_SPENT * columns_share(fit.mu, fit.n_rows, int(asked.sum()))
+        unknown = np.isnan(known_columns(fit)[1])
+        return MOST_SPENT * columns_share(fit.mu, fit.n_rows, int(unknown.sum()))
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         center, spread = known_columns(fit)
-        asked = np.flatnonzero(np.isnan(spread))
+        unknown = np.flatnonzero(np.isnan(spread))
         if price:
             usual = price / MOST_SPENT
             multiplier, d = fit.budget.multiplier(usual), fit.data.n_features
             # In a part of all rows, few rows that differ from the others would be lost.
-            histograms = noisy_columns(fit.learner, d, multiplier, wanted=asked, thins=False)
+            histograms = noisy_columns(fit.learner, d, multiplier, wanted=unknown, thins=False)
             noisy = yield from fit.ask(histograms, unmapped(d))
-            center[asked] = noisy.center[asked]
-            spread[asked] = np.where(noisy.unclear, 0.0, noisy.spread)[asked]
+            center[unknown] = noisy.center[unknown]
+            spread[unknown] = np.where(noisy.unclear, 0.0, noisy.spread)[unknown]
             price = usual * noisy.spent
-        elif len(asked):  # they keep their units
-            center[asked], spread[asked] = 0.0, 1.0
+        elif len(unknown):  # they keep their units
+            center[unknown], spread[unknown] = 0.0, 1.0
         shown = spread > 0
         columns = Columns(np.where(shown, center, 0.0), 1 / np.where(shown, spread, 1.0), _CUT)
         row_map = RowMap(None, False, None, columns=columns)
@@ -72,13 +72,13 @@ class CountColumns(Stage):
 def known_columns(fit: Fit) -> Array:
     """Known centres and spreads (2, n_features); NaN where they are not."""
     rows, d = fit.settings.rows, fit.data.n_features
-    known = np.full((2, d), np.nan)
+    columns = np.full((2, d), np.nan)
     if rows.kinds is not None and len(rows.kinds.numbers) == d:
-        known[:, ~rows.kinds.numbers] = np.array(OF_RANGE)[:, np.newaxis]
+        columns[:, ~rows.kinds.numbers] = np.array(OF_RANGE)[:, np.newaxis]
     if len(fit.public.X) >= ENOUGH:
         for j, pair in public_scales(fit.public.X).items():
-            known[:, j] = pair
-    return known if rows.declared is None else np.where(np.isnan(rows.declared), known, rows.declared)
+            columns[:, j] = pair
+    return columns if rows.declared is None else np.where(np.isnan(rows.declared), columns, rows.declared)
 
 
 class CountSteps(Stage):
@@ -100,9 +100,9 @@ class CountSteps(Stage):
         mechanisms = Mechanisms(fit.learner, d, fit.budget.multiplier(price))
         x, v = design.rows(fit.row_map(fit.public.X, np.float64))
         u = np.full(len(x), fit.weights.mean)
-        known = Known(x, v * u, fit.public.y, u)
-        asked = poisson_steps(mechanisms, design, known, robust=False, predicts=True)
-        estimate = yield from fit.ask(asked, fit.row_map)
+        public = Known(x, v * u, fit.public.y, u)
+        steps = poisson_steps(mechanisms, design, public, robust=False, predicts=True)
+        estimate = yield from fit.ask(steps, fit.row_map)
         W = np.zeros((1, d + 1))
         W[0, np.append(shown, d)] = np.roll(estimate.values, -1)
         return replace(fit.spent(self, price), head=Head(W, None, N_STEPS))

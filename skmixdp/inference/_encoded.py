@@ -32,7 +32,7 @@ class Encoded:
     """
 
     encoder: Any
-    kept: NDArray[np.intp]
+    retained: NDArray[np.intp]
     center: Array
     scale: Array
     references: dict[str, str]
@@ -63,7 +63,7 @@ class Encoded:
         frequent = (
             np.sum(parts, axis=0) if parts else np.zeros(sum(len(c.names("")) for c in columns.values()))
         )
-        kept: list[int] = []
+        retained: list[int] = []
         center, scale, place = [], [], 0
         references = {}
         ranges, bounded = {}, []
@@ -77,10 +77,10 @@ class Encoded:
             for number, is_number in enumerate(column.are_numbers()):
                 if number != left_out:
                     if column.cut == 1.0 and is_number:
-                        bounded.append(len(kept))
+                        bounded.append(len(retained))
                     elif not is_number and column.kind != "list":
-                        ranges[len(kept)] = OF_RANGE
-                    kept.append(place)
+                        ranges[len(retained)] = OF_RANGE
+                    retained.append(place)
                     in_cells = number == 0 and column.kind in _UNITS
                     # Truth values are encoded as -1 and 1.
                     middle, unit = (0.5, 0.5) if column.kind == "boolean" else (column.center, column.scale)
@@ -88,12 +88,12 @@ class Encoded:
                     scale.append(unit if in_cells else 1.0)
                 place += 1
         units = np.array(center), np.array(scale)
-        return cls(encoder, np.array(kept), *units, references, ranges, tuple(bounded))
+        return cls(encoder, np.array(retained), *units, references, ranges, tuple(bounded))
 
     @property
     def _names(self) -> list[str]:
         names = self.encoder.get_feature_names_out()
-        return [str(names[place]) for place in self.kept]
+        return [str(names[place]) for place in self.retained]
 
     @property
     def units(self) -> dict[str, str]:
@@ -108,12 +108,12 @@ class Encoded:
 
     def __call__(self, X: object) -> pd.DataFrame:
         """Encoded rows, without reference categories."""
-        return pd.DataFrame(self.encoder.transform(X)[:, self.kept], columns=self._names)
+        return pd.DataFrame(self.encoder.transform(X)[:, self.retained], columns=self._names)
 
     def scales_of(self, scale: Mapping[Any, Any]) -> dict[int, tuple[float, float]]:
         """Declared centre and spread, by place, of columns of the table in the units of its cells."""
         declared = scales_of(scale, self.encoder)
-        return {j: declared[place] for j, place in enumerate(self.kept.tolist()) if place in declared}
+        return {j: declared[place] for j, place in enumerate(self.retained.tolist()) if place in declared}
 
     def in_cells(self, design: Design) -> Design:
         """A design in the units of the cells of the table."""

@@ -90,10 +90,10 @@ class Design:
 
     def counted(self, bins: NDArray[np.intp], n_bins: int, block: Block) -> BinCounts | FloatArray:
         """Histograms (rows, h) of private rows, to which each adds its relative sample weight."""
-        found = BinCounts(bins, n_bins)
+        counts = BinCounts(bins, n_bins)
         if self.largest_weight is None:
-            return found
-        return np.asarray(found) * self.of_block(block)[:, np.newaxis]
+            return counts
+        return np.asarray(counts) * self.of_block(block)[:, np.newaxis]
 
 
 def public_scales(X: FloatArray) -> dict[int, tuple[float, float]]:
@@ -211,8 +211,8 @@ class Curvature:
         # For each output: the first row of its block, divided by the first entry.
         firsts = np.arange(0, size, width)
         rows = np.array([self.released[first, first : first + width] for first in firsts])
-        told = rows[:, :1] > noise_floor(self.scale, size)
-        centers = np.where(told, rows / np.where(told, rows[:, :1], 1.0), np.inf)
+        clear = rows[:, :1] > noise_floor(self.scale, size)
+        centers = np.where(clear, rows / np.where(clear, rows[:, :1], 1.0), np.inf)
         bias = self.allowance(cut_off, width) if math.isfinite(cut_off) else 0.0
         return Estimate(
             values,

@@ -264,7 +264,7 @@ class Limit:
 
 
 def logistic_steps(
-    mechanisms: Mechanisms, design: Design, n_classes: int, known: Known, *, robust: bool
+    mechanisms: Mechanisms, design: Design, n_classes: int, public: Known, *, robust: bool
 ) -> Learning[Estimate]:
     """Coefficients of a logistic regression, from the noisy log-odds of the classes.
 
@@ -278,17 +278,17 @@ def logistic_steps(
 
     query = counts_query(np.zeros((0, mechanisms.n_features)), weighted_classes)
     (counts,), (scale,) = yield from mechanisms.ask(query, _COUNTS)
-    counts = counts + np.bincount(known.y.astype(np.intp), known.u, minlength=n_classes)
+    counts = counts + np.bincount(public.y.astype(np.intp), public.u, minlength=n_classes)
     counts = np.maximum(counts, max(3 * scale, 1))
     start = np.zeros((n_classes - 1, design.width))
     start[:, 0] = np.log(counts[1:] / counts[0])
-    newton = Newton(mechanisms, design, known, robust, logistic_shares(robust))
+    newton = Newton(mechanisms, design, public, robust, logistic_shares(robust))
     yield from newton.steps(Logistic(n_classes), start.ravel(), slice(None))
     return newton.estimate()
 
 
 def poisson_steps(
-    mechanisms: Mechanisms, design: Design, known: Known, *, robust: bool, predicts: bool = False
+    mechanisms: Mechanisms, design: Design, public: Known, *, robust: bool, predicts: bool = False
 ) -> Learning[Estimate]:
     """Coefficients of the log of a rate of counts, from the log of a noisy rate.
 
@@ -318,9 +318,9 @@ def poisson_steps(
             return design.counted(np.stack([bins_of(each) for each in both], axis=1), N_BINS, block)
 
         (counts,), (scale,) = yield from mechanisms.sums(bins, share, ReleasedArray(sensitivity_of(2)))
-        known_bins = [bins_of(each) for each in sizes(known.x, known.y)]
-        public = [np.bincount(each, known.u, minlength=N_BINS) for each in known_bins]
-        both = zip(counts.reshape(2, -1), public, strict=True)
+        known_bins = [bins_of(each) for each in sizes(public.x, public.y)]
+        of_public = [np.bincount(each, public.u, minlength=N_BINS) for each in known_bins]
+        both = zip(counts.reshape(2, -1), of_public, strict=True)
         return [partial(Tail.of, each, scale, bins) for each, bins in both]
 
     def sums(Z: FloatArray, block: Block) -> FloatArray:
@@ -342,15 +342,15 @@ def poisson_steps(
         ReleasedArray(1.0, 0.5),
         split=lambda both: (both[:1], both[1:]),
     )
-    events = cut * max(float(total[0]), scales[0]) + known.u @ known.y[:, 0]
-    at_risk = longest * max(float(exposure[0]), scales[1]) + known.u @ known.y[:, 1]
+    events = cut * max(float(total[0]), scales[0]) + public.u @ public.y[:, 0]
+    at_risk = longest * max(float(exposure[0]), scales[1]) + public.u @ public.y[:, 1]
     rate = min(max(events / at_risk, _RATES[0]), _RATES[1])
     start = np.zeros(design.width)
     start[0] = math.log(rate)
-    newton = Newton(mechanisms, design, known, robust, shares)
+    newton = Newton(mechanisms, design, public, robust, shares)
     largest = min(max(_TIMES * rate * longest, _LEAST_MEAN), cut)
     if predicts:
-        moment = yield from second_moment(mechanisms, design, known)
+        moment = yield from second_moment(mechanisms, design, public)
         newton.tilted = partial(tilted, moment, events)
     yield from newton.steps(Poisson(cut, largest), start, slice(before))
     beta = newton.beta
@@ -370,14 +370,14 @@ def poisson_steps(
     # Large residuals are counts far above their means. The cut loses those that a histogram shows, or fewer.
     cut, _ = residuals().cut(of_means)
     (lost,) = residuals(goes_on=False).lost(np.array([cut]))
-    moved = yield from level(mechanisms, design, known, beta, (cut, largest), float(lost))
+    moved = yield from level(mechanisms, design, public, beta, (cut, largest), float(lost))
     return replace(estimate, values=beta + moved * (np.arange(len(beta)) == 0))
 
 
 def level(
     mechanisms: Mechanisms,
     design: Design,
-    known: Known,
+    public: Known,
     beta: FloatArray,
     cuts: tuple[float, float],
     lost: float,
@@ -403,13 +403,15 @@ def level(
         ReleasedArray(1.0, 0.5),
         split=lambda both: (both[:1], both[1:]),
     )
-    excess, mean = (cuts * (np.concatenate(arrays) + parts(known.x, known.y, known.u).sum(axis=0))).tolist()
+    excess, mean = (
+        cuts * (np.concatenate(arrays) + parts(public.x, public.y, public.u).sum(axis=0))
+    ).tolist()
     mean = max(mean, cuts[1] * scales[1])
     certain = likely_part(_USUAL_MOVE, cuts[0] * scales[0] / mean)
     return float(certain * math.log1p(max((excess + lost) / mean, -_MOST_MISSING)))
 
 
-def second_moment(mechanisms: Mechanisms, design: Design, known: Known) -> Learning[Curvature]:
+def second_moment(mechanisms: Mechanisms, design: Design, public: Known) -> Learning[Curvature]:
     """The second moment of the rows.
 
     *Guarantee*: one release. A row adds ``v x x^T`` of norm at most ``R^2``, with the radius R of the design.
@@ -424,7 +426,7 @@ def second_moment(mechanisms: Mechanisms, design: Design, known: Known) -> Learn
         ReleasedArray(design.radius**2 * UP),
         split=square,
     )
-    return Curvature.of(sums + moments(known.x, known.v).sums().reshape(sums.shape), scale)
+    return Curvature.of(sums + moments(public.x, public.v).sums().reshape(sums.shape), scale)
 
 
 def tilted(moment: Curvature, events: float, beta: FloatArray) -> Curvature:
@@ -466,11 +468,11 @@ class Newton:
         self,
         mechanisms: Mechanisms,
         design: Design,
-        known: Known,
+        public: Known,
         robust: bool,
         shares: tuple[FloatArray, FloatArray, float],
     ) -> None:
-        self.mechanisms, self.design, self.known, self.robust = mechanisms, design, known, robust
+        self.mechanisms, self.design, self.public, self.robust = mechanisms, design, public, robust
         self.shares = shares
         self.beta: FloatArray = np.zeros(design.width)
         self._limit = Limit()
@@ -486,15 +488,15 @@ class Newton:
         self, statistics: Callable[..., OuterStatistics], share: float, *releases: ReleasedArray, split: Any
     ) -> Learning[tuple[list[FloatArray], list[float]]]:
         """Noisy sums of statistics of private rows, plus those of public rows, and scales of the noise."""
-        beta, family, known = self.beta, self.family, self.known
+        beta, family, public = self.beta, self.family, self.public
         arrays, scales = yield from self.mechanisms.sums(
             lambda Z, block: statistics(family, *self.design.private(Z, block), family.outcomes(block), beta),
             share,
             *releases,
             split=split,
         )
-        public = split(statistics(family, known.x, known.v, known.y, beta).sums())
-        return [array + part for array, part in zip(arrays, public, strict=False)], scales
+        of_public = split(statistics(family, public.x, public.v, public.y, beta).sums())
+        return [array + part for array, part in zip(arrays, of_public, strict=False)], scales
 
     def steps(self, family: Family, start: FloatArray, which: slice) -> Learning[None]:
         """Take those of the steps from ``start``."""

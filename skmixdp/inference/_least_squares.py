@@ -38,11 +38,11 @@ def least_squares_shares(robust: bool) -> tuple[float, FloatArray, FloatArray, f
 
 
 def least_squares_steps(
-    mechanisms: Mechanisms, design: Design, target: tuple[float, float], known: Known, *, robust: bool
+    mechanisms: Mechanisms, design: Design, target: tuple[float, float], public: Known, *, robust: bool
 ) -> Learning[Estimate]:
     """Coefficients of least squares, for targets relative to their centre, in units of their spread.
 
-    ``target`` is this centre and spread; those of ``known`` rows are in these units already. Residuals are
+    ``target`` is this centre and spread; those of ``public`` rows are in these units already. Residuals are
     cut where noise outweighs what is cut off: a noisy histogram of their sizes tells where. The estimate
     allows for a bias by what the last cut may have taken away.
 
@@ -81,7 +81,7 @@ def least_squares_steps(
 
     largest = ReleasedArray(radius**2)
     (noisy,), (scale,) = yield from mechanisms.sums(curvatures, curvature_share, largest, split=square)
-    curvature = Curvature.of(noisy + (known.v[:, np.newaxis] * known.x).T @ known.x, scale)
+    curvature = Curvature.of(noisy + (public.v[:, np.newaxis] * public.x).T @ public.x, scale)
 
     beta, cut, cut_off = np.zeros(design.width), _FIRST_CUT, 0.0
     for number, share in enumerate(step_shares):
@@ -90,23 +90,23 @@ def least_squares_steps(
             (counts,), (scale,) = yield from mechanisms.sums(
                 partial(bins, beta=beta), part, ReleasedArray(1.0)
             )
-            of_known = np.bincount(bins_of(known.y - known.x @ beta), known.u, minlength=N_BINS)
+            of_known = np.bincount(bins_of(public.y - public.x @ beta), public.u, minlength=N_BINS)
             cut, cut_off = Tail.of(counts, scale, of_known).cut(mechanisms.scale(radius, share))
         (score,), (score_scale,) = yield from mechanisms.sums(
             partial(scores, beta=beta, cut=cut), share, ReleasedArray(radius * cut)
         )
-        cut_known = np.clip(known.y - known.x @ beta, -cut, cut)
-        step = curvature.inverse @ (score + (known.v * cut_known) @ known.x)
+        cut_known = np.clip(public.y - public.x @ beta, -cut, cut)
+        step = curvature.inverse @ (score + (public.v * cut_known) @ public.x)
         beta = beta + step
 
-    cut_known = np.clip(known.y - known.x @ beta, -cut, cut)
+    cut_known = np.clip(public.y - public.x @ beta, -cut, cut)
     if robust:
         largest = ReleasedArray((radius * cut) ** 2)
         (noisy,), (scale,) = yield from mechanisms.sums(outer_products, last_share, largest, split=square)
-        scored = (known.v * cut_known)[:, np.newaxis] * known.x
+        scored = (public.v * cut_known)[:, np.newaxis] * public.x
         outer = positive(noisy + scored.T @ scored, scale)
     else:
         (total,), (scale,) = yield from mechanisms.sums(squares, last_share, ReleasedArray(cut**2))
-        n_rows = mechanisms.learner.n_rows + len(known.y)
+        n_rows = mechanisms.learner.n_rows + len(public.y)
         outer = curvature.matrix * max(float(total[0]) + float(cut_known @ cut_known), scale) / n_rows
     return curvature.estimate(beta, step, score_scale, outer, design.width, cut_off=cut_off)

@@ -222,7 +222,7 @@ def private_inference(
     transaction.leaks = warn_of_leaks(X, public_rows=X_pub is not None, persons=groups is not None)
     logistic, poisson = family == "logistic", family == "poisson"
     holder: Any = BaseEstimator()
-    held, ids = labels_of(X, y), groups_of(X, groups)
+    outcomes, ids = labels_of(X, y), groups_of(X, groups)
     encoded = None
     if encoder is None:
         check("reference", reference, None, remedy="there is no encoder")
@@ -232,27 +232,29 @@ def private_inference(
         y_pub = y_pub if isinstance(y_pub, tuple) or y_pub is None else (y_pub,)
     table = check_private_rows(holder, X)
     n_rows, n_features = table.shape
-    given = names_of_features(holder)
-    names = [f"x{j}" for j in range(n_features)] if given is None else [str(name) for name in given]
+    column_names = names_of_features(holder)
+    names = (
+        [f"x{j}" for j in range(n_features)] if column_names is None else [str(name) for name in column_names]
+    )
     units = units_of(ids, n_rows, "float")
     check_target = check_labels if logistic else check_targets
     check_public_rows(n_rows, X_pub)
-    labels = check_target(held, "y", n_rows, "X")
-    public = collect_public(X_pub, y_pub, given, n_features, check_target)
+    labels = check_target(outcomes, "y", n_rows, "X")
+    public = collect_public(X_pub, y_pub, column_names, n_features, check_target)
     x_pub, labels_pub = (np.empty((0, n_features)), labels[:0]) if public is None else public
     target: tuple[str, ...] = ("0", "1")
     if logistic:
-        found = _classes(classes, None if public is None else labels_pub)
-        places = np.argsort(found)  # codes are places among sorted classes
-        labels = places[encode_labels(labels, found[places], "y", private=True)]
+        class_labels = _classes(classes, None if public is None else labels_pub)
+        places = np.argsort(class_labels)  # codes are places among sorted classes
+        labels = places[encode_labels(labels, class_labels[places], "y", private=True)]
         if public is not None:
-            labels_pub = places[encode_labels(labels_pub, found[places], "y_pub", private=False)]
-        target = tuple(str(label) for label in found.tolist())
+            labels_pub = places[encode_labels(labels_pub, class_labels[places], "y_pub", private=False)]
+        target = tuple(str(label) for label in class_labels.tolist())
     else:
         check("classes", classes, None, remedy=f"family={family!r} has no classes")
         labels, labels_pub = one_target(labels, "y"), one_target(labels_pub, "y_pub")
     check("scale", scale, DECLARED, None)
-    known = scales_of(scale or {}, names) if encoded is None else encoded.scales_of(scale or {})
+    scales = scales_of(scale or {}, names) if encoded is None else encoded.scales_of(scale or {})
     if family != "gaussian":
         check("target_scale", target_scale, None, remedy=f"family={family!r} has no targets")
     known_target = None if target_scale is None else _pair("target_scale", target_scale)
@@ -264,7 +266,7 @@ def private_inference(
         labels_pub = np.column_stack([labels_pub, exposures_pub])
     declared_weight = None if max_sample_weight == "auto" else float(max_sample_weight)
     if len(x_pub) >= ENOUGH:
-        known = public_scales(x_pub) | known
+        scales = public_scales(x_pub) | scales
         if family == "gaussian" and known_target is None:
             known_target = public_scales(labels_pub[:, np.newaxis])[0]
     if units.codes is not None:
@@ -272,8 +274,8 @@ def private_inference(
     robust = cov == "robust" or units.codes is not None or weights is not None
     n_units = units.n_units
     if encoded is not None:
-        known = encoded.ranges | known
-    unknown = np.array([place for place in range(n_features) if place not in known], dtype=np.intp)
+        scales = encoded.ranges | scales
+    unknown = np.array([place for place in range(n_features) if place not in scales], dtype=np.intp)
     multiplier = transaction.budget.whole.noise_multiplier
 
     def divided(n_columns: int) -> dict[str, float]:
@@ -303,10 +305,10 @@ def private_inference(
         ),
         *(("the classes",) if logistic else ()),
         *(() if encoded is None else ("the number and the names of the columns before preprocessing",)),
-        *(("centre and spread of columns that were declared or are public",) if known else ()),
+        *(("centre and spread of columns that were declared or are public",) if scales else ()),
     )
 
-    def asked(learner: Learner, *, multiplier: float) -> Learning[tuple[Design, TargetMap, Estimate]]:
+    def releases(learner: Learner, *, multiplier: float) -> Learning[tuple[Design, TargetMap, Estimate]]:
         center: Array = np.zeros(n_features)
         spread: Array = np.zeros(n_features)
         of_steps = shares["steps"]
@@ -319,7 +321,7 @@ def private_inference(
             if encoded is not None:  # noise hides no column whose range is declared
                 for j in encoded.bounded:
                     center[j], spread[j] = (center[j], spread[j]) if spread[j] > 0 else OF_RANGE
-        for j, (middle, width) in known.items():
+        for j, (middle, width) in scales.items():
             center[j], spread[j] = middle, width
         middle, width = (0.0, 1.0) if known_target is None else known_target
         if shares["target"]:
@@ -353,7 +355,7 @@ def private_inference(
     if logistic and weights is None:
         labels = labels[:, 0]
     (design, target_map, estimate), report = noisy_sums(
-        table, unmapped(n_features), labels, asked, transaction, facts
+        table, unmapped(n_features), labels, releases, transaction, facts
     )
     if encoded is not None:
         design = encoded.in_cells(design)
@@ -405,14 +407,14 @@ def _classes(declared: object, y_pub: Array | None) -> Array:
     """The classes in the order declared, or sorted ones of public labels."""
     if declared is not None:
         check_classes(declared)
-        found = np.array(list(dict.fromkeys(np.asarray(declared).tolist())), np.asarray(declared).dtype)
+        labels = np.array(list(dict.fromkeys(np.asarray(declared).tolist())), np.asarray(declared).dtype)
     elif y_pub is not None:
-        found = np.unique(y_pub)
+        labels = np.unique(y_pub)
     else:
         raise ValueError("classes=None needs public rows; pass classes=[...], or X_pub and y_pub.")
-    if len(found) < 2:
-        raise ValueError(f"classes={shown(found.tolist())} holds one class; list all classes.")
-    return found
+    if len(labels) < 2:
+        raise ValueError(f"classes={shown(labels.tolist())} holds one class; list all classes.")
+    return labels
 
 
 def _pair(name: str, value: Any) -> tuple[float, float]:
@@ -491,10 +493,10 @@ def _refuse_what_noise_hides(
 
 def _in_units(design: Design, estimate: Estimate, n_outputs: int, target: TargetMap) -> tuple[Array, Array]:
     """Coefficients in the units of columns and targets, and the matrix that converts covariances."""
-    one = np.eye(design.width)
-    one[1:, 1:] /= design.spread[:, np.newaxis]
-    one[0, 1:] = -design.center / design.spread
-    matrix = np.kron(np.eye(n_outputs), one * target.scale[0])
+    of_output = np.eye(design.width)
+    of_output[1:, 1:] /= design.spread[:, np.newaxis]
+    of_output[0, 1:] = -design.center / design.spread
+    matrix = np.kron(np.eye(n_outputs), of_output * target.scale[0])
     values = matrix @ estimate.values
     values[:: design.width] += target.center[0]
     return values, matrix

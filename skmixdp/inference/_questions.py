@@ -190,7 +190,7 @@ class Questions:
         outcomes = list(self.classes) if len(self.classes) > 2 else [""]
 
         def effects(beta: Array) -> Array:
-            found = []
+            changes = []
             for j in range(1, x.shape[1]):
                 outputs, effect = outputs_of(x, beta), beta.reshape(-1, x.shape[1])[:, j]
                 if np.isin(x[:, j], (0.0, 1.0)).all():
@@ -202,8 +202,8 @@ class Questions:
                     change = (self._means(outputs + step) - self._means(outputs - step)) * (
                         size / (2 * _SMALL)
                     )
-                found.append(change.mean(axis=0))
-            return np.concatenate(found)
+                changes.append(change.mean(axis=0))
+            return np.concatenate(changes)
 
         values, slopes = effects(self.params.to_numpy()), self._slopes_of(effects)
         uses = np.ones_like(slopes, bool)
@@ -272,10 +272,10 @@ class Questions:
         self, names: list[Any], column: str, values: Array, covariance: Array, uses: Array, confidence: float
     ) -> pd.DataFrame:
         """Values (q,) with errors, tests and intervals; NaN if one that ``uses`` (q, p) is not identified."""
-        known = ~(uses & ~self.identified.to_numpy()).any(axis=1)
+        stated = ~(uses & ~self.identified.to_numpy()).any(axis=1)
         errors = np.sqrt(np.diag(covariance))
-        z = np.where(known, values / errors, np.nan)
-        half = norm.ppf(0.5 + confidence / 2) * np.where(known, errors, np.nan)
+        z = np.where(stated, values / errors, np.nan)
+        half = norm.ppf(0.5 + confidence / 2) * np.where(stated, errors, np.nan)
         return pd.DataFrame(
             {
                 column: values,

@@ -380,7 +380,7 @@ ALLOWED = {
     "inference/_outcomes.py::_checked_exposure": (1, "refusal"),
     "inference/_outcomes.py::check_counts": (1, "refusal"),
     "inference/_private_inference.py::private_inference": (2, "released"),
-    "inference/_private_inference.py::private_inference.asked": (1, "released"),
+    "inference/_private_inference.py::private_inference.releases": (1, "released"),
     "inference/_private_inference.py::_classes": (1, "public"),
     "inference/_private_inference.py::_refuse_what_noise_hides.needed": (2, "public"),
     "inference/_private_inference.py::_refuse_what_noise_hides": (1, "public"),

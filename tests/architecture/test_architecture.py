@@ -304,7 +304,6 @@ def names_in(node):
 PRONOUNS = {"asked", "found", "given", "held", "kept", "known", "one", "other", "told"}
 #: Rooms and files that still have such names.
 WITH_PRONOUNS = {
-    *("inference",),
 }
 
 
