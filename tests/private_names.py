@@ -50,8 +50,7 @@ NAMES = {
     "skmixdp._fit.stages": "class_shares_module=class_shares units_module=units",
     "skmixdp._fit.stages.class_shares": "class_shares count_share",
     "skmixdp._fit.stages.columns": (
-        "MOST_SPENT NoisyColumns _BINS _magnitudes _places _squares columns_share few_dominate "
-        "noisy_columns"
+        "MOST_SPENT NoisyColumns _BINS _magnitudes _places _squares columns_share few_dominate noisy_columns"
     ),
     "skmixdp._fit.stages.comparison": "PublicShrinkage balance can_balance reliable_balance start_comparison",
     "skmixdp._fit.stages.directions": "LeadingDirections _second_moments leading_directions",
