@@ -52,8 +52,9 @@ def is_of_input(error: Exception) -> bool:
     """Whether an error tells of bad input, in a sentence of this package or of the system."""
     if isinstance(error, ValueError | TypeError | RuntimeError):  # the last is of a checkpoint
         return is_own(error)
-    # ImportError: a package is not installed. OSError: the file of a ledger.
-    return isinstance(error, ImportError | OSError | BudgetExceededError)
+    if isinstance(error, OSError):  # of the file of a ledger; those of readers have no number, and may quote
+        return error.errno is not None or is_own(error)
+    return isinstance(error, ImportError | BudgetExceededError)  # the first: a package is not installed
 
 
 def one_line(message: object) -> str:

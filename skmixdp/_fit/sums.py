@@ -262,8 +262,8 @@ def end_of(counts: NDArray[np.float64], scale: float) -> int:
 
 def poisson_deviances(counts: NDArray[Any], means: NDArray[Any]) -> NDArray[np.float64]:
     """The unit deviances of counts from positive means; infinite where they are no numbers."""
-    found = 2 * (xlogy(counts, counts / means) - counts + means)
-    return np.where(np.isnan(found), np.inf, np.maximum(found, 0.0))
+    deviances = 2 * (xlogy(counts, counts / means) - counts + means)
+    return np.where(np.isnan(deviances), np.inf, np.maximum(deviances, 0.0))
 
 
 def cells_of(values: NDArray[Any]) -> NDArray[np.intp]:

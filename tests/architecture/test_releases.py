@@ -108,7 +108,7 @@ RELEASES = {
         "mean weight",
         "tests/property/test_geometry_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity",
     ),
-    "noisy_sum.asked": (
+    "noisy_sum.queries": (
         "sums of a scaler and of scores",
         "tests/property/test_noisy_scaler.py::test_removing_a_row_stays_within_the_bound_and_meets_it",
     ),
