@@ -26,7 +26,7 @@ def refuse(tmp_path, no_noise):
         clf = MixedDPLogisticRegression(classes=[0, 1, 2], ledger=ledger)
         with pytest.raises(ValueError, match=match) as caught:
             clf.fit(give(), y)
-        message = str(caught.value)
+        message = str(caught.value).replace(str(tmp_path), "rows")
         assert ". " not in re.sub(r"\.(npy|npz|parquet|arrow|feather)\b", "", message) and message.endswith(
             "."
         )
