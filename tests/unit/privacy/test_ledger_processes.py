@@ -4,7 +4,10 @@ import math
 import multiprocessing
 import os
 import signal
+import tempfile
 import time
+from multiprocessing import forkserver
+from unittest import mock
 
 import pytest
 
@@ -22,6 +25,8 @@ class Worker:
     def __init__(self, job, path, n_charges, budget=3.0):
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([ledger_worker.__name__])
+        with mock.patch.object(tempfile, "tempdir", "/tmp"):  # the address of its socket has to be short
+            forkserver.ensure_running()
         self.pipe, theirs = context.Pipe()
         sigma = math.sqrt(n_charges) / mu_of_budget(budget, 1e-5)
         # A daemon, so that a test that fails leaves nothing to wait for.
