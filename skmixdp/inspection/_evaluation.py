@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._utils.validation import check
 from ._style import OKABE_ITO, Display, axes, curve_style, draw_intervals, legend_above
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ _NEEDS = {
     "calibration": "calibration_curve",
     "classes": "by_class",
     "residuals": "residual_edges",
+    "deviances": "mean_deviance",
 }
 #: Labels of the axes of a curve, and the place of its legend.
 _LABELS: dict[str, Any] = {
@@ -37,7 +39,7 @@ class EvaluationDisplay(Display):
 
     Parameters
     ----------
-    evaluation : ScoreEvaluation, OneVsRestEvaluation or ResidualEvaluation
+    evaluation : ScoreEvaluation, OneVsRestEvaluation, ResidualEvaluation or CountEvaluation
         What :func:`~skmixdp.model_selection.private_evaluation` returned.
     kind : str
         What to draw, see :meth:`from_evaluation`.
@@ -81,8 +83,7 @@ class EvaluationDisplay(Display):
         table = evaluation.summary()
         names = list(dict.fromkeys(table.columns.get_level_values(0)))
         metric = names[1] if metric is None else metric
-        if metric not in names:
-            raise ValueError(f"metric={metric!r} is not one of {names}; pass one of these.")
+        check("metric", metric, *names)
         drawn = table[metric]
         ax = axes(ax, len(drawn))
         labels = [f"{name} (unknown)" if name in evaluation.unknown else str(name) for name in drawn.index]
@@ -100,11 +101,11 @@ class EvaluationDisplay(Display):
 
         Parameters
         ----------
-        evaluation : ScoreEvaluation, OneVsRestEvaluation or ResidualEvaluation
+        evaluation : ScoreEvaluation, OneVsRestEvaluation, ResidualEvaluation or CountEvaluation
             What :func:`~skmixdp.model_selection.private_evaluation` returned.
-        kind : {"roc", "precision_recall", "calibration", "classes", "residuals"} or None, default=None
-            A curve of scores with its intervals; the ROC area of each class; or the histogram of residuals.
-            None is the first that the evaluation has.
+        kind : {"roc", "precision_recall", "calibration", "classes", "residuals", "deviances"} or None
+            A curve of scores with its intervals; the ROC area of each class; the histogram of residuals; or
+            the shares of rows with smaller deviances. None is the first that the evaluation has.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
 
@@ -130,7 +131,8 @@ class EvaluationDisplay(Display):
         return len(self.evaluation.classes) if self.kind == "classes" else 0
 
     def _draw(self, ax: Axes) -> None:
-        {"classes": self._classes, "residuals": self._residuals}.get(self.kind, self._curve)()
+        named = {"classes": self._classes, "residuals": self._residuals, "deviances": self._deviances}
+        named.get(self.kind, self._curve)()
 
     @property
     def _interval(self) -> str:
@@ -174,6 +176,16 @@ class EvaluationDisplay(Display):
         self.ax_.set_ylim(-0.6, len(parts) - 0.4)
         self.ax_.set_xlabel("Area under the ROC curve, each against the rest")
         legend_above(self.ax_)
+
+    def _deviances(self) -> None:
+        values = self.evaluation.deviances
+        for place, name in enumerate(("predictions", "a constant rate")):
+            shares = np.cumsum(self.evaluation.counts[place]) / self.evaluation.cells.n_rows
+            self.ax_.plot(values[values > 0], shares[values > 0], label=name, **curve_style(place))
+        self.ax_.set_xscale("log")
+        self.ax_.set_xlabel("Poisson deviance")
+        self.ax_.set_ylabel("Share of the rows with a smaller one")
+        self.ax_.legend(frameon=False, loc="upper left")
 
     def _residuals(self) -> None:
         edges, counts = self.evaluation.residual_edges, self.evaluation.counts[0]

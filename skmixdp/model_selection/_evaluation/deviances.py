@@ -43,13 +43,13 @@ class CountEvaluation(Evaluation):
         return float(self.cells.z * self.noise_scale * math.sqrt(BEYOND) * first)
 
     @property
-    def _deviances(self) -> Floats:
+    def deviances(self) -> Floats:
         """The deviance (n_cells,) of a row in each cell; 0 far from all rows that are seen."""
         return np.where(np.arange(N_CELLS) < self._end, MIDDLES, 0.0)
 
     def mean_deviance(self) -> Estimate:
         """Mean Poisson deviance of the predicted counts, ``2 (y log(y / mean) - y + mean)`` of each row."""
-        a = np.stack([self._deviances, np.zeros(N_CELLS)])
+        a = np.stack([self.deviances, np.zeros(N_CELLS)])
         rows = np.stack([np.ones(N_CELLS), np.zeros(N_CELLS)])
         value, low, high = self.cells.mean(a, 0.0, float(a.max()), rows=rows)
         return Estimate(value, low, high + self._hidden / self.cells.n_rows)
@@ -62,9 +62,9 @@ class CountEvaluation(Evaluation):
         """
         zeros = np.zeros(N_CELLS)
         left = self.cells.ratio(
-            np.stack([self._deviances, zeros]), np.stack([zeros, self._deviances]), 0.0, 2.0
+            np.stack([self.deviances, zeros]), np.stack([zeros, self.deviances]), 0.0, 2.0
         )
-        null = max(float(self._deviances @ self.counts[1]), self._hidden)
+        null = max(float(self.deviances @ self.counts[1]), self._hidden)
         return Estimate(1 - left.value, 1 - left.high, 1 - left.low * null / (null + self._hidden))
 
     def summary(self) -> dict[str, Estimate]:

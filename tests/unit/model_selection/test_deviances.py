@@ -47,6 +47,12 @@ def test_it_is_the_deviance_of_the_predictions(epsilon, error):
     assert "\nCountEvaluation of 20000 private rows\n  mean Poisson deviance  " in str(found)
 
 
+def test_it_is_drawn_as_shares_of_rows_with_smaller_deviances():
+    axes = evaluated().plot().ax_
+    assert [line.get_label() for line in axes.get_lines()] == ["predictions", "a constant rate"]
+    assert all(0.9 < line.get_ydata()[-1] < 1.1 for line in axes.get_lines())
+
+
 def test_persons_count_by_the_means_of_their_rows():
     few = evaluated(groups=np.arange(N) // 2, epsilon=1e5)
     assert few.cells.n_rows == N / 2
