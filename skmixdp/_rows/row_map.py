@@ -234,13 +234,11 @@ class RowMap:
         """Products (n, m) of mapped rows, less their intercepts, with points (m, n_features), in float64.
 
         Mapped rows are not formed: products are those of centred rows, and need the lengths of mapped ones.
-        Rows declared as float32 are measured in it if they are many and whitened in many directions.
         """
         whitening, m = self.whitening, len(points)
         points = points if whitening is None else whitening.of_points(points)
         if whitening is not None and self.normalize:
             points = np.vstack([points, whitening.measuring])
-        precision = np.float32 if self._suits_single(X) else np.float64
         products = np.empty((len(X), m))
         for rows, centred, divided_by in self._in_parts(X, np.dtype(np.float64)):
             Z = centred @ points.T
@@ -250,7 +248,7 @@ class RowMap:
                 elif len(points) > m:
                     lengths = whitening.measured(row_dots(centred, centred, np.float64), Z[:, m:])
                 else:
-                    lengths = whitening.lengths(centred, precision)
+                    lengths = whitening.lengths(centred)
                 Z[:, :m] /= self._divisors(lengths, divided_by)[:, np.newaxis]
             products[rows] = Z[:, :m]
         return products

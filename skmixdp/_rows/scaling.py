@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.linalg import eigh, solve_triangular
-from scipy.linalg.blas import dtrmm, strmm
+from scipy.linalg.blas import dtrmm
 
 from .._linear import Array, FloatArray, astype, dot_error, in_library_of, row_norms
 from .._utils.validation import FRACTION, POSITIVE, check
@@ -361,29 +361,19 @@ class Whitening:
         return np.asarray(np.sqrt(np.maximum(whitened, 0.0)))
 
     @cached_property
-    def _roots(self) -> dict[np.dtype[Any], FloatArray]:
-        """For each precision, a lower triangle ``L`` with ``|x^T M| = |x^T L|``.
-
-        There are none if their rounding would be large.
-        """
+    def _root(self) -> FloatArray | None:
+        """The lower triangle ``L`` with ``|x^T M| = |x^T L|``; None if its rounding would be large."""
         if not (self.rest and self._is_precise):
-            return {}
+            return None
         shortened = self.directions * (self.rest**2 - self.factors**2)[:, np.newaxis]
         square = self.rest**2 * np.eye(self.directions.shape[1]) - self.directions.T @ shortened
-        root = np.asfortranarray(np.linalg.cholesky(square))
-        return {root.dtype: root, np.dtype(np.float32): root.astype(np.float32)}
+        return np.asfortranarray(np.linalg.cholesky(square))
 
-    def lengths(self, X: FloatArray, precision: DTypeLike = np.float64) -> FloatArray:
-        """Lengths (n,) of whitened rows (n, n_features), C-contiguous and in float64.
-
-        Where their rounding is small, products are computed in ``precision``.
-        """
-        if self._roots:
-            root = self._roots[np.dtype(precision)]
-            multiply = dtrmm if root.dtype == np.float64 else strmm
-            X = astype(X, precision)
+    def lengths(self, X: FloatArray) -> FloatArray:
+        """Lengths (n,) of whitened rows (n, n_features), C-contiguous and in float64."""
+        if (root := self._root) is not None:
             # Half of the products that whiten the rows; the zeros of one row take less time than the call.
-            products = X @ root if len(X) == 1 else multiply(1.0, root, X.T, lower=1, trans_a=1).T
+            products = X @ root if len(X) == 1 else dtrmm(1.0, root, X.T, lower=1, trans_a=1).T
             return np.asarray(row_norms(products))
         whitened = np.empty_like(X)
         self.of_rows(X, whitened)

@@ -372,9 +372,8 @@ class LinearHead(PrivateEstimator):
         ----------
         dtype : {"float64", "float32"}, default="float64"
             Type of the input, of all computations and of the numbers that come out. "float64" agrees with
-            :meth:`predict_proba` to about 1e-12, or 1e-6 for rows of float32. "float32" is for runtimes
-            without double precision. It agrees to about 1e-6, unless columns have a mean far larger than
-            their spread.
+            :meth:`predict_proba` to about 1e-12. "float32" is for runtimes without double precision. It
+            agrees to about 1e-6, unless columns have a mean far larger than their spread.
 
         Returns
         -------

@@ -52,10 +52,8 @@ def test_products_are_those_of_mapped_rows(row_map):
     rounding = 1e-13 / least * np.abs(POINTS).sum()
     for X in (ROWS, np.asfortranarray(ROWS), ROWS[::3], ROWS.astype(np.float32), ROWS[:1], ROWS[:0]):
         size = 1.0 if row_map.normalize else np.abs(X).max(initial=0.0)
-        # Some rows of single precision are measured in it.
-        single = 1e-6 * np.abs(POINTS).sum(axis=1).max() if X.dtype == np.float32 else 0.0
         products = row_map.times(X, POINTS)
-        np.testing.assert_allclose(products, exact(row_map, X), rtol=0, atol=(rounding + single) * size)
+        np.testing.assert_allclose(products, exact(row_map, X), rtol=0, atol=rounding * size)
 
 
 @pytest.mark.parametrize("row_map", MAPS)

@@ -28,9 +28,7 @@ def test_predictions_agree_to_rounding(model):
                 assert found.dtype == expected.dtype
                 np.testing.assert_array_equal(found, expected)
             else:
-                # Lengths of float32 rows are those of products in float32.
-                bound = 1e-5 if rows.dtype == np.float32 else 1e-9
-                np.testing.assert_allclose(found, expected, rtol=bound, atol=bound)
+                np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_odd_rows_agree_too(model_and_odd_rows):
