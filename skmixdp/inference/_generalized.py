@@ -48,6 +48,8 @@ _COUNTS = 0.02
 _OF_RATE = 0.02, 0.02
 #: Share of the squared budget for histograms of residuals and means of counts.
 _RESIDUALS = 0.05
+#: Shares of all releases but steps, by family.
+_OTHERS = {"logistic": _COUNTS, "poisson": sum(_OF_RATE) + _RESIDUALS}
 #: These histograms are released before this number of last steps, and tell where residuals and means are cut.
 _STEPS_AFTER = 3
 #: Until then means are cut at this many times the mean of the longest exposure.
@@ -214,29 +216,16 @@ def outer(family: Family, x: FloatArray, v: FloatArray, y: NDArray[Any], beta: F
     return OuterStatistics(scores, scores, of_means=True)
 
 
-def step_shares(robust: bool, first: float) -> tuple[FloatArray, FloatArray, float]:
-    """Shares of scores and curvatures of each step, and of outer products of scores.
-
-    What comes ``first`` takes this share.
-    """
+def step_shares(family: str, robust: bool) -> tuple[FloatArray, FloatArray, float]:
+    """Shares of scores and curvatures of each step, and of outer products of scores."""
     last = OUTER_SHARE if robust else 0.0
-    left = (1 - first - last) / (sum(_SCORES) + sum(_CURVATURES))
+    left = (1 - _OTHERS[family] - last) / (sum(_SCORES) + sum(_CURVATURES))
     return left * np.array(_SCORES), left * np.array(_CURVATURES), last
-
-
-def logistic_shares(robust: bool) -> tuple[FloatArray, FloatArray, float]:
-    """The :func:`step_shares` of :func:`logistic_steps`."""
-    return step_shares(robust, _COUNTS)
-
-
-def poisson_shares(robust: bool) -> tuple[FloatArray, FloatArray, float]:
-    """The :func:`step_shares` of :func:`poisson_steps`."""
-    return step_shares(robust, sum(_OF_RATE) + _RESIDUALS)
 
 
 def prediction_shares() -> tuple[FloatArray, FloatArray, float]:
     """The :func:`step_shares` of :func:`poisson_steps` for predictions, which release no curvatures."""
-    left = 1 - sum(_OF_RATE) - _RESIDUALS - _MOMENT - _LEVEL
+    left = 1 - _OTHERS["poisson"] - _MOMENT - _LEVEL
     return left * np.array(_SCORES) / sum(_SCORES), np.zeros(N_STEPS), 0.0
 
 
@@ -282,7 +271,7 @@ def logistic_steps(
     counts = np.maximum(counts, max(3 * scale, 1))
     start = np.zeros((n_classes - 1, design.width))
     start[:, 0] = np.log(counts[1:] / counts[0])
-    newton = Newton(mechanisms, design, public, robust, logistic_shares(robust))
+    newton = Newton(mechanisms, design, public, robust, step_shares("logistic", robust))
     yield from newton.steps(Logistic(n_classes), start.ravel(), slice(None))
     return newton.estimate()
 
@@ -304,7 +293,7 @@ def poisson_steps(
     place of curvatures, and at most 1 to each of two sums.
     """
     of_sizes, of_rate = _OF_RATE
-    shares = prediction_shares() if predicts else poisson_shares(robust)
+    shares = prediction_shares() if predicts else step_shares("poisson", robust)
     radius = design.radius * UP
 
     def tails(

@@ -46,7 +46,7 @@ from ._estimating import (
     noise_floor,
     public_scales,
 )
-from ._generalized import Logistic, logistic_shares, logistic_steps, poisson_shares, poisson_steps
+from ._generalized import Logistic, logistic_steps, poisson_steps, step_shares
 from ._least_squares import least_squares_shares, least_squares_steps
 from ._outcomes import check_counts, exposures_of, one_target, weights_of
 from ._questions import INTERCEPT, check_confidence
@@ -468,17 +468,13 @@ def _refuse_what_noise_hides(
 
     def needed(d: int) -> float:
         """Number of rows with d columns for which the curvature exceeds the noise clearly."""
-        radius = math.sqrt(d + 1)
+        share, sensitivity, size, usual = least_squares_shares(robust)[0], d + 1.0, d + 1, 1.0
+        if family != "gaussian":
+            share, usual = float(step_shares(family, robust)[1].max()), _USUAL_COUNT
         if family == "logistic":
             model = Logistic(n_classes)
-            share = float(logistic_shares(robust)[1].max())
-            sensitivity, size = model.curvature_bound * radius**2, model.n_outputs * (d + 1)
+            sensitivity, size = model.curvature_bound * (d + 1), model.n_outputs * (d + 1)
             usual = 1 / n_classes - 1 / n_classes**2 if n_classes == 2 else 1 / n_classes**2
-        elif family == "poisson":
-            share, sensitivity = float(poisson_shares(robust)[1].max()), radius**2
-            size, usual = d + 1, _USUAL_COUNT
-        else:
-            share, sensitivity, size, usual = least_squares_shares(robust)[0], radius**2, d + 1, 1.0
         return _CLEAR * noise_floor(multiplier(d) * sensitivity / math.sqrt(share), size) / usual
 
     if n_rows >= needed(n_features):
