@@ -100,7 +100,7 @@ NAMES = {
         "ArrayTable Batch BinCounts Block Columns IQR InMemoryRows MeanClip OuterStatistics PersonTable "
         "PrivateQuery Request RowMap SparseRows Table TargetMap UNCHANGED Whitening blockwise columns_of "
         "encode_labels finite_rows from_device n_groups n_lanes rounds scaling special_table sum_resolution "
-        "worth_scaling"
+        "table worth_scaling"
     ),
     "skmixdp._rows.blockwise": "block_size grid_of_rows",
     "skmixdp._rows.centered_sparse": (

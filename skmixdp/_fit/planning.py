@@ -99,6 +99,11 @@ def _start_of(fit: Fit) -> Callable[[PublicData], Array]:
     init = "zeros" if fit.assumed and isinstance(fit.settings.init, str) else fit.settings.init
     classes, targets, logits = fit.settings.classes, fit.labels.target_map, fit.labels.logits
     row_map, n_features = fit.row_map, fit.data.n_features
+    public_logit = 0.0
+    if logits is not None and len(fit.public.X):  # classes have other shares among public rows
+        y = fit.public.y
+        n_first, n_second = np.bincount(y, fit.weights.of_public(y), minlength=2).tolist()
+        public_logit = math.log((n_second + 1) / (n_first + 1))
 
     def widen(coef: Array) -> Array:
         if coef.shape[1] != n_features:
@@ -121,12 +126,9 @@ def _start_of(fit: Fit) -> Callable[[PublicData], Array]:
         if not isinstance(init, str):
             assert classes is not None  # targets have no names
             return np.asarray(init.start(classes, data, widen))
-        public, moves = init == "public" and data.n_rows > 0, logits
+        public = init == "public" and data.n_rows > 0
         W: Array = data.solution if public else np.zeros((data.loss.n_outputs, data.X.shape[1]))
-        if moves is not None and public:  # classes have other shares among public rows
-            y = fit.public.y
-            n_first, n_second = np.bincount(y, fit.weights.of_public(y), minlength=2).tolist()
-            moves = moves - math.log((n_second + 1) / (n_first + 1))
+        moves = logits if logits is None or not public else logits - public_logit
         if moves is not None and row_map.intercept_value is not None:
             W = W.copy()
             W[:, -1] += moves / row_map.intercept_value

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from skmixdp import AdditiveDPClassifier, MixedDPLogisticRegression, MixedDPRidge
+from skmixdp import AdditiveDPClassifier, MixedDPLogisticRegression, MixedDPRidge, Typical
 from skmixdp.inference import private_inference
 from skmixdp.preprocessing import NoisyScaler
 from tests.secrets import Heard
@@ -38,7 +38,7 @@ ENTRIES = {
             y,
             classes=[0, 1],
             epsilon=2.0,
-            scale=dict.fromkeys(range(2), (0.3, 0.5)),
+            scale=dict.fromkeys(range(2), Typical(0.3, 0.5)),
             random_state=0,
         ).privacy_
     ),

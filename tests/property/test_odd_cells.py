@@ -13,7 +13,7 @@ from skmixdp.inference import private_inference
 from skmixdp.model_selection import PrivateThresholdClassifier, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from tests.odd_cells import HOLDERS, KINDS, N_ROWS, ODD, ROW, check_odd_cell, columns_of
-from tests.private_names import RowMap, validation
+from tests.private_names import RowMap, table
 
 LABELS = np.arange(N_ROWS) % 2
 TERMS = {"epsilon": 30.0, "delta": 1e-4}
@@ -106,7 +106,7 @@ def test_a_type_by_all_cells_would_be_found(monkeypatch, path):
     hold = HOLDERS["pandas, smallest types"]
     one, other = hold(columns_of("floats")), hold(columns_of("floats", "float"))
     assert {str(dtype) for dtype in one.dtypes} == {"float32"} != {str(dtype) for dtype in other.dtypes}
-    monkeypatch.setattr(validation, "_of_plain_frame", lambda X: np.ascontiguousarray(X.to_numpy()))
+    monkeypatch.setattr(table, "is_frame", lambda X: False)
     with pytest.raises(AssertionError, match="decide"):
         check_odd_cell(monkeypatch, PATHS[path], one, other)
 

@@ -162,7 +162,7 @@ def test_the_command_line(people, tmp_path, capsys, monkeypatch):
         main([*charged, "--force", "--purpose", "two\nlines"])
     assert "--purpose: 'two\\nlines' must be a text of 1 to 120" in capsys.readouterr().err
     assert main([*fit, "--force", "--purpose", WORDS]) == 2
-    assert f"--purpose '{WORDS}' is recorded in a ledger; give --ledger" in capsys.readouterr().err
+    assert f"--purpose {WORDS} needs --ledger" in capsys.readouterr().err
     assert len(people.charges()) == 1
     assert json.loads(people.report().to_json())["charges"][0]["purpose"] == WORDS
 
