@@ -84,7 +84,6 @@ ALLOWED = {
     "_fit/rows.py::Weights.applied": (1, "public"),
     "_fit/rows.py::Weights.of_public": (2, "public"),
     "_fit/planning.py::_start_of": (1, "public"),
-    "_fit/planning.py::_start_of.start": (1, "public"),
     "_fit/stages/class_shares.py::ClassCounts.run": (1, "released"),
     "_fit/stages/class_shares.py::_warn_of_hidden": (1, "released"),
     "_fit/stage.py::Labels.rarest": (1, "released"),
