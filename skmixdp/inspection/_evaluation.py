@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._utils.validation import check
-from ._style import OKABE_ITO, Display, axes, curve_style, draw_intervals, legend_above
+from ..model_selection import GroupedEvaluation
+from ._style import OKABE_ITO, Display, curve_style, draw_intervals, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,44 +56,6 @@ class EvaluationDisplay(Display):
     kind: str
 
     @classmethod
-    def from_groups(
-        cls, evaluation: Any, metric: str | None = None, *, ax: Axes | None = None
-    ) -> EvaluationDisplay:
-        """Plot a metric of all groups with its intervals, which releases nothing more.
-
-        Parameters
-        ----------
-        evaluation : GroupedEvaluation
-            What :func:`~skmixdp.model_selection.private_evaluation` returned for groups of rows.
-        metric : str or None, default=None
-            A metric of its summary; None is the first after the number of rows.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        EvaluationDisplay
-            The drawn display.
-
-        Raises
-        ------
-        ValueError
-            For a metric that the evaluation does not have.
-        """
-        table = evaluation.summary()
-        names = list(dict.fromkeys(table.columns.get_level_values(0)))
-        metric = names[1] if metric is None else metric
-        check("metric", metric, *names)
-        drawn = table[metric]
-        ax = axes(ax, len(drawn))
-        labels = [f"{name} (unknown)" if name in evaluation.unknown else str(name) for name in drawn.index]
-        draw_intervals(ax, drawn["value"], drawn["low"], drawn["high"], labels)
-        ax.set_xlabel(metric)
-        display = cls(evaluation, "groups")
-        display.ax_, display.figure_ = ax, ax.figure
-        return display
-
-    @classmethod
     def from_evaluation(
         cls, evaluation: object, *, kind: str | None = None, ax: Axes | None = None
     ) -> EvaluationDisplay:
@@ -101,11 +63,12 @@ class EvaluationDisplay(Display):
 
         Parameters
         ----------
-        evaluation : ScoreEvaluation, OneVsRestEvaluation, ResidualEvaluation or CountEvaluation
+        evaluation : ScoreEvaluation, OneVsRestEvaluation, ResidualEvaluation, CountEvaluation or of groups
             What :func:`~skmixdp.model_selection.private_evaluation` returned.
-        kind : {"roc", "precision_recall", "calibration", "classes", "residuals", "deviances"} or None
+        kind : {"roc", "precision_recall", "calibration", "classes", "residuals", "deviances"}, str or None
             A curve of scores with its intervals; the ROC area of each class; the histogram of residuals; or
-            the shares of rows with smaller deviances. None is the first that the evaluation has.
+            the shares of rows with smaller deviances. For groups, a metric of their summary, which is drawn
+            with its intervals. None is the first that the evaluation has, after the number of rows.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a new figure.
 
@@ -119,7 +82,11 @@ class EvaluationDisplay(Display):
         ValueError
             For a kind that the evaluation does not have.
         """
-        possible = [name for name, needed in _NEEDS.items() if hasattr(evaluation, needed)]
+        if isinstance(evaluation, GroupedEvaluation):
+            number, *metrics = dict.fromkeys(evaluation.summary().columns.get_level_values(0))
+            possible = [*metrics, number]
+        else:
+            possible = [name for name, needed in _NEEDS.items() if hasattr(evaluation, needed)]
         if kind is not None and kind not in possible:
             raise ValueError(
                 f"kind={kind!r} does not suit {type(evaluation).__name__}; pass one of {possible}."
@@ -128,11 +95,20 @@ class EvaluationDisplay(Display):
 
     @property
     def _n_lines(self) -> int:
+        if isinstance(self.evaluation, GroupedEvaluation):
+            return len(self.evaluation)
         return len(self.evaluation.classes) if self.kind == "classes" else 0
 
     def _draw(self, ax: Axes) -> None:
         named = {"classes": self._classes, "residuals": self._residuals, "deviances": self._deviances}
-        named.get(self.kind, self._curve)()
+        is_grouped = isinstance(self.evaluation, GroupedEvaluation)
+        (self._groups if is_grouped else named.get(self.kind, self._curve))()
+
+    def _groups(self) -> None:
+        drawn, unknown = self.evaluation.summary()[self.kind], self.evaluation.unknown
+        labels = [f"{name} (unknown)" if name in unknown else str(name) for name in drawn.index]
+        draw_intervals(self.ax_, drawn["value"], drawn["low"], drawn["high"], labels)
+        self.ax_.set_xlabel(self.kind)
 
     @property
     def _interval(self) -> str:

@@ -91,7 +91,7 @@ for name in ("below 30", "30 or more"):
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 EvaluationDisplay.from_evaluation(groups["30 or more"], kind="roc", ax=left)
-EvaluationDisplay.from_groups(groups, "selection rate at 0.5", ax=right)
+EvaluationDisplay.from_evaluation(groups, kind="selection rate at 0.5", ax=right)
 plt.show()
 
 # %%

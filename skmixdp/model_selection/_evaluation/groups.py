@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..._engine.transaction import Transaction
 from ..._fit.sums import noisy_histograms
 from ..._utils.annexes import annex
-from ..._utils.documents import Section, as_html
+from ..._utils.documents import Document, Section
 from ..._utils.frames import n_rows_of
 from ..._utils.validation import FLAG, check, respelt, shown
 from ...preprocessing._cells import listed
@@ -31,7 +31,7 @@ _SURE_DEVIATIONS = 4.0
 
 
 @dataclass(frozen=True, repr=False)
-class GroupedEvaluation:
+class GroupedEvaluation(Document):
     """Metrics of each group of rows, from one release.
 
     :func:`private_evaluation` makes it from ``by`` and ``by_values``. ``evaluation[group]`` has the metrics
@@ -99,26 +99,8 @@ class GroupedEvaluation:
         return pd.DataFrame(rows, pd.Index(list(self.groups), tupleize_cols=False))
 
     def plot(self, metric: str | None = None, *, ax: object = None) -> Any:
-        """Draw a metric of all groups with its intervals.
-
-        Parameters
-        ----------
-        metric : str or None, default=None
-            A metric of :meth:`summary`; None is the first after the number of rows.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        EvaluationDisplay
-            The drawn display.
-
-        Raises
-        ------
-        ValueError
-            For a metric that the evaluation does not have.
-        """
-        return annex("EvaluationDisplay").from_groups(self, metric, ax=ax)
+        """Draw a metric of :meth:`summary` (the first after the number of rows) on ``ax`` or a new figure."""
+        return annex("EvaluationDisplay").from_evaluation(self, kind=metric, ax=ax)
 
     def compare(self, metric: str, reference: object = None, *, ratio: bool = False) -> pd.DataFrame:
         """Differences or ratios of a metric between groups, with intervals, at no cost.
@@ -174,20 +156,18 @@ class GroupedEvaluation:
         groups = range(len(self))
         cells = [[_cell(Estimate(*table[name].iloc[place]), name) for place in groups] for name in metrics]
         text = pd.DataFrame(cells, metrics, list(map(name_of, self.groups))).to_string()
-        lines = [self.no_guarantee] if self.no_guarantee else []
-        return "\n".join([*lines, self._heading, text, cost_of(self.privacy)])
+        return "\n".join(filter(None, [self.no_guarantee, self._heading, text, cost_of(self.privacy)]))
 
     __repr__ = __str__
 
-    def _repr_html_(self) -> str:
+    def _sections(self) -> list[Section]:
         table = self.summary()
         names = list(dict.fromkeys(table.columns.get_level_values(0)))
         rows = [
             (group, f"{row['rows', 'value']:.0f}", *(Estimate(*row[name]) for name in names[1:]))
             for group, row in table.iterrows()
         ]
-        section = Section(self._heading, rows, ("group", *names), notes=[cost_of(self.privacy)])
-        return as_html(self.no_guarantee, [section])
+        return [Section(self._heading, rows, ("group", *names), notes=[cost_of(self.privacy)])]
 
     @property
     def _heading(self) -> str:

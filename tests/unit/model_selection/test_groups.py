@@ -66,7 +66,7 @@ def test_groups_differ_and_rare_ones_are_unknown():
     assert "about" in str(found["a"])
     mpl.use("agg")
     assert len(found.plot("ROC AUC").ax_.get_yticks()) == 4
-    with pytest.raises(ValueError, match="metric='none'"):
+    with pytest.raises(ValueError, match="kind='none' does not suit"):
         found.plot("none")
 
 
