@@ -294,7 +294,7 @@ class MixedDPLogisticRegression(LogisticHead, TrainedHead):
         Intercepts.
     class_shares_ : array of shape (n_classes,)
         Estimated shares of the classes among the private rows, from noisy counts; with weights, shares of the
-        total weight. Present only if the start without public rows or ``logit_adjustment`` needed them.
+        total weight. Present only if the start or ``logit_adjustment`` needed them.
     privacy_ : PrivacyReport
         The guarantee of the fit and its assumptions.
     n_iter_ : int

@@ -12,7 +12,7 @@ from unittest import mock
 
 import numpy as np
 from sklearn.datasets import make_classification, make_regression
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 
 from skmixdp import (
     AdditiveDPClassifier,
@@ -249,6 +249,8 @@ def _evaluated(kind: str = "classes", **parameters: Any) -> Any:
     model = Ridge() if kind == "targets" else LogisticRegression(max_iter=1000)
     if parameters.pop("two", False):
         y = np.minimum(y, 1)
+    if parameters.get("layout") == "deviance":
+        model, y = PoissonRegressor(), np.rint(np.abs(y) / 50)
     if parameters.pop("persons", False):
         parameters["groups"] = np.arange(500) // 2
     return private_evaluation(model.fit(X, y), X, y, epsilon=4.0, random_state=_SEED, **parameters)
@@ -440,6 +442,7 @@ OTHER_FITS: dict[str, Callable[[], Any]] = {
     "evaluated, one-versus-rest": partial(_evaluated, layout="one_vs_rest"),
     "evaluated, two classes": partial(_evaluated, two=True),
     "evaluated, persons": partial(_evaluated, two=True, persons=True),
+    "evaluated, deviance": partial(_evaluated, "targets", layout="deviance"),
     "evaluated, residuals": partial(_evaluated, "targets", target_bounds=(-500, 500)),
     "scored": partial(_scored, "private_score"),
     "scored, targets": partial(_scored, "private_score", "targets"),

@@ -60,7 +60,7 @@ def starts_at_shares(fit: Fit, with_public_rows: bool = False) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ClassCounts(Stage):
-    """Balanced weights, or the start without public rows, by noisy sums of the sample weights of each class.
+    """Balanced weights, or the start, by noisy sums of the sample weights of each class.
 
     The start has the logarithms of the class shares ``q_c``, times the class weights ``w_c``, as intercepts:
     ``log(w_c q_c)``, less their mean, or their difference for two classes. With balanced weights it is at 0.
