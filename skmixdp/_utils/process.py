@@ -118,6 +118,8 @@ def is_own(error: BaseException) -> bool:
     raised = code.co_code[trace.tb_lasti] == _RAISE
     if module == "sklearn.utils.validation":
         return raised and code.co_name in _OF_NAMES
+    if module == "contextlib" and code.co_name == "inner":  # a decorated function has no such argument
+        return True
     # A warning that a filter has made an error comes from a call.
     return _is_of_package(trace.tb_frame) and (
         type(error) is UserWarning or (raised and library == "builtins")

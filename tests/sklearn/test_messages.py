@@ -14,7 +14,9 @@ from sklearn.preprocessing import StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, ZerothOrderDPModuleClassifier, fit_many
 from skmixdp.algorithms import PAZO
+from skmixdp.datasets import open_rows
 from skmixdp.exceptions import PrivacyLeakWarning
+from skmixdp.inference import private_inference
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, PublicWhitener, RowNormalizer
 from tests.private_names import dotted_path, is_empty, suggestion
@@ -36,6 +38,27 @@ def refused(action, message, error=ValueError):
     assert "\n" not in said and ". " not in said and said[-1] in ".?", said
     assert len(said) < 340, said
     return said
+
+
+CALLS = {
+    "private_inference() got an unexpected keyword argument 'famly'": lambda: private_inference(
+        np.eye(9), np.zeros(9), famly="logistic"
+    ),
+    "private_inference() missing 2 required positional arguments": lambda: private_inference(),
+    "open_rows() got an unexpected keyword argument 'lable'": lambda: open_rows("rows.csv", lable="y"),
+    "transform() missing 1 required positional argument: 'X'": lambda: NoisyScaler().transform(),
+    "transform() takes 2 positional arguments but 3 were given": lambda: NoisyScaler().transform(1, 2),
+    "predict_proba() got an unexpected keyword argument": lambda: MixedDPLogisticRegression().predict_proba(
+        rows=np.eye(2)
+    ),
+}
+
+
+@pytest.mark.parametrize("message", CALLS)
+def test_a_call_with_wrong_arguments_names_them(message):
+    """The texts are Python's. They have names of arguments, and no values."""
+    with pytest.raises(TypeError, match=re.escape(message)):
+        CALLS[message]()
 
 
 class TestNamesOfArguments:
