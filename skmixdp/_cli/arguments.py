@@ -227,8 +227,8 @@ def check_flags(args: argparse.Namespace, flags: Mapping[str, str]) -> None:
             )
     for first, second, why in _EXCLUDES:
         if first in values and second in values:
-            both = " and ".join(spelt(name, values[name], flags) for name in (first, second))
-            raise InputError(f"{both} cannot be combined, since {why}; leave one of them out.")
+            pair = " and ".join(spelt(name, values[name], flags) for name in (first, second))
+            raise InputError(f"{pair} cannot be combined, since {why}; leave one of them out.")
 
 
 def flag_of(name: str, flags: Mapping[str, str]) -> str:

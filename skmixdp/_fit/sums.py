@@ -1,6 +1,5 @@
 """Noisy sums and histograms without a fit, each with a budget of its own."""
 
-import math
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -224,13 +223,10 @@ def noisy_deviances(
     *Guarantee*: two Gaussian releases of sensitivity ``sqrt(2)`` at most that share the budget.
     """
 
-    def multiplied(multiplier: float, share: float) -> float:
-        return multiplier / math.sqrt(share) * (1 + 1e-12)  # covers the rounding of the sum of shares
-
-    def queries(learner: Learner, *, multiplier: float) -> Learning[tuple[NDArray[np.float64], float, float]]:
-        counted = 1 + has_exposures
+    def queries(learner: Learner, **_whole: float) -> Learning[tuple[NDArray[np.float64], float, float]]:
+        counted, multiplier = 1 + has_exposures, transaction.budget.multiplier
         counts, scale = yield from histograms_of(
-            learner, lambda y: cells_of(y[:, :counted]), counted, N_CELLS, multiplied(multiplier, _OF_RATE)
+            learner, lambda y: cells_of(y[:, :counted]), counted, N_CELLS, multiplier(_OF_RATE)
         )
         totals = [
             float(part @ np.where(np.arange(N_CELLS) < end_of(part[np.newaxis], scale), middles, 0.0))
@@ -243,9 +239,7 @@ def noisy_deviances(
             means = np.column_stack([y[:, 2], rate * y[:, 1]])
             return cells_of(poisson_deviances(y[:, :1], means))
 
-        histograms = yield from histograms_of(
-            learner, deviances, 2, N_CELLS, multiplied(multiplier, 1 - _OF_RATE)
-        )
+        histograms = yield from histograms_of(learner, deviances, 2, N_CELLS, multiplier(1 - _OF_RATE))
         return *histograms, rate
 
     table = table_of(np.empty((len(values), 0)), units)

@@ -352,8 +352,8 @@ class Whitening:
 
         There are none if their number, or the rounding, makes :meth:`lengths` better.
         """
-        few = 2 * len(self.factors) <= self.directions.shape[1] and self._is_precise
-        return self.directions if few else self.directions[:0]
+        tells = 2 * len(self.factors) <= self.directions.shape[1] and self._is_precise
+        return self.directions if tells else self.directions[:0]
 
     def measured(self, squares: FloatArray, along: FloatArray) -> FloatArray:
         """Lengths (n,) of whitened rows, from their squares (n,) and products with :attr:`measuring`."""

@@ -110,9 +110,8 @@ def check_private_rows(estimator: BaseEstimator, X: object, *, minimum: int = 2,
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         return table
     table.check("X", finite=finite)
-    if (
-        not finite
-    ):  # maps that take missing cells are learned after the charge, and what cannot be read ends here
+    if not finite:
+        # Maps that take missing cells are learned after the charge. What cannot be read ends here.
         for _ in table.blocks():
             pass
     check_rows(table, minimum=minimum)

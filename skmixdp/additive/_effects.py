@@ -154,8 +154,8 @@ class Effects:
     def knots(self) -> list[FloatArray]:
         """Knots of each column; for those without any, the lowest and the highest of their usual values."""
         ends = np.nanquantile(self.rows, [0, 1], axis=0).T
-        both = zip(self.basis.knots, ends, strict=True)
-        return [knots if len(knots) else np.unique(end) for knots, end in both]
+        columns = zip(self.basis.knots, ends, strict=True)
+        return [knots if len(knots) else np.unique(end) for knots, end in columns]
 
     # -- curves --------------------------------------------------------------------------------
 
@@ -220,11 +220,11 @@ class Effects:
             moment = (Z.T * (weights / len(Z))) @ Z
             curvatures, vectors = np.linalg.eigh(moment)
             # At curvature h, the noise of t steps of size s has the variance of one, times the sum of
-            # (1 - s h)^(2 i), about (1 - exp(-2 t s h)) / (2 s h). ``kept`` is that sum over t, inflated.
+            # (1 - s h)^(2 i), about (1 - exp(-2 t s h)) / (2 s h). ``ratios`` are that sum over t, inflated.
             decay = np.maximum(2 * total_step * curvatures, 1e-9)
-            left = np.minimum(inflation * -np.expm1(-decay) / decay, 1.0)
+            ratios = np.minimum(inflation * -np.expm1(-decay) / decay, 1.0)
             directions = self._whitened(vectors.T[:, : self.coef.shape[1]])
-            changes.append((directions, spread**2 * (left - 1)))
+            changes.append((directions, spread**2 * (ratios - 1)))
         return changes
 
     def _curvatures(self, Z: FloatArray, factor: float, clip: float) -> FloatArray:
@@ -273,9 +273,9 @@ class Effects:
                 spread**2 * lengths.mean() + ((rests @ directions[:, hats].T) ** 2 @ change).mean()
                 for spread, (directions, change) in zip(self.noise, damping, strict=False)
             )
-            left = kept_part(noise * len(rests), rests @ theta[:, hats].T)
-            theta[:, j] += (1 - left) * (theta[:, hats] @ slopes)
-            theta[:, hats] *= left
+            factor = kept_part(noise * len(rests), rests @ theta[:, hats].T)
+            theta[:, j] += (1 - factor) * (theta[:, hats] @ slopes)
+            theta[:, hats] *= factor
         if whitening is not None:
             theta = replace(whitening, factors=1 / whitening.factors, rest=1 / whitening.rest)(theta)
         return theta

@@ -123,10 +123,9 @@ class PiecewiseRows:
             of_vertices, of_lines = of_points
             Z: FloatArray = self.lines.astype(np.float64) @ of_lines.T
             # SciPy is faster with one point after the other, if they are few.
-            few = 1 if len(of_vertices) <= _FEW_POINTS else len(of_vertices)
-            for first in range(0, len(of_vertices), few):
-                some = slice(first, first + few)
-                Z[:, some] += self._means @ of_vertices[some].T
+            n_at_once = 1 if len(of_vertices) <= _FEW_POINTS else len(of_vertices)
+            for part in row_slices(len(of_vertices), n_at_once):
+                Z[:, part] += self._means @ of_vertices[part].T
         else:
             Z = self.loops.products(*self.pieces, *of_points)
         Z *= self.factors[:, np.newaxis]

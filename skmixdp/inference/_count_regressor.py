@@ -257,12 +257,13 @@ class MixedDPPoissonRegressor(RegressorMixin, PrivateDevianceMixin, LinearHead):
         check_counts(counts, "y")
         check_counts(counts_pub, "y_pub")
         exposures, exposures_pub = exposures_of(data.exposure, data.exposure_pub, "poisson", len(y), n_pub)
-        both, both_pub = np.column_stack([counts, exposures]), np.column_stack([counts_pub, exposures_pub])
         # Counts and exposures are two numbers of each row, as two targets of a regression are.
+        numbers = np.column_stack([counts, exposures])
+        numbers_pub = np.column_stack([counts_pub, exposures_pub])
         fit = self._known(
             budget,
             SquaredLoss(2),
-            (table, both, X_pub, both_pub, members),
+            (table, numbers, X_pub, numbers_pub, members),
             data,
             "that counts are not negative, and exposures positive",
         )

@@ -219,14 +219,14 @@ def outer(family: Family, x: FloatArray, v: FloatArray, y: NDArray[Any], beta: F
 def step_shares(family: str, robust: bool) -> tuple[FloatArray, FloatArray, float]:
     """Shares of scores and curvatures of each step, and of outer products of scores."""
     last = OUTER_SHARE if robust else 0.0
-    left = (1 - _OTHERS[family] - last) / (sum(_SCORES) + sum(_CURVATURES))
-    return left * np.array(_SCORES), left * np.array(_CURVATURES), last
+    unit = (1 - _OTHERS[family] - last) / (sum(_SCORES) + sum(_CURVATURES))
+    return unit * np.array(_SCORES), unit * np.array(_CURVATURES), last
 
 
 def prediction_shares() -> tuple[FloatArray, FloatArray, float]:
     """The :func:`step_shares` of :func:`poisson_steps` for predictions, which release no curvatures."""
-    left = 1 - _OTHERS["poisson"] - _MOMENT - _LEVEL
-    return left * np.array(_SCORES) / sum(_SCORES), np.zeros(N_STEPS), 0.0
+    of_scores = 1 - _OTHERS["poisson"] - _MOMENT - _LEVEL
+    return of_scores * np.array(_SCORES) / sum(_SCORES), np.zeros(N_STEPS), 0.0
 
 
 class Limit:
@@ -303,14 +303,14 @@ def poisson_steps(
 
         def bins(Z: FloatArray, block: Block) -> BinCounts | FloatArray:
             x, _ = design.rows(Z)
-            both = sizes(x, np.asarray(block.y, np.float64))
-            return design.counted(np.stack([bins_of(each) for each in both], axis=1), N_BINS, block)
+            pair = sizes(x, np.asarray(block.y, np.float64))
+            return design.counted(np.stack([bins_of(each) for each in pair], axis=1), N_BINS, block)
 
         (counts,), (scale,) = yield from mechanisms.sums(bins, share, ReleasedArray(sensitivity_of(2)))
         known_bins = [bins_of(each) for each in sizes(public.x, public.y)]
         of_public = [np.bincount(each, public.u, minlength=N_BINS) for each in known_bins]
-        both = zip(counts.reshape(2, -1), of_public, strict=True)
-        return [partial(Tail.of, each, scale, bins) for each, bins in both]
+        histograms = zip(counts.reshape(2, -1), of_public, strict=True)
+        return [partial(Tail.of, each, scale, bins) for each, bins in histograms]
 
     def sums(Z: FloatArray, block: Block) -> FloatArray:
         y = np.minimum(np.asarray(block.y, np.float64)[:, :2] / [cut, longest], 1.0)
@@ -382,8 +382,8 @@ def level(
 
     def parts(x: FloatArray, y: FloatArray, u: FloatArray) -> FloatArray:
         means = Poisson.means(x, y, beta)
-        both = np.stack([y[:, 0] - means, means], axis=1) / cuts
-        return np.asarray(np.clip(both, -1.0, 1.0) * u[:, np.newaxis])
+        terms = np.stack([y[:, 0] - means, means], axis=1) / cuts
+        return np.asarray(np.clip(terms, -1.0, 1.0) * u[:, np.newaxis])
 
     arrays, scales = yield from mechanisms.sums(
         lambda Z, block: parts(design.rows(Z)[0], np.asarray(block.y, np.float64), design.of_block(block)),

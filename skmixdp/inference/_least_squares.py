@@ -33,8 +33,8 @@ _FARTHEST = 1e30
 def least_squares_shares(robust: bool) -> tuple[float, FloatArray, FloatArray, float]:
     """Shares of curvature, steps, histograms, and of the variance, or of outer products if ``robust``."""
     last = OUTER_SHARE if robust else _VARIANCE
-    left = (1 - last) / (_CURVATURE + sum(_STEPS) + sum(_HISTOGRAMS))
-    return left * _CURVATURE, left * np.array(_STEPS), left * np.array(_HISTOGRAMS), last
+    unit = (1 - last) / (_CURVATURE + sum(_STEPS) + sum(_HISTOGRAMS))
+    return unit * _CURVATURE, unit * np.array(_STEPS), unit * np.array(_HISTOGRAMS), last
 
 
 def least_squares_steps(

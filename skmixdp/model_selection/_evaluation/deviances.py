@@ -61,11 +61,12 @@ class CountEvaluation(Evaluation):
         would make it shorter.
         """
         zeros = np.zeros(N_CELLS)
-        left = self.cells.ratio(
+        unexplained = self.cells.ratio(
             np.stack([self.deviances, zeros]), np.stack([zeros, self.deviances]), 0.0, 2.0
         )
         null = max(float(self.deviances @ self.counts[1]), self._hidden)
-        return Estimate(1 - left.value, 1 - left.high, 1 - left.low * null / (null + self._hidden))
+        low, high = 1 - unexplained.high, 1 - unexplained.low * null / (null + self._hidden)
+        return Estimate(1 - unexplained.value, low, high)
 
     def summary(self) -> dict[str, Estimate]:
         """The main metrics, by name: value, and low and high end of the interval."""
