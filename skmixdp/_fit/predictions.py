@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._rows import Table, check_targets, computed_by_blocks, groups_of, is_dask, labels_of, special_table
+from .._rows import Table, computed_by_blocks, groups_of, is_dask, labels_of, special_table
 from .._utils.frames import n_rows_of, some_rows
 from .._utils.process import is_own
 from .._utils.validation import refusal_of, with_float_columns
@@ -67,19 +67,6 @@ def predicted(
             raise ValueError("X has no rows; pass one at least.")
         return results, y, persons or Units(None, len(results))
     raise refusal
-
-
-def counts_of(y: object, exposure: object, n_rows: int) -> tuple[Array, Array]:
-    """Counts (n_rows,) and positive exposures (n_rows,), which are 1 if there are none."""
-    counts = check_targets(y, "y", n_rows, "X")
-    exposures = np.ones((n_rows, 1)) if exposure is None else check_targets(exposure, "exposure", n_rows, "X")
-    if counts.shape[1] > 1 or exposures.shape[1] > 1:
-        raise ValueError("y or exposure has several numbers per row; pass one target at a time.")
-    if not (np.all(counts >= 0) and np.all(exposures > 0)):
-        raise ValueError(
-            "y holds a negative number, or exposure one that is not positive; leave these rows out."
-        )
-    return counts[:, 0], exposures[:, 0]
 
 
 def in_memory(X: object) -> Any:

@@ -266,6 +266,32 @@ def check_targets(y: object, name: str, n_rows: int, rows_name: str, noun: str =
     return targets.reshape(n_rows, -1)
 
 
+def check_target(y: object, name: str, n_rows: int, rows_name: str, noun: str = "target") -> Array:
+    """Targets (n_rows,), of which each row has one."""
+    targets = check_targets(y, name, n_rows, rows_name, noun)
+    if targets.shape[1] > 1:
+        raise ValueError(f"{name} has {targets.shape[1]} {noun}s per row; pass one at a time.")
+    return targets[:, 0]
+
+
+def check_counts(y: object, name: str, n_rows: int, rows_name: str) -> Array:
+    """Counts (n_rows,), or other numbers of 0 or more."""
+    counts = check_target(y, name, n_rows, rows_name)
+    if not np.all(counts >= 0):
+        raise ValueError(f"{name} holds a negative number; pass counts, which are 0 or more.")
+    return counts
+
+
+def check_exposure(exposure: object, name: str, n_rows: int, rows_name: str) -> Array:
+    """Positive exposures (n_rows,), which are 1 if there are none."""
+    if exposure is None:
+        return np.ones(n_rows)
+    exposures = check_target(exposure, name, n_rows, rows_name, "exposure")
+    if not np.all(exposures > 0):
+        raise ValueError(f"{name} must hold positive numbers; leave out rows without exposure.")
+    return exposures
+
+
 def check_classes(classes: object) -> Array:
     """The declared classes, checked and sorted."""
     labels = np.asarray(classes)

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import Transaction
-from .._fit.predictions import counts_of, predicted
+from .._fit.predictions import predicted
 from .._fit.sums import noisy_histograms, noisy_sum, poisson_deviances
 from .._linear import predicted_classes
-from .._rows import check_targets
+from .._rows import check_counts, check_exposure, check_targets
 from .._utils.models import predicts_rates
 from .._utils.process import own_state
 from .._utils.validation import POSITIVE, check
@@ -190,7 +190,8 @@ class PrivateDevianceMixin(PrivateScoreMixin):
 
     def _scores(self: Any, rates: Array, y: object, exposure: object) -> Array:
         """Closeness in [0, 1] of predicted counts."""
-        counts, exposures = counts_of(y, exposure, len(rates))
+        counts = check_counts(y, "y", len(rates), "X")
+        exposures = check_exposure(exposure, "exposure", len(rates), "X")
         deviances = poisson_deviances(counts, exposures * rates)
         return np.asarray(1 - np.minimum(deviances, _LARGEST_DEVIANCE) / _LARGEST_DEVIANCE)
 

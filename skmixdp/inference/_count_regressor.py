@@ -17,7 +17,7 @@ from .._fit.stage import Fit, Head, Order, Price, Stage
 from .._fit.stages.columns import MOST_SPENT, columns_share, noisy_columns
 from .._fit.stages.weights import MeanWeight, ScaleOfWeights
 from .._linear import SquaredLoss
-from .._rows import Columns, RowMap, TargetMap, check_targets, is_dask, labels_of
+from .._rows import Columns, RowMap, TargetMap, check_counts, is_dask, labels_of
 from .._utils.process import warn
 from .._utils.validation import POSITIVE, check
 from ..estimators import RowMapping
@@ -29,7 +29,7 @@ from ..privacy.accounting.budgets import Budget
 from ._encoded import OF_RANGE
 from ._estimating import ENOUGH, Design, Known, Mechanisms, public_scales
 from ._generalized import N_STEPS, poisson_steps
-from ._outcomes import check_counts, exposures_of, one_target
+from ._outcomes import exposures_of
 
 Array = NDArray[Any]
 
@@ -249,14 +249,12 @@ class MixedDPPoissonRegressor(RegressorMixin, PrivateDevianceMixin, LinearHead):
         return super()._check_parameters()
 
     def _fit_procedure(self, budget: Budget, data: FitData) -> EstimatorProcedure:
-        table, y, X_pub, y_pub, members = self._check_rows(data, check_targets)
-        counts, n_pub = one_target(y, "y"), len(X_pub)
+        table, counts, X_pub, counts_pub, members = self._check_rows(data, check_counts)
         if np.asarray(labels_of(data.X, data.y)).ndim == 2:
             warn(_COLUMN, DataConversionWarning)
-        counts_pub = np.empty(0) if y_pub is None else one_target(y_pub, "y_pub")
-        check_counts(counts, "y")
-        check_counts(counts_pub, "y_pub")
-        exposures, exposures_pub = exposures_of(data.exposure, data.exposure_pub, "poisson", len(y), n_pub)
+        counts_pub = np.empty(0) if counts_pub is None else counts_pub
+        of_rows = data.exposure, data.exposure_pub, "poisson", len(counts), len(X_pub)
+        exposures, exposures_pub = exposures_of(*of_rows)
         # Counts and exposures are two numbers of each row, as two targets of a regression are.
         numbers = np.column_stack([counts, exposures])
         numbers_pub = np.column_stack([counts_pub, exposures_pub])

@@ -1,22 +1,15 @@
-"""Checks of what comes with the rows of a regression: targets, counts, exposures and weights."""
+"""Checks of what comes with the rows of a regression: exposures and weights."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._rows import check_targets
+from .._rows import check_exposure
 from .._utils.validation import POSITIVE, check
 from ..estimators._problem import check_sample_weight
 
 Array = NDArray[Any]
-
-
-def one_target(targets: Array, name: str, noun: str = "target") -> Array:
-    """Targets (n,) of a table (n, 1)."""
-    if targets.ndim == 2 and targets.shape[1] > 1:
-        raise ValueError(f"{name} has {targets.shape[1]} {noun}s per row; pass one at a time.")
-    return targets.reshape(-1)
 
 
 def weights_of(
@@ -41,9 +34,8 @@ def exposures_of(
     if family != "poisson" and (private is not None or public is not None):
         raise ValueError(f"exposure and exposure_pub are for family='poisson', and this is {family!r}.")
     _check_both("exposure", private, public, n_pub)
-    return _checked_exposure(private, n_rows, "exposure", "X"), _checked_exposure(
-        public, n_pub, "exposure_pub", "X_pub"
-    )
+    of_private = check_exposure(private, "exposure", n_rows, "X")
+    return of_private, check_exposure(public, "exposure_pub", n_pub, "X_pub")
 
 
 def _check_both(name: str, private: object, public: object, n_pub: int) -> None:
@@ -52,19 +44,3 @@ def _check_both(name: str, private: object, public: object, n_pub: int) -> None:
         raise ValueError(f"{name}_pub needs {name} of the private rows; pass both, or neither.")
     if private is not None and public is None and n_pub:
         raise ValueError(f"{name} needs that of the public rows in the same units; pass {name}_pub.")
-
-
-def _checked_exposure(values: object, n_rows: int, name: str, rows: str) -> Array:
-    """Positive exposures (n_rows,)."""
-    if values is None:
-        return np.ones(n_rows)
-    exposures = one_target(check_targets(values, name, n_rows, rows, "exposure"), name, "exposure")
-    if not np.all(exposures > 0):
-        raise ValueError(f"{name} must hold positive numbers; leave out rows without exposure.")
-    return exposures
-
-
-def check_counts(counts: Array, name: str) -> None:
-    """Refuse negative counts."""
-    if not np.all(counts >= 0):
-        raise ValueError(f"{name} holds a negative number; pass counts, which are 0 or more.")

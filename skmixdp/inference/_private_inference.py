@@ -20,9 +20,10 @@ from .._rows import (
     PersonTable,
     TargetMap,
     check_classes,
+    check_counts,
     check_labels,
     check_private_rows,
-    check_targets,
+    check_target,
     encode_labels,
     groups_of,
     labels_of,
@@ -48,7 +49,7 @@ from ._estimating import (
 )
 from ._generalized import Logistic, logistic_steps, poisson_steps, step_shares
 from ._least_squares import least_squares_shares, least_squares_steps
-from ._outcomes import check_counts, exposures_of, one_target, weights_of
+from ._outcomes import exposures_of, weights_of
 from ._questions import INTERCEPT, check_confidence
 from ._result import InferenceResult, named
 
@@ -237,10 +238,10 @@ def private_inference(
         [f"x{j}" for j in range(n_features)] if column_names is None else [str(name) for name in column_names]
     )
     units = units_of(ids, n_rows, "float")
-    check_target = check_labels if logistic else check_targets
+    check_outcomes = check_labels if logistic else check_counts if poisson else check_target
     check_public_rows(n_rows, X_pub)
-    labels = check_target(outcomes, "y", n_rows, "X")
-    public = collect_public(X_pub, y_pub, column_names, n_features, check_target)
+    labels = check_outcomes(outcomes, "y", n_rows, "X")
+    public = collect_public(X_pub, y_pub, column_names, n_features, check_outcomes)
     x_pub, labels_pub = (np.empty((0, n_features)), labels[:0]) if public is None else public
     target: tuple[str, ...] = ("0", "1")
     if logistic:
@@ -252,7 +253,6 @@ def private_inference(
         target = tuple(str(label) for label in class_labels.tolist())
     else:
         check("classes", classes, None, remedy=f"family={family!r} has no classes")
-        labels, labels_pub = one_target(labels, "y"), one_target(labels_pub, "y_pub")
     check("scale", scale, DECLARED, None)
     scales = scales_of(scale or {}, names) if encoded is None else encoded.scales_of(scale or {})
     if family != "gaussian":
@@ -261,8 +261,6 @@ def private_inference(
     weights, weights_pub = weights_of(sample_weight, sample_weight_pub, max_sample_weight, n_rows, len(x_pub))
     exposures, exposures_pub = exposures_of(exposure, exposure_pub, family, n_rows, len(x_pub))
     if poisson:
-        check_counts(labels, "y")
-        check_counts(labels_pub, "y_pub")
         labels_pub = np.column_stack([labels_pub, exposures_pub])
     declared_weight = None if max_sample_weight == "auto" else float(max_sample_weight)
     if len(x_pub) >= ENOUGH:

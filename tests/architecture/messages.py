@@ -76,6 +76,9 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
             "check_rows": (2, "shapes"),
             "check_labels": (7, "labels"),
             "check_targets": (7, "targets"),
+            "check_target": (1, "shapes"),
+            "check_counts": (1, "exposures"),
+            "check_exposure": (1, "exposures"),
             "encode_labels": (4, "labels"),
             "check_indicator": (5, "labels"),
             "names_of_labels": (2, "shapes"),
@@ -91,7 +94,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "_engine/transaction.py": (3, {}),
     "_fit/heads.py": (0, {"warn_of_sufficient_public_rows": (1, "released")}),
     "_fit/planning.py": (4, {}),
-    "_fit/predictions.py": (0, {"predicted": (3, "code"), "counts_of": (2, "exposures")}),
+    "_fit/predictions.py": (0, {"predicted": (3, "code")}),
     "_fit/procedure.py": (2, {}),
     "_fit/stage.py": (1, {}),
     "_fit/stages/class_shares.py": (1, {"_warn_of_hidden": (1, "released")}),
@@ -147,14 +150,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "preprocessing/_table_encoder.py": (10, {"_table": (4, "shapes"), "_cells": (1, "shapes")}),
     "inference/_count_regressor.py": (1, {"MixedDPPoissonRegressor._fit_procedure": (1, "shapes")}),
     "inference/_encoded.py": (3, {}),
-    "inference/_outcomes.py": (
-        4,
-        {
-            "one_target": (1, "shapes"),
-            "_checked_exposure": (1, "exposures"),
-            "check_counts": (1, "exposures"),
-        },
-    ),
+    "inference/_outcomes.py": (4, {}),
     "inference/_private_inference.py": (
         3,
         {"_shares": (1, "shapes"), "_refuse_what_noise_hides": (1, "shapes")},
@@ -165,7 +161,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "model_selection/_evaluation/groups.py": (2, {"Parts.of": (5, "shapes")}),
     "model_selection/_evaluation/private_evaluation.py": (
         2,
-        {"_scores": (5, "shapes"), "_residuals": (1, "shapes"), "_deviances": (1, "shapes")},
+        {"_scores": (5, "shapes"), "_check_one_each": (1, "shapes")},
     ),
     "model_selection/_evaluation/scores.py": (1, {"ScoreEvaluation.threshold": (1, "released")}),
     "model_selection/_evaluation/threshold.py": (

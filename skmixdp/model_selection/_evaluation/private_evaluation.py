@@ -10,10 +10,18 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from ..._engine.transaction import Transaction
-from ..._fit.predictions import counts_of, in_memory, predicted
+from ..._fit.predictions import in_memory, predicted
 from ..._fit.statistics import sensitivity_of
 from ..._fit.sums import noisy_deviances
-from ..._rows import check_indicator, check_labels, check_targets, encode_labels, is_indicator
+from ..._rows import (
+    check_counts,
+    check_exposure,
+    check_indicator,
+    check_labels,
+    check_target,
+    encode_labels,
+    is_indicator,
+)
 from ..._utils.models import classes_of, has_several_labels, last_step, predicts_rates
 from ..._utils.process import own_state, warn
 from ..._utils.validation import Number, check, shown, whole_from
@@ -285,20 +293,11 @@ def _residuals(
     bound = (high - low) / 2 if bound is None else bound
     check("residual_bound", bound, _LENGTH)
     predictions, y, units = predicted(estimator, "predict", X, y, groups, transaction.budget.noise)
-    targets = check_targets(y, "y", len(predictions), "X")
-    if targets.shape[1] > 1 or predictions.size != len(targets):
-        raise ValueError(
-            f"y has {targets.shape[1]} targets per row and predict gives an array of shape "
-            f"{predictions.shape}; evaluate one target at a time."
-        )
+    targets = check_target(y, "y", len(predictions), "X")
+    _check_one_each(predictions)
     number = 2 * (_number_of_bins(n_bins, units.n_units // parts.number, transaction, 2) // 2)
-    residuals, ends = (
-        np.arcsinh((targets[:, 0] - predictions.ravel()) / bound * FINENESS),
-        np.arcsinh(FINENESS),
-    )
-    bins = np.column_stack(
-        [_bins_of(residuals, -ends, ends, number), _bins_of(targets[:, 0], low, high, number)]
-    )
+    residuals, ends = (np.arcsinh((targets - predictions.ravel()) / bound * FINENESS), np.arcsinh(FINENESS))
+    bins = np.column_stack([_bins_of(residuals, -ends, ends, number), _bins_of(targets, low, high, number)])
     public = (
         f"the number of {units.plural}, and the model",
         _passed("targets", units),
@@ -317,15 +316,23 @@ def _deviances(
 ) -> CountEvaluation:
     """The evaluation of a regressor of counts."""
     rates, y, units = predicted(estimator, "predict", X, y, groups, transaction.budget.noise)
-    counts, exposures = counts_of(y, exposure, len(rates))
-    if rates.size != len(counts):
-        raise ValueError(f"predict gives an array of shape {rates.shape}; evaluate one target at a time.")
+    counts = check_counts(y, "y", len(rates), "X")
+    exposures = check_exposure(exposure, "exposure", len(rates), "X")
+    _check_one_each(rates)
     values = np.column_stack([counts, exposures, exposures * rates.ravel()])
     public = (f"the number of {units.plural}, and the model", _passed("counts", units))
     histograms, scale, rate, report = noisy_deviances(
         values, exposure is not None, transaction, public, units
     )
     return CountEvaluation(NoisyCells(histograms, scale, units.n_units), report, rate)
+
+
+def _check_one_each(predictions: Array) -> None:
+    """Refuse several predictions of a row."""
+    if predictions.size != len(predictions):
+        raise ValueError(
+            f"predict gives an array of shape {predictions.shape}; evaluate one target at a time."
+        )
 
 
 def _number_of_bins(n_bins: int | str, n_rows: int, transaction: Transaction, n_histograms: int) -> int:

@@ -30,8 +30,8 @@ MEANS = st.one_of(st.floats(), st.sampled_from([0.0, -1.0, math.nan, math.inf, 1
 
 
 def evaluated(model=MODEL, **terms):
-    terms = {"exposure": YEARS, "layout": "deviance", "epsilon": 1.0, "random_state": 0} | terms
-    return private_evaluation(model, X, Y, **terms)
+    terms = {"y": Y, "exposure": YEARS, "layout": "deviance", "epsilon": 1.0, "random_state": 0} | terms
+    return private_evaluation(model, X, **terms)
 
 
 @pytest.mark.parametrize(("epsilon", "error"), [(1e5, 0.02), (1.0, 0.05)])
@@ -139,9 +139,11 @@ def test_an_evaluation_is_one_charge():
 @pytest.mark.parametrize(
     ("terms", "match"),
     [
-        ({"exposure": -YEARS}, "y holds a negative number, or exposure one that is not positive"),
-        ({"exposure": YEARS[:-1]}, "exposure has 19999 targets and X 20000 rows"),
-        ({"exposure": np.column_stack([YEARS, YEARS])}, "y or exposure has several numbers per row"),
+        ({"y": -Y}, "y holds a negative number; pass counts, which are 0 or more"),
+        ({"y": np.column_stack([Y, Y])}, "y has 2 targets per row; pass one at a time"),
+        ({"exposure": -YEARS}, "exposure must hold positive numbers; leave out rows without exposure"),
+        ({"exposure": YEARS[:-1]}, "exposure has 19999 exposures and X 20000 rows; pass exposures for each"),
+        ({"exposure": np.column_stack([YEARS, YEARS])}, "exposure has 2 exposures per row; pass one at a"),
         ({"target_bounds": (0, 9)}, r"target_bounds=\(0, 9\) must be None; deviances have cells"),
         ({"n_bins": 16}, "n_bins=16 must be 'auto'; deviances have cells"),
         ({"by": YEARS > 0.5, "by_values": [True]}, "by=.* must be None"),
