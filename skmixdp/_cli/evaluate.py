@@ -26,7 +26,7 @@ DESCRIPTION = f"""\
 Evaluate a saved model on private rows by one noisy histogram, which has a budget of its own.
 
 The rows should not have trained the model. For a classifier, it prints accuracy, ROC area, log-loss and
-calibration error, all with 95% intervals, and for a regression errors and R2.
+calibration error, all with 95% intervals, for a regression errors and R2, and for counts their deviance.
 
 {TRUST}"""
 
@@ -34,6 +34,7 @@ calibration error, all with 95% intervals, and for a regression errors and R2.
 def add_to(parser: Parser) -> None:
     """Declare the arguments."""
     columns = ("--private FILE", "--label-column NAME", "--labels FILE", "--id NAME", "--group-column NAME")
+    columns = (*columns, "--exposure-column NAME")
     texts = {
         "MODEL": "file that `fit --out` wrote",
         **{words: ROW_FLAGS[words] for words in columns},
@@ -46,7 +47,7 @@ def add_to(parser: Parser) -> None:
     parser.add("rows", texts, required=["--private"])
     add_text_to(parser, "default: commas (tabs for .tsv), decimal points, UTF-8; the file is not asked")
     names = ("target_bounds", "by", "by_values")
-    parser.parameters |= {name: flag_of(name, {}) for name in names}
+    parser.parameters |= {name: flag_of(name, {}) for name in names} | {"exposure": "--exposure-column"}
     add_terms_to(parser, private_evaluation, noise="--noise")
     add_report_to(parser, "metrics")
 
@@ -63,6 +64,7 @@ def run(args: argparse.Namespace) -> None:
         rows.X,
         rows.y,
         groups=rows.groups,
+        exposure=rows.aside.get("--exposure-column"),
         **by,
         target_bounds=args.target_bounds,
         ledger=charged_data_set(args, own),

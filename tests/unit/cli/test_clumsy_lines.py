@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from skmixdp import MixedDPPoissonRegressor, load
+from skmixdp.model_selection import private_evaluation
 from skmixdp.privacy import PrivacyLedger
 from tests.unit.cli.conftest import SEED, refuse, run
 
@@ -118,3 +119,38 @@ def test_counts_are_those_of_python_and_predictions_scale_with_exposure(claims, 
     capsys.readouterr()
     rows = ("c", "pub.csv", "--label-column", "claims", "--exposure-column", "years")
     assert "is for models of counts" in refuse(capsys, Path(), "predict", *rows)
+
+
+def test_deviances_of_counts_are_those_of_python(claims, capsys):
+    ends = ("--epsilon", 4, "--seed", SEED)
+    assert run("fit", *COUNTS, *ends, "--out", "m.safetensors", "--quiet") == 0
+    counts = ("--private", "priv.csv", "--label-column", "claims", "--exposure-column")
+    assert run("evaluate", "m.safetensors", *counts, "years", *ends, *CHARGED, "--report", "r.json") == 0
+    assert "mean Poisson deviance" in capsys.readouterr().out
+    expected = private_evaluation(
+        load("m.safetensors"),
+        claims[["km"]],
+        claims["claims"],
+        exposure=claims["years"],
+        epsilon=4.0,
+        random_state=int(SEED),
+    )
+    assert json.loads(Path("r.json").read_text())["metrics"]["D2"]["value"] == expected.d2_score().value
+    assert len(PrivacyLedger("l.sqlite")["d"].charges()) == 1
+    negative = ("--private", "negative.csv", *counts[2:])
+    for argv, words in (
+        ((*negative, "years"), "exposure must hold positive numbers; leave out rows without"),
+        ((*counts, "year"), "--exposure-column 'year' is not a column of --private priv.csv"),
+        ((*counts, "claims"), "--label-column and --exposure-column both name the column 'claims'"),
+        ((*counts[:4],), "compared with the rows that m.safetensors was trained on"),
+        ((*counts, "years", "--target-bounds", "0,9"), "must be None; deviances have cells of their own"),
+    ):
+        said = refuse(capsys, Path(), "evaluate", "m.safetensors", *argv, *ends[:2], *CHARGED)
+        assert words in said, said
+    claims.drop(columns=["claims"]).assign(y=claims["km"]).to_csv("plain.csv", index=False)
+    plain = ("--private", "plain.csv", "--label-column", "y")
+    assert run("fit", *plain, "--regression", "--id", "years", "--out", "r", "--quiet") == 0
+    capsys.readouterr()
+    argv = ("r", *plain, "--target-bounds", "0,9", "--exposure-column", "years", *ends[:2])
+    assert "--exposure-column" in refuse(capsys, Path(), "evaluate", *argv)
+    assert len(PrivacyLedger("l.sqlite")["d"].charges()) == 1
