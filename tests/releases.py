@@ -188,7 +188,7 @@ RELEASES = {
     "curves of a regression": Release(
         _fit(AdditiveDPRegressor(target_scale=1.0)), TARGETS, _coef, _OF_CURVES
     ),
-    "rates": Release(_fit(MixedDPPoissonRegressor(epsilon=8.0)), COUNTS, _coef, _NO_NOISE),
+    "rates": Release(_fit(MixedDPPoissonRegressor(epsilon=8.0)), COUNTS, _coef),
     "inference": Release(_inference("logistic", classes=[0, 1]), TWO, _params, _NO_NOISE),
     "inference of numbers": Release(_inference("gaussian"), TARGETS, _params, _NO_NOISE),
     "inference of counts": Release(_inference("poisson", epsilon=40.0), COUNTS, _params, _NO_NOISE),

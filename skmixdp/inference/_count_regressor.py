@@ -1,6 +1,6 @@
 """Rates of counts: a Poisson regression with exposures, for predictions."""
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +26,7 @@ from ..estimators._linear import LinearHead
 from ..estimators._outputs import lazy_result
 from ..estimators._private_score import PrivateDevianceMixin
 from ..privacy.accounting.budgets import Budget
+from ..privacy.accounting.events import Noise
 from ._encoded import OF_RANGE
 from ._estimating import ENOUGH, Design, Known, Mechanisms, public_scales
 from ._generalized import N_STEPS, poisson_steps
@@ -117,6 +118,7 @@ _COLUMN = "A column-vector y was passed when a 1d array was expected; pass y.rav
 _STAGES = Order(before=(ScaleOfWeights(), MeanWeight(), _COLUMNS), training=CountSteps(), after=())
 
 
+@dataclass(eq=False, repr=False)
 class MixedDPPoissonRegressor(RegressorMixin, PrivateDevianceMixin, LinearHead):  # type: ignore[misc]
     """Differentially private Poisson regression: the log of a rate of counts is linear in the columns.
 
@@ -138,6 +140,9 @@ class MixedDPPoissonRegressor(RegressorMixin, PrivateDevianceMixin, LinearHead):
         those of others, unless there are thirty public rows or more.
     max_sample_weight : float or "auto", default="auto"
         The ``sample_weight`` that counts as 1, as in :class:`~skmixdp.MixedDPLogisticRegression`.
+    noise : {"float", "discrete"}, default="float"
+        ``"discrete"`` adds discrete Gaussian noise to exact sums; see :doc:`/guarantee`. It needs
+        ``skmixdp[discrete]``, and dense rows without ``groups``.
     ledger : LedgerDataset or None, default=None
         The ledger entry of the data set in ``X``. It is charged before anything is released.
     random_state : None, int or RandomState, default=None
@@ -187,6 +192,9 @@ class MixedDPPoissonRegressor(RegressorMixin, PrivateDevianceMixin, LinearHead):
 
     rows = RowMapping(whiten=False, geometry=False, norm="clip")
     init, device, dtype = "zeros", "cpu", "float64"
+
+    _: KW_ONLY
+    noise: Noise = "float"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from skmixdp import MixedDPPoissonRegressor, Typical
 from skmixdp.exceptions import NotPrivateWarning, PrivacyLeakWarning
 from skmixdp.inference import private_inference
+from skmixdp.privacy import mu_of_budget
 from tests.replay import check_neighbours, check_sensitivities
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -76,6 +77,7 @@ KINDS += [
     ("rates", {"exposure": E, "sample_weight": W, "max_sample_weight": 2.0}, C),
     ("rates", {"exposure": E, "exposure_pub": np.ones(N_PUBLIC), **PUBLIC_COUNTS}, C),
     ("rates", {"exposure": E, "neighboring": "replace_one"}, C),
+    ("rates", {"exposure": E, "noise": "discrete"}, C),
 ]
 
 #: Exposures of the odd rows.
@@ -85,11 +87,15 @@ ODD_EXPOSURES = [1e300, 5e-324, 1e-300, 1.0, 2.0**64, 1e-3, 1e3]
 ODD_WEIGHTS = [0.0, 1e300, 5e-324, 1.0, 2.0**64, 1e-3, 1e3]
 
 
+def epsilon_for(family):
+    return 40.0 if family in ("logistic", "gaussian") else 160.0
+
+
 def path(rows, labels, family, options):
     def run(calls):
-        epsilon = 40.0 if family in ("logistic", "gaussian") else 160.0
+        epsilon = epsilon_for(family)
         if family == "rates":
-            names = ("max_sample_weight", "neighboring")
+            names = ("max_sample_weight", "neighboring", "noise")
             of_model = {name: value for name, value in options.items() if name in names}
             model = MixedDPPoissonRegressor(epsilon=epsilon, delta=1e-3, **of_model)
             of_fit = {name: value for name, value in options.items() if name not in names}
@@ -120,10 +126,10 @@ def test_rows(monkeypatch, kind, neighbour):
     family, options, labels = KINDS[kind]
     paths = path(X, labels, family, options), path(*with_odd_row(kind, neighbour))
     one = check_neighbours(monkeypatch, *paths, 0)
-    # What is stated of a row that is replaced counts it twice.
-    times = 2 if options.get("neighboring") == "replace_one" else 1
-    assert times * one.stated == pytest.approx(float(one.facts["outcome.privacy_.mu"]), rel=1e-3)
-    assert times * one.stated <= float(one.facts["outcome.privacy_.mu"]) * (1 + 1e-9)
+    terms = {name: options[name] for name in ("neighboring", "noise") if name in options}
+    whole = mu_of_budget(epsilon_for(family), 1e-3, **terms)
+    assert one.stated == pytest.approx(whole, rel=1e-3)
+    assert one.stated <= whole * (1 + 1e-9)
 
 
 @pytest.mark.covering

@@ -68,7 +68,6 @@ def claims(folder):
         ((*COUNTS, "--report", "scale.json", "--scale", "scale.json", "--force"), "is also an input file"),
         ((*COUNTS, "--scale", "scale.json"), "speed"),
         ((*COUNTS, "--epsilon", "0"), "argument --epsilon: '0' must be a positive finite number"),
-        ((*COUNTS, "--noise", "discrete"), "--noise discrete is not for --counts; leave it out."),
         ((*COUNTS, "--decimal", ";"), "--decimal ; must be '.' or ','."),
         ((*COUNTS, "--separator", "ab"), "--separator ab must be one character"),
         ((*COUNTS, "--no-center"), "--no-center is not for --counts; leave it out."),

@@ -10,6 +10,7 @@ from sklearn.linear_model import PoissonRegressor
 from skmixdp import MixedDPPoissonRegressor, Typical, fit_many, load, private_pipeline, resumable
 from skmixdp.preprocessing import TableEncoder
 from skmixdp.privacy import PrivacyLedger
+from tests.noise import recorded
 from tests.private_names import count_steps
 
 pytestmark = pytest.mark.filterwarnings(
@@ -183,3 +184,33 @@ def test_an_interrupted_fit_is_resumed_without_another_charge(tmp_path, monkeypa
     with resumable(tmp_path / "fit.checkpoint"):
         model = MixedDPPoissonRegressor(ledger=entry).fit(X, y, exposure=years)
     assert model.n_iter_ == 9 and len(entry.charges()) == 1
+
+
+def test_discrete_noise_is_on_a_grid_and_sums_are_exact(monkeypatch):
+    pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
+    X, y, years = counted(n=2000)
+    model = MixedDPPoissonRegressor(epsilon=4.0, noise="discrete")
+    log, fitted = recorded(monkeypatch, lambda: model.fit(X, y, exposure=years, sample_weight=years))
+    assert fitted.privacy_.noise == "discrete" and np.isfinite(fitted.coef_).all()
+    assert len(log) > 12
+    for release in log:
+        for array in (release.exact, release.noisy):
+            multiples = array / release.grid
+            assert np.abs(multiples).max() < 2**53
+            np.testing.assert_array_equal(multiples, np.rint(multiples))
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"groups": np.arange(N) // 2}, "noise='discrete' needs exact sums, which means over the rows"),
+        ({"X": sp.csr_array((N, D))}, "noise='discrete' needs rows on a grid, which centred sparse rows"),
+    ],
+)
+def test_what_discrete_noise_excludes_is_refused_before_the_charge(options, match, no_noise):
+    pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
+    X, y, _ = counted()
+    entry = PrivacyLedger(":memory:").add_dataset("claims", epsilon=5.0, delta=1e-5)
+    with pytest.raises(ValueError, match=match):
+        MixedDPPoissonRegressor(noise="discrete", ledger=entry).fit(**{"X": X, "y": y} | options)
+    assert not entry.charges()
