@@ -37,8 +37,8 @@ NAMES = {
     "skmixdp._files.temporary": "temporary_memory",
     "skmixdp._files.text": "FileError TextForm",
     "skmixdp._fit": (
-        "column_histograms=histograms fit_rows=rows fit_stage=stage fit_stages=stages "
-        "noisy_sums_module=sums planning procedure_module=procedure"
+        "column_histograms=histograms fit_rows=rows fit_stage=stage fit_stages=stages noisy_sums_module=sums "
+        "planning procedure_module=procedure"
     ),
     "skmixdp._fit.heads": "comparison_query expected_losses gains gains_query usual_gain",
     "skmixdp._fit.histograms": "thinned",
@@ -47,15 +47,13 @@ NAMES = {
     "skmixdp._fit.procedure": "CLEAR_OF_NOISE=_CLEAR",
     "skmixdp._fit.rows": "Data LabelledRows_of_problem=LabelledRows MappedRows PublicRows Weights",
     "skmixdp._fit.stage": "Fit Order Stage Steps",
-    "skmixdp._fit.stages": "class_shares_module=class_shares units_module=units",
-    "skmixdp._fit.stages.class_shares": "class_shares count_share",
+    "skmixdp._fit.stages": "shares_module=shares units_module=units",
     "skmixdp._fit.stages.columns": (
         "MOST_SPENT NoisyColumns _BINS _magnitudes _places _squares columns_share few_dominate noisy_columns"
     ),
     "skmixdp._fit.stages.comparison": "PublicShrinkage balance can_balance reliable_balance start_comparison",
     "skmixdp._fit.stages.directions": "LeadingDirections _second_moments leading_directions",
     "skmixdp._fit.stages.gradient_lengths": "_lengths",
-    "skmixdp._fit.stages.label_shares": "label_share noisy_logits",
     "skmixdp._fit.stages.length": "length_share noisy_length",
     "skmixdp._fit.stages.mean": "NoisyMean Shares noisy_mean",
     "skmixdp._fit.stages.mean_prediction": "at_shares",
@@ -63,6 +61,7 @@ NAMES = {
     "skmixdp._fit.stages.second_moment": (
         "MomentMap SecondMoment map_share noisy_matrix noisy_second_moment second_moment_share"
     ),
+    "skmixdp._fit.stages.shares": "class_shares count_share label_share noisy_logits",
     "skmixdp._fit.stages.start": "start_predicts",
     "skmixdp._fit.stages.student": "with_student",
     "skmixdp._fit.stages.target_scale": "TARGET_RELEASES _SIGNED _places_of_targets noisy_targets",
@@ -113,8 +112,8 @@ NAMES = {
     "skmixdp._torch.modules": (
         "Direction GradientData GradientRows LabelledRows_of_modules=LabelledRows LossesAt ModuleData "
         "ModuleLoss ModuleParameters ModuleRows Seeded check_forward cross_entropy flat limited_threads "
-        "module_rows=rows module_start=start refuse_quantised select_parameters state_of threads "
-        "threads_for with_state working_copy"
+        "module_rows=rows module_start=start refuse_quantised select_parameters state_of threads threads_for "
+        "with_state working_copy"
     ),
     "skmixdp._torch.modules.forward": "separately",
     "skmixdp._torch.modules.rows": "_LANES _rounded_sums",

@@ -1,19 +1,17 @@
 """The stages of a linear head, in the order of its report."""
 
 from .stage import Order
-from .stages.adjustment import Adjustment
-from .stages.class_shares import ClassCounts
 from .stages.columns import NoisyColumnScales
 from .stages.comparison import Comparison
 from .stages.directions import Directions
 from .stages.gradient_lengths import GradientLengths
-from .stages.label_shares import LabelShares
 from .stages.length import Length
 from .stages.mean import Mean
 from .stages.mean_prediction import MeanPrediction
 from .stages.public_map import PublicMap
 from .stages.residuals import Residuals
 from .stages.second_moment import Preconditioner
+from .stages.shares import Adjustment, ClassCounts, LabelShares
 from .stages.start import Start
 from .stages.student import Student
 from .stages.target_scale import TargetScale

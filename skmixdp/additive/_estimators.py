@@ -14,8 +14,8 @@ from .._engine import Procedure
 from .._fit.procedure import prepared
 from .._fit.rows import Data, PublicRows
 from .._fit.stage import Fit, Price, RowSettings, Stage
-from .._fit.stages.class_shares import ClassCounts
 from .._fit.stages.columns import NoisyColumnScales
+from .._fit.stages.shares import ClassCounts
 from .._rows import RowMap, SparseTable, TargetMap
 from .._utils.models import names_of_features
 from .._utils.validation import POSITIVE, Allowed, Number, check, listed, shown

@@ -97,7 +97,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "_fit/predictions.py": (0, {"predicted": (3, "code")}),
     "_fit/procedure.py": (2, {}),
     "_fit/stage.py": (1, {}),
-    "_fit/stages/class_shares.py": (1, {"_warn_of_hidden": (1, "released")}),
+    "_fit/stages/shares.py": (1, {"_warn_of_hidden": (1, "released")}),
     "_fit/stages/columns.py": (0, {"noisy_columns": (1, "released")}),
     "_fit/stages/mean.py": (1, {"warn_of_few_columns": (1, "released")}),
     "_fit/stages/public_map.py": (1, {}),

@@ -6,7 +6,7 @@ import sys
 
 from tests.architecture.test_architecture import PACKAGE
 from tests.architecture.test_releases import RELEASES, stated
-from tests.private_names import STAGES, ChosenPairs, Knots
+from tests.private_names import STAGES, ChosenPairs, Knots, Stage
 
 PAGE = PACKAGE.parent / "docs" / "releases.md"
 _HEAD = """# Releases of a fit
@@ -21,9 +21,26 @@ them, for one row or one person.
 """
 
 
+def _source(kind):
+    """The source of a stage, and of what its file has for it; all of a file with one stage."""
+    module = sys.modules[kind.__module__]
+    own = {
+        name: value
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", "") == module.__name__
+    }
+    if sum(isinstance(value, type) and issubclass(value, Stage) for value in own.values()) == 1:
+        return inspect.getsource(module)
+    source, names = "", [kind.__name__]
+    for name in names:
+        source += inspect.getsource(own[name])
+        names += [name for name in own if name not in names and re.search(rf"\b{name}\b", source)]
+    return source
+
+
 def _row(stage):
     kind = type(stage)
-    source = inspect.getsource(sys.modules[kind.__module__])
+    source = _source(kind)
     summary = inspect.getdoc(kind).partition("\n")[0]
     functions = [name for name in RELEASES if re.search(rf"\b{name.split('.')[0]}\(", source)]
     sensitivities = dict.fromkeys(text for name in functions for text in stated()[name])

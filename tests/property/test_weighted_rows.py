@@ -23,9 +23,9 @@ from tests.private_names import (
     SoftmaxLoss,
     SquaredLoss,
     WeightedLoss,
-    class_shares_module,
     fit_rows,
     row_norms,
+    shares_module,
     training,
     with_weights,
 )
@@ -153,7 +153,7 @@ def test_balanced_weights_are_those_of_released_counts_whatever_the_other_rows_a
         given.append(weights)
         return with_weights(y, weights)
 
-    monkeypatch.setattr(class_shares_module, "class_shares", lambda counts, scale, n_rows: shares)
+    monkeypatch.setattr(shares_module, "class_shares", lambda counts, scale, n_rows: shares)
     monkeypatch.setattr(fit_rows, "with_weights", recorded)
     X = np.random.default_rng(0).normal(size=(300, 4))
     for y in (np.arange(300) % 3, np.minimum(np.arange(300) % 7, 2)):

@@ -1,0 +1,347 @@
+"""Shares of classes and labels: for the start, balanced weights, and the adjustment of trained heads."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from scipy.special import logit
+
+from ..._engine import Procedure, bind_rows
+from ..._rows import Block, Contribution
+from ..._utils.process import warn_later
+from ..._utils.validation import shown
+from ...components.protocols import FloatArray, PrivateQuery, PublicInfo, ReleasedArray, Rounds
+from ..heads import comparison_query, expected_losses
+from ..stage import RARE, Fit, Price, Stage
+from ..statistics import (
+    OF_ACCURACIES,
+    Learner,
+    Learning,
+    Worth,
+    counts_query,
+    in_class,
+    kept_part,
+    sensitivity_of,
+    share_for,
+)
+
+#: Noise in a class count, as a fraction of the mean count, if private rows compare adjustments.
+WORTH = Worth(0.1, 0.5, (0.005, 0.02))
+#: Otherwise.
+_WORTH_UNCOMPARED = WORTH._replace(most=0.3)
+#: For the start: noise in a class share, which also hides shares of rare classes.
+_WORTH_OF_START = Worth(0.001, 0.02, WORTH.limits)
+
+#: Factor by which noise in the counts may exceed its expected squared length.
+_NOISE_FACTOR = 2.0
+#: Standard deviations of the noise in its count that a rare class needs.
+_CLEAR = 4.0
+#: Multiples of the default adjustment that private rows compare, from weak to strong.
+MULTIPLES = np.array([0.5, 1.0, 1.5])
+
+
+def count_share(mu: float, n_rows: int, n_classes: int) -> float:
+    """Share of mu squared for class counts, from public facts; 0 if noise would hide the class shares."""
+    compared = share_for(mu, n_rows, math.sqrt(len(MULTIPLES)))
+    return share_for(mu, n_rows, n_classes, WORTH if compared else _WORTH_UNCOMPARED)
+
+
+def class_shares(counts: FloatArray, scale: float, n_rows: float) -> FloatArray:
+    """Estimated class shares (k,), all positive, from noisy counts (k,) of ``n_rows`` rows.
+
+    ``scale`` is the standard deviation of the noise. Counts are shrunk towards equal ones by a factor as
+    James and Stein's, so shares that differ by no more than noise come out equal. No count is taken to be
+    below the standard deviation of its noise.
+    """
+    mean = n_rows / len(counts)
+    away = counts - mean
+    fraction = kept_part(_NOISE_FACTOR * (len(counts) - 1) * scale**2, away)
+    # A class whose noisy count is not positive gets a small positive share.
+    shrunk = np.maximum(mean + fraction * away, min(max(scale, 1.0), mean))
+    return np.asarray(shrunk / shrunk.sum())
+
+
+def starts_at_shares(fit: Fit, with_public_rows: bool = False) -> bool:
+    """Whether a fit starts at the shares of its classes or labels, as by default without public rows."""
+    settings = fit.settings
+    by_default = isinstance(settings.init, str) and settings.init == "public" and settings.known_map is None
+    labels_tell = len(fit.public.X) and not with_public_rows
+    return by_default and settings.rows.fit_intercept and fit.divides and not labels_tell
+
+
+@dataclass(frozen=True, eq=False)
+class ClassCounts(Stage):
+    """Balanced weights, or the start, by noisy sums of the sample weights of each class.
+
+    The start has the logarithms of the class shares ``q_c``, times the class weights ``w_c``, as intercepts:
+    ``log(w_c q_c)``, less their mean, or their difference for two classes. With balanced weights it is at 0.
+    Additive models of two classes move the intercept of the head of public rows too.
+    """
+
+    with_public_rows: bool = False
+
+    name = "class counts"
+    limits = WORTH.limits
+
+    def price(self, fit: Fit) -> Price | None:
+        loss, n_classes = fit.data.loss, max(fit.data.loss.n_outputs, 2)
+        if fit.weights.n_counted:
+            return count_share(fit.mu, fit.n_rows, n_classes)
+        if not (loss.has_classes and starts_at_shares(fit, self.with_public_rows and n_classes == 2)):
+            return None
+        if n_classes == 2:
+            return share_for(fit.mu, fit.n_rows, 1.0, _WORTH_OF_START) or None
+        return count_share(fit.mu, fit.n_rows, n_classes) or None
+
+    def outcomes(self, fit: Fit, price: Price) -> Iterator[Fit]:
+        if fit.weights.n_counted:
+            yield from super().outcomes(fit, price)
+            return
+        n_classes = max(fit.data.loss.n_outputs, 2)
+        for rare in 1 / n_classes, 1 / fit.n_rows:
+            shares = np.array([1 - (n_classes - 1) * rare] + (n_classes - 1) * [rare])
+            yield _started(fit.spent(self, price), shares).foreseen()
+
+    def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
+        weights, multiplier, n_rows, data = fit.weights, fit.budget.multiplier(price), fit.n_rows, fit.data
+        if weights.of_classes is not None:  # they would only hide some counts in noise
+            data = weights.bare if weights.sample_weight is None else weights.applied(None)
+        query = counts_query(np.zeros((0, 0)), partial(in_class, n_classes=max(data.loss.n_outputs, 2)))
+        queries = replace(fit.learner, loss=data.loss).ask(multiplier, query)
+        counts, noise = yield from bind_rows(data.private.mapped(None), queries)
+        total = n_rows if weights.sample_weight is None else max(float(counts.sum()), noise, 1.0)
+        shares = class_shares(counts, multiplier, total)
+        fit = fit.spent(self, price)
+        if not weights.n_counted:
+            if len(counts) == 2 and weights.sample_weight is None:
+                _warn_of_hidden(counts, noise, fit)
+            return _started(fit, shares)
+        # Mean of relative weights, with which each class has the total weight of the rarest one.
+        mean = min(total / n_rows, 1.0) * len(shares) * float(shares.min())
+        return fit.learned(weights=replace(weights, mean=mean), data=weights.applied(1 / shares))
+
+
+def _warn_of_hidden(counts: FloatArray, noise: float, fit: Fit) -> None:
+    """Warn if the ``noise`` in the counts (2,) of two classes hides the rarer one."""
+    rarer, classes = int(counts.argmin()), fit.settings.classes
+    if counts[rarer] < _CLEAR * noise and counts[rarer] < RARE * fit.n_rows and classes is not None:
+        name, rows = shown(classes.tolist()[rarer]), max(counts[rarer], 0.0)
+        warn_later(
+            f"the class {name} has {rows:.0f} rows by a noisy count, whose noise has a standard deviation of "
+            f"{noise:.0f}. A class of fewer than {_CLEAR * noise:.0f} rows is hidden by it, so probabilities "
+            "may be no better than its share; pass a larger epsilon, more rows, or public rows."
+        )
+
+
+def _started(fit: Fit, shares: FloatArray) -> Fit:
+    """The fit that starts at class shares (k,), as its weights of classes change them."""
+    if fit.weights.of_classes is not None:
+        shares = shares * fit.weights.of_classes
+        shares = np.maximum(shares / shares.sum(), 1 / fit.n_rows)  # a weight may be zero
+    logs = np.log(shares)
+    logits = logs[1:] - logs[:1] if fit.data.loss.n_outputs == 1 else logs - logs.mean()
+    return fit.learned(labels=replace(fit.labels, logits=logits, shares=shares))
+
+
+def refuse_without_counts(name: str, value: object, fit: Fit) -> None:
+    """Refuse a parameter that needs noisy class counts if the budget has no share for them."""
+    obstacle = obstacle_to_counts(fit)
+    if name == "logit_adjustment" and not fit.settings.rows.fit_intercept:
+        obstacle = "fit_intercept=False leaves no intercepts to adjust"
+    if obstacle is not None:
+        raise ValueError(
+            f"{name}={value!r} needs noisy class counts, but {obstacle}; pass "
+            f"{'a dict of weights or None' if name == 'class_weight' else 0}."
+        )
+
+
+def obstacle_to_counts(fit: Fit) -> str | None:
+    """Why no share of the budget can be spent on class counts; None if one can."""
+    n_classes = max(fit.data.loss.n_outputs, 2)
+    if not fit.budget.is_divisible:
+        return "n_steps or noise_multiplier leaves no budget that could be divided"
+    if fit.settings.batch_size is not None:
+        return f"batch_size={fit.settings.batch_size} excludes releases over all rows"
+    if not count_share(fit.mu, fit.n_rows, n_classes):
+        return f"{fit.n_rows} rows of {n_classes} classes are too few for this budget"
+    return None
+
+
+#: Noise in the fraction of rows with a label.
+_WORTH_OF_LABELS = Worth(0.003, 0.25, (0.002, 0.03))
+
+
+def label_share(mu: float, n_rows: int, n_labels: int) -> float:
+    """Share of mu squared for :func:`noisy_logits`, from public facts; 0 if noise would hide them."""
+    return share_for(mu, n_rows, sensitivity_of(n_labels) / 2, _WORTH_OF_LABELS)
+
+
+def noisy_logits(learner: Learner, n_labels: int, multiplier: float) -> Learning[FloatArray]:
+    """Logits (k,) of the fraction of rows that have each label, from noisy sums of labels.
+
+    Shares are shrunk towards their mean as by James and Stein. The remaining standard deviation of their
+    noise is the least distance that they keep from 0 and 1.
+
+    *Guarantee*: one Gaussian release of this multiplier. A row adds ``y_i - 1/2`` to the sums, whose length
+    is ``sqrt(k) / 2`` for any labels.
+    """
+
+    def contribute(Z: FloatArray, block: Block) -> Contribution:
+        return None, np.asarray(block.y)[:, :n_labels] - 0.5
+
+    stated = ReleasedArray(sensitivity_of(n_labels) / 2)
+    query = PrivateQuery(np.zeros((0, 0)), contribute, (stated,))  # without products
+    sums, scale = yield from learner.ask(multiplier, query)
+    shares, error = 0.5 + sums / learner.n_rows, scale / learner.n_rows
+    away = shares - shares.mean()
+    fraction = kept_part((n_labels - 1) * error**2, away)
+    least = max(error * math.sqrt(fraction + (1 - fraction) / n_labels), 1 / learner.n_rows)
+    least = min(least, 0.5)
+    return np.asarray(logit(np.clip(shares.mean() + fraction * away, least, 1 - least)))
+
+
+class LabelShares(Stage):
+    """The default start of several labels without public rows."""
+
+    name = "label shares"
+    limits = _WORTH_OF_LABELS.limits
+
+    def price(self, fit: Fit) -> Price | None:
+        loss = fit.data.loss
+        if loss.has_classes or loss.quadratic or not starts_at_shares(fit):
+            return None
+        return label_share(fit.mu, fit.n_rows, loss.n_outputs) or None
+
+    def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
+        queries = noisy_logits(fit.counting, fit.data.loss.n_outputs, fit.budget.multiplier(price))
+        logits = yield from fit.ask(queries)
+        return fit.spent(self, price).learned(labels=replace(fit.labels, logits=logits))
+
+
+#: Strength of the default adjustment with a start at zero.
+_FROM_ZERO = 0.6
+#: Strength of the default adjustment with a public start.
+_FROM_START = 0.25
+#: The line of the comparison in the report.
+_COMPARED = "strength of the adjustment"
+#: Largest loss of accuracy that an adjustment may cause.
+_TOLERATED_LOSS = 0.01
+#: Prior for the loss of accuracy by a multiple m of the adjustment: its mean divided by m.
+_EXPECTED_LOSS = 0.012
+#: Standard deviation of the prior of this loss.
+_LOSS_SPREAD = 0.02
+
+
+class Adjustment(Stage):
+    """Subtracts a multiple of the logarithms of noisy class shares from the logits of a trained head.
+
+    The class counts are released after the temperature, since the adjustment is in units of calibrated
+    logits. With shares ``q`` and strength ``tau``, the logit of class j becomes ``z_j - tau log q_j``. At
+    ``tau = 1`` this estimates the classifier that is best for equally frequent classes. A start is also added
+    to the rows of rare classes, in proportion to ``1 - k q_j``: the private rows of frequent classes erase
+    what the start knew about the others. At a fixed strength it is added ``min(1, tau)`` times.
+
+    If the strength is "auto", private rows choose it. The usual adjustment has ``tau = 0.6`` from zeros, and
+    ``tau = 0.25`` with a whole start added back; ``tau`` is less where the counts are noisy. Half, once and
+    one and a half times this adjustment are compared with none, by noisy differences of the numbers of
+    correct private rows. The strongest that loses at most one point of accuracy is taken; half of it if there
+    are too few rows to compare.
+
+    *Guarantee*: one Gaussian release of the counts, of sensitivity 1, and one of three differences. A row
+    moves each difference by at most 1, so their sensitivity is ``sqrt(3)``. All else is computed from
+    released heads, released counts and public rows.
+
+    Source: Menon, Jayasumana, Rawat, Jain, Veit and Kumar 2021, "Long-tail learning via logit adjustment",
+    section 4.1.
+    """
+
+    name = "class shares"
+    limits = (WORTH.limits[0], WORTH.limits[1] + OF_ACCURACIES.limits[1])
+
+    def price(self, fit: Fit) -> Price | None:
+        strength, loss = fit.settings.logit_adjustment, fit.data.loss
+        if strength == "auto":
+            several = loss.has_classes and loss.n_outputs > 2 and not fit.weights.of_any_class
+            if not (fit.settings.is_default and several) or obstacle_to_counts(fit) is not None:
+                return None
+        elif strength == 0:
+            return None
+        else:
+            refuse_without_counts("logit_adjustment", strength, fit)
+        if fit.row_map.intercept_value is None:  # before the map is known
+            return None
+        return sum(share for _, share in self.lines(fit, 0.0)) or 0.0
+
+    def lines(self, fit: Fit, price: Price) -> tuple[tuple[str, Price], ...]:
+        lines = []
+        if fit.labels.shares is None:  # no counts were released for the start
+            n_classes = max(fit.data.loss.n_outputs, 2)
+            lines.append((self.name, count_share(fit.mu, fit.n_rows, n_classes)))
+        if fit.settings.logit_adjustment == "auto":
+            lines.append((_COMPARED, share_for(fit.mu, fit.n_rows, math.sqrt(len(MULTIPLES)))))
+        return tuple(line for line in lines if line[1])
+
+    def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
+        rounds = partial(self._adjust, fit, price)
+        queries = fit.correct(rounds, price) if price else cast(Procedure[Any], rounds(0.0))
+        W, shares = yield from queries
+        return replace(fit.spent(self, price).with_head(W), labels=replace(fit.labels, shares=shares))
+
+    def _adjust(self, fit: Fit, price: Price, multiplier: float) -> Rounds:
+        """Yield queries that share the budget of one step; return the adjusted head and class shares."""
+        constant = fit.row_map.intercept_value
+        assert fit.plan is not None and fit.head is not None and constant is not None
+        W, info, strength = fit.head.W, fit.plan.info, fit.settings.logit_adjustment
+        shares, prices = fit.labels.shares, dict(self.lines(fit, price))
+        if shares is None:
+            part, labels_alone = prices[self.name] / price, np.zeros((0, W.shape[1]))
+            classes = partial(in_class, n_classes=max(fit.data.loss.n_outputs, 2))
+            (counts,) = yield counts_query(labels_alone, classes, part)
+            shares = class_shares(counts, multiplier / math.sqrt(part), info.n_effective)
+        k, public = len(shares), fit.labels.logits is None and bool(np.any(info.view.W))
+        adjusted = partial(_adjusted, W, shares, info, constant, public)
+        if strength != "auto":
+            return adjusted(float(strength), min(1.0, float(strength))), shares
+        if np.ptp(shares) == 0:
+            return W, shares
+        # 1 without noise in the counts, and 1/2 at the largest noise allowed.
+        noise = k / (math.sqrt(WORTH.limits[1]) * fit.mu * info.n_private)
+        reliability = 1 - min(1.0, noise / WORTH.most) / 2
+        usual = _FROM_START if public else _FROM_ZERO
+        heads = [adjusted(m * usual * reliability, m) for m in MULTIPLES]
+        if _COMPARED not in prices:
+            return heads[0], shares
+        part = prices[_COMPARED] / price
+        (gains,) = yield comparison_query(W, heads, part)
+        error = multiplier / math.sqrt(part) * sensitivity_of(len(heads)) / info.n_effective
+        expected, spread = _EXPECTED_LOSS * MULTIPLES, np.full(len(heads), _LOSS_SPREAD)
+        losses = expected_losses(-gains / info.n_effective, error, expected, spread)
+        tolerable = np.flatnonzero(losses <= _TOLERATED_LOSS)
+        return heads[int(tolerable[-1])] if len(tolerable) else W, shares
+
+
+def _adjusted(
+    W: FloatArray,
+    shares: FloatArray,
+    info: PublicInfo,
+    constant: float,
+    restores: bool,
+    strength: float,
+    restored: float,
+) -> FloatArray:
+    """A head with adjusted logits and a part of the start; ``constant`` is that of the last column."""
+    W, k = np.array(W), len(shares)
+    if restores and restored and len(W) == k:  # one output for two classes has no row for each class
+        rare = np.maximum(0.0, 1 - k * shares)
+        # Scaled so that the outputs of the start are no larger than those of the head.
+        data, start = info.view.data, info.view.W
+        outputs = (W, start) if data.n_rows == 0 else (data.X @ W.T, data.X @ start.T)
+        first, second = (float(np.linalg.norm(each)) for each in outputs)
+        scale = min(1.0, first / second) if second > 0 else 0.0
+        W += restored * rare[:, np.newaxis] * scale * start
+    logs = np.log(shares)
+    W[:, -1] -= strength / constant * (logs - logs.mean() if len(W) == k else logs[1:] - logs[:1])
+    return W
