@@ -38,38 +38,40 @@ NAMES = {
     "skmixdp._files.text": "FileError TextForm",
     "skmixdp._fit": (
         "column_histograms=histograms fit_rows=rows fit_stage=stage fit_stages=stages noisy_sums_module=sums "
-        "planning procedure_module=procedure"
+        "procedure_module=procedure"
     ),
-    "skmixdp._fit.heads": "comparison_query expected_losses gains gains_query usual_gain",
     "skmixdp._fit.histograms": "thinned",
-    "skmixdp._fit.mapping": "LENGTH_LIMIT unmapped",
     "skmixdp._fit.order": "STAGES",
     "skmixdp._fit.procedure": "CLEAR_OF_NOISE=_CLEAR",
     "skmixdp._fit.rows": "Data LabelledRows_of_problem=LabelledRows MappedRows PublicRows Weights",
     "skmixdp._fit.stage": "Fit Order Stage Steps",
-    "skmixdp._fit.stages": "shares_module=shares units_module=units",
+    "skmixdp._fit.stages": "planning=training public_checks_module=public_checks shares_module=shares",
+    "skmixdp._fit.stages.calibration": (
+        "_LOGARITHMS _USUAL=_USUAL_SCALE _overconfidence at_shares at_temperature at_temperature_of_rare "
+        "recalibrated temperature_share"
+    ),
     "skmixdp._fit.stages.columns": (
         "MOST_SPENT NoisyColumns _BINS _magnitudes _places _squares columns_share few_dominate noisy_columns"
     ),
     "skmixdp._fit.stages.comparison": "PublicShrinkage balance can_balance reliable_balance start_comparison",
-    "skmixdp._fit.stages.directions": "LeadingDirections _second_moments leading_directions",
-    "skmixdp._fit.stages.gradient_lengths": "_lengths",
-    "skmixdp._fit.stages.length": "length_share noisy_length",
-    "skmixdp._fit.stages.mean": "NoisyMean Shares noisy_mean",
-    "skmixdp._fit.stages.mean_prediction": "at_shares",
-    "skmixdp._fit.stages.residuals": "recalibrated",
+    "skmixdp._fit.stages.geometry": (
+        "LeadingDirections NoisyMean _second_moments leading_directions noisy_length noisy_mean"
+    ),
+    "skmixdp._fit.stages.mapping": "LENGTH_LIMIT Shares length_share unmapped",
+    "skmixdp._fit.stages.public_checks": (
+        "MOST_COUNTED=_MOST_COLUMNS columns_in_other_units start_predicts unit_share"
+    ),
+    "skmixdp._fit.stages.scales": "TARGET_RELEASES _SIGNED _places_of_targets noisy_targets",
     "skmixdp._fit.stages.second_moment": (
         "MomentMap SecondMoment map_share noisy_matrix noisy_second_moment second_moment_share"
     ),
     "skmixdp._fit.stages.shares": "class_shares count_share label_share noisy_logits",
-    "skmixdp._fit.stages.start": "start_predicts",
     "skmixdp._fit.stages.student": "with_student",
-    "skmixdp._fit.stages.target_scale": "TARGET_RELEASES _SIGNED _places_of_targets noisy_targets",
-    "skmixdp._fit.stages.temperature": (
-        "_LOGARITHMS _USUAL _overconfidence at_temperature at_temperature_of_rare temperature_share"
+    "skmixdp._fit.stages.training": "_lengths",
+    "skmixdp._fit.statistics": (
+        "Learner Worth comparison_query counts_query expected_losses gains gains_query in_class "
+        "sensitivity_of share_for usual_gain"
     ),
-    "skmixdp._fit.stages.units": "MOST_COUNTED=_MOST_COLUMNS columns_in_other_units unit_share",
-    "skmixdp._fit.statistics": "Learner Worth counts_query in_class sensitivity_of share_for",
     "skmixdp._fit.sums": "noisy_sum",
     "skmixdp._linear": (
         "BLOCK_ROWS Cascade LogisticLoss MultilabelLoss NARROW PANEL_ROWS SHORTEST_DIFFERENCE SoftmaxLoss "

@@ -20,7 +20,7 @@ from sklearn.metrics import log_loss
 from benchmarks.utility.problems import calibration_error
 from benchmarks.utility.tabular import split
 from skmixdp import MixedDPLogisticRegression
-from skmixdp._fit.stages.temperature import Temperature
+from skmixdp._fit.stages.calibration import Temperature
 
 Array = NDArray[Any]
 

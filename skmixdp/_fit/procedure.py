@@ -8,8 +8,8 @@ from typing import Any
 from .._engine import ChargedProcedure
 from .._linear import work_of_pass
 from .._utils.process import warn
-from .planning import planned
 from .stage import Fit, without_queries
+from .stages.training import planned
 
 #: A fit without public rows warns if the number of rows times mu is below this multiple of the root of the
 #: number of columns: noise then hides what the rows show.

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._engine import Procedure, make_plan, training
-from .._fit.mapping import with_intercept
-from .._fit.planning import planned
 from .._fit.stage import Fit, Price, Stage
-from .._fit.stages.length import length_price, noisy_length
+from .._fit.stages.geometry import noisy_length
+from .._fit.stages.mapping import length_price, with_intercept
+from .._fit.stages.training import planned
 from .._fit.statistics import sensitivity_of
 from .._linear import FloatArray, Loss, WeightedLoss, row_norms
 from .._rows import Block, Contribution, RowMap

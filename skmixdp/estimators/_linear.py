@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Transaction
 from .._fit.order import STAGES
-from .._fit.planning import NamedStart, refuse_record
 from .._fit.procedure import prepared, procedure
 from .._fit.rows import Data, LabelledRows, PublicRows, Weights
 from .._fit.stage import Fit, Labels, RowSettings, Settings
+from .._fit.stages.training import NamedStart, refuse_record
 from .._linear import Loss, row_norms
 from .._rows import (
     PersonTable,

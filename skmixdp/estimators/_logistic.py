@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .._fit.planning import NamedStart
 from .._fit.stages.shares import refuse_without_counts
+from .._fit.stages.training import NamedStart
 from .._linear import Loss, MultilabelLoss, classification_loss
 from .._rows import check_indicator, check_labels, encode_labels, is_indicator, labels_of, names_of_labels
 from .._utils.validation import FLAG, NON_NEGATIVE, Allowed, shown

@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._fit.stage import Labels, Price, Steps
-from .._fit.stages.target_scale import TARGET_RELEASES, target_share, unknown_scale
+from .._fit.stages.scales import TARGET_RELEASES, target_share, unknown_scale
 from .._linear import SquaredLoss
 from .._rows import RowMap, TargetMap, check_columns, check_targets, is_dask, labels_of, named_columns
 from .._utils.models import names_of_features

@@ -11,11 +11,11 @@ from sklearn.metrics import d2_tweedie_score
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine import Procedure
-from .._fit.mapping import unmapped
 from .._fit.procedure import procedure
 from .._fit.stage import Fit, Head, Order, Price, Stage
 from .._fit.stages.columns import MOST_SPENT, columns_share, noisy_columns
-from .._fit.stages.weights import MeanWeight, ScaleOfWeights
+from .._fit.stages.mapping import unmapped
+from .._fit.stages.scales import MeanWeight, ScaleOfWeights
 from .._linear import SquaredLoss
 from .._rows import Columns, RowMap, TargetMap, check_counts, is_dask, labels_of
 from .._utils.process import warn

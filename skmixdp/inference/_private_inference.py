@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from .._engine import GaussianMechanism, Transaction
-from .._fit.mapping import unmapped
 from .._fit.stages.columns import columns_share, noisy_columns
-from .._fit.stages.target_scale import TARGET_RELEASES, noisy_targets, target_share
-from .._fit.stages.weights import noisy_scale, scale_share
+from .._fit.stages.mapping import unmapped
+from .._fit.stages.scales import TARGET_RELEASES, noisy_scale, noisy_targets, scale_share, target_share
 from .._fit.statistics import Learner, Learning
 from .._fit.sums import noisy_sums
 from .._rows import (

@@ -6,7 +6,7 @@ import sys
 
 from tests.architecture.test_architecture import PACKAGE
 from tests.architecture.test_releases import RELEASES, stated
-from tests.private_names import STAGES, ChosenPairs, Knots, Stage
+from tests.private_names import STAGES, ChosenPairs, Knots
 
 PAGE = PACKAGE.parent / "docs" / "releases.md"
 _HEAD = """# Releases of a fit
@@ -23,18 +23,14 @@ them, for one row or one person.
 
 def _source(kind):
     """The source of a stage, and of what its file has for it; all of a file with one stage."""
-    module = sys.modules[kind.__module__]
-    own = {
-        name: value
-        for name, value in vars(module).items()
-        if getattr(value, "__module__", "") == module.__name__
-    }
-    if sum(isinstance(value, type) and issubclass(value, Stage) for value in own.values()) == 1:
-        return inspect.getsource(module)
-    source, names = "", [kind.__name__]
-    for name in names:
-        source += inspect.getsource(own[name])
-        names += [name for name in own if name not in names and re.search(rf"\b{name}\b", source)]
+    module, names = sys.modules[kind.__module__], [kind.__name__]
+    source = inspect.getsource(module)
+    if source.count("(Stage):") > 1:
+        own = [name for name in vars(module) if re.search(rf"^(def|class) {name}\b", source, re.MULTILINE)]
+        source = ""
+        for name in names:
+            source += inspect.getsource(getattr(module, name))
+            names += [each for each in own if each not in names and re.search(rf"\b{each}\b", source)]
     return source
 
 

@@ -17,7 +17,7 @@ from skmixdp.inference import private_inference
 from skmixdp.model_selection import private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import NoiseSource
-from tests.private_names import column_histograms, drawn, recorded_releases, units_module
+from tests.private_names import column_histograms, drawn, public_checks_module, recorded_releases
 from tests.replay import compare, seen, shown, without
 from tests.unit.rows.conftest import HELD
 
@@ -161,7 +161,7 @@ def replayed(monkeypatch, path, n_rows, neighbour, place):
 
 def small_parts(monkeypatch):
     monkeypatch.setattr(column_histograms, "_FEWEST_ROWS", PART)
-    monkeypatch.setattr(units_module, "_FEWEST_ROWS", PART)
+    monkeypatch.setattr(public_checks_module, "_FEWEST_ROWS", PART)
 
 
 @pytest.mark.covering("path", "neighbour place")

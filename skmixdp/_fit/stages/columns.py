@@ -20,12 +20,11 @@ from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray
 from ...privacy import PrivacyReport
 from ...privacy.units import Units
 from ..histograms import certain_count, certain_of_magnitudes, thinned, windows_of
-from ..mapping import EXPONENT, FEWEST_KNOWN, centres_columns, known_kinds, scales_columns, unmapped
 from ..rows import MappedRows
 from ..stage import Fit, Price, Stage
 from ..statistics import Learner, Learning, sensitivity_of
 from ..sums import noisy_sums, table_of
-from .public_map import next_map
+from .mapping import EXPONENT, FEWEST_KNOWN, centres_columns, known_kinds, next_map, scales_columns, unmapped
 
 #: Bins of the second and the third histogram: of the range of a column, and around its centre.
 _BINS = (64, 32)

@@ -11,19 +11,22 @@ from scipy.special import softmax
 
 from ..._engine import PostTrainingRelease, Procedure
 from ...components.protocols import FloatArray, PublicInfo, Rounds, StepContext, Update
-from ..heads import (
+from ..stage import Fit, Price, Stage
+from ..statistics import (
     CLEARLY,
     FEWEST,
+    OF_ACCURACIES,
     OF_LOSSES,
+    Worth,
     comparison_query,
     expected_losses,
     gains_query,
     held_out_gains,
+    sensitivity_of,
+    share_for,
     usual_gain,
     warn_of_sufficient_public_rows,
 )
-from ..stage import Fit, Price, Stage
-from ..statistics import OF_ACCURACIES, Worth, sensitivity_of, share_for
 
 #: Candidate shares ``s`` of the change from the start to the released head.
 _SHARES = np.array([0.0, 0.25, 0.5, 0.75])

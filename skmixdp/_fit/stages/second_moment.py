@@ -8,10 +8,10 @@ import numpy as np
 from ..._engine import GaussianMechanism, Procedure
 from ..._rows import RowMap, Whitening
 from ...components.protocols import FloatArray
-from ..mapping import clips, widening
 from ..stage import Fit, Price, Stage
 from ..statistics import Learner, Learning
-from .directions import moments_query
+from .geometry import moments_query
+from .mapping import clips, widening
 
 #: Share of mu squared for a second moment.
 _MOMENT_SHARE = 0.03

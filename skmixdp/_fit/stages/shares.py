@@ -14,14 +14,15 @@ from ..._rows import Block, Contribution
 from ..._utils.process import warn_later
 from ..._utils.validation import shown
 from ...components.protocols import FloatArray, PrivateQuery, PublicInfo, ReleasedArray, Rounds
-from ..heads import comparison_query, expected_losses
 from ..stage import RARE, Fit, Price, Stage
 from ..statistics import (
     OF_ACCURACIES,
     Learner,
     Learning,
     Worth,
+    comparison_query,
     counts_query,
+    expected_losses,
     in_class,
     kept_part,
     sensitivity_of,

@@ -31,8 +31,8 @@ from tests.private_names import (
     noisy_columns,
     noisy_columns_of,
     noisy_targets,
+    public_checks_module,
     thinned,
-    units_module,
     unmapped,
 )
 
@@ -48,7 +48,7 @@ def learner_of(n_rows=N, seed=0, **facts):
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
     monkeypatch.setattr(column_histograms, "_FEWEST_ROWS", N // 8)
-    monkeypatch.setattr(units_module, "_FEWEST_ROWS", N // 8)
+    monkeypatch.setattr(public_checks_module, "_FEWEST_ROWS", N // 8)
 
 
 class TestCoins:

@@ -1,0 +1,311 @@
+"""The geometry of rows: a length that most do not exceed, and their mean and directions at unit length."""
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._engine import GaussianMechanism, Procedure, bind_rows
+from ..._rows import Block, Contribution, RowMap, Whitening, effective_columns, n_groups
+from ..._utils.process import warn_later
+from ...components import L2Clip
+from ...components.clipping import clip_rows
+from ...components.protocols import FloatArray, PrivateQuery, ReleasedArray
+from ..rows import MappedRows, variance_of_mean
+from ..stage import FEWEST_FREE, Fit, Price, Stage
+from ..statistics import Learner, Learning, counts_query, kept_part
+from .mapping import (
+    DIRECTIONS,
+    LEAST_SHARE,
+    LENGTH_LIMIT,
+    MOST_SHARE,
+    ROUNDS,
+    SEARCH_ROUNDS,
+    WORTH_OF_LENGTH,
+    Shares,
+    intercept_constant,
+    length_price,
+    whitening_groups,
+    with_intercept,
+)
+
+#: Candidates for the length are powers of two: the lowest exponent.
+_LOWEST_EXPONENT = -64.0
+#: Number of exponents, in steps of a half.
+_EXPONENTS = 256
+#: Factor by which stated lengths of rows may exceed the true ones, due to rounding.
+_ROUNDED = 1 + 1e-6
+#: Quantile of the lengths to search for.
+_QUANTILE = 0.9
+#: Smallest quantile where noise lowers it.
+_LEAST_QUANTILE = 0.5
+
+
+def noisy_length(learner: Learner, n_features: int, multiplier: float) -> Learning[float]:
+    """A length that most rows do not exceed, by a binary search with noisy counts.
+
+    Rows are in units of :data:`LENGTH_LIMIT`. ``multiplier`` is that of one Gaussian release which is as
+    private as the whole search.
+
+    *Guarantee*: ``SEARCH_ROUNDS`` Gaussian releases of counts. A row changes each count by at most 1.
+    """
+    n_rows = learner.n_rows
+    mechanism = GaussianMechanism(multiplier * math.sqrt(SEARCH_ROUNDS), SEARCH_ROUNDS, learner.noise)
+    error = multiplier * math.sqrt(SEARCH_ROUNDS) / n_rows
+    wanted = max(_QUANTILE - 2 * error, _LEAST_QUANTILE) * n_rows
+    low, high = 0, _EXPONENTS - 1
+    for _ in range(SEARCH_ROUNDS):
+        middle = (low + high) // 2
+        not_longer = partial(_not_longer, length=_length(middle) / LENGTH_LIMIT)
+        query = counts_query(np.zeros((0, n_features)), not_longer)
+        count, _ = yield from learner.ask(mechanism, query)
+        if float(count[0]) >= wanted:
+            high = middle
+        else:
+            low = min(middle + 1, high)
+    return _length(high)
+
+
+def _length(index: int) -> float:
+    return float(2 ** (_LOWEST_EXPONENT + index / 2))
+
+
+def _not_longer(Z: FloatArray, block: Block, length: float) -> NDArray[np.bool_]:
+    """Flags (rows, 1) of the rows whose length is at most ``length``."""
+    return np.asarray(block.norms <= length * _ROUNDED)[:, np.newaxis]
+
+
+class Length(Stage):
+    """A bound on the rows, which are cut at it."""
+
+    name = "length of the rows"
+    limits = WORTH_OF_LENGTH.limits
+    reopens = True
+
+    def price(self, fit: Fit) -> Price | None:
+        return length_price(fit, fit.columns) or None
+
+    def rows(self, fit: Fit) -> MappedRows:
+        private = fit.data.private
+        # Rows have no intercept, which would add to their length; the start may have one.
+        return private.mapped(private.same(replace(fit.row_map, intercept_value=None)))
+
+    def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
+        rows = self.rows(fit)
+        multiplier = fit.budget.multiplier(price)
+        bound = yield from bind_rows(rows, noisy_length(fit.learner, fit.data.n_features, multiplier))
+        assert fit.mapping is not None and rows.row_map is not None
+        bounded = replace(rows.row_map, bound=fit.settings.rows.length_factor * bound)
+        return fit.spent(self, price).mapped(row_map=with_intercept(fit, bounded))
+
+
+#: The clip enforces that rows have at most unit length.
+UNIT_CLIP = L2Clip(1.0)
+
+#: Largest noise at which dominant columns can be seen: its squared length in a mean of unit rows, or its
+#: second moment.
+CLEAR_NOISE = 0.25
+
+#: Fraction of the squared length of unit rows in a few columns above which a fit warns.
+_MOST_OF_A_ROW = 0.5
+#: Effective number of columns below which they count as few.
+_FEW_COLUMNS = 3.0
+#: Number of columns from which a table has many more.
+_MANY_COLUMNS = 9
+
+
+@dataclass(frozen=True)
+class NoisyMean:
+    """A released mean (n_features,) of unit rows, and the variance of the noise in each entry."""
+
+    value: FloatArray
+    variance: float
+
+    def shrunk(self) -> FloatArray:
+        """The positive-part estimate of James and Stein (1961), which moves the mean towards zero."""
+        return self.value * kept_part(max(len(self.value) - 2, 0) * self.variance, self.value)
+
+    @property
+    def energies(self) -> FloatArray:
+        """Estimated square of each entry of the mean, at least 0; zeros if noise could have caused them."""
+        if len(self.value) * self.variance > CLEAR_NOISE:
+            return np.zeros_like(self.value)
+        return np.asarray(np.maximum(self.value**2 - self.variance, 0))
+
+    def combined(self, public_mean: FloatArray, public_variance: float) -> FloatArray:
+        """The average with the mean of public rows, weighted by the inverse of their total variances."""
+        variance = len(self.value) * self.variance
+        weight = public_variance / (variance + public_variance) if variance + public_variance > 0 else 1.0
+        return weight * self.value + (1 - weight) * public_mean
+
+
+def noisy_mean(learner: Learner, n_features: int, multiplier: float) -> Learning[NoisyMean]:
+    """The noisy mean of rows of at most unit length and of this width, without an intercept column.
+
+    ``multiplier`` is the standard deviation of the noise in the sum, in units of its sensitivity 1.
+
+    *Guarantee*: one Gaussian release of this multiplier. Rows longer than 1 are clipped.
+    """
+
+    def contribute(Z: FloatArray, block: Block) -> Contribution:
+        weights = UNIT_CLIP.weights(block.norms, lambda: block.max_abs)
+        # Weights in double precision would make the sum convert all rows.
+        return weights.astype(Z.dtype)[:, None], None
+
+    stated = ReleasedArray(UNIT_CLIP.sensitivity(learner.dtype))
+    query = PrivateQuery(np.zeros((0, n_features)), contribute, (stated,))
+    total, scale = yield from learner.ask(multiplier, query)
+    return NoisyMean(total[0] / learner.n_rows, (scale / learner.n_rows) ** 2)
+
+
+def warn_of_few_columns(energies: FloatArray) -> None:
+    """Warn if a few columns make up most of the length of unit rows, by released mean squares."""
+    most = len(energies) >= _MANY_COLUMNS and float(energies.sum()) > _MOST_OF_A_ROW
+    if most and effective_columns(energies) < _FEW_COLUMNS:
+        warn_later(
+            "a few columns of X make up nearly all of the length of its rows, so the others hardly count; "
+            "declare typical values of columns (pass scale), which costs nothing, or scale them by public "
+            "rows (pass X_pub), by known ranges, or by NoisyScaler."
+        )
+
+
+class Mean(Stage):
+    """The centre of rows at unit length: a noisy mean, averaged with that of public rows."""
+
+    name = "mean"
+    limits = (LEAST_SHARE, MOST_SHARE)
+    reopens = True
+
+    def price(self, fit: Fit) -> Price | None:
+        if not fit.row_map.unit_first or fit.settings.known_map is not None:
+            return None
+        return Shares.of(fit.mu, fit.n_rows, fit.data.n_features).mean
+
+    def rows(self, fit: Fit) -> MappedRows:
+        return fit.data.private.mapped(fit.row_map)
+
+    def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
+        queries = noisy_mean(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
+        mean = yield from bind_rows(self.rows(fit), queries)
+        warn_of_few_columns(mean.energies)
+        unit_pub = RowMap(None, True, None, columns=fit.columns)(fit.public.known, np.float64)
+        center = mean.shrunk()
+        if len(unit_pub) > 1:  # a variance needs two rows
+            center = mean.combined(unit_pub.mean(axis=0), variance_of_mean(unit_pub))
+        return fit.spent(self, price).mapped(row_map=replace(fit.row_map, mean=center))
+
+
+#: Weight of the identity that is added to the second moment before whitening, as for public whitening.
+_SHRINKAGE = 0.9
+#: Factor of the estimated curvature, to be on the safe side.
+_MARGIN_OF_CURVATURE = 1.1
+
+#: Largest noise at which private directions are useful, as a fraction of the variance of the rows.
+_LARGEST_FLOOR = 0.25
+
+
+@dataclass(frozen=True)
+class LeadingDirections:
+    """Released orthonormal directions (r, n_features) in which centred rows of unit length vary most.
+
+    ``moments`` (r,) are estimated second moments along them, 0 where noise hides them: below ``floor``.
+    """
+
+    directions: FloatArray
+    moments: FloatArray
+    floor: float
+
+    @property
+    def energies(self) -> FloatArray:
+        """Mean square of each entry of the rows, from directions that noise does not hide."""
+        return np.asarray((self.moments * (self.floor < CLEAR_NOISE)) @ self.directions**2)
+
+    def shortened(self) -> tuple[FloatArray, FloatArray]:
+        """Directions (s, n_features) that noise does not hide, and factors (s,) by which to whiten them."""
+        seen = self.moments > 0
+        sphere = _SHRINKAGE / self.directions.shape[1]
+        shortened = (1 - _SHRINKAGE) * self.moments[seen] + sphere
+        return self.directions[seen], np.sqrt(sphere / shortened)
+
+    def largest_second_moment(self, factors: FloatArray | None) -> float:
+        """Estimated largest second moment of rows that are whitened and scaled to unit length again.
+
+        ``factors`` are those of :meth:`shortened`; None does not whiten.
+        """
+        moments = self.moments[self.moments > 0]
+        remaining = moments if factors is None else moments * factors**2
+        length = 1 - float(np.sum(moments - remaining))
+        largest = max(float(remaining.max(initial=0.0)), self.floor) / max(length, self.floor, 1e-3)
+        return min(1.0, _MARGIN_OF_CURVATURE * largest)
+
+
+def leading_directions(learner: Learner, n_features: int, multiplier: float) -> Learning[LeadingDirections]:
+    """Leading directions of rows of at most unit length, by the noisy power method.
+
+    ``multiplier`` is that of one Gaussian release which is as private as all rounds together.
+
+    *Guarantee*: ``ROUNDS`` Gaussian releases, together as private as one of this multiplier. In each, a row
+    adds ``(Q x) x^T``, clipped to length 1; Q has orthonormal rows.
+
+    Source: Hardt and Price 2014, "The noisy power method: a meta algorithm with applications".
+    """
+    n_rows, count = learner.n_rows, min(DIRECTIONS, n_features)
+    mechanism = GaussianMechanism(multiplier * math.sqrt(ROUNDS), ROUNDS, learner.noise)
+    Q = np.linalg.qr(learner.noise.normal((n_features, count)))[0].T
+    scale = 0.0
+    for _ in range(ROUNDS):
+        total, scale = yield from learner.ask(mechanism, moments_query(Q, learner.dtype))
+        _, moments, Q = np.linalg.svd(total / n_rows, full_matrices=False)
+    floor = scale / n_rows * (math.sqrt(n_features) + math.sqrt(count))
+    return LeadingDirections(Q, np.sqrt(np.maximum(moments**2 - floor**2, 0)), floor)
+
+
+def moments_query(points: FloatArray, dtype: np.dtype[Any]) -> PrivateQuery:
+    """The query for the sum of :func:`_second_moments`, with products in a dtype."""
+    stated = ReleasedArray(UNIT_CLIP.sensitivity(dtype))
+    return PrivateQuery(points, _second_moments, (stated,), takes_tensors=UNIT_CLIP.takes_tensors)
+
+
+def _second_moments(Z: FloatArray, block: Block) -> Contribution:
+    """The products of each row with the directions, scaled so that ``(Q x) x^T`` has length at most 1."""
+    clip_rows(Z, block, UNIT_CLIP)
+    return Z, None
+
+
+class Directions(Stage):
+    """Whitening after a noisy mean, by directions of private rows, or free by public rows of classes."""
+
+    name = "directions"
+    limits = (2 * LEAST_SHARE, MOST_SHARE)
+    reopens = True
+
+    def price(self, fit: Fit) -> Price | None:
+        if not fit.row_map.unit_first or fit.settings.known_map is not None:
+            return None
+        shares = Shares.of(fit.mu, fit.n_rows, fit.data.n_features)
+        groups, _ = whitening_groups(fit)
+        few = len(groups) - n_groups(groups) < FEWEST_FREE and shares.floor < _LARGEST_FLOOR
+        # Public rows whiten worse than directions of private rows.
+        return shares.directions if few or not len(groups) else 0.0
+
+    def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
+        row_map, whitens = fit.row_map, fit.settings.rows.whiten is not False
+        largest: float | None = None
+        if price:
+            queries = leading_directions(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
+            directions = yield from fit.ask(queries, row_map)
+            warn_of_few_columns(directions.energies)
+            lasting, factors = directions.shortened()
+            whitening = Whitening(lasting, factors) if whitens and len(factors) else None
+            largest = directions.largest_second_moment(None if whitening is None else factors)
+            row_map = replace(row_map, whitening=whitening)
+        elif whitens:
+            groups, shrinkage = whitening_groups(fit)
+            public_rows = row_map(fit.public.known[: len(groups)], np.float64)
+            row_map = replace(row_map, whitening=Whitening.of(public_rows, groups, shrinkage))
+        if fit.settings.rows.fit_intercept:
+            row_map = replace(row_map, intercept_value=intercept_constant(fit.data.loss.n_outputs))
+        return fit.spent(self, price).mapped(row_map=row_map, second_moment=largest)
