@@ -160,7 +160,7 @@ NAMES = {
     "skmixdp.inference._tails": "Tail bins_of",
     "skmixdp.inspection": "_guarantee_box",
     "skmixdp.inspection._confusion": "shares_of",
-    "skmixdp.inspection._style": "OKABE_ITO legible spread_out",
+    "skmixdp.inspection._style": "OKABE_ITO",
     "skmixdp.model_selection._evaluation": "threshold",
     "skmixdp.model_selection._evaluation.cells": "NoisyCells _on_simplex interval",
     "skmixdp.model_selection._evaluation.groups": "Parts",

@@ -7,26 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
-from ._results import SPREADS, Floats, summarise
-from ._style import Display, curve_style, legible, reference_style, short, spread_out
+from .._utils.validation import check
+from ._style import Display, curve_style, legend_above, reference_style, short
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.container import ErrorbarContainer
     from matplotlib.lines import Line2D
-    from matplotlib.text import Text
 
-#: Largest horizontal distance of two curves in points.
-_DODGE = 8.0
-#: Largest horizontal distance of all curves in axis widths.
-_ALL_DODGES = 0.045
+#: Kinds of error bars, and their names in the plot.
+_SPREADS = {"std": "mean ± standard deviation", "t95": "mean and its 95% interval"}
 
-_FONT_SIZE = 10.0
-
-#: Distance of two names, in units of the font size.
-_LABEL_PITCH = 1.35
+#: What to do about a cell of a column, "" standing for that of scores, that cannot be drawn.
+_REMEDIES = {
+    "method": "name the method or drop the row",
+    "epsilon": "fix it to a positive number, or leave it empty for a method that needs no budget",
+    "": "fix it to a finite number or drop the row",
+}
 
 
 @dataclass(eq=False, repr=False)
@@ -34,8 +33,8 @@ class PrivacyUtilityDisplay(Display):
     """Plot of the mean score of each method against epsilon, with its spread.
 
     Methods with a budget are curves over a logarithmic epsilon axis. Methods without one
-    (public rows alone, no privacy) are horizontal reference lines. Every method is named at
-    the right edge, next to its line; colours, markers and line styles all differ.
+    (public rows alone, no privacy) are horizontal reference lines. Colours, markers and line
+    styles all differ.
 
     Use :meth:`from_results` rather than the constructor.
 
@@ -62,9 +61,7 @@ class PrivacyUtilityDisplay(Display):
     lines_ : dict of str to Line2D
         Curve or reference line of each method.
     errorbars_ : dict of str to ErrorbarContainer
-        Spread of each method; a method with single fits only has none.
-    labels_ : dict of str to Text
-        Name of each method at the right edge.
+        Each curve with its spread, of which a single fit has none.
 
     Examples
     --------
@@ -129,7 +126,7 @@ class PrivacyUtilityDisplay(Display):
             If the table lacks a column or has no rows, if a method is unnamed or a score not
             finite, if an epsilon is neither positive nor missing, or if no method has one.
         """
-        summary = summarise(table, score, spread)
+        summary = _summarised(table, score, spread)
         if percent and not summary["mean"].between(0, 1).all():
             worst = summary["mean"][~summary["mean"].between(0, 1)].iloc[0]
             raise ValueError(
@@ -142,100 +139,82 @@ class PrivacyUtilityDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         self.lines_: dict[str, Line2D] = {}
         self.errorbars_: dict[str, ErrorbarContainer] = {}
-        self.labels_: dict[str, Text] = {}
-        self._draw_axes(ax)
-        groups = {str(name): part for name, part in self.summary.groupby("method", sort=False)}
-        curves = [name for name, part in groups.items() if part["epsilon"].notna().all()]
-        last = len(curves) - 1
-        dodge = min(_DODGE, _ALL_DODGES * self._size_in_points()[0] / max(last, 1))
-        for i, name in enumerate(curves):
-            self._draw_curve(name, groups[name], dodge * (i - last / 2), curve_style(i))
-        for i, name in enumerate(name for name in groups if name not in curves):
-            self._draw_reference(name, groups[name], 0.012 * (i + 1), reference_style(i))
-        self._draw_labels()
-
-    # -- parts of the plot --------------------------------------------------------------
-
-    def _scaled(self, column: pd.Series[float]) -> Floats:
-        return np.asarray(column, dtype=float) * (100 if self.percent else 1)
-
-    def _size_in_points(self) -> tuple[float, float]:
-        box = self.ax_.get_window_extent()
-        scale = 72 / self.figure_.dpi
-        return box.width * scale, box.height * scale
-
-    def _draw_axes(self, ax: Axes) -> None:
+        times = 100 if self.percent else 1
         budgets = np.unique(self.summary["epsilon"].dropna())
-        ratio = max(float(budgets[-1] / budgets[0]), 2.0)
         ax.set_xscale("log")
-        ax.set_xlim(budgets[0] / ratio**0.06, budgets[-1] * ratio**0.06)
-        shown = legible(budgets, ratio)
-        ax.set_xticks(shown, [f"{budget:g}" for budget in shown])
+        ax.set_xticks(budgets, [f"{budget:g}" for budget in budgets])
         ax.set_xticks([], minor=True)
+        groups = [(str(name), part) for name, part in self.summary.groupby("method", sort=False)]
+        for name, part in groups:
+            low, mean, high = times * part[["low", "mean", "high"]].to_numpy(float).T
+            if part["epsilon"].notna().all():
+                half = np.where(part["n_fits"] > 1, (high - low) / 2, np.nan)
+                style = curve_style(len(self.errorbars_))
+                bars = ax.errorbar(part["epsilon"], mean, half, label=name, capsize=3.5, **style)
+                self.lines_[name], self.errorbars_[name] = bars.lines[0], bars
+            else:
+                style = reference_style(len(self.lines_) - len(self.errorbars_))
+                self.lines_[name] = ax.axhline(mean[0], label=name, **style)
+                ax.axhspan(low[0], high[0], color=style["color"], alpha=0.1, linewidth=0)
         delta = "" if self.delta is None else f" at δ = {short(self.delta)}"
         ax.set_xlabel(f"Privacy budget ε{delta} (smaller is more private)")
         name = self.score_name.replace("_", " ")
         unit = " (%)" if self.percent else ""
-        ax.set_ylabel(f"{name[:1].upper()}{name[1:]}{unit}\n{SPREADS[self.spread]}")
+        ax.set_ylabel(f"{name[:1].upper()}{name[1:]}{unit}\n{_SPREADS[self.spread]}")
+        legend_above(ax, 3)
 
-    def _draw_curve(self, name: str, part: pd.DataFrame, shift: float, style: dict[str, Any]) -> None:
-        """A curve, moved by ``shift`` points to the right, so that curves with equal means stay visible."""
-        from matplotlib.transforms import ScaledTranslation
 
-        mean = self._scaled(part["mean"])
-        (line,) = self.ax_.plot(part["epsilon"], mean, label=name, **style)
-        self.lines_[name] = line
-        moved: list[Artist] = [line]
-        repeated = part[part["n_fits"] > 1]
-        if len(repeated):
-            bars = self._draw_bars(repeated["epsilon"], repeated, line)
-            self.errorbars_[name] = bars
-            moved += [*bars.lines[1], *bars.lines[2]]
-        # Moved after drawing, so that only the data set the limits of the axes.
-        place = self.ax_.transData + ScaledTranslation(shift / 72, 0, self.figure_.dpi_scale_trans)
-        for artist in moved:
-            artist.set_transform(place)
+def _summarised(table: Any, score: str, spread: str) -> pd.DataFrame:
+    """Table of ``method, epsilon, mean, low, high, n_fits``; epsilon is NaN for a method without budget."""
+    check("spread", spread, *_SPREADS)
+    frame = _checked(table, score)
+    keys = frame.groupby(["method", "epsilon"], dropna=False, observed=True)["score"]
+    statistics = keys.agg(["mean", "std", "size"]).reset_index()
+    n = statistics["size"]
+    times = 1.0 if spread == "std" else stats.t.ppf(0.975, n - 1) / np.sqrt(n)
+    half = (times * statistics["std"]).fillna(0.0)  # NaN for a single fit
+    ends = {"low": statistics["mean"] - half, "high": statistics["mean"] + half, "n_fits": n}
+    return statistics[["method", "epsilon", "mean"]].astype({"method": object}).assign(**ends)
 
-    def _draw_reference(self, name: str, part: pd.DataFrame, inset: float, style: dict[str, Any]) -> None:
-        """A horizontal line, whose bar is ``inset`` axis widths from the right edge."""
-        line = self.ax_.axhline(self._scaled(part["mean"])[0], label=name, **style)
-        self.lines_[name] = line
-        if part["n_fits"].iloc[0] > 1:
-            place = self.ax_.get_yaxis_transform()
-            self.errorbars_[name] = self._draw_bars([1 - inset], part, line, transform=place)
 
-    def _draw_bars(self, x: Any, part: pd.DataFrame, line: Line2D, **where: Any) -> ErrorbarContainer:
-        low, high = self._scaled(part["low"]), self._scaled(part["high"])
-        return self.ax_.errorbar(
-            x,
-            (low + high) / 2,
-            yerr=(high - low) / 2,
-            fmt="none",
-            ecolor=line.get_color(),
-            elinewidth=1.3,
-            capsize=3.5,
-            capthick=1.3,
-            zorder=line.get_zorder(),
-            **where,
+def _checked(table: Any, score: str) -> pd.DataFrame:
+    """The method, epsilon and score of each fit. Methods keep their order, which groupby would change."""
+    try:
+        frame = pd.DataFrame(table)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"table of type {type(table).__name__} cannot be read as a table; pass a pandas DataFrame or "
+            "a list of dicts, one per fit."
+        ) from error
+    if absent := [name for name in ("method", "epsilon", score) if name not in frame.columns]:
+        raise ValueError(
+            f"the table has no column {absent[0]!r} but {list(map(str, frame.columns))}; rename one of them, "
+            "or name the scores by score=."
         )
-
-    def _draw_labels(self) -> None:
-        """Name every line to the right of the axes, close to its end."""
-        from matplotlib.lines import Line2D
-
-        ax = self.ax_
-        ends = {name: float(np.asarray(line.get_ydata())[-1]) for name, line in self.lines_.items()}
-        names = sorted(ends, key=ends.__getitem__)
-        bottom, top = ax.get_ylim()
-        wanted = np.array([(ends[name] - bottom) / (top - bottom) for name in names])
-        places = spread_out(wanted, _LABEL_PITCH * _FONT_SIZE / self._size_in_points()[1])
-        for name, place in zip(names, places, strict=True):
-            line = self.lines_[name]
-            sample = Line2D([1.015, 1.045, 1.075], [place] * 3)
-            sample.update_from(line)
-            sample.set(transform=ax.transAxes, clip_on=False, markevery=[1], label="_sample")
-            ax.add_line(sample)
-            self.labels_[name] = ax.text(
-                1.09, place, name, transform=ax.transAxes, va="center_baseline", fontsize=_FONT_SIZE
+    read = {name: pd.to_numeric(frame[name], errors="coerce") for name in ("epsilon", score)}
+    numbers = {name: column.to_numpy(dtype=float, na_value=np.nan) for name, column in read.items()}
+    epsilons, scores = np.array(numbers["epsilon"]), numbers[score]
+    odd = {
+        "method": frame["method"].isna(),
+        score: ~np.isfinite(scores),
+        "epsilon": (np.isnan(epsilons) & frame["epsilon"].notna()) | (epsilons <= 0),
+    }
+    for column, cells in odd.items():
+        if cells.any():
+            row = int(np.argmax(cells))
+            raise ValueError(
+                f"the table has {str(frame[column].iloc[row])!r} in column {column!r} and row {row}, counted "
+                f"from 0; {_REMEDIES.get(column, _REMEDIES[''])}."
             )
-        ax.set_ylim(bottom, top)
+    epsilons[np.isinf(epsilons)] = np.nan
+    methods = frame["method"].map(str)
+    has_budget = pd.Series(~np.isnan(epsilons)).groupby(methods.to_numpy(), sort=False)
+    if not len(frame) or not has_budget.any().any():
+        raise ValueError("table has no row with a finite epsilon, so there is no curve; add private fits.")
+    if (mixed := has_budget.nunique() > 1).any():
+        raise ValueError(
+            f"method {mixed.idxmax()!r} has rows with and rows without a finite epsilon; give the two kinds "
+            "different names."
+        )
+    names = pd.Categorical(methods, methods.unique())
+    return pd.DataFrame({"method": names, "epsilon": epsilons, "score": scores})

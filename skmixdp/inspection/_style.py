@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
 
 from .._utils.validation import how_to_install
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Floats = NDArray[np.float64]
 
 #: Half-length of a 95% interval in standard deviations.
 Z95 = 1.959964
@@ -137,20 +134,3 @@ def reference_style(index: int) -> dict[str, Any]:
 def short(number: float) -> str:
     """``1e-5`` rather than ``1e-05``."""
     return f"{number:g}".replace("e-0", "e-")
-
-
-def legible(budgets: Floats, ratio: float) -> Floats:
-    """Budgets whose tick labels do not overlap on an axis that spans ``ratio``."""
-    shown = [budgets[0]]
-    for budget in budgets[1:]:
-        if np.log(budget / shown[-1]) > 0.05 * np.log(ratio):
-            shown.append(budget)
-    return np.array(shown)
-
-
-def spread_out(wanted: Floats, gap: float) -> Floats:
-    """Places in [0, 1] close to the sorted ``wanted``, ``gap`` apart; centred if there is no room."""
-    offsets = gap * np.arange(len(wanted))
-    room = 1 - offsets[-1]
-    low, high = min(0.0, room / 2), max(room, room / 2)
-    return np.asarray(isotonic_regression(wanted - offsets).x.clip(low, high) + offsets)
