@@ -21,7 +21,6 @@ from tests.private_names import (  # noqa: E402
     ModuleRows,
     Seeded,
     cross_entropy,
-    dotted_path,
     flat,
 )
 from tests.private_names import LabelledRows_of_modules as LabelledRows  # noqa: E402
@@ -33,7 +32,6 @@ __all__ = [
     "Seeded",
     "all_of",
     "cross_entropy",
-    "few_moves_are_stacked",
     "gradient_problem",
     "linear_module",
     "loss_of_those_present",
@@ -43,14 +41,6 @@ __all__ = [
     "torch",
     "two_layers",
 ]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def few_moves_are_stacked():
-    """So that ``stackable`` alone decides how rows pass."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dotted_path("module_rows.FEWEST_STACKED"), 2)
-        yield
 
 
 def loss_of_those_present(outputs, y):

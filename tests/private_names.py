@@ -37,8 +37,8 @@ NAMES = {
     "skmixdp._files.temporary": "temporary_memory",
     "skmixdp._files.text": "FileError TextForm",
     "skmixdp._fit": (
-        "column_histograms=histograms fit_rows=rows fit_stage=stage fit_stages=stages noisy_sums_module=sums "
-        "procedure_module=procedure"
+        "column_histograms=histograms fit_rows=rows fit_stage=stage fit_stages=stages "
+        "noisy_sums_module=sums procedure_module=procedure"
     ),
     "skmixdp._fit.histograms": "thinned",
     "skmixdp._fit.order": "STAGES",
@@ -51,7 +51,8 @@ NAMES = {
         "recalibrated temperature_share"
     ),
     "skmixdp._fit.stages.columns": (
-        "MOST_SPENT NoisyColumns _BINS _magnitudes _places _squares columns_share few_dominate noisy_columns"
+        "MOST_SPENT NoisyColumns _BINS _magnitudes _places _squares columns_share few_dominate "
+        "noisy_columns"
     ),
     "skmixdp._fit.stages.comparison": "PublicShrinkage balance can_balance reliable_balance start_comparison",
     "skmixdp._fit.stages.geometry": (
@@ -113,9 +114,8 @@ NAMES = {
     "skmixdp._torch.module_steps": "FiniteSteps",
     "skmixdp._torch.modules": (
         "Direction GradientData GradientRows LabelledRows_of_modules=LabelledRows LossesAt ModuleData "
-        "ModuleLoss ModuleParameters ModuleRows Seeded check_forward cross_entropy flat limited_threads "
-        "module_rows=rows module_start=start refuse_quantised select_parameters state_of threads threads_for "
-        "with_state working_copy"
+        "ModuleLoss ModuleParameters ModuleRows Seeded check_forward cross_entropy flat module_rows=rows "
+        "module_start=start refuse_quantised select_parameters state_of with_state working_copy"
     ),
     "skmixdp._torch.modules.forward": "separately",
     "skmixdp._torch.modules.rows": "_LANES _rounded_sums",

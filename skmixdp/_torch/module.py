@@ -38,7 +38,6 @@ def module_procedure(
     source: Any,
     worker: Any,
     report: Callable[..., Any],
-    n_threads: int,
 ) -> EstimatorProcedure:
     """Yield the charge and the queries of a module's fit, and return the fitted attributes."""
     rows, modules = OpenRows(source), load_modules()
@@ -46,7 +45,7 @@ def module_procedure(
     yield transaction
     withheld = False
     try:
-        with modules.limited_threads(n_threads), FitTasks(head, n_steps=plan.n_steps) as tasks:
+        with FitTasks(head, n_steps=plan.n_steps) as tasks:
             W = yield from bind_rows(rows, training(plan, transaction.noise, callback=tasks))
     except Exception as error:  # its message may quote private rows
         if is_own(error):
@@ -196,23 +195,20 @@ class ModuleClassifier(Classifier, PrivateEstimator):
         of_outputs = torch_side.ModuleLoss(loss, n_classes, weighted=weights is not None, by_class=by_class)
         source: Any = self._source(private, loss, W, noise.needs_grid)
         size = source.rows_in_pass(rate)
-        n_threads = torch_side.threads_for(W, X, size)
-        dtype = np.dtype("float64")
-        with torch_side.limited_threads(n_threads):
-            torch_side.check_forward(W, loss, public, n_classes, X, size, self.module, source.gradients)
-            if self.init == "public" and len(public):
-                torch_side.warm_start(W, public, of_outputs.of_public, noise)
-            seed = int(noise.uniform((1,))[0] * 2**53)
-            made_up = None
-            if self.learning_rate == "auto" and not len(public):
-                n_made_up = torch_side.SCALE_ROWS
-                made_up, _ = torch_side.ordinary_rows(W, loss, public, n_classes, X, n_made_up)
-            view = self._public_view(public, of_outputs, seed, W, made_up)
-            info = PublicInfo(view, budget.mu, n_rows, rate * n_rows, math.inf)
-            recipe = self._chosen_algorithm().recipe(info, options)
-            recipe = guarded(recipe, view.data, within_region=self.learning_rate == "auto")
-            plan = make_plan(budget, recipe, info, dtype)
-            source.check(W)
+        torch_side.check_forward(W, loss, public, n_classes, X, size, self.module, source.gradients)
+        if self.init == "public" and len(public):
+            torch_side.warm_start(W, public, of_outputs.of_public, noise)
+        seed = int(noise.uniform((1,))[0] * 2**53)
+        made_up = None
+        if self.learning_rate == "auto" and not len(public):
+            n_made_up = torch_side.SCALE_ROWS
+            made_up, _ = torch_side.ordinary_rows(W, loss, public, n_classes, X, n_made_up)
+        view = self._public_view(public, of_outputs, seed, W, made_up)
+        info = PublicInfo(view, budget.mu, n_rows, rate * n_rows, math.inf)
+        recipe = self._chosen_algorithm().recipe(info, options)
+        recipe = guarded(recipe, view.data, within_region=self.learning_rate == "auto")
+        plan = make_plan(budget, recipe, info, np.dtype("float64"))
+        source.check(W)
         treated_as_public = (
             "the module: architecture, initial parameters and buffers, and which parameters are trained",
             "the number of private rows, their shape, and the type of their array (declared)",
@@ -221,7 +217,7 @@ class ModuleClassifier(Classifier, PrivateEstimator):
             f"the classes ({origin})",
         )
         report = partial(transaction.report, treated_as_public, n_public=len(public), plan=plan)
-        return module_procedure(self, transaction, plan, source, worker, report, n_threads)
+        return module_procedure(self, transaction, plan, source, worker, report)
 
     def _check_rows(self, torch_side: Any, data: FitData) -> tuple[Any, Array, Any, Array, str]:
         """Checked rows with encoded labels, and the origin of the classes."""

@@ -89,8 +89,7 @@ class ZerothOrderDPModuleClassifier(ModuleClassifier):
     the module and the forward pass, "dpzero" needs the memory of the largest parameter tensor. The other
     algorithms need the memory of the public gradients that they hold. Moving back and forth leaves rounding
     errors: a relative 1e-6 of float32 parameters after hundreds of steps. These errors depend only on seeds
-    and released numbers. For eight or more directions, small modules use ``torch.func`` instead, and
-    evaluate all directions at once.
+    and released numbers.
 
     References
     ----------

@@ -275,7 +275,6 @@ ALLOWED = {
     "_torch/modules/probe.py::_close": (1, "public"),
     "_torch/modules/probe.py::_same": (1, "public"),
     "_torch/modules/start.py::warm_start": (1, "public"),
-    "_torch/modules/threads.py::_seconds": (1, "public"),
     "estimators/_outputs.py::head_outputs": (1, "predicted"),
     "estimators/_outputs.py::_checked": (1, "predicted"),
     "estimators/_outputs.py::_decisive_outputs": (4, "predicted"),

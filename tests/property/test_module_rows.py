@@ -13,11 +13,9 @@ from hypothesis.extra import numpy as hnp
 from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.components import FullBatch, PoissonBatch
 from tests.conftest import Watched, make_problem, train
-from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, few_moves_are_stacked, module_info
+from tests.module_problems import LabelledRows, ModuleRows, cross_entropy, module_info
 from tests.module_zoo import HONEST, MIXING
 from tests.private_names import _LANES, _rounded_sums, n_lanes, rounds, training
-
-__all__ = ["few_moves_are_stacked"]  # a fixture for all tests here
 
 N_ROWS = 300
 MODULES = HONEST | {"neighbour": (MIXING["Neighbour"], (6,), 0)}
@@ -57,7 +55,7 @@ class WatchedRows(ModuleRows):
 class Experiment:
     """One step on rows that differ in one, with everything else the same."""
 
-    def __init__(self, kind, algorithm, sampling, stackable, chunk_size):
+    def __init__(self, kind, algorithm, sampling, chunk_size):
         make, shape, tokens = MODULES[kind]
         rng = np.random.default_rng(0)
         self.tokens = tokens
@@ -68,7 +66,6 @@ class Experiment:
         public = LabelledRows(self.X[:12], self.y[:12], chunk_size)
         info = module_info(problem, make(), chunk_size=chunk_size)
         info.view.data.rows = public
-        info.view.W.stackable = stackable
         self.info, self.chunk_size = info, chunk_size
         self.start = [tensor.clone() for tensor in info.view.W.tensors]
         problem = replace(problem, info=info)
@@ -102,22 +99,21 @@ def changed_others(tried, i, X, y):
 
 
 @pytest.mark.parametrize(
-    ("kind", "stackable", "algorithm", "sampling"),
+    ("kind", "algorithm", "sampling"),
     [
-        ("perceptron", False, "dpzero", "full batch"),
-        ("perceptron", True, "dpzero", "full batch"),
-        ("perceptron", True, "pazo-s", "Poisson"),
-        ("convolutions", False, "pazo-s", "full batch"),
-        ("convolutions", True, "dpzero", "Poisson"),
-        ("attention", False, "dpzero", "full batch"),
-        ("recurrent", False, "dpzero", "Poisson"),
-        ("perceptron", True, "dpzero", "small batches"),
-        ("convolutions", False, "pazo-s", "small batches"),
+        ("perceptron", "dpzero", "full batch"),
+        ("perceptron", "pazo-s", "Poisson"),
+        ("convolutions", "pazo-s", "full batch"),
+        ("convolutions", "dpzero", "Poisson"),
+        ("attention", "dpzero", "full batch"),
+        ("recurrent", "dpzero", "Poisson"),
+        ("perceptron", "dpzero", "small batches"),
+        ("convolutions", "pazo-s", "small batches"),
     ],
 )
 @given(data=st.data())
-def test_other_rows_contribute_the_same_bits(kind, stackable, algorithm, sampling, data):
-    tried = experiment(kind, algorithm, sampling, stackable, data.draw(st.sampled_from([40, 64, 1024])))
+def test_other_rows_contribute_the_same_bits(kind, algorithm, sampling, data):
+    tried = experiment(kind, algorithm, sampling, data.draw(st.sampled_from([40, 64, 1024])))
     i = data.draw(st.integers(0, N_ROWS - 1))
     X, y = tried.X.copy(), tried.y.copy()
     elements = st.integers(0, tried.tokens - 1) if tried.tokens else ENTRIES
@@ -126,9 +122,8 @@ def test_other_rows_contribute_the_same_bits(kind, stackable, algorithm, samplin
     assert not changed_others(tried, i, X, y)
 
 
-@pytest.mark.parametrize("stackable", [False, True])
-def test_the_comparison_sees_a_module_that_mixes_rows(stackable):
-    tried = experiment("neighbour", "dpzero", "full batch", stackable, 64)
+def test_the_comparison_sees_a_module_that_mixes_rows():
+    tried = experiment("neighbour", "dpzero", "full batch", 64)
     X, y = tried.X.copy(), tried.y.copy()
     X[9] *= 2
     assert changed_others(tried, 9, X, y)

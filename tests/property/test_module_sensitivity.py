@@ -14,15 +14,12 @@ from tests.conftest import Watched, train
 from tests.module_problems import (
     LabelledRows,
     ModuleRows,
-    few_moves_are_stacked,
     loss_of_those_present,
     module_problem,
     torch,
     two_layers,
 )
 from tests.private_names import training
-
-__all__ = ["few_moves_are_stacked"]  # a fixture for all tests here
 
 ALGORITHMS = {
     "dpzero": DPZero(loss_clip=0.1),
@@ -42,10 +39,9 @@ EXTREME = st.one_of(st.floats(-3, 3), st.sampled_from([0.0, 1e-30, 1e6, -1e18, 1
 class Experiment:
     """The same run on rows that differ in the first one."""
 
-    def __init__(self, name, sampling, stackable):
+    def __init__(self, name, sampling):
         self.problem = module_problem(two_layers(), n_rows=60)
         self.W = self.problem.info.view.W
-        self.W.stackable = stackable
         self.start = [tensor.clone() for tensor in self.W.tensors]
         self.recipe = self.problem.recipe(ALGORITHMS[name], sampling=sampling, learning_rate=0.5)
         self.plan = self.problem.plan(self.recipe, n_steps=N_STEPS)
@@ -73,8 +69,8 @@ class Experiment:
 
 
 @cache
-def experiment(name, expected, stackable):
-    return Experiment(name, FullBatch() if expected is None else PoissonBatch(expected), stackable)
+def experiment(name, expected):
+    return Experiment(name, FullBatch() if expected is None else PoissonBatch(expected))
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -82,16 +78,15 @@ def experiment(name, expected, stackable):
     row=hnp.arrays(np.float64, 9, elements=EXTREME),
     label=st.integers(0, 3),
     expected=st.sampled_from([None, 30]),
-    stackable=st.booleans(),
 )
-def test_zeroing_out_a_row_moves_every_step_by_at_most_its_sensitivity(name, row, label, expected, stackable):
-    assert experiment(name, expected, stackable).moves(row, label).max() <= 1 + 1e-9
+def test_zeroing_out_a_row_moves_every_step_by_at_most_its_sensitivity(name, row, label, expected):
+    assert experiment(name, expected).moves(row, label).max() <= 1 + 1e-9
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_a_bad_row_comes_near_the_bound(name):
     """The property above would see a smaller true bound."""
-    rig = experiment(name, None, False)
+    rig = experiment(name, None)
     row = 100 * rig.problem.X[0]
     rig.W.assign(rig.start)
     with torch.no_grad():

@@ -20,4 +20,3 @@ from .public import SCALE_ROWS, ModuleData, ModuleLoss, ModuleView
 from .rows import LossesAt, ModuleRows
 from .saving import state_of, with_state
 from .start import warm_start
-from .threads import limited_threads, threads_for

@@ -15,14 +15,6 @@ from ..._linear import with_weights
 from .directions import Direction
 
 Array = NDArray[Any]
-#: From this number of moves on, one vectorised pass replaces a pass for each move, up to this number of
-#: parameters in all copies. On one core it takes 0.4 to 0.9 of the time. With fewer moves or larger modules,
-#: it takes longer.
-FEWEST_STACKED = 16
-STACKED_SIZE = 2**19
-#: Rows in a pass through several copies of the parameters.
-STACKED_ROWS = 256
-
 #: A function of ``(outputs, y)``: the loss of each row.
 PerSampleLoss = Callable[[Tensor, Tensor], Tensor]
 #: A function of rows and class indices: the losses of each row.
@@ -55,8 +47,6 @@ class ModuleParameters:
         self.names = tuple(names)
         named = dict(module.named_parameters())
         self.tensors = [named[name].detach() for name in names]
-        #: Whether torch.func can evaluate several copies of the parameters together.
-        self.stackable = False
         for name, parameter in named.items():
             parameter.requires_grad_(name in self.names)
         self.leaves = [named[name] for name in names]
@@ -171,41 +161,6 @@ def losses_of(
         for x, y in rows.pieces(index, parameters, chunk_size):
             values.append(separately(lambda x, y: loss(parameters.module(x), y), x, y))
     return np.concatenate(values)
-
-
-def losses_together(
-    parameters: ModuleParameters,
-    moves: Sequence[tuple[Direction, float]],
-    loss: PerSampleLoss,
-    rows: LabelledRows,
-    index: NDArray[np.intp] | None = None,
-    chunk_size: int | None = None,
-) -> NDArray[np.float64]:
-    """Losses (n, m) after each of m moves, in one vectorised pass with m copies of the parameters."""
-    values = [np.empty((0, len(moves)))]
-    with torch.no_grad():
-        losses = stacked_losses(parameters, moves, loss)
-        for x, y in rows.pieces(index, parameters, chunk_size):
-            values.append(separately(losses, x, y, (len(moves),)))
-    return np.concatenate(values)
-
-
-def stacked_losses(
-    parameters: ModuleParameters, moves: Sequence[tuple[Direction, float]], loss: PerSampleLoss
-) -> Losses:
-    """A function of rows and class indices: the losses (n, m) at several moves of the parameters."""
-    copies = [[tensor.clone() for tensor in parameters.tensors] for _ in moves]
-    for copy, (direction, step) in zip(copies, moves, strict=True):
-        direction.add_to(copy, step)
-    stacked = {name: torch.stack(tensors) for name, *tensors in zip(parameters.names, *copies, strict=True)}
-
-    def losses(x: Tensor, y: Tensor) -> Tensor:
-        def at(values: dict[str, Tensor]) -> Tensor:
-            return loss(torch.func.functional_call(parameters.module, values, (x,)), y)
-
-        return torch.func.vmap(at)(stacked).T
-
-    return losses
 
 
 def separately(losses: Losses, x: Tensor, y: Tensor, shape: tuple[int, ...] = ()) -> NDArray[np.float64]:

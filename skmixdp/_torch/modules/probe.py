@@ -16,18 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .directions import Direction, Seeded
-from .forward import (
-    FEWEST_STACKED,
-    STACKED_ROWS,
-    STACKED_SIZE,
-    LabelledRows,
-    Losses,
-    ModuleParameters,
-    PerSampleLoss,
-    as_input,
-    stacked_losses,
-)
+from .forward import LabelledRows, Losses, ModuleParameters, PerSampleLoss, as_input
 
 
 def replacements(x: Tensor, *, thorough: bool) -> Iterator[tuple[Tensor, Tensor]]:
@@ -118,7 +107,6 @@ def check_forward(
             "module changes its buffers in evaluation mode, and would keep what private rows left there; "
             "remove what updates them."
         )
-    parameters.stackable = gradients is None and _is_stackable(parameters, loss, x, y, n_classes)
 
 
 class _Trial:
@@ -283,31 +271,6 @@ def _move(parameters: ModuleParameters, relative: float, absolute: float, genera
             root_mean_square = float(tensor.norm()) / math.sqrt(max(tensor.numel(), 1))
             noise = torch.randn(tensor.shape, generator=generator, dtype=tensor.dtype, device=tensor.device)
             tensor.add_(noise, alpha=relative * root_mean_square + absolute)
-
-
-def _is_stackable(
-    parameters: ModuleParameters, loss: PerSampleLoss, x: Tensor, y: Tensor, n_classes: int
-) -> bool:
-    """Whether torch.func gives the same losses as forward passes, and does not mix rows."""
-    if FEWEST_STACKED * parameters.size > STACKED_SIZE:
-        return False
-    x, y = x[:STACKED_ROWS], y[:STACKED_ROWS]
-    moves = [(Direction(((1.0, Seeded(0)),)), 0.0)] * 2
-
-    near = _near(parameters)
-    try:
-        with torch.no_grad():
-            losses = stacked_losses(parameters, moves, loss)
-
-        def stacked(x: Tensor, y: Tensor) -> Tensor:
-            with torch.no_grad():
-                return losses(x, y)[:, -1].double().cpu()
-
-        together = stacked(x, y)
-        _Trial(stacked, n_classes, parameters).run(x, y, thorough=False)
-    except Exception:  # torch.func does not know all operations
-        return False
-    return _close(together, _losses(parameters, loss, x, y, n_classes), near)
 
 
 def _near(parameters: ModuleParameters) -> float:

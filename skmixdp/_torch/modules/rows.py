@@ -23,17 +23,10 @@ from ..._linear import EXACT, SumError
 from ..._rows import Block, PrivateRows, Request, Sums, n_lanes, rounds, truncated
 from ..._utils.process import LEFT_OUT
 from .directions import Direction
-from .forward import (
-    FEWEST_STACKED,
-    STACKED_ROWS,
-    STACKED_SIZE,
-    LabelledRows,
-    Losses,
-    ModuleParameters,
-    PerSampleLoss,
-    losses_of,
-    losses_together,
-)
+from .forward import LabelledRows, Losses, ModuleParameters, PerSampleLoss, losses_of
+
+#: Most rows in a pass of a random batch.
+_BATCH_ROWS = 256
 
 #: The number of lanes of a random batch is a multiple of this; see :func:`~skmixdp._rows.n_lanes`.
 _LANES = 16
@@ -96,7 +89,7 @@ class ModuleRows(PrivateRows):
     def rows_in_pass(self, rate: float) -> int:
         """Number of rows in a pass, for batches of a sampling rate."""
         size = min(self._rows.chunk_size, self.n_rows)
-        return min(n_lanes([rate], self.n_rows, _LANES), STACKED_ROWS, size) or size
+        return min(n_lanes([rate], self.n_rows, _LANES), _BATCH_ROWS, size) or size
 
     def order(self, request: Request) -> NDArray[np.intp] | None:
         """Order in which rows pass, :meth:`rows_in_pass` at a time; None is all rows in their order."""
@@ -130,10 +123,6 @@ class ModuleRows(PrivateRows):
 
     def _losses(self, points: LossesAt, index: NDArray[np.intp] | None, size: int) -> NDArray[np.float64]:
         parameters, moves = points.parameters, points.moves
-        few = len(moves) * parameters.size <= STACKED_SIZE
-        if parameters.stackable and len(moves) >= FEWEST_STACKED and few:
-            along = [(points.directions[j], step) for j, step in moves]
-            return losses_together(parameters, along, self._loss, self._rows, index, min(STACKED_ROWS, size))
         losses = np.empty((self.n_rows if index is None else len(index), len(moves)))
         for j, direction in enumerate(points.directions):
             # Move directly from one side to the other, since each move draws the direction again.

@@ -136,7 +136,12 @@ def changed(**cells):
         (changed(epsilon=0.0), {}, ValueError, r"has '0\.0' in column 'epsilon' and row 1"),
         (changed(epsilon=-np.inf), {}, ValueError, r"fix it to a positive number, or leave it empty"),
         (changed(epsilon="tiny"), {}, ValueError, r"has 'tiny' in column 'epsilon' and row 1"),
-        (changed(method=None), {}, ValueError, r"has 'nan' in column 'method' and row 1, counted from 0; name the method"),
+        (
+            changed(method=None),
+            {},
+            ValueError,
+            r"has 'nan' in column 'method' and row 1, counted from 0; name",
+        ),
         (changed(method="free"), {}, ValueError, r"method 'free' has rows with and rows without"),
         (results()[-1:], {}, ValueError, r"no row with a finite epsilon"),
         (results(), {"spread": "iqr"}, ValueError, r"spread='iqr' must be 'std' or 't95'"),

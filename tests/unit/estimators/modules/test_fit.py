@@ -505,27 +505,6 @@ def test_modules_and_rows_on_a_device():
     assert there.score(X_TEST, Y_TEST) > 0.8
 
 
-def test_small_modules_are_found_to_be_fit_for_one_pass_with_many_directions():
-    """Operations without a vectorised form go the other way, with the same result."""
-
-    class Loops(nn.Sequential):
-        def forward(self, x):
-            return super().forward(x) + 0 * float(self[0].bias.sum() > 100)
-
-    calls = []
-    for module in (network(), Loops(*network())):
-        module[0].register_forward_pre_hook(
-            lambda part, given: calls.append(len(given[0]) if are_private(given[0]) else 0)
-        )
-        clf = fitted("dpzero", module, n_directions=8, learning_rate=0.01, init="module")
-        calls.append(clf.module_)
-    one, other = (call for call in calls if not isinstance(call, int))
-    for a, b in zip(one.parameters(), other.parameters(), strict=True):
-        np.testing.assert_allclose(a.detach(), b.detach(), rtol=1e-3, atol=1e-4)
-    stacked, apart = calls[: calls.index(one)], calls[calls.index(one) + 1 : -1]
-    assert stacked.count(256) == 10 and apart.count(300) == 1 + 160
-
-
 COLUMNS = list("abcdef")
 
 

@@ -11,9 +11,7 @@ from skmixdp.algorithms import PAZO, DPZero
 from skmixdp.privacy.noise import DiscreteNoise
 from tests.asking import request_of
 from tests.conftest import Silent
-from tests.module_problems import few_moves_are_stacked, module_problem, module_rows, torch, two_layers
-
-__all__ = ["few_moves_are_stacked"]  # a fixture for all tests here
+from tests.module_problems import module_problem, module_rows, torch, two_layers
 
 
 class WatchExact(DiscreteNoise):
@@ -139,19 +137,3 @@ def test_steps_take_the_memory_of_one_tensor_beside_the_parameters():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     tensors = float(done.stdout)
     assert tensors < 10
-
-
-def test_memory_of_all_copies_is_for_small_modules_alone():
-    problem = module_problem(two_layers(d=9, hidden=8000))
-    W = problem.info.view.W
-    W.stackable = True
-    assert 6 * W.size > 2**19
-    passes = []
-    W.module[0].register_forward_pre_hook(lambda part, inputs: passes.append(len(inputs[0])))
-    directions = problem.info.view.random_directions(Silent(0), 3, 1.0, sphere=True)
-    moves = [(j, sign * 0.1) for sign in (1, -1) for j in range(3)]
-    points = problem.info.view.probe(directions, moves).points
-    module_rows(problem, chunk_size=300).private_sums(
-        [request_of(points, lambda losses, block: (None, losses))]
-    )
-    assert passes == [300] * 6
