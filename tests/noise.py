@@ -347,10 +347,10 @@ FAULTS = {
 REPEATED = {"the same in every run": repeated_in_every_run}
 
 
-def recorded(monkeypatch, path, sabotage=None):
+def recorded(monkeypatch, path):
     """The releases of a path, and what it states of them."""
     with monkeypatch.context() as patch:
-        log = watch(patch, sabotage)
+        log = watch(patch)
         stated = path()
     return log, stated
 

@@ -25,7 +25,7 @@ from skmixdp import (
 from skmixdp.algorithms import DOPE, GEP, PAZO, AdaMix, DPZero, NoisyGD
 from skmixdp.model_selection import PrivateSearchCV, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
-from tests.noise import FAULTS, REPEATED, assert_found, by_run, check_releases, recorded, scaled
+from tests.noise import FAULTS, REPEATED, assert_found, by_run, check_releases, recorded
 
 SIGMA = 3.0
 N, D, STEPS = 240, 6, 60
@@ -219,70 +219,3 @@ def test_a_random_search_adds_noise_to_each_of_its_secret_trials(monkeypatch):
     stated = [fit if length > 1 else score for length in lengths]
     check_releases(log, stated)
     assert_found(FAULTS, log, stated)
-
-
-def on_drawn_batches(release):
-    """Whether the rows of a release are neither all, nor those of a fold."""
-    return release.mask is not None and not any(
-        np.array_equal(np.flatnonzero(release.mask), fold) for fold in FOLDS
-    )
-
-
-def on_folds(release):
-    return release.mask is not None and not on_drawn_batches(release)
-
-
-def missing(only):
-    """A sabotage: nearly no noise where ``only`` says so. The fit goes on with what it hands out."""
-
-    def sabotage(release, before):
-        (changed,) = scaled(1e-6, only)([release])
-        return changed.noisy
-
-    return sabotage
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in PATHS if "Poisson" in name])
-def test_noise_that_is_missing_on_drawn_batches_alone_is_missed(monkeypatch, name):
-    log, stated = recorded(monkeypatch, PATHS[name], missing(on_drawn_batches))
-    with pytest.raises(AssertionError, match=r"mean square (0|.*e-1)"):
-        check_releases(log, stated)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["folds", "discrete, folds"])
-def test_noise_that_is_missing_on_folds_alone_is_missed(monkeypatch, name):
-    if "discrete" in name:
-        pytest.importorskip("opendp", reason="needs skmixdp[discrete]")
-    log, stated = recorded(monkeypatch, PATHS[name], missing(on_folds))
-    with pytest.raises(AssertionError, match=r"mean square (0|.*e-1)"):
-        check_releases(log, stated)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("only", "name"),
-    [
-        (on_drawn_batches, "full batch"),
-        (on_drawn_batches, "folds"),
-        (on_folds, "full batch"),
-        (on_folds, "Poisson"),
-    ],
-)
-def test_noise_that_is_missing_on_one_path_is_not_missed_on_another(monkeypatch, only, name):
-    """Which is why every path is tried."""
-    check_releases(*recorded(monkeypatch, PATHS[name], missing(only)))
-
-
-@pytest.mark.slow
-def test_a_part_that_is_released_without_noise_is_missed(monkeypatch):
-    """Such as the coordinates of GEP: what the source of noise was not asked for is no release."""
-
-    def sabotage(release, before):
-        return release.exact if release.share < 1 and len(before) % 2 == 0 else release.noisy
-
-    log, stated = recorded(monkeypatch, PATHS["gep"], sabotage)
-    assert log[0].exact.ndim == 1 and log[1].exact.ndim == 2
-    with pytest.raises(AssertionError, match=r"mean square (0|.*e-1)"):
-        check_releases(log, stated)

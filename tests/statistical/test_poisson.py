@@ -120,51 +120,6 @@ def test_a_batch_is_drawn_anew_in_each_step(monkeypatch, batch_size):
     assert_drawn_anew(batches(monkeypatch, batch_size=batch_size), batch_size / 240)
 
 
-def kept(draw):
-    """A batch that is drawn once."""
-    first = {}
-    return lambda self, n, noise: first.setdefault(n, draw(self, n, noise))
-
-
-def alternating(draw):
-    """Every batch is used twice."""
-    last = []
-
-    def twice(self, n, noise):
-        last.append(last[-1] if len(last) % 2 else draw(self, n, noise))
-        return last[-1]
-
-    return twice
-
-
-def of_fixed_size(draw):
-    def shuffled(self, n, noise):
-        return np.argsort(np.argsort(noise.uniform((n,)))) < self.batch_size
-
-    return shuffled
-
-
-def too_large(draw):
-    return lambda self, n, noise: noise.uniform((n,)) < 1.1 * self.rate(n)
-
-
-def in_pairs(draw):
-    return lambda self, n, noise: np.repeat(noise.uniform((n // 2,)) < self.rate(n), 2)
-
-
-def some_rows_more_often(draw):
-    return lambda self, n, noise: noise.uniform((n,)) < self.rate(n) * np.where(np.arange(n) % 2, 1.3, 0.7)
-
-
-@pytest.mark.parametrize(
-    "sabotage", [kept, alternating, of_fixed_size, too_large, in_pairs, some_rows_more_often]
-)
-def test_batches_that_are_drawn_otherwise_are_found(monkeypatch, sabotage):
-    monkeypatch.setattr(PoissonBatch, "draw", sabotage(PoissonBatch.draw))
-    with pytest.raises(AssertionError):
-        assert_drawn_anew(batches(monkeypatch, n_steps=150), 0.25)
-
-
 def test_batches_come_from_the_secret_source_of_noise(monkeypatch):
     """They follow from its key, which is new for each fit, and from its uniform numbers."""
     one, other = ((batches(monkeypatch, n_steps=20) - 0.25) / np.sqrt(0.25 * 0.75) for _ in range(2))
