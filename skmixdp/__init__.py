@@ -22,6 +22,7 @@ from .estimators import (
 
 if TYPE_CHECKING:
     from .additive import AdditiveDPClassifier, AdditiveDPRegressor
+    from .additive._counts import AdditiveDPPoissonRegressor
     from .estimators import FirstOrderDPModuleClassifier, ZerothOrderDPModuleClassifier, resumable
     from .inference._count_regressor import MixedDPPoissonRegressor
 else:
@@ -29,6 +30,7 @@ else:
 
 __all__ = [
     "AdditiveDPClassifier",
+    "AdditiveDPPoissonRegressor",
     "AdditiveDPRegressor",
     "FirstOrderDPModuleClassifier",
     "MixedDPLogisticRegression",

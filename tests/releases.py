@@ -16,6 +16,7 @@ from sklearn.base import clone
 import skmixdp
 from skmixdp import (
     AdditiveDPClassifier,
+    AdditiveDPPoissonRegressor,
     AdditiveDPRegressor,
     MixedDPLogisticRegression,
     MixedDPPoissonRegressor,
@@ -188,6 +189,7 @@ RELEASES = {
     "curves of a regression": Release(
         _fit(AdditiveDPRegressor(target_scale=1.0)), TARGETS, _coef, _OF_CURVES
     ),
+    "curves of counts": Release(_fit(AdditiveDPPoissonRegressor(epsilon=40.0)), COUNTS, _coef, _OF_CURVES),
     "rates": Release(_fit(MixedDPPoissonRegressor(epsilon=8.0)), COUNTS, _coef),
     "inference": Release(_inference("logistic", classes=[0, 1]), TWO, _params, _NO_NOISE),
     "inference of numbers": Release(_inference("gaussian"), TARGETS, _params, _NO_NOISE),

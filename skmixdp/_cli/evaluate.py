@@ -33,8 +33,10 @@ calibration error, all with 95% intervals, for a regression errors and R2, and f
 
 def add_to(parser: Parser) -> None:
     """Declare the arguments."""
-    columns = ("--private FILE", "--label-column NAME", "--labels FILE", "--id NAME", "--group-column NAME")
-    columns = (*columns, "--exposure-column NAME")
+    columns = (
+        *("--private FILE", "--label-column NAME", "--labels FILE", "--id NAME", "--group-column NAME"),
+        "--exposure-column NAME",
+    )
     texts = {
         "MODEL": "file that `fit --out` wrote",
         **{words: ROW_FLAGS[words] for words in columns},

@@ -18,6 +18,7 @@ from .._utils.frames import is_frame
 from .._utils.models import Model
 from .._utils.validation import listed
 from ..additive import AdditiveDPClassifier, AdditiveDPRegressor
+from ..additive._counts import AdditiveDPPoissonRegressor
 from ..estimators import MixedDPLogisticRegression, MixedDPRidge, RowMapping, private_pipeline, resumable
 from ..inference._count_regressor import MixedDPPoissonRegressor
 from ..preprocessing import TableEncoder
@@ -40,6 +41,7 @@ _ESTIMATORS: dict[tuple[str, str], Any] = {
     ("linear", "--counts"): MixedDPPoissonRegressor,
     ("additive", ""): AdditiveDPClassifier,
     ("additive", "--regression"): AdditiveDPRegressor,
+    ("additive", "--counts"): AdditiveDPPoissonRegressor,
 }
 
 SUMMARY = "train a private model on files"

@@ -25,6 +25,7 @@ PLACES = {
     "_torch.tensors": "TorchTable",
     "_torch.zeroth_order": "ZerothOrderDPModuleClassifier",
     "additive": "AdditiveDPClassifier AdditiveDPRegressor",
+    "additive._counts": "AdditiveDPPoissonRegressor",
     "inference._count_regressor": "MixedDPPoissonRegressor",
     "inspection": "EvaluationDisplay",
     "inspection._guarantee_box": "caption estimator_page",

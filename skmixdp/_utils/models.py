@@ -67,7 +67,7 @@ def has_several_labels(estimator: object) -> bool:
 
 def predicts_rates(estimator: object) -> bool:
     """Whether predictions of a fitted head are exponentials of its outputs."""
-    return type(estimator).__name__ == "MixedDPPoissonRegressor"
+    return type(estimator).__name__ in ("MixedDPPoissonRegressor", "AdditiveDPPoissonRegressor")
 
 
 def row_map_of(estimator: object) -> Any:

@@ -52,8 +52,9 @@ class Effects:
     ``row_map`` and ``coef`` (k, width) are those of the head, and ``intercept`` (k,) its intercepts.
     ``noise`` (k + 3,) is what is known of the noise of training: its standard deviation in each coefficient
     if no step damped it, the sum of the step sizes, the factor of the head after the last step, and the
-    longest gradient of a row. ``classes`` says how outputs are read: "one" of several, "each" by itself, or
-    None for a regression. ``parts`` are the columns of the table, each of which may be several of the model.
+    longest gradient of a row. For rates it is its covariance (width, width) in the coefficients.
+    ``classes`` says how outputs are read: "one" of several, "each" by itself, or None for a regression.
+    ``parts`` are the columns of the table, each of which may be several of the model.
 
     Rows longer than a bound are shortened, and those of a linear model may have unit length, so each row
     multiplies the curves of all columns by a factor of its own. Curves are those of the median factor of the
@@ -289,6 +290,9 @@ class Effects:
         if not any(map(len, self.basis.knots)):
             return np.full((len(values), len(self.coef)), np.nan)
         entries, own = self._centred(columns, values)
+        if self.noise.ndim == 2:
+            squared = ((entries @ self.noise[np.ix_(own, own)]) * entries).sum(axis=1, keepdims=True)
+            return np.asarray(np.sqrt(np.maximum(squared, 0.0)))
         # One-hot columns are collinear, so the noise of each is not damped. They have no hats.
         damped = any(len(self.basis.knots[j]) > 0 for j in np.atleast_1d(columns).tolist())
         whole = np.zeros((len(values), self.coef.shape[1]))

@@ -113,10 +113,6 @@ class AdditiveHead(SeenHead):
 
     _: KW_ONLY
     noise: Noise = "float"
-    record_per_instance: Any = False
-    device: Any = "auto"
-    dtype: str = "float32"
-    verbose: int = 0
     n_knots: Any = "auto"
     linear: Any = "auto"
     interactions: Any = False
@@ -301,7 +297,18 @@ def _with_rows(fit: Fit, rows: RowSettings) -> Fit:
 
 
 @dataclass(eq=False, repr=False)
-class AdditiveDPClassifier(AdditiveHead, LogisticHead):
+class DescendedHead(AdditiveHead):
+    """Base class of the additive models that descend, with the parameters of descent."""
+
+    _: KW_ONLY
+    record_per_instance: Any = False
+    device: Any = "auto"
+    dtype: str = "float32"
+    verbose: int = 0
+
+
+@dataclass(eq=False, repr=False)
+class AdditiveDPClassifier(DescendedHead, LogisticHead):
     """Differentially private additive model for classes: a curve for each numeric column.
 
     The logits are sums of one function of each column: a line, and a curve through a few knots. It is
@@ -379,7 +386,7 @@ class AdditiveDPClassifier(AdditiveHead, LogisticHead):
 
 
 @dataclass(eq=False, repr=False)
-class AdditiveDPRegressor(AdditiveHead, RidgeHead):
+class AdditiveDPRegressor(DescendedHead, RidgeHead):
     """Differentially private additive model for numbers: a curve for each numeric column.
 
     It is to :class:`MixedDPRidge` what :class:`AdditiveDPClassifier` is to logistic regression. Where the

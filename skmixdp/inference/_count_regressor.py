@@ -10,21 +10,22 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import d2_tweedie_score
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine import Procedure
+from .._engine import Procedure, RowsKey
 from .._fit.procedure import procedure
 from .._fit.stage import Fit, Head, Order, Price, Stage
 from .._fit.stages.columns import MOST_SPENT, columns_share, noisy_columns
 from .._fit.stages.mapping import unmapped
 from .._fit.stages.scales import MeanWeight, ScaleOfWeights
 from .._linear import SquaredLoss
-from .._rows import Columns, RowMap, TargetMap, check_counts, is_dask, labels_of
+from .._rows import UNCHANGED, Columns, RowMap, TargetMap, check_counts, is_dask, labels_of
 from .._utils.process import warn
-from .._utils.validation import POSITIVE, check
+from .._utils.validation import POSITIVE, Allowed, check
 from ..estimators import RowMapping
 from ..estimators._base import EstimatorProcedure, FitData, fit_one
 from ..estimators._linear import LinearHead
 from ..estimators._outputs import lazy_result
 from ..estimators._private_score import PrivateDevianceMixin
+from ..estimators._scales import DECLARED
 from ..privacy.accounting.budgets import Budget
 from ..privacy.accounting.events import Noise
 from ._encoded import OF_RANGE
@@ -36,7 +37,7 @@ Array = NDArray[Any]
 
 
 #: Standardised columns are cut at this: effects seldom go on as exponentials in long tails.
-_CUT = 2.5
+CUT = 2.5
 
 
 class CountColumns(Stage):
@@ -46,8 +47,13 @@ class CountColumns(Stage):
     limits = (0.0, 1.0)
 
     def price(self, fit: Fit) -> Price | None:
+        if fit.mapping.moments is not None:
+            return None  # rows are on a basis
         unknown = np.isnan(known_columns(fit)[1])
         return MOST_SPENT * columns_share(fit.mu, fit.n_rows, int(unknown.sum()))
+
+    def rows(self, fit: Fit) -> RowsKey:
+        return fit.data.private.mapped(unmapped(fit.data.n_features))
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         center, spread = known_columns(fit)
@@ -64,7 +70,7 @@ class CountColumns(Stage):
         elif len(unknown):  # they keep their units
             center[unknown], spread[unknown] = 0.0, 1.0
         shown = spread > 0
-        columns = Columns(np.where(shown, center, 0.0), 1 / np.where(shown, spread, 1.0), _CUT)
+        columns = Columns(np.where(shown, center, 0.0), 1 / np.where(shown, spread, 1.0), CUT)
         row_map = RowMap(None, False, None, columns=columns)
         # Columns that noise hides have no moment.
         return fit.spent(self, price).mapped(row_map=row_map, columns=columns, moments=shown.astype(float))
@@ -97,7 +103,8 @@ class CountSteps(Stage):
         shown = np.flatnonzero(moments)
         weighted = fit.data.private.y.shape[1] > fit.weights.bare.loss.n_outputs
         # Rows are mapped, and weights are relative already.
-        design = Design(shown, np.zeros(len(shown)), np.ones(len(shown)), 1.0 if weighted else None)
+        square = 1 + float(moments.sum())
+        design = Design(shown, np.zeros(len(shown)), np.ones(len(shown)), 1.0 if weighted else None, square)
         mechanisms = Mechanisms(fit.learner, d, fit.budget.multiplier(price))
         x, v = design.rows(fit.row_map(fit.public.X, np.float64))
         u = np.full(len(x), fit.weights.mean)
@@ -106,7 +113,18 @@ class CountSteps(Stage):
         estimate = yield from fit.ask(steps, fit.row_map)
         W = np.zeros((1, d + 1))
         W[0, np.append(shown, d)] = np.roll(estimate.values, -1)
-        return replace(fit.spent(self, price), head=Head(W, None, N_STEPS))
+        noise = np.zeros((d, d))
+        noise[np.ix_(shown, shown)] = estimate.noise[1:, 1:]
+        return replace(fit.spent(self, price), head=Head(W, noise, N_STEPS))
+
+
+def warn_of_units(fit: Fit) -> None:
+    """Warn of columns that keep their units, since noise would hide their spread; public facts tell it."""
+    if np.isnan(known_columns(fit)[1]).any() and not _COLUMNS.price(fit):
+        warn(
+            "noise hides the spread of the columns, so they keep their units; pass "
+            "scale={column: Typical(value, distance)}, a larger epsilon, or more rows."
+        )
 
 
 _COLUMNS = CountColumns()
@@ -186,6 +204,8 @@ class MixedDPPoissonRegressor(RegressorMixin, PrivateDevianceMixin, LinearHead):
     """
 
     _saved: ClassVar[tuple[str, ...]] = (*LinearHead._saved, "_target_map", "_flat")
+
+    _allowed: ClassVar[dict[str, tuple[Allowed, ...]]] = {**LinearHead._allowed, "scale": ("auto", DECLARED)}
 
     # Exposures are routed by default, like groups.
     __metadata_request__fit: ClassVar = {"exposure": True, "exposure_pub": True}
@@ -273,26 +293,29 @@ class MixedDPPoissonRegressor(RegressorMixin, PrivateDevianceMixin, LinearHead):
             data,
             "that counts are not negative, and exposures positive",
         )
-        return self._released(replace(fit, stages=_STAGES))
+        return self._prepared(replace(fit, stages=_STAGES), data)
+
+    def _prepared(self, fit: Fit, data: FitData) -> EstimatorProcedure:
+        warn_of_units(fit)
+        return self._released(fit)
 
     def _released(self, fit: Fit) -> EstimatorProcedure:
         if fit.weights.sample_weight is not None:
             fit = replace(fit, data=fit.weights.applied(None))
         transaction, private = fit.transaction, fit.data.private
-        if np.isnan(known_columns(fit)[1]).any() and not _COLUMNS.price(fit):
-            warn(
-                "noise hides the spread of the columns, so they keep their units; pass "
-                "scale={column: Typical(value, distance)}, a larger epsilon, or more rows."
-            )
-        transaction.rows = private.mapped(unmapped(fit.data.n_features))
+        keys = (stage.rows(fit) for _, stage, _ in fit.priced(fit.stages.all))
+        transaction.rows = next((rows for rows in keys if rows is not None), private.mapped(UNCHANGED))
         transaction.event, transaction.n_units = fit.budget.whole, fit.n_rows
         transaction.unit = private.table.unit
         transaction.public = self, fit.public.X, fit.public.y
         fit = yield from procedure(fit)
-        assert fit.head is not None
         report = transaction.report(fit.settings.facts, n_public=len(fit.public.X), shares=fit.shares)
-        fitted = self._attributes_at(fit.head.W, fit.row_map, None)
-        return fitted | {"learning_rate_": 1.0, "n_iter_": fit.head.n_steps, "privacy_": report}
+        return self._fitted(fit) | {"learning_rate_": 1.0, "n_iter_": N_STEPS, "privacy_": report}
+
+    def _fitted(self, fit: Fit) -> dict[str, Any]:
+        """The attributes of a trained head."""
+        assert fit.head is not None
+        return self._attributes_at(fit.head.W, fit.row_map, None)
 
     def _attributes_at(self, W: Array, row_map: RowMap, target_map: TargetMap | None) -> dict[str, Any]:
         return {

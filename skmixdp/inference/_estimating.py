@@ -45,13 +45,14 @@ class Design:
     """Columns of the model, and how they are standardised: (d,) each.
 
     Labels of private rows carry sample weights as a last column, if there is a ``largest_weight``, which
-    counts as 1.
+    counts as 1. ``square`` is a mean square length of rows, the number of their entries if it is None.
     """
 
     columns: NDArray[np.intp]
     center: FloatArray
     spread: FloatArray
     largest_weight: float | None = None
+    square: float | None = None
 
     @property
     def width(self) -> int:
@@ -61,7 +62,7 @@ class Design:
     @property
     def radius(self) -> float:
         """Length above which rows are downweighted: that of a row with all entries one spread from 0."""
-        return math.sqrt(self.width)
+        return math.sqrt(self.width if self.square is None else self.square)
 
     def rows(self, entries: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Rows (n, d + 1) from entries of all features, and their weights (n,).

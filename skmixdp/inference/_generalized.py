@@ -360,7 +360,8 @@ def poisson_steps(
     cut, _ = residuals().cut(of_means)
     (lost,) = residuals(goes_on=False).lost(np.array([cut]))
     moved = yield from level(mechanisms, design, public, beta, (cut, largest), float(lost))
-    return replace(estimate, values=beta + moved * (np.arange(len(beta)) == 0))
+    values = beta + moved * (np.arange(len(beta)) == 0)
+    return replace(estimate, values=values, noise=newton.covariance)
 
 
 def level(
@@ -464,6 +465,8 @@ class Newton:
         self.mechanisms, self.design, self.public, self.robust = mechanisms, design, public, robust
         self.shares = shares
         self.beta: FloatArray = np.zeros(design.width)
+        #: The covariance of the noise in all steps, where curvatures follow from moments.
+        self.covariance: FloatArray = np.zeros((design.width, design.width))
         self._limit = Limit()
         self._curvature: Curvature | None = None
         #: The curvature at coefficients, where none is released.
@@ -512,7 +515,14 @@ class Newton:
             self.moved = -self._curvature.inverse @ arrays[0]
             self.step = self._limit.shortened(self.moved)
             self.beta = self.beta + self.step
-            self._noise = [*self._noise[-1:], self._curvature.noise(self.step, scales[0])]
+            noise = self._curvature.noise(self.step, scales[0])
+            self._noise = [*self._noise[-1:], noise]
+            if self.tilted is not None:
+                # A damped step leaves a part of the noise in its start, all of it where noise hides the
+                # curvature.
+                hidden = self._curvature.vectors[:, self._curvature.raised]
+                left = (1 - 1 / _DAMPING) * np.eye(len(noise)) + hidden @ hidden.T / _DAMPING
+                self.covariance = left @ self.covariance @ left + noise
 
     def _outer(self, longest_score: float) -> Learning[None]:
         """Learn the outer products of scores."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from .._utils.documents import Section, as_html
-from .._utils.models import classes_of, last_step
+from .._utils.models import classes_of, last_step, predicts_rates
 from .._utils.validation import listed, shown
 from ._style import OKABE_ITO, Z95, at_dates, axes, curve_style, plain_axes
 
@@ -116,9 +116,10 @@ class EffectsDisplay:
 
         Parameters
         ----------
-        estimator : fitted AdditiveDPClassifier or AdditiveDPRegressor, or pipeline that ends in one
-            The model. Behind a :class:`~skmixdp.preprocessing.TableEncoder`, columns are those of the data
-            frame. In another pipeline, they are those that the model gets.
+        estimator : fitted AdditiveDPClassifier, AdditiveDPRegressor or AdditiveDPPoissonRegressor
+            The model, or a pipeline that ends in one. Behind a
+            :class:`~skmixdp.preprocessing.TableEncoder`, columns are those of the data frame. In another
+            pipeline, they are those that the model gets.
         columns : sequence of str or int, or None, default=None
             Names or numbers of the columns to draw; None is the twelve of largest importance.
         feature_names : sequence of str or None, default=None
@@ -159,11 +160,13 @@ class EffectsDisplay:
         classes = classes_of(head)
         outputs = [str(each) for each in (range(k) if classes is None else classes)][-k:]
         unit = "logits" if k > 1 else f"logits of {outputs[0]}"
+        if effects.classes is None:
+            unit = "log of the rate" if predicts_rates(head) else "units of the prediction"
         return cls(
             {name: (panel.cells, panel.effects, panel.errors) for name, panel in panels.items()},
             importances,
             outputs=outputs,
-            unit="units of the prediction" if effects.classes is None else unit,
+            unit=unit,
             notes={name: panel.note for name, panel in panels.items() if panel.note},
             no_guarantee=head.privacy_.no_guarantee,
         ).plot(ax=ax)

@@ -368,7 +368,7 @@ ALLOWED = {
     "inference/_encoded.py::Encoded.of": (1, "public"),
     "inference/_count_regressor.py::CountColumns.run": (1, "public"),
     "inference/_count_regressor.py::CountSteps.run": (1, "released"),
-    "inference/_count_regressor.py::MixedDPPoissonRegressor._released": (1, "public"),
+    "inference/_count_regressor.py::warn_of_units": (1, "public"),
     "inference/_estimating.py::Curvature.of": (1, "released"),
     "inference/_estimating.py::public_scales": (2, "public"),
     "inference/_generalized.py::Logistic.residuals": (1, "own"),

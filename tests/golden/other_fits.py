@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 
 from skmixdp import (
     AdditiveDPClassifier,
+    AdditiveDPPoissonRegressor,
     AdditiveDPRegressor,
     FirstOrderDPModuleClassifier,
     MixedDPLogisticRegression,
@@ -239,8 +240,8 @@ def _inference(
     if family == "logistic":
         extra["classes"] = [0, 1]
     settings = {"family": family, "epsilon": 20.0, "random_state": _SEED}
-    if extra.pop("predicts", False):
-        return MixedDPPoissonRegressor(epsilon=20.0, random_state=_SEED).fit(X, y, **extra)
+    if (predicts := extra.pop("predicts", None)) is not None:
+        return predicts(epsilon=20.0, random_state=_SEED).fit(X, y, **extra)
     return private_inference(X, y, **settings | extra)
 
 
@@ -433,8 +434,11 @@ OTHER_FITS: dict[str, Callable[[], Any]] = {
     ),
     "inference, logistic": partial(_inference, "logistic"),
     "inference, counts": partial(_inference, "poisson", weights=True),
-    "rates": partial(_inference, "poisson", predicts=True),
-    "rates, weights and persons": partial(_inference, "poisson", predicts=True, weights=True, persons=True),
+    "curves of counts": partial(_inference, "poisson", predicts=AdditiveDPPoissonRegressor),
+    "rates": partial(_inference, "poisson", predicts=MixedDPPoissonRegressor),
+    "rates, weights and persons": partial(
+        _inference, "poisson", predicts=MixedDPPoissonRegressor, weights=True, persons=True
+    ),
     "inference, logistic, public rows and weights": partial(
         _inference, "logistic", n_public=60, weights=True
     ),

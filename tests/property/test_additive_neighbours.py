@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor, fit_many
+from skmixdp import AdditiveDPClassifier, AdditiveDPPoissonRegressor, AdditiveDPRegressor, fit_many
 from tests.noise import assert_energies, assert_uncorrelated, watch
 from tests.replay import FORMS, check_neighbours, check_sensitivities, released
 
@@ -33,6 +33,12 @@ FITS = {
     "few public rows": (AdditiveDPClassifier(**TERMS), Y, {"X_pub": X[1:9], "y_pub": Y[1:9]}),
     "pairs": (AdditiveDPClassifier(classes=[0, 1], interactions=[(0, 1), (3, 2)], **TERMS), Y, {}),
     "targets": (AdditiveDPRegressor(**TERMS), X[:, 1] + 3, {}),
+    "counts": (AdditiveDPPoissonRegressor(**{**TERMS, "epsilon": 40.0}), Y, {}),
+    "counts, public rows": (
+        AdditiveDPPoissonRegressor(**{**TERMS, "epsilon": 40.0}),
+        Y,
+        {"X_pub": X[1:20], "y_pub": Y[1:20]},
+    ),
     "chosen pairs": (AdditiveDPClassifier(classes=[0, 1], **CHOOSING), Y, {}),
     "chosen pairs of targets": (AdditiveDPRegressor(**CHOOSING), X[:, 1] + 3, {}),
 }
@@ -156,7 +162,7 @@ def test_releases_use_up_the_budget_and_no_more(monkeypatch, name):
         lines = 0.01 if name == "declared" else 0.0  # a run of its own
         assert knots == pytest.approx((shares["knots"] - lines) * model.privacy_.mu**2, rel=1e-6)
         assert log[0].sensitivity == pytest.approx(np.sqrt(3 if name == "declared" else D), rel=0.02)
-    assert ("knots" in shares) == (name != "public rows")
+    assert ("knots" in shares) == (name not in ("public rows", "counts, public rows"))
 
 
 def test_histograms_have_the_noise_that_is_stated(monkeypatch):

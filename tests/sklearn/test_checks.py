@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import (
 
 from skmixdp import (
     AdditiveDPClassifier,
+    AdditiveDPPoissonRegressor,
     AdditiveDPRegressor,
     MixedDPLogisticRegression,
     MixedDPPoissonRegressor,
@@ -89,6 +90,7 @@ OTHERS = [
     MixedDPRidge(epsilon=2.0, neighboring="replace_one"),
     MixedDPRidge("coupling", epsilon=3.0),
     AdditiveDPClassifier(),
+    AdditiveDPPoissonRegressor(),
     AdditiveDPRegressor(),
     SelfMoved(PAZO("p"), n_steps=20),
     SelfMoved(PAZO("s"), n_steps=20),

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 
 from ..._rows import RowMap, TargetMap
 from ..._rows.scaling import check_kind, check_numbers
-from ..._utils.models import classes_of, names_of_features, report_of
+from ..._utils.models import classes_of, names_of_features, predicts_rates, report_of
 from ..._utils.validation import COUNT, FLAG, NON_NEGATIVE, check, check_params
 from ...preprocessing import TableColumn, TableEncoder
 from ...privacy import PrivacyReport, SearchReport
@@ -90,7 +90,8 @@ def _check_head(estimator: BaseEstimator, classes: Array | None) -> None:
     check_numbers("coef_", estimator.coef_, (*shape, d))
     check_numbers("intercept_", estimator.intercept_, shape)
     if "_noise" in type(estimator)._saved:
-        check_numbers("_noise", estimator._noise, (len(np.atleast_1d(estimator.intercept_)) + 3,))
+        k = len(np.atleast_1d(estimator.intercept_))
+        check_numbers("_noise", estimator._noise, (d, d) if predicts_rates(estimator) else (k + 3,))
 
 
 def _check_classes(classes: object, in_any_order: bool) -> None:

@@ -43,6 +43,7 @@ CLASSES: Mapping[str, str] = {
 #: The heads that a file may hold, all of them public names of :mod:`skmixdp`.
 HEADS = (
     "AdditiveDPClassifier",
+    "AdditiveDPPoissonRegressor",
     "AdditiveDPRegressor",
     "FirstOrderDPModuleClassifier",
     "MixedDPLogisticRegression",

@@ -84,7 +84,6 @@ def claims(folder):
             )
         ),
         ((*COUNTS, "--regression"), "--regression and --counts cannot be combined"),
-        ((*COUNTS, "--model", "additive"), "--counts is not for --model additive"),
         ((*ROWS, "--exposure-column", "years"), "--exposure-column years is not for classes; leave it out."),
         ((*PUBLIC, "--classes", "2,1"), "which is not one of the classes [2, 1] (--classes); name"),
         ((*PUBLIC, "--classes", "a,b"), "which is not one of the classes ['a', 'b']"),
