@@ -8,6 +8,7 @@ Writes ``parquet.md``: time and memory of a pass, which is the private part of o
 
 import argparse
 import statistics
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from skmixdp._rows import RowMap
 from skmixdp.datasets import open_rows
 
-from .scale import anonymous_mib, one_pass, peak_anonymous_mib, spent
+from .scale import Figures, anonymous_mib, one_pass, peak_anonymous_mib, spent
 
 Array = NDArray[Any]
 
@@ -47,25 +48,28 @@ def write_file(path: Path, n_rows: int, seed: int) -> None:
             file.write_table(pa.table([*columns, y], schema=schema))
 
 
-def measure(folder: Path, n_rows: int, repeat: int, passes: int) -> str:
+def measure(folder: Path, n_rows: int, repeat: int, passes: int, figures: Figures) -> None:
     """The table of one size: ``repeat`` times the rows that are written."""
     written = n_rows // repeat
     paths = [folder / f"rows{i}.parquet" for i in range(-(-written // _FILE))]
     try:
         for i, path in enumerate(paths):
             write_file(path, min(_FILE, written - i * _FILE), seed=i)
-        return _measured(paths * repeat, passes, sum(path.stat().st_size for path in paths))
+        disk = sum(path.stat().st_size for path in paths) / 2**30
+        figures.tell("files", f"{len(paths)} of {disk:.1f} GiB together, each listed {repeat} times")
+        _measured(paths * repeat, passes, figures.tell)
     finally:
         for path in paths:
             path.unlink(missing_ok=True)
 
 
-def _measured(paths: list[Path], passes: int, disk: int) -> str:
+def _measured(paths: list[Path], passes: int, tell: Callable[[str, object], None]) -> None:
     before = anonymous_mib()
     table = open_rows(paths, label="label")
     y = table.labels
     assert y is not None
     n_rows = table.shape[0]
+    tell("rows, features, classes", f"{n_rows:,} x {_D}, {_K}")
     row_map = RowMap(np.zeros(_D), True, 0.3)
     W = np.random.default_rng(1).standard_normal((_K, _D + 1))
     found: dict[str, Any] = {}
@@ -83,19 +87,12 @@ def _measured(paths: list[Path], passes: int, disk: int) -> str:
         return table.private_rows(y, row_map, np.dtype(np.float32), exact=False)
 
     peak = peak_anonymous_mib(steps)
-    plain = spent(read)
     wall, cpu = (statistics.median(getattr(s, what) for s in found["passes"]) for what in ("wall", "cpu"))
-    n_files = len(set(paths))
-    lines = [
-        ("rows, features, classes", f"{n_rows:,} x {_D}, {_K}"),
-        ("files", f"{n_files} of {disk / 2**30:.1f} GiB together, each listed {len(paths) // n_files} times"),
-        ("decoding all rows, and nothing else", str(plain)),
-        ("checks in advance", str(found["opened"])),
-        ("a step: one pass over all rows", f"{wall:.1f} s ({cpu:.1f} s CPU)"),
-        ("a step, CPU time for a million rows", f"{cpu / n_rows * 1e9:.0f} ms"),
-        (f"peak RssAnon (before: {before:.0f} MiB)", f"{peak:.0f} MiB"),
-    ]
-    return "\n".join(["| | |", "| --- | --- |", *(f"| {name} | {value} |" for name, value in lines)]) + "\n"
+    tell("checks in advance", found["opened"])
+    tell("a step: one pass over all rows", f"{wall:.1f} s ({cpu:.1f} s CPU)")
+    tell("a step, CPU time for a million rows", f"{cpu / n_rows * 1e9:.0f} ms")
+    tell(f"peak RssAnon (before: {before:.0f} MiB)", f"{peak:.0f} MiB")
+    tell("decoding all rows, and nothing else", spent(read))
 
 
 def main() -> None:
@@ -107,9 +104,8 @@ def main() -> None:
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     with threadpool_limits(1):
-        text = measure(given.out, given.rows, given.repeat, given.passes)
-    (given.out / "parquet.md").write_text(text)
-    print(text)
+        measure(given.out, given.rows, given.repeat, given.passes, figures := Figures())
+    (given.out / "parquet.md").write_text(figures.text)
 
 
 if __name__ == "__main__":

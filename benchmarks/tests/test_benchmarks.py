@@ -1,7 +1,7 @@
-import importlib.util
 import re
 import sys
 from contextlib import nullcontext
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -79,10 +79,15 @@ def test_passes_and_fits_of_all_shapes_are_measured(tmp_path, capsys):
     assert capsys.readouterr().out.count("load") == 3
 
 
-def test_growth_is_measured_over_two_decades_and_drawn(tmp_path, capsys):
+#: Fits that take twice the time for twice the rows, and as much memory.
+FITS = {"container": "array", "size": "n", "value": [1, 2, 4], "seconds": [1.0, 2.0, 4.0], "MiB": 3.0}
+
+
+def test_growth_is_measured_over_two_decades_and_drawn(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(growth, "measure_containers", lambda *given: pd.DataFrame(FITS))
     growth.main(["--shrink", "100", "--repetitions", "1", "--out", str(tmp_path)])
     found = pd.read_csv(tmp_path / "growth.csv")
-    on_workers = {"workers"} if importlib.util.find_spec("distributed") else set()
+    on_workers = {"workers"} if find_spec("distributed") else set()
     assert set(found["size"]) == {"n", "d_in", "k", "steps"} | on_workers and np.all(found["seconds"] > 0)
     assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG")
     printed = capsys.readouterr().out
@@ -90,6 +95,18 @@ def test_growth_is_measured_over_two_decades_and_drawn(tmp_path, capsys):
     assert f"{growth.n_cores()} cores" in printed
     for values in growth.GRIDS.values():
         assert values[-1] == 100 * values[0]
+    assert (tmp_path / "containers.md").read_text().splitlines()[2] == "| array | 2.00 | 3 | 1.00 | 0.00 |"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from Linux's /proc")
+def test_fits_to_each_container_are_measured(monkeypatch, capsys):
+    monkeypatch.setattr(growth, "FIT_GRIDS", {"n": [16_000]})
+    found = growth.measure_containers(shrink=20, repetitions=1)
+    there = [name for name, library in growth.CONTAINERS.items() if not library or find_spec(library)]
+    assert list(found["container"]) == there and set(found["value"]) == {800}
+    assert np.all(found[["seconds", "MiB"]] > 0)
+    assert capsys.readouterr().out.count("n 800: ") == len(there)
 
 
 def test_workers_share_a_pass(monkeypatch):
@@ -117,9 +134,11 @@ def test_without_dask_passes_on_workers_are_left_out(tmp_path, monkeypatch, caps
     line = {"size": "n", "value": [10, 1000], "clock": "CPU", "seconds": [1e-3, 1e-1]}
     monkeypatch.setattr(growth, "measure_growth", lambda *given: pd.DataFrame(line))
     monkeypatch.setattr(growth.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(growth, "CONTAINERS", {"Dask": "dask"})
+    monkeypatch.setattr(growth, "containers_table", lambda fits: "")
     growth.main(["--out", str(tmp_path)])
     printed = capsys.readouterr().out
-    assert "distributed is not installed" in printed
+    assert "distributed is not installed" in printed and "dask is not installed" in printed
     assert "n: CPU time grows with power 1.00" in printed
     assert set(pd.read_csv(tmp_path / "growth.csv")["size"]) == {"n"}
 
