@@ -124,7 +124,7 @@ class AdditiveHead(SeenHead):
     def _prepared(self, fit: Fit, data: FitData) -> EstimatorProcedure:
         """The procedure of a fit, after everything that can be refused: the basis, and then the head."""
         self._basis = None
-        counts = ClassCounts(with_public_rows=True)
+        counts = ClassCounts(always=True)
         before = [counts if isinstance(each, ClassCounts) else each for each in fit.stages.before]
         stages = replace(fit.stages, before=(*before, GentleSteps()))
         fit = replace(fit, tasks=self._measured_tasks(), stages=stages)

@@ -1,4 +1,4 @@
-"""What people expect of a rare class without public rows: probabilities that are better than its share."""
+"""What people expect of a rare class: probabilities that are better than its share."""
 
 import warnings
 
@@ -25,14 +25,25 @@ def drawn(share, seed=0, of=1):
     return X[:N], y[:N], X[N:], y[N:]
 
 
+def public_rows(share, n_public, seed=0, **options):
+    """This number of public rows, as many of each class; None for none."""
+    X, y, _, _ = drawn(share, seed=seed + 1000, **options)
+    places = np.concatenate([np.flatnonzero(y == label)[: n_public // 2] for label in (0, 1)])
+    return (X[places], y[places]) if n_public else (None, None)
+
+
 def head(cls=MixedDPLogisticRegression, **parameters):
     return cls(**{"epsilon": 1.0, "delta": 1e-6, "classes": [0, 1], "random_state": 0, **parameters})
 
 
-def measured(model, share, **options):
-    """Log-loss over that of the share, mean prediction over that share, and slope, on test rows."""
+def measured(model, share, n_public=0, **options):
+    """Log-loss over that of the share, mean prediction over that share, and slope, on test rows.
+
+    Public rows are drawn anew, as many of each class.
+    """
     X, y, X_test, y_test = drawn(share, **options)
-    p = model.fit(X, y).predict_proba(X_test)[:, 1]
+    X_pub, y_pub = public_rows(share, n_public, **options)
+    p = model.fit(X, y, X_pub, y_pub).predict_proba(X_test)[:, 1]
     slope = LogisticRegression(C=1e9).fit(logit(p)[:, np.newaxis], y_test).coef_[0, 0]
     return log_loss(y_test, p) / log_loss(y_test, np.full(N, y.mean())), p.mean() / y.mean(), slope
 
@@ -45,6 +56,34 @@ def test_a_rare_class_is_predicted_better_than_by_its_share(cls, share, epsilon)
     # Two deviations of the noise: of counts and sums, 5% of 600 rows at epsilon 1, 6% of 150 at 8.
     assert abs(mean - 1) < (0.1 if share == 0.02 else 0.13)
     assert epsilon < 3 or share < 0.01 or 0.7 < slope < 1.4
+
+
+@pytest.mark.parametrize("of", [0, 1])
+@pytest.mark.parametrize(
+    ("share", "n_public", "epsilon"), [(0.01, 20, 4), (0.01, 100, 1), (0.03, 100, 4), (0.1, 20, 4)]
+)
+def test_balanced_public_rows_do_not_hide_that_a_class_is_rare(share, n_public, epsilon, of):
+    loss, mean, slope = measured(
+        head(epsilon=epsilon), share, n_public, of=of
+    )  # without privacy: 0.86 to 0.89
+    assert loss < (0.93 if epsilon == 1 else 0.91)
+    assert abs(mean - 1) < 0.15
+    assert epsilon == 1 or 0.75 < slope < 1.35
+
+
+def test_public_rows_with_the_labels_of_each_other_are_noticed_where_a_class_is_rare():
+    X, y, X_test, y_test = drawn(0.02)
+    X_pub, y_pub = public_rows(0.02, 200)
+    with pytest.warns(UserWarning, match="far fewer private rows correctly"):
+        model = head(epsilon=4.0).fit(X, y, X_pub, 1 - y_pub)
+    assert log_loss(y_test, model.predict_proba(X_test)[:, 1]) < 0.95 * log_loss(y_test, np.full(N, y.mean()))
+
+
+def test_public_rows_stay_the_start_where_no_class_is_rare():
+    X, y, _, _ = drawn(0.4)
+    model = head().fit(X, y, *public_rows(0.4, 40))
+    assert "mean prediction" not in dict(model.privacy_.shares)
+    np.testing.assert_allclose(model.class_shares_, [1 - y.mean(), y.mean()], rtol=0, atol=0.005)
 
 
 @pytest.mark.parametrize("of", [0, 1])

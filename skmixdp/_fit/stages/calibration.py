@@ -37,7 +37,9 @@ _OF_PIVOT = 0.2
 _FARTHEST, _USUAL_DISTANCE, _SPREAD = 4.0, 1.0, 1.0
 #: The distance from this logit at which a row counts fully.
 _FULL = 1.5
-#: Smallest sum of the probabilities of the rare class, as a fraction of its rows.
+#: Prior standard deviation of the logarithm of the sum of its probabilities, as a fraction of its rows.
+_USUAL_ERROR_OF_RARE = 0.5
+#: Smallest of these fractions.
 _LEAST_OF_RARE = 0.2
 
 
@@ -51,8 +53,9 @@ class Temperature(Stage):
 
     **A rare class** is the likeliest of few rows, so confidence tells little. Where a fit started at the
     shares of two classes, and one is rare, outputs are scaled about the mean logit ``z_0`` of the rows
-    weighted by their probability ``p`` of this class. That hardly changes the mean of p. A row adds ``p``
-    less whether it is of the class, times the distance from ``z_0`` in units of 1.5, at most 1 on both sides.
+    weighted by their probability ``p`` of this class. That hardly changes the mean of p, but a wrong mean
+    would change the scale. So the noisy sum of p first moves the intercept. Then a row adds ``p`` less
+    whether it is of the class, times the distance from ``z_0`` in units of 1.5, at most 1 on both sides.
 
     *Guarantee*: one release of m sums. A row changes each of them by at most 1, so the sensitivity is
     ``sqrt(m)``. For a rare class, one release of two sums comes before it, of sensitivity ``sqrt(2)``.
@@ -133,14 +136,18 @@ def at_temperature_of_rare(
     scales, sign = 2.0**_LOGARITHMS, -1.0 if logit > 0 else 1.0  # the sign of logits of the rare class
     weights = partial(_weights, logit=logit, sign=sign)
     ((total, away),) = yield PrivateQuery(W, weights, (ReleasedArray(sensitivity_of(2), _OF_PIVOT),))
-    error = _FARTHEST * multiplier * sensitivity_of(2) / (math.sqrt(_OF_PIVOT) * n_rare)
-    seen = _FARTHEST * float(np.clip(away / max(float(total), _LEAST_OF_RARE * n_rare), 0.0, 1.0))
-    distance = _USUAL_DISTANCE + float(likely_part(_SPREAD, error)) * (seen - _USUAL_DISTANCE)
+    error = multiplier * sensitivity_of(2) / (math.sqrt(_OF_PIVOT) * n_rare)
+    total = float(np.clip(total, _LEAST_OF_RARE * n_rare, n_rare / _LEAST_OF_RARE))
+    move = float(likely_part(_USUAL_ERROR_OF_RARE, error)) * math.log(n_rare / total)
+    seen = move + _FARTHEST * float(np.clip(away / total, 0.0, 1.0))
+    distance = _USUAL_DISTANCE + float(likely_part(_SPREAD, _FARTHEST * error)) * (seen - _USUAL_DISTANCE)
     pivot = logit + sign * distance
+    W = np.array(W)
+    W[:, -1] += sign * move / constant
     stated = ReleasedArray(sensitivity_of(len(scales)), 1 - _OF_PIVOT)
     (sums,) = yield PrivateQuery(W, partial(_excess, scales=scales, pivot=pivot), (stated,))
     scale = _scale(sums, multiplier / math.sqrt(1 - _OF_PIVOT), mu)
-    W = W * scale
+    W *= scale
     W[:, -1] += (1 - scale) * pivot / constant
     return W
 

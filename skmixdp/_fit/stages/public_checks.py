@@ -261,8 +261,10 @@ class Start(Stage):
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         fit = planned(fit)
-        assert fit.plan is not None
-        queries = start_is_useful(fit.plan.info, fit.learner, fit.budget.multiplier(price))
+        # At the shares of a rare class, even a wrong head would classify most private rows correctly.
+        unmoved = planned(fit.learned(labels=replace(fit.labels, logits=None))) if fit.labels.is_rare else fit
+        assert unmoved.plan is not None
+        queries = start_is_useful(unmoved.plan.info, fit.learner, fit.budget.multiplier(price))
         is_useful = yield from fit.ask(queries, fit.row_map)
         return fit.spent(self, price) if is_useful else fit.spent(self, price).without_public_rows()
 

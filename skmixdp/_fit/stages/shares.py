@@ -79,10 +79,11 @@ class ClassCounts(Stage):
 
     The start has the logarithms of the class shares ``q_c``, times the class weights ``w_c``, as intercepts:
     ``log(w_c q_c)``, less their mean, or their difference for two classes. With balanced weights it is at 0.
-    Additive models of two classes move the intercept of the head of public rows too.
+    By default, a head of public rows of two classes gets their intercept if one is rare. Additive models move
+    it ``always``.
     """
 
-    with_public_rows: bool = False
+    always: bool = False
 
     name = "class counts"
     limits = WORTH.limits
@@ -91,7 +92,8 @@ class ClassCounts(Stage):
         loss, n_classes = fit.data.loss, max(fit.data.loss.n_outputs, 2)
         if fit.weights.n_counted:
             return count_share(fit.mu, fit.n_rows, n_classes)
-        if not (loss.has_classes and starts_at_shares(fit, self.with_public_rows and n_classes == 2)):
+        moves_public = fit.settings.is_default and n_classes == 2
+        if not (loss.has_classes and starts_at_shares(fit, moves_public)):
             return None
         if n_classes == 2:
             return share_for(fit.mu, fit.n_rows, 1.0, _WORTH_OF_START) or None
@@ -104,7 +106,7 @@ class ClassCounts(Stage):
         n_classes = max(fit.data.loss.n_outputs, 2)
         for rare in 1 / n_classes, 1 / fit.n_rows:
             shares = np.array([1 - (n_classes - 1) * rare] + (n_classes - 1) * [rare])
-            yield _started(fit.spent(self, price), shares).foreseen()
+            yield self._started(fit.spent(self, price), shares).foreseen()
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         weights, multiplier, n_rows, data = fit.weights, fit.budget.multiplier(price), fit.n_rows, fit.data
@@ -119,10 +121,22 @@ class ClassCounts(Stage):
         if not weights.n_counted:
             if len(counts) == 2 and weights.sample_weight is None:
                 _warn_of_hidden(counts, noise, fit)
-            return _started(fit, shares)
+            return self._started(fit, shares)
         # Mean of relative weights, with which each class has the total weight of the rarest one.
         mean = min(total / n_rows, 1.0) * len(shares) * float(shares.min())
         return fit.learned(weights=replace(weights, mean=mean), data=weights.applied(1 / shares))
+
+    def _started(self, fit: Fit, shares: FloatArray) -> Fit:
+        """The fit that starts at class shares (k,), as its weights of classes change them."""
+        if fit.weights.of_classes is not None:
+            shares = shares * fit.weights.of_classes
+            shares = np.maximum(shares / shares.sum(), 1 / fit.n_rows)  # a weight may be zero
+        logs = np.log(shares)
+        logits = logs[1:] - logs[:1] if fit.data.loss.n_outputs == 1 else logs - logs.mean()
+        labels = replace(fit.labels, shares=shares)
+        if not len(fit.public.X) or self.always or labels.is_rare:
+            labels = replace(labels, logits=logits)
+        return fit.learned(labels=labels)
 
 
 def _warn_of_hidden(counts: FloatArray, noise: float, fit: Fit) -> None:
@@ -135,16 +149,6 @@ def _warn_of_hidden(counts: FloatArray, noise: float, fit: Fit) -> None:
             f"{noise:.0f}. A class of fewer than {_CLEAR * noise:.0f} rows is hidden by it, so probabilities "
             "may be no better than its share; pass a larger epsilon, more rows, or public rows."
         )
-
-
-def _started(fit: Fit, shares: FloatArray) -> Fit:
-    """The fit that starts at class shares (k,), as its weights of classes change them."""
-    if fit.weights.of_classes is not None:
-        shares = shares * fit.weights.of_classes
-        shares = np.maximum(shares / shares.sum(), 1 / fit.n_rows)  # a weight may be zero
-    logs = np.log(shares)
-    logits = logs[1:] - logs[:1] if fit.data.loss.n_outputs == 1 else logs - logs.mean()
-    return fit.learned(labels=replace(fit.labels, logits=logits, shares=shares))
 
 
 def refuse_without_counts(name: str, value: object, fit: Fit) -> None:

@@ -76,7 +76,10 @@ def planned(fit: Fit) -> Fit:
         private.exact,
         row_map.intercept_value if balances else None,
     )
-    recipe = settings.algorithm.recipe(info, options)
+    algorithm = settings.algorithm
+    if fit.labels.is_rare and len(fit.public.X):  # which have other shares, and cannot judge the head
+        algorithm = replace(algorithm, shrink=False)
+    recipe = algorithm.recipe(info, options)
     if settings.known_map is not None and recipe.comparison is None:
         recipe = replace(recipe, update=TowardsStart(recipe.update))
     fit = replace(fit, recipe=recipe)
