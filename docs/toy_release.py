@@ -29,7 +29,7 @@ class LongRows(Stage):
     def price(self, fit: Fit) -> Price | None:
         if not fit.divides or not len(fit.public.X):
             return None
-        return share_for(fit.mu, fit.n_rows, 1.0, _WORTH) or None
+        return share_for(fit.budget.mu, fit.data.n_rows, 1.0, _WORTH) or None
 
     def outcomes(self, fit: Fit, price: Price) -> Iterator[Fit]:
         fit = fit.spent(self, price)
@@ -37,12 +37,12 @@ class LongRows(Stage):
         yield _from_zeros(fit)
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        width = fit.row_map.width(fit.data.n_features)
+        width = fit.mapping.row_map.width(fit.data.n_features)
         query = counts_query(np.zeros((0, width)), _are_long)  # without products
         asked = fit.learner.ask(fit.budget.multiplier(price), query)
-        (count,), _ = yield from fit.ask(asked, fit.row_map)
+        (count,), _ = yield from fit.ask(asked, fit.mapping.row_map)
         fit = fit.spent(self, price)
-        return fit if count > fit.n_rows / 2 else _from_zeros(fit)
+        return fit if count > fit.data.n_rows / 2 else _from_zeros(fit)
 
 
 def _from_zeros(fit: Fit) -> Fit:

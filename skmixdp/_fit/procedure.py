@@ -27,12 +27,8 @@ def worlds(fit: Fit, first: int = 0) -> Iterator[Fit]:
         return
     place, stage, price = following
     for outcome in stage.outcomes(fit, price):
-        yield from worlds(outcome, _next_place(place, fit, outcome))
-
-
-def _next_place(place: int, before: Fit, after: Fit) -> int:
-    """Where the next stage is looked for: stages are asked again only with other public rows."""
-    return place + 1 if after.public is before.public else 0
+        # Stages are asked again only with other public rows.
+        yield from worlds(outcome, place + 1 if outcome.public is fit.public else 0)
 
 
 def prepared(fit: Fit, earlier: Sequence[Fit] = ()) -> Fit:
@@ -77,7 +73,7 @@ def procedure(fit: Fit) -> ChargedProcedure[Fit]:
     while (following := next(fit.priced(fit.stages.all, place), None)) is not None:
         (place, stage, price), before = following, fit
         fit = yield from stage.run(fit, price)
-        place = _next_place(place, before, fit)
+        place = place + 1 if fit.public is before.public else 0
         if before.left - fit.left > price + _ROUNDING:
             raise RuntimeError(f"the stage {stage.name!r} has spent more than its price.")
         if price and fit.head is None:
@@ -104,12 +100,12 @@ def _same_labels(fit: Fit, previous: Fit) -> bool:
 
 def _warn_of_noise(fit: Fit) -> None:
     """Warn of a fit without public rows to so few private ones that noise hides what they show."""
-    if len(fit.public.X) or fit.mu * fit.n_rows >= _CLEAR * math.sqrt(fit.data.n_features + 1):
+    if len(fit.public.X) or fit.budget.mu * fit.data.n_rows >= _CLEAR * math.sqrt(fit.data.n_features + 1):
         return
     warn(
-        f"this budget leaves more noise than {fit.n_rows} {fit.data.private.table.unit}s can show through, "
-        "so predictions may be no better than guesses; pass a larger epsilon, more private rows, or public "
-        "rows. Declare typical values of columns in scale: that costs nothing."
+        f"this budget leaves more noise than {fit.data.n_rows} {fit.data.private.table.unit}s can show "
+        "through, so predictions may be no better than guesses; pass a larger epsilon, more private rows, or "
+        "public rows. Declare typical values of columns in scale: that costs nothing."
     )
 
 
@@ -119,7 +115,7 @@ def _describe(fit: Fit, way: Fit) -> None:
     assert way.plan is not None and way.recipe is not None
     keys = (stage.rows(fit) for _, stage, _ in fit.priced((*fit.stages.before, fit.stages.training)))
     transaction.rows = next(rows for rows in keys if rows is not None)
-    transaction.event, transaction.n_units, transaction.unit = way.plan.event, fit.n_rows, table.unit
+    transaction.event, transaction.n_units, transaction.unit = way.plan.event, fit.data.n_rows, table.unit
     if table.is_shared:
         transaction.work = work_of_pass(len(data.private.y), data.n_features, data.loss.n_outputs)
     if data.private.record is None and not way.recipe.draws:

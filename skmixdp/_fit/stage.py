@@ -102,8 +102,9 @@ class Stage(ABC):
         if not price:
             yield without_queries(self, fit)
         else:
-            assumed = self.assumes and not isinstance(price, Steps)  # which are those of one plan
-            yield fit.spent(self, price).foreseen() if assumed else fit.spent(self, price)
+            # Steps are those of one plan.
+            assumed = fit.assumed or (self.assumes and not isinstance(price, Steps))
+            yield fit.spent(self, price, assumed=assumed)
 
     def lines(self, fit: "Fit", price: Price) -> tuple[tuple[str, Price], ...]:
         """The lines of the report."""
@@ -214,11 +215,6 @@ class Labels:
     shares: Array | None = None
 
     @property
-    def is_rare(self) -> bool:
-        """Whether one of two classes at the start is rare."""
-        return self.rarest < RARE
-
-    @property
     def rarest(self) -> float:
         """The share of the rarer of two classes at the start; 1/2 for other fits."""
         return 0.5 if self.shares is None or len(self.shares) > 2 else float(self.shares.min())
@@ -277,19 +273,16 @@ class Fit:
 
     # -- what was spent --------------------------------------------------------------------
 
-    def spent(self, stage: Stage, price: Price) -> "Fit":
-        """The fit after a stage of this price."""
+    def spent(self, stage: Stage, price: Price, **facts: object) -> "Fit":
+        """The fit after a stage of this price, and with new facts on which no plan depends."""
         place = self.stages.all.index(stage)
         lines = [Payment(place, *line) for line in stage.lines(self, price)] if price else []
-        return self._with(payments=_sorted([*self.payments, *(lines or [Payment(place, "", 0.0)])]))
+        payments = [*self.payments, *(lines or [Payment(place, "", 0.0)])]
+        return self._with(payments=tuple(sorted(payments, key=lambda each: each.place)), **facts)
 
     def learned(self, **facts: object) -> "Fit":
         """The fit with new facts, whose training is not planned yet."""
         return self._with(recipe=None, plan=None, **facts)
-
-    def foreseen(self) -> "Fit":
-        """The fit with facts that are only assumed."""
-        return self._with(assumed=True)
 
     def _with(self, **facts: object) -> "Fit":
         """The fit with other facts, in a fifth of the time of ``replace``, which counts in each stage."""
@@ -310,13 +303,10 @@ class Fit:
 
     def set_aside(self) -> "Fit":
         """The fit as if all stages before the training had run, so that the rest is for the training."""
-        due = [
-            Payment(place, *line)
-            for place, stage, price in self.priced(self.stages.before)
-            if price
-            for line in stage.lines(self, price)
-        ]
-        return self._with(payments=_sorted([*self.payments, *due]))
+        fit = self
+        for _, stage, price in self.priced(self.stages.before):
+            fit = fit.spent(stage, price)
+        return fit
 
     @property
     def n_first(self) -> int:
@@ -361,7 +351,7 @@ class Fit:
         if targets and labels.price_alone:
             labels = replace(labels, price=labels.price_alone, price_alone=0.0)
         return self.learned(
-            payments=_sorted(payments),
+            payments=tuple(sorted(payments, key=lambda each: each.place)),
             labels=labels,
             public=self.public.left_out(),
             mapping=Mapping(UNCHANGED),
@@ -375,29 +365,9 @@ class Fit:
         return self.transaction.budget
 
     @property
-    def mu(self) -> float:
-        """The whole budget, as the mu of Gaussian differential privacy."""
-        return self.budget.mu
-
-    @property
-    def n_rows(self) -> int:
-        """Number of private rows to fit to."""
-        return self.data.n_rows
-
-    @property
     def sampling(self) -> Sampling:
         """The rule that draws the private rows of a step."""
-        return sampling_of(self.settings.batch_size, self.n_rows)
-
-    @property
-    def row_map(self) -> RowMap:
-        """The map of the rows of the next release."""
-        return self.mapping.row_map
-
-    @property
-    def columns(self) -> Columns | None:
-        """How columns are standardised."""
-        return self.mapping.columns
+        return sampling_of(self.settings.batch_size, self.data.n_rows)
 
     @cached_property
     def divides(self) -> bool:
@@ -407,7 +377,7 @@ class Fit:
     @property
     def divides_after(self) -> bool:
         """Whether releases over all rows after the training can share the budget with the steps."""
-        return self.budget.is_divisible and self.sampling.rate(self.n_rows) == 1
+        return self.budget.is_divisible and self.sampling.rate(self.data.n_rows) == 1
 
     @property
     def preconditions(self) -> bool:
@@ -417,12 +387,12 @@ class Fit:
     @property
     def learner(self) -> Learner:
         """Asks private rows, each of which counts once."""
-        return Learner(self.n_rows, self.data.members, self.transaction.noise, self.data.private.dtype)
+        return Learner(self.data.n_rows, self.data.members, self.transaction.noise, self.data.private.dtype)
 
     @property
     def counting(self) -> Learner:
         """Asks private rows that count by their weights."""
-        n_rows = max(round(self.weights.mean * self.n_rows), 1)
+        n_rows = max(round(self.weights.mean * self.data.n_rows), 1)
         return replace(self.learner, loss=self.data.loss, n_rows=n_rows)
 
     # -- queries ---------------------------------------------------------------------------
@@ -440,14 +410,4 @@ class Fit:
         mechanism = GaussianMechanism(multiplier, 1, self.transaction.noise)
         mechanism.begin_step(self.data.members)
         queries = answered(mechanism, ask(multiplier), [], self.plan.info)
-        return self.ask(queries, self.row_map)
-
-    def with_head(self, W: Array) -> "Fit":
-        """The fit with another head."""
-        assert self.head is not None
-        return self._with(head=replace(self.head, W=W))
-
-
-def _sorted(payments: list[Payment]) -> tuple[Payment, ...]:
-    """Payments in the order of the report; those of one place stay in order."""
-    return tuple(sorted(payments, key=lambda payment: payment.place))
+        return self.ask(queries, self.mapping.row_map)

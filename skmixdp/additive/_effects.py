@@ -341,7 +341,7 @@ class SeenHead(LinearHead):
         if not np.all(np.isfinite(W)):
             return W  # refused later
         classes = "one" if loss.has_classes and loss.n_outputs > 2 else "each"
-        row_map, noise = replace(fit.row_map, basis=self._basis), self._noise_of(W)
+        row_map, noise = replace(fit.mapping.row_map, basis=self._basis), self._noise_of(W)
         effects = Effects(row_map, *row_map.split(W), noise, classes)
         W[:, : effects.coef.shape[1]] = effects.shrunk()
         total_step, _, clip, _ = self._steps
@@ -482,4 +482,5 @@ class Shrinkage(Stage):
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         yield from ()  # no queries
-        return fit.spent(self, price).with_head(self.shrunk(fit))
+        assert fit.head is not None
+        return fit.spent(self, price, head=replace(fit.head, W=self.shrunk(fit)))

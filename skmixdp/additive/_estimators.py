@@ -88,12 +88,12 @@ class GentleSteps(Stage):
 
     def price(self, fit: Fit) -> Price | None:
         curves = not fit.data.loss.quadratic and fit.settings.rows.norm == "clip"
-        long = fit.mu * fit.n_rows >= _LONG_STEPS
+        long = fit.budget.mu * fit.data.n_rows >= _LONG_STEPS
         return 0.0 if curves and long and len(fit.public.X) else None
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         yield from ()  # no queries
-        moment = _SECOND_MOMENT * fit.row_map.norm_bound**2
+        moment = _SECOND_MOMENT * fit.mapping.row_map.norm_bound**2
         return fit.spent(self, price).mapped(second_moment=moment)
 
 
@@ -131,7 +131,7 @@ class AdditiveHead(SeenHead):
         linear = self._linear_columns(fit.data.n_features)
         automatic = isinstance(self.interactions, str) and self.interactions == "auto"
         self._pairs = () if automatic else self._pairs_of(fit.data.n_features)
-        mu, n_rows = fit.mu, fit.n_rows
+        mu, n_rows = fit.budget.mu, fit.data.n_rows
         few = fit.data.loss.quadratic and mu * n_rows < _FEWEST_NUMBERS
         if few and self.n_knots == "auto":
             return self._curved(self._linear(fit))

@@ -280,8 +280,8 @@ class Knots(Stage):
     limits = (_SHARE / KNOT_RELEASES, _SHARE + MOST_SPENT * _LINES_SHARE)
 
     def price(self, fit: Fit) -> Price | None:
-        return knots_share(fit.mu, fit.n_rows, len(self.curved)) + lines_share(
-            fit.mu, fit.n_rows, len(self.straight)
+        return knots_share(fit.budget.mu, fit.data.n_rows, len(self.curved)) + lines_share(
+            fit.budget.mu, fit.data.n_rows, len(self.straight)
         )
 
     def rows(self, fit: Fit) -> RowsKey:
@@ -291,10 +291,10 @@ class Knots(Stage):
         most = most_knots(self.n_knots)
         widest = Column(knots=np.arange(float(most)), missing=True, mean=np.zeros(most))
         columns = [widest if place in self.curved else Column() for place in range(fit.data.n_features)]
-        yield self.on_basis(fit.spent(self, price), columns).foreseen()
+        yield self.on_basis(fit.spent(self, price, assumed=True), columns)
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        share = knots_share(fit.mu, fit.n_rows, len(self.curved))
+        share = knots_share(fit.budget.mu, fit.data.n_rows, len(self.curved))
         private, multiplier = fit.data.private, fit.budget.multiplier(share)
 
         def rows_of(function: RowFunction) -> RowsKey:

@@ -69,14 +69,14 @@ class ChosenPairs(Stage):
     def price(self, fit: Fit) -> Price | None:
         if (
             not fit.divides
-            or fit.mu * fit.n_rows < _FEWEST_NUMBERS
+            or fit.budget.mu * fit.data.n_rows < _FEWEST_NUMBERS
             or not self._possible(range(len(self.owners)))
         ):
             return None
         return sum(share for _, share in self.lines(fit, 0.0))
 
     def lines(self, fit: Fit, price: Price) -> tuple[tuple[str, Price], ...]:
-        length = length_price(fit, fit.columns)
+        length = length_price(fit, fit.mapping.columns)
         lines = (
             ("length for first curves", length),
             ("first curves", _FIRST_SHARE),
@@ -85,14 +85,14 @@ class ChosenPairs(Stage):
         return lines if length else lines[1:]
 
     def outcomes(self, fit: Fit, price: Price) -> Iterator[Fit]:
-        spent, basis = fit.spent(self, price), self.basis()
+        spent, basis = fit.spent(self, price, assumed=True), self.basis()
         possible = replace(basis, pairs=self._possible(range(len(self.owners)), 2 * _N_COLUMNS))
         widths = {
             pair: each.stop - each.start for pair, each in zip(possible.pairs, possible.products, strict=True)
         }
         widest = sorted(widths, key=lambda pair: -widths[pair])[:_MOST_PAIRS]
-        yield self._with_pairs(spent, tuple(widest)).foreseen()
-        yield self._with_pairs(spent, ()).foreseen()
+        yield self._with_pairs(spent, tuple(widest))
+        yield self._with_pairs(spent, ())
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         shares = dict(self.lines(fit, price))
@@ -100,7 +100,7 @@ class ChosenPairs(Stage):
         first = planned(fit.mapped(row_map=row_map))
         assert first.plan is not None and isinstance(first.plan.recipe.steps, BalancedSteps)
         share = shares["first curves"]
-        info = replace(first.plan.info, mu=fit.mu * math.sqrt(share))
+        info = replace(first.plan.info, mu=fit.budget.mu * math.sqrt(share))
         steps = replace(first.plan.recipe.steps, maximum=_FIRST_STEPS)
         recipe = replace(first.plan.recipe, comparison=None, steps=steps)
         plan = make_plan(fit.budget, recipe, info, first.plan.dtype, share)
@@ -132,7 +132,7 @@ class ChosenPairs(Stage):
         if price is None:
             rows = fit.settings.rows
             return RowMap.of(fit.public.known, rows.center, True, rows.fit_intercept, clip=True)
-        row_map = fit.data.private.same(replace(fit.row_map, intercept_value=None))
+        row_map = fit.data.private.same(replace(fit.mapping.row_map, intercept_value=None))
         query_of_length = noisy_length(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
         bound = yield from fit.ask(query_of_length, row_map)
         return with_intercept(fit, replace(row_map, bound=fit.settings.rows.length_factor * bound))

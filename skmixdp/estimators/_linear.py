@@ -262,7 +262,7 @@ class LinearHead(PrivateEstimator):
         fit = yield from procedure(fit)
         head, plan, private = fit.head, fit.plan, fit.data.private
         assert head is not None and plan is not None
-        fitted = self._attributes_at(head.W, fit.row_map, fit.labels.target_map)
+        fitted = self._attributes_at(head.W, fit.mapping.row_map, fit.labels.target_map)
         if not (np.all(np.isfinite(fitted["coef_"])) and np.all(np.isfinite(fitted["intercept_"]))):
             raise ValueError(
                 f"the head diverged: its coefficients are not finite; pass learning_rate='auto' (now "

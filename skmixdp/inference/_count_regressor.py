@@ -50,7 +50,7 @@ class CountColumns(Stage):
         if fit.mapping.moments is not None:
             return None  # rows are on a basis
         unknown = np.isnan(known_columns(fit)[1])
-        return MOST_SPENT * columns_share(fit.mu, fit.n_rows, int(unknown.sum()))
+        return MOST_SPENT * columns_share(fit.budget.mu, fit.data.n_rows, int(unknown.sum()))
 
     def rows(self, fit: Fit) -> RowsKey:
         return fit.data.private.mapped(unmapped(fit.data.n_features))
@@ -106,11 +106,11 @@ class CountSteps(Stage):
         square = 1 + float(moments.sum())
         design = Design(shown, np.zeros(len(shown)), np.ones(len(shown)), 1.0 if weighted else None, square)
         mechanisms = Mechanisms(fit.learner, d, fit.budget.multiplier(price))
-        x, v = design.rows(fit.row_map(fit.public.X, np.float64))
+        x, v = design.rows(fit.mapping.row_map(fit.public.X, np.float64))
         u = np.full(len(x), fit.weights.mean)
         public = Known(x, v * u, fit.public.y, u)
         steps = poisson_steps(mechanisms, design, public, robust=False, predicts=True)
-        estimate = yield from fit.ask(steps, fit.row_map)
+        estimate = yield from fit.ask(steps, fit.mapping.row_map)
         W = np.zeros((1, d + 1))
         W[0, np.append(shown, d)] = np.roll(estimate.values, -1)
         noise = np.zeros((d, d))
@@ -305,7 +305,7 @@ class MixedDPPoissonRegressor(RegressorMixin, PrivateDevianceMixin, LinearHead):
         transaction, private = fit.transaction, fit.data.private
         keys = (stage.rows(fit) for _, stage, _ in fit.priced(fit.stages.all))
         transaction.rows = next((rows for rows in keys if rows is not None), private.mapped(UNCHANGED))
-        transaction.event, transaction.n_units = fit.budget.whole, fit.n_rows
+        transaction.event, transaction.n_units = fit.budget.whole, fit.data.n_rows
         transaction.unit = private.table.unit
         transaction.public = self, fit.public.X, fit.public.y
         fit = yield from procedure(fit)
@@ -315,7 +315,7 @@ class MixedDPPoissonRegressor(RegressorMixin, PrivateDevianceMixin, LinearHead):
     def _fitted(self, fit: Fit) -> dict[str, Any]:
         """The attributes of a trained head."""
         assert fit.head is not None
-        return self._attributes_at(fit.head.W, fit.row_map, None)
+        return self._attributes_at(fit.head.W, fit.mapping.row_map, None)
 
     def _attributes_at(self, W: Array, row_map: RowMap, target_map: TargetMap | None) -> dict[str, Any]:
         return {

@@ -1,6 +1,7 @@
 """Calibration of the trained head: its temperature, the mean of its predictions, and its residuals."""
 
 import math
+from dataclasses import replace
 from functools import partial, reduce
 
 import numpy as np
@@ -70,23 +71,23 @@ class Temperature(Stage):
     def price(self, fit: Fit) -> Price | None:
         if not fit.settings.is_default or fit.data.loss.quadratic or not fit.divides_after:
             return None
-        return temperature_share(fit.mu, fit.n_rows, fit.labels.rarest) or None
+        return temperature_share(fit.budget.mu, fit.data.n_rows, fit.labels.rarest) or None
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         assert fit.head is not None and fit.plan is not None
-        scaling = partial(at_temperature, fit.head.W, has_classes=fit.data.loss.has_classes, mu=fit.mu)
-        if fit.labels.is_rare:
-            assert fit.labels.logits is not None and fit.row_map.intercept_value is not None
+        scaling = partial(at_temperature, fit.head.W, has_classes=fit.data.loss.has_classes, mu=fit.budget.mu)
+        if fit.labels.rarest < RARE:
+            assert fit.labels.logits is not None and fit.mapping.row_map.intercept_value is not None
             scaling = partial(
                 at_temperature_of_rare,
                 fit.head.W,
-                mu=fit.mu,
+                mu=fit.budget.mu,
                 logit=float(fit.labels.logits[0]),
                 n_rare=fit.plan.info.n_effective * fit.labels.rarest,
-                constant=fit.row_map.intercept_value,
+                constant=fit.mapping.row_map.intercept_value,
             )
         W = yield from fit.correct(scaling, price)
-        return fit.spent(self, price).with_head(W)
+        return fit.spent(self, price, head=replace(fit.head, W=W))
 
 
 def temperature_share(mu: float, n_rows: int, rarest: float = 0.5) -> float:
@@ -236,11 +237,11 @@ class MeanPrediction(Stage):
         adjusts = strength != 0 and not (strength == "auto" and weighted)
         if loss.has_classes and loss.n_outputs > 1 and adjusts:
             return None  # an adjustment would move the means again
-        share = share_for(fit.mu, fit.n_rows, _bound(loss), _WORTH_OF_MEAN)
+        share = share_for(fit.budget.mu, fit.data.n_rows, _bound(loss), _WORTH_OF_MEAN)
         return share or None if weighted or float(np.abs(logits).max()) > -logit(RARE) else None
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        logits, constant = _logits(fit), fit.row_map.intercept_value
+        logits, constant = _logits(fit), fit.mapping.row_map.intercept_value
         assert fit.head is not None and fit.plan is not None and logits is not None and constant is not None
         moved = partial(
             at_shares,
@@ -251,12 +252,12 @@ class MeanPrediction(Stage):
             constant=constant,
         )
         W = yield from fit.correct(moved, price)
-        return fit.spent(self, price).with_head(W)
+        return fit.spent(self, price, head=replace(fit.head, W=W))
 
 
 def _logits(fit: Fit) -> FloatArray | None:
     """The logits (k,) of the shares that mean predictions should have; None if nothing tells them."""
-    if fit.weights.n_counted and fit.row_map.intercept_value is not None:
+    if fit.weights.n_counted and fit.mapping.row_map.intercept_value is not None:
         return np.zeros(fit.data.loss.n_outputs)  # balanced classes
     return fit.labels.logits
 
@@ -345,22 +346,24 @@ class Residuals(Stage):
 
     def price(self, fit: Fit) -> Price | None:
         applies = fit.data.loss.quadratic and fit.settings.is_default and fit.divides_after
-        if not applies or fit.row_map.intercept_value is None:
+        if not applies or fit.mapping.row_map.intercept_value is None:
             return None
         return (
-            share_for(fit.mu, fit.n_rows, sensitivity_of(fit.data.loss.n_outputs), _WORTH_OF_RESIDUALS)
+            share_for(
+                fit.budget.mu, fit.data.n_rows, sensitivity_of(fit.data.loss.n_outputs), _WORTH_OF_RESIDUALS
+            )
             or None
         )
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        constant = fit.row_map.intercept_value
+        constant = fit.mapping.row_map.intercept_value
         assert fit.head is not None and fit.plan is not None and constant is not None
         moved = partial(recalibrated, fit.head.W, n_rows=fit.plan.info.n_effective, constant=constant)
         try:
             W = yield from fit.correct(moved, price)
         except LostReleaseError:  # the fit was interrupted between both parts, and goes on without them
             return fit.spent(self, price)
-        return fit.spent(self, price).with_head(W)
+        return fit.spent(self, price, head=replace(fit.head, W=W))
 
 
 def recalibrated(W: FloatArray, multiplier: float, *, n_rows: float, constant: float) -> Rounds:

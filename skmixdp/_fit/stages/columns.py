@@ -341,7 +341,7 @@ class NoisyColumnScales(Stage):
         learned = poor and scales_columns(fit) and fit.preconditions and not fit.data.private.exact
         if not learned or fit.settings.known_map is not None:
             return None
-        share = MOST_SPENT * columns_share(fit.mu, fit.n_rows, len(_asked(fit)))
+        share = MOST_SPENT * columns_share(fit.budget.mu, fit.data.n_rows, len(_asked(fit)))
         return share + (_CHECK_SHARE if share and self._is_looked_at(fit) else 0.0) or None
 
     def rows(self, fit: Fit) -> MappedRows:
@@ -350,7 +350,7 @@ class NoisyColumnScales(Stage):
     def outcomes(self, fit: Fit, price: Price) -> Iterator[Fit]:
         ones = np.ones(fit.data.n_features)
         for columns in (None, Columns(0 * ones, ones, 1.0), Columns(ones, ones, 1.0)):
-            yield self._known(fit.spent(self, price), columns).foreseen()
+            yield self._known(fit.spent(self, price, assumed=True), columns)
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         private, n_features, kinds = fit.data.private, fit.data.n_features, known_kinds(fit)
@@ -379,7 +379,7 @@ class NoisyColumnScales(Stage):
             return fit
         # A refusal of a row whose length overflows would now reveal that it exists.
         limits = Columns(np.zeros(n_features), np.ones(n_features), cut=_LARGEST_ENTRY)
-        return fit.mapped(row_map=replace(fit.row_map, columns=limits))
+        return fit.mapped(row_map=replace(fit.mapping.row_map, columns=limits))
 
     def _is_looked_at(self, fit: Fit) -> bool:
         """Whether a first release tells if the columns need histograms."""
@@ -397,6 +397,6 @@ def _asked(fit: Fit) -> NDArray[np.intp]:
     declared, kinds = fit.settings.rows.declared, known_kinds(fit)
     numbers = np.arange(fit.data.n_features) if kinds is None else np.flatnonzero(kinds.numbers)
     # Declarations are rough, so clear histograms are better.
-    if declared is None or 0 < columns_share(fit.mu, fit.n_rows, len(numbers)) < _MOST_SHARE:
+    if declared is None or 0 < columns_share(fit.budget.mu, fit.data.n_rows, len(numbers)) < _MOST_SHARE:
         return numbers
     return np.asarray(numbers[np.isnan(declared[0, numbers])])

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -311,4 +312,4 @@ class Comparison(Stage):
             assert recipe.comparison is not None
             ask = partial(recipe.comparison.ask, head.W, head.state)
             W = yield from fit.correct(ask, price)
-        return fit.spent(self, price).with_head(W)
+        return fit.spent(self, price, head=replace(head, W=W))

@@ -86,12 +86,12 @@ class Length(Stage):
     reopens = True
 
     def price(self, fit: Fit) -> Price | None:
-        return length_price(fit, fit.columns) or None
+        return length_price(fit, fit.mapping.columns) or None
 
     def rows(self, fit: Fit) -> MappedRows:
         private = fit.data.private
         # Rows have no intercept, which would add to their length; the start may have one.
-        return private.mapped(private.same(replace(fit.row_map, intercept_value=None)))
+        return private.mapped(private.same(replace(fit.mapping.row_map, intercept_value=None)))
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         rows = self.rows(fit)
@@ -180,22 +180,22 @@ class Mean(Stage):
     reopens = True
 
     def price(self, fit: Fit) -> Price | None:
-        if not fit.row_map.unit_first or fit.settings.known_map is not None:
+        if not fit.mapping.row_map.unit_first or fit.settings.known_map is not None:
             return None
-        return Shares.of(fit.mu, fit.n_rows, fit.data.n_features).mean
+        return Shares.of(fit.budget.mu, fit.data.n_rows, fit.data.n_features).mean
 
     def rows(self, fit: Fit) -> MappedRows:
-        return fit.data.private.mapped(fit.row_map)
+        return fit.data.private.mapped(fit.mapping.row_map)
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         queries = noisy_mean(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
         mean = yield from bind_rows(self.rows(fit), queries)
         warn_of_few_columns(mean.energies)
-        unit_pub = RowMap(None, True, None, columns=fit.columns)(fit.public.known, np.float64)
+        unit_pub = RowMap(None, True, None, columns=fit.mapping.columns)(fit.public.known, np.float64)
         center = mean.shrunk()
         if len(unit_pub) > 1:  # a variance needs two rows
             center = mean.combined(unit_pub.mean(axis=0), variance_of_mean(unit_pub))
-        return fit.spent(self, price).mapped(row_map=replace(fit.row_map, mean=center))
+        return fit.spent(self, price).mapped(row_map=replace(fit.mapping.row_map, mean=center))
 
 
 #: Weight of the identity that is added to the second moment before whitening, as for public whitening.
@@ -283,16 +283,16 @@ class Directions(Stage):
     reopens = True
 
     def price(self, fit: Fit) -> Price | None:
-        if not fit.row_map.unit_first or fit.settings.known_map is not None:
+        if not fit.mapping.row_map.unit_first or fit.settings.known_map is not None:
             return None
-        shares = Shares.of(fit.mu, fit.n_rows, fit.data.n_features)
+        shares = Shares.of(fit.budget.mu, fit.data.n_rows, fit.data.n_features)
         groups, _ = whitening_groups(fit)
         few = len(groups) - n_groups(groups) < FEWEST_FREE and shares.floor < _LARGEST_FLOOR
         # Public rows whiten worse than directions of private rows.
         return shares.directions if few or not len(groups) else 0.0
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        row_map, whitens = fit.row_map, fit.settings.rows.whiten is not False
+        row_map, whitens = fit.mapping.row_map, fit.settings.rows.whiten is not False
         largest: float | None = None
         if price:
             queries = leading_directions(fit.learner, fit.data.n_features, fit.budget.multiplier(price))

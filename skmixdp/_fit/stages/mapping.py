@@ -129,7 +129,10 @@ def with_intercept(fit: Fit, row_map: RowMap) -> RowMap:
 
 def widening(fit: Fit) -> float:
     """The factor, at least 1, by which the bound on rows of a regression is raised, from public facts."""
-    return min(max(math.sqrt(_HARDLY_NOISY * fit.mu * fit.n_rows / fit.data.n_features), 1.0), _MOST_TIMES)
+    return min(
+        max(math.sqrt(_HARDLY_NOISY * fit.budget.mu * fit.data.n_rows / fit.data.n_features), 1.0),
+        _MOST_TIMES,
+    )
 
 
 def length_share(mu: float, n_rows: int) -> float:
@@ -141,7 +144,7 @@ def length_price(fit: Fit, columns: Columns | None) -> float:
     """Share of mu squared for the length of rows whose columns are known as far as these; 0 without need."""
     needed = fit.settings.rows.norm == "clip" and columns is None and not len(fit.public.known)
     possible = fit.settings.known_map is None and fit.divides and not fit.data.private.exact
-    return length_share(fit.mu, fit.n_rows) if needed and possible else 0.0
+    return length_share(fit.budget.mu, fit.data.n_rows) if needed and possible else 0.0
 
 
 @dataclass(frozen=True)
@@ -189,8 +192,8 @@ def learns_mean(fit: Fit, public: PublicRows, columns: Columns | None) -> bool:
         if not len(public.known):
             return True
         n_features = fit.data.n_features
-        share = Shares.of(fit.mu, fit.n_rows, n_features).mean
-        noise = n_features / (fit.n_rows * fit.mu) ** 2 / share
+        share = Shares.of(fit.budget.mu, fit.data.n_rows, n_features).mean
+        noise = n_features / (fit.data.n_rows * fit.budget.mu) ** 2 / share
         return public.error_of_mean > _TIMES_AS_GOOD * noise
     if settings.rows.geometry and not all(possible.values()):
         obstacle = next(name for name, fits in possible.items() if not fits)
@@ -225,20 +228,19 @@ class PublicMap(Stage):
             # Unlabelled rows have rare values, which would become long entries of a few rows if scaled to
             # spread 1.
             columns = columns_of(rows, centred=centres_columns(fit), balanced=public.unlabeled is not None)
-            columns = _with_declared(fit, columns)
-        row_map = _spread_out(fit, columns)
+            if fit.settings.rows.declared is not None:
+                columns = _with_declared(fit, columns, *fit.settings.rows.declared)
+        # With labelled rows, a projection gains on some data and loses on others.
+        row_map = None if public.unlabeled is None or len(public.X) else _spread_out(fit, columns)
         if row_map is not None and not _is_precise(fit, row_map):
             fit, row_map = fit.learned(public=public.left_out()), None
         row_map = fit.data.private.same(row_map or next_map(fit, columns))
         return fit.spent(self, price).mapped(row_map=row_map, columns=columns)
 
 
-def _with_declared(fit: Fit, columns: Columns | None) -> Columns | None:
+def _with_declared(fit: Fit, columns: Columns | None, center: Array, spread: Array) -> Columns:
     """How columns are standardised, with the centre and the spread of those that are declared."""
-    declared = fit.settings.rows.declared
-    if declared is None:
-        return columns
-    is_declared, (center, spread) = ~np.isnan(declared[0]), declared
+    is_declared = ~np.isnan(center)
     if columns is None:
         columns = Columns(np.zeros(len(is_declared)), np.ones(len(is_declared)))
     center = np.where(is_declared, center, columns.center) if centres_columns(fit) else columns.center
@@ -253,8 +255,6 @@ def _spread_out(fit: Fit, columns: Columns | None) -> RowMap | None:
     """
     settings, public, loss = fit.settings, fit.public, fit.data.loss
     rows = settings.rows
-    if public.unlabeled is None or len(public.X):
-        return None  # with labelled rows, a projection gains on some data and loses on others
     of_classes = settings.is_default and not loss.quadratic and public.y.ndim == 1
     chosen = rows.whiten == "auto" and rows.geometry is not True and rows.center and rows.norm is not None
     if not (of_classes and chosen) or clips(fit, columns):
@@ -265,7 +265,9 @@ def _spread_out(fit: Fit, columns: Columns | None) -> RowMap | None:
         return None
     if loss.n_outputs > 1:
         # That of the default algorithm for this budget, which starts at zero.
-        total_step = max(1.0, math.log(loss.n_outputs) / 3) * fit.mu * fit.n_rows / settings.algorithm.clip
+        total_step = (
+            max(1.0, math.log(loss.n_outputs) / 3) * fit.budget.mu * fit.data.n_rows / settings.algorithm.clip
+        )
         row_map = replace(row_map, whitening=Whitening.projection(unit, moment, loss.n_outputs, total_step))
     value = intercept_constant(loss.n_outputs) if rows.fit_intercept else None
     return replace(row_map, intercept_value=value)
@@ -277,7 +279,7 @@ def _is_precise(fit: Fit, row_map: RowMap) -> bool:
     if fit.settings.rows.geometry is False:
         return True
     n_kept = 0 if row_map.whitening is None else len(row_map.whitening.factors)
-    floor = Shares.of(fit.mu, fit.n_rows, fit.data.n_features).floor
+    floor = Shares.of(fit.budget.mu, fit.data.n_rows, fit.data.n_features).floor
     return floor >= _LEAST_FLOOR * (1 + n_kept / len(fit.public.unlabeled))
 
 
@@ -310,9 +312,8 @@ def next_map(fit: Fit, columns: Columns | None) -> RowMap:
         shrinkage=shrinkage,
         square=None if kinds is None else kinds.square + int(kinds.numbers.sum()),
     )
-    times = widening(fit)
-    if times > 1 and row_map.bound is not None and loss.quadratic and settings.is_default:
-        row_map = row_map.widened(times)
+    if row_map.bound is not None and loss.quadratic and settings.is_default and widening(fit) > 1:
+        row_map = row_map.widened(widening(fit))
     centred_units = row_map.mean is not None and row_map.normalize and row_map.bound is None
     if public.unlabeled is not None and centred_units and settings.rows.fit_intercept:
         row_map = replace(row_map, intercept_value=intercept_constant(loss.n_outputs))

@@ -158,7 +158,7 @@ class Units(Stage):
             return None
         loss = fit.data.loss
         n_columns = fit.data.n_features + (loss.n_outputs if loss.quadratic else 0)
-        return unit_share(fit.mu, fit.n_rows, len(fit.public.X), n_columns) or None
+        return unit_share(fit.budget.mu, fit.data.n_rows, len(fit.public.X), n_columns) or None
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         d, X, y = fit.data.n_features, fit.public.X, fit.public.y
@@ -265,7 +265,7 @@ class Start(Stage):
         unmoved = planned(fit.learned(labels=replace(fit.labels, logits=None))) if fit.labels.is_rare else fit
         assert unmoved.plan is not None
         queries = start_is_useful(unmoved.plan.info, fit.learner, fit.budget.multiplier(price))
-        is_useful = yield from fit.ask(queries, fit.row_map)
+        is_useful = yield from fit.ask(queries, fit.mapping.row_map)
         return fit.spent(self, price) if is_useful else fit.spent(self, price).without_public_rows()
 
 
@@ -280,4 +280,4 @@ def check_share(fit: Fit) -> float:
         return 0.0
     if settings.rows.whiten is True and not learns_mean(fit, public.left_out(), None):
         return 0.0
-    return share_for(fit.mu, fit.n_rows, 1.0, _WORTH_OF_START)
+    return share_for(fit.budget.mu, fit.data.n_rows, 1.0, _WORTH_OF_START)

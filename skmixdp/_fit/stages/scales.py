@@ -106,7 +106,7 @@ class ScaleOfWeights(Stage):
                 "a budget that can be divided; declare the largest weight, such as "
                 "max_sample_weight=1.0, or leave out n_steps, noise_multiplier and batch_size."
             )
-        return scale_share(fit.mu, fit.n_rows)
+        return scale_share(fit.budget.mu, fit.data.n_rows)
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         weights = fit.weights
@@ -128,7 +128,7 @@ class MeanWeight(Stage):
         weighted = weights.sample_weight is not None or weights.of_classes is not None
         if not weighted or weights.n_counted or not fit.divides:
             return None
-        return share_for(fit.mu, fit.n_rows, 1.0, _WORTH_OF_MEAN) or None
+        return share_for(fit.budget.mu, fit.data.n_rows, 1.0, _WORTH_OF_MEAN) or None
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         mean = yield from fit.ask(noisy_mean_weight(fit.counting, fit.budget.multiplier(price)))

@@ -161,23 +161,23 @@ class Preconditioner(Stage):
     reopens = True
 
     def price(self, fit: Fit) -> Price | None:
-        columns, row_map, settings = fit.columns, fit.row_map, fit.settings
+        columns, row_map, settings = fit.mapping.columns, fit.mapping.row_map, fit.settings
         if not fit.preconditions or row_map.unit_first:
             return None
         if fit.data.loss.quadratic:
             bounded = row_map.bound is not None and settings.known_map is None
             maps = bounded and settings.rows.whiten is not False
-            return map_share(fit.mu, fit.n_rows, fit.data.n_features) or None if maps else None
+            return map_share(fit.budget.mu, fit.data.n_rows, fit.data.n_features) or None if maps else None
         if columns is None or not clips(fit, columns):
             return None
-        return second_moment_share(fit.mu, fit.n_rows, fit.data.n_features) or None
+        return second_moment_share(fit.budget.mu, fit.data.n_rows, fit.data.n_features) or None
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         if fit.data.loss.quadratic:
             return (yield from self._map(fit, price))
-        constant = fit.row_map.intercept_value
+        constant = fit.mapping.row_map.intercept_value
         queries = noisy_second_moment(fit.learner, fit.data.n_features, fit.budget.multiplier(price))
-        moment = yield from fit.ask(queries, replace(fit.row_map, intercept_value=None))
+        moment = yield from fit.ask(queries, replace(fit.mapping.row_map, intercept_value=None))
         matrix, largest = moment.preconditioner(constant)
         return fit.spent(self, price).mapped(second_moment=largest, preconditioner=matrix)
 
@@ -186,7 +186,7 @@ class Preconditioner(Stage):
         multiplier = fit.budget.multiplier(price, _MAP_ROUNDS)
         mechanism = GaussianMechanism(multiplier, _MAP_ROUNDS, fit.transaction.noise)
         constant = _CONSTANT if settings.center else None
-        row_map = replace(fit.row_map, whitening=None, intercept_value=constant)
+        row_map = replace(fit.mapping.row_map, whitening=None, intercept_value=constant)
         for _ in range(_MAP_ROUNDS):
             queries = noisy_matrix(fit.learner, row_map.width(n_features), mechanism)
             matrix, noise = yield from fit.ask(queries, row_map)

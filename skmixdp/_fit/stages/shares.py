@@ -91,25 +91,26 @@ class ClassCounts(Stage):
     def price(self, fit: Fit) -> Price | None:
         loss, n_classes = fit.data.loss, max(fit.data.loss.n_outputs, 2)
         if fit.weights.n_counted:
-            return count_share(fit.mu, fit.n_rows, n_classes)
+            return count_share(fit.budget.mu, fit.data.n_rows, n_classes)
         moves_public = fit.settings.is_default and n_classes == 2
         if not (loss.has_classes and starts_at_shares(fit, moves_public)):
             return None
         if n_classes == 2:
-            return share_for(fit.mu, fit.n_rows, 1.0, _WORTH_OF_START) or None
-        return count_share(fit.mu, fit.n_rows, n_classes) or None
+            return share_for(fit.budget.mu, fit.data.n_rows, 1.0, _WORTH_OF_START) or None
+        return count_share(fit.budget.mu, fit.data.n_rows, n_classes) or None
 
     def outcomes(self, fit: Fit, price: Price) -> Iterator[Fit]:
         if fit.weights.n_counted:
             yield from super().outcomes(fit, price)
             return
         n_classes = max(fit.data.loss.n_outputs, 2)
-        for rare in 1 / n_classes, 1 / fit.n_rows:
+        for rare in 1 / n_classes, 1 / fit.data.n_rows:
             shares = np.array([1 - (n_classes - 1) * rare] + (n_classes - 1) * [rare])
-            yield self._started(fit.spent(self, price), shares).foreseen()
+            yield self._started(fit.spent(self, price, assumed=True), shares)
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
-        weights, multiplier, n_rows, data = fit.weights, fit.budget.multiplier(price), fit.n_rows, fit.data
+        weights, data = fit.weights, fit.data
+        multiplier, n_rows = fit.budget.multiplier(price), fit.data.n_rows
         if weights.of_classes is not None:  # they would only hide some counts in noise
             data = weights.bare if weights.sample_weight is None else weights.applied(None)
         query = counts_query(np.zeros((0, 0)), partial(in_class, n_classes=max(data.loss.n_outputs, 2)))
@@ -130,7 +131,7 @@ class ClassCounts(Stage):
         """The fit that starts at class shares (k,), as its weights of classes change them."""
         if fit.weights.of_classes is not None:
             shares = shares * fit.weights.of_classes
-            shares = np.maximum(shares / shares.sum(), 1 / fit.n_rows)  # a weight may be zero
+            shares = np.maximum(shares / shares.sum(), 1 / fit.data.n_rows)  # a weight may be zero
         logs = np.log(shares)
         logits = logs[1:] - logs[:1] if fit.data.loss.n_outputs == 1 else logs - logs.mean()
         labels = replace(fit.labels, shares=shares)
@@ -142,7 +143,7 @@ class ClassCounts(Stage):
 def _warn_of_hidden(counts: FloatArray, noise: float, fit: Fit) -> None:
     """Warn if the ``noise`` in the counts (2,) of two classes hides the rarer one."""
     rarer, classes = int(counts.argmin()), fit.settings.classes
-    if counts[rarer] < _CLEAR * noise and counts[rarer] < RARE * fit.n_rows and classes is not None:
+    if counts[rarer] < _CLEAR * noise and counts[rarer] < RARE * fit.data.n_rows and classes is not None:
         name, rows = shown(classes.tolist()[rarer]), max(counts[rarer], 0.0)
         warn_later(
             f"the class {name} has {rows:.0f} rows by a noisy count, whose noise has a standard deviation of "
@@ -170,8 +171,8 @@ def obstacle_to_counts(fit: Fit) -> str | None:
         return "n_steps or noise_multiplier leaves no budget that could be divided"
     if fit.settings.batch_size is not None:
         return f"batch_size={fit.settings.batch_size} excludes releases over all rows"
-    if not count_share(fit.mu, fit.n_rows, n_classes):
-        return f"{fit.n_rows} rows of {n_classes} classes are too few for this budget"
+    if not count_share(fit.budget.mu, fit.data.n_rows, n_classes):
+        return f"{fit.data.n_rows} rows of {n_classes} classes are too few for this budget"
     return None
 
 
@@ -218,7 +219,7 @@ class LabelShares(Stage):
         loss = fit.data.loss
         if loss.has_classes or loss.quadratic or not starts_at_shares(fit):
             return None
-        return label_share(fit.mu, fit.n_rows, loss.n_outputs) or None
+        return label_share(fit.budget.mu, fit.data.n_rows, loss.n_outputs) or None
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         queries = noisy_logits(fit.counting, fit.data.loss.n_outputs, fit.budget.multiplier(price))
@@ -276,7 +277,7 @@ class Adjustment(Stage):
             return None
         else:
             refuse_without_counts("logit_adjustment", strength, fit)
-        if fit.row_map.intercept_value is None:  # before the map is known
+        if fit.mapping.row_map.intercept_value is None:  # before the map is known
             return None
         return sum(share for _, share in self.lines(fit, 0.0)) or 0.0
 
@@ -284,20 +285,21 @@ class Adjustment(Stage):
         lines = []
         if fit.labels.shares is None:  # no counts were released for the start
             n_classes = max(fit.data.loss.n_outputs, 2)
-            lines.append((self.name, count_share(fit.mu, fit.n_rows, n_classes)))
+            lines.append((self.name, count_share(fit.budget.mu, fit.data.n_rows, n_classes)))
         if fit.settings.logit_adjustment == "auto":
-            lines.append((_COMPARED, share_for(fit.mu, fit.n_rows, math.sqrt(len(MULTIPLES)))))
+            lines.append((_COMPARED, share_for(fit.budget.mu, fit.data.n_rows, math.sqrt(len(MULTIPLES)))))
         return tuple(line for line in lines if line[1])
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         rounds = partial(self._adjust, fit, price)
         queries = fit.correct(rounds, price) if price else cast(Procedure[Any], rounds(0.0))
         W, shares = yield from queries
-        return replace(fit.spent(self, price).with_head(W), labels=replace(fit.labels, shares=shares))
+        labels = replace(fit.labels, shares=shares)
+        return fit.spent(self, price, head=replace(fit.head, W=W), labels=labels)
 
     def _adjust(self, fit: Fit, price: Price, multiplier: float) -> Rounds:
         """Yield queries that share the budget of one step; return the adjusted head and class shares."""
-        constant = fit.row_map.intercept_value
+        constant = fit.mapping.row_map.intercept_value
         assert fit.plan is not None and fit.head is not None and constant is not None
         W, info, strength = fit.head.W, fit.plan.info, fit.settings.logit_adjustment
         shares, prices = fit.labels.shares, dict(self.lines(fit, price))
@@ -313,7 +315,7 @@ class Adjustment(Stage):
         if np.ptp(shares) == 0:
             return W, shares
         # 1 without noise in the counts, and 1/2 at the largest noise allowed.
-        noise = k / (math.sqrt(WORTH.limits[1]) * fit.mu * info.n_private)
+        noise = k / (math.sqrt(WORTH.limits[1]) * fit.budget.mu * info.n_private)
         reliability = 1 - min(1.0, noise / WORTH.most) / 2
         usual = _FROM_START if public else _FROM_ZERO
         heads = [adjusted(m * usual * reliability, m) for m in MULTIPLES]

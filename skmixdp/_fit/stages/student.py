@@ -1,6 +1,7 @@
 """A student of the released head: rows without labels, labelled by it, correct it."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from scipy.linalg import eigh
@@ -117,8 +118,10 @@ class Student(Stage):
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         yield from ()  # no queries
         assert fit.head is not None and fit.public.unlabeled is not None
-        rows, labelled = (fit.row_map(each, np.float64) for each in (fit.public.unlabeled, fit.public.X))
+        row_map = fit.mapping.row_map
+        rows, labelled = (row_map(each, np.float64) for each in (fit.public.unlabeled, fit.public.X))
         of_classes = np.eye(fit.data.loss.n_outputs)[fit.public.y]
-        whitening = fit.row_map.whitening
+        whitening = row_map.whitening
         span = whitening.as_columns if whitening is not None and whitening.rest == 0 else None
-        return fit.spent(self, price).with_head(with_student(fit.head.W, rows, labelled, of_classes, span))
+        W = with_student(fit.head.W, rows, labelled, of_classes, span)
+        return fit.spent(self, price, head=replace(fit.head, W=W))

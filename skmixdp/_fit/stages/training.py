@@ -38,7 +38,7 @@ def planned(fit: Fit) -> Fit:
     if fit.plan is not None:
         return fit
     settings, private, loss = fit.settings, fit.data.private, fit.data.loss
-    mapping, row_map, n_rows = fit.mapping, fit.row_map, fit.n_rows
+    mapping, row_map, n_rows = fit.mapping, fit.mapping.row_map, fit.data.n_rows
     all_spent = fit.set_aside()
     share = all_spent.left
     l2 = None if settings.public_l2 == "auto" else settings.public_l2 * len(fit.public.X)
@@ -49,7 +49,7 @@ def planned(fit: Fit) -> Fit:
     sampling = fit.sampling
     info = PublicInfo(
         view=data.view(start(data)),
-        mu=fit.mu * math.sqrt(share),
+        mu=fit.budget.mu * math.sqrt(share),
         n_private=n_rows,
         batch_size=sampling.rate(n_rows) * n_rows * fit.weights.mean,
         row_norm_bound=row_map.norm_bound,
@@ -107,7 +107,7 @@ def _start_of(fit: Fit) -> Callable[[PublicData], Array]:
     """
     init = "zeros" if fit.assumed and isinstance(fit.settings.init, str) else fit.settings.init
     classes, targets, logits = fit.settings.classes, fit.labels.target_map, fit.labels.logits
-    row_map, n_features = fit.row_map, fit.data.n_features
+    row_map, n_features = fit.mapping.row_map, fit.data.n_features
     public_logit = 0.0
     if logits is not None and len(fit.public.X):  # classes have other shares among public rows
         y = fit.public.y
@@ -238,7 +238,7 @@ class GradientLengths(Stage):
 
     def price(self, fit: Fit) -> Price | None:
         applies = fit.data.loss.quadratic and fit.settings.is_default and fit.divides
-        if not applies or fit.data.n_features > _MOST_NOISE_OF_HEAD * fit.mu * fit.n_rows:
+        if not applies or fit.data.n_features > _MOST_NOISE_OF_HEAD * fit.budget.mu * fit.data.n_rows:
             return None
         return _FIRST_SHARE + _LENGTHS_SHARE
 
@@ -248,7 +248,9 @@ class GradientLengths(Stage):
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         fit = planned(fit)
         assert fit.plan is not None and fit.mapping is not None
-        bound = yield from fit.ask(noisy_gradient_bound(fit.plan, fit.counting, fit.budget), fit.row_map)
+        bound = yield from fit.ask(
+            noisy_gradient_bound(fit.plan, fit.counting, fit.budget), fit.mapping.row_map
+        )
         return fit.spent(self, price).mapped(gradient_bound=bound)
 
 
@@ -268,7 +270,7 @@ class Training(Stage):
         return ((self.name, price),) if price < 1 else ()
 
     def rows(self, fit: Fit) -> MappedRows:
-        return fit.data.private.mapped(fit.row_map)
+        return fit.data.private.mapped(fit.mapping.row_map)
 
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         fit = planned(fit)
@@ -277,7 +279,7 @@ class Training(Stage):
         if plan.event != fit.transaction.event:
             raise RuntimeError("the plan is not the one that was charged.")
         attributes_at = partial(
-            fit.tasks.attributes_at, row_map=fit.row_map, target_map=fit.labels.target_map
+            fit.tasks.attributes_at, row_map=fit.mapping.row_map, target_map=fit.labels.target_map
         )
         with replace(fit.tasks, n_steps=plan.n_steps, attributes_at=attributes_at) as done:
             queries = training_steps(plan, fit.transaction.noise, fit.data.members, done)
