@@ -161,7 +161,6 @@ NAMES = {
     "skmixdp.inspection": "_guarantee_box",
     "skmixdp.inspection._confusion": "shares_of",
     "skmixdp.inspection._style": "OKABE_ITO",
-    "skmixdp.model_selection._evaluation": "threshold",
     "skmixdp.model_selection._evaluation.cells": "NoisyCells _on_simplex interval",
     "skmixdp.model_selection._evaluation.groups": "Parts",
     "skmixdp.model_selection._public": "hold_out",

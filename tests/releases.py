@@ -25,7 +25,7 @@ from skmixdp import (
 )
 from skmixdp.algorithms import DPZero
 from skmixdp.inference import private_inference
-from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
+from skmixdp.model_selection import PrivateSearchCV, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 
 N = 1200
@@ -123,14 +123,6 @@ def _search(strategy: str) -> Callable[..., Any]:
     return call
 
 
-def _threshold(X: Any, y: Any, groups: Any = None, delta: Any = 1e-5, **terms: Any) -> Any:
-    ledger = terms.get("ledger")
-    neighboring = terms.get("neighboring", "add_or_remove_one")
-    head = clone(TWO_CLASSES).set_params(delta=delta, ledger=ledger, neighboring=neighboring)
-    head.set_params(random_state=terms.get("random_state"))
-    return PrivateThresholdClassifier(head, delta=delta, **terms).fit(X, y, **_persons(groups))
-
-
 def _many(X: Any, y: Any, groups: Any = None, **terms: Any) -> Any:
     heads = [clone(TWO_CLASSES).set_params(l2=l2, **terms) for l2 in (0.1, 1.0)]
     return fit_many(heads, X, y, **_persons(groups))
@@ -205,7 +197,6 @@ RELEASES = {
     "evaluation of a regression": Release(
         _evaluation("targets", target_bounds=(-9, 9)), TARGETS, lambda result: result.counts
     ),
-    "threshold": Release(_threshold, TWO, lambda result: result.evaluation_.counts, n_warnings=3),
     "scaler": Release(_scaler(bounds=(-9, 9), epsilon=8.0), None, _of_scaler),
     "scaler without bounds": Release(_scaler(epsilon=8.0), None, _of_scaler),
     "search": Release(_search("grid"), TWO, lambda result: _coef(result.best_estimator_), _OF_SEARCH),

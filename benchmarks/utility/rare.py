@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import precision_score, recall_score
+from sklearn.model_selection import train_test_split
 
 from benchmarks.utility.tabular import split
 from skmixdp import MixedDPLogisticRegression
-from skmixdp.model_selection import PrivateThresholdClassifier
+from skmixdp.model_selection import private_evaluation
 
 Array = NDArray[Any]
 
@@ -46,27 +47,20 @@ def predictions(with_public: bool, epsilon: float, seed: int) -> Iterator[tuple[
     )
     public = {"X_pub": X_pub[fitted], "y_pub": y_pub[fitted]} if with_public else {}
 
-    def head(**parameters: Any) -> MixedDPLogisticRegression:
+    def head(rows: Any = slice(None), **parameters: Any) -> MixedDPLogisticRegression:
         clf = MixedDPLogisticRegression(epsilon=epsilon, classes=[0, 1], random_state=seed, **parameters)
-        return clf.fit(X, y, **public)
+        return clf.fit(X[rows], y[rows], **public)
 
     clf = head()
     proba = clf.predict_proba(X_test)[:, 1]
     yield "default", y_test, clf.predict(X_test)
     for threshold in (0.2, 0.1):
         yield f"default, threshold {threshold}", y_test, proba >= threshold
-    finder = PrivateThresholdClassifier(
-        MixedDPLogisticRegression(epsilon=epsilon, classes=[0, 1], random_state=seed),
-        goal="recall",
-        value=_RECALL,
-        epsilon=epsilon,
-        random_state=seed,
-    )
-    yield (
-        "default, private threshold by a fifth of the rows",
-        y_test,
-        finder.fit(X, y, **public).predict(X_test),
-    )
+    kept, held = train_test_split(np.arange(len(y)), test_size=0.2, random_state=seed)
+    finder = head(kept)
+    evaluation = private_evaluation(finder, X[held], y[held], epsilon=epsilon, random_state=seed)
+    positive = finder.predict_proba(X_test)[:, 1] >= evaluation.threshold("recall", _RECALL)
+    yield "default, private threshold by a fifth of the rows", y_test, positive
     if with_public:
         rare = held_out[y_pub[held_out] == 1]
         threshold = np.quantile(clf.predict_proba(X_pub[rare])[:, 1], 1 - _RECALL)

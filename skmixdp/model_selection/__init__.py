@@ -6,7 +6,6 @@ from ._evaluation.one_vs_rest import OneVsRestEvaluation
 from ._evaluation.private_evaluation import private_evaluation
 from ._evaluation.residuals import ResidualEvaluation
 from ._evaluation.scores import ScoreEvaluation
-from ._evaluation.threshold import PrivateThresholdClassifier
 from ._public import public_cross_val_score, public_params, public_score
 from ._search.private_search import PrivateSearchCV
 from ._with_public import WithPublicRows
@@ -16,7 +15,6 @@ __all__ = [
     "GroupedEvaluation",
     "OneVsRestEvaluation",
     "PrivateSearchCV",
-    "PrivateThresholdClassifier",
     "ResidualEvaluation",
     "ScoreEvaluation",
     "WithPublicRows",

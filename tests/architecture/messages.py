@@ -165,10 +165,6 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
         {"_scores": (5, "shapes"), "_check_one_each": (1, "shapes")},
     ),
     "model_selection/_evaluation/scores.py": (1, {"ScoreEvaluation.threshold": (1, "released")}),
-    "model_selection/_evaluation/threshold.py": (
-        4,
-        {"_check_two_classes": (1, "labels"), "PrivateThresholdClassifier.fit": (2, "released")},
-    ),
     "model_selection/_public.py": (1, {}),
     "model_selection/_search/plan.py": (7, {}),
     "model_selection/_search/private_search.py": (0, {"PrivateSearchCV.fit": (1, "code")}),

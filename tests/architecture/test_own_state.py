@@ -72,7 +72,7 @@ def works_in_own_state(function):
 def test_the_entries_are_those_that_users_call():
     wanted = {
         *("MixedDPLogisticRegression.fit", "MixedDPRidge.private_score", "ZerothOrderDPModuleClassifier.fit"),
-        *("PrivateSearchCV.fit", "PrivateThresholdClassifier.fit", "NoisyScaler.transform"),
+        *("PrivateSearchCV.fit", "NoisyScaler.transform"),
         *("PublicOnly.transform", "PrivatePipeline.fit", "private_evaluation", "fit_many"),
     }
     assert wanted <= set(ENTRIES), wanted - set(ENTRIES)

@@ -31,7 +31,7 @@ from skmixdp import (
 )
 from skmixdp.algorithms import PAZO
 from skmixdp.inference import private_inference
-from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
+from skmixdp.model_selection import PrivateSearchCV, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger, noise
 from skmixdp.privacy.noise import DiscreteNoise
@@ -262,12 +262,6 @@ def _scored(method: str, kind: str = "classes", **parameters: Any) -> Any:
     return getattr(_fit(kind), method)(X, y, epsilon=4.0, delta=1e-5, **parameters)
 
 
-def _threshold() -> Any:
-    X, y = rows("classes")
-    model = MixedDPLogisticRegression(epsilon=8.0, classes=[0, 1], **_SETTINGS)
-    return PrivateThresholdClassifier(model, epsilon=8.0, random_state=_SEED).fit(X, np.minimum(y, 1))
-
-
 #: Each name's seeded fit or release; the name is the key of its numbers on file.
 OTHER_FITS: dict[str, Callable[[], Any]] = {
     # -- persons
@@ -451,7 +445,6 @@ OTHER_FITS: dict[str, Callable[[], Any]] = {
     "scored": partial(_scored, "private_score"),
     "scored, targets": partial(_scored, "private_score", "targets"),
     "a confusion": partial(_scored, "private_confusion"),
-    "a threshold": _threshold,
 }
 
 
@@ -489,8 +482,6 @@ def numbers(found: Any) -> np.ndarray:
         parts = [found.params, found.covariance]
     elif hasattr(found, "counts"):
         parts = [found.counts]
-    elif hasattr(found, "threshold_"):
-        parts = [found.threshold_, found.estimator_.coef_]
     else:
         parts = [found.mean_, found.scale_]
     report = getattr(found, "privacy_", None) or found.privacy

@@ -26,7 +26,7 @@ from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.algorithms import DPZero
 from skmixdp.estimators import fit_many, resumable
 from skmixdp.inspection import ensemble_report, model_card
-from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
+from skmixdp.model_selection import PrivateSearchCV, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import NoiseSource, PrivacyLedger
 from tests.noise import watch
@@ -97,15 +97,7 @@ def voters(ledger):
     return VotingClassifier([("a", head), ("b", head)]).fit(X, Y)
 
 
-def thresholds(ledger, groups=None):
-    head = MixedDPLogisticRegression(**TERMS, classes=[0, 1], ledger=ledger)
-    clf = PrivateThresholdClassifier(head, **TERMS, ledger=ledger)
-    return clf.fit(X, Y > 0, X_PUB, Y_PUB > 0, groups=groups)
-
-
 PATHS = {
-    "threshold": thresholds,
-    "threshold of persons": lambda ledger: thresholds(None, groups=PERSONS),
     "evaluation": lambda ledger: private_evaluation(classifier(X_PUB, Y_PUB), X, Y, **TERMS, ledger=ledger),
     # Sums of thirds may be 9 up to rounding, as an edge of a cell would be.
     "evaluation of a regression": lambda ledger: private_evaluation(
@@ -152,7 +144,7 @@ def written(outcome, tmp_path):
             texts.append(str(report.to_dict()))
         if hasattr(head, "privacy"):
             texts += [str(head), str(head.privacy), head.privacy.to_json()]
-        elif not isinstance(head, NoisyScaler | PrivateThresholdClassifier):
+        elif not isinstance(head, NoisyScaler):
             card = model_card(head)
             texts += [str(card), card.to_markdown()]
         if isinstance(head, VotingClassifier):

@@ -10,7 +10,7 @@ import pytest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.inference import private_inference
-from skmixdp.model_selection import PrivateThresholdClassifier, private_evaluation
+from skmixdp.model_selection import private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from tests.odd_cells import HOLDERS, KINDS, N_ROWS, ODD, ROW, check_odd_cell, columns_of
 from tests.private_names import RowMap, table
@@ -49,10 +49,6 @@ def ridge():
     return MixedDPRidge("noisy-gd", n_steps=2, target_scale=1.0, **TERMS)
 
 
-def threshold():
-    return PrivateThresholdClassifier(head()(), goal="recall", value=0.5, random_state=0, **TERMS)
-
-
 def scored(released):
     """A path that releases something of rows under a head that was fitted to others."""
     clf = head()().fit(pd.DataFrame(PUBLIC), LABELS)
@@ -78,16 +74,11 @@ PATHS = {
     "evaluation": scored(lambda clf, X: private_evaluation(clf, X, LABELS, epsilon=1.0).summary()),
     "inference": lambda X: lambda calls: private_inference(X, LABELS, classes=[0, 1], epsilon=1e4),
     "least squares": lambda X: lambda calls: private_inference(X, LABELS * 1.0, **LEAST_SQUARES),
-    "threshold": fitted(threshold, lambda model, X: model.fit(X, LABELS)),
 }
 #: Holders that a path does not take.
-NOT_TAKEN = {
-    "scaler": ("sparse", "Dask", "Parquet"),
-    "scaler within bounds": ("sparse", "Dask", "Parquet"),
-    "threshold": ("Dask", "lists", "pyarrow", "Parquet"),
-}
-#: Numbers of the odd row where persons are numbered, and in the part that its row of a split is in.
-NUMBERS = {"persons": ROW // 2, "least squares": ROW // 2, "threshold": 35}
+NOT_TAKEN = {"scaler": ("sparse", "Dask", "Parquet"), "scaler within bounds": ("sparse", "Dask", "Parquet")}
+#: Numbers of the odd row where persons are numbered.
+NUMBERS = {"persons": ROW // 2, "least squares": ROW // 2}
 CASES = [case for case in product(HOLDERS, KINDS, ODD, PATHS) if case[0] not in NOT_TAKEN.get(case[3], ())]
 
 

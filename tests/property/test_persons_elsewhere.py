@@ -6,14 +6,13 @@ The neighbours and the comparison are those of :mod:`tests.property.test_persons
 from functools import cache
 from itertools import product
 
-import numpy as np
 import pytest
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
+from skmixdp.model_selection import PrivateSearchCV, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger
-from tests.property.test_persons_replay import COEF, MOST, NEIGHBOURS, X_PUB, Y_PUB, K, Persons, check
+from tests.property.test_persons_replay import COEF, NEIGHBOURS, X_PUB, Y_PUB, K, Persons, check
 from tests.replay import shown
 
 TERMS = {"epsilon": 30.0, "delta": 1e-4}
@@ -80,14 +79,6 @@ def search(**parameters):
     return path
 
 
-def threshold(one, ledger):
-    y, y_pub = np.minimum(one.y, 1), np.minimum(Y_PUB, 1)
-    inner = MixedDPLogisticRegression("noisy-gd", n_steps=3, classes=range(2), ledger=ledger, **TERMS)
-    found = PrivateThresholdClassifier(inner, **TERMS, ledger=ledger)
-    found.fit(one.X, y, X_PUB, y_pub, groups=one.groups)
-    return found.evaluation_.cells, found.threshold_, str(found.privacy_)
-
-
 PATHS = {
     "score": score("private_score"),
     "confusion": score("private_confusion"),
@@ -101,11 +92,8 @@ PATHS = {
     "scaler without bounds": scaler(),
     "search": search(),
     "search, public scores": search(scoring="public", refit=True),
-    "threshold": threshold,
 }
-#: Persons of these paths are numbered within a part of them.
-IN_PARTS = {"threshold"}
-CASES = [case for case in product(PATHS, NEIGHBOURS) if not (case[0] in IN_PARTS and case[1] in MOST)]
+CASES = list(product(PATHS, NEIGHBOURS))
 
 
 @pytest.mark.covering("path", "neighbour")
@@ -114,7 +102,5 @@ CASES = [case for case in product(PATHS, NEIGHBOURS) if not (case[0] in IN_PARTS
 def test_a_release_shows_what_its_noise_pays_for(monkeypatch, path, neighbour):
     # The models are made before, so that no release of theirs is recorded.
     assert [regression(), regression(1)] if "regression" in path else [head(), head(dtype="float64")]
-    one, in_parts = Persons.drawn(targets="regression" in path), path in IN_PARTS
-    moved = check(monkeypatch, charged(PATHS[path]), one, neighbour, in_parts=in_parts, state="warn")
-    # The person is in one part: nothing of the other moves.
-    assert not in_parts or moved[-1] == 0 or not any(moved[:-1])
+    one = Persons.drawn(targets="regression" in path)
+    check(monkeypatch, charged(PATHS[path]), one, neighbour, state="warn")

@@ -24,7 +24,7 @@ from skmixdp import (
 )
 from skmixdp.algorithms import PAZO
 from skmixdp.inference import private_inference
-from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier
+from skmixdp.model_selection import PrivateSearchCV
 from tests.replay import Calls, check_neighbours, facts_of, seen, shown
 
 #: Functions and methods that are given public rows, their targets, or what follows from them.
@@ -94,12 +94,6 @@ def search(X, y, calls):
     return shown(found.best_estimator_), found.cv_results_["mean_test_score"]
 
 
-def threshold(X, y, calls):
-    inner = MixedDPLogisticRegression("noisy-gd", n_steps=3, classes=range(2), **TERMS)
-    found = PrivateThresholdClassifier(inner, **TERMS).fit(X, np.minimum(y, 1), X_PUB, np.minimum(Y_PUB, 1))
-    return found.evaluation_.cells, found.threshold_, str(found.privacy_)
-
-
 def module(X, y, calls):
     torch = pytest.importorskip("torch", reason="modules need skmixdp[features]")
     torch.manual_seed(0)
@@ -134,7 +128,6 @@ PATHS = {
     "inference of targets": inference("gaussian"),
     "folds": together,
     "search": search,
-    "threshold": threshold,
     "module": module,
 }
 

@@ -14,7 +14,7 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, QuantileTransformer, StandardScaler
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, private_pipeline
-from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
+from skmixdp.model_selection import PrivateSearchCV, private_evaluation
 from skmixdp.preprocessing import NoisyScaler, PublicOnly, PublicWhitener, RowNormalizer, TableEncoder
 from skmixdp.privacy import PrivacyLedger
 from tests.odd_cells import check_odd_cell
@@ -72,9 +72,6 @@ OF_ROWS = {
     "score": lambda X: CLF.private_score(X, LABELS, epsilon=1.0),
     "confusion": lambda X: CLF.private_confusion(X, LABELS, epsilon=1.0),
     "evaluation": lambda X: private_evaluation(CLF, X, LABELS, epsilon=1.0).summary(),
-    "threshold": lambda X: PrivateThresholdClassifier(
-        head(), goal="recall", value=0.5, random_state=0, **TERMS
-    ).fit(X, LABELS),
     "search": search,
 }
 #: What releases something of targets, of which one is odd.

@@ -28,7 +28,7 @@ from sklearn.preprocessing import (
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
 from skmixdp.algorithms import PAZO
-from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, WithPublicRows
+from skmixdp.model_selection import PrivateSearchCV, WithPublicRows
 from skmixdp.preprocessing import check_pipeline
 from skmixdp.privacy import PrivacyLedger
 
@@ -105,7 +105,6 @@ ORDER = {
     "a regression": lambda w: MixedDPRidge().fit(X, Y, w),
     "losses": lambda w: MixedDPLogisticRegression(PAZO("m")).fit(X, Y, w),
     "a search": lambda w: search().fit(X, Y, w),
-    "a threshold": lambda w: PrivateThresholdClassifier(head(random_state=None), delta=1e-4).fit(X, Y, w),
     "several fits": lambda w: fit_many([head()], X, Y, w),
 }
 

@@ -1,14 +1,11 @@
 """Thresholds reach their goal about, cost no more than the costs imply, and say what noise hides."""
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy.special import expit, logit
 from sklearn.metrics import precision_score, recall_score
 
-from skmixdp import MixedDPLogisticRegression
-from skmixdp.model_selection import PrivateThresholdClassifier, private_evaluation
+from skmixdp.model_selection import private_evaluation
 from tests.given_models import GivenScores
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state")
@@ -89,16 +86,3 @@ def test_a_precision_that_noise_hides_is_said(value):
     found = evaluated(logits, y, 800, 0)
     with pytest.warns(UserWarning, match=r"the precision at the threshold is .*\(0.000 to 1.000\)"):
         found.threshold("precision", value)
-
-
-def test_a_classifier_says_it_when_it_is_fitted():
-    X = RNG.standard_normal((2000, 3))
-    y = (RNG.random(2000) < expit(X[:, 0] - 4.6)).astype(int)
-    head = MixedDPLogisticRegression(epsilon=1.0, classes=[0, 1])
-    clf = PrivateThresholdClassifier(head, goal="precision", value=0.5, random_state=0)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore")
-        warnings.filterwarnings("error", message="the precision at the threshold")
-        with pytest.raises(UserWarning, match="the precision at the threshold"):
-            clf.fit(X, y)
-    assert 0 < clf.threshold_ < 1 and clf.predict(X).shape == (2000,)

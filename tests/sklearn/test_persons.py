@@ -9,15 +9,13 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.dummy import DummyClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge
-from skmixdp.model_selection import PrivateSearchCV, PrivateThresholdClassifier, private_evaluation
+from skmixdp.model_selection import PrivateSearchCV, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import PrivacyLedger
-from tests.private_names import threshold as evaluation_threshold
 from tests.secrets import reachable
 
 N = 400
@@ -115,82 +113,30 @@ def test_persons_who_count_once_decide_what_a_scaler_finds_without_bounds():
 GRID = {"learning_rate": [0.3, 1.0]}
 
 
-def test_no_object_holds_how_many_rows_persons_have(monkeypatch):
-    """Nor how many were held out: after a threshold, an evaluation, a search, a score and a scaler."""
-    held_out, evaluate = [], evaluation_threshold.private_evaluation
-
-    def spy(model, X, *args, **options):
-        held_out.append(len(X))
-        return evaluate(model, X, *args, **options)
-
-    monkeypatch.setattr(evaluation_threshold, "private_evaluation", spy)
+def test_no_object_holds_how_many_rows_persons_have():
+    """After a fit, an evaluation, a search, a score and a scaler."""
     many = np.tile(np.arange(len(Y)), 7)  # so that no count is like another number
     rows, y, groups = X[many], Y[many], GROUPS.iloc[many]
-    threshold = PrivateThresholdClassifier(BINARY).fit(rows, y > 0, groups=groups)
+    model = clone(BINARY).fit(rows, y > 0, groups=groups)
     released = [
-        threshold,
-        private_evaluation(threshold.estimator_, rows, y > 0, groups=groups, epsilon=1.0),
+        model,
+        private_evaluation(model, rows, y > 0, groups=groups, epsilon=1.0),
         PrivateSearchCV(HEAD, {"learning_rate": [0.3, 1.0]}, strategy="grid").fit(rows, y, groups=groups),
         NoisyScaler(bounds=(-4, 4)).fit(rows, groups=groups),
         NoisyScaler(50.0).fit(rows, groups=groups),
     ]
     best = released[2].best_estimator_
     released[2].private_score = best.private_score(rows, y, groups=groups, noise_multiplier=9.0)
-    counts = {len(y), len(y) - held_out[0], *held_out, *np.bincount(y).tolist(), int((y > 0).sum())}
+    counts = {len(y), *np.bincount(y).tolist(), int((y > 0).sum())}
     assert min(counts) > 1000
     for part in reachable([*released, *map(pickle.dumps, released), *map(str, released)]):
         if isinstance(part, (int, float)):
             assert part not in counts
         elif isinstance(part, np.ndarray):
             assert part.dtype.kind not in "fiu" or not np.isin(part, list(counts)).any()
-            assert len(y) not in part.shape and not {len(y) - held_out[0], *held_out} & {*part.shape}
+            assert len(y) not in part.shape
         elif isinstance(part, str):
             assert not {int(number) for number in re.findall(r"\d+", part)} & counts
-
-
-# -- what is held out ----------------------------------------------------------------------
-
-
-def test_a_threshold_holds_out_persons_whatever_their_numbers_of_rows():
-    seen = []
-
-    class Spy(DummyClassifier):
-        def fit(self, X, y, groups):
-            seen.append(np.unique(groups))
-            assert groups.name == "patient"
-            np.testing.assert_array_equal(X[:, 0], groups)  # rows and ids stay together
-            return super().fit(X, y)
-
-    for groups in (GROUPS, pd.Series(np.append(GROUPS, np.full(1000, 7)), name="patient")):
-        rows, y = groups.to_numpy()[:, np.newaxis].astype(float), np.arange(len(groups)) % 2
-        with pytest.warns(UserWarning, match="random_state"):
-            found = PrivateThresholdClassifier(Spy(), random_state=0).fit(rows, y, groups=groups)
-        assert found.evaluation_.privacy.n_private == N / 5
-    np.testing.assert_array_equal(*seen)
-    assert len(seen[0]) == 4 * N / 5
-
-
-def test_a_threshold_of_persons_states_the_weaker_of_both_guarantees(patients):
-    clf = PrivateThresholdClassifier(BINARY.set_params(ledger=patients), ledger=patients)
-    clf.fit(X, Y > 0, groups=GROUPS)
-    BINARY.set_params(ledger=None)
-    report = clf.privacy_
-    assert report.unit == "patient" and report.n_private == N and report.private
-    assert report.warnings[-1].startswith("no person is in both")
-    assert [charge.description for charge in patients.charges()] == [
-        "MixedDPLogisticRegression, 320 persons (column 'patient')",
-        "private_evaluation, 80 persons (column 'patient')",
-    ]
-
-
-@pytest.mark.parametrize(("fit_groups", "groups"), [(None, GROUPS), (GROUPS, None)])
-def test_a_threshold_and_a_fit_of_other_units_are_refused(fit_groups, groups):
-    model = clone(BINARY).fit(X, Y > 0, groups=fit_groups)
-    unit = "row" if groups is None else "patient"
-    entry = PrivacyLedger(":memory:").add_dataset("rows", epsilon=9, delta=1e-4, unit=unit)
-    with pytest.raises(ValueError, match="pass the same groups to both"):
-        PrivateThresholdClassifier(model, holdout="prefit", ledger=entry).fit(X, Y > 0, groups=groups)
-    assert not entry.charges()
 
 
 # -- searches -------------------------------------------------------------------------------
@@ -250,13 +196,11 @@ def test_a_search_over_a_pipeline_passes_persons_to_fits_and_scores():
             PrivateSearchCV(deaf, grid, strategy="grid").fit(X, Y, groups=GROUPS)
 
 
-@pytest.mark.parametrize("method", ["search", "threshold"])
-def test_a_pipeline_needs_routing_to_pass_persons_on(method):
+def test_a_pipeline_needs_routing_to_pass_persons_on():
     pipe = Pipeline([("head", clone(BINARY))])
     search = PrivateSearchCV(pipe, {"head__learning_rate": [0.3]}, strategy="grid")
-    owner = search if method == "search" else PrivateThresholdClassifier(pipe)
     with pytest.raises(ValueError, match="groups reaches the steps of a Pipeline only with metadata routing"):
-        owner.fit(X, Y > 0, groups=GROUPS)
+        search.fit(X, Y > 0, groups=GROUPS)
 
 
 # -- what is refused ------------------------------------------------------------------------

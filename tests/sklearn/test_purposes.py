@@ -21,21 +21,12 @@ import skmixdp
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
 from skmixdp.algorithms import DPZero
 from skmixdp.inspection import ConfusionDisplay, ensemble_report
-from skmixdp.model_selection import (
-    PrivateSearchCV,
-    PrivateThresholdClassifier,
-    WithPublicRows,
-    private_evaluation,
-)
+from skmixdp.model_selection import PrivateSearchCV, WithPublicRows, private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from skmixdp.privacy import GaussianEvent, PrivacyLedger
 from tests.private_names import main
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning"),
-    # The noise has no seed here, and may hide every threshold.
-    pytest.mark.filterwarnings("ignore:no threshold reaches", "ignore:the precision at the threshold"),
-]
+pytestmark = [pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")]
 
 X, Y = load_iris(return_X_y=True)
 TWO = (Y > 0).astype(int)
@@ -66,7 +57,6 @@ UNITS = {"target_center": 5.0, "target_scale": 1.0, **NEAR}
 FEW = {"n_steps": 5, "classes": [0, 1, 2], **NEAR}
 BINARY = head(classes=(0, 1))
 TERMS = {"epsilon": 1.0, **NEAR}
-GOAL = {"goal": "precision", "value": 0.5, **TERMS}
 USES = {
     "fit": lambda ledger: head(ledger).fit(X, Y),
     "regression": lambda ledger: MixedDPRidge("noisy-gd", ledger=ledger, **UNITS).fit(X, X[:, 0]),
@@ -76,7 +66,6 @@ USES = {
     "score": lambda ledger: head().fit(X, Y).set_params(ledger=ledger).private_score(X, Y, epsilon=1.0),
     "confusion": shown,
     "evaluation": lambda ledger: private_evaluation(BINARY.fit(X, TWO), X, TWO, ledger=ledger, **TERMS),
-    "threshold": lambda ledger: PrivateThresholdClassifier(BINARY, ledger=ledger, **GOAL).fit(X, TWO),
     "search": searched,
     "clone": lambda ledger: clone(clone(head(ledger))).fit(X, Y),
     "copy": lambda ledger: copy.deepcopy(head(ledger)).fit(X, Y),

@@ -34,9 +34,6 @@ _CLEAR = 2.0
 #: Parts of a cell at whose ends a threshold may be.
 _PARTS = 64
 
-#: Goals of a threshold.
-GOALS = ("f1", "precision", "recall", "cost")
-
 
 class Curve(NamedTuple):
     """Points of a curve over thresholds, with the interval of the vertical coordinate at each."""
@@ -324,18 +321,11 @@ class ScoreEvaluation(Evaluation):
         Of many thresholds with noise, the best looks better than it is. So the metrics :meth:`at` the chosen
         one are a little optimistic, and their intervals do not know of the choice.
         """
-        chosen, message = self.chosen(goal, value)
-        if message:
-            warn(message)
-        return chosen
-
-    def chosen(self, goal: str, value: Any) -> tuple[float, str]:
-        """The threshold for a goal, and a warning or an empty text."""
-        check_goal(goal, value)
+        _check_goal(goal, value)
         logits, alarms, hits = self._fine
         message = ""
         if goal == "cost":
-            return float(expit(self._cheapest(*value))), message
+            return float(expit(self._cheapest(*value)))
         if goal == "f1":
             place = np.argmax(2 * hits / np.maximum(alarms + hits + hits[0], 1e-9))
         elif goal == "recall":
@@ -356,7 +346,9 @@ class ScoreEvaluation(Evaluation):
                 f"the {goal} at the threshold is {reached}; evaluate more rows or raise epsilon, or choose "
                 "the threshold by prior knowledge."
             )
-        return threshold, message
+        if message:
+            warn(message)
+        return threshold
 
     def _cheapest(self, false_positive: float, false_negative: float) -> float:
         """Log-odds from which "yes" costs least, or those that follow from the costs if noise hides it."""
@@ -385,9 +377,9 @@ class ScoreEvaluation(Evaluation):
         }
 
 
-def check_goal(goal: object, value: object) -> None:
+def _check_goal(goal: object, value: object) -> None:
     """Refuse an unknown goal of a threshold, or a wrong value for it."""
-    check("goal", goal, *GOALS)
+    check("goal", goal, "f1", "precision", "recall", "cost")
     if goal == "f1":
         check("value", value, None, remedy="goal='f1' takes none")
     elif goal == "cost":

@@ -66,7 +66,7 @@ META_LEARNS = {
     "SequentialFeatureSelector": (_CHOOSES, "choose the columns on public rows: wrap it in PublicOnly"),
     "TunedThresholdClassifierCV": (
         "a threshold tuned on private rows",
-        "skmixdp.model_selection.PrivateThresholdClassifier, or tune it on public rows",
+        "FixedThresholdClassifier with a threshold of private_evaluation, or of public rows",
     ),
     "CalibratedClassifierCV": (
         "a calibration of the scores by private labels",
