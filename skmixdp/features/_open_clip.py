@@ -13,7 +13,7 @@ from ._inputs import as_items
 
 @dataclass(eq=False, repr=False)
 class OpenClipFeatures(FrozenFeatures):
-    """Turn images into rows with a frozen network of open_clip and its own preprocessing.
+    """Turn images into rows of unit length with a frozen network of open_clip and its own preprocessing.
 
     The same network encodes texts: see :meth:`encode_texts`.
 
@@ -25,8 +25,6 @@ class OpenClipFeatures(FrozenFeatures):
     pretrained : str, path-like or False, default="laion2b_s34b_b79k"
         Tag of the weights (see ``open_clip.list_pretrained()``) or path of a checkpoint. False
         means random weights from a fixed seed.
-    normalize : bool, default=True
-        Whether rows have unit length, which the comparison with texts needs.
     device, batch_size, n_workers, amp, cache, dtype, on_error, verbose :
         As in :class:`FrozenFeatures`.
 
@@ -49,12 +47,11 @@ class OpenClipFeatures(FrozenFeatures):
     """
 
     _backend: ClassVar[str] = "open_clip_models"
-    _choosing: ClassVar[tuple[str, ...]] = ("model_name", "pretrained", "normalize")
+    _choosing: ClassVar[tuple[str, ...]] = ("model_name", "pretrained")
 
     model_name: str = "ViT-B-32"
     _: KW_ONLY
     pretrained: Any = "laion2b_s34b_b79k"
-    normalize: bool = True
 
     def encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one row for each text, in the space of the images' rows.
@@ -66,7 +63,6 @@ class OpenClipFeatures(FrozenFeatures):
         Returns
         -------
         array of shape (n_texts, n_features_out), float32
-            Of unit length if ``normalize`` is true.
 
         Raises
         ------

@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._utils.validation import FLAG, Allowed, Kind, check_params
+from .._utils.validation import Allowed, Kind, check_params
 from ._base import FrozenFeatures
 from ._inputs import ItemKind
 
@@ -17,25 +17,19 @@ _CHECKS: dict[str, tuple[Allowed, ...]] = {
         Kind(
             "the name of a model or the path of a folder", lambda value: isinstance(value, (str, os.PathLike))
         ),
-    ),
-    "normalize": (FLAG,),
-    "prompt": (Kind("a str", lambda value: isinstance(value, str)), None),
+    )
 }
 
 
 @dataclass(eq=False, repr=False)
 class SentenceFeatures(FrozenFeatures):
-    """Turn texts into rows with a frozen network of sentence-transformers.
+    """Turn texts into rows of unit length with a frozen network of sentence-transformers.
 
     Parameters
     ----------
     model : str or path-like, default="all-MiniLM-L6-v2"
         A model of sentence-transformers, or the folder of a saved one. Its own tokenizer, pooling
         and limit on the number of tokens are used.
-    normalize : bool, default=True
-        Whether rows have unit length.
-    prompt : str or None, default=None
-        Prefix of each text, as some models require it.
     device, batch_size, n_workers, amp, cache, dtype, on_error, verbose :
         As in :class:`FrozenFeatures`.
 
@@ -62,12 +56,9 @@ class SentenceFeatures(FrozenFeatures):
     _backend: ClassVar[str] = "sentences"
     _extra: ClassVar[str] = "text"
     _kind: ClassVar[ItemKind] = "text"
-    _choosing: ClassVar[tuple[str, ...]] = ("model", "normalize", "prompt")
+    _choosing: ClassVar[tuple[str, ...]] = ("model",)
 
     model: Any = "all-MiniLM-L6-v2"
-    _: KW_ONLY
-    normalize: bool = True
-    prompt: str | None = None
 
     def encode_texts(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return one row for each text; :class:`ZeroShotHead` calls this.

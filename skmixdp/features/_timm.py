@@ -23,9 +23,8 @@ class TimmFeatures(FrozenFeatures):
         ``forward_intermediates`` counts them, negative ones from the end, each pooled. ``"head"`` or None is
         the pooled input of the classifier.
     pooling : None, str or list of str, default=None
-        How to pool positions: ``"avg"``, ``"max"`` or ``"token"`` (the class token of a
-        transformer). Several are concatenated. None is the network's own pooling for the classifier's
-        input, and ``"avg"`` for ``layers``.
+        How to pool positions: ``"avg"`` or ``"max"``, or both. None is the network's own pooling for the
+        classifier's input, and ``"avg"`` for ``layers``.
     image_size : None, int or (height, width), default=None
         Size of the network's input; None is the size that the weights were trained for.
     model_args : dict or None, default=None

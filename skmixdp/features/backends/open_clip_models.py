@@ -11,13 +11,13 @@ import torch
 from open_clip.transform import PreprocessCfg, image_transform_v2
 from torch import Tensor
 
-from .hub import reachable_hub
+from .hub import loading
 from .images import ImagePreparation
 from .weights import check_row_wise, file_hash, weights_hash
 
 
 def load(
-    model_name: str, pretrained: str | os.PathLike[str] | bool, normalize: bool, tower: str = "image"
+    model_name: str, pretrained: str | os.PathLike[str] | bool, tower: str = "image"
 ) -> "OpenClipEncoder":
     """The encoder that these parameters of ``OpenClipFeatures`` describe."""
     if pretrained is not False and not isinstance(pretrained, (str, os.PathLike)):
@@ -26,7 +26,7 @@ def load(
         )
     path = None if pretrained is False else os.fspath(pretrained)
     stamp = Path(path).stat().st_mtime_ns if path and Path(path).is_file() else None
-    return OpenClipEncoder(*_model(model_name, path, stamp), model_name, normalize, tower)
+    return OpenClipEncoder(*_model(model_name, path, stamp), model_name, tower)
 
 
 # Shared by the encoders of images and of texts.
@@ -34,22 +34,16 @@ def load(
 def _model(model_name: str, pretrained: str | None, stamp: int | None) -> tuple[Any, dict[str, Any]]:
     """The network in evaluation mode, and the origin and hash of its weights."""
     folder_or_hub = ":" in model_name
-    try:
-        with torch.random.fork_rng(devices=[]), reachable_hub():
-            torch.manual_seed(0)
-            module = open_clip.create_model(
-                model_name,
-                None if folder_or_hub else pretrained,
-                require_pretrained=folder_or_hub or pretrained is not None,
-            )
-    # Unknown names, missing tags and damaged files raise errors of any type.
-    except Exception as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(
-            f"model_name={model_name!r} with pretrained={pretrained!r} cannot be loaded ({reason[:300]}); "
-            "use a pair of open_clip.list_pretrained(), or, where there is no network, pass the path of a "
-            "checkpoint as pretrained."
-        ) from error
+    remedy = (
+        "use a pair of open_clip.list_pretrained(), or, where there is no network, pass the path of a "
+        "checkpoint as pretrained"
+    )
+    with loading(f"model_name={model_name!r} with pretrained={pretrained!r} cannot be loaded", remedy):
+        module = open_clip.create_model(
+            model_name,
+            None if folder_or_hub else pretrained,
+            require_pretrained=folder_or_hub or pretrained is not None,
+        )
     check_row_wise(module, model_name)
     origin: dict[str, Any] = {"origin": model_name if folder_or_hub else pretrained or "random weights"}
     if stamp is not None and not folder_or_hub:
@@ -60,11 +54,8 @@ def _model(model_name: str, pretrained: str | None, stamp: int | None) -> tuple[
 class OpenClipEncoder:
     """The image or text tower of an open_clip network."""
 
-    def __init__(
-        self, module: Any, weights: dict[str, Any], model_name: str, normalize: bool, tower: str
-    ) -> None:
+    def __init__(self, module: Any, weights: dict[str, Any], model_name: str, tower: str) -> None:
         self.module = module
-        self._normalize = bool(normalize)
         self._encode = module.encode_image if tower == "image" else module.encode_text
         self.preparation: Any
         if tower == "image":
@@ -82,11 +73,10 @@ class OpenClipEncoder:
             "weights": weights,
             "preprocessing": repr(self.preparation),
             "tower": tower,
-            "normalize": self._normalize,
         }
 
     def forward(self, batch: Tensor) -> Tensor:
-        rows: Tensor = self._encode(batch, normalize=self._normalize)
+        rows: Tensor = self._encode(batch, normalize=True)
         return rows
 
 

@@ -8,37 +8,32 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
-from .hub import reachable_hub
+from .hub import loading
 from .weights import check_row_wise, weights_hash
 
 #: Key of the lengths of the texts in a batch, if the batch has no mask.
 _LENGTHS = "lengths"
 
 
-def load(model: str | os.PathLike[str], normalize: bool, prompt: str | None) -> "SentenceEncoder":
+def load(model: str | os.PathLike[str]) -> "SentenceEncoder":
     """The encoder that these parameters of ``SentenceFeatures`` describe."""
     name = os.fspath(model)
-    try:
-        with reachable_hub():
-            module = SentenceTransformer(name, device="cpu")
-    # Unknown names, missing networks and damaged folders raise errors of any type.
-    except Exception as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(
-            f"model={name!r} cannot be loaded ({reason[:300]}); use the name of a model that "
-            "sentence-transformers knows, or, where there is no network, the folder of a saved one."
-        ) from error
+    remedy = (
+        "use the name of a model that sentence-transformers knows, or, where there is no network, the folder "
+        "of a saved one"
+    )
+    with loading(f"model={name!r} cannot be loaded", remedy):
+        module = SentenceTransformer(name, device="cpu")
     check_row_wise(module, name)
-    return SentenceEncoder(module.eval(), name, normalize, prompt)
+    return SentenceEncoder(module.eval(), name)
 
 
 class SentenceEncoder:
-    """A sentence-transformers network as an encoder; ``prompt`` is put before each text."""
+    """A sentence-transformers network as an encoder."""
 
-    def __init__(self, module: Any, name: str, normalize: bool, prompt: str | None) -> None:
+    def __init__(self, module: Any, name: str) -> None:
         self.module = module
-        self.preparation = TextPreparation(module.preprocess, prompt or "")
-        self._normalize = normalize
+        self.preparation = TextPreparation(module.preprocess)
         with torch.inference_mode():
             self.n_outputs = int(self.forward(self.preparation.stack(["a"])).shape[1])
         self.description: dict[str, Any] = {
@@ -46,8 +41,6 @@ class SentenceEncoder:
             "model": name,
             "weights": {"origin": name, "sha256": weights_hash(module)},
             "preprocessing": f"{type(module.tokenizer).__name__}, at most {module.max_seq_length} tokens",
-            "prompt": prompt,
-            "normalize": normalize,
         }
 
     def forward(self, batch: Any) -> Tensor:
@@ -55,18 +48,17 @@ class SentenceEncoder:
         if _LENGTHS in inputs:
             inputs = _unpadded(**inputs)
         rows: Tensor = self.module(inputs)["sentence_embedding"]
-        return torch.nn.functional.normalize(rows, dim=1) if self._normalize else rows
+        return torch.nn.functional.normalize(rows, dim=1)
 
 
 class TextPreparation:
     """The model's own tokenizer; the texts of a batch are padded to the longest, and masked."""
 
-    def __init__(self, preprocess: Any, prompt: str) -> None:
+    def __init__(self, preprocess: Any) -> None:
         self._preprocess = preprocess
-        self._prompt = prompt
 
     def one(self, item: Any) -> Any:
-        return self._prompt + item
+        return item
 
     def stack(self, prepared: Sequence[Any]) -> Any:
         batch = self._preprocess(list(prepared))

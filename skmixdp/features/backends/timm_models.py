@@ -12,11 +12,11 @@ from timm.models import load_state_dict
 from torch import Tensor, nn
 
 from ..._utils.validation import suggestion
-from .hub import reachable_hub
+from .hub import loading
 from .images import ImagePreparation
 from .weights import check_row_wise, file_hash, weights_hash
 
-_POOLINGS = ("avg", "max", "token")
+_POOLINGS = ("avg", "max")
 
 
 def load(
@@ -93,8 +93,6 @@ class TimmEncoder:
             return module(batch) if poolings is None else self._pooled(module.forward_features(batch))
         numbers = [layer for layer in layers if layer != "head"]
         options: dict[str, Any] = {"indices": numbers, "norm": True, "output_fmt": "NCHW"}
-        if "token" in (poolings or ()):
-            options["return_prefix_tokens"] = True
         if "head" not in layers:
             outputs = module.forward_intermediates(batch, intermediates_only=True, stop_early=True, **options)
             return torch.cat([self._pooled(output) for output in outputs], dim=1)
@@ -104,24 +102,13 @@ class TimmEncoder:
 
     def _pooled(self, output: Any) -> Tensor:
         """Positions pooled in each requested way, and concatenated: (n, features)."""
-        tokens = None
-        if isinstance(output, tuple):
-            output, tokens = output
         if output.ndim == 4:
             last = getattr(self.module, "output_fmt", "NCHW") == "NHWC" and self._layers is None
             output = output.flatten(1, 2) if last else output.flatten(2).transpose(1, 2)
-        elif tokens is None and (n_prefix := getattr(self.module, "num_prefix_tokens", 0)):
-            tokens, output = output[:, :n_prefix], output[:, n_prefix:]
-        parts = []
-        for pooling in self._poolings or ["avg"]:
-            if pooling == "token":
-                if tokens is None:
-                    raise ValueError(
-                        "pooling='token' needs a network with a class token; use 'avg' or 'max'."
-                    )
-                parts.append(tokens[:, 0])
-            else:
-                parts.append(output.mean(dim=1) if pooling == "avg" else output.amax(dim=1))
+        else:
+            output = output[:, getattr(self.module, "num_prefix_tokens", 0) :]
+        poolings = self._poolings or ["avg"]
+        parts = [output.mean(dim=1) if pooling == "avg" else output.amax(dim=1) for pooling in poolings]
         return torch.cat(parts, dim=1)
 
     def _try(self, batch: Tensor, model_name: str) -> Tensor:
@@ -157,19 +144,11 @@ def _create(
             f"{f'{similar}?' if similar else 'timm.list_models() has their names.'}"
         )
     arguments = {**model_args, "num_classes": 0}
-    try:
-        # A fixed seed, so that random weights are the same in each process that shares a cache.
-        with torch.random.fork_rng(devices=[]), reachable_hub():
-            torch.manual_seed(0)
-            module = timm.create_model(model_name, pretrained=pretrained is True, **arguments)
-    except Exception as error:
-        reason = " ".join(str(error).split())
-        fix = (
-            "check the tag of the weights, or, where there is no network, pass pretrained=path"
-            if pretrained is True
-            else "check model_args and the name"
-        )
-        raise ValueError(f"model_name={model_name!r} cannot be made ({reason}); {fix}.") from error
+    remedy = "check model_args and the name"
+    if pretrained is True:
+        remedy = "check the tag of the weights, or, where there is no network, pass pretrained=path"
+    with loading(f"model_name={model_name!r} cannot be made", remedy):
+        module = timm.create_model(model_name, pretrained=pretrained is True, **arguments)
     if path is None:
         config = getattr(module, "pretrained_cfg", {})
         origin = (
@@ -184,7 +163,8 @@ def _create(
 
 def _load_checkpoint(module: nn.Module, path: Path, model_name: str) -> None:
     """Load a checkpoint into a network that has no classifier."""
-    try:
+    what = f"pretrained={str(path)!r} does not hold weights of {model_name!r}"
+    with loading(what, "check the file, the model's name and model_args"):
         state = load_state_dict(str(path))
         named = getattr(module, "pretrained_cfg", {}).get("classifier", ())
         classifier = tuple(f"{name}." for name in ([named] if isinstance(named, str) else named))
@@ -192,13 +172,6 @@ def _load_checkpoint(module: nn.Module, path: Path, model_name: str) -> None:
         module.load_state_dict(
             {key: value for key, value in state.items() if key in names or not key.startswith(classifier)}
         )
-    # A damaged or foreign file may raise any error.
-    except Exception as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(
-            f"pretrained={str(path)!r} does not hold weights of {model_name!r} ({reason[:300]}); check the "
-            "file, the model's name and model_args."
-        ) from error
 
 
 def _checked_size(size: object) -> tuple[int, int] | None:

@@ -215,16 +215,6 @@ class TestLayers:
         np.testing.assert_allclose(rows[:, :96], resnet().transform(self.pixels), atol=1e-5)
         assert (rows[:, 96:] >= rows[:, :96] - 1e-5).all()
 
-    def test_the_class_token(self):
-        default = vit().transform(self.pixels)  # the token is this network's own pooling
-        np.testing.assert_allclose(vit(pooling="token").transform(self.pixels), default, atol=1e-5)
-        np.testing.assert_allclose(
-            vit(layers=[-1], pooling="token").transform(self.pixels), default, atol=1e-5
-        )
-        both = vit(pooling=["token", "avg"]).transform(self.pixels)
-        np.testing.assert_allclose(both[:, :64], default, atol=1e-5)
-        np.testing.assert_allclose(both[:, 64:], vit(pooling="avg").transform(self.pixels), atol=1e-5)
-
     def test_channels_last_maps_are_pooled_over_positions(self):
         sequencer = resnet(model_name="sequencer2d_s", model_args={"layers": (1, 1, 1, 1)})
         default = sequencer.transform(self.pixels)
@@ -241,9 +231,7 @@ class TestLayers:
             ({"layers": "head"}, "layers='head' must be whole numbers, with 'head' among them"),
             ({"layers": [1.5]}, r"layers=\[1.5\] must be whole numbers"),
             ({"layers": []}, r"layers=\[\] must be whole numbers"),
-            ({"pooling": "token"}, "pooling='token' needs a network with a class token; use 'avg' or 'max'"),
-            ({"pooling": "median"}, "pooling='median' must be one or several of avg, max, token, or None"),
-            ({"layers": [1], "pooling": "token"}, r"are not available in model 'test_resnet'"),
+            ({"pooling": "median"}, "pooling='median' must be one or several of avg, max, or None"),
             ({"model_args": {"global_pool": ""}}, r"gives outputs of shape \(1, 96, 1, 1\) and not rows"),
         ],
     )
