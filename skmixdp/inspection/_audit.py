@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,19 +15,13 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-@dataclass(eq=False, repr=False)
 class AuditDisplay(Display):
     """Plot of the lower bounds on epsilon that audits found, next to the claims.
 
     Each audit is one line of the plot. A claim is refuted if a bound lies to its right. Bounds far to the
     left of a claim do not show that the claim is loose: the attack may be weak, or the fits few.
 
-    Use :meth:`from_results` rather than the constructor.
-
-    Parameters
-    ----------
-    results : dict of str to AuditResult
-        Name and result of each audit.
+    Made by :meth:`from_results`.
 
     Attributes
     ----------
@@ -78,7 +71,7 @@ class AuditDisplay(Display):
             values = sorted({getattr(result, name) for result in results.values()})
             if len(values) > 1:
                 raise ValueError(f"the audits have {name} {values}; draw those of one {name} together.")
-        return cls(results).plot(ax=ax)
+        return cls._drawn(ax, results=results)
 
     @property
     def _n_lines(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +25,6 @@ Floats = NDArray[np.float64]
 _CLEAR = 2.0
 
 
-@dataclass(eq=False, repr=False)
 class ConfusionDisplay(Display):
     """Plot of the recall of each class, and of the class with which it is most often confused.
 
@@ -34,16 +32,7 @@ class ConfusionDisplay(Display):
     share: 95% intervals. The largest of several noisy shares is a little too large. Classes whose number of
     rows cannot be told from noise have no marks.
 
-    Use :meth:`from_estimator` or :meth:`from_results` rather than the constructor.
-
-    Parameters
-    ----------
-    counts : array of shape (n_classes, n_classes)
-        Numbers of rows of each class (first axis) that are predicted as each class (second axis).
-    classes : sequence of n_classes labels
-        Names of the classes.
-    noise_scale : float
-        Standard deviation of the noise in each count; 0 for exact counts.
+    Made by :meth:`from_estimator` or :meth:`from_results`.
 
     Attributes
     ----------
@@ -59,8 +48,7 @@ class ConfusionDisplay(Display):
 
     counts: Any
     classes: Sequence[Any]
-    _: KW_ONLY
-    noise_scale: float = 0.0
+    noise_scale: float
 
     @classmethod
     def from_estimator(
@@ -135,7 +123,8 @@ class ConfusionDisplay(Display):
                 f"counts has shape {shape} and there are {len(classes)} classes; pass one row and one column "
                 "for each class."
             )
-        return cls(np.asarray(counts, dtype=np.float64), list(classes), noise_scale=noise_scale).plot(ax=ax)
+        exact = np.asarray(counts, dtype=np.float64)
+        return cls._drawn(ax, counts=exact, classes=list(classes), noise_scale=noise_scale)
 
     @property
     def _n_lines(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,18 +30,10 @@ _LABELS: dict[str, Any] = {
 }
 
 
-@dataclass(eq=False, repr=False)
 class EvaluationDisplay(Display):
     """Plot of an evaluation on private rows, from its noisy counts.
 
-    Use :meth:`from_evaluation` rather than the constructor.
-
-    Parameters
-    ----------
-    evaluation : ScoreEvaluation, OneVsRestEvaluation, ResidualEvaluation or CountEvaluation
-        What :func:`~skmixdp.model_selection.private_evaluation` returned.
-    kind : str
-        What to draw, see :meth:`from_evaluation`.
+    Made by :meth:`from_evaluation`.
 
     Attributes
     ----------
@@ -91,7 +82,7 @@ class EvaluationDisplay(Display):
             raise ValueError(
                 f"kind={kind!r} does not suit {type(evaluation).__name__}; pass one of {possible}."
             )
-        return cls(evaluation, possible[0] if kind is None else kind).plot(ax=ax)
+        return cls._drawn(ax, evaluation=evaluation, kind=possible[0] if kind is None else kind)
 
     @property
     def _n_lines(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ._style import Display, at_dates, at_integers, curve_style, legend_above, short
@@ -12,18 +11,10 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-@dataclass(eq=False, repr=False)
 class LedgerDisplay(Display):
     """Plot of the share of each data set's budget that was spent, after each charge.
 
-    Use :meth:`from_ledger` rather than the constructor.
-
-    Parameters
-    ----------
-    report : LedgerReport
-        Budgets and charges, as ``ledger.report()`` gives them.
-    over : {"time", "charges"}
-        The horizontal axis.
+    Made by :meth:`from_ledger`.
 
     Attributes
     ----------
@@ -46,7 +37,7 @@ class LedgerDisplay(Display):
     """
 
     report: Any
-    over: str = "time"
+    over: str
 
     @classmethod
     def from_ledger(cls, ledger: Any, *, over: str = "time", ax: Axes | None = None) -> LedgerDisplay:
@@ -78,7 +69,7 @@ class LedgerDisplay(Display):
             raise ValueError(
                 "the ledger holds no charge yet, so there is nothing to draw; fit with it first."
             )
-        return cls(report, over).plot(ax)
+        return cls._drawn(ax, report=report, over=over)
 
     def _draw(self, ax: Axes) -> None:
         self.lines_: dict[str, Line2D] = {}

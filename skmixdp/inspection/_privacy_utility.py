@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +27,6 @@ _REMEDIES = {
 }
 
 
-@dataclass(eq=False, repr=False)
 class PrivacyUtilityDisplay(Display):
     """Plot of the mean score of each method against epsilon, with its spread.
 
@@ -36,21 +34,7 @@ class PrivacyUtilityDisplay(Display):
     (public rows alone, no privacy) are horizontal reference lines. Colours, markers and line
     styles all differ.
 
-    Use :meth:`from_results` rather than the constructor.
-
-    Parameters
-    ----------
-    summary : DataFrame
-        One row for each method and epsilon, with the columns ``method``, ``epsilon`` (NaN
-        for a method without budget), ``mean``, ``low``, ``high`` and ``n_fits``.
-    score_name : str
-        Name of the score, for the axis label.
-    spread : {"std", "t95"}
-        What ``low`` and ``high`` are.
-    percent : bool
-        Whether scores are fractions, to be shown in percent.
-    delta : float or None
-        The guarantee's delta, for the axis label.
+    Made by :meth:`from_results`.
 
     Attributes
     ----------
@@ -78,11 +62,10 @@ class PrivacyUtilityDisplay(Display):
     """
 
     summary: pd.DataFrame
-    _: KW_ONLY
     score_name: str
-    spread: str = "std"
-    percent: bool = True
-    delta: float | None = None
+    spread: str
+    percent: bool
+    delta: float | None
 
     @classmethod
     def from_results(
@@ -133,8 +116,8 @@ class PrivacyUtilityDisplay(Display):
                 f"percent=True expects fractions in [0, 1] and the score in column {score!r} averages "
                 f"{worst:g}; pass percent=False."
             )
-        display = cls(summary, score_name=score, spread=spread, percent=percent, delta=delta)
-        return display.plot(ax=ax)
+        facts = {"score_name": score, "spread": spread, "percent": percent, "delta": delta}
+        return cls._drawn(ax, summary=summary, **facts)
 
     def _draw(self, ax: Axes) -> None:
         self.lines_: dict[str, Line2D] = {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,23 +19,13 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-@dataclass(eq=False, repr=False)
 class PerInstanceDisplay(Display):
     """Plot of each private row's epsilon, in ascending order, next to the guarantee. PRIVATE.
 
     Every curve is one fit. The horizontal line is the epsilon of the guarantee, which bounds the worst row of
     the worst data set. A curve near the line says that the fit used its budget for all rows alike.
 
-    Use :meth:`from_estimators` rather than the constructor.
-
-    Parameters
-    ----------
-    epsilons : dict of str to array
-        Epsilon of each row of each fit; see :func:`~skmixdp.audit.per_instance_epsilon`.
-    worst : dict of str to float
-        Epsilon of the guarantee of each fit, at the same delta.
-    delta : float
-        The delta of all of them.
+    Made by :meth:`from_estimators`.
 
     Attributes
     ----------
@@ -72,7 +61,6 @@ class PerInstanceDisplay(Display):
 
     epsilons: Mapping[str, Floats]
     worst: Mapping[str, float]
-    _: KW_ONLY
     delta: float
 
     @classmethod
@@ -112,7 +100,7 @@ class PerInstanceDisplay(Display):
                 f"a guarantee is not Gaussian and has no epsilon at delta={deltas[0]:g}; pass delta=None."
             )
         worst = {name: claim.epsilon for name, claim in claims.items() if claim.epsilon is not None}
-        return cls(epsilons, worst, delta=deltas[0]).plot(ax=ax)
+        return cls._drawn(ax, epsilons=epsilons, worst=worst, delta=deltas[0])
 
     def _draw(self, ax: Axes) -> None:
         self.lines_: dict[str, Line2D] = {}

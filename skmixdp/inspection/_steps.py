@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -71,7 +70,6 @@ class StepHistory:
             self.steps.append(dict(metadata))
 
 
-@dataclass(eq=False, repr=False)
 class _StepsDisplay(Display):
     """Base class of plots over steps."""
 
@@ -107,7 +105,7 @@ class _StepsDisplay(Display):
             )
         if not history.steps:
             raise ValueError("there is no step to draw; fit the estimator with its StepHistory first.")
-        return cls(history.steps).plot(ax=ax)
+        return cls._drawn(ax, steps=history.steps)
 
     def _draw(self, ax: Axes) -> None:
         self._curves(np.array([record["step"] for record in self.steps]))
@@ -129,12 +127,7 @@ class GradientNormsDisplay(_StepsDisplay):
     The clip of private gradients is the sensitivity. Where it lies above most public gradients, few rows are
     clipped, and the noise is larger than it needs to be.
 
-    Use :meth:`from_estimator` rather than the constructor.
-
-    Parameters
-    ----------
-    steps : list of dict
-        ``steps`` of a :class:`StepHistory`.
+    Made by :meth:`from_estimator`.
 
     Attributes
     ----------
@@ -182,12 +175,7 @@ class PublicWeightDisplay(_StepsDisplay):
     The direction of a step is this weight times the public mean gradient, plus the rest times the noisy
     private mean gradient.
 
-    Use :meth:`from_estimator` rather than the constructor.
-
-    Parameters
-    ----------
-    steps : list of dict
-        ``steps`` of a :class:`StepHistory`.
+    Made by :meth:`from_estimator`.
 
     Attributes
     ----------

@@ -31,6 +31,13 @@ _REFERENCE_STROKES = ((0, (1, 1.5)), (0, (9, 4)), (0, (9, 3, 1, 3)))
 class Display(ABC):
     """Base of pictures on the axes of the caller, or of a new figure."""
 
+    @classmethod
+    def _drawn(cls, ax: Axes | None, **facts: Any) -> Self:
+        """A display of facts, which are its attributes, drawn on the axes ``ax`` or on a new figure."""
+        display = cls()
+        vars(display).update(facts)
+        return display.plot(ax=ax)
+
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw; ``ax`` is a matplotlib Axes, or None for a new figure."""
         self.ax_ = axes(ax, self._n_lines)

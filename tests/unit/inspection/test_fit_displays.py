@@ -221,7 +221,7 @@ def test_colours_suit_any_colour_vision(fitted, ax):
 def test_a_missing_matplotlib_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"install skmixdp\[plot\], or '\.\[plot\]' in a checkout\.$"):
-        PublicWeightDisplay([{"step": 1, "public_weight": 0.5}]).plot()
+        PublicWeightDisplay._drawn(None, steps=[{"step": 1, "public_weight": 0.5}])
 
 
 def test_every_display_has_the_attributes_of_scikit_learns():

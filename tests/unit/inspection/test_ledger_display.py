@@ -72,7 +72,7 @@ def test_many_charges_have_no_markers(ledger):
 def test_a_figure_of_its_own(ledger):
     import matplotlib.pyplot as plt
 
-    display = LedgerDisplay(ledger.report()).plot()
+    display = LedgerDisplay.from_ledger(ledger)
     assert display.figure_ is plt.gcf()
     plt.close("all")
 
