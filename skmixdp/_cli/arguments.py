@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from .._utils.validation import COUNT, FLAG, POSITIVE, PROBABILITY, Allowed, Kind, Number, either, whole_from
+from .._utils.validation import COUNT, POSITIVE, PROBABILITY, Allowed, Kind, Number, either, whole_from
 from ..privacy.ledger._account import PURPOSE
 from .messages import EXIT_CODES, InputError, bounds, in_flags, one_line, path_named
 
@@ -119,16 +119,18 @@ class Parser(argparse.ArgumentParser):
             rules = _rules_of(owner, name, kind)
             default = signature[name].default
             text = own or _help_of(text, self.parameters)
-            if default is not None and default is not inspect.Parameter.empty and default is not True:
+            if default is not None and default is not inspect.Parameter.empty:
                 text += f" (default: {default})"
-            options: dict[str, Any] = {"action": argparse.BooleanOptionalAction}
-            if rules != (FLAG,):
-                is_folder = kind.startswith("path")
-                options = {"type": path_named if is_folder else _reader(rules)}
-                options["metavar"] = "FOLDER" if is_folder else _metavar(rules)
-            options["required"] = default is inspect.Parameter.empty
-            group = self._group(title)
-            group.add_argument(flag, dest=name, default=argparse.SUPPRESS, help=text, **options)
+            is_folder = kind.startswith("path")
+            self._group(title).add_argument(
+                flag,
+                dest=name,
+                default=argparse.SUPPRESS,
+                help=text,
+                type=path_named if is_folder else _reader(rules),
+                metavar="FOLDER" if is_folder else _metavar(rules),
+                required=default is inspect.Parameter.empty,
+            )
 
     def _group(self, title: str, about: str | None = None) -> Any:
         if title not in self._titled:
@@ -162,11 +164,8 @@ def _rules_of(owner: Any, name: str, kind: str) -> tuple[Allowed, ...]:
     """What a parameter may be: by rules here, the names of algorithms, or the type in its docstring."""
     if name == "algorithm":
         return tuple(owner._algorithms)
-    if kind.startswith("bool"):
-        return (FLAG,)
     listed = kind[1 : kind.index("}")] if kind.startswith("{") else ""
-    constants = re.findall(r'"([^"]+)"', listed)
-    return _RULES.get(name, (*constants, *((None,) if listed.endswith("None") else ())))
+    return _RULES.get(name, tuple(re.findall(r'"([^"]+)"', listed)))
 
 
 def _metavar(rules: Sequence[Allowed]) -> str:
@@ -175,15 +174,14 @@ def _metavar(rules: Sequence[Allowed]) -> str:
     numbers = [rule for rule in rules if isinstance(rule, Number)]
     if numbers:
         return "N" if numbers[0].whole else "NUMBER"
-    return f"{{{','.join('none' if rule is None else str(rule) for rule in rules)}}}"
+    return f"{{{','.join(map(str, rules))}}}"
 
 
 def _reader(rules: Sequence[Allowed]) -> Callable[[str], Any]:
     """A type for argparse: values that one of the rules admits, or any text without rules."""
-    spelt = ["none" if rule is None else rule for rule in rules]
 
     def read(text: str) -> Any:
-        for rule in spelt:
+        for rule in rules:
             value: Any = text
             if isinstance(rule, Number):
                 try:
@@ -191,9 +189,9 @@ def _reader(rules: Sequence[Allowed]) -> Callable[[str], Any]:
                 except ValueError:
                     continue
             if rule.admits(value) if isinstance(rule, Number | Kind) else rule == text:
-                return None if None in rules and text == "none" else value
-        if spelt:
-            raise argparse.ArgumentTypeError(f"{text!r} must be {either(tuple(spelt))}")
+                return value
+        if rules:
+            raise argparse.ArgumentTypeError(f"{text!r} must be {either(tuple(rules))}")
         return text
 
     return read
@@ -239,10 +237,9 @@ def flag_of(name: str, flags: Mapping[str, str]) -> str:
 def spelt(name: str, value: object, flags: Mapping[str, str]) -> str:
     """A flag and its value as they were given."""
     flag = flag_of(name, flags)
-    if isinstance(value, bool):
-        return flag if value else flag.replace("--", "--no-", 1)
-    text = ",".join(f"{bound:g}" for bound in value) if isinstance(value, tuple) else value
-    return f"{flag} {'none' if text is None else text}"
+    if value is True:
+        return flag
+    return f"{flag} {','.join(f'{bound:g}' for bound in value) if isinstance(value, tuple) else value}"
 
 
 def passed(args: argparse.Namespace, owner: Any, *more: Any, kind: str = "") -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """``fit``: files of rows in, a model and its privacy report out."""
 
 import argparse
-import inspect
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
@@ -19,7 +18,7 @@ from .._utils.models import Model
 from .._utils.validation import listed
 from ..additive import AdditiveDPClassifier, AdditiveDPRegressor
 from ..additive._counts import AdditiveDPPoissonRegressor
-from ..estimators import MixedDPLogisticRegression, MixedDPRidge, RowMapping, private_pipeline, resumable
+from ..estimators import MixedDPLogisticRegression, MixedDPRidge, private_pipeline, resumable
 from ..inference._count_regressor import MixedDPPoissonRegressor
 from ..preprocessing import TableEncoder
 from .arguments import Parser, passed
@@ -110,13 +109,8 @@ def add_to(parser: Parser) -> None:
     }
     parser.add("model", texts)
     parser.add_parameters(
-        "model",
-        MixedDPLogisticRegression,
-        algorithm="--algorithm how the model is trained",
-        fit_intercept="--intercept",
+        "model", MixedDPLogisticRegression, algorithm="--algorithm how the model is trained"
     )
-    center = "--center subtract the mean of the public rows, or that of noisy columns"
-    parser.add_parameters("model", RowMapping, center=center, norm="--row-norm")
     texts = {
         "--out FILE": "the model: without pickle if FILE ends in .safetensors, else by joblib",
         "--report FILE": "the privacy report (.json or .html)",
@@ -146,10 +140,7 @@ def run(args: argparse.Namespace) -> None:
         raise InputError(f"{labels} is not for --model {args.model}; leave one of them out.")
     estimator = _ESTIMATORS[args.model, labels]
     kind = "--model additive" if args.model == "additive" else labels or "classes"
-    mappings = [RowMapping] if "rows" in inspect.signature(estimator).parameters else []
-    own = passed(args, estimator, estimator.fit, *mappings, kind=kind)
-    mapping = {name: own.pop(name) for name in ("center", "norm") if name in own}
-    own |= {"rows": RowMapping(**mapping)} if mapping else {}
+    own = passed(args, estimator, estimator.fit, kind=kind)
     if args.target_bounds is not None and args.public is not None:
         raise InputError(
             "--target-bounds is for --regression without --public, whose targets determine centre and scale; "

@@ -68,7 +68,6 @@ def in_flags(message: object, flags: Mapping[str, str]) -> str:
     if "columns" in flags:
         text = re.sub(r"\bcolumns=(\{[^{}]*\})", _as_declared, text)
         text = re.sub(r"\bcolumns\[('[^']*')\]=", r"--encode: the column \1 with ", text)
-    text = re.sub(r"\brows=RowMapping\(([^()]*)\)", r"\1", text)
     for name, flag in flags.items():
         text = re.sub(rf"\bpass {name}=None\b", f"leave {flag} out", text)
         value = r"(?:'([^']*)'|([^\s,;'\"]+))"

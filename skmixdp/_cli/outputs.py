@@ -3,16 +3,14 @@
 import argparse
 import json
 import os
-import secrets
-import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from .._utils.documents import Section, as_page
-from .._utils.files import keep_mode, refuse_special, sync_folder, target_of
+from .._utils.files import refuse_special, target_of, written_whole
 from ..privacy import PrivacyReport
 from ..privacy.report import attack_section
 from .arguments import Parser
@@ -96,59 +94,26 @@ def hand_out(
 
 
 def write_together(outputs: Mapping[Path, Writer]) -> None:
-    """Write all files or none.
+    """Write all files, or none if one cannot be written.
 
-    Each is written in full next to its target and then moved into place; if a move fails, the targets get
-    their former content back. A killed process cannot undo anything, so all former targets but the first are
-    removed before the first move: a model never stands next to the report of another run.
+    All are written in full before the first replaces a former one. The former ones but the first are removed
+    then, so that a model never stands next to the report of another run, even if the process is killed.
     """
-    names = " and ".join(map(str, outputs))
-    outputs = {target_of(path): write for path, write in outputs.items()}
-    drafts: dict[Path, Path] = {}
-    formers: dict[Path, Path] = {}
-    changed: list[Path] = []
+    first, *others = outputs
     try:
-        for path, write in outputs.items():
-            drafts[path] = _beside(path)
-            with drafts[path].open("xb") as file:
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-        for path in outputs:
-            keep_mode(drafts[path], path)
-            if path.exists():
-                formers[path] = _beside(path)
-                shutil.copy2(path, formers[path])
-        for path in [*outputs][1:]:
-            changed.append(path)
-            path.unlink(missing_ok=True)
-        for path in outputs:
-            changed.append(path)
-            drafts[path].replace(path)
-        for folder in dict.fromkeys(path.parent for path in outputs):
-            sync_folder(folder)
-    except BaseException as error:
-        # A copy that cannot be moved back is kept next to its target.
-        for path, former in [(path, formers.pop(path, None)) for path in dict.fromkeys(changed)]:
-            if former is None:
-                path.unlink(missing_ok=True)
-            else:
-                former.replace(path)
-        if isinstance(error, OSError):
-            raise InputError(
-                f"{names} could not be written ({error.strerror or error}), and "
-                "nothing was changed; fix that and run again."
-            ) from error
-        raise
-    finally:
-        for leftover in (*drafts.values(), *formers.values()):
-            with suppress(OSError):
-                leftover.unlink(missing_ok=True)
-
-
-def _beside(path: Path) -> Path:
-    """A new name in the folder of ``path``, so that a move to ``path`` is atomic."""
-    return path.with_name(f".skmixdp-{secrets.token_hex(4)}.tmp")
+        with ExitStack() as stack:
+            # The one that is opened last is moved into place first.
+            files = {path: stack.enter_context(written_whole(path)) for path in [*others, first]}
+            for path, write in outputs.items():
+                write(files[path])
+                files[path].flush()
+            for path in others:
+                target_of(path).unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{' and '.join(map(str, outputs))} could not be written ({error.strerror or error}); fix that "
+            "and run again."
+        ) from error
 
 
 def _same(path: Path, second: Path) -> bool:

@@ -215,6 +215,11 @@ class Labels:
     shares: Array | None = None
 
     @property
+    def is_rare(self) -> bool:
+        """Whether one of two classes at the start is rare."""
+        return self.rarest < RARE
+
+    @property
     def rarest(self) -> float:
         """The share of the rarer of two classes at the start; 1/2 for other fits."""
         return 0.5 if self.shares is None or len(self.shares) > 2 else float(self.shares.min())

@@ -49,10 +49,10 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
     draft = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         with draft.open("xb") as file:
+            keep_mode(draft, path)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        keep_mode(draft, path)
         draft.replace(path)
         sync_folder(path.parent)
     finally:

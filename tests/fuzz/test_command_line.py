@@ -44,8 +44,8 @@ FLAGS = {
         file="private public labels public-labels ledger",
         output="out report",
         word="label-column classes id encode epsilon delta n-steps seed noise-multiplier neighboring noise "
-        "dataset ledger-epsilon ledger-delta algorithm row-norm",
-        none="no-center no-intercept force quiet",
+        "dataset ledger-epsilon ledger-delta algorithm",
+        none="force quiet",
     ),
     "predict": _flags(output="out", word="label-column id weights device on-error", none="proba force quiet"),
     "report": _flags(none="json html"),

@@ -76,7 +76,7 @@ class Temperature(Stage):
     def run(self, fit: Fit, price: Price) -> Procedure[Fit]:
         assert fit.head is not None and fit.plan is not None
         scaling = partial(at_temperature, fit.head.W, has_classes=fit.data.loss.has_classes, mu=fit.budget.mu)
-        if fit.labels.rarest < RARE:
+        if fit.labels.is_rare:
             assert fit.labels.logits is not None and fit.mapping.row_map.intercept_value is not None
             scaling = partial(
                 at_temperature_of_rare,

@@ -259,6 +259,7 @@ def _spread_out(fit: Fit, columns: Columns | None) -> RowMap | None:
     chosen = rows.whiten == "auto" and rows.geometry is not True and rows.center and rows.norm is not None
     if not (of_classes and chosen) or clips(fit, columns):
         return None
+    assert public.unlabeled is not None
     row_map = RowMap.of(public.unlabeled, True, True, False, columns=columns)
     unit = row_map(public.unlabeled, np.float64)
     if not is_spread_out(moment := second_moment(unit)):

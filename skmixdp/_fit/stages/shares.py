@@ -294,6 +294,7 @@ class Adjustment(Stage):
         rounds = partial(self._adjust, fit, price)
         queries = fit.correct(rounds, price) if price else cast(Procedure[Any], rounds(0.0))
         W, shares = yield from queries
+        assert fit.head is not None
         labels = replace(fit.labels, shares=shares)
         return fit.spent(self, price, head=replace(fit.head, W=W), labels=labels)
 

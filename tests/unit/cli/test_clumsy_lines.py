@@ -70,18 +70,11 @@ def claims(folder):
         ((*COUNTS, "--epsilon", "0"), "argument --epsilon: '0' must be a positive finite number"),
         ((*COUNTS, "--decimal", ";"), "--decimal ; must be '.' or ','."),
         ((*COUNTS, "--separator", "ab"), "--separator ab must be one character"),
-        ((*COUNTS, "--no-center"), "--no-center is not for --counts; leave it out."),
         ((*COUNTS, "--unlabeled", "pub.csv"), "--unlabeled pub.csv is not for --counts; leave it out."),
         ((*ROWS, "--hold-out-public", "3"), "--hold-out-public 3 needs --public; give both, or neither."),
         *(
             ((*ROWS, "--model", "additive", *flags.split()), f"{flags} is not for --model additive; leave")
-            for flags in (
-                "--algorithm gep",
-                "--n-steps 5",
-                "--no-center",
-                "--row-norm unit",
-                "--no-intercept",
-            )
+            for flags in ("--algorithm gep", "--n-steps 5")
         ),
         ((*COUNTS, "--regression"), "--regression and --counts cannot be combined"),
         ((*ROWS, "--exposure-column", "years"), "--exposure-column years is not for classes; leave it out."),

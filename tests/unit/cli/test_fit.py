@@ -7,14 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skmixdp import (
-    AdditiveDPClassifier,
-    AdditiveDPRegressor,
-    MixedDPLogisticRegression,
-    RowMapping,
-    Typical,
-    load,
-)
+from skmixdp import AdditiveDPClassifier, AdditiveDPRegressor, MixedDPLogisticRegression, Typical, load
 from tests.unit.cli.conftest import (
     SEED,
     WORDS,
@@ -73,8 +66,7 @@ def test_arrays_train_the_model_that_python_trains(save, data, folder):
 def test_all_options_reach_the_estimator(data, folder):
     options = [
         *("--algorithm", "noisy-gd", "--n-steps", 5, "--noise-multiplier", 3, "--delta", "1e-4"),
-        *("--neighboring", "replace_one", "--no-center", "--no-intercept", "--classes", "0,1,2,3"),
-        *("--row-norm", "none"),
+        *("--neighboring", "replace_one", "--classes", "0,1,2,3"),
     ]
     assert run("fit", *save_npz(data), *options, "--seed", SEED, "--out", "m.joblib", "--quiet") == 0
     with pytest.warns(UserWarning, match="no public row"):
@@ -86,8 +78,6 @@ def test_all_options_reach_the_estimator(data, folder):
             n_steps=5,
             noise_multiplier=3.0,
             neighboring="replace_one",
-            rows=RowMapping(center=False, norm=None),
-            fit_intercept=False,
             classes=[0, 1, 2, 3],
         )
     assert_same(joblib.load("m.joblib"), other)
