@@ -209,13 +209,15 @@ def histograms_of(
 def noisy_deviances(
     values: NDArray[np.float64],
     has_exposures: bool,
+    number: int,
     transaction: Transaction,
     treated_as_public: tuple[str, ...],
     units: Units,
 ) -> tuple[NDArray[np.float64], float, float, PrivacyReport]:
-    """Histograms (2, N_CELLS) of Poisson deviances, the scale of their noise, a rate, and the report.
+    """Histograms (2, number * N_CELLS) of Poisson deviances, their noise's scale, a rate, and the report.
 
-    ``values`` (n_rows, 3) are counts, exposures and predicted counts of PRIVATE rows. The first histogram is
+    ``values`` (n_rows, 4) are counts, exposures, predicted counts and the index of one of a ``number`` of
+    groups of PRIVATE rows, each of which has cells of its own. The first histogram is
     of the deviances of the predictions, the second of those of the constant rate, which noisy histograms of
     counts and exposures tell first. If ``units`` are persons, they add what they do in
     :func:`noisy_histograms`.
@@ -237,9 +239,10 @@ def noisy_deviances(
 
         def deviances(y: NDArray[Any]) -> NDArray[np.intp]:
             means = np.column_stack([y[:, 2], rate * y[:, 1]])
-            return cells_of(poisson_deviances(y[:, :1], means))
+            return cells_of(poisson_deviances(y[:, :1], means)) + N_CELLS * y[:, 3:].astype(np.intp)
 
-        histograms = yield from histograms_of(learner, deviances, 2, N_CELLS, multiplier(1 - _OF_RATE))
+        n_cells, left = N_CELLS * number, multiplier(1 - _OF_RATE)
+        histograms = yield from histograms_of(learner, deviances, 2, n_cells, left)
         return *histograms, rate
 
     table = table_of(np.empty((len(values), 0)), units)

@@ -22,7 +22,8 @@ class CountEvaluation(Evaluation):
     privacy : PrivacyReport
         The guarantee of the release.
     rate : float
-        The noisy number of events for each unit of exposure, which is the constant rate.
+        The noisy number of events for each unit of exposure, which is the constant rate. With groups, it is
+        that of all rows.
 
     Notes
     -----

@@ -253,12 +253,31 @@ class Parts:
 
         *Guarantee*: that of one release of h histograms, since each row is in one group.
         """
+        bins = bins + n_bins * self.places
+        n_bins, public = n_bins * self.number, self.known(public)
+        counts, scale, report = noisy_histograms(bins, n_bins, transaction, public, units)
+        return self.split(counts, scale, report, units, evaluation)
+
+    @property
+    def places(self) -> Any:
+        """The index of the group of each row, (n_rows, 1), or 0 for one group."""
+        return 0 if self.codes is None else self.codes[:, np.newaxis]
+
+    def known(self, public: tuple[str, ...]) -> tuple[str, ...]:
+        """Facts that are treated as public, and what is known of groups."""
+        return public if self.codes is None else (*public, "the names of the groups (declared)")
+
+    def split(
+        self,
+        counts: NDArray[np.float64],
+        scale: float,
+        report: PrivacyReport,
+        units: Units,
+        evaluation: Callable[[NoisyCells, PrivacyReport], Any],
+    ) -> Any:
+        """The evaluation of all rows, or that of each group, from noisy histograms (h, n_bins * number)."""
         if self.codes is None:
-            counts, scale, report = noisy_histograms(bins, n_bins, transaction, public, units)
             return evaluation(NoisyCells(counts, scale, units.n_units), report)
-        public = (*public, "the names of the groups (declared)")
-        bins = bins + n_bins * self.codes[:, np.newaxis]
-        counts, scale, report = noisy_histograms(bins, n_bins * self.number, transaction, public, units)
         groups, unknown = {}, []
         for name, part in zip(self.names, np.split(counts, self.number, axis=1), strict=True):
             cells = NoisyCells(part, scale, max(float(part.sum(axis=1).mean()), 1.0), noisy=True)

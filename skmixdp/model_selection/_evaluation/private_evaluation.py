@@ -185,7 +185,7 @@ def private_evaluation(
                     "target_bounds": (target_bounds, None),
                     "residual_bound": (residual_bound, None),
                 }
-                ours |= {"by": (by, None), "n_bins": (n_bins, "auto")}
+                ours |= {"n_bins": (n_bins, "auto")}
                 for name, (value, needed) in ours.items():
                     check(
                         name,
@@ -193,7 +193,7 @@ def private_evaluation(
                         needed,
                         remedy="deviances have cells of their own; or pass layout='residuals'",
                     )
-                return _deviances(estimator, X, y, transaction, exposure, groups)
+                return _deviances(estimator, X, y, transaction, exposure, groups, parts)
             return _residuals(
                 estimator, X, y, transaction, n_bins, target_bounds, residual_bound, groups, parts
             )
@@ -312,19 +312,30 @@ def _residuals(
 
 
 def _deviances(
-    estimator: BaseEstimator, X: object, y: object, transaction: Transaction, exposure: object, groups: object
-) -> CountEvaluation:
+    estimator: BaseEstimator,
+    X: object,
+    y: object,
+    transaction: Transaction,
+    exposure: object,
+    groups: object,
+    parts: Parts,
+) -> Any:
     """The evaluation of a regressor of counts."""
     rates, y, units = predicted(estimator, "predict", X, y, groups, transaction.budget.noise)
     counts = check_counts(y, "y", len(rates), "X")
     exposures = check_exposure(exposure, "exposure", len(rates), "X")
     _check_one_each(rates)
-    values = np.column_stack([counts, exposures, exposures * rates.ravel()])
-    public = (f"the number of {units.plural}, and the model", _passed("counts", units))
+    codes = np.broadcast_to(parts.places, (len(counts), 1))
+    values = np.column_stack([counts, exposures, exposures * rates.ravel(), codes])
+    public = parts.known((f"the number of {units.plural}, and the model", _passed("counts", units)))
     histograms, scale, rate, report = noisy_deviances(
-        values, exposure is not None, transaction, public, units
+        values, exposure is not None, parts.number, transaction, public, units
     )
-    return CountEvaluation(NoisyCells(histograms, scale, units.n_units), report, rate)
+
+    def evaluation(cells: NoisyCells, report: PrivacyReport) -> CountEvaluation:
+        return CountEvaluation(cells, report, rate)
+
+    return parts.split(histograms, scale, report, units, evaluation)
 
 
 def _check_one_each(predictions: Array) -> None:

@@ -59,7 +59,25 @@ def test_persons_count_by_the_means_of_their_rows():
     assert few.mean_deviance().value == pytest.approx(evaluated(epsilon=1e5).mean_deviance().value, rel=0.01)
 
 
-def released(predictions, y, exposure, absent=None):
+def test_groups_have_deviances_of_their_own():
+    by = np.where(X[:, 1] > 1, "old", "young")
+    worse = np.where(by == "old", 3 * Y, Y)
+    sure = evaluated(y=worse, by=by, by_values=["old", "young"], epsilon=1e4)
+    level = worse.sum() / YEARS.sum()
+    for group in ("old", "young"):
+        rows = by == group
+        deviance = mean_poisson_deviance(worse[rows], (MODEL.predict(X) * YEARS)[rows])
+        constant = mean_poisson_deviance(worse[rows], level * YEARS[rows])
+        assert sure[group].mean_deviance().value == pytest.approx(deviance, rel=0.02)
+        assert sure[group].d2_score().value == pytest.approx(1 - deviance / constant, abs=0.03)
+    noisy = evaluated(y=worse, by=by, by_values=["old", "young", "none"])
+    assert noisy.privacy.epsilon <= 1.0 and noisy.unknown == ("none", "other")
+    compared = noisy.compare("mean Poisson deviance", "young").loc["old"]
+    exact = sure.compare("mean Poisson deviance", "young").loc["old", "value"]
+    assert 0 < compared["low"] < exact < compared["high"] < 2 * exact
+
+
+def released(predictions, y, exposure, absent=None, **groups):
     """The exact sums before noise, and their sensitivities."""
     sums = []
 
@@ -75,6 +93,7 @@ def released(predictions, y, exposure, absent=None):
             epsilon=1.0,
             layout="deviance",
             exposure=exposure,
+            **groups,
         )
     return sums
 
@@ -84,9 +103,10 @@ def released(predictions, y, exposure, absent=None):
     y=hnp.arrays(np.float64, 8, elements=COUNTS),
     exposure=st.none() | hnp.arrays(np.float64, 8, elements=st.floats(1e-300, 1e300)),
 )
-def test_no_row_moves_histograms_by_more_than_is_stated(predictions, y, exposure):
-    sums = released(predictions, y, exposure)
-    without = released(predictions, y, exposure, np.arange(8) == 0)
+@pytest.mark.parametrize("groups", [{}, {"by": np.arange(8) % 3, "by_values": [0, 1]}])
+def test_no_row_moves_histograms_by_more_than_is_stated(predictions, y, exposure, groups):
+    sums = released(predictions, y, exposure, **groups)
+    without = released(predictions, y, exposure, np.arange(8) == 0, **groups)
     numbers = [1 if exposure is None else 2, 2]
     assert len(sums) == 2
     for (exact, sensitivity), (other, _), number in zip(sums, without, numbers, strict=True):
@@ -146,7 +166,7 @@ def test_an_evaluation_is_one_charge():
         ({"exposure": np.column_stack([YEARS, YEARS])}, "exposure has 2 exposures per row; pass one at a"),
         ({"target_bounds": (0, 9)}, r"target_bounds=\(0, 9\) must be None; deviances have cells"),
         ({"n_bins": 16}, "n_bins=16 must be 'auto'; deviances have cells"),
-        ({"by": YEARS > 0.5, "by_values": [True]}, "by=.* must be None"),
+        ({"by": YEARS > 0.5}, "by needs by_values"),
         ({"layout": "residuals", "target_bounds": (0, 9)}, "exposure=.* must be None; it is for counts"),
         ({"layout": "top", "exposure": None}, "layout='top' must be one of 'auto', 'residuals', 'deviance'"),
     ],
