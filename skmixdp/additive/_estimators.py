@@ -108,6 +108,9 @@ class AdditiveHead(SeenHead):
 
     _takes_missing: ClassVar[bool] = True
 
+    #: Curves have one of so many pieces of those that curves of classes and numbers have.
+    _coarseness: ClassVar[int] = 1
+
     # With rows of unit length, the effect of a column on an output would depend on other columns.
     rows = RowMapping(norm="clip")
 
@@ -149,7 +152,8 @@ class AdditiveHead(SeenHead):
             n_known, rows_tell = len(rows), not clear
         n_knots = self.n_knots
         if n_knots == "auto":
-            n_knots = pieces(mu, n_rows, n_known if rows_tell else None)
+            n_knots = pieces(mu, n_rows, n_known if rows_tell else None) // self._coarseness
+            n_knots = max(n_knots, _FEWEST_PIECES)
         if rows_tell:
             named = not isinstance(self.linear, str)
             columns = public_columns(rows, n_knots, linear, standardise=named)
