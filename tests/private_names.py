@@ -134,7 +134,7 @@ NAMES = {
     "skmixdp.additive._knots": (
         "Bins Knots count_error knots_share most_knots noisy_columns_of public_columns"
     ),
-    "skmixdp.additive._loops": "compiled_pieces",
+    "skmixdp.additive._loops": "compiled_pieces scipy_pieces",
     "skmixdp.additive._pairs": "ChosenPairs scores_query",
     "skmixdp.additive._piecewise": "MappedPiecewiseRows centered_piecewise_rows",
     "skmixdp.audit._bounds": (

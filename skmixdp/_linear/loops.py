@@ -135,8 +135,11 @@ def _clip_logistic(z, y, lengths, within):
 
 
 @njit(**_AS_WRITTEN)
-def _clip_softmax(Z, y, lengths, within, largest, total):
-    """Turn outputs (k, rows) into clipped residuals, in place; the last two arguments are buffers (rows,)."""
+def _clip_softmax(Z, y, lengths, within, largest, total, derived):
+    """Turn outputs (k, rows) into clipped residuals, in place; two arguments are buffers (rows,).
+
+    The residual of the last class may be ``derived``: it is then minus the sum of the others.
+    """
     k, n = Z.shape
     largest[:] = Z[0]
     total[:] = _ZERO
@@ -155,11 +158,17 @@ def _clip_softmax(Z, y, lengths, within, largest, total):
     squares[:] = np.float32(2 * k * _TINY)  # no less than squares that underflow
     for i in range(n):
         total[i] = _ONE / total[i]
-    for j in range(k):
+    for j in range(k - derived):
         z = Z[j]
         for i in range(n):
             z[i] = z[i] * total[i] - (_ONE if y[i] == j else _ZERO)
             squares[i] += z[i] * z[i]
+    if derived:
+        for i in range(n):
+            last = _ZERO
+            for j in range(k - 1):
+                last -= Z[j, i]
+            squares[i] += last * last
     factors = total
     for i in range(n):
         bound = np.sqrt(squares[i]) * lengths[i]
@@ -248,7 +257,7 @@ def clipped_sums(memory, stride, d_in, y, lengths, W, within, start, stop, panel
         if m == 1:
             _clip_logistic(Z[0], labels, bounds, within)
         else:
-            _clip_softmax(Z, labels, bounds, within, largest[:n], total[:n])
+            _clip_softmax(Z, labels, bounds, within, largest[:n], total[:n], False)
         for p in range(0, n, panel):
             _add_panel(memory, stride, d_in, Z, sums, first, p, min(p + panel, n))
     return sums
@@ -317,6 +326,24 @@ def _add_piece_outputs(places, parts, lines, of_vertices, of_lines, z):
         for j in range(len(of_lines)):
             total += float64(lines[i, j]) * of_lines[j]
         z[i] += total
+
+
+@njit(**_AS_WRITTEN)
+def _add_two_piece_outputs(places, parts, lines, of_vertices, of_lines, z, q):
+    """As :func:`_add_piece_outputs`, for two points, so that the pieces are read only once."""
+    v, w, a, b = of_vertices[0], of_vertices[1], of_lines[0], of_lines[1]
+    for i in range(len(z)):
+        total = second = 0.0
+        for j in range(places.shape[1]):
+            p, right = int64(places[i, j]), float64(parts[i, j])
+            left = 1.0 - right
+            total += left * v[p] + right * v[p + 1]
+            second += left * w[p] + right * w[p + 1]
+        for j in range(len(a)):
+            total += float64(lines[i, j]) * a[j]
+            second += float64(lines[i, j]) * b[j]
+        z[i] += total
+        q[i] += second
 
 
 @njit(**_AS_WRITTEN)
@@ -411,12 +438,16 @@ def clipped_piece_sums(
 
     The outputs of row i are ``f_i (x_i^T w + offset) + constant``, with offsets and constants (m,) and
     factors ``f`` (n_rows,). The last two columns are sums of ``c_i f_i`` and ``c_i``, and the others those of
-    ``c_i f_i`` for vertices and lines. Other arguments are those of :func:`clipped_sums`.
+    ``c_i f_i`` for vertices and lines. Other arguments are those of :func:`clipped_sums`. Of several classes,
+    outputs are less those of the last one, and the sums of the last one are minus those of the others.
     """
     (m, n_vertices), n_lines = of_vertices.shape, of_lines.shape[1]
-    sums = np.zeros((m, n_vertices + n_lines + 2))
+    sums, k = np.zeros((m, n_vertices + n_lines + 2)), max(m - 1, 1)
+    if m > 1:
+        of_vertices, of_lines = of_vertices[:k] - of_vertices[k], of_lines[:k] - of_lines[k]
+        offsets, constants = offsets[:k] - offsets[k], constants[:k] - constants[k]
     c, outputs, memory = (
-        np.empty(_PIECE_ROWS),
+        np.empty((k + 1, _PIECE_ROWS)),
         np.empty(m * _PIECE_ROWS, float32),
         np.empty((2, _PIECE_ROWS), float32),
     )
@@ -426,23 +457,30 @@ def clipped_piece_sums(
         x, f, weights, Z = (
             (places[rows], parts[rows], lines[rows]),
             factors[rows],
-            c[:n],
+            c[:, :n],
             outputs[: m * n].reshape(m, n),
         )
-        for k in range(m):
-            weights[:] = offsets[k]
-            _add_piece_outputs(*x, of_vertices[k], of_lines[k], weights)
+        for j in range(0, k, 2):
+            weights[j], weights[j + 1] = offsets[j], offsets[min(j + 1, k - 1)]
+            if j + 1 < k:
+                _add_two_piece_outputs(*x, of_vertices[j:], of_lines[j:], weights[j], weights[j + 1])
+            else:
+                _add_piece_outputs(*x, of_vertices[j], of_lines[j], weights[j])
+        Z[:] = _ZERO  # the outputs of the last of several classes
+        for j in range(k):
             for i in range(n):
-                Z[k, i] = f[i] * weights[i] + constants[k]
+                Z[j, i] = f[i] * weights[j, i] + constants[j]
         if m == 1:
             _clip_logistic(Z[0], y[rows], lengths[rows], within)
         else:
-            _clip_softmax(Z, y[rows], lengths[rows], within, memory[0, :n], memory[1, :n])
-        for k in range(m):
-            total = sums[k]
+            _clip_softmax(Z, y[rows], lengths[rows], within, memory[0, :n], memory[1, :n], True)
+        for j in range(k):
+            total, weighted = sums[j], weights[j]
             for i in range(n):
-                weights[i] = f[i] * float64(Z[k, i])
-                total[n_vertices + n_lines + 1] += float64(Z[k, i])
-                total[n_vertices + n_lines] += weights[i]
-            _add_piece_weights(*x, weights, total[:n_vertices], total[n_vertices : n_vertices + n_lines])
+                weighted[i] = f[i] * float64(Z[j, i])
+                total[n_vertices + n_lines + 1] += float64(Z[j, i])
+                total[n_vertices + n_lines] += weighted[i]
+            _add_piece_weights(*x, weighted, total[:n_vertices], total[n_vertices : n_vertices + n_lines])
+    for j in range(m - 1):
+        sums[k] -= sums[j]
     return sums

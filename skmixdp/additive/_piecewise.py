@@ -6,6 +6,7 @@ vertices, and sums over rows are sums over vertices, which are few. The row map 
 sparse rows (:mod:`~skmixdp._rows.centered_sparse`).
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 from .._files.shards import Shard, array_shard
 from .._files.streamed import StreamedTable
 from .._files.temporary import temporary_memory
-from .._linear import SHORTEST_DIFFERENCE, FloatArray, dot_error, row_slices
+from .._linear import SHORTEST_DIFFERENCE, FloatArray, SumError, dot_error, row_slices
 from .._rows.blockwise import ClipLoop, Selection, block_size
 from .._rows.centered_sparse import CenteredSparseRows, mapped_lengths
 from .._rows.row_map import RowFunction, RowMap
@@ -32,11 +33,11 @@ _OUTPUTS = 2**17
 #: Most rows of a block: each block has a fixed cost.
 _MOST_ROWS = 2**13
 
-#: Most outputs for the compiled loops that clip.
-_FEW_OUTPUTS = 6
+#: Most numbers in curves of which SciPy's arrays are kept, with 24 bytes for each.
+_MOST_KEPT = 2_500_000
 
-#: Most points whose products SciPy computes one after the other.
-_FEW_POINTS = 4
+#: Most outputs for the loops that clip.
+_FEW_OUTPUTS = 6
 
 #: Rows that are measured at a time.
 _MEASURED_ROWS = 4096
@@ -53,7 +54,7 @@ class PiecewiseRows:
     and the rows ``v`` of ``vertices`` (n_vertices, width). Curves have no entries in common. The
     entries ``of_lines`` of row i are ``lines[i]``. Numbers of rows are float32. ``factors`` (n,) multiply
     rows, and ``lengths`` (n,) are the lengths that they have then. ``longest`` bounds the length of vertices,
-    one of each curve together. Products and sums are those of ``loops``, if they are compiled, or of SciPy.
+    one of each curve together. Products and sums are those of ``loops``.
     """
 
     places: NDArray[np.unsignedinteger[Any]]
@@ -64,7 +65,7 @@ class PiecewiseRows:
     factors: FloatArray
     lengths: FloatArray
     longest: float
-    loops: PieceLoops | None
+    loops: PieceLoops
 
     #: NumPy leaves products with an array on the left to this class.
     __array_ufunc__ = None
@@ -90,17 +91,19 @@ class PiecewiseRows:
             curves = left**2 * squares[at] + 2 * left * right * products[at] + right**2 * squares[at + 1]
             lengths[rows] = np.sqrt(curves.sum(axis=1) + np.vecdot(line, line))
         longest = float(np.sqrt(np.maximum.reduceat(squares, first).sum())) if len(first) else 0.0
-        loops = piece_loops(n_rows, places.shape[1] + lines.shape[1]) if places.dtype == np.uint16 else None
+        loops = piece_loops(n_rows, places.shape[1] + lines.shape[1], places.dtype.type)
         return cls(places, parts, lines, vertices, of_lines, np.ones(n_rows), lengths, longest, loops)
 
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.places), self.vertices.shape[1]
 
-    @property
-    def pieces(self) -> tuple[NDArray[Any], ...]:
-        """What the compiled loops read of rows."""
-        return self.places, self.parts, self.lines
+    @cached_property
+    def pieces(self) -> tuple[Any, ...]:
+        """What the loops read of rows."""
+        if self.loops.curves is None:
+            return self.places, self.parts, self.lines
+        return self.loops.curves(self.places, self.parts, self.vertices.shape[0]), self.lines
 
     def __getitem__(self, rows: Selection) -> "PiecewiseRows":
         places, parts, lines = self.places[rows], self.parts[rows], self.lines[rows]
@@ -118,16 +121,7 @@ class PiecewiseRows:
 
     def __matmul__(self, points: FloatArray) -> FloatArray:
         """Products (n, m) with points (width, m)."""
-        of_points = self.of_points(points.T)
-        if self.loops is None:
-            of_vertices, of_lines = of_points
-            Z: FloatArray = self.lines.astype(np.float64) @ of_lines.T
-            # SciPy is faster with one point after the other, if they are few.
-            n_at_once = 1 if len(of_vertices) <= _FEW_POINTS else len(of_vertices)
-            for part in row_slices(len(of_vertices), n_at_once):
-                Z[:, part] += self._means @ of_vertices[part].T
-        else:
-            Z = self.loops.products(*self.pieces, *of_points)
+        Z = self.loops.products(*self.pieces, *self.of_points(points.T))
         Z *= self.factors[:, np.newaxis]
         return Z
 
@@ -138,8 +132,6 @@ class PiecewiseRows:
     def __rmatmul__(self, weights: FloatArray) -> FloatArray:
         """Sums (m, width) of rows times weights (m, n)."""
         C = np.ascontiguousarray((weights * self.factors).T)
-        if self.loops is None:
-            return self.summed((self._means.T @ C).T, C.T @ self.lines.astype(np.float64))
         of_vertices = np.zeros((C.shape[1], self.vertices.shape[0]))
         of_lines = np.zeros((C.shape[1], len(self.of_lines)))
         self.loops.add_sums(*self.pieces, C, of_vertices, of_lines)
@@ -151,24 +143,9 @@ class PiecewiseRows:
         total[:, self.of_lines] += of_lines
         return total
 
-    @cached_property
-    def _means(self) -> "sp.csr_array[Any]":
-        """CSR array (n, n_vertices) that takes vertices to the curves of the rows."""
-        n_rows, d = self.places.shape
-        indices, values = np.empty((n_rows, d, 2), np.int32), np.empty((n_rows, d, 2))
-        indices[..., 0] = self.places
-        np.add(indices[..., 0], 1, out=indices[..., 1])
-        values[..., 1] = self.parts
-        np.subtract(1, values[..., 1], out=values[..., 0])
-        starts = 2 * d * np.arange(n_rows + 1, dtype=np.int32)
-        shape = n_rows, self.vertices.shape[0]
-        return sp.csr_array((values.ravel(), indices.ravel(), starts), shape=shape)
-
     def toarray(self) -> FloatArray:
         """The rows as an array (n, width) in float64."""
-        rows = (self._means @ self.vertices).toarray()
-        rows[:, self.of_lines] += self.lines
-        return np.asarray(rows * self.factors[:, np.newaxis])
+        return np.asarray(self @ np.eye(self.shape[1]))
 
 
 def centered_piecewise_rows(X: PiecewiseRows, row_map: RowMap) -> CenteredSparseRows:
@@ -202,6 +179,7 @@ class MappedPiecewiseRows(SparseRows):
         if row_map.unit_first:
             X, row_map = X.at_unit_length(), replace(row_map, unit_first=False)
         super().__init__(X, y, row_map, dtype, centered_piecewise_rows)
+        self._kept: dict[tuple[int, int], PiecewiseRows] = {}
         # Sums of all rows are taken from vertices to entries.
         terms = int(np.diff(X.vertices.tocsc().indptr).max(initial=0))
         taken = dot_error(terms + 8, np.dtype(np.float64)) / SHORTEST_DIFFERENCE
@@ -211,12 +189,17 @@ class MappedPiecewiseRows(SparseRows):
     def wanted_rows(self, m: int) -> int:
         return min(_OUTPUTS // max(m, 1), _MOST_ROWS)
 
+    def sum_error(self, request: Request) -> SumError:
+        # Loops that clip take the sum of the last class from those of the others, with their rounding.
+        longer = 1.0 if request.query.clip_threshold is None else math.sqrt(len(request.query.points))
+        arithmetic = replace(self.arithmetic, stretch=longer * self.arithmetic.stretch)
+        return arithmetic.error(request, self.n_rows)
+
     def clip_loop(self, request: Request) -> ClipLoop | None:
         X, y, query = self._X, self._all.y, request.query
         suits = y.dtype == np.int8 and self._dtype == np.float32 and len(query.points) <= _FEW_OUTPUTS
-        if X.loops is None or not suits or request.batch.taken is not None:
+        if not suits or request.batch.taken is not None:
             return None
-        add: Callable[..., FloatArray] = X.loops.clipped_sums
         (whitening, mean, value) = self.whitening, self._map.mean, self._map.intercept_value
         points = query.points.astype(np.float64)
         points = points if whitening is None else whitening(points)
@@ -225,9 +208,14 @@ class MappedPiecewiseRows(SparseRows):
         constants = np.zeros(len(bare)) if value is None else value * points[:, -1]
         of_points = *X.of_points(bare), offsets, constants
 
+        keeps = X.loops.curves is None or X.places.size <= _MOST_KEPT
+
         def term(rows: slice, lengths: FloatArray) -> FloatArray:
-            of_rows = self._in_all[rows], y[rows], lengths[rows]
-            return add(*X[rows].pieces, *of_points, *of_rows, threshold=query.clip_threshold)
+            of_rows, place = (self._in_all[rows], y[rows], lengths[rows]), (rows.start, rows.stop)
+            part = self._kept.get(place) or X[rows]
+            if keeps:
+                self._kept[place] = part
+            return X.loops.clipped_sums(*part.pieces, *of_points, *of_rows, threshold=query.clip_threshold)
 
         def matrix(sums: FloatArray) -> FloatArray:
             n_vertices = X.vertices.shape[0]

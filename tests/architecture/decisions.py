@@ -193,6 +193,7 @@ ALLOWED = {
     "additive/_knots.py::_between_atoms": (1, "released"),
     "additive/_knots.py::_Histogram.runs": (2, "released"),
     "additive/_knots.py::_Histogram.is_of_values": (2, "released"),
+    "additive/_knots.py::_edges_up_to": (1, "released"),
     "additive/_knots.py::Bins.n_bins": (1, "released"),
     "additive/_knots.py::noisy_columns_of": (1, "released"),
     "additive/_knots.py::_Histogram.at": (1, "released"),

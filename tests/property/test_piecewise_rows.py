@@ -27,6 +27,7 @@ from tests.private_names import (
     centered_piecewise_rows,
     classification_loss,
     compiled_pieces,
+    scipy_pieces,
     sum_error,
 )
 from tests.property.spies import assert_as_exact_as_told, length, with_intercept
@@ -56,7 +57,7 @@ def piecewise(rng, n, *, loops=False):
     for j, knots in enumerate(chosen.knots):
         if len(knots):
             X[rng.random(n) < 0.2, j] = rng.choice(knots)
-    return replace(chosen.piecewise(X), loops=compiled_pieces() if loops else None), chosen, X
+    return replace(chosen.piecewise(X), loops=compiled_pieces() if loops else scipy_pieces()), chosen, X
 
 
 def exact_rows(rows):
@@ -187,7 +188,7 @@ def roundings(seed, n, *, loops, m):
     chosen = basis(rng, 2, 1)
     near = np.array([chosen.center + rng.choice([1e-5, 1e-3]) * rng.normal(size=3) / chosen.factor] * n)
     rows = chosen.piecewise(near * (1 + 1e-4 * rng.normal(size=near.shape)))
-    rows = replace(rows, loops=compiled_pieces() if loops else None)
+    rows = replace(rows, loops=compiled_pieces() if loops else scipy_pieces())
     mean = exact_rows(rows).mean(axis=0).astype(float)
     source = MappedPiecewiseRows(rows, np.zeros(n, int), RowMap(mean, True, None), np.dtype("float64"))
     C = np.abs(rng.normal(size=(n, m)))  # nearly all in one direction, so that long terms add up
@@ -223,13 +224,13 @@ def test_what_is_stated_is_needed():
     assert worst > 1
 
 
-@pytest.mark.skipif(not find_spec("numba"), reason="needs numba")
+@pytest.mark.parametrize("loops", LOOPS)
 @given(seed=st.integers(0, 2**20), k=st.integers(2, 6), scale=st.sampled_from([1.0, 1e3, 1e30]))
-def test_compiled_clips_give_what_numpy_gives(seed, k, scale):
+def test_clips_of_loops_give_what_other_rows_give(loops, seed, k, scale):
     """With a block of rows or several, with all rows or some; no row contributes more than the clip says."""
     rng = np.random.default_rng(seed)
     n = int(rng.choice([5, 1500]))
-    rows = piecewise(rng, n, loops=True)[0]
+    rows = piecewise(rng, n, loops=loops)[0]
     row_map = replace(a_map(rng, rows), normalize=True)
     loss, clip = classification_loss(k), L2Clip(float(rng.choice([0.01, 0.5])))
     y = rng.integers(k, size=n).astype(np.int8)
