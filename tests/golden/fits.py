@@ -60,6 +60,15 @@ def _regressor(algorithm: Any = "adamix", *, k: int = 1, wrong: bool = False, **
     return estimator.fit(X, y, X_pub, -y_pub if wrong else y_pub)
 
 
+def _rare(n_public: int) -> Any:
+    """Two classes of which one is rare, and public rows of which it is half."""
+    X, y = make_classification(4000, 5, weights=[0.95], flip_y=0.0, random_state=2)
+    public = np.concatenate([np.flatnonzero(y == label)[: n_public // 2] for label in (0, 1)])
+    private = np.delete(np.arange(len(y)), public)
+    estimator = MixedDPLogisticRegression(epsilon=4.0, classes=[0, 1], dtype="float64", random_state=_SEED)
+    return estimator.fit(X[private], y[private], X[public], y[public])
+
+
 def _several_labels(*, public: bool = True, **parameters: Any) -> Any:
     """Rows of four labels: bits of the class, and two inequalities."""
     X, y, X_pub, y_pub = classes(3)
@@ -123,6 +132,8 @@ def _together(i: int) -> Any:
 FITS: dict[str, Callable[[], Any]] = {
     "default": _classifier,
     "default, two classes": partial(_classifier, k=2),
+    "default, a rare class": partial(_rare, 0),
+    "default, a rare class and public rows": partial(_rare, 40),
     "default, no public rows": partial(_classifier, public=False),
     "default, columns of private rows": partial(_classifier, public=False, epsilon=8.0),
     "default, columns and second moment": partial(_classifier, public=False, epsilon=60.0),
