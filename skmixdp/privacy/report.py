@@ -371,8 +371,6 @@ class SearchReport(Statement):
         of trials, of which only the best is released.
     n_trials : float
         Number of trials, or its mean.
-    distribution : str, float or None
-        Distribution of a random number of trials.
     fit_epsilon : float
         Epsilon of one fit. This is the naive claim, which ignores that a choice was made.
     noise_multiplier : float
@@ -401,7 +399,6 @@ class SearchReport(Statement):
 
     strategy: str
     n_trials: float
-    distribution: str | float | None
     fit_epsilon: float
     noise_multiplier: float
     scoring: str
@@ -414,7 +411,6 @@ class SearchReport(Statement):
     _allowed: ClassVar = Statement._allowed | {
         "strategy": ("grid", "random"),
         "n_trials": (POSITIVE,),
-        "distribution": (TEXT, FINITE, None),
         "fit_epsilon": (_SUM,),
         "noise_multiplier": (NON_NEGATIVE,),
         "scoring": ("public", "private"),
@@ -429,8 +425,7 @@ class SearchReport(Statement):
         if self.strategy == "grid":
             trials = f"{self.n_trials:g} candidates, each tried once; all of them are charged"
         else:
-            law = self.distribution if isinstance(self.distribution, str) else f"shape {self.distribution:g}"
-            trials = f"a secret random number ({law}, mean {self.n_trials:g}); only the best is released"
+            trials = f"a secret random number (geometric, mean {self.n_trials:g}); only the best is released"
         if self.scoring == "public":
             scored = f"{self.n_held_out} public rows kept out of the fits; free"
         else:

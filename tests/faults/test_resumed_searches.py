@@ -147,7 +147,7 @@ def test_a_search_that_is_stopped_at_its_charge_is_charged_once(search, ledger, 
             charge(requests, *arguments)
         raise KeyboardInterrupt
 
-    options = {"strategy": strategy, "distribution": "geometric"}
+    options = {"strategy": strategy}
     with monkeypatch.context() as patched:
         patched.setattr(transaction, "charge_together", stopped)
         with pytest.raises(KeyboardInterrupt):

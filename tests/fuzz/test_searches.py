@@ -23,7 +23,7 @@ GRIDS = (
     *({"batch_size": [None, 3]}, {"delta": [1e-5]}, {"algorithm": [None, 3]}, {"l2": [np.nan]}),
 )
 PARAMETERS = (
-    *("epsilon", "delta", "scoring", "score_share", "holdout", "strategy", "n_trials", "distribution"),
+    *("epsilon", "delta", "scoring", "score_share", "holdout", "strategy", "n_trials"),
     *("refit", "ledger", "estimator", "n_jobs", "verbose"),
 )
 

@@ -18,7 +18,7 @@ from skmixdp.algorithms import AdaMix
 from skmixdp.exceptions import NotPrivateWarning
 from skmixdp.model_selection import PrivateSearchCV
 from skmixdp.privacy import PrivacyLedger
-from skmixdp.privacy.accounting.trials import TrialLaw
+from skmixdp.privacy.accounting.selection import TrialLaw
 from tests.private_names import private_search
 from tests.secrets import Heard
 
@@ -339,7 +339,7 @@ def test_bad_candidates_of_a_grid_are_refused_whatever_is_drawn(rows, n_trials):
     for number in (0, 1):
         n_trials(number)
         with pytest.raises(ValueError, match="quantile"):
-            run(rows, {"algorithm__quantile": [*[0.5] * 30, 7.0]}, distribution="poisson")
+            run(rows, {"algorithm__quantile": [*[0.5] * 30, 7.0]})
 
 
 def test_drawn_candidates_are_checked_before_the_charge(rows, n_trials, ledger):

@@ -6,14 +6,14 @@ import pytest
 
 from skmixdp import privacy
 from skmixdp.algorithms import modelmix
-from skmixdp.privacy.accounting import budgets, composition, selection, trials
+from skmixdp.privacy.accounting import budgets, composition, selection
 from tests.private_names import LedgerReport, RecordedRelease
 from tests.private_names import _account as account
 
 STATED = [
     *(account.Account, budgets.Budget, composition.PrivacyFilter, RecordedRelease, privacy.Charge),
     *(privacy.GaussianEvent, LedgerReport, modelmix.ModelMixEvent, privacy.PrivacyReport),
-    *(privacy.SearchReport, selection.SearchTerms, privacy.SelectionEvent, trials.TrialLaw),
+    *(privacy.SearchReport, selection.SearchTerms, privacy.SelectionEvent, selection.TrialLaw),
 ]
 
 

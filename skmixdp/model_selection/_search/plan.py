@@ -10,8 +10,7 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from ..._utils.validation import FLAG, POSITIVE, PROBABILITY, SEED, Kind, check_params, number
 from ...privacy import NoiseSource
-from ...privacy.accounting.selection import SearchTerms
-from ...privacy.accounting.trials import TrialLaw, shape_of
+from ...privacy.accounting.selection import SearchTerms, TrialLaw
 from ...privacy.ledger._ledger import LEDGER
 
 #: Upper end of random seeds.
@@ -108,14 +107,13 @@ def make_plan(
     epsilon: float,
     strategy: str,
     n_trials: float | None,
-    distribution: str | float,
     unit: str,
 ) -> SearchPlan:
     """Divide a budget; strategy "auto" is the one with the larger budget per fit."""
     number = n_trials or candidates.size or _TRIALS
     options: dict[str, int | TrialLaw] = {
         "grid": candidates.size or round(number),
-        "random": TrialLaw(float(number), shape_of(distribution)),
+        "random": TrialLaw(float(number)),
     }
     affordable = {}
     for name, trials in options.items():
@@ -149,7 +147,6 @@ _ALLOWED = {
 def check_parameters(search: Any) -> None:
     """Check the parameters of a search that can be checked without data."""
     check_params(search, _ALLOWED)
-    shape_of(search.distribution)
     if search.refit and search.scoring == "private":
         raise ValueError(
             "refit=True adds a fit on all public rows, which every trial has with scoring='private' "

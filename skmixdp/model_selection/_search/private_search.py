@@ -79,11 +79,9 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
         of randomly drawn candidates, and releases only the best. ``"auto"`` takes the one that leaves more
         of the budget to each fit.
     n_trials : float or None, default=None
-        Mean of the random number of trials. If ``param_grid`` has distributions, also the number of
-        candidates that ``"grid"`` tries. None is the size of the grid, or 10 for distributions.
-    distribution : {"geometric", "logarithmic", "poisson"} or float, default="geometric"
-        Distribution of the random number of trials. A number is the shape of a truncated negative binomial
-        distribution. Poisson may give 0 trials, which is an error after the charge.
+        Mean of the random number of trials, which is geometrically distributed. If ``param_grid`` has
+        distributions, also the number of candidates that ``"grid"`` tries. None is the size of the grid, or
+        10 for distributions.
     refit : bool, default=False
         With scores on public rows: whether to fit the winner once more, with all public rows. This fit is
         part of the charge. Otherwise the best trial is the result.
@@ -136,7 +134,7 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
 
     References
     ----------
-    Papernot and Steinke 2022, "Hyperparameter Tuning with Renyi Differential Privacy", Theorems 2 and 6.
+    Papernot and Steinke 2022, "Hyperparameter Tuning with Renyi Differential Privacy", Theorem 2.
 
     Examples
     --------
@@ -167,7 +165,6 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
     holdout: float = 0.2
     strategy: str = "auto"
     n_trials: float | None = None
-    distribution: str | float = "geometric"
     refit: bool = False
     n_jobs: int | None = None
     memory: Any = None
@@ -215,8 +212,8 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
         BudgetExceededError
             If the ledger's budget does not cover the search; nothing is released.
         RuntimeError
-            If the random number of trials was 0, or every trial of a random search failed. The budget is
-            then spent. Also if another process runs the same search.
+            If every trial of a random search failed. The budget is then spent. Also if another process runs
+            the same search.
         """
         with own_state():
             arguments = ("X", "y", "X_pub", "y_pub", "groups", "X_unlabeled")
@@ -239,7 +236,6 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
                 epsilon=self.epsilon,
                 strategy=self.strategy,
                 n_trials=self.n_trials,
-                distribution=self.distribution,
                 unit=unit_of(groups),
             )
             rows = replace(rows, score_multiplier=plan.terms.score_multiplier(plan.fit_epsilon))
@@ -276,9 +272,6 @@ class PrivateSearchCV(DelegatingMixin, GuaranteeBoxMixin, MetaEstimatorMixin, Ba
                     raise RuntimeError(
                         "every trial failed, so there is no result, and the budget is spent all the same; "
                         "why stays secret, so fit the candidates to rows that are public to find out."
-                        if tried
-                        else "the random number of trials was 0, so there is no result; the budget is spent "
-                        "all the same, so choose another distribution than 'poisson', or a larger n_trials."
                     )
                 winner = succeeded[best_of(scores)]
                 _, best, winner_warnings = done[winner]

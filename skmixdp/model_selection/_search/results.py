@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 
 from ..._engine.transaction import Transaction
 from ...privacy import SearchReport
-from ...privacy.accounting.trials import TrialLaw
+from ...privacy.accounting.selection import TrialLaw
 from .plan import SearchPlan
 from .rows import SearchData
 
@@ -46,13 +46,11 @@ def results_of(candidates: list[dict[str, Any]], scores: list[float]) -> dict[st
 def report_of(transaction: Transaction, plan: SearchPlan, head: Any, rows: SearchData) -> SearchReport:
     """The report of the search, of which the report of the winner (``head``) is marked as a part."""
     inner, trials = head.privacy_, plan.trials
-    random = isinstance(trials, TrialLaw)
     multiplier = rows.score_multiplier
     report = transaction.search_report(
         epsilon=plan.costs[plan.strategy],
         strategy=plan.strategy,
         n_trials=trials.mean if isinstance(trials, TrialLaw) else float(trials),
-        distribution=trials.name if isinstance(trials, TrialLaw) else None,
         fit_epsilon=plan.fit_epsilon,
         noise_multiplier=plan.terms.trial_multiplier(plan.fit_epsilon),
         scoring="private" if rows.scorer is None else "public",
@@ -66,7 +64,7 @@ def report_of(transaction: Transaction, plan: SearchPlan, head: Any, rows: Searc
         n_held_out=rows.n_held_out,
         treated_as_public=(*inner.treated_as_public, "the candidates, and that they could be fitted"),
         noise=inner.noise if transaction.is_private else "seeded",
-        warnings=(*inner.warnings, _SECRET) if random else inner.warnings,
+        warnings=(*inner.warnings, _SECRET) if isinstance(trials, TrialLaw) else inner.warnings,
         leaks=tuple(dict.fromkeys((*transaction.leaks, *inner.leaks))),
     )
     part = f"one fit of a search; what was released is ({report.epsilon:.6g}, {report.delta:g})-private"

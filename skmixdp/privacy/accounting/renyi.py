@@ -38,17 +38,6 @@ def epsilon_of_rdp(divergences: FloatArray, delta: float, orders: FloatArray) ->
     return max(0.0, float(np.min(divergences * (1 + _ROUNDING) + _conversion_cost(delta, orders))))
 
 
-def rdp_deltas(epsilons: FloatArray, divergences: FloatArray, orders: FloatArray) -> FloatArray:
-    """Smallest delta (n_epsilons,) at each epsilon, by Renyi divergences that were fixed in advance.
-
-    Source: as for :func:`rdp_limits`.
-    """
-    excess = divergences - epsilons[:, np.newaxis] + np.log1p(-1 / orders)
-    with np.errstate(over="ignore"):
-        deltas = np.exp((orders - 1) * excess - np.log(orders))
-    return np.asarray(np.minimum(deltas.min(axis=1) * (1 + _SAFETY), 1.0))
-
-
 def _conversion_cost(delta: float, orders: FloatArray) -> FloatArray:
     gain = np.log(orders) / (orders - 1) - np.log1p(-1 / orders)
     loss = -math.log(delta) / (orders - 1)

@@ -6,9 +6,10 @@ All noise is Gaussian at full batch, so a trial is ``mu``-Gaussian-DP. There are
 - *A fixed number of trials* with plain composition: ``m`` trials are ``sqrt(m) mu``-Gaussian-DP, exactly.
   Every head and every score is charged. Choosing the best by these scores, or by scores on public rows, is
   post-processing.
-- *A random number of trials*, each with a newly drawn candidate, of which only the best is released
-  (Papernot and Steinke 2022). The others, their scores and their number stay secret. The cost grows with the
-  logarithm of the mean number instead of its square root, but starts higher.
+- *A random number of trials*, geometrically distributed, each with a newly drawn candidate, of which only the
+  best is released (Papernot and Steinke 2022, "Hyperparameter Tuning with Renyi Differential Privacy"). The
+  others, their scores and their number stay secret. The cost grows with the logarithm of the mean number
+  instead of its square root, but starts higher.
 """
 
 import math
@@ -18,13 +19,18 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import brentq
 
-from ..._utils.validation import COUNT, POSITIVE, check, number
+from ..._utils.validation import COUNT, POSITIVE, Number, check, number
 from .budgets import epsilon_of_event, mu_of_budget
 from .composition import rdp_of_event
 from .events import MULTIPLIER, NOISE, GaussianEvent, Neighboring, Noise, check_terms, shift_of
 from .gaussian import FloatArray
-from .renyi import epsilon_of_rdp, rdp_deltas
-from .trials import TrialLaw, shape_of
+from .renyi import epsilon_of_rdp
+
+#: Range of the mean number of trials. Beyond it, drawing that many would take too long.
+_MEAN = Number("a number from 1 to 1e6", low=1, high=1e6, closed="both")
+
+#: Margin of the probability of a single trial, by which accounting charges more.
+_MARGIN = 1e-9
 
 #: Relative precision of the budget of a fit, which is rounded down.
 _PRECISION = 1e-7
@@ -32,9 +38,23 @@ _PRECISION = 1e-7
 #: A search is refused if each fit would get less than this fraction of the whole budget.
 _LEAST = 2.0**-20
 
-
 #: Orders at which the bound is computed and then minimised, dense enough that the loss is negligible.
 _ORDERS = np.concatenate([1 + np.geomspace(0.01, 1, 30), np.geomspace(2.05, 1e5, 160)])
+
+
+@dataclass(frozen=True)
+class TrialLaw:
+    """The geometric distribution of a random number of trials, by its mean from 1 to 1e6."""
+
+    mean: float
+
+    def __post_init__(self) -> None:
+        check("mean", self.mean, _MEAN)
+        vars(self).update(mean=float(self.mean))
+
+    def number(self, u: float) -> int:
+        """The quantile function: number of trials for a uniform number ``u`` in [0, 1)."""
+        return 1 if self.mean == 1 else 1 + math.floor(math.log1p(-u) / math.log1p(-1 / self.mean))
 
 
 @dataclass(frozen=True)
@@ -49,9 +69,7 @@ class SelectionEvent:
         Noise multiplier of one Gaussian release that is equivalent to all releases of a trial:
         ``1 / sqrt(sum_t 1 / sigma_t**2)``.
     mean : float
-        Expected number of trials.
-    distribution : str or float
-        Distribution of that number, as in :func:`~skmixdp.privacy.accounting.trials.shape_of`.
+        Expected number of trials, from 1 to 1e6. The number is geometrically distributed.
     noise : {"float", "discrete"}, default="float"
         As in :class:`GaussianEvent`.
     refit_multiplier : float or None, default=None
@@ -65,7 +83,6 @@ class SelectionEvent:
 
     noise_multiplier: float
     mean: float
-    distribution: str | float
     noise: Noise = "float"
     refit_multiplier: float | None = None
 
@@ -73,18 +90,12 @@ class SelectionEvent:
         check("noise_multiplier", self.noise_multiplier, MULTIPLIER)
         check("refit_multiplier", self.refit_multiplier, MULTIPLIER, None)
         check("noise", self.noise, *NOISE)
-        refit, law = self.refit_multiplier, self.law
+        refit = self.refit_multiplier
         vars(self).update(
             noise_multiplier=float(self.noise_multiplier),
-            mean=law.mean,
-            distribution=law.name,
+            mean=TrialLaw(self.mean).mean,
             refit_multiplier=None if refit is None else float(refit),
         )
-
-    @property
-    def law(self) -> TrialLaw:
-        """Distribution of the number of trials."""
-        return TrialLaw(self.mean, shape_of(self.distribution))
 
 
 @epsilon_of_event.register
@@ -105,21 +116,15 @@ def _divergences(event: SelectionEvent, orders: FloatArray, neighboring: Neighbo
     have the same divergences. ``dp-accounting`` computes the same numbers in loops, which takes a search up
     to a second.
 
-    Source: Papernot and Steinke 2022, Theorems 2 (truncated negative binomial laws) and 6 (Poisson).
+    Source: Papernot and Steinke 2022, Theorem 2, for the geometric distribution (eta = 1).
     """
-    shift, law = shift_of(neighboring), event.law
+    shift = shift_of(neighboring)
     trial = 0.5 * (shift / event.noise_multiplier) ** 2 * orders
-    result = trial + math.log(law.mean) / (orders - 1)
-    if law.shape == math.inf:
-        # Two bounds on the delta of a trial: by the total variation, and by an order above 1.
-        by_order = rdp_deltas(np.log1p(1 / (orders - 1)), trial, orders)
-        by_variation = np.sqrt(-np.expm1(-trial.min()))
-        result = result + law.mean * np.minimum(by_order, by_variation)
-    else:
-        log_gamma = math.log(law.least_halting_probability)
-        result = result + (1 + law.shape) * np.min((1 - 1 / orders) * trial - log_gamma / orders)
-        # A divergence is at most that of any larger order.
-        result = np.minimum.accumulate(result[::-1])[::-1]
+    log_gamma = math.log((1 - 2 * _MARGIN) / event.mean)
+    result = trial + math.log(event.mean) / (orders - 1)
+    result = result + 2 * np.min((1 - 1 / orders) * trial - log_gamma / orders)
+    # A divergence is at most that of any larger order.
+    result = np.minimum.accumulate(result[::-1])[::-1]
     if event.refit_multiplier is not None:
         result = result + 0.5 * (shift / event.refit_multiplier) ** 2 * orders
     return np.asarray(result)
@@ -176,7 +181,7 @@ class SearchTerms:
         """The event of a search: fits of this epsilon, and a number or a distribution of ``trials``."""
         trial, fit = self.trial_multiplier(fit_epsilon), 1 / self.fit_mu(fit_epsilon)
         if isinstance(trials, TrialLaw):
-            return SelectionEvent(trial, trials.mean, trials.name, self.noise, fit if self.refit else None)
+            return SelectionEvent(trial, trials.mean, self.noise, fit if self.refit else None)
         check("n_trials", trials, COUNT)
         squares = trials / trial**2 + self.refit / fit**2
         return GaussianEvent(1 / math.sqrt(squares), 1, noise=self.noise)

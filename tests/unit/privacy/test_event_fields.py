@@ -29,13 +29,7 @@ GOOD = {
         "linf_split": 4,
         "conversion": "tight",
     },
-    SelectionEvent: {
-        "noise_multiplier": 30.0,
-        "mean": 4.0,
-        "distribution": "geometric",
-        "noise": "float",
-        "refit_multiplier": 40.0,
-    },
+    SelectionEvent: {"noise_multiplier": 30.0, "mean": 4.0, "noise": "float", "refit_multiplier": 40.0},
 }
 
 #: No number of any kind.
@@ -61,7 +55,6 @@ BAD = {
     "linf_split": COUNT,
     "conversion": WORD,
     "mean": [*POSITIVE, 0.999, 1.1e6],
-    "distribution": [*NOT_NUMBERS, "binomial", -1, -1e-9, 50.1, 10**400],
     "refit_multiplier": MULTIPLIER[1:],  # None is no such fit
 }
 
@@ -118,12 +111,6 @@ def test_numbers_of_other_kinds_are_taken_for_what_they_are(kind):
         assert event_from_json(event_to_json(other)) == good
 
 
-def test_equal_laws_of_trials_make_equal_events():
-    by_shape, by_name = (SelectionEvent(2.0, 3, law) for law in (math.inf, "poisson"))
-    assert by_shape == by_name and event_from_json(event_to_json(by_shape)) == by_name
-    assert SelectionEvent(2.0, 3, np.float64(0.25)).distribution == 0.25
-
-
 @pytest.mark.parametrize(
     "event",
     [
@@ -133,7 +120,7 @@ def test_equal_laws_of_trials_make_equal_events():
         GaussianEvent(1e-120, 3, noise="discrete"),
         ModelMixEvent(1e-120, 3, width=1e300),
         ModelMixEvent(1e-120, 2**53, width=1e-300, linf_split=2**53),
-        SelectionEvent(1e-120, 1e6, 50),
+        SelectionEvent(1e-120, 1e6),
     ],
 )
 def test_next_to_no_noise_costs_more_than_any_budget(event):

@@ -17,7 +17,7 @@ from tests.private_names import _SLACK
 ADD, REPLACE = "add_or_remove_one", "replace_one"
 FULL, SAMPLED = GaussianEvent(30.0, 5), GaussianEvent(3.0, 5, 0.05)
 DISCRETE, MIXED = GaussianEvent(40.0, 5, noise="discrete"), ModelMixEvent(30.0, 5, width=90.0)
-SELECTION = SelectionEvent(20.0, 4.0, "geometric")
+SELECTION = SelectionEvent(20.0, 4.0)
 COARSE = GaussianEvent(noise_multiplier_for(1.0, 1e-5, n_steps=9, noise="discrete"), 9, noise="discrete")
 
 

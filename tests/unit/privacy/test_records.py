@@ -30,8 +30,8 @@ def pair(monkeypatch):
         GaussianEvent(1e-120, 7, 0.1, "float"),
         GaussianEvent(2.0, 1, noise="discrete"),
         ModelMixEvent(10.0, 60, 0.5, width=1e30, linf_split=4, conversion="classic"),
-        SelectionEvent(2.0, 7.5, "poisson"),
-        SelectionEvent(2.0, 3, 0.25, "discrete", refit_multiplier=4.0),
+        SelectionEvent(2.0, 7.5),
+        SelectionEvent(2.0, 3, "discrete", refit_multiplier=4.0),
     ],
 )
 def test_events_come_back_as_they_were(event):

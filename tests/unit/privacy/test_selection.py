@@ -3,12 +3,11 @@
 import json
 import math
 
-import mpmath
 import numpy as np
 import pytest
 from dp_accounting import dp_event
 from dp_accounting.rdp import RdpAccountant
-from scipy.stats import nbinom
+from scipy.stats import geom
 
 from skmixdp.privacy import (
     GaussianEvent,
@@ -21,20 +20,12 @@ from skmixdp.privacy import (
     mu_of_event,
     rdp_of_event,
 )
-from skmixdp.privacy.accounting.selection import SearchTerms
-from skmixdp.privacy.accounting.trials import TrialLaw, shape_of
+from skmixdp.privacy.accounting.selection import SearchTerms, TrialLaw
 from tests.private_names import _ORDERS, _divergences
 from tests.rounding import assert_relative
 
 DELTA = 1e-5
-LAWS = {
-    "logarithmic": TrialLaw(10, 0.0),
-    "shape 1/2": TrialLaw(10, 0.5),
-    "geometric": TrialLaw(10, 1.0),
-    "shape 3": TrialLaw(10, 3.0),
-    "poisson": TrialLaw(10, math.inf),
-    "one trial": TrialLaw(1, 1.0),
-}
+LAWS = {"one trial": TrialLaw(1), "few": TrialLaw(3.5), "ten": TrialLaw(10), "many": TrialLaw(1000)}
 
 
 @pytest.fixture(params=LAWS.values(), ids=LAWS)
@@ -46,11 +37,9 @@ class TestBound:
     @pytest.mark.parametrize("neighboring", ["add_or_remove_one", "replace_one"])
     def test_it_is_that_of_dp_accounting(self, law, neighboring):
         sigma = 5.0 if neighboring == "add_or_remove_one" else 10.0
-        event = SelectionEvent(sigma, law.mean, law.name, refit_multiplier=2 * sigma)
+        event = SelectionEvent(sigma, law.mean, refit_multiplier=2 * sigma)
         accountant = RdpAccountant()
-        accountant.compose(
-            dp_event.RepeatAndSelectDpEvent(dp_event.GaussianDpEvent(5.0), law.mean, law.shape)
-        )
+        accountant.compose(dp_event.RepeatAndSelectDpEvent(dp_event.GaussianDpEvent(5.0), law.mean, 1.0))
         accountant.compose(dp_event.GaussianDpEvent(10.0))
         expected = accountant.get_epsilon(DELTA)
         # The orders differ; ours reach closer to 1, which counts where there are few trials.
@@ -60,22 +49,17 @@ class TestBound:
     def test_its_divergences_are_those_of_dp_accounting(self, law, sigma):
         orders = np.concatenate([_ORDERS[1:40], [1000.0]])
         accountant = RdpAccountant(orders)
-        accountant.compose(
-            dp_event.RepeatAndSelectDpEvent(dp_event.GaussianDpEvent(sigma), law.mean, law.shape)
-        )
-        found = _divergences(SelectionEvent(sigma, law.mean, law.name), orders, "add_or_remove_one")
+        accountant.compose(dp_event.RepeatAndSelectDpEvent(dp_event.GaussianDpEvent(sigma), law.mean, 1.0))
+        found = _divergences(SelectionEvent(sigma, law.mean), orders, "add_or_remove_one")
         np.testing.assert_allclose(found, accountant.rdp, rtol=1e-6, atol=1e-8)
 
-    @pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 5.0])
     @pytest.mark.parametrize("gamma", [0.01, 0.3])
-    def test_divergences_are_those_of_corollary_4(self, shape, gamma):
-        """Papernot and Steinke 2022: rho-zCDP trials, rho at most log(1 / gamma)."""
-        sigma = 3.0
+    def test_divergences_are_those_of_corollary_4(self, gamma):
+        """Papernot and Steinke 2022, with eta = 1: rho-zCDP trials, rho at most log(1 / gamma)."""
+        sigma, mean = 3.0, 1 / gamma
         rho = 1 / (2 * sigma**2)
-        scale = -math.log(gamma) if shape == 0 else (gamma**-shape - 1) / shape
-        mean = (1 - gamma) / (gamma ** (1 + shape) * scale)
-        event = SelectionEvent(sigma, mean, shape)
-        constant = 2 * (1 + shape) * math.sqrt(-rho * math.log(gamma)) - shape * rho
+        event = SelectionEvent(sigma, mean)
+        constant = 4 * math.sqrt(-rho * math.log(gamma)) - rho
         turn = 1 + math.sqrt(math.log(mean) / rho)
         low = 2 * math.sqrt(rho * math.log(mean)) + constant
         orders = np.array([turn / 2 + 0.6, turn, 3 * turn])
@@ -84,24 +68,22 @@ class TestBound:
         assert_relative(found, [low, low, high], 2e-3)
 
     def test_divergences_do_not_depend_on_what_else_is_asked(self, law):
-        event = SelectionEvent(4.0, law.mean, law.name)
+        event = SelectionEvent(4.0, law.mean)
         every = np.array([1.5, 2.0, 8.0, 64.0])
         alone = [rdp_of_event(event, np.array([order]), "replace_one")[0] for order in every]
         assert_relative(rdp_of_event(event, every, "replace_one"), alone, 2e-3)
 
     def test_trials_cost_more_than_one_and_a_refit_costs_more_still(self, law):
         one = epsilon_of(5.0, 1, delta=DELTA)
-        best = epsilon_of_event(SelectionEvent(5.0, law.mean, law.name), DELTA, "add_or_remove_one")
-        refitted = SelectionEvent(5.0, law.mean, law.name, refit_multiplier=5.0)
+        best = epsilon_of_event(SelectionEvent(5.0, law.mean), DELTA, "add_or_remove_one")
+        refitted = SelectionEvent(5.0, law.mean, refit_multiplier=5.0)
         assert one < best < epsilon_of_event(refitted, DELTA, "add_or_remove_one")
 
     def test_it_has_no_gaussian_dp_curve(self):
-        assert mu_of_event(SelectionEvent(5.0, 4, "geometric"), "add_or_remove_one") == math.inf
+        assert mu_of_event(SelectionEvent(5.0, 4), "add_or_remove_one") == math.inf
 
     def test_a_filter_takes_it_until_the_budget_is_spent(self):
-        event = SearchTerms(DELTA).event(
-            TrialLaw(5, 1.0), SearchTerms(DELTA).fit_epsilon(TrialLaw(5, 1.0), 1.4)
-        )
+        event = SearchTerms(DELTA).event(TrialLaw(5), SearchTerms(DELTA).fit_epsilon(TrialLaw(5), 1.4))
         budget = PrivacyFilter.for_first(event, epsilon=3.0, delta=DELTA, neighboring="add_or_remove_one")
         spent = budget.cost(event)
         assert budget.admits(0.0, event) and budget.admits(spent, event)
@@ -138,8 +120,8 @@ class TestTerms:
         ("epsilon", "terms", "known"),
         [
             (0.3, SearchTerms(DELTA), [1, 5, *LAWS.values()]),
-            (3.0, SearchTerms(DELTA, "replace_one", score_share=0.1), [5, TrialLaw(8, 1.0)]),
-            (3.0, SearchTerms(1e-6, noise="discrete", refit=True), [5, TrialLaw(8, 1.0)]),
+            (3.0, SearchTerms(DELTA, "replace_one", score_share=0.1), [5, TrialLaw(8)]),
+            (3.0, SearchTerms(1e-6, noise="discrete", refit=True), [5, TrialLaw(8)]),
         ],
         ids=["plain", "replaced rows and counts", "discrete and refit"],
     )
@@ -154,8 +136,8 @@ class TestTerms:
 
     def test_few_trials_are_cheaper_plainly_and_many_are_cheaper_at_random(self):
         terms = SearchTerms(DELTA)
-        assert terms.fit_epsilon(2, 3.0) > terms.fit_epsilon(TrialLaw(2, 1.0), 3.0)
-        assert terms.fit_epsilon(30, 3.0) < terms.fit_epsilon(TrialLaw(30, 1.0), 3.0)
+        assert terms.fit_epsilon(2, 3.0) > terms.fit_epsilon(TrialLaw(2), 3.0)
+        assert terms.fit_epsilon(30, 3.0) < terms.fit_epsilon(TrialLaw(30), 3.0)
 
     def test_a_budget_that_pays_for_nothing_is_refused(self):
         with pytest.raises(ValueError, match=r"leaves nothing for one of the fits .* fewer trials"):
@@ -173,79 +155,19 @@ class TestTerms:
 
 
 class TestLaw:
-    def test_names_and_shapes(self, law):
-        assert shape_of(law.name) == law.shape
-        assert TrialLaw(2, 0.5).name == 0.5 and TrialLaw(2, 0).name == "logarithmic"
+    @pytest.mark.parametrize("mean", [0.5, 2e6, math.inf, math.nan, True])
+    def test_a_mean_outside_its_range_is_refused(self, mean):
+        with pytest.raises(ValueError, match="mean="):
+            TrialLaw(mean)
 
-    @pytest.mark.parametrize("distribution", ["uniform", -1, 51, math.nan, None, True])
-    def test_an_unknown_law_is_refused(self, distribution):
-        with pytest.raises(ValueError, match=r"distribution=.* must be one of 'logarithmic', 'geometric'"):
-            shape_of(distribution)
-
-    @pytest.mark.parametrize(
-        ("mean", "shape", "name"),
-        [(0.5, 1, "mean"), (2e6, 1, "mean"), (math.inf, 1, "mean"), (2, -1, "shape"), (2, 51, "shape")],
-    )
-    def test_numbers_outside_their_range_are_refused(self, mean, shape, name):
-        with pytest.raises(ValueError, match=f"{name}="):
-            TrialLaw(mean, shape)
-
-    def test_the_extremes_of_the_uniform_number(self, law):
-        assert law.number(0.0) == (0 if law.shape == math.inf else 1)
-        assert 1 <= law.number(math.nextafter(1.0, 0.0)) < 3000
-
-    @pytest.mark.parametrize("shape", [0.0, 1e-300, 1e-9, 0.5, 1.0, 3.0, 14.0, 50.0])
-    @pytest.mark.parametrize("mean", [1.0, 1 + 3e-16, 1 + 1e-9, 1.5, 20.0, 1000.0, 1e6])
-    def test_no_more_trials_than_were_accounted_for(self, shape, mean):
-        law = TrialLaw(mean, shape)
-        gamma = law.halting_probability
-        assert law.least_halting_probability < gamma <= 1
-        if gamma == 1:
-            assert mean - 1 <= 1e-9 * (1 + shape)
-            return
-        with mpmath.workdps(50):
-            exact = mpmath.mpf(gamma)
-            kept = mpmath.log(1 / exact) if shape < 1e-200 else (1 - exact**shape) / shape
-            found = (1 / exact - 1) / kept
-        assert mean * (1 - 1e-6) < found <= mean * (1 + 1e-12)
-
-    @pytest.mark.parametrize("shape", [14.0, 50.0])
-    def test_numbers_of_a_large_shape_are_those_of_scipy(self, shape):
-        law = TrialLaw(30.0, shape)
-        whole = nbinom(shape, law.halting_probability)
-        for number in (1, 5, 20, 30, 50, 90):
-            below = (whole.cdf(number) - whole.pmf(0)) / (1 - whole.pmf(0))
-            assert law.number(below - 1e-12) == number and law.number(below + 1e-12) == number + 1
-
-    @pytest.mark.parametrize("shape", [0.0, 0.5, 1.0, 3.0])
-    @pytest.mark.parametrize("mean", [1.5, 8.0])
-    def test_a_number_of_trials_is_the_quantile_of_definition_1(self, shape, mean):
-        law = TrialLaw(mean, shape)
-        gamma, below = law.halting_probability, 0.0
-        for k in range(1, 12):
-            if shape == 0:
-                probability = (1 - gamma) ** k / (k * math.log(1 / gamma))
-            else:
-                product = math.prod((j + shape) / (j + 1) for j in range(k))
-                probability = (1 - gamma) ** k / (gamma**-shape - 1) * product
-            below += probability
-            assert law.number(below - 1e-9) == k
-            assert law.number(below + 1e-9) == k + 1
-        assert law.number(0.0) == 1
-
-    def test_the_geometric_law_halts_with_one_over_its_mean(self):
-        assert TrialLaw(20.0, 1.0).halting_probability == 0.05
-
-    def test_a_mean_of_one_trial_is_one_trial(self):
-        for shape in (0.0, 0.5, 1.0):
-            assert TrialLaw(1.0, shape).number(1 - 1e-16) == 1
-
-    def test_poisson_is_the_quantile_of_poisson(self):
-        law = TrialLaw(2.0, math.inf)
-        below = 0.0
-        for k in range(6):
-            below += math.exp(-2) * 2**k / math.factorial(k)
-            assert (law.number(below - 1e-9), law.number(below + 1e-9)) == (k, k + 1)
+    @pytest.mark.parametrize("mean", [1.0, 1 + 1e-9, 1.5, 8.0, 1e6])
+    def test_a_number_of_trials_is_the_quantile_of_the_geometric_distribution(self, mean):
+        law = TrialLaw(mean)
+        for number in (1, 2, 5, 11) if mean > 1 else ():
+            below = geom.cdf(number, 1 / mean)
+            if below < 1 - 1e-9:
+                assert law.number(below - 1e-9) <= number < law.number(below + 1e-9)
+        assert law.number(0.0) == 1 <= law.number(math.nextafter(1.0, 0.0)) < 40 * mean
 
 
 def report(**changes):
@@ -255,7 +177,6 @@ def report(**changes):
         "neighboring": "add_or_remove_one",
         "strategy": "grid",
         "n_trials": 4.0,
-        "distribution": None,
         "fit_epsilon": 1.38,
         "noise_multiplier": 2.5,
         "scoring": "private",
@@ -283,13 +204,7 @@ class TestReport:
             ({}, "4 candidates, each tried once"),
             ({}, "noisy score (standard deviation 0.002)"),
             ({}, "epsilon 3 by grid; epsilon 3.4 by random"),
-            *(
-                (
-                    {"strategy": "random", "distribution": law},
-                    f"a secret random number ({word}, mean 4); only the best is released",
-                )
-                for law, word in (("geometric", "geometric"), (0.5, "shape 0.5"))
-            ),
+            ({"strategy": "random"}, "a secret random number (geometric, mean 4); only the best is released"),
             ({"scoring": "public", "score_noise": None, "n_held_out": 10}, "10 public rows kept out"),
             ({"refit": True}, "one more, charged"),
             (
