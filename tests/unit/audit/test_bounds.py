@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.special import ndtr
-from scipy.stats import binom, binomtest, nct
+from scipy.stats import binom, binomtest
 
 from skmixdp.privacy import epsilon_of
 from tests.private_names import (
@@ -20,7 +20,6 @@ from tests.private_names import (
     separation,
     threshold_bound,
 )
-from tests.rounding import assert_relative
 
 
 @pytest.mark.parametrize(("successes", "trials"), [(0, 10), (1, 10), (7, 31), (31, 31)])
@@ -161,29 +160,11 @@ def test_scores_without_spread_are_told_apart_without_division_by_zero():
     assert math.isnan(value) and interval == (-math.inf, math.inf)
 
 
-@pytest.mark.parametrize(("n_in", "n_out", "shift"), [(20, 31, 0.8), (200, 200, 2.0), (6, 9, -1.5)])
-def test_the_interval_of_a_separation_inverts_the_noncentral_t(n_in, n_out, shift):
-    rng = np.random.default_rng(0)
-    included, excluded = rng.normal(shift, 1, n_in), rng.normal(0, 1, n_out)
-    value, interval = separation(included, excluded, 0.9)
-    factor = math.sqrt(n_in * n_out / (n_in + n_out))
-    tails = [nct.cdf(value * factor, n_in + n_out - 2, end * factor) for end in interval]
-    assert_relative(tails, [0.95, 0.05], 1e-4)
-
-
-def test_the_interval_of_a_separation_covers_what_it_should():
+@pytest.mark.parametrize(("n_in", "n_out", "shift"), [(5, 5, 0.0), (10, 15, 2.0), (150, 150, -0.9)])
+def test_the_interval_of_a_separation_covers_what_it_should(n_in, n_out, shift):
     rng = np.random.default_rng(3)
     covered = 0
-    for _ in range(100):
-        low, high = separation(rng.normal(4, 2, 10), rng.normal(0, 2, 15), 0.9)[1]
-        covered += low < 2 < high
-    assert 76 < covered < 100  # 90 are expected, with a standard deviation of 3
-
-
-def test_the_interval_of_a_separation_has_the_sign_of_the_difference():
-    """Large and negative statistics have a root between the ends too."""
-    rng = np.random.default_rng(0)
-    first, second = rng.normal(60, 1, 20), rng.normal(0, 1, 20)
-    value, (low, high) = separation(first, second, 1 - 1e-7)
-    turned, (least, most) = separation(second, first, 1 - 1e-7)
-    np.testing.assert_allclose((turned, most, least), (-value, -low, -high), atol=1e-6)
+    for _ in range(400):
+        low, high = separation(rng.normal(2 * shift, 2, n_in), rng.normal(0, 2, n_out), 0.9)[1]
+        covered += low < shift < high
+    assert 330 < covered < 390  # 360 are expected, with a standard deviation of 6
