@@ -170,7 +170,7 @@ def separation(
 ) -> tuple[float, tuple[float, float]]:
     """Difference of two samples' means in pooled standard deviations, and its confidence interval.
 
-    The interval is that of large samples of independent normal scores of one variance (Hedges and Olkin 1985).
+    The interval is that of large samples of independent normal scores (Hedges and Olkin 1985).
     With fewer than two scores in a sample, the value is NaN and the interval is the whole line.
     """
     n_in, n_out = len(included), len(excluded)
