@@ -1,6 +1,5 @@
 """Private rows that are read block by block in every pass, so that they need not fit in memory."""
 
-import mmap
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -37,9 +36,6 @@ Array = NDArray[Any]
 
 #: Bytes of a mapped block, which stays in cache between its two products.
 _BLOCK_BYTES = 2**21
-
-#: Bytes of a memory map that the system is asked to read ahead.
-_AHEAD = 2**26
 
 
 class StreamedRows(BlockRows):
@@ -120,7 +116,7 @@ class StreamedRows(BlockRows):
                 index = min(number, len(self._shards) - 1)
                 shard = self._shards[index]
                 (X,) = shard.rows()
-            yield rows, _take(X, _moved(rows, shard.n_rows - self._ends[index])), shard
+            yield rows, np.asarray(X[_moved(rows, shard.n_rows - self._ends[index])]), shard
 
     def _block(self, rows: Selection, X: FloatArray) -> Block:
         value, whitening = self._map.appended, self.whitening
@@ -226,23 +222,3 @@ def table_of_map(X: Array) -> StreamedTable | None:
 
 def _moved(rows: Selection, by: int) -> Selection:
     return slice(rows.start + by, rows.stop + by) if isinstance(rows, slice) else rows + by
-
-
-def _take(X: Array, rows: Selection) -> Array:
-    """Rows of a shard as a plain array; the system reads a little ahead."""
-    base = X._mmap if isinstance(X, np.memmap) else None  # type: ignore[attr-defined]
-    if base is not None and isinstance(rows, slice) and hasattr(mmap, "MADV_WILLNEED"):
-        _read_ahead(X, base, rows)
-    return np.asarray(X[rows])
-
-
-def _read_ahead(X: Array, base: mmap.mmap, rows: slice) -> None:
-    """Request the pages after a block that starts a new part of the file, of ``_AHEAD`` bytes."""
-    per_row = X.shape[1] * X.itemsize
-    start, stop = rows.start * per_row, rows.stop * per_row
-    if start // _AHEAD == stop // _AHEAD and start:
-        return
-    begin = (stop // mmap.PAGESIZE) * mmap.PAGESIZE
-    length = min(2 * _AHEAD, len(base) - begin)
-    if length > 0 and X.flags.c_contiguous:
-        base.madvise(mmap.MADV_WILLNEED, begin, length)
