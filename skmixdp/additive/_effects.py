@@ -1,6 +1,6 @@
 """What a fitted additive model shows of each column: its curve, the noise in it, its part in an output."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -368,22 +368,15 @@ class SeenHead(LinearHead):
             None if classes is None else "one" if exclusive else "each",
         )
 
-    def _effects_on(self, pipeline: Any, names: Sequence[str] | None = None) -> Effects:
+    def _effects_on(self, pipeline: Any) -> Effects:
         """The effects by the columns of the table that a pipeline gets, or by those of the model."""
         effects, table = self._effects, table_of(pipeline)
-        if names is None and not table:
-            steps = getattr(pipeline, "steps", [self])
+        encoded = {name: each for name, each in table.items() if each.kind != "drop"}
+        columns: list[TableColumn | None] = [*encoded.values()] or [None] * self.n_features_in_
+        steps, names = getattr(pipeline, "steps", [self]), [*encoded] or None
+        if not table:
             names = names_of_features(self) if len(steps) == 1 else pipeline[:-1].get_feature_names_out()
-        columns: list[TableColumn | None] = [each for each in table.values() if each.kind != "drop"]
-        encoded = [name for name, each in table.items() if each.kind != "drop"]
-        names = encoded if names is None and table else names
-        columns = columns or [None] * self.n_features_in_
         names = [f"x{j}" for j in range(len(columns))] if names is None else [*map(str, names)]
-        if len(names) != len(columns):
-            raise ValueError(
-                f"feature_names has {len(names)} names and the model {len(columns)} columns; pass one for "
-                "each column."
-            )
         ends = np.cumsum([0, *(1 if each is None else len(each.names("")) for each in columns)])
         places = [np.arange(*each) for each in pairwise(ends.tolist())]
         return replace(effects, parts=dict(zip(names, map(Part, places, columns), strict=True)))

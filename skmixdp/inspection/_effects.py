@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +39,6 @@ _NOTE = (
 )
 
 
-@dataclass(eq=False, repr=False)
 class EffectsDisplay:
     """Plot of what each column adds to the output of an additive model, with the noise of training.
 
@@ -53,26 +51,15 @@ class EffectsDisplay:
     factor is at most 5. They do not tell how other private rows would change a curve. A model without any
     curve has none. What products of columns add (``interactions``) is left out.
 
-    Use :meth:`from_estimator` rather than the constructor. In a notebook, the display is also a table.
+    Made by :meth:`from_estimator`. In a notebook, the display is also a table.
 
-    Parameters
+    Attributes
     ----------
     curves : dict of str to (cells, effects, errors)
         Cells (m,) of each column that is drawn, and effects and standard deviations of their noise (m, k) at
         these. Cells are numbers, ``datetime64``, or names. NaN, NaT and "missing" stand for missing ones.
     importances : dict of str to float
         Standard deviation of what each column adds over its distribution, of all columns, most first.
-    outputs : sequence of k str
-        Names of the outputs.
-    unit : str
-        What the effects add to.
-    notes : dict of str to str, default={}
-        What a panel does not show, by the name of its column.
-    no_guarantee : str, default=""
-        What the model is known to have leaked; empty if nothing is known.
-
-    Attributes
-    ----------
     axes_ : list of matplotlib Axes
         Where the columns were drawn.
     figure_ : matplotlib Figure
@@ -97,20 +84,14 @@ class EffectsDisplay:
 
     curves: Mapping[str, tuple[Floats, Floats, Floats]]
     importances: Mapping[str, float]
-    _: KW_ONLY
     outputs: Sequence[str]
     unit: str
-    notes: Mapping[str, str] = field(default_factory=dict)
-    no_guarantee: str = ""
+    notes: Mapping[str, str]
+    no_guarantee: str
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: BaseEstimator,
-        *,
-        columns: Sequence[str | int] | None = None,
-        feature_names: Sequence[str] | None = None,
-        ax: Sequence[Axes] | None = None,
+        cls, estimator: BaseEstimator, *, columns: Sequence[str | int] | None = None
     ) -> EffectsDisplay:
         """Plot the columns of a fitted additive model.
 
@@ -122,10 +103,6 @@ class EffectsDisplay:
             pipeline, they are those that the model gets.
         columns : sequence of str or int, or None, default=None
             Names or numbers of the columns to draw; None is the twelve of largest importance.
-        feature_names : sequence of str or None, default=None
-            Names of all columns; None is those of the fit, or x0, x1 and so on.
-        ax : sequence of matplotlib Axes or None, default=None
-            Where to draw, one for each column; None makes a new figure.
 
         Returns
         -------
@@ -137,7 +114,7 @@ class EffectsDisplay:
         TypeError
             If the estimator is no additive model.
         ValueError
-            For unknown columns, or another number of names or axes.
+            For unknown columns.
         AttributeError
             If nothing that was released tells how the columns are distributed.
         """
@@ -147,7 +124,7 @@ class EffectsDisplay:
                 f"estimator is a {type(head).__name__}, which has no effects; pass a fitted "
                 "AdditiveDPClassifier or AdditiveDPRegressor."
             )
-        effects = head._effects_on(estimator, feature_names).usual()
+        effects = head._effects_on(estimator).usual()
         importances, names = effects.importances(), [*effects.parts]
         wanted: Sequence[Any] = [*importances][:_N_COLUMNS] if columns is None else columns
         places = {**dict(enumerate(names)), **{name: name for name in names}}
@@ -162,20 +139,17 @@ class EffectsDisplay:
         unit = "logits" if k > 1 else f"logits of {outputs[0]}"
         if effects.classes is None:
             unit = "log of the rate" if predicts_rates(head) else "units of the prediction"
-        return cls(
-            {name: (panel.cells, panel.effects, panel.errors) for name, panel in panels.items()},
-            importances,
-            outputs=outputs,
-            unit=unit,
-            notes={name: panel.note for name, panel in panels.items() if panel.note},
-            no_guarantee=head.privacy_.no_guarantee,
-        ).plot(ax=ax)
+        display = cls()
+        display.curves = {name: (panel.cells, panel.effects, panel.errors) for name, panel in panels.items()}
+        display.importances, display.outputs = importances, outputs
+        display.unit = unit
+        display.notes = {name: panel.note for name, panel in panels.items() if panel.note}
+        display.no_guarantee = head.privacy_.no_guarantee
+        return display.plot()
 
-    def plot(self, ax: Sequence[Axes] | None = None) -> EffectsDisplay:
-        """Draw; ``ax`` is a sequence of matplotlib Axes, or None for a new figure."""
-        if ax is not None and len(ax) != len(self.curves):
-            raise ValueError(f"ax has {len(ax)} axes; pass one for each of {listed(list(self.curves))}.")
-        panels = self._panels() if ax is None else list(ax)
+    def plot(self) -> EffectsDisplay:
+        """Draw on a new figure."""
+        panels = self._panels()
         self.axes_, self.figure_ = panels, panels[0].figure
         self.lines_: dict[str, list[Any]] = {}
         for panel, (name, (cells, effects, errors)) in zip(panels, self.curves.items(), strict=True):
@@ -185,9 +159,8 @@ class EffectsDisplay:
             panel.set_xlabel("\n".join([name, *filter(None, [self.notes.get(name), self._cut(cells)])]))
             plain_axes(panel)
         # Intervals are cut where they are so wide that no effect could be seen.
-        across = len(panels) if ax is None and len(panels) < _IN_A_LINE else _IN_A_LINE if ax is None else 1
-        for first in range(0, len(panels), across):
-            line = slice(first, first + across)
+        for first in range(0, len(panels), _IN_A_LINE):
+            line = slice(first, first + _IN_A_LINE)
             ends = [_ends(effects, Z95 * errors) for _, effects, errors in [*self.curves.values()][line]]
             for panel in panels[line]:
                 panel.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))

@@ -109,7 +109,7 @@ MESSAGES: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "_fit/stages/training.py": (4, {"Training.run": (1, "released")}),
     "additive/_basis.py": (4, {}),
     "additive/_counts.py": (1, {}),
-    "additive/_effects.py": (2, {}),
+    "additive/_effects.py": (1, {}),
     "additive/_estimators.py": (2, {}),
     "estimators/_base.py": (
         4,
