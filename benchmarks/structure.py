@@ -10,8 +10,8 @@ annexes. Imports inside functions count. Then follow the files that charge and r
 may be anything, and the attributes that are asked for by name.
 
 At the end are the functions and files that default fits of a small classifier call, with public rows and
-without, and the frames of the package from ``fit`` to a matrix product of a step, where the stack is deepest.
-Before Python 3.12, comprehensions are frames too.
+without, and the changes of file between first calls. Then follow the frames of the package from ``fit`` to a
+matrix product of a step, where the stack is deepest. Before Python 3.12, comprehensions are frames too.
 """
 
 import ast
@@ -22,6 +22,7 @@ from dataclasses import astuple, dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -323,21 +324,25 @@ def floors(pairs: set[tuple[str, str]]) -> int:
     return max(floor.values())
 
 
-def called_by(run: Any, inside: Path) -> tuple[int, int]:
-    """Number of named functions, and of files, below a folder that a call runs through."""
-    seen: set[tuple[str, str]] = set()
+def called_by(run: Any, inside: Path) -> tuple[int, int, int]:
+    """Number of named functions, of files and of changes of file, in the order of first calls, of a call.
+
+    Functions and files are those below a folder.
+    """
+    seen: dict[tuple[str, str], None] = {}
 
     def watch(frame: FrameType, event: str, argument: object) -> None:
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(str(inside)) and "<" not in code.co_name:
-            seen.add((code.co_filename, code.co_qualname))
+            seen[code.co_filename, code.co_qualname] = None
 
     sys.setprofile(watch)
     try:
         run()
     finally:
         sys.setprofile(None)
-    return len(seen), len({file for file, _ in seen})
+    files = [file for file, _ in seen]
+    return len(seen), len(set(files)), sum(first != second for first, second in pairwise(files))
 
 
 def deepest_product(run: Callable[[], object]) -> int:
@@ -391,9 +396,9 @@ def main() -> None:
         ("scikit-learn", lambda: plain.fit(X, y), Path(sys.modules["sklearn"].__file__ or "").parent),
     ):
         run()  # imports and caches
-        functions, files = called_by(run, folder)
+        functions, files, changes = called_by(run, folder)
         frames = f", {deepest_product(run)} frames to a product" if folder == PACKAGE else ""
-        print(f"a default fit of {name}: {functions} functions in {files} files{frames}")
+        print(f"a default fit of {name}: {functions} functions in {files} files, {changes} changes{frames}")
     assert np.isfinite(private.coef_).all()
 
 

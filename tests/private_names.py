@@ -54,18 +54,18 @@ NAMES = {
         "MOST_SPENT NoisyColumns _BINS _magnitudes _places _squares columns_share few_dominate "
         "noisy_columns"
     ),
-    "skmixdp._fit.stages.comparison": "PublicShrinkage balance can_balance reliable_balance start_comparison",
+    "skmixdp._fit.stages.comparison": (
+        "PublicShrinkage balance can_balance reliable_balance start_comparison"
+    ),
     "skmixdp._fit.stages.geometry": (
-        "LeadingDirections NoisyMean _second_moments leading_directions noisy_length noisy_mean"
+        "LeadingDirections MomentMap NoisyMean SecondMoment _second_moments leading_directions map_share "
+        "noisy_length noisy_matrix noisy_mean noisy_second_moment second_moment_share"
     ),
     "skmixdp._fit.stages.mapping": "LENGTH_LIMIT Shares length_share unmapped",
     "skmixdp._fit.stages.public_checks": (
         "MOST_COUNTED=_MOST_COLUMNS columns_in_other_units start_predicts unit_share"
     ),
     "skmixdp._fit.stages.scales": "TARGET_RELEASES _SIGNED _places_of_targets noisy_targets",
-    "skmixdp._fit.stages.second_moment": (
-        "MomentMap SecondMoment map_share noisy_matrix noisy_second_moment second_moment_share"
-    ),
     "skmixdp._fit.stages.shares": "class_shares count_share label_share noisy_logits",
     "skmixdp._fit.stages.student": "with_student",
     "skmixdp._fit.stages.training": "_lengths",

@@ -4,11 +4,10 @@ from .stage import Order
 from .stages.calibration import MeanPrediction, Residuals, Temperature
 from .stages.columns import NoisyColumnScales
 from .stages.comparison import Comparison
-from .stages.geometry import Directions, Length, Mean
+from .stages.geometry import Directions, Length, Mean, Preconditioner
 from .stages.mapping import PublicMap
 from .stages.public_checks import Start, Units
 from .stages.scales import MeanWeight, ScaleOfWeights, TargetScale
-from .stages.second_moment import Preconditioner
 from .stages.shares import Adjustment, ClassCounts, LabelShares
 from .stages.student import Student
 from .stages.training import GradientLengths, Training

@@ -306,13 +306,6 @@ class Fit:
             if place not in run and (price := stage.price(self)) is not None:
                 yield place, stage, price
 
-    def set_aside(self) -> "Fit":
-        """The fit as if all stages before the training had run, so that the rest is for the training."""
-        fit = self
-        for _, stage, price in self.priced(self.stages.before):
-            fit = fit.spent(stage, price)
-        return fit
-
     @property
     def n_first(self) -> int:
         """Number of steps of the plan before those of the training."""

@@ -160,7 +160,7 @@ class BlockRows(PrivateRows):
         if (sums := self._compiled_sums(requests)) is not None:
             return sums
         m = sum(len(request.query.points) for request in requests)
-        size = self._block_size(self.wanted_rows(m))
+        size = block_size(self.wanted_rows(m), self.n_rows, n_parts.get(), most=self.arithmetic.block_rows)
 
         def visited(blocks: Sequence[Selection]) -> list[Sums]:
             return answer(requests, self.visits(blocks, size, m), self.arithmetic, self.whitening)
@@ -169,9 +169,6 @@ class BlockRows(PrivateRows):
 
     def sum_error(self, request: Request) -> SumError:
         return self.arithmetic.error(request, self.n_rows)
-
-    def _block_size(self, wanted: int) -> int:
-        return block_size(wanted, self.n_rows, n_parts.get(), most=self.arithmetic.block_rows)
 
     def _compiled_sums(self, requests: Sequence[Request]) -> list[Sums] | None:
         """The sums of clipped residuals by compiled loops; None unless these suit all requests."""
@@ -198,8 +195,9 @@ class BlockRows(PrivateRows):
             matrices = [loop.matrix(total.value) for loop, total in zip(loops, totals, strict=True)]
             return [(each if self.whitening is None else self.whitening(each), None) for each in matrices]
 
-        blocks = row_slices(self.n_rows, self._block_size(self.arithmetic.block_rows))
-        return in_parts(requests, list(blocks), visited)
+        most = self.arithmetic.block_rows
+        size = block_size(most, self.n_rows, n_parts.get(), most=most)
+        return in_parts(requests, list(row_slices(self.n_rows, size)), visited)
 
 
 def answer(
@@ -450,20 +448,17 @@ class InMemoryRows(BlockRows):
         return cls(rows, y, norms=norms, appended=appended)
 
     def private_sums(self, requests: Sequence[Request]) -> list[Sums]:
-        self._keep_products(requests)
-        return self._sums(requests)
-
-    def _keep_products(self, requests: Sequence[Request]) -> None:
-        """Keep the products with fixed points of a lone request, and compute only the others."""
+        # The products with fixed points of a lone request are kept, and only the others are computed.
         query, mask = requests[0].query, requests[0].batch.mask
         m, self._n_new = len(query.points), None
         kept_bytes = m * self.n_rows * self._X.itemsize
         if len(requests) > 1 or query.n_fixed == 0 or mask is not None or kept_bytes > _KEPT_BYTES:
             self._kept = None
-            return
+            return self._sums(requests)
         fixed, self._n_new = query.points[m - query.n_fixed :], m - query.n_fixed
         if self._kept is None or self._kept[1].shape[1] != m or not np.array_equal(self._kept[0], fixed):
             self._kept, self._n_new = (fixed.copy(), np.empty((self.n_rows, m), self._X.dtype)), m
+        return self._sums(requests)
 
     def wanted_rows(self, m: int) -> int:
         rows = min(_NARROW_OUTPUTS // max(m, 1), _NARROW_ROWS)

@@ -40,7 +40,6 @@ from ..privacy.accounting.events import Neighboring, Noise
 from ..privacy.units import units_of
 from ._base import EstimatorProcedure, FitData, PrivateEstimator, members
 from ._callbacks import FitTasks
-from ._kinds import kinds_of_columns
 from ._outputs import head_outputs
 from ._problem import (
     WEIGHT,
@@ -52,7 +51,7 @@ from ._problem import (
     public_rows,
 )
 from ._row_mapping import ROW_MAPPING, RowMapping
-from ._scales import DECLARED, declared_scales
+from ._scales import DECLARED, declared_scales, kinds_of_columns
 
 Array = NDArray[Any]
 

@@ -30,7 +30,7 @@ def _source(kind):
         source = ""
         for name in names:
             source += inspect.getsource(getattr(module, name))
-            names += [each for each in own if each not in names and re.search(rf"\b{each}\b", source)]
+            names += [each for each in own if each not in names and re.search(rf"\b{each}[(.,]", source)]
     return source
 
 

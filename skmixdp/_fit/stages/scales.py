@@ -81,13 +81,11 @@ def noisy_mean_weight(learner: Learner, multiplier: float) -> Learning[float]:
 
     *Guarantee*: one Gaussian release of this multiplier. A row adds its weight, which is at most 1.
     """
-    query = PrivateQuery(np.zeros((0, 0)), _ones, (ReleasedArray(1.0),))
+    query = PrivateQuery(
+        np.zeros((0, 0)), lambda Z, block: (None, np.ones((len(block.y), 1))), (ReleasedArray(1.0),)
+    )
     total, noise = yield from learner.ask(multiplier, query)
     return min(max(float(total[0]), noise, 1.0) / learner.n_rows, 1.0)
-
-
-def _ones(Z: FloatArray, block: Block) -> Contribution:
-    return None, np.ones((len(block.y), 1))
 
 
 class ScaleOfWeights(Stage):
