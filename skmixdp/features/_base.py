@@ -198,17 +198,7 @@ class FrozenFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _put_through(self, encoder: Encoder, items: Items) -> Extraction:
         loop = load_backend("loop", self._extra)
-        return extract(
-            items,
-            encoder,
-            loop.run,
-            self._settings(),
-            cache=self.cache,
-            dtype=self.dtype,
-            on_error=self.on_error,
-            progress=type(self).__name__,
-            verbose=bool(self.verbose),
-        )
+        return extract(items, encoder, loop.run, self._settings(), self)
 
     def _settings(self) -> Settings:
         """The parameters of the computation, with the values of ``"auto"`` on this machine."""

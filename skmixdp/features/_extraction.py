@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,20 +47,9 @@ class Extraction:
     report: dict[str, Any] = field(repr=False)
 
 
-def extract(
-    items: Items,
-    encoder: Encoder,
-    run: Run,
-    settings: Settings,
-    *,
-    cache: str | os.PathLike[str] | None,
-    dtype: str,
-    on_error: Literal["raise", "skip"],
-    progress: str,
-    verbose: bool,
-) -> Extraction:
-    """Rows of all items, from the cache or by ``run`` from the encoder, rounded to ``dtype``."""
-    n = len(items)
+def extract(items: Items, encoder: Encoder, run: Run, settings: Settings, transformer: Any) -> Extraction:
+    """Rows of all items, from the cache of a transformer or by ``run`` from its encoder, in its ``dtype``."""
+    n, dtype = len(items), transformer.dtype
     if n == 0:
         raise ValueError("X holds no items; pass at least one.")
     description = {**encoder.description, "precision": settings.precision}
@@ -68,20 +57,23 @@ def extract(
     done = np.zeros(n, dtype=bool)
     keys: list[bytes | None] = [None] * n
     store = None
-    if cache is not None:
+    if transformer.cache is not None:
         # Rows do not depend on the place that weights come from.
-        store = RowCache(cache, {**description, "weights": description["weights"]["sha256"]}, dtype)
+        weights = description["weights"]["sha256"]
+        store = RowCache(transformer.cache, {**description, "weights": weights}, dtype)
         keys = digests(items)
         done = store.read(keys, rows)
     followers = _followers(keys, done)
     todo = [int(i) for i in np.flatnonzero(~done) if i not in followers]
     skipped: list[Skipped] = []
     n_computed = 0
-    bar = progress_bar(total=n, initial=int(done.sum()), desc=progress, verbose=verbose)
+    bar = progress_bar(
+        total=n, initial=int(done.sum()), desc=type(transformer).__name__, verbose=transformer.verbose
+    )
     try:
         for places, computed, failures in run(encoder, items, todo, settings):
             for failure in failures:
-                if on_error == "raise":
+                if transformer.on_error == "raise":
                     raise ValueError(
                         f"{failure.name} {failure.reason}; fix or remove it, or pass on_error='skip'."
                     )

@@ -3,7 +3,7 @@
 Tensors are PyTorch's, but typed as ``Any``, so that this file does not import PyTorch.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -31,20 +31,16 @@ class Encoder(Protocol):
     preparation : Preparation
     n_outputs : int
         Number of features of a row.
-    description : mapping
+    description : dict
         Everything except the item that determines a row, as JSON: the model, the preprocessing,
         and ``weights``, a mapping with their ``origin`` and ``sha256``. Without the origin it is
         the key of the cache.
     """
 
-    @property
-    def module(self) -> Any: ...
-    @property
-    def preparation(self) -> Preparation: ...
-    @property
-    def n_outputs(self) -> int: ...
-    @property
-    def description(self) -> Mapping[str, Any]: ...
+    module: Any
+    preparation: Any
+    n_outputs: int
+    description: dict[str, Any]
 
     def forward(self, batch: Any) -> Any:
         """Rows (n, n_outputs) of a batch; each depends on its own item alone."""

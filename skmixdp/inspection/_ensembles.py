@@ -11,7 +11,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from .._utils.models import report_of
-from .._utils.validation import PROBABILITY, check
 from ..preprocessing import PipelineReport, check_pipeline
 from ..privacy import PrivacyReport
 from ..privacy.accounting import gaussian
@@ -70,7 +69,7 @@ class EnsembleReport(Report):
         ]
 
 
-def ensemble_report(ensemble: object, *, delta: float | None = None) -> EnsembleReport:
+def ensemble_report(ensemble: object) -> EnsembleReport:
     """Report the guarantee of all private members of a fitted ensemble together.
 
     The members of a ``BaggingClassifier``, ``VotingClassifier``, ``OneVsRestClassifier``,
@@ -81,20 +80,17 @@ def ensemble_report(ensemble: object, *, delta: float | None = None) -> Ensemble
     ----------
     ensemble : estimator, or sequence of estimators
         A fitted estimator that contains fitted estimators of this package, or several such.
-    delta : float or None, default=None
-        The delta of the total. None is the largest delta of the members. If members have no exact ``mu``, the
-        sum of their deltas is added.
 
     Returns
     -------
     EnsembleReport
-        The total, and where each member is.
+        The total, and where each member is. Its delta is the largest of members with an exact ``mu``, plus
+        those of others.
 
     Raises
     ------
     ValueError
-        If there is no private member, if members differ in ``neighboring`` or in what they protect, or if
-        ``delta`` is too small.
+        If there is no private member, or if members differ in ``neighboring`` or in what they protect.
 
     Notes
     -----
@@ -140,7 +136,7 @@ def ensemble_report(ensemble: object, *, delta: float | None = None) -> Ensemble
             f"the members protect {' and '.join(map(repr, units))}, and guarantees for different units do "
             "not add up; fit all members with the same groups, or all without."
         )
-    epsilon, delta = _composed([report for _, report in reports], delta)
+    epsilon, delta = _composed([report for _, report in reports])
     report = EnsembleReport(
         epsilon=epsilon,
         delta=delta,
@@ -164,24 +160,16 @@ def checked(report: _Report, estimator: BaseEstimator) -> _Report:
     )
 
 
-def _composed(reports: list[Any], delta: float | None) -> tuple[float, float]:
+def _composed(reports: list[Any]) -> tuple[float, float]:
     """Epsilon and delta of all reports together."""
-    mus = {id(report): report.mu if isinstance(report, PrivacyReport) else None for report in reports}
-    exact = [report for report in reports if mus[id(report)] is not None]
-    others = [report for report in reports if mus[id(report)] is None]
-    added = math.fsum(report.delta for report in others)
-    if delta is None:
-        delta = added + max((report.delta for report in exact), default=0.0)
-    check("delta", delta, PROBABILITY)
-    epsilon = math.fsum(report.epsilon for report in others)
-    if delta < added or (exact and delta == added):
-        raise ValueError(
-            f"delta={delta!r} is too small, since the deltas of members without an exact mu add up to "
-            f"{added:g}; pass a larger one."
-        )
+    has_mu = [isinstance(report, PrivacyReport) and report.mu is not None for report in reports]
+    exact = [report for report, has_exact in zip(reports, has_mu, strict=True) if has_exact]
+    others = [report for report, has_exact in zip(reports, has_mu, strict=True) if not has_exact]
+    epsilon, delta = (math.fsum(getattr(report, name) for report in others) for name in ("epsilon", "delta"))
     if exact:
-        mu = math.sqrt(math.fsum(report.mu**2 for report in exact))
-        epsilon += gaussian.epsilon_for(mu, delta - added)
+        largest = max(report.delta for report in exact)
+        epsilon += gaussian.epsilon_for(math.sqrt(math.fsum(report.mu**2 for report in exact)), largest)
+        delta += largest
     return epsilon, delta
 
 
