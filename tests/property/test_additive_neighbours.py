@@ -1,13 +1,10 @@
 """A row that is zeroed out moves each release of an additive fit by at most its sensitivity."""
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.base import clone
 
 from skmixdp import AdditiveDPClassifier, AdditiveDPPoissonRegressor, AdditiveDPRegressor, fit_many
-from tests.noise import assert_energies, assert_uncorrelated, watch
 from tests.replay import FORMS, check_neighbours, check_sensitivities, released
 
 N, D, ROW = 600, 4, 23
@@ -163,47 +160,3 @@ def test_releases_use_up_the_budget_and_no_more(monkeypatch, name):
         assert knots == pytest.approx((shares["knots"] - lines) * model.privacy_.mu**2, rel=1e-6)
         assert log[0].sensitivity == pytest.approx(np.sqrt(3 if name == "declared" else D), rel=0.02)
     assert ("knots" in shares) == (name not in ("public rows", "counts, public rows"))
-
-
-def test_histograms_have_the_noise_that_is_stated(monkeypatch):
-    steps, firsts = [], []
-    for _ in range(2):
-        with monkeypatch.context() as patch, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            log = watch(patch)
-            clone(FITS["classes"][0]).set_params(random_state=None).fit(X, Y)
-        of_knots = [release for release in log if release.run is log[0].run]
-        steps += [(each.noisy - each.exact).ravel() / each.scale for each in of_knots]
-        firsts.append(steps[-len(of_knots)])  # noise decides how many histograms follow
-    assert len(steps) >= 4
-    assert_energies(steps)
-    assert_uncorrelated(*firsts)
-
-
-def test_persons_move_a_histogram_by_no_more_than_a_row(monkeypatch):
-    persons, model = np.arange(N) // 3, clone(FITS["classes"][0])
-
-    def counts(rows):
-        with monkeypatch.context() as patch, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            log = watch(patch)
-            model.fit(rows, Y, groups=persons)
-        return next(release for release in log if release.exact.size > D)  # class counts come before
-
-    other = X.copy()
-    other[persons == 5] = [[1e30, -1e30, 1e-30, 5.0], [np.nan] * D, [np.inf] * D]
-    one, two = counts(X), counts(other)
-    assert one.exact.sum() == pytest.approx(D * N / 3)
-    # One person's rows were replaced: taken away, and added.
-    assert np.linalg.norm(one.exact - two.exact) <= 2 * one.sensitivity
-
-
-def test_counts_are_exact(monkeypatch):
-    log, _ = released(monkeypatch, lambda: fit("classes", X), np.zeros(N, bool))
-    of_knots = [release for release in log if release.run is log[0].run]
-    assert len(of_knots) in (2, 3)
-    for release in of_knots:
-        np.testing.assert_array_equal(release.exact, np.rint(release.exact))
-        assert np.all(release.exact >= 0)
-        n_columns = round(release.sensitivity**2)
-        np.testing.assert_array_equal(release.exact.reshape(n_columns, -1).sum(axis=1), N)

@@ -13,7 +13,7 @@ from skmixdp.inference import private_inference
 from skmixdp.model_selection import private_evaluation
 from skmixdp.preprocessing import NoisyScaler
 from tests.odd_cells import HOLDERS, KINDS, N_ROWS, ODD, ROW, check_odd_cell, columns_of
-from tests.private_names import RowMap, table
+from tests.private_names import RowMap
 
 LABELS = np.arange(N_ROWS) % 2
 TERMS = {"epsilon": 30.0, "delta": 1e-4}
@@ -89,17 +89,6 @@ def test_no_odd_cell_decides_how_others_are_read(monkeypatch, holder, kind, odd,
     one, other = hold(columns_of(kind)), hold(columns_of(kind, odd))
     number = NUMBERS.get(path, ROW)
     check_odd_cell(monkeypatch, PATHS[path], one, other, row=number, each_row=holder != "Dask")
-
-
-@pytest.mark.parametrize("path", ["unit rows", "clipped rows"])
-def test_a_type_by_all_cells_would_be_found(monkeypatch, path):
-    """The twin: frames of float32 alone are mapped in single precision."""
-    hold = HOLDERS["pandas, smallest types"]
-    one, other = hold(columns_of("floats")), hold(columns_of("floats", "float"))
-    assert {str(dtype) for dtype in one.dtypes} == {"float32"} != {str(dtype) for dtype in other.dtypes}
-    monkeypatch.setattr(table, "is_frame", lambda X: False)
-    with pytest.raises(AssertionError, match="decide"):
-        check_odd_cell(monkeypatch, PATHS[path], one, other)
 
 
 @pytest.mark.parametrize("narrow", [True, False])

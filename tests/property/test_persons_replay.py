@@ -167,17 +167,3 @@ def check(monkeypatch, path, one, neighbour, *, in_parts=False, state="raise"):
 def test_a_fit_shows_what_its_noise_pays_for(monkeypatch, path, neighbour):
     one = Persons.drawn(targets=path.startswith("regression"))
     check(monkeypatch, PATHS[path], one, neighbour, in_parts=path == "folds")
-
-
-def test_a_row_of_another_person_that_depends_on_the_person_would_be_found(monkeypatch):
-    """The comparison is sharp: it sees the rounding of single-precision products at another place."""
-    one = Persons.drawn()
-    other = one.with_rows(one.own[:1])
-    other.X[other.groups == (PERSON + 1) % P] *= 1 + 2**-20
-
-    def run(persons, earlier):
-        return seen(monkeypatch, lambda calls: PATHS["default"](persons, calls), earlier)
-
-    first = run(one, None)
-    with pytest.raises(AssertionError, match="decides what rows"):
-        compare(first, run(other, first), PERSON)

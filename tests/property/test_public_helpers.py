@@ -197,23 +197,3 @@ def test_every_function_is_called_on_some_path():
         log, _ = arriving(PATHS[name], X, Y)(Calls())
         missing -= {function for function, _ in log}
     assert not missing
-
-
-@pytest.mark.parametrize("helper", ["columns_of", "PublicData.__init__", "TargetMap.of"])
-def test_private_rows_that_arrive_would_be_found(monkeypatch, helper):
-    from skmixdp.components.public import PublicData
-    from tests.private_names import TargetMap, scaling
-
-    calls = {
-        "columns_of": lambda X: scaling.columns_of(X),
-        "TargetMap.of": lambda X: TargetMap.of(X),
-        "PublicData.__init__": lambda X: PublicData(X, np.zeros(len(X)), None),
-    }
-
-    def path(X, y, given):
-        calls[helper](X)
-        return PATHS["default"](X, y, given)
-
-    paths = arriving(path, X, Y), arriving(path, *OTHERS)
-    with pytest.raises(AssertionError, match="private rows decide"):
-        check_neighbours(monkeypatch, *paths, 0, math.inf, each_row=False)

@@ -182,28 +182,3 @@ def test_folds_and_scalers_show_what_their_noise_pays_for(monkeypatch, name, nei
     check(
         monkeypatch, PATHS[name], Private.drawn(SMALL), neighbour, state, each_row=state == "warn", most=most
     )
-
-
-@pytest.mark.parametrize("neighbour", NEIGHBOURS)
-def test_a_decision_by_exact_columns_would_be_found(monkeypatch, neighbour):
-    """The twin: whether columns are standardised follows from the largest private entry."""
-    from tests.private_names import NoisyColumns
-
-    largest = []
-
-    def by_the_rows(self, *, centred, always, sound=NoisyColumns.standardised):
-        return sound(self, centred=centred, always=always) if largest[-1] < 100 else None
-
-    monkeypatch.setattr(NoisyColumns, "standardised", by_the_rows)
-    plain = path_of("logistic", "few", "none", "default")
-
-    def path(private, calls):
-        largest.append(np.abs(private.X).max())
-        return plain(private, calls)
-
-    one = Private.drawn(SMALL)
-    if neighbour == "huge":
-        with pytest.raises(AssertionError, match="decide"):
-            check(monkeypatch, path, one, neighbour, "warn")
-    else:
-        check(monkeypatch, path, one, neighbour, "warn")

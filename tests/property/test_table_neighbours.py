@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from skmixdp.components.protocols import PrivateQuery
 from tests.conftest import Watched
 from tests.private_names import (
     _BINS,
@@ -22,7 +21,6 @@ from tests.private_names import (
     BinCounts,
     Columns,
     GaussianMechanism,
-    InMemoryRows,
     Learner,
     OpenRows,
     RowMap,
@@ -33,7 +31,6 @@ from tests.private_names import (
     drive,
     noisy_columns,
     noisy_second_moment,
-    sum_error,
     unmapped,
 )
 from tests.property.spies import Recorded, prepare, source
@@ -205,26 +202,3 @@ def test_the_row_that_moves_most_moves_as_far_as_is_stated(name):
     (other, *_), _ = asked_of(rows[1], name, head, members=np.arange(N) != 7)
     scale = scales[0] / ROUNDS[name]
     assert scale * (1 - 1e-6) <= np.linalg.norm(one - other) <= scale
-
-
-def test_a_row_that_adds_twice_would_be_found():
-    """The twin: an entry at the end of two bins counts in both."""
-
-    def twice(Z, block):
-        bins = _magnitudes(Z)
-        formed = np.asarray(BinCounts(bins, 129)).reshape(len(Z), D, 129)
-        formed += np.where((np.frexp(Z)[0] == 0.5)[..., np.newaxis], np.roll(formed, -1, axis=2), 0)
-        return None, formed.reshape(len(Z), -1)
-
-    rows = InMemoryRows(unmapped(D)(with_row(np.full(D, 2.0)), np.float64), Y)
-
-    def asked(learner):
-        mechanism, sound = next(noisy_columns(learner, D, 1.0))
-        return (yield mechanism, PrivateQuery(sound.points, twice, sound.releases))
-
-    sums = []
-    for members in (None, np.arange(N) != 7):
-        noise = Watched(0)
-        drive([bind_rows(OpenRows(rows), asked(Learner(N, members, noise, np.dtype("f8"))))])
-        sums.append(noise.sums[0])
-    assert np.linalg.norm(sums[0] - sums[1]) > 1.4 * math.sqrt(D) * (1 + sum_error(N, np.float64).relative)

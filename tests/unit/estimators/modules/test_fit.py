@@ -316,16 +316,6 @@ def test_nothing_of_first_order_is_asked_of_private_rows(name, n_directions):
     assert not hasattr(clf.module_, "kept")
 
 
-def test_the_guard_sees_a_backward_pass_through_private_rows():
-    class Plain(nn.Module):
-        def forward(self, x):
-            return Guard.apply(x)
-
-    x = torch.full((2, 6), PRIVATE, requires_grad=True)
-    with pytest.raises(AssertionError, match="through private rows"):
-        Plain()(x).sum().backward()
-
-
 def test_a_fit_that_fails_leaves_the_last_one():
     clf = fitted()
     before = clf.predict(X_TEST)
