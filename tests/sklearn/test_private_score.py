@@ -9,7 +9,7 @@ from sklearn.metrics import confusion_matrix
 
 from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping
 from skmixdp.model_selection import PrivateSearchCV
-from skmixdp.privacy import PrivacyLedger, epsilon_of, noise_multiplier_for
+from skmixdp.privacy import PrivacyLedger, noise_multiplier_for
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state", "ignore:delta", "ignore:many private")
 
@@ -146,13 +146,6 @@ class TestConfusion:
         noisy = clf.private_confusion(X, y, noise_multiplier=1e-6)
         np.testing.assert_allclose(noisy, confusion_matrix(y, clf.predict(X)), atol=1e-4)
 
-    def test_the_noise_is_the_stated_one_in_each_cell(self, clf, digits):
-        X, y, *_ = digits
-        away = clf.private_confusion(X, y, noise_multiplier=50.0) - confusion_matrix(y, clf.predict(X))
-        # A standard deviation from 100 draws is off by 7% of it.
-        assert 50 * 0.7 < away.std() < 50 * 1.3
-        assert abs(away.mean()) < 4 * 50 / 10
-
     def test_two_classes_have_a_matrix_too(self, digits):
         X, y, X_pub, y_pub = digits
         model = MixedDPLogisticRegression("noisy-gd", n_steps=3)
@@ -167,11 +160,3 @@ class TestConfusion:
         noisy = model.private_confusion(X, y, noise_multiplier=1e-6)
         np.testing.assert_allclose(noisy, confusion_matrix(y, model.predict(X)), atol=1e-4)
         assert np.trace(noisy) > 100
-
-    def test_the_whole_matrix_is_charged_as_one_release(self, digits):
-        X, y, X_pub, y_pub = digits
-        entry = PrivacyLedger(":memory:").add_dataset("digits", epsilon=3.0, delta=1e-5)
-        model = MixedDPLogisticRegression("noisy-gd", n_steps=3, epsilon=1.0)
-        model.fit(X, y, X_pub=X_pub, y_pub=y_pub).set_params(ledger=entry)
-        model.private_confusion(X, y, noise_multiplier=10.0)
-        assert entry.spent == pytest.approx(epsilon_of(10.0, 1, delta=1e-5), rel=1e-6)

@@ -191,10 +191,6 @@ class TestWhatIsShown:
         assert fitted.classes_.tolist() == [0, 1, 2] and fitted.n_features_in_ == 5
         assert "HTML" not in repr(fitted) and fitted._repr_html_()
 
-    def test_names_of_columns(self, frames):
-        fitted = make(scoring="public").fit(*frames)
-        assert fitted.feature_names_in_.tolist() == ["a", "b", "c", "d", "e"]
-
 
 class TestScores:
     def test_a_count_of_private_rows(self, search, rows, trials):
@@ -233,10 +229,6 @@ class TestScores:
         fitted.fit(X, X @ [1, 2, 3], X_pub=X_pub, y_pub=X_pub @ [1, 2, 3])
         assert fitted.privacy_.n_held_out == 4 and fitted.predict(X).shape == (80,)
 
-    def test_without_public_rows(self, rows):
-        fitted = make(head=MixedDPLogisticRegression(AdaMix(), classes=[0, 1, 2])).fit(rows.X, rows.y)
-        assert fitted.privacy_.n_public == 0
-
 
 class TestRandomTrials:
     def test_distributions_are_drawn_anew(self, search, trials):
@@ -247,12 +239,6 @@ class TestRandomTrials:
             drawn = [trial["fit"]["learning_rate"] for trial in trials]
             assert len(set(drawn)) == len(drawn) > 1
             assert strategy == "random" or len(drawn) == 6
-
-    def test_trials_have_noise_of_their_own(self, search, trials):
-        search({"n_steps": [2]}, strategy="random", n_trials=9, random_state=1)
-        heads = [trial["fitted"].coef_ for trial in trials]
-        assert len(heads) > 1
-        assert not any(np.allclose(heads[0], head) for head in heads[1:])
 
     def test_the_number_of_trials_is_drawn_once(self, search, monkeypatch):
         """Whoever draws again after a small number draws from another law than the one that is charged."""

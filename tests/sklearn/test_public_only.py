@@ -8,10 +8,9 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
-from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, Normalizer, OneHotEncoder, StandardScaler, TargetEncoder
 
 from skmixdp import MixedDPLogisticRegression
@@ -51,11 +50,6 @@ def test_transform_and_back(rows):
     assert not hasattr(PublicOnly(Normalizer()), "inverse_transform")
 
 
-def test_fit_transform_is_fit_then_transform(rows):
-    once = PublicOnly(StandardScaler()).fit_transform(rows.X, rows.y, X_pub=rows.X_pub)
-    np.testing.assert_array_equal(once, StandardScaler().fit(rows.X_pub).transform(rows.X))
-
-
 def test_sparse_sources_are_joined(rows):
     X_pub = sparse.csr_array(rows.X_pub)
     fitted = PublicOnly(MaxAbsScaler()).fit(sparse.csr_array(rows.X), X_pub=(X_pub[:7], X_pub[7:]))
@@ -93,12 +87,6 @@ def test_column_transformer_on_frames(mixed_frames):
     assert_close(fitted.transform(X), [[0, 0, 1], [1, 1, 0], [2, 0, 0]])
 
 
-def test_frames_from_several_sources(mixed_frames):
-    X, X_pub = mixed_frames
-    fitted = PublicOnly(by_column()).fit(X, X_pub=(X_pub[:1], X_pub[1:]))
-    assert fitted.transformer_.named_transformers_["scale"].mean_ == [30.0]
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_set_output(mixed_frames, when):
     X, X_pub = mixed_frames
@@ -111,13 +99,6 @@ def test_set_output(mixed_frames, when):
     out = transformer.transform(X)
     assert isinstance(out, pd.DataFrame)
     assert out.columns.tolist() == transformer.get_feature_names_out().tolist()
-
-
-def test_set_output_of_a_pipeline(routing, frames):
-    pipe = make_pipeline(PublicOnly(StandardScaler()), PublicOnly(PCA(2)), transform_input=["X_pub"])
-    pipe.set_output(transform="pandas").fit(frames.X, X_pub=frames.X_pub)
-    assert pipe.transform(frames.X).columns.tolist() == ["pca0", "pca1"]
-    assert pipe[1].feature_names_in_.tolist() == ["a", "b", "c", "d", "e"]
 
 
 def test_pipeline_from_frame_to_head(routing, mixed_frames):

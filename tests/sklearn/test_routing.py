@@ -39,17 +39,6 @@ def n_rows_seen(spy):
     return [sum(map(len, found)) if isinstance(found, tuple) else len(found) for found in sources]
 
 
-def test_pipeline_transforms_public_rows_by_what_public_rows_taught_it(routing, rows, spy):
-    pipe = scaled(spy(), transform_input=["X_pub"])
-    pipe.fit(rows.X, rows.y, **rows.bare)
-    scaler = StandardScaler().fit(rows.X_pub)
-    (call,) = spy.calls
-    np.testing.assert_array_equal(call["X"], scaler.transform(rows.X))
-    np.testing.assert_array_equal(call["X_pub"], scaler.transform(rows.X_pub))
-    np.testing.assert_array_equal(call["y_pub"], rows.y_pub)
-    assert pipe.score(rows.X, rows.y) > 0.5
-
-
 def test_pipeline_transforms_each_element_of_a_tuple(routing, rows, spy):
     pipe = scaled(spy(), transform_input=["X_pub"])
     pipe.fit(rows.X, rows.y, **rows.public)
@@ -146,15 +135,6 @@ def test_several_sources_pass_whole(routing, rows, spy):
 class TestRoutingOff:
     """scikit-learn's default: what a user who forgot the switch gets to see."""
 
-    def test_transform_input_is_refused(self, rows):
-        pipe = scaled(MixedDPLogisticRegression(), transform_input=["X_pub"])
-        with pytest.raises(ValueError, match="enable_metadata_routing"):
-            pipe.fit(rows.X, rows.y, **rows.bare)
-
-    def test_a_pipeline_does_not_know_public_rows(self, rows):
-        with pytest.raises(ValueError, match=r"Pipeline\.fit does not accept the X_pub parameter"):
-            scaled(MixedDPLogisticRegression()).fit(rows.X, rows.y, **rows.bare)
-
     @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
     def test_a_bare_head_in_a_search_still_gets_them(self, rows, spy):
         GridSearchCV(spy(), {"epsilon": [1.0]}, cv=2).fit(rows.X, rows.y, **rows.public)
@@ -172,13 +152,3 @@ class TestPublicParams:
         X_pub, y_pub = (rows.X_pub, rows.X_pub), (rows.y_pub, rows.y_pub)
         params = public_params(X_pub, y_pub)
         assert params["X_pub"] is X_pub and params["y_pub"] is y_pub
-
-    @pytest.mark.parametrize("name", ["X_pub", "y_pub"])
-    def test_both_are_needed(self, rows, name):
-        given = rows.bare | {name: None}
-        with pytest.raises(ValueError, match=f"{name}=None must be given too"):
-            public_params(**given)
-
-    def test_as_many_label_arrays_as_row_arrays(self, rows):
-        with pytest.raises(ValueError, match="X_pub has 2 sources and y_pub 1"):
-            public_params((rows.X_pub, rows.X_pub), rows.y_pub)

@@ -7,7 +7,6 @@ import pytest
 
 from skmixdp import MixedDPLogisticRegression, fit_many
 from skmixdp.exceptions import NotPrivateWarning
-from skmixdp.model_selection import PrivateSearchCV
 
 DELTA = 1e-3
 
@@ -23,13 +22,6 @@ def warned_by(action, *args, **kwargs):
 def test_a_seed_of_any_kind_is_warned_of_once(rows, seed):
     fitted, warned = warned_by(MixedDPLogisticRegression(delta=DELTA, random_state=seed).fit, *rows)
     assert not fitted.privacy_.private and len(warned) == 1 and warned[0].filename == __file__
-
-
-def test_seeded_candidates_are_warned_of_once(rows):
-    head = MixedDPLogisticRegression(delta=DELTA, random_state=0)
-    search = PrivateSearchCV(head, {"n_steps": [2, 3]}, delta=DELTA, strategy="random")
-    fitted, warned = warned_by(search.fit, *rows)
-    assert not fitted.privacy_.private and len(warned) == 1
 
 
 def test_one_seeded_head_of_many_is_warned_of(rows):
