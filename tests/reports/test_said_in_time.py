@@ -259,19 +259,6 @@ def many(rows, known=None, **parameters):
     return fitted.score(rows[5000:], CLASSES[5000:])
 
 
-@pytest.mark.parametrize("offset", [-1000.0, 10.0, 1000.0])
-@pytest.mark.parametrize("columns", [[0], range(5)], ids=["one column", "all columns"])
-def test_columns_that_are_far_from_zero_do_no_harm(columns, offset):
-    rows = MANY.copy()
-    rows[:, columns] += offset
-    assert many(rows) > 0.77
-
-
-@pytest.mark.parametrize("far", [lambda x: 100 * x + 2_459_000, lambda x: x - 1e6])
-def test_columns_that_are_farther_than_one_histogram_tells_do_no_harm(far):
-    assert many(np.column_stack([far(MANY[:, 0]), MANY[:, 1:]])) > 0.77
-
-
 def one_column(change, column=0):
     def changed(rows):
         rows = rows.copy()
@@ -387,11 +374,6 @@ def test_columns_of_any_kind_in_the_same_units_are_kept(kind, n_public):
             model = head(random_state=seed).fit(rows[60:], y[60:], X_pub=rows[:n_public], y_pub=y[:n_public])
         assert "check of units" in dict(model.privacy_.shares)
         assert not any("another unit" in str(warning.message) for warning in said)
-
-
-@pytest.mark.filterwarnings("error:.*left them out:UserWarning")
-def test_public_rows_in_the_same_units_are_kept():
-    assert many(MANY, MANY[:50]) > 0.77
 
 
 @pytest.mark.parametrize("epsilon", [1e-4, 1e-3])

@@ -183,13 +183,6 @@ def test_the_kind_that_reads_most_cells_is_advised(sign):
     assert told == [] and not encoder.columns_["v"].read(cells)[1].any()
 
 
-def test_numbers_with_the_minus_sign_of_typesetting():
-    cells = [f"\u2212{number}" for number in range(40)] + ["7.5"]
-    encoder, told = learned(cells)
-    assert told == [] and encoder.columns_["v"].kind == "number"
-    assert encoder.columns_["v"].read(cells)[0].tolist() == [*range(0, -40, -1), 7.5]
-
-
 SECONDS = {
     "08:30": 30600.0,
     "8:30": 30600.0,

@@ -463,14 +463,6 @@ class TestResumption:
             assert [number for _, number in after] == [2, 3]
             assert len(fitted.cv_results_["params"]) == 4
 
-    def test_a_finished_search_leaves_nothing_and_a_new_one_pays_anew(self, search, tmp_path, ledger):
-        options = {"memory": str(tmp_path / "m"), "ledger": ledger}
-        first, second = search(**options), search(**options)
-        assert len(ledger.charges()) == 2
-        assert not np.allclose(first.best_estimator_.coef_, second.best_estimator_.coef_)
-        left = [path for path in (tmp_path / "m").rglob("*") if path.is_file()]
-        assert not [path for path in left if path.suffix in (".joblib", ".pkl", ".tmp")]
-
     def test_other_rows_are_another_search(self, rows, tmp_path, interrupted):
         public = rows.public
         with pytest.raises(KeyboardInterrupt):
@@ -488,12 +480,6 @@ class TestResumption:
 
         monkeypatch.setattr(private_search, "run_trial", again)
         search(memory=tmp_path)
-
-    def test_a_joblib_memory_will_do(self, search, tmp_path):
-        with joblib.parallel_config("threading"):
-            search(memory=joblib.Memory(tmp_path, verbose=0), n_jobs=2)
-        assert (tmp_path / "private_search").is_dir()
-        search(memory=joblib.Memory(None))
 
 
 LEDGER = PrivacyLedger(":memory:").add_dataset("p", epsilon=1, delta=DELTA)

@@ -9,7 +9,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import SelectKBest
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, Normalizer, OneHotEncoder, StandardScaler, TargetEncoder
 
@@ -122,14 +121,6 @@ def test_parameters_clone_and_pickle(rows):
     np.testing.assert_array_equal(again.transform(rows.X), fitted.transform(rows.X))
     assert "StandardScaler(with_mean=False)" in repr(fitted)
     assert "StandardScaler" in fitted._repr_html_()
-
-
-def test_missing_values_are_the_transformers_business(rows):
-    X, X_pub = rows.X.copy(), rows.X_pub.copy()
-    X[0, 0] = X_pub[1, 1] = np.nan
-    fitted = PublicOnly(SimpleImputer()).fit(X, X_pub=X_pub)
-    assert fitted.transform(X)[0, 0] == pytest.approx(X_pub[:, 0].mean())
-    assert fitted.__sklearn_tags__().input_tags.allow_nan
 
 
 def test_no_labels_for_a_transformer_that_needs_them(rows):

@@ -67,15 +67,6 @@ def test_without_transform_input_the_head_gets_untransformed_public_rows(routing
 
 
 @pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
-def test_cross_validation_passes_all_public_rows(routing, rows, spy):
-    pipe = scaled(spy(), transform_input=["X_pub"])
-    scores = cross_val_score(pipe, rows.X, rows.y, cv=3, params=rows.public)
-    assert scores.shape == (3,) and np.all(scores > 0.3)
-    assert n_rows_seen(spy) == [60, 60, 60]
-    assert [len(call["X"]) for call in spy.calls] == [40, 40, 40]
-
-
-@pytest.mark.filterwarnings("ignore::skmixdp.exceptions.PrivacyLeakWarning")
 def test_as_many_sources_as_private_rows_fail_rather_than_lose_rows(routing, rows, spy):
     sources = tuple(np.array_split(rows.X_pub, 60)), tuple(np.array_split(rows.y_pub, 60))
     with pytest.raises(ValueError, match="fits failed"):
@@ -106,16 +97,6 @@ def test_grid_search_over_algorithm_objects(routing, rows):
     search.fit(rows.X, rows.y, **rows.public)
     assert type(search.best_estimator_.algorithm) in (AdaMix, NoisyGD)
     assert len(search.cv_results_["params"]) == 3
-
-
-def test_grid_search_as_the_last_step_of_a_pipeline(routing, rows, spy):
-    search = GridSearchCV(spy(), {"epsilon": [1.0, 2.0]}, cv=2)
-    pipe = Pipeline([("scale", PublicOnly(StandardScaler())), ("search", search)], transform_input=["X_pub"])
-    with pytest.warns(PrivacyLeakWarning, match=r"search \(GridSearchCV\): the scores"):
-        pipe.fit(rows.X, rows.y, **rows.public)
-    assert n_rows_seen(spy) == [60] * 5
-    np.testing.assert_array_equal(spy.calls[0]["X_pub"][0], StandardScaler().fit_transform(rows.X_pub))
-    assert pipe.predict(rows.X).shape == (60,)
 
 
 def test_a_name_has_no_parameters_to_search(routing, rows):

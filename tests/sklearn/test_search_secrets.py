@@ -75,14 +75,6 @@ def test_a_seeded_candidate_is_refused_whatever_is_drawn(routing, rows, n_trials
     assert ledger.charges() == []
 
 
-@pytest.mark.parametrize("name", ["random_state", "clf__random_state"])
-def test_a_seed_that_is_varied_by_name_is_refused(routing, rows, name):
-    head = HEAD if name == "random_state" else Pipeline([("clf", HEAD)])
-    for values in ([7], [None, 7]):
-        with pytest.raises(ValueError, match=f"varies {name}, which the search sets"):
-            run(rows, {name: values}, head)
-
-
 @pytest.mark.parametrize("strategy", ["grid", "random"])
 def test_a_mix_of_seeds_and_none_is_refused(routing, rows, strategy):
     head = Pipeline([("clf", seeded())])
