@@ -16,20 +16,18 @@ STATING = {"ReleasedArray", "scalars"}
 #: Functions that hand on what others state: the makers of both, and checkpoints.
 APART = {"scalars", "module", "_from_bytes"}
 
+OF_STAGES = (
+    "tests/unit/learning/test_sensitivities.py::test_no_row_adds_more_than_is_stated_and_its_sums_are_its_own"
+)
+OF_FITS = "tests/property/test_geometry_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity"
+OF_STEPS = (
+    "tests/property/test_sensitivity.py::test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity"
+)
 #: By the function that states its sensitivity: what is released, and the test that tries to break it.
 RELEASES = {
-    "GradientQuery.step": (
-        "clipped gradients",
-        "tests/property/test_sensitivity.py::test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity",
-    ),
-    "difference_part": (
-        "clipped deviations (DOPE)",
-        "tests/property/test_sensitivity.py::test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity",
-    ),
-    "GepQuery._parts": (
-        "coordinates and residuals (GEP)",
-        "tests/property/test_sensitivity.py::test_removing_a_row_moves_every_sum_by_at_most_its_sensitivity",
-    ),
+    "GradientQuery.step": ("clipped gradients", OF_STEPS),
+    "difference_part": ("clipped deviations (DOPE)", OF_STEPS),
+    "GepQuery._parts": ("coordinates and residuals (GEP)", OF_STEPS),
     "TwoPointQuery.step": ("differences of losses", "tests/property/test_module_sensitivity.py"),
     "CandidateQuery._losses": ("losses of candidates", "tests/property/test_module_sensitivity.py"),
     "noisy_columns.histograms": (
@@ -40,10 +38,7 @@ RELEASES = {
         "look at wide tables",
         "tests/unit/learning/test_columns.py::TestFewThatDominate::test_no_row_adds_more_than_1",
     ),
-    "columns_in_other_units": (
-        "check of units",
-        "tests/property/test_geometry_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity",
-    ),
+    "columns_in_other_units": ("check of units", OF_FITS),
     "noisy_columns_of": (
         "knots",
         "tests/property/test_additive_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity",
@@ -52,14 +47,8 @@ RELEASES = {
         "pairs of columns",
         "tests/unit/additive/test_pairs.py::test_a_row_moves_the_scores_by_no_more_than_stated",
     ),
-    "noisy_mean": (
-        "mean",
-        "tests/property/test_geometry_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity",
-    ),
-    "moments_query": (
-        "directions, and second moment",
-        "tests/property/test_geometry_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity",
-    ),
+    "noisy_mean": ("mean", OF_FITS),
+    "moments_query": ("directions, and second moment", OF_FITS),
     "counts_query": (
         "counts of classes, of short rows, and of right predictions",
         "tests/unit/learning/test_counting.py::test_a_row_changes_a_count_by_one_and_the_noise_is_that_of_one_row",
@@ -68,46 +57,19 @@ RELEASES = {
         "label shares",
         "tests/unit/learning/test_label_shares.py::test_a_row_moves_the_sums_by_what_is_stated_for_any_labels",
     ),
-    "comparison_query": (
-        "comparison of heads",
-        "tests/unit/learning/test_comparison.py::test_a_row_changes_the_differences_by_no_more_than_stated",
-    ),
-    "at_temperature": (
-        "temperature",
-        "tests/unit/learning/test_temperature.py::test_no_row_adds_more_than_is_stated_and_its_sums_are_its_own",
-    ),
-    "at_temperature_of_rare": (
-        "temperature of a rare class",
-        "tests/unit/learning/test_temperature.py::test_no_row_adds_more_to_the_sums_of_a_rare_class",
-    ),
-    "at_shares": (
-        "mean prediction",
-        "tests/unit/learning/test_mean_prediction.py::test_no_row_adds_more_than_is_stated",
-    ),
-    "recalibrated": (
-        "residuals",
-        "tests/unit/learning/test_residuals.py::test_no_row_adds_more_than_is_stated",
-    ),
+    "comparison_query": ("comparison of heads", OF_STAGES),
+    "at_temperature": ("temperature", OF_STAGES),
+    "at_temperature_of_rare": ("temperature of a rare class", OF_STAGES),
+    "at_shares": ("mean prediction", OF_STAGES),
+    "recalibrated": ("residuals", OF_STAGES),
     "noisy_targets": (
         "scale of the targets",
         "tests/unit/learning/test_targets.py::test_a_row_moves_the_histograms_of_all_targets_by_no_more_than_stated",
     ),
-    "noisy_gradient_bound": (
-        "lengths of gradients",
-        "tests/property/test_geometry_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity",
-    ),
-    "gains_query": (
-        "check of the start, and comparison of regressions",
-        "tests/unit/learning/test_targets.py::test_a_row_changes_the_sums_by_no_more_than_stated",
-    ),
-    "noisy_scale": (
-        "scale of weights",
-        "tests/property/test_geometry_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity",
-    ),
-    "noisy_mean_weight": (
-        "mean weight",
-        "tests/property/test_geometry_neighbours.py::test_no_release_moves_by_more_than_its_sensitivity",
-    ),
+    "noisy_gradient_bound": ("lengths of gradients", OF_FITS),
+    "gains_query": ("check of the start, and comparison of regressions", OF_STAGES),
+    "noisy_scale": ("scale of weights", OF_FITS),
+    "noisy_mean_weight": ("mean weight", OF_FITS),
     "noisy_sum.queries": (
         "sums of a scaler and of scores",
         "tests/property/test_noisy_scaler.py::test_removing_a_row_stays_within_the_bound_and_meets_it",
