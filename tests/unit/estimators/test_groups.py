@@ -29,7 +29,7 @@ from skmixdp import (
 from skmixdp.algorithms import DPZero, NoisyGD
 from skmixdp.audit import per_instance_epsilon
 from skmixdp.datasets import open_rows
-from skmixdp.exceptions import BudgetExceededError, PrivacyLeakWarning
+from skmixdp.exceptions import PrivacyLeakWarning
 from skmixdp.inspection import model_card
 from skmixdp.model_selection import public_params, public_score
 from skmixdp.preprocessing import check_pipeline
@@ -79,31 +79,6 @@ def test_ids_of_any_kind_tell_the_same_persons(groups):
 def test_the_order_of_rows_does_not_matter():
     order = rng.permutation(len(Y))
     np.testing.assert_allclose(coefficients(GROUPS[order], X[order], Y[order]), whole(), atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("groups", "match"),
-    [
-        (GROUPS[:-1], "one id for each row"),
-        (GROUPS[:, None], "flat array"),
-        (np.where(GROUPS == 3, np.nan, GROUPS), "missing ids"),
-        (pd.Series(GROUPS, dtype="Int64").mask(GROUPS == 3), "missing ids"),
-        (np.where(GROUPS == 3, None, GROUPS.astype(object)), "missing ids"),
-        ([f"p{g}" if g != 3 else float("nan") for g in GROUPS], "missing ids"),
-        (np.ma.array(GROUPS, mask=GROUPS == 3), "missing ids"),
-        (GROUPS > 30, "bools"),
-        ((GROUPS > 30).tolist(), "bools"),
-        ([str(g) if i % 2 else g for i, g in enumerate(GROUPS.tolist())], "one type"),
-        ([float("inf") if g == 3 else g for g in GROUPS.tolist()], "missing ids"),
-        (np.zeros(len(Y)), r"1 person\(s\)"),
-        (5, "one id for each row"),
-    ],
-)
-def test_bad_ids_are_refused_before_the_charge(groups, match):
-    dataset = PrivacyLedger(":memory:").add_dataset("rows", epsilon=5, delta=1e-4, unit="person")
-    with pytest.raises(ValueError, match=match) as refusal:
-        head(ledger=dataset, random_state=None).fit(X, Y, X_PUB, Y_PUB, groups=groups)
-    assert dataset.spent == 0 and str(refusal.value).count(". ") == 0
 
 
 @pytest.mark.parametrize(
@@ -225,24 +200,6 @@ def test_the_report_and_the_model_card_speak_of_persons():
     assert head(random_state=None).fit(X, Y).privacy_.unit == "row"
 
 
-def test_a_data_set_of_a_ledger_has_one_unit():
-    ledger = PrivacyLedger(":memory:")
-    rows = ledger.add_dataset("rows", epsilon=10, delta=1e-4)
-    patients = ledger.add_dataset("patients", epsilon=10, delta=1e-4, unit="patient")
-    named = pd.Series(GROUPS, name="patient")
-    for dataset, groups in ((rows, named), (patients, GROUPS), (patients, None)):
-        with pytest.raises(ValueError, match="is not what dataset="):
-            head(ledger=dataset, random_state=None).fit(X, Y, groups=groups)
-    head(ledger=patients, random_state=None).fit(X, Y, groups=named)
-    (charge,) = patients.charges()
-    assert charge.description == "MixedDPLogisticRegression, 60 persons (column 'patient')"
-    assert rows.spent == 0
-    with pytest.raises(ValueError, match="unit='patient' is not that of dataset='rows'"):
-        ledger.add_dataset("rows", epsilon=10, delta=1e-4, unit="patient")
-    with pytest.raises(BudgetExceededError):
-        head(ledger=patients, epsilon=50.0, random_state=None).fit(X, Y, groups=named)
-
-
 def test_a_fold_counts_the_rows_of_the_fold():
     """Folds cut through persons: what counts are the rows within."""
     rows = [rng.random(len(Y)) < 0.5 for _ in range(3)]
@@ -251,11 +208,6 @@ def test_a_fold_counts_the_rows_of_the_fold():
         alone = head().fit(X[own], Y[own], X_PUB, Y_PUB, groups=GROUPS[own])
         np.testing.assert_allclose(fitted.coef_, alone.coef_, atol=1e-12)
         assert fitted.privacy_.n_private == len(np.unique(GROUPS[own]))
-
-
-def test_several_heads_share_the_rows_of_persons():
-    heads = fit_many([head(epsilon=e) for e in (1.0, 5.0)], X, Y, X_PUB, Y_PUB, groups=GROUPS)
-    np.testing.assert_allclose(np.column_stack([heads[1].coef_, heads[1].intercept_]), whole(), atol=1e-9)
 
 
 def test_a_splitter_that_deals_persons_by_size_is_named():
