@@ -56,10 +56,6 @@ class TestDiscrete:
         with pytest.raises(ValueError, match=r"^batch_size=20 cannot be accounted for with noise='discrete'"):
             fit(noise="discrete", random_state=None, batch_size=20)
 
-    def test_it_cannot_be_seeded(self):
-        with pytest.raises(ValueError, match=r"^random_state=0 cannot seed noise='discrete'"):
-            fit(noise="discrete")
-
 
 class TestStart:
     def test_coefficients_with_and_without_intercepts(self):
@@ -171,13 +167,6 @@ class TestRows:
             clf.set_params(rows=RowMapping(whiten="yes")).fit(X_PRIV, Y_PRIV)
 
 
-def test_replacing_a_row_doubles_the_noise():
-    one, other = fit(n_steps=20), fit(n_steps=20, neighboring="replace_one")
-    ratio = other.privacy_.noise_multiplier / one.privacy_.noise_multiplier
-    assert ratio == pytest.approx(2)
-    assert other.privacy_.mu == pytest.approx(one.privacy_.mu)
-
-
 def test_the_penalty_is_centred_where_it_is_told():
     strong = {"l2": 10.0, "learning_rate": 0.1, "n_steps": 200}
     at_zero = fit(NoisyGD(center="zero"), **strong)
@@ -185,13 +174,6 @@ def test_the_penalty_is_centred_where_it_is_told():
     start = fit(learning_rate=1e-300, n_steps=1)
     assert np.linalg.norm(at_zero.coef_) < 0.1 * np.linalg.norm(start.coef_)
     assert np.linalg.norm(at_start.coef_ - start.coef_) < 0.1 * np.linalg.norm(start.coef_)
-
-
-def test_progress_is_shown_when_asked_for(capsys):
-    fit(n_steps=3)
-    assert capsys.readouterr().err == ""
-    fit(n_steps=3, verbose=1)
-    assert "3/3" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,7 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
-from skmixdp import (
-    FirstOrderDPModuleClassifier,
-    MixedDPLogisticRegression,
-    MixedDPRidge,
-    ZerothOrderDPModuleClassifier,
-    fit_many,
-)
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, fit_many
 from skmixdp.algorithms import DPZero, NoisyGD
 from skmixdp.audit import per_instance_epsilon
 from skmixdp.datasets import open_rows
@@ -93,13 +87,6 @@ def test_what_persons_exclude_is_refused(parameters, match):
     pytest.importorskip("opendp")
     with pytest.raises(ValueError, match=match):
         head(**{"random_state": None, **parameters}).fit(X, Y, groups=GROUPS)
-
-
-@pytest.mark.parametrize("kind", [ZerothOrderDPModuleClassifier, FirstOrderDPModuleClassifier])
-def test_modules_refuse_persons(kind):
-    torch = pytest.importorskip("torch")
-    with pytest.raises(TypeError, match="groups"):
-        kind(torch.nn.Linear(6, 3)).fit(X, Y, groups=GROUPS)
 
 
 def sources(tmp_path):

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping, fit_many, private_pipeline
+from skmixdp import MixedDPLogisticRegression, MixedDPRidge, RowMapping, private_pipeline
 from skmixdp.inspection import model_card
 from skmixdp.model_selection import PrivateSearchCV, public_params
 from skmixdp.preprocessing import PublicOnly
@@ -174,14 +174,6 @@ class TestForms:
     def test_every_option(self, parameters, n_pub):
         clf = fitted(ALIKE, n_pub, head(**parameters), X_unlabeled=ALIKE[OTHERS])
         assert np.all(np.isfinite(clf.coef_))
-
-    def test_fit_many_equals_fit(self):
-        heads = [head(epsilon=epsilon, random_state=epsilon) for epsilon in (1, 3)]
-        fit_many(heads, ALIKE[:1000], Y[:1000], X_unlabeled=ALIKE[OTHERS])
-        for one in heads:
-            alone = fitted(estimator=sklearn.clone(one), X_unlabeled=ALIKE[OTHERS])
-            np.testing.assert_allclose(one.coef_, alone.coef_, atol=1e-4)
-            assert one.privacy_ == alone.privacy_
 
     def test_a_regression(self):
         y = TABLE[:, 3] + TABLE[:, 5]

@@ -10,7 +10,7 @@ from skmixdp.privacy import GaussianEvent, epsilon_of_event
 from skmixdp.privacy.accounting.composition import divergences_of
 from skmixdp.privacy.accounting.gaussian import epsilon_for, mu_for
 from skmixdp.privacy.accounting.renyi import ORDERS, epsilon_of_rdp
-from tests.private_names import Account, LedgerReport, _costs_less_than_in_full
+from tests.private_names import Account, LedgerReport
 from tests.rounding import assert_relative
 
 ADD, REPLACE = "add_or_remove_one", "replace_one"
@@ -114,10 +114,3 @@ def test_columns_of_the_printed_ledger_are_as_wide_as_their_widest_cell():
     lines = str(LedgerReport(accounts, ())).splitlines()[1:]
     starts = [lines[0].index("spent"), lines[1].index(" 0 ") + 1, lines[2].index(" 0 ") + 1]
     assert starts == [15, 15, 15]
-
-
-def test_sampled_batches_cost_less_than_they_would_in_full():
-    """If only a little, at some of the orders."""
-    assert _costs_less_than_in_full(GaussianEvent(1.0, 1, 0.97), ADD)
-    assert not _costs_less_than_in_full(GaussianEvent(1.0, 1), ADD)
-    assert not _costs_less_than_in_full(GaussianEvent(1.0, 1), REPLACE)

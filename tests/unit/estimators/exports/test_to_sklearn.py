@@ -1,7 +1,5 @@
 """Plain scikit-learn pipelines agree with the estimators that they were made from."""
 
-import pickle
-import pickletools
 import subprocess
 import sys
 
@@ -35,17 +33,6 @@ def test_odd_rows_agree_too(model_and_odd_rows):
     model, odd = model_and_odd_rows
     found = model.to_sklearn().predict_proba(odd)
     np.testing.assert_allclose(found, model.predict_proba(odd), rtol=1e-9, atol=1e-12)
-
-
-def test_a_pickle_names_nothing_of_this_package(model):
-    content = pickle.dumps(model[0].to_sklearn())
-    assert b"skmixdp" not in content
-    modules = {
-        argument.split()[0].split(".")[0]
-        for opcode, argument, _ in pickletools.genops(pickle.dumps(model[0].to_sklearn(), protocol=2))
-        if opcode.name == "GLOBAL"
-    }
-    assert modules <= {"sklearn", "numpy", "builtins", "copyreg", "_codecs", "copy_reg", "__builtin__"}
 
 
 def test_a_pickle_predicts_where_the_package_is_missing(tmp_path):

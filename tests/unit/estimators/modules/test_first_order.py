@@ -98,13 +98,6 @@ def test_without_public_rows(learning_rate):
     assert classifier("noisy-gd", **given).fit(X, Y).score(X_TEST, Y_TEST) > 0.6
 
 
-def test_a_loss_of_one_s_own():
-    def smooth(outputs, y):
-        return nn.functional.cross_entropy(outputs, y, reduction="none", label_smoothing=0.1)
-
-    assert fitted(loss=smooth, init="public").score(X_TEST, Y_TEST) > 0.8
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
